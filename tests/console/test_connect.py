@@ -8,12 +8,11 @@ from django.test import Client
 
 from mcphost.console.tenants import clients
 from mcphost.identity.models import Token
-from tests.console.things import Things
 
 PAGE = "/admin/t/acme/connect/"
 URL = "http://testserver/t/acme/mcp"
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
 
 def setups(client: Client) -> dict[str, str]:
@@ -21,7 +20,7 @@ def setups(client: Client) -> dict[str, str]:
 
 
 def test_there_is_something_to_paste_for_every_client_with_the_real_address(
-    operator: Client, acme: Things
+    operator: Client,
 ) -> None:
     found = setups(operator)
     assert set(found) == {
@@ -44,14 +43,14 @@ def test_there_is_something_to_paste_for_every_client_with_the_real_address(
     assert shlex.split(found["MCP Inspector"])[0] == "npx"
 
 
-def test_programs_call_a_published_tool(operator: Client, acme: Things) -> None:
+def test_programs_call_a_published_tool(operator: Client) -> None:
     called = operator.get(PAGE).context["called"]
     found = setups(operator)
     for title in ("Python", "TypeScript", "curl"):
         assert called.tool in found[title]
 
 
-def test_a_token_is_issued_for_oneself_and_shown_once(operator: Client, acme: Things) -> None:
+def test_a_token_is_issued_for_oneself_and_shown_once(operator: Client) -> None:
     page = operator.post(PAGE, {"name": "laptop"})
     token = Token.objects.get(name="laptop")
     assert (token.owner.username, token.issued_by) == ("operator", "operator")  # type: ignore[union-attr]
@@ -60,13 +59,13 @@ def test_a_token_is_issued_for_oneself_and_shown_once(operator: Client, acme: Th
     assert plaintext not in operator.get(PAGE).content.decode()
 
 
-def test_a_token_needs_a_name(operator: Client, acme: Things) -> None:
+def test_a_token_needs_a_name(operator: Client) -> None:
     before = Token.objects.count()
     assert "c-error" in operator.post(PAGE, {"name": ""}).content.decode()
     assert Token.objects.count() == before
 
 
-def test_staff_without_a_role_get_no_token(staff: Client, acme: Things) -> None:
+def test_staff_without_a_role_get_no_token(staff: Client) -> None:
     before = Token.objects.count()
     page = staff.post(PAGE, {"name": "laptop"}).content.decode()
     assert "no token can act as you here" in page

@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.console.things import Things
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
 TENANT = "/admin/t/acme/"
 
@@ -32,14 +32,14 @@ def statements(client: Client, path: str) -> list[str]:
     ],
 )
 def test_pages_that_name_or_count_primitives_do_not_read_their_contents(
-    owner: Client, acme: Things, path: str
+    owner: Client, path: str
 ) -> None:
     found = statements(owner, path)
     assert not [each for each in found if '"catalogue_primitive"."config"' in each]
 
 
 def test_the_tenants_of_the_menu_are_read_without_icons_and_instructions(
-    staff: Client, acme: Things, globex: Things
+    staff: Client, globex: Things
 ) -> None:
     found = statements(staff, "/admin/keys/")
     tenants = [each for each in found if 'FROM "tenants_tenant"' in each]

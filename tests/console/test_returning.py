@@ -17,7 +17,7 @@ from tests.console.things import Things
 
 TENANT = "/admin/t/acme/"
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
 
 def row_at(client: Client, url: str) -> str:
@@ -137,7 +137,7 @@ def test_a_user_is_on_the_page_that_leads_back_to_the_list(staff: Client, cast: 
     assert f'href="/admin/users/?q=u07#user-{made.pk}"' in kept
 
 
-def test_an_unknown_page_of_tokens_is_named(owner: Client, acme: Things, globex: Things) -> None:
+def test_an_unknown_page_of_tokens_is_named(owner: Client, globex: Things) -> None:
     foreign = Token.objects.filter(tenant_id=globex.tenant).first()
     assert foreign is not None
     for word in ("nothing", foreign.pk):
@@ -197,9 +197,7 @@ def test_a_query_string_with_too_much_is_not_carried(
 
 
 @pytest.mark.parametrize("path", ["/admin/", f"{TENANT}tools/", "/admin/sign-in/"])
-def test_an_address_with_too_many_fields_is_refused(
-    operator: Client, acme: Things, path: str
-) -> None:
+def test_an_address_with_too_many_fields_is_refused(operator: Client, path: str) -> None:
     for client in (operator, Client()):
         response = client.get(f"{path}?{'&' * 1001}")
         assert response.status_code in {400, 302}

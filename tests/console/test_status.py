@@ -15,8 +15,6 @@ from mcphost.feed import nodes
 from mcphost.feed.models import Node
 from mcphost.feed.nodes import ALIVE, Heartbeat
 from mcphost.vault.services import ensure_ring
-from tests.cast import Cast
-from tests.console.conftest import Browser
 
 pytestmark = pytest.mark.django_db
 
@@ -48,27 +46,6 @@ def text(client: Client) -> str:
     response = client.get(PAGE)
     assert response.status_code == 200
     return response.content.decode()
-
-
-@pytest.mark.parametrize("path", [PAGE, JSON])
-@pytest.mark.parametrize("name", ["owner", "operator", "auditor", "member", "stranger"])
-def test_others_than_staff_are_refused(path: str, name: str, cast: Cast, browse: Browser) -> None:
-    response = browse(getattr(cast, name)).get(path)
-    assert response.status_code == (302 if name == "member" else 403)
-    assert b"heartbeat" not in response.content
-
-
-@pytest.mark.parametrize("path", [PAGE, JSON])
-def test_without_a_session_there_is_the_sign_in_and_nothing_is_posted(
-    path: str, staff: Client
-) -> None:
-    assert Client().get(path).status_code == 302
-    assert staff.post(path).status_code == 405
-
-
-def test_staff_find_it_in_the_menu_and_others_do_not(staff: Client, operator: Client) -> None:
-    assert f'href="{PAGE}"' in text(staff)
-    assert PAGE not in operator.get("/admin/").content.decode()
 
 
 def test_all_is_well_with_two_processes(staff: Client, two: tuple[Heartbeat, Heartbeat]) -> None:

@@ -13,7 +13,7 @@ from tests.cast import Cast
 from tests.console.dashboards.rows import calls, queries
 from tests.console.things import ACTOR, Things, tool_fields
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
 TOOL = "canary-acme-tool"
 
@@ -25,9 +25,7 @@ def use_of(client: Client, path: str, name: str) -> Use:
     return found
 
 
-def test_the_list_has_the_numbers_of_the_last_seven_days(
-    cast: Cast, acme: Things, owner: Client
-) -> None:
+def test_the_list_has_the_numbers_of_the_last_seven_days(cast: Cast, owner: Client) -> None:
     calls(cast.acme.id, 9, target=TOOL, ago=timedelta(days=2))
     calls(cast.acme.id, 1, target=TOOL, outcome="tool_error", ago=timedelta(days=1))
     calls(cast.acme.id, 5, target=TOOL, ago=timedelta(days=12))
@@ -40,7 +38,7 @@ def test_the_list_has_the_numbers_of_the_last_seven_days(
     assert len(owner.get(use.url).context["calls"]) == 11
 
 
-def test_what_was_not_used_has_no_numbers(cast: Cast, acme: Things, owner: Client) -> None:
+def test_what_was_not_used_has_no_numbers(cast: Cast, owner: Client) -> None:
     catalogue.create(cast.acme.id, tool_fields("idle"), ACTOR)
     use = use_of(owner, "/admin/t/acme/tools/", "idle")
     assert (use.calls, use.errors, use.p95, use.url) == ("\u2013", "\u2013", "\u2013", "")
@@ -109,25 +107,21 @@ def test_a_tools_page_says_what_became_of_its_input_requests(
     assert "2 accepted, 1 declined" in page.content.decode()
 
 
-def test_a_tool_that_was_never_published_has_no_numbers(
-    cast: Cast, acme: Things, owner: Client
-) -> None:
+def test_a_tool_that_was_never_published_has_no_numbers(cast: Cast, owner: Client) -> None:
     made = catalogue.create(cast.acme.id, tool_fields("draft"), ACTOR)
     page = owner.get(f"/admin/t/acme/tools/{made.id}/")
     assert page.context["use"] is None
     assert "Use in the last" not in page.content.decode()
 
 
-def test_a_published_tool_without_calls_says_so(cast: Cast, acme: Things, owner: Client) -> None:
+def test_a_published_tool_without_calls_says_so(cast: Cast, owner: Client) -> None:
     made = catalogue.create(cast.acme.id, tool_fields("fresh"), ACTOR)
     catalogue.publish(made.id, ACTOR)
     page = owner.get(f"/admin/t/acme/tools/{made.id}/").content.decode()
     assert "No client has used it in this period." in page
 
 
-def test_the_number_of_queries_does_not_grow_with_calls_or_tools(
-    cast: Cast, acme: Things, owner: Client
-) -> None:
+def test_the_number_of_queries_does_not_grow_with_calls_or_tools(cast: Cast, owner: Client) -> None:
     calls(cast.acme.id, 3, target=TOOL)
     before = queries(owner, "/admin/t/acme/tools/")
     for number in range(5):

@@ -190,7 +190,3 @@ def test_other_primitives_have_no_gallery(operator: Client, acme: Things) -> Non
     page = operator.get("/admin/t/acme/prompts/new/?template=approval")
     assert page.status_code == 200
     assert "Use this template" not in page.content.decode()
-
-
-def test_an_auditor_picks_nothing(auditor: Client, acme: Things) -> None:
-    assert auditor.get(NEW, picking("approval")).status_code == 403

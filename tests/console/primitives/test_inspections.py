@@ -18,7 +18,7 @@ from tests.console.primitives.test_imports import document, imported, with_page
 from tests.console.primitives.test_scripts import NEW, TOOLS, form
 from tests.console.things import Things
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("jobs_here")]
 
 Look = Callable[[Mapping[str, Any], str], Mapping[str, list[str]]]
 

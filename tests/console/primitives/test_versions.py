@@ -25,7 +25,7 @@ from tests.console.things import told as put
 TOOLS = "/admin/t/acme/tools/"
 EVIL = "<script>alert(1)</script>"
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
 
 def form(**changes: Any) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def test_a_version_shows_who_published_it_why_and_what_it_changed(
 
 
 def test_an_earlier_version_is_served_again_after_a_confirmation(
-    operator: Client, acme: Things, say: str
+    operator: Client, say: str
 ) -> None:
     serve = f"{say}{version(1)}serve/"
     before = Entry.objects.count()
@@ -177,7 +177,7 @@ def test_a_tool_is_deleted_only_when_archived_and_its_name_is_typed(
 
 
 def test_what_another_user_saved_meanwhile_is_shown_and_not_overwritten(
-    operator: Client, cast: Cast, browse: Browser, acme: Things, say: str
+    operator: Client, cast: Cast, browse: Browser, say: str
 ) -> None:
     edit = f"{say}edit/"
     read = operator.get(edit).context["based_on"]
@@ -207,7 +207,7 @@ def test_a_form_that_was_sent_twice_is_no_conflict(operator: Client, say: str) -
 
 
 def test_an_invalid_form_keeps_what_it_was_based_on(
-    operator: Client, cast: Cast, browse: Browser, acme: Things, say: str
+    operator: Client, cast: Cast, browse: Browser, say: str
 ) -> None:
     edit = f"{say}edit/"
     read = operator.get(edit).context["based_on"]
@@ -284,7 +284,7 @@ def test_of_several_tools_those_that_changed_meanwhile_are_not_published(
 
 @pytest.mark.parametrize("verb", ["publish", "disable"])
 def test_more_tools_than_are_changed_at_once_are_refused_in_words(
-    operator: Client, acme: Things, say: str, verb: str
+    operator: Client, say: str, verb: str
 ) -> None:
     operator.post(f"{say}edit/", form(title="Third"))
     chosen = [str(row().id), *(f"{number}" for number in range(MOST_AT_ONCE))]
@@ -304,7 +304,7 @@ def test_chosen_tools_that_no_longer_exist_are_counted(operator: Client, say: st
 
 @pytest.mark.parametrize("fields", [{}, {"verb": "delete"}, {"verb": "publish"}])
 def test_a_bulk_action_without_a_choice_changes_nothing(
-    operator: Client, acme: Things, say: str, fields: dict[str, Any]
+    operator: Client, say: str, fields: dict[str, Any]
 ) -> None:
     before = Entry.objects.count()
     text = operator.post(f"{TOOLS}bulk/", fields, follow=True).content.decode()
@@ -344,9 +344,7 @@ def test_a_changed_schema_of_the_code_is_shown(operator: Client, acme: Things) -
 
 
 @pytest.mark.parametrize("verb", ["edit", "publish", "delete"])
-def test_what_another_user_deleted_meanwhile_is_gone(
-    operator: Client, acme: Things, verb: str
-) -> None:
+def test_what_another_user_deleted_meanwhile_is_gone(operator: Client, verb: str) -> None:
     operator.post(f"{TOOLS}new/", form())
     gone = row()
 
@@ -361,7 +359,7 @@ def test_what_another_user_deleted_meanwhile_is_gone(
     assert "what it showed is gone" in response.content.decode()
 
 
-def test_too_many_fields_are_refused_in_words(operator: Client, acme: Things) -> None:
+def test_too_many_fields_are_refused_in_words(operator: Client) -> None:
     response = operator.post(f"{TOOLS}bulk/", {"chosen": ["x"] * 1001, "verb": "publish"})
     assert response.status_code == 400
     assert "A form or an address may have 1,000 fields" in response.content.decode()

@@ -20,7 +20,7 @@ from tests.console.things import Things, recorded
 CSV = "/admin/t/acme/calls/export.csv"
 JSONL = "/admin/t/acme/calls/export.jsonl"
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
 
 def rows(client: Client, url: str) -> list[list[str]]:
@@ -255,7 +255,7 @@ def test_a_part_that_reads_in_vain_ends_and_the_file_goes_on(
     assert (head, call[4], end[1]) == (list(exports._COLUMNS), "wanted", "calls=1")
 
 
-def test_nonsense_in_a_part_is_answered_in_words(auditor: Client, acme: Things) -> None:
+def test_nonsense_in_a_part_is_answered_in_words(auditor: Client) -> None:
     reply = auditor.get("/admin/t/acme/calls/export/part.csv?outcome=nonsense")
     assert reply.status_code == 400
     assert "no value" in reply.json()["error"]
@@ -264,7 +264,7 @@ def test_nonsense_in_a_part_is_answered_in_words(auditor: Client, acme: Things) 
 
 
 def test_the_export_of_all_tenants_is_for_staff(
-    staff: Client, auditor: Client, acme: Things, globex: Things
+    staff: Client, auditor: Client, globex: Things
 ) -> None:
     path = "/admin/calls/export/part.jsonl"
     assert auditor.get(path).status_code == 403

@@ -23,7 +23,7 @@ from tests.console.things import Things
 
 CALLS = "/admin/t/acme/calls/"
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
 
 def page(client: Client, query: str, path: str = CALLS) -> str:
@@ -45,9 +45,7 @@ def targets(client: Client, query: str) -> list[str]:
     return [row.entry.target for row, _ in client.get(f"{CALLS}{query}").context["calls"]]
 
 
-def test_each_set_filter_is_a_chip_whose_cross_removes_only_it(
-    auditor: Client, acme: Things
-) -> None:
+def test_each_set_filter_is_a_chip_whose_cross_removes_only_it(auditor: Client) -> None:
     assert removed_by(auditor, "") == {}
     found = removed_by(auditor, "?tool=a%20b&client=x&since=2026-01-01")
     assert found == {
@@ -58,7 +56,7 @@ def test_each_set_filter_is_a_chip_whose_cross_removes_only_it(
     assert removed_by(auditor, "?period=24h") == {"Period": CALLS}
 
 
-def test_a_form_that_adds_a_filter_keeps_the_others(auditor: Client, acme: Things) -> None:
+def test_a_form_that_adds_a_filter_keeps_the_others(auditor: Client) -> None:
     context = auditor.get(f"{CALLS}?tool=x&since=2026-01-01&zone=Asia/Tokyo").context
     found: dict[str, Pill] = {each.name: each for each in context["pills"]}
     assert dict(found["outcome"].others) == {
@@ -71,18 +69,18 @@ def test_a_form_that_adds_a_filter_keeps_the_others(auditor: Client, acme: Thing
     assert "tenant" not in found
 
 
-def test_the_tenant_is_a_filter_of_all_calls(staff: Client, acme: Things) -> None:
+def test_the_tenant_is_a_filter_of_all_calls(staff: Client) -> None:
     assert removed_by(staff, "?tenant=acme", "/admin/calls/") == {"Tenant": "/admin/calls/"}
 
 
-def test_a_hostile_value_is_text_in_its_chip(auditor: Client, acme: Things) -> None:
+def test_a_hostile_value_is_text_in_its_chip(auditor: Client) -> None:
     found = auditor.get(f"{CALLS}?tool=%3Cscript%3E%E2%80%AEx%22").content.decode()
     assert "<script>\u202e" not in found
     assert "&lt;script&gt;⟨U+202E⟩x&quot;" in found
 
 
 def test_an_empty_list_says_which_filter_to_remove(
-    auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+    auditor: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pills, "FINDING_SECONDS", 60)
     found = auditor.get(f"{CALLS}?tool=canary-acme-tool&client=nobody&period=30d").context
@@ -95,7 +93,7 @@ def test_an_empty_list_says_which_filter_to_remove(
 
 
 def test_an_empty_list_of_all_tenants_looks_beyond_the_tenant_only_for_staff(
-    staff: Client, auditor: Client, acme: Things, globex: Things
+    staff: Client, auditor: Client, globex: Things
 ) -> None:
     query = "?tool=canary-globex-tool&tenant=acme"
     found = staff.get(f"/admin/calls/{query}").context["removals"]
@@ -147,14 +145,14 @@ def test_dates_limit_the_list_in_the_zone_of_the_link(auditor: Client, acme: Thi
 )
 @pytest.mark.parametrize("path", [CALLS, "/admin/t/acme/refusals/", "/admin/t/acme/audit-log/"])
 def test_a_range_that_cannot_be_is_answered_in_words(
-    auditor: Client, acme: Things, path: str, query: str, said: str
+    auditor: Client, path: str, query: str, said: str
 ) -> None:
     found = page(auditor, f"?{query}", path)
     assert said in found
     assert "Nothing is shown." in found
 
 
-def test_the_longest_range_is_answered(auditor: Client, acme: Things) -> None:
+def test_the_longest_range_is_answered(auditor: Client) -> None:
     assert targets(auditor, "?since=2000-01-01&until=2099-12-31") == ["canary-acme-tool"]
 
 
@@ -173,7 +171,7 @@ def test_a_time_with_an_offset_of_its_own_keeps_it() -> None:
     assert found.since == datetime(2026, 2, 28, 22, tzinfo=UTC)
 
 
-def test_a_trace_is_a_chip_when_a_link_names_it(auditor: Client, acme: Things) -> None:
+def test_a_trace_is_a_chip_when_a_link_names_it(auditor: Client) -> None:
     assert removed_by(auditor, "?trace=0af7651916cd43dd8448eb211c80319c") == {"Trace": CALLS}
 
 
@@ -253,7 +251,5 @@ def test_an_empty_page_of_the_audit_log_and_refusals_leads_back(
 
 
 @pytest.mark.parametrize("path", OTHERS[:2])
-def test_a_page_beyond_the_last_says_how_to_see_everything(
-    auditor: Client, acme: Things, path: str
-) -> None:
+def test_a_page_beyond_the_last_says_how_to_see_everything(auditor: Client, path: str) -> None:
     assert "Show everything" in page(auditor, f"?after={UUID(int=1)}", path)

@@ -21,7 +21,6 @@ from mcphost.tasks.states import AnswerState, TaskState
 from mcphost.vault import sealer
 from tests.audit.asking import Story
 from tests.cast import Cast
-from tests.console.conftest import Browser
 from tests.console.records.test_calls import badges, shown
 from tests.console.things import Things, told
 from tests.tasks.rows import a_question, a_task
@@ -253,28 +252,6 @@ def test_a_task_that_waits_for_answers_is_not_retried(operator: Client, acme: Th
     reply = operator.post(f"{page_of(task)}retry/", follow=True)
     assert "The task cannot run now" in reply.content.decode()
     assert not Entry.objects.filter(action=TASK_RETRIED).exists()
-
-
-@pytest.mark.parametrize("verb", ["cancel", "retry"])
-def test_auditors_only_look(auditor: Client, acme: Things, verb: str) -> None:
-    task = a_task(acme.tenant, due_at=timezone.now() + timedelta(hours=1))
-    assert f"{verb}/" not in auditor.get(page_of(task)).content.decode()
-    for reply in (auditor.get(f"{page_of(task)}{verb}/"), auditor.post(f"{page_of(task)}{verb}/")):
-        assert reply.status_code == 403
-    assert Task.objects.get(id=task.id).nonce == "first"
-    assert Task.objects.get(id=task.id).due_at == task.due_at
-
-
-def test_the_task_of_another_tenant_has_no_page(
-    cast: Cast, acme: Things, globex: Things, browse: Browser
-) -> None:
-    task = a_task(acme.tenant)
-    stranger = browse(cast.stranger)
-    for verb in ("", "cancel/", "retry/"):
-        path = f"/admin/t/globex/tasks/{task.call}/{verb}"
-        assert stranger.get(path).status_code == 404
-    assert stranger.post(f"/admin/t/globex/tasks/{task.call}/cancel/").status_code == 404
-    assert Task.objects.get(id=task.id).state == TaskState.WORKING
 
 
 @pytest.mark.parametrize(

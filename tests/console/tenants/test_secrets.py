@@ -173,34 +173,6 @@ def test_an_auditor_sees_names_and_last_use_and_no_form(
     assert "Secrets" in page(auditor, "/admin/t/acme/")
 
 
-def test_members_and_strangers_get_nothing(owner: Client, cast: Cast, browse: Browser) -> None:
-    secret = made(owner)
-    for path in (SECRETS, NEW, *pages_of(secret)):
-        for client, status in (
-            (browse(cast.member), 302),
-            (Client(), 302),
-            (browse(cast.stranger), 403),
-        ):
-            for response in (client.get(path), client.post(path, NEW_SECRET)):
-                assert response.status_code == status
-                assert b"weather_key" not in response.content
-    assert StoredSecret.objects.count() == 1
-
-
-def test_secrets_of_other_tenants_are_unknown_here(
-    owner: Client, cast: Cast, browse: Browser
-) -> None:
-    stranger = browse(cast.stranger)
-    stranger.post("/admin/t/globex/secrets/new/", {**NEW_SECRET, "name": "theirs"})
-    theirs = StoredSecret.objects.get(name="theirs")
-    before = StoredSecret.objects.values().get(pk=theirs.pk)
-    for path in pages_of(theirs):
-        assert owner.get(path).status_code == 404
-        assert owner.post(path, {**NEW_SECRET, "name": "theirs"}).status_code == 404
-    assert StoredSecret.objects.values().get(pk=theirs.pk) == before
-    assert "theirs" not in page(owner)
-
-
 @pytest.mark.parametrize("field", ["name", "hosts", "places"])
 @pytest.mark.parametrize("text", [HOSTILE, "a\0b", "x" * 100_000, "\u202egnp.exe", "'; DROP TABLE"])
 def test_hostile_strings_are_refused_and_shown_as_text(

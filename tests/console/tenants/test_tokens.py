@@ -145,11 +145,6 @@ def test_a_revoked_token_is_dead_and_says_so(owner: Client, acme: Things) -> Non
     assert states[acme.token] == "revoked"
 
 
-def test_tokens_of_other_tenants_are_unknown_here(owner: Client, globex: Things) -> None:
-    assert owner.post(f"{TOKENS}{globex.token}/revoke/").status_code == 404
-    assert Token.objects.get(pk=globex.token).revoked_at is None
-
-
 def test_a_tenant_without_tokens_says_what_they_are_for(staff: Client, cast: Cast) -> None:
     page = staff.get("/admin/t/commons/tokens/").content.decode()
     assert "Issue the first token" in page
