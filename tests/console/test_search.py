@@ -61,11 +61,12 @@ def test_each_role_finds_what_it_may_see(
     assert set(found(browse(getattr(cast, who)), "canary-acme")) == groups
 
 
-@pytest.mark.parametrize("who", ["owner", "operator", "auditor", "staff"])
+@pytest.mark.parametrize("who", ["operator", "staff"])
 def test_a_call_is_found_by_the_beginning_of_its_id(
     cast: Cast, browse: Browser, call: UUID, who: str
 ) -> None:
     client = browse(getattr(cast, who))
+    recorded(cast.acme.id, call, target="canary-acme-tool")  # a second entry is no second hit
     for text in (str(call), call.hex[:8], f" {str(call)[:13].upper()} "):
         assert found(client, text)["Calls"] == [str(call)]
     assert f"/admin/t/acme/calls/{call}/" in urls(client, str(call))
@@ -73,28 +74,18 @@ def test_a_call_is_found_by_the_beginning_of_its_id(
     assert "Calls" not in found(client, f"{call.hex}0")
 
 
-def test_a_call_with_many_entries_is_one_hit(owner: Client, acme: Things, call: UUID) -> None:
-    for _ in range(20):
-        recorded(acme.tenant, call, target="canary-acme-tool")
-    assert found(owner, str(call))["Calls"] == [str(call)]
-
-
-def test_tokens_are_found_by_name_and_public_id(owner: Client, acme: Things) -> None:
+def test_tokens_are_found_by_name_and_public_id_each_as_a_row_of_its_list(
+    owner: Client, operator: Client, acme: Things
+) -> None:
     assert found(owner, "canary-acme-tok")["Tokens"] == ["canary-acme-token"]
     assert found(owner, acme.token[:6])["Tokens"] == ["canary-acme-token"]
-
-
-def test_a_token_that_is_found_is_the_row_of_its_list(owner: Client, operator: Client) -> None:
+    assert found(operator, "operator's client")["Tokens"] == ["operator's client"]
+    assert "Tokens" not in found(operator, "owner's client")
     for client, text in ((owner, "canary-acme-tok"), (operator, "operator's client")):
         (url,) = (each for each in urls(client, text) if "#token-" in each)
-        page, row = url.split("#")
-        assert f'<tr id="{row}"' in client.get(page).content.decode()
-
-
-def test_ones_own_tokens_are_found_without_managing_any(operator: Client) -> None:
-    assert found(operator, "operator's client")["Tokens"] == ["operator's client"]
-    assert any(each.startswith("/admin/you/#token-") for each in urls(operator, "operator's cl"))
-    assert "Tokens" not in found(operator, "owner's client")
+        path, row = url.split("#")
+        assert path == "/admin/you/"  # both are the user's own
+        assert f'<tr id="{row}"' in client.get(path).content.decode()
 
 
 def test_people_are_found_by_those_who_manage_them(cast: Cast, browse: Browser) -> None:
@@ -167,6 +158,7 @@ def plain(page: str) -> str:
 
 
 def test_the_palette_gets_options_only(owner: Client) -> None:
+    assert owner.post(SEARCH, {"q": "a"}).status_code == 405
     page = owner.get(SEARCH, {"q": "canary", "part": "1"}).content.decode()
     assert page.startswith('<div id="found">')
     assert "<html" not in page
@@ -251,7 +243,3 @@ def test_calls_are_found_without_reading_all_tenants(staff: Client, call: UUID) 
         for each in queries
         if 'FROM "audit_entry"' in each["sql"] and '"tenant" IN' in each["sql"]
     ]
-
-
-def test_only_reading_is_possible(owner: Client) -> None:
-    assert owner.post(SEARCH, {"q": "a"}).status_code == 405

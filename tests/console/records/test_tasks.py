@@ -95,13 +95,10 @@ def test_retry_is_offered_for_tasks_that_could_run(operator: Client, acme: Thing
     }
 
 
-def test_a_process_that_writes_no_heartbeats_has_a_name_too(auditor: Client, acme: Things) -> None:
-    """The only process of a server writes none."""
+def test_the_process_of_a_task_has_a_name_or_is_gone(auditor: Client, acme: Things) -> None:
+    """The only process of a server writes no heartbeats."""
     a_task(acme.tenant, owner=heartbeat.id)
     assert str(os.getpid()) in shown(auditor, TASKS)
-
-
-def test_a_task_of_a_process_that_is_gone_says_so(auditor: Client, acme: Things) -> None:
     a_task(acme.tenant, owner=uuid4())
     assert "its process has ended" in shown(auditor, TASKS)
 
@@ -159,15 +156,6 @@ def test_a_filter_that_does_not_exist_is_named(auditor: Client, acme: Things) ->
     assert "There is no page “x”." in shown(auditor, f"{TASKS}?after=x")
 
 
-def test_older_tasks_are_on_the_next_page(auditor: Client, acme: Things) -> None:
-    now = timezone.now()
-    for age in range(51):
-        a_task(acme.tenant, tool=f"tool-{age}", created_at=now - timedelta(seconds=age))
-    page = auditor.get(f"{TASKS}?state=working")
-    assert len(page.context["tasks"]) == 50
-    assert listed(auditor, f"?{page.context['older']}") == ["tool-50"]
-
-
 def test_the_page_of_a_task_has_its_questions_and_the_rounds_of_its_call(
     auditor: Client, acme: Things
 ) -> None:
@@ -183,12 +171,15 @@ def test_the_page_of_a_task_has_its_questions_and_the_rounds_of_its_call(
     assert f"{CALLS}{story.call.id}/" in auditor.get(page_of(task)).content.decode()
     assert "Which colour?" not in text
     assert "not stored" not in text
+    for verb in ("cancel/", "retry/"):
+        assert verb not in auditor.get(page_of(task)).content.decode()
+    call = shown(auditor, f"{CALLS}{story.call.id}/")
+    assert "; then as a task, which takes the responses" in call
 
 
 def test_a_task_of_which_nothing_is_recorded_yet_has_a_page(auditor: Client, acme: Things) -> None:
-    assert "No round of the task has been recorded yet." in shown(
-        auditor, page_of(a_task(acme.tenant))
-    )
+    page = shown(auditor, page_of(a_task(acme.tenant)))
+    assert "No round of the task has been recorded yet." in page
 
 
 def test_an_operator_cancels_a_task(operator: Client, cast: Cast, acme: Things) -> None:
@@ -300,15 +291,6 @@ def test_a_question_of_a_task_waits_until_it_is_answered(auditor: Client, acme: 
     assert waiting() == ["size"]
     task.delete()
     assert waiting() == []
-
-
-def test_the_delivery_of_a_task_is_told(auditor: Client, acme: Things) -> None:
-    story = a_story(acme)
-    story.start()
-    story.ask("colour")
-    told(story)
-    text = shown(auditor, f"{CALLS}{story.call.id}/")
-    assert "; then as a task, which takes the responses" in text
 
 
 def test_the_dashboard_counts_the_tasks_of_tenants_that_one_may_see(
