@@ -54,6 +54,10 @@ def test_all_is_well_with_two_processes(staff: Client, two: tuple[Heartbeat, Hea
     assert "2 serving" in shown
     assert shown.count(">serves</span>") == 2
     assert ">problem</span>" not in shown
+    assert 'id="live" class="c-live" data-live' in shown
+    content = shown[shown.index('<div id="live"') : shown.rindex("</table>")]
+    assert not re.findall(r"<script|\son\w+=|style=", content)
+    assert staff.post(PAGE).status_code == staff.post(JSON).status_code == 405
     found = staff.get(JSON)
     assert (found.status_code, found["Content-Type"]) == (200, "application/json")
     assert "no-store" in found["Cache-Control"]
@@ -125,15 +129,6 @@ def test_processes_with_old_code_are_named_with_what_to_do(
     }
     assert "newer.brand_new" in lines["code"]["reason"]
     assert lines["code"]["text"] == "2 loaded"
-
-
-def test_the_page_refreshes_itself_without_a_script_of_its_own(
-    staff: Client, two: tuple[Heartbeat, Heartbeat]
-) -> None:
-    shown = text(staff)
-    assert 'id="live" class="c-live" data-live' in shown
-    content = shown[shown.index('<div id="live"') : shown.rindex("</table>")]
-    assert not re.findall(r"<script|\son\w+=|style=", content)
 
 
 def test_no_process_with_a_heartbeat_is_a_reason(staff: Client) -> None:
