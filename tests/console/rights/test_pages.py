@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -14,6 +15,7 @@ from mcphost.audit.models import Entry
 from mcphost.catalogue import kinds, selectors
 from mcphost.catalogue import services as catalogue
 from mcphost.catalogue.models import KeptDocument, Primitive
+from mcphost.console.forms.script_part import START
 from mcphost.console.primitives import imports, trials
 from mcphost.identity.models import ServiceAccount, Token
 from mcphost.serving.process import lifecycle
@@ -23,7 +25,7 @@ from mcphost.vault.models import StoredSecret
 from tests.cast import PASSWORD, Cast
 from tests.console.meanwhile import before_the_change
 from tests.console.primitives import test_trials
-from tests.console.primitives.test_imports import PAGE, document, listed
+from tests.console.primitives.test_imports import PAGE, document, imported, listed, with_page
 from tests.console.primitives.test_scripts import NEW, form
 from tests.console.tenants.test_secrets import NEW_SECRET
 from tests.console.things import ACTOR, Things
@@ -56,6 +58,44 @@ def _during_inspection(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object
 
     for kind, look in list(kinds.INSPECTED.items()):
         monkeypatch.setitem(kinds.INSPECTED, kind, watched(look))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def inspections(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each inspection of what is saved: whether it ran in a transaction.
+
+    On SQLite a transaction keeps all other connections from writing, those of calls too, and a
+    check of a script may take half a minute.
+    """
+    seen: list[bool] = []
+    _during_inspection(monkeypatch, lambda: seen.append(connection.in_atomic_block))
+    return seen
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_script_is_saved_and_published_after_an_inspection_outside_of_the_transaction(
+    operator: Client, acme: Things, inspections: list[bool]
+) -> None:
+    operator.post(NEW, form(_publish=""))
+    operator.post(NEW, form(name="other"))
+    scripts = Primitive.objects.filter(tenant=acme.tenant, kind="script")
+    published, draft = scripts.get(name="greet"), scripts.get(name="other")
+    assert (published.state, draft.state) == ("published", "draft")
+    changed = START.replace("Hello", "Bye")
+    for tool, more in ((published, {}), (draft, {"_publish": ""})):
+        url = f"{TENANT}tools/{tool.id}/edit/"
+        assert operator.post(url, form(name=tool.name, code=changed, **more)).status_code == 302
+    assert inspections == [False] * 4
+
+
+@pytest.mark.django_db(transaction=True)
+def test_operations_are_imported_after_inspections_outside_of_the_transaction(
+    operator: Client, acme: Things, inspections: list[bool]
+) -> None:
+    first = imported(operator, "GET /orders", "POST /orders", text=document())
+    again = imported(operator, "GET /orders", text=with_page())
+    assert first.status_code == again.status_code == 302
+    assert inspections == [False] * 3
 
 
 @pytest.mark.parametrize("button", ["_publish", "_save"])
