@@ -22,6 +22,12 @@ from tests.console.conftest import Browser
 from tests.console.things import Things
 
 CALLS = "/admin/t/acme/calls/"
+OTHERS = [
+    "/admin/t/acme/audit-log/",
+    "/admin/t/acme/refusals/",
+    "/admin/audit-log/",
+    "/admin/refusals/",
+]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
@@ -145,13 +151,13 @@ def test_dates_limit_the_list_in_the_zone_of_the_link(auditor: Client, acme: Thi
         ("before=zzz", "There is no page “zzz”."),
     ],
 )
-@pytest.mark.parametrize("path", [CALLS, "/admin/t/acme/refusals/", "/admin/t/acme/audit-log/"])
 def test_a_range_that_cannot_be_is_answered_in_words(
-    auditor: Client, path: str, query: str, said: str
+    auditor: Client, query: str, said: str
 ) -> None:
-    found = page(auditor, f"?{query}", path)
-    assert said in found
-    assert "Nothing is shown." in found
+    for path in (CALLS, *OTHERS[:2]):
+        text = page(auditor, f"?{query}", path)
+        assert said in text
+        assert "Nothing is shown." in text
 
 
 def test_a_zone_without_dates_is_no_filter() -> None:
@@ -167,14 +173,6 @@ def test_links_with_the_periods_of_earlier_releases_work() -> None:
 def test_a_time_with_an_offset_of_its_own_keeps_it() -> None:
     found = range_of("2026-03-01T00:00+02:00", "", "Asia/Tokyo")
     assert found.since == datetime(2026, 2, 28, 22, tzinfo=UTC)
-
-
-OTHERS = [
-    "/admin/t/acme/audit-log/",
-    "/admin/t/acme/refusals/",
-    "/admin/audit-log/",
-    "/admin/refusals/",
-]
 
 
 def entries_at(path: str, tenant: UUID, *times: datetime) -> list[UUID]:
@@ -235,6 +233,6 @@ def test_pages_of_the_audit_log_and_refusals_lead_to_older_and_newer_ones(
     assert min(every) in [entry.id for entry, _ in newest]
 
 
-@pytest.mark.parametrize("path", OTHERS[:2])
-def test_a_page_beyond_the_last_says_how_to_see_everything(auditor: Client, path: str) -> None:
-    assert "Show everything" in page(auditor, f"?after={UUID(int=1)}", path)
+def test_a_page_beyond_the_last_says_how_to_see_everything(auditor: Client) -> None:
+    for path in OTHERS[:2]:
+        assert "Show everything" in page(auditor, f"?after={UUID(int=1)}", path)

@@ -1,3 +1,5 @@
+import json
+import shlex
 from datetime import timedelta
 from typing import Any
 
@@ -7,6 +9,7 @@ from django.utils import timezone
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue import services as catalogue
+from mcphost.console.tenants import clients
 from mcphost.identity.models import Token
 from mcphost.identity.selectors import authenticate
 from mcphost.identity.service_accounts import create
@@ -130,3 +133,50 @@ def test_a_revoked_token_is_dead_and_says_so(owner: Client, acme: Things) -> Non
 def test_a_tenant_without_tokens_says_what_they_are_for(staff: Client, cast: Cast) -> None:
     page = staff.get("/admin/t/commons/tokens/").content.decode()
     assert "Issue the first token" in page
+
+
+CONNECT = "/admin/t/acme/connect/"
+URL = "http://testserver/t/acme/mcp"
+
+
+def setups(client: Client) -> dict[str, str]:
+    return {each.title: each.text for each in client.get(CONNECT).context["snippets"]}
+
+
+def test_there_is_something_to_paste_for_every_client_with_the_real_address(
+    operator: Client, acme: Things
+) -> None:
+    found = setups(operator)
+    assert set(found) == {
+        *("Claude Code", "Claude Desktop", "VS Code", "Cursor", "Windsurf", "MCP Inspector"),
+        *("Python", "TypeScript", "curl"),
+    }
+    for title, text in found.items():
+        assert URL in text, title
+        assert clients.STAND_IN in text, title
+    for title in ("Claude Desktop", "Cursor", "Windsurf"):
+        assert "acme" in json.loads(found[title])["mcpServers"]
+    compile(found["Python"], "snippet", "exec")
+    assert shlex.split(found["MCP Inspector"])[0] == "npx"
+    called = operator.get(CONNECT).context["called"]
+    for title in ("Python", "TypeScript", "curl"):
+        assert called.tool in found[title]
+
+
+def test_a_token_is_issued_for_oneself_and_shown_once(operator: Client, acme: Things) -> None:
+    page = operator.post(CONNECT, {"name": "laptop"})
+    token = Token.objects.get(name="laptop")
+    assert (token.owner.username, token.issued_by) == ("operator", "operator")  # type: ignore[union-attr]
+    plaintext = page.context["token"].plaintext
+    assert page.content.decode().count(plaintext) == 10  # itself, and in each snippet
+    assert plaintext not in operator.get(CONNECT).content.decode()
+
+
+def test_a_token_needs_a_name_and_staff_a_role(
+    operator: Client, staff: Client, acme: Things
+) -> None:
+    before = Token.objects.count()
+    assert "c-error" in operator.post(CONNECT, {"name": ""}).content.decode()
+    page = staff.post(CONNECT, {"name": "laptop"}).content.decode()
+    assert "no token can act as you here" in page
+    assert Token.objects.count() == before
