@@ -287,3 +287,16 @@ def test_nobody_is_told_of_what_is_not_served_or_by_who_may_not_edit(
     assert "announce/" not in operator.get(page).content.decode()
     assert "No resource or template" in operator.post(f"{page}announce/").content.decode()
     assert announced() == []
+
+
+@pytest.mark.parametrize("sort", ["tool", *FORMS])
+def test_what_people_wrote_is_never_markup_where_it_is_served(operator: Client, sort: str) -> None:
+    """Snapshots of versions are not among the rows in which the walk plants hostile texts."""
+    texts = {"title": EVIL, "description": EVIL, "text": EVIL, "messages-0-text": EVIL}
+    tool = {"kind": "python", "function": "probe.echo", "name": "say"}
+    fields = {**(FORMS[sort]() if sort in FORMS else tool), **texts}
+    operator.post(path(sort, "new/"), {**fields, "_publish": ""})
+    made = row(fields["name"])
+    assert made.live is not None
+    for page in (path(sort), path(sort, f"{made.id}/"), path(sort, f"{made.id}/edit/")):
+        assert "<script>alert" not in operator.get(page).content.decode(), page
