@@ -7,20 +7,29 @@ import pytest
 from django.test import Client
 
 from mcphost.catalogue import kinds
+from mcphost.kinds.http import openapi_finding, openapi_job
+from mcphost.sandbox.single import JobLimits
 from mcphost.vault.services import ensure_ring
 from tests.cast import Cast, Person
-from tests.console.things import Things, called, fill, furnish
+from tests.console.things import Things, called, furnish
 from tests.keeping import KeptOn
 
 Browser = Callable[[Person], Client]
 
 
-def _furnish_acme(cast: Cast) -> dict[str, Any]:
+Furnished = dict[str, dict[str, Any]]
+
+
+def _furnish_acme(cast: Cast) -> Furnished:
     ensure_ring()
-    return furnish(cast.acme, cast.owner)
+    return {"acme": furnish(cast.acme, cast.owner)}
 
 
-ACME = KeptOn(_furnish_acme)
+def _furnish_both(cast: Cast) -> Furnished:
+    return {**_furnish_acme(cast), "globex": furnish(cast.globex, cast.stranger)}
+
+
+ACME, BOTH = KeptOn(_furnish_acme), KeptOn(_furnish_both)
 
 
 @pytest.fixture
@@ -36,16 +45,22 @@ def browse() -> Browser:
 
 
 @pytest.fixture
-def acme(cast: Cast) -> Things:
-    """The tenant under test, with a tool, a token, a call with a payload, and changes."""
+def furnished(cast: Cast, request: pytest.FixtureRequest) -> Furnished:
+    """What the tenants have besides calls: of the stranger's tenant only where a test wants it."""
     kinds.discover()
-    return called(cast.acme, ACME.put(cast))
+    return (BOTH if "globex" in request.fixturenames else ACME).put(cast)
 
 
 @pytest.fixture
-def globex(cast: Cast, acme: Things) -> Things:
+def acme(cast: Cast, furnished: Furnished) -> Things:
+    """The tenant under test, with a tool, a token, a call with a payload, and changes."""
+    return called(cast.acme, furnished["acme"])
+
+
+@pytest.fixture
+def globex(cast: Cast, acme: Things, furnished: Furnished) -> Things:
     """The stranger's tenant, with the same."""
-    return fill(cast.globex, cast.stranger)
+    return called(cast.globex, furnished["globex"])
 
 
 @pytest.fixture
@@ -66,3 +81,13 @@ def auditor(cast: Cast, browse: Browser) -> Client:
 @pytest.fixture
 def staff(cast: Cast, browse: Browser) -> Client:
     return browse(cast.staff)
+
+
+@pytest.fixture
+def jobs_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenAPI documents are read in this process: starting one for each takes half a second."""
+
+    def run_here(module: str, job: bytes, limits: JobLimits) -> bytes:
+        return openapi_job.run(job)
+
+    monkeypatch.setattr(openapi_finding, "run_single", run_here)

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
+from django.db import connection
 from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
 
 from mcphost.console import navigation
 from mcphost.kinds.script.kind import script_kind
@@ -14,6 +16,7 @@ from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import create_tenant, set_member
 from tests.cast import Cast
+from tests.console.conftest import Browser
 from tests.console.things import ACTOR, Things
 
 pytestmark = pytest.mark.django_db
@@ -51,96 +54,51 @@ def test_staff_see_every_tenant_and_what_is_wrong_with_the_process(
     assert "the disk is full" in page.content.decode()
 
 
-def test_a_new_platform_says_what_to_do_first(staff: Client, cast: Cast) -> None:
-    Tenant.objects.update(closed_at="2026-01-01T00:00:00Z")
-    assert "Create a tenant" in staff.get("/admin/").content.decode()
-
-
 def test_of_many_tenants_the_dashboard_shows_the_first(staff: Client, cast: Cast) -> None:
     for number in range(12):
         create_tenant(f"many-{number:02}", actor=ACTOR)
     page = staff.get("/admin/")
     assert len(page.context["cards"]) == 12
     assert page.context["more"]
+    Tenant.objects.update(closed_at="2026-01-01T00:00:00Z")
+    assert "Create a tenant" in staff.get("/admin/").content.decode()
+
+
+PROGRAMS = ["Overview", "Connect", "Tools", "Prompts", "Resources", "Templates", "Secrets"]
+RECORDS = ["Calls", "Input requests", "Tasks", "Audit log"]
+OF_OPERATORS = [*PROGRAMS, *RECORDS, "Python functions"]
+OF_OWNERS = [
+    *(*PROGRAMS, "Tokens", "Service accounts", *RECORDS, "Members", "Python functions"),
+    "Settings",
+]
 
 
 @pytest.mark.parametrize(
     ("who", "pages"),
-    [
-        (
-            "owner",
-            [
-                "Overview",
-                "Connect",
-                "Tools",
-                "Prompts",
-                "Resources",
-                "Templates",
-                "Secrets",
-                "Tokens",
-                "Service accounts",
-                "Calls",
-                "Input requests",
-                "Tasks",
-                "Audit log",
-                "Members",
-                "Python functions",
-                "Settings",
-            ],
-        ),
-        (
-            "operator",
-            [
-                "Overview",
-                "Connect",
-                "Tools",
-                "Prompts",
-                "Resources",
-                "Templates",
-                "Secrets",
-                "Calls",
-                "Input requests",
-                "Tasks",
-                "Audit log",
-                "Python functions",
-            ],
-        ),
-        (
-            "auditor",
-            [
-                "Overview",
-                "Connect",
-                "Tools",
-                "Prompts",
-                "Resources",
-                "Templates",
-                "Secrets",
-                "Calls",
-                "Input requests",
-                "Tasks",
-                "Audit log",
-                "Python functions",
-            ],
-        ),
-    ],
+    [("owner", OF_OWNERS), ("operator", OF_OPERATORS), ("auditor", OF_OPERATORS)],
 )
 def test_the_menu_offers_what_a_person_may_do(
-    request: pytest.FixtureRequest, who: str, pages: list[str]
+    cast: Cast, browse: Browser, who: str, pages: list[str]
 ) -> None:
-    client: Client = request.getfixturevalue(who)
-    assert titles(client) == {"": ["Dashboard", "Your access"], "Acme": pages}
+    menu = titles(browse(getattr(cast, who)))
+    assert menu == {"": ["Dashboard", "Your access"], "Acme": pages}
 
 
-@pytest.mark.parametrize("who", ["owner", "staff"])
+def test_the_menu_offers_staff_the_pages_of_the_platform(staff: Client, cast: Cast) -> None:
+    titles_of_platform = {title for pages in titles(staff).values() for title in pages}
+    assert {"Keys", "Status", "Users"} <= titles_of_platform
+
+
 def test_the_menu_costs_few_queries_however_many_pages_it_offers(
-    cast: Cast, who: str, django_assert_max_num_queries: Any
+    cast: Cast, django_assert_max_num_queries: Any
 ) -> None:
-    request: Any = RequestFactory().get("/admin/t/acme/")
-    request.user = getattr(cast, who).user
-    request.tenant = Tenant.objects.get(slug="acme")
-    with django_assert_max_num_queries(5):
-        menu = navigation.menu(request)
-    assert sum(len(group["items"]) for group in menu.groups) > 15
+    for person in (cast.owner, cast.staff):
+        request: Any = RequestFactory().get("/admin/t/acme/")
+        request.user = person.user
+        request.tenant = Tenant.objects.get(slug="acme")
+        with django_assert_max_num_queries(5):
+            menu = navigation.menu(request)
+        assert sum(len(group["items"]) for group in menu.groups) > 15
 
 
 def test_every_page_that_the_menu_offers_opens(
@@ -152,7 +110,9 @@ def test_every_page_that_the_menu_offers_opens(
                 assert client.get(item["link"]).status_code == 200, item
 
 
-def test_staff_switch_between_tenants(staff: Client, cast: Cast) -> None:
+def test_who_has_several_tenants_switches_between_them(
+    staff: Client, owner: Client, cast: Cast
+) -> None:
     for path in ("/admin/", "/admin/t/acme/tools/"):
         page = staff.get(path)
         assert [each.slug for each in page.context["menu"].tenants] == ["acme", "commons", "globex"]
@@ -161,9 +121,6 @@ def test_staff_switch_between_tenants(staff: Client, cast: Cast) -> None:
         assert '<a href="/admin/t/globex/">' in text
     assert '<a href="/admin/t/acme/" aria-current="true">' in text
     assert "Tokens" in titles(staff, "/admin/t/acme/tools/")["Acme"]
-
-
-def test_who_has_one_tenant_has_no_switcher(owner: Client, cast: Cast) -> None:
     assert "tenant-menu" not in owner.get("/admin/").content.decode()
 
 
@@ -212,3 +169,28 @@ def test_staff_see_how_the_sandbox_is_confined(
         assert own in page and "768.0" in page and "1000 jobs" in page
     finally:
         sandbox.close()
+
+
+def statements(client: Client, path: str) -> list[str]:
+    """Return the SQL of a page that is loaded for the second time."""
+    assert client.get(path).status_code == 200
+    with CaptureQueriesContext(connection) as queries:
+        client.get(path)
+    return [query["sql"] for query in queries]
+
+
+def test_pages_read_of_the_database_only_what_they_show(
+    owner: Client, staff: Client, acme: Things, globex: Things
+) -> None:
+    tenant = "/admin/t/acme/"
+    naming = ("", "calls/", "tasks/", "tokens/new/", "first-steps/")
+    for path in ("/admin/", *(f"{tenant}{page}" for page in naming)):
+        read = statements(owner, path)
+        assert not [sql for sql in read if '"catalogue_primitive"."config"' in sql], path
+    tenants = [sql for sql in statements(staff, "/admin/keys/") if 'FROM "tenants_tenant"' in sql]
+    assert tenants
+    assert not [sql for sql in tenants if '"icon"' in sql or '"instructions"' in sql]
+    read = statements(owner, f"{tenant}tokens/{acme.token}/revoke/")
+    tokens = [sql for sql in read if 'FROM "identity_token"' in sql]
+    assert tokens
+    assert all(acme.token in sql for sql in tokens)

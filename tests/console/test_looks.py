@@ -65,11 +65,6 @@ def test_no_template_needs_a_looser_policy() -> None:
 
 
 @pytest.mark.django_db
-def test_pages_without_a_frame_lead_back(owner: Client) -> None:
-    assert "To the dashboard" in owner.get("/nowhere").content.decode()
-
-
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("path", "status"),
     [("/admin/users/", 403), ("/admin/t/nowhere/tools/", 403), ("/admin/nowhere/", 404)],
@@ -86,7 +81,8 @@ def test_refusals_in_the_console_have_its_frame_and_ways_on(
 
 
 @pytest.mark.django_db
-def test_visitors_are_told_nothing_in_the_consoles_frame() -> None:
+def test_pages_outside_of_the_frame_lead_back_and_tell_visitors_nothing(owner: Client) -> None:
+    assert "To the dashboard" in owner.get("/nowhere").content.decode()
     page = Client().get("/admin/nowhere/")
     assert page.status_code == 404
     assert b"nav-sidebar" not in page.content
@@ -94,17 +90,8 @@ def test_visitors_are_told_nothing_in_the_consoles_frame() -> None:
 
 @pytest.mark.django_db
 def test_every_page_says_what_it_is_for(owner: Client, acme: Things) -> None:
-    for path in (
-        "",
-        "tools/",
-        "tools/new/",
-        f"tools/{acme.tool}/",
-        f"tools/{acme.tool}/edit/",
-        "calls/",
-        "audit-log/",
-        "tokens/",
-        "members/",
-    ):
+    tools = ("tools/", "tools/new/", f"tools/{acme.tool}/", f"tools/{acme.tool}/edit/")
+    for path in ("", *tools, "calls/", "audit-log/", "tokens/", "members/"):
         page = owner.get(f"/admin/t/acme/{path}")
         purpose = page.context["purpose"]
         assert purpose.endswith(".")
@@ -155,21 +142,18 @@ def test_durations_and_sizes_have_the_unit_that_suits_them() -> None:
     assert [size(None), size(100), size(2048)] == ["-", "100 B", "2.0 KiB"]
 
 
-def test_badges_have_the_colour_of_what_they_say_and_no_markup() -> None:
+def test_badges_and_outcomes_are_told_in_words_with_a_colour_and_no_markup() -> None:
     assert 'c-good">complete<' in badge("complete")
     assert 'c-bad">timed out<' in badge("timed_out")
     assert "<b>" not in badge("<b>")
+    assert [outcome(each) for each in STATES if "_" in outcome(each)] == []
+    assert outcome("yielded") == "moved to another process"
+    assert outcome("asked_too_often") == "too many input requests"
 
 
 def test_code_between_backticks_is_shown_as_code_and_markup_as_text() -> None:
     assert coded("`src` must be <b>") == "<code>src</code> must be &lt;b&gt;"
     assert coded("one ` alone") == "one ` alone"
-
-
-def test_every_outcome_is_told_in_words() -> None:
-    assert [outcome(each) for each in STATES if "_" in outcome(each)] == []
-    assert outcome("yielded") == "moved to another process"
-    assert outcome("asked_too_often") == "too many input requests"
 
 
 @pytest.mark.django_db
@@ -281,12 +265,9 @@ def test_lines_to_paste_hold_the_address_and_the_token() -> None:
     assert shlex.split(snippets["Claude Code"])[-1] == "Authorization: Bearer mcph_x"
 
 
-def test_the_policy_is_not_weakened_by_what_tenants_have(acme: Things, owner: Client) -> None:
-    assert owner.get("/admin/t/acme/")["Content-Security-Policy"] == STRICT
-
-
 def test_style_elements_need_a_nonce_beside_the_editor(acme: Things, owner: Client) -> None:
     """The script editor makes some; the page itself has none."""
+    assert owner.get("/admin/t/acme/")["Content-Security-Policy"] == STRICT
     pages = [owner.get("/admin/t/acme/tools/new/?kind=script") for _ in range(2)]
     policies = [page["Content-Security-Policy"] for page in pages]
     nonces = [re.search(r"'nonce-([\w-]{22})'", policy) for policy in policies]

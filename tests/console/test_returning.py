@@ -17,7 +17,7 @@ from tests.console.things import Things
 
 TENANT = "/admin/t/acme/"
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
 
 def row_at(client: Client, url: str) -> str:
@@ -137,7 +137,7 @@ def test_a_user_is_on_the_page_that_leads_back_to_the_list(staff: Client, cast: 
     assert f'href="/admin/users/?q=u07#user-{made.pk}"' in kept
 
 
-def test_an_unknown_page_of_tokens_is_named(owner: Client, acme: Things, globex: Things) -> None:
+def test_an_unknown_page_of_tokens_is_named(owner: Client, globex: Things) -> None:
     foreign = Token.objects.filter(tenant_id=globex.tenant).first()
     assert foreign is not None
     for word in ("nothing", foreign.pk):
@@ -178,30 +178,21 @@ def test_what_a_link_says_of_the_list_is_only_a_query(operator: Client, acme: Th
     url = operator.post(f"{TENANT}tools/bulk/", fields)["Location"]
     assert urlsplit(url).path == f"{TENANT}tools/"
     assert not urlsplit(url).netloc
-    fields["list"] = "q=" + "x" * 2000
-    fields["verb"] = "publish"
-    url = operator.post(f"{TENANT}tools/bulk/", fields)["Location"]
-    assert url == f"{TENANT}tools/#row-{tool.pk}"
 
 
-@pytest.mark.parametrize("query", ["&" * 1000, "q=" + "\U0001f600" * 200, "q=" + "x" * 1000])
-def test_a_query_string_with_too_much_is_not_carried(
-    operator: Client, acme: Things, query: str
-) -> None:
+def test_a_query_string_with_too_much_is_not_carried(operator: Client, acme: Things) -> None:
     tool = Primitive.objects.get(tenant_id=acme.tenant, sort="tool", state="published")
-    page = operator.get(f"{TENANT}tools/{tool.pk}/", {"list": query})
-    assert f'href="{TENANT}tools/#row-{tool.pk}"' in page.content.decode()
-    fields = {"verb": "disable", "chosen": str(tool.pk), "list": query}
-    url = operator.post(f"{TENANT}tools/bulk/", fields)["Location"]
-    assert url == f"{TENANT}tools/#row-{tool.pk}"
+    for query in ("&" * 1000, "q=" + "\U0001f600" * 200, "q=" + "x" * 1000, "q=" + "x" * 2000):
+        page = operator.get(f"{TENANT}tools/{tool.pk}/", {"list": query})
+        assert f'href="{TENANT}tools/#row-{tool.pk}"' in page.content.decode()
+        fields = {"verb": "disable", "chosen": str(tool.pk), "list": query}
+        url = operator.post(f"{TENANT}tools/bulk/", fields)["Location"]
+        assert url == f"{TENANT}tools/#row-{tool.pk}"
 
 
-@pytest.mark.parametrize("path", ["/admin/", f"{TENANT}tools/", "/admin/sign-in/"])
-def test_an_address_with_too_many_fields_is_refused(
-    operator: Client, acme: Things, path: str
-) -> None:
-    for client in (operator, Client()):
-        response = client.get(f"{path}?{'&' * 1001}")
-        assert response.status_code in {400, 302}
+def test_an_address_with_too_many_fields_is_refused(operator: Client, acme: Things) -> None:
+    for path in ("/admin/", f"{TENANT}tools/", "/admin/sign-in/"):
+        for client in (operator, Client()):
+            assert client.get(f"{path}?{'&' * 1001}").status_code in {400, 302}, path
     shown = operator.get(f"{TENANT}tools/?{'&' * 1001}")
     assert "A form or an address may have 1,000 fields" in shown.content.decode()

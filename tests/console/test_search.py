@@ -21,7 +21,7 @@ from tests.console.things import ACTOR, Things, recorded, tool_fields
 
 SEARCH = "/admin/search/"
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
 
 def found(client: Client, text: str, **more: str) -> dict[str, list[str]]:
@@ -56,22 +56,17 @@ def call(acme: Things) -> UUID:
     ],
 )
 def test_each_role_finds_what_it_may_see(
-    cast: Cast, browse: Browser, acme: Things, who: str, groups: set[str]
+    cast: Cast, browse: Browser, who: str, groups: set[str]
 ) -> None:
     assert set(found(browse(getattr(cast, who)), "canary-acme")) == groups
 
 
-def test_a_member_is_led_to_the_sign_in(cast: Cast, browse: Browser, acme: Things) -> None:
-    response = browse(cast.member).get(SEARCH, {"q": "canary-acme", "part": "1"})
-    assert response.status_code == 302
-    assert response["Location"].startswith("/admin/login/")
-
-
-@pytest.mark.parametrize("who", ["owner", "operator", "auditor", "staff"])
+@pytest.mark.parametrize("who", ["operator", "staff"])
 def test_a_call_is_found_by_the_beginning_of_its_id(
-    cast: Cast, browse: Browser, acme: Things, call: UUID, who: str
+    cast: Cast, browse: Browser, call: UUID, who: str
 ) -> None:
     client = browse(getattr(cast, who))
+    recorded(cast.acme.id, call, target="canary-acme-tool")  # a second entry is no second hit
     for text in (str(call), call.hex[:8], f" {str(call)[:13].upper()} "):
         assert found(client, text)["Calls"] == [str(call)]
     assert f"/admin/t/acme/calls/{call}/" in urls(client, str(call))
@@ -79,49 +74,35 @@ def test_a_call_is_found_by_the_beginning_of_its_id(
     assert "Calls" not in found(client, f"{call.hex}0")
 
 
-def test_a_call_with_many_entries_is_one_hit(owner: Client, acme: Things, call: UUID) -> None:
-    for _ in range(20):
-        recorded(acme.tenant, call, target="canary-acme-tool")
-    assert found(owner, str(call))["Calls"] == [str(call)]
-
-
-def test_tokens_are_found_by_name_and_public_id(owner: Client, acme: Things) -> None:
-    assert found(owner, "canary-acme-tok")["Tokens"] == ["canary-acme-token"]
-    assert found(owner, acme.token[:6])["Tokens"] == ["canary-acme-token"]
-
-
-def test_a_token_that_is_found_is_the_row_of_its_list(
+def test_tokens_are_found_by_name_and_public_id_each_as_a_row_of_its_list(
     owner: Client, operator: Client, acme: Things
 ) -> None:
+    assert found(owner, "canary-acme-tok")["Tokens"] == ["canary-acme-token"]
+    assert found(owner, acme.token[:6])["Tokens"] == ["canary-acme-token"]
+    assert found(operator, "operator's client")["Tokens"] == ["operator's client"]
+    assert "Tokens" not in found(operator, "owner's client")
     for client, text in ((owner, "canary-acme-tok"), (operator, "operator's client")):
         (url,) = (each for each in urls(client, text) if "#token-" in each)
-        page, row = url.split("#")
-        assert f'<tr id="{row}"' in client.get(page).content.decode()
+        path, row = url.split("#")
+        assert path == "/admin/you/"  # both are the user's own
+        assert f'<tr id="{row}"' in client.get(path).content.decode()
 
 
-def test_ones_own_tokens_are_found_without_managing_any(operator: Client, acme: Things) -> None:
-    assert found(operator, "operator's client")["Tokens"] == ["operator's client"]
-    assert any(each.startswith("/admin/you/#token-") for each in urls(operator, "operator's cl"))
-    assert "Tokens" not in found(operator, "owner's client")
-
-
-def test_people_are_found_by_those_who_manage_them(
-    cast: Cast, browse: Browser, acme: Things
-) -> None:
+def test_people_are_found_by_those_who_manage_them(cast: Cast, browse: Browser) -> None:
     assert found(browse(cast.owner), "audit")["People"] == ["auditor"]
     assert "People" not in found(browse(cast.owner), "stranger")
     assert "People" not in found(browse(cast.operator), "auditor")
     assert found(browse(cast.staff), "stranger")["People"] == ["stranger"]
 
 
-def test_pages_are_found_by_title_and_purpose(owner: Client, staff: Client, acme: Things) -> None:
+def test_pages_are_found_by_title_and_purpose(owner: Client, staff: Client) -> None:
     assert found(owner, "service acc", t="acme")["Pages"][0] == "Service accounts"
     assert "Secrets" in found(owner, "stored encrypted")["Pages"]
     assert "Keys" in found(staff, "keys")["Pages"]
     assert "Pages" not in found(owner, "all python functions")
 
 
-def test_without_a_text_the_pages_of_the_tenant_are_offered(owner: Client, acme: Things) -> None:
+def test_without_a_text_the_pages_of_the_tenant_are_offered(owner: Client) -> None:
     assert list(found(owner, "")) == ["Pages"]
     hits = owner.get(SEARCH).context["groups"][0]
     assert len(hits.hits) == search.MOST
@@ -139,7 +120,7 @@ def test_the_same_name_comes_first_and_hits_are_bounded(owner: Client, acme: Thi
     assert "and more" in owner.get(SEARCH, {"q": "deploy", "part": "1"}).content.decode()
 
 
-def test_characters_of_patterns_are_plain_text(owner: Client, acme: Things) -> None:
+def test_characters_of_patterns_are_plain_text(owner: Client) -> None:
     for text in ("%", "_%", "canary%tool", "\\", "\0"):
         assert "Tokens" not in found(owner, text)
 
@@ -176,7 +157,8 @@ def plain(page: str) -> str:
     return re.sub(r'name="csrfmiddlewaretoken" value="[^"]*"', "", page)
 
 
-def test_the_palette_gets_options_only(owner: Client, acme: Things) -> None:
+def test_the_palette_gets_options_only(owner: Client) -> None:
+    assert owner.post(SEARCH, {"q": "a"}).status_code == 405
     page = owner.get(SEARCH, {"q": "canary", "part": "1"}).content.decode()
     assert page.startswith('<div id="found">')
     assert "<html" not in page
@@ -215,7 +197,7 @@ def test_the_number_of_queries_does_not_grow_with_what_there_is(
 
 
 def test_a_search_that_takes_too_long_says_so(
-    owner: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+    owner: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def late(asked: search.Search) -> search.Hits:
         raise OperationalError("canceling statement due to statement timeout") from QueryCanceled
@@ -228,7 +210,7 @@ def test_a_search_that_takes_too_long_says_so(
 
 @pytest.mark.postgresql
 def test_the_database_ends_a_search_that_takes_too_long(
-    owner: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+    owner: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def late(asked: search.Search) -> search.Hits:
         with connection.cursor() as cursor:
@@ -241,7 +223,7 @@ def test_the_database_ends_a_search_that_takes_too_long(
 
 
 def test_a_database_that_is_away_is_no_search_that_takes_too_long(
-    owner: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+    owner: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(asked: search.Search) -> search.Hits:
         raise OperationalError("the server closed the connection")
@@ -252,9 +234,7 @@ def test_a_database_that_is_away_is_no_search_that_takes_too_long(
     assert owner.get(SEARCH, {"q": "tok"}).status_code == 503
 
 
-def test_calls_are_found_without_reading_all_tenants(
-    staff: Client, acme: Things, call: UUID
-) -> None:
+def test_calls_are_found_without_reading_all_tenants(staff: Client, call: UUID) -> None:
     with CaptureQueriesContext(connection) as queries:
         page = staff.get(SEARCH, {"q": str(call), "part": "1"})
     assert f"/admin/t/acme/calls/{call}/" in page.content.decode()
@@ -263,7 +243,3 @@ def test_calls_are_found_without_reading_all_tenants(
         for each in queries
         if 'FROM "audit_entry"' in each["sql"] and '"tenant" IN' in each["sql"]
     ]
-
-
-def test_only_reading_is_possible(owner: Client) -> None:
-    assert owner.post(SEARCH, {"q": "a"}).status_code == 405

@@ -27,7 +27,7 @@ def fail(name: str, times: int, address: str = "192.0.2.1") -> None:
         assert sign_in(name, "wrong", address)[0] == 200
 
 
-@pytest.mark.parametrize("name", ["owner", "operator", "auditor", "staff", "stranger"])
+@pytest.mark.parametrize("name", ["owner", "operator", "auditor", "staff"])
 def test_staff_and_everybody_with_a_role_above_member_sign_in(cast: Cast, name: str) -> None:
     assert sign_in(name)[0] == 302
 
@@ -39,13 +39,13 @@ def test_a_sign_in_leads_nowhere_but_into_the_console(cast: Cast, elsewhere: str
     assert (response.status_code, response.headers["location"]) == (302, "/admin/")
 
 
-def test_a_member_is_told_that_they_have_no_access(cast: Cast) -> None:
+def test_a_member_and_who_was_switched_off_do_not_sign_in(cast: Cast) -> None:
     status, page = sign_in("member")
     assert status == 200
     assert "no access here" in page
-
-
-def test_who_was_switched_off_does_not_sign_in(cast: Cast) -> None:
+    client = Client()
+    client.force_login(cast.member.user)
+    assert "signed in as member" in client.get("/admin/", follow=True).content.decode()
     cast.owner.user.is_active = False
     cast.owner.user.save()
     assert sign_in("owner")[0] == 200
@@ -68,15 +68,15 @@ def test_failures_lock_one_name_at_one_address(cast: Cast) -> None:
     assert sign_in("owner", address="192.0.2.2")[0] == 302
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [{"username": "owner"}, {"username": "owner", "password": ""}, {"password": PASSWORD}, {}],
-)
-def test_a_form_without_a_password_or_a_name_clears_no_count(
-    cast: Cast, fields: dict[str, str]
-) -> None:
+def test_a_form_without_a_password_or_a_name_clears_no_count(cast: Cast) -> None:
     fail("owner", FAILURES)
-    assert Client().post(LOGIN, fields, REMOTE_ADDR="192.0.2.1").status_code == 200
+    for fields in (
+        {"username": "owner"},
+        {"username": "owner", "password": ""},
+        {"password": PASSWORD},
+        {},
+    ):
+        assert Client().post(LOGIN, fields, REMOTE_ADDR="192.0.2.1").status_code == 200
     assert sign_in("owner")[0] == 429
 
 
@@ -179,10 +179,3 @@ def test_one_signs_out_by_a_form(cast: Cast) -> None:
     client.force_login(cast.owner.user)
     assert client.post("/admin/logout/").status_code == 200
     assert client.get("/admin/").status_code == 302
-
-
-def test_a_signed_in_member_is_told_why_they_see_the_sign_in(cast: Cast) -> None:
-    client = Client()
-    client.force_login(cast.member.user)
-    page = client.get("/admin/", follow=True).content.decode()
-    assert "signed in as member" in page

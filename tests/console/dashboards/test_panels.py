@@ -19,8 +19,6 @@ from tests.console.things import Things
 
 pytestmark = pytest.mark.django_db
 
-HOSTILE = "<svg onload=alert(1)>\u202e\u200b\x1b[31m'\"&"
-
 
 def panel(client: Client, path: str = "/admin/t/acme/") -> Panel:
     found: Panel = client.get(path).context["panel"]
@@ -75,8 +73,7 @@ def test_the_tables_have_what_the_charts_draw(cast: Cast, owner: Client) -> None
             cells = [dict(row.cells)[measure.label] for row in chart.rows]
             drawn = [each for each in measure.values if each]
             assert len([cell for cell in cells if cell not in ("0", "\u2013")]) == len(drawn)
-    rows = [row.text for row in shown.charts[0].rows if "Errors: 2" in row.text]
-    assert len(rows) == 1
+    assert len([row.text for row in shown.charts[0].rows if "Errors: 2" in row.text]) == 1
 
 
 @pytest.mark.parametrize(
@@ -92,12 +89,9 @@ def test_the_period_is_in_the_address(
     assert values(page.context["panel"])["Calls"] == expected
     assert len(page.context["panel"].charts[0].rows) == points
     assert f'<a href="?period={period}" aria-current="true">{period}</a>' in page.content.decode()
-
-
-def test_a_period_that_does_not_exist_is_named(cast: Cast, owner: Client) -> None:
-    calls(cast.acme.id, 1)
-    page = owner.get("/admin/t/acme/", {"period": "<b>9y\u202e"}).content.decode()
-    assert "There is no period “&lt;b&gt;9y⟨U+202E⟩”. These are the last 24 hours." in page
+    unknown = owner.get("/admin/t/acme/", {"period": "<b>9y\u202e"}).content.decode()
+    said = "There is no period “&lt;b&gt;9y⟨U+202E⟩”. These are the last 24 hours."
+    assert said in unknown
 
 
 def test_calls_are_compared_with_the_period_before(cast: Cast, owner: Client) -> None:
@@ -119,31 +113,6 @@ def test_the_dashboard_counts_only_what_the_user_may_read(
     assert values(page.context["panel"])["Calls"] == expected
     foreign = {"owner": "of-globex", "auditor": "of-globex", "stranger": "of-acme"}.get(who)
     assert foreign is None or foreign not in page.content.decode()
-
-
-@pytest.mark.parametrize("who", ["owner", "operator", "auditor", "staff"])
-def test_every_role_sees_the_numbers_of_its_tenant(cast: Cast, browse: Browser, who: str) -> None:
-    calls(cast.acme.id, 2)
-    client = browse(getattr(cast, who))
-    assert values(panel(client))["Calls"] == "2"
-    assert client.get("/admin/").status_code == 200
-
-
-def test_members_and_strangers_see_none(cast: Cast, browse: Browser) -> None:
-    calls(cast.acme.id, 2)
-    assert browse(cast.stranger).get("/admin/t/acme/").status_code == 403
-    for path in ("/admin/", "/admin/t/acme/", "/admin/t/acme/first-steps/"):
-        assert browse(cast.member).get(path).status_code == 302
-
-
-def test_names_from_outside_are_text_and_what_is_hidden_is_seen(cast: Cast, owner: Client) -> None:
-    calls(cast.acme.id, 1, target=HOSTILE, client_name=HOSTILE, actor_label=HOSTILE)
-    page = owner.get("/admin/t/acme/").content.decode()
-    assert "<svg onload" not in page
-    for raw in ("\u202e", "\u200b", "\x1b"):
-        lists = page[page.index("c-tops") : page.index("charts.js")]
-        assert raw not in lists
-    assert "&lt;svg onload=alert(1)&gt;⟨U+202E⟩⟨U+200B⟩⟨U+001B⟩" in page
 
 
 def test_each_of_the_most_used_leads_to_its_calls(cast: Cast, owner: Client) -> None:
@@ -175,14 +144,10 @@ def test_where_nothing_was_called_the_page_says_so(cast: Cast, owner: Client) ->
     assert page.count("Nothing in this period.") == 4
     assert page.count("No calls in this period.") == 3
     assert values(panel(owner, "/admin/t/acme/?period=1h"))["Duration p95"] == "\u2013"
-
-
-def test_a_closed_tenant_still_shows_its_numbers(cast: Cast, owner: Client) -> None:
-    calls(cast.acme.id, 2)
     Tenant.objects.filter(pk=cast.acme.id).update(closed_at=timezone.now())
-    page = owner.get("/admin/t/acme/")
-    assert values(page.context["panel"])["Calls"] == "2"
-    assert "Needs attention" not in page.content.decode()
+    closed = owner.get("/admin/t/acme/?period=7d")
+    assert values(closed.context["panel"])["Calls"] == "1"
+    assert "Needs attention" not in closed.content.decode()
 
 
 @pytest.mark.parametrize("path", ["/admin/", "/admin/t/acme/"])

@@ -13,7 +13,7 @@ from tests.cast import Cast
 from tests.console.dashboards.rows import calls, queries
 from tests.console.things import ACTOR, Things, tool_fields
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
 TOOL = "canary-acme-tool"
 
@@ -25,9 +25,7 @@ def use_of(client: Client, path: str, name: str) -> Use:
     return found
 
 
-def test_the_list_has_the_numbers_of_the_last_seven_days(
-    cast: Cast, acme: Things, owner: Client
-) -> None:
+def test_the_list_has_the_numbers_of_the_last_seven_days(cast: Cast, owner: Client) -> None:
     calls(cast.acme.id, 9, target=TOOL, ago=timedelta(days=2))
     calls(cast.acme.id, 1, target=TOOL, outcome="tool_error", ago=timedelta(days=1))
     calls(cast.acme.id, 5, target=TOOL, ago=timedelta(days=12))
@@ -40,11 +38,17 @@ def test_the_list_has_the_numbers_of_the_last_seven_days(
     assert len(owner.get(use.url).context["calls"]) == 11
 
 
-def test_what_was_not_used_has_no_numbers(cast: Cast, acme: Things, owner: Client) -> None:
-    catalogue.create(cast.acme.id, tool_fields("idle"), ACTOR)
+def test_what_was_not_used_has_no_numbers(cast: Cast, owner: Client) -> None:
+    idle = catalogue.create(cast.acme.id, tool_fields("idle"), ACTOR)
     use = use_of(owner, "/admin/t/acme/tools/", "idle")
     assert (use.calls, use.errors, use.p95, use.url) == ("\u2013", "\u2013", "\u2013", "")
     assert "not in 7 days" in owner.get("/admin/t/acme/tools/").content.decode()
+    page = owner.get(f"/admin/t/acme/tools/{idle.id}/")
+    assert page.context["use"] is None
+    assert "Use in the last" not in page.content.decode()
+    catalogue.publish(idle.id, ACTOR)
+    page = owner.get(f"/admin/t/acme/tools/{idle.id}/")
+    assert "No client has used it in this period." in page.content.decode()
 
 
 def test_prompts_and_resources_have_them_alike_and_templates_have_none(
@@ -61,37 +65,27 @@ def test_prompts_and_resources_have_them_alike_and_templates_have_none(
     assert page.context["use"] is None
 
 
-def test_a_tools_page_has_its_numbers_over_a_period(
-    cast: Cast, acme: Things, auditor: Client
-) -> None:
-    calls(cast.acme.id, 3, target=TOOL, ago=timedelta(hours=30))
-    calls(cast.acme.id, 40, target="other")
-    path = f"/admin/t/acme/tools/{acme.tool}/"
-    for period, expected in (("1h", "1"), ("24h", "1"), ("7d", "4"), ("30d", "4")):
-        use = auditor.get(f"{path}?period={period}").context["use"]
-        assert use.tiles[0].value == expected
-        assert len(auditor.get(use.url).context["calls"]) == int(expected)
-    assert "There is no period “never”." in auditor.get(f"{path}?period=never").content.decode()
-
-
-def test_a_tools_page_has_a_chart_of_its_calls_with_its_table(
+def test_a_tools_page_has_its_numbers_over_a_period_and_a_chart_with_its_table(
     cast: Cast, acme: Things, auditor: Client
 ) -> None:
     calls(cast.acme.id, 3, target=TOOL, ago=timedelta(hours=30))
     calls(cast.acme.id, 2, target=TOOL, outcome="tool_error", ago=timedelta(hours=60))
     calls(cast.acme.id, 40, target="other")
-    page = auditor.get(f"/admin/t/acme/tools/{acme.tool}/?period=7d")
-    chart = page.context["use"].chart
+    path = f"/admin/t/acme/tools/{acme.tool}/"
     # One call is of the things themselves.
-    assert [(each.label, each.total) for each in chart.measures] == [
-        ("Errors", "2"),
-        ("Without error", "4"),
-    ]
+    for period, expected in (("1h", "1"), ("24h", "1"), ("7d", "6"), ("30d", "6")):
+        use = auditor.get(f"{path}?period={period}").context["use"]
+        assert use.tiles[0].value == expected
+        assert len(auditor.get(use.url).context["calls"]) == int(expected)
+    page = auditor.get(f"{path}?period=7d")
+    chart = page.context["use"].chart
+    totals = [(measure.label, measure.total) for measure in chart.measures]
+    assert totals == [("Errors", "2"), ("Without error", "4")]
     cells = [dict(row.cells) for row in chart.rows]
     assert sum(int(each["Without error"]) for each in cells) == 4
     assert sum(int(each["Errors"]) for each in cells) == 2
-    text = page.content.decode()
-    assert 'aria-label="Numbers of Calls"' in text
+    assert 'aria-label="Numbers of Calls"' in page.content.decode()
+    assert "There is no period “never”." in auditor.get(f"{path}?period=never").content.decode()
 
 
 def test_a_tools_page_says_what_became_of_its_input_requests(
@@ -109,25 +103,7 @@ def test_a_tools_page_says_what_became_of_its_input_requests(
     assert "2 accepted, 1 declined" in page.content.decode()
 
 
-def test_a_tool_that_was_never_published_has_no_numbers(
-    cast: Cast, acme: Things, owner: Client
-) -> None:
-    made = catalogue.create(cast.acme.id, tool_fields("draft"), ACTOR)
-    page = owner.get(f"/admin/t/acme/tools/{made.id}/")
-    assert page.context["use"] is None
-    assert "Use in the last" not in page.content.decode()
-
-
-def test_a_published_tool_without_calls_says_so(cast: Cast, acme: Things, owner: Client) -> None:
-    made = catalogue.create(cast.acme.id, tool_fields("fresh"), ACTOR)
-    catalogue.publish(made.id, ACTOR)
-    page = owner.get(f"/admin/t/acme/tools/{made.id}/").content.decode()
-    assert "No client has used it in this period." in page
-
-
-def test_the_number_of_queries_does_not_grow_with_calls_or_tools(
-    cast: Cast, acme: Things, owner: Client
-) -> None:
+def test_the_number_of_queries_does_not_grow_with_calls_or_tools(cast: Cast, owner: Client) -> None:
     calls(cast.acme.id, 3, target=TOOL)
     before = queries(owner, "/admin/t/acme/tools/")
     for number in range(5):

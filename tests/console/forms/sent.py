@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from typing import Any
 
 
 @dataclass
@@ -72,3 +73,22 @@ class SentForm(HTMLParser):
             first = chosen.options[0] if chosen.options else ""
             self.fields[chosen.name] = chosen.value or first
             self._select = None
+
+
+def problems(form: Any, where: str) -> str:
+    """Return what a form says is wrong with a field: of itself, of its part, or of the first row.
+
+    `where` is a field (`url`), a field of rows (`query.value`), the rows themselves (`messages`), or
+    empty for what concerns the whole part.
+    """
+    rows, _, name = where.rpartition(".")
+    if rows:
+        texts = getattr(form.part, rows).filled[0].errors[name]
+    elif not where:
+        texts = form.part.non_field_errors()
+    elif where in form.fields:
+        texts = form.errors[where]
+    else:
+        in_part = where in getattr(form.part, "fields", ())
+        texts = form.part.errors[where] if in_part else getattr(form.part, where).errors
+    return " ".join(texts)

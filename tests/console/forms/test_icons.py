@@ -10,13 +10,12 @@ from django.test import Client
 from mcphost.catalogue.models import Primitive
 from mcphost.console.forms.icons import MOST_BYTES
 from mcphost.console.forms.rows import MOST
-from tests.console.things import Things
 
 NEW = "/admin/t/acme/tools/new/"
 PNG = b"\x89PNG\r\n\x1a\n of a kind"
 WEBP = b"RIFF\0\0\0\0WEBPVP8 "
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
 
 def uri(data: bytes, name: str = "image/png") -> str:
@@ -44,7 +43,7 @@ def kept(client: Client, page: str) -> list[str]:
 
 
 def test_images_are_kept_in_the_order_of_the_page_and_known_by_their_content(
-    operator: Client, acme: Things
+    operator: Client,
 ) -> None:
     rows = {
         "icons-7-kept": "",
@@ -69,7 +68,7 @@ def test_images_are_kept_in_the_order_of_the_page_and_known_by_their_content(
     ]
 
 
-def test_an_edit_keeps_drops_and_replaces(operator: Client, acme: Things) -> None:
+def test_an_edit_keeps_drops_and_replaces(operator: Client) -> None:
     operator.post(NEW, form(**{"icons-0-file": image(), "icons-1-file": image(WEBP)}))
     page = edit_page()
     png, webp = kept(operator, page)
@@ -86,16 +85,14 @@ def test_an_edit_keeps_drops_and_replaces(operator: Client, acme: Things) -> Non
     assert saved() == []
 
 
-def test_an_icon_that_lies_elsewhere_is_shown_by_its_address(
-    operator: Client, acme: Things
-) -> None:
+def test_an_icon_that_lies_elsewhere_is_shown_by_its_address(operator: Client) -> None:
     operator.post(NEW, form(**{"icons-0-address": "https://example.com/a.png"}))
     text = operator.get(edit_page()).content.decode()
     assert 'value="https://example.com/a.png"' in text
     assert 'src="https://example.com' not in text
 
 
-def test_an_image_survives_an_error_elsewhere(operator: Client, acme: Things) -> None:
+def test_an_image_survives_an_error_elsewhere(operator: Client) -> None:
     page = operator.post(NEW, form(name="no blanks please", **{"icons-0-file": image()}))
     (row,) = page.context["form"].icons.filled
     assert row.carried == uri(PNG)
@@ -117,7 +114,7 @@ def test_an_image_survives_an_error_elsewhere(operator: Client, acme: Things) ->
     ],
 )
 def test_what_is_wrong_with_an_icon_stands_in_its_row(
-    operator: Client, acme: Things, fields: dict[str, Any], field: str, said: str
+    operator: Client, fields: dict[str, Any], field: str, said: str
 ) -> None:
     page = operator.post(NEW, form(**fields))
     (row,) = page.context["form"].icons.filled
@@ -128,7 +125,7 @@ def test_what_is_wrong_with_an_icon_stands_in_its_row(
     assert not Primitive.objects.filter(name="say").exists()
 
 
-def test_what_the_catalogue_refuses_stands_above_the_rows(operator: Client, acme: Things) -> None:
+def test_what_the_catalogue_refuses_stands_above_the_rows(operator: Client) -> None:
     page = operator.post(NEW, form(**{"icons-0-address": "ftp://a", "icons-1-sizes": "x"}))
     assert page.context["form"].icons.errors == [
         "Icon 1: `src` must be an https: URL or a data: URI in Base64."

@@ -1,15 +1,28 @@
-"""Tests of live lists by polling: the same rows, for clients that cannot open a socket."""
+"""Tests of live lists by polling, and that they choose the calls that the list itself shows."""
 
 import json
+from datetime import timedelta
+from functools import partial
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
+from django.db import connection
+from django.http import QueryDict
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from django.utils.http import urlencode
+from pytest_django import DjangoAssertNumQueries
 
+from mcphost.audit import call_list
+from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.summaries import selectors
+from mcphost.console.live.views import LiveView, News, matches, messages
+from mcphost.console.records.filters import RecordFilter
+from tests.audit.asking import Story, keep
 from tests.console.live.reading import ACME, ALL
-from tests.console.things import Things, recorded
+from tests.console.things import Things, asking, recorded, told
 
 pytestmark = pytest.mark.django_db
 
@@ -70,3 +83,71 @@ def test_the_page_names_where_its_live_rows_come_from(
     page = auditor.get("/admin/t/acme/calls/?tool=a").content.decode()
     assert f'data-url="{ACME}" data-query="tool=a" data-cursor="{selectors.newest()}"' in page
     assert f'data-url="{ALL}"' in staff.get("/admin/calls/").content.decode()
+
+
+FILTERS: list[dict[str, str]] = [
+    {},
+    {"target": "deploy"},
+    *({"outcome": outcome} for outcome in ("complete", "open", "tool_error")),
+    *({"questions": what} for what in ("asked", "accept", "decline", "refused", "unasked")),
+    *({"principal": "OLGA"}, {"principal": "nobody"}, {"client": "insp"}),
+    *({"call": "-"}, {"call": "xyz"}, {"call": "0"}),
+    {"trace": "0af7651916cd43dd8448eb211c80319c"},
+    *({"words": "host answer"}, {"words": "host nothing"}),
+]
+
+
+def test_each_filter_chooses_the_same_live(acme: Things, globex: Things) -> None:
+    now = timezone.now()
+    told(asking(acme), asking(globex))
+    done = Story.of(acme.tenant, "deploy", at=now - timedelta(minutes=3))
+    done.ask("sure")
+    done.back().answer("sure", "decline")
+    done.end("tool_error", "the Host did not answer")
+    refused = Story.of(acme.tenant, "deploy", at=now - timedelta(minutes=2))
+    refused.ask("sure")
+    refused.refuse("expired")
+    keep(done, refused)
+    recorded(acme.tenant, UUID(int=7), client_name="Inspector")
+    everything = call_list.calls(EntryFilter(None), now).calls
+    ids = [row.entry.call for row in everything if row.entry.call is not None]
+    past, chosen = now - timedelta(minutes=4), 0
+    for fields in FILTERS:
+        for extra in ({}, {"since": past}, {"until": past}):
+            entry_filter = EntryFilter(frozenset({acme.tenant}), **fields, **extra)
+            listed = call_list.calls(entry_filter, now).calls
+            unasked = partial(call_list.unasked, ids)
+            live = [
+                row for row in call_list.listed(ids, now) if matches(row, entry_filter, unasked)
+            ]
+            calls = [row.entry.call for row in listed]
+            assert [row.entry.call for row in live] == calls, (fields, extra)
+            chosen += len(calls)
+    assert chosen > len(FILTERS)
+
+
+def test_a_turn_reads_as_often_for_many_lists_and_calls_as_for_one(
+    acme: Things, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    now = timezone.now()
+
+    def read(many: int) -> tuple[frozenset[UUID], list[LiveView]]:
+        stories = [Story.of(acme.tenant, "deploy", at=now) for _ in range(many)]
+        for each in stories:
+            each.ask("sure")
+            each.back().answer("sure", "decline")
+            each.end("complete")
+        keep(*stories)
+        fields = [{"questions": "unasked", "target": f"{at}"} for at in range(many)]
+        views = [
+            LiveView(frozenset({acme.tenant}), RecordFilter.of(QueryDict(urlencode(each))), False)
+            for each in fields
+        ]
+        return frozenset(each.call.id for each in stories), views
+
+    calls, views = read(1)
+    with CaptureQueriesContext(connection) as one:
+        messages(News(calls, 1), views, now)
+    calls, views = read(20)
+    with django_assert_num_queries(len(one)):
+        messages(News(calls, 1), views, now)

@@ -1,6 +1,7 @@
 """Tests of live lists: who may open one, what it receives, and when it is closed."""
 
 import asyncio
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from uuid import UUID, uuid4
 
@@ -20,11 +21,12 @@ from mcphost.serving.database import in_database
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import close_tenant, remove_member, set_member
 from tests.audit.asking import Story
-from tests.cast import ACTOR, Cast, Person
+from tests.cast import ACTOR, Cast
+from tests.console.conftest import Browser
 from tests.console.live.reading import ACME, ALL, Reader, newest, reading, session_of
 from tests.console.things import Things, recorded, told
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("acme")]
 
 
 async def call(tenant: UUID, target: str = "echo", **columns: object) -> UUID:
@@ -101,35 +103,7 @@ async def test_a_call_that_no_longer_matches_is_named(auditor: Client, acme: Thi
     assert message["rows"] == []
 
 
-async def test_a_client_that_comes_back_receives_what_it_missed(
-    auditor: Client, acme: Things
-) -> None:
-    since = await newest()
-    made = await call(acme.tenant)
-    reader = Reader(ACME, session_of(auditor), f"cursor={since}")
-    assert await reader.connect()
-    (row,) = await reader.rows()
-    assert str(made) in row
-    await reader.leave()
-
-
-async def test_a_client_that_missed_too_much_is_told_to_load_the_list_again(
-    auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    since = await newest()
-    for _ in range(4):
-        await call(acme.tenant)
-    monkeypatch.setattr(hubs, "MOST_MISSED", 3)
-    monkeypatch.setattr(views, "READ_AT_ONCE", 2)
-    reader = Reader(ACME, session_of(auditor), f"cursor={since}")
-    assert await reader.connect()
-    message = await reader.message()
-    assert message["stale"] is True
-    assert int(message["cursor"]) >= await newest()
-    await reader.leave()
-
-
-async def test_of_many_rows_a_message_has_the_newest_and_counts_the_others(
+async def test_a_client_that_comes_back_receives_the_newest_of_what_it_missed(
     auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     since = await newest()
@@ -140,11 +114,17 @@ async def test_of_many_rows_a_message_has_the_newest_and_counts_the_others(
     assert await reader.connect()
     message = await reader.message()
     assert message["skipped"] == 3
-    assert ["tool4" in message["rows"][0]["html"], "tool3" in message["rows"][1]["html"]] == [
-        True,
-        True,
-    ]
+    rows = [row["html"] for row in message["rows"]]
+    assert ["tool4" in rows[0], "tool3" in rows[1]] == [True, True]
     await reader.leave()
+    monkeypatch.setattr(hubs, "MOST_MISSED", 3)
+    monkeypatch.setattr(views, "READ_AT_ONCE", 2)
+    late = Reader(ACME, session_of(auditor), f"cursor={since}")
+    assert await late.connect()
+    message = await late.message()
+    assert message["stale"] is True
+    assert int(message["cursor"]) >= await newest()
+    await late.leave()
 
 
 async def test_one_reader_serves_all_sockets_and_ends_with_the_last(
@@ -175,14 +155,14 @@ async def test_one_reader_serves_all_sockets_and_ends_with_the_last(
     ],
 )
 async def test_a_page_of_another_origin_is_refused_before_anything_is_read(
-    auditor: Client, acme: Things, headers: dict[str, str]
+    auditor: Client, headers: dict[str, str]
 ) -> None:
     reader = Reader(ACME, session_of(auditor), "cursor=0", **headers)
     assert not await reader.connect()
     assert hub().feeding is None
 
 
-async def test_a_trusted_origin_is_taken(auditor: Client, acme: Things, settings: Settings) -> None:
+async def test_a_trusted_origin_is_taken(auditor: Client, settings: Settings) -> None:
     settings.CSRF_TRUSTED_ORIGINS = ["https://*.example.com", "https://ops.example.org"]
     session = session_of(auditor)
     for origin, taken in (
@@ -197,29 +177,27 @@ async def test_a_trusted_origin_is_taken(auditor: Client, acme: Things, settings
 
 
 @pytest.mark.parametrize(
-    "query", ["", "cursor=", "cursor=-1", "cursor=x", "cursor=99999999999999999999", "cursor=٣"]
+    "query",
+    [
+        *("", "cursor=", "cursor=-1", "cursor=x", "cursor=99999999999999999999", "cursor=٣"),
+        f"cursor=0&tool={'x' * 5000}",
+    ],
 )
-async def test_a_cursor_that_is_none_is_refused(auditor: Client, acme: Things, query: str) -> None:
+async def test_a_cursor_that_is_none_and_a_long_address_are_refused(
+    auditor: Client, query: str
+) -> None:
     assert not await Reader(ACME, session_of(auditor), query).connect()
 
 
-async def test_an_address_that_is_too_long_is_refused(auditor: Client, acme: Things) -> None:
-    query = f"cursor=0&tool={'x' * 5000}"
-    assert not await Reader(ACME, session_of(auditor), query).connect()
-
-
-@pytest.mark.parametrize("session", ["", "short", "A" * 32, "a" * 32, "a" * 400, "é" * 32])
-async def test_a_client_without_a_session_is_refused(acme: Things, session: str) -> None:
-    assert not await Reader(ACME, session, "cursor=0").connect()
-
-
-async def test_a_socket_elsewhere_is_refused(auditor: Client, acme: Things) -> None:
+async def test_without_a_session_or_elsewhere_a_socket_is_refused(auditor: Client) -> None:
+    for session in ("", "short", "A" * 32, "a" * 32, "a" * 400, "é" * 32):
+        assert not await Reader(ACME, session, "cursor=0").connect(), session
     for path in ("/admin/", "/t/acme/mcp", "/admin/t/acme/calls/"):
-        assert not await Reader(path, session_of(auditor), "cursor=0").connect()
+        assert not await Reader(path, session_of(auditor), "cursor=0").connect(), path
 
 
 async def test_too_many_sockets_of_a_user_or_a_process_are_refused(
-    auditor: Client, operator: Client, acme: Things, settings: Settings
+    auditor: Client, operator: Client, settings: Settings
 ) -> None:
     settings.MCPHOST_CONSOLE_SOCKETS, settings.MCPHOST_CONSOLE_SOCKETS_PER_USER = 2, 1
     async with reading(ACME, session_of(auditor)) as first:
@@ -231,7 +209,7 @@ async def test_too_many_sockets_of_a_user_or_a_process_are_refused(
             assert len(hub()) == 1
 
 
-async def test_a_client_that_says_anything_is_disconnected(auditor: Client, acme: Things) -> None:
+async def test_a_client_that_says_anything_is_disconnected(auditor: Client) -> None:
     async with reading(ACME, session_of(auditor)) as reader:
         await reader.say("hello")
         assert await reader.closed() == CloseCode.UNEXPECTED
@@ -248,71 +226,49 @@ async def test_a_slow_reader_is_dropped_and_nothing_more_is_kept_for_it() -> Non
     assert await socket.message() is None
 
 
-async def test_signing_out_closes_the_socket(auditor: Client, acme: Things) -> None:
-    async with reading(ACME, session_of(auditor)) as reader:
-        await in_database(lambda: auditor.post("/admin/logout/"))
-        assert await reader.closed() == CloseCode.NO_ACCESS
-
-
-async def test_a_session_that_expired_closes_the_socket(auditor: Client, acme: Things) -> None:
-    async with reading(ACME, session_of(auditor)) as reader:
-        await in_database(_expire, session_of(auditor))
-        assert await reader.closed() == CloseCode.NO_ACCESS
-
-
-def _expire(session: str) -> None:
-    for row in Session.objects.filter(session_key=session):
+def _expire(cast: Cast, client: Client) -> None:
+    for row in Session.objects.filter(session_key=session_of(client)):
         row.expire_date -= timedelta(days=365)
         row.save()
 
 
-async def test_a_changed_password_closes_the_sockets_of_other_browsers(
-    auditor: Client, cast: Cast, acme: Things
-) -> None:
-    async with reading(ACME, session_of(auditor)) as reader:
-        await in_database(_password, cast.auditor)
-        assert await reader.closed() == CloseCode.NO_ACCESS
-
-
-def _password(person: Person) -> None:
-    user = User.objects.get(pk=person.user.pk)
+def _set_password(cast: Cast, client: Client) -> None:
+    user = User.objects.get(pk=cast.auditor.user.pk)
     user.set_password("another-password-of-theirs")
     user.save()
 
 
-async def test_a_role_that_is_taken_away_closes_the_socket_before_the_next_row(
-    auditor: Client, cast: Cast, acme: Things
+def _account(person: str, **columns: bool) -> Callable[[Cast, Client], object]:
+    return lambda cast, client: User.objects.filter(pk=getattr(cast, person).user.pk).update(
+        **columns
+    )
+
+
+LOSSES: Mapping[str, tuple[str, Callable[[Cast, Client], object]]] = {
+    "signed out": ("auditor", lambda cast, client: client.post("/admin/logout/")),
+    "session expired": ("auditor", _expire),
+    "another password": ("auditor", _set_password),
+    "another role": (
+        "auditor",
+        lambda cast, client: set_member(cast.acme.id, cast.auditor.user, Role.MEMBER, actor=ACTOR),
+    ),
+    "no member": (
+        "auditor",
+        lambda cast, client: remove_member(cast.acme.id, cast.auditor.user, actor=ACTOR),
+    ),
+    "inactive": ("owner", _account("owner", is_active=False)),
+    "no staff": ("staff", _account("staff", is_staff=False)),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+async def test_a_right_that_is_lost_closes_the_socket_before_the_next_row(
+    cast: Cast, browse: Browser, loss: str
 ) -> None:
-    async with reading(ACME, session_of(auditor)) as reader:
-        await in_database(
-            lambda: set_member(acme.tenant, cast.auditor.user, Role.MEMBER, actor=ACTOR)
-        )
-        assert await reader.closed() == CloseCode.NO_ACCESS
-
-
-async def test_a_membership_that_ends_closes_the_socket(
-    auditor: Client, cast: Cast, acme: Things
-) -> None:
-    async with reading(ACME, session_of(auditor)) as reader:
-        await in_database(lambda: remove_member(acme.tenant, cast.auditor.user, actor=ACTOR))
-        assert await reader.closed() == CloseCode.NO_ACCESS
-
-
-async def test_staff_who_are_none_any_more_lose_their_sockets(
-    staff: Client, cast: Cast, acme: Things
-) -> None:
-    async with reading(ALL, session_of(staff)) as everything:
-        await in_database(lambda: User.objects.filter(pk=cast.staff.user.pk).update(is_staff=False))
-        assert await everything.closed() == CloseCode.NO_ACCESS
-
-
-async def test_an_account_that_is_switched_off_loses_its_sockets(
-    owner: Client, cast: Cast, acme: Things
-) -> None:
-    async with reading(ACME, session_of(owner)) as reader:
-        await in_database(
-            lambda: User.objects.filter(pk=cast.owner.user.pk).update(is_active=False)
-        )
+    person, lose = LOSSES[loss]
+    client = await in_database(browse, getattr(cast, person))
+    async with reading(ALL if person == "staff" else ACME, session_of(client)) as reader:
+        await in_database(lose, cast, client)
         assert await reader.closed() == CloseCode.NO_ACCESS
 
 
@@ -327,18 +283,14 @@ async def test_the_calls_of_a_closed_tenant_can_be_read_on_like_its_pages(
     assert page.status_code == 200
 
 
-async def test_the_drain_closes_all_sockets_and_admits_no_more(
-    auditor: Client, acme: Things
-) -> None:
+async def test_the_drain_closes_all_sockets_and_admits_no_more(auditor: Client) -> None:
     async with reading(ACME, session_of(auditor)) as reader:
         shutdown.begin()
         assert await reader.closed() == CloseCode.RESTART
         assert not await Reader(ACME, session_of(auditor), "cursor=0").connect()
 
 
-async def test_a_client_that_left_before_it_was_admitted_takes_no_place(
-    auditor: Client, acme: Things
-) -> None:
+async def test_a_client_that_left_before_it_was_admitted_takes_no_place(auditor: Client) -> None:
     reader = Reader(ACME, session_of(auditor), "cursor=0")
     connecting = asyncio.ensure_future(reader.connect())
     await asyncio.sleep(0)

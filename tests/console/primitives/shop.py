@@ -30,6 +30,9 @@ class Shop:
     """Handles requests; `seen` are their methods and paths, `deleted` the keys of deletions."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
         self.seen: list[str] = []
         self.deleted: list[str] = []
         self.checks = 0

@@ -16,17 +16,15 @@ from mcphost.console.primitives.gallery import FOLDER, templates
 from mcphost.tenants.services import update_tenant
 from tests.cast import Cast
 from tests.console.forms.sent import SentForm
-from tests.console.things import Things
 
 TOOLS = "/admin/t/acme/tools/"
 NEW = f"{TOOLS}new/"
 EVERY = sorted(templates())
-NEEDING = [key for key in EVERY if templates()[key].address]
 MINE = "https://shop.example.com/v1"
 
 ROOT = Path(__file__).resolve().parents[3]
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
 
 def picking(key: str, **query: str) -> dict[str, str]:
@@ -75,19 +73,18 @@ def test_the_code_of_a_template_is_formatted(key: str) -> None:
     assert done.stdout == code
 
 
-@pytest.mark.parametrize("key", NEEDING)
-def test_the_address_of_a_template_is_plain_to_see_and_replaced_everywhere(key: str) -> None:
-    template = templates()[key]
-    if template.kind == "script":
-        assert f'\nAPI = "{template.address}"\n' in f"\n{template.config['code']}"
-    assert str(template.config).count(template.address) == 1
-    filled = str(template.fields(MINE).config)
-    assert filled.count(MINE) == 1
-    assert template.address not in filled
+def test_the_address_of_a_template_is_plain_to_see_and_replaced_everywhere() -> None:
+    for template in (template for template in templates().values() if template.address):
+        if template.kind == "script":
+            assert f'\nAPI = "{template.address}"\n' in f"\n{template.config['code']}"
+        assert str(template.config).count(template.address) == 1
+        filled = str(template.fields(MINE).config)
+        assert filled.count(MINE) == 1
+        assert template.address not in filled
 
 
 def test_the_page_of_a_new_tool_lists_all_templates_until_a_choice_is_made(
-    operator: Client, acme: Things
+    operator: Client,
 ) -> None:
     page = operator.get(NEW)
     assert page.context["gallery_open"]
@@ -99,27 +96,18 @@ def test_the_page_of_a_new_tool_lists_all_templates_until_a_choice_is_made(
 
 
 @pytest.mark.parametrize("key", EVERY)
-def test_picking_a_template_fills_in_the_form_and_saves_nothing(
-    operator: Client, acme: Things, key: str
+def test_picking_a_template_fills_in_the_form_and_saving_that_saves_the_template(
+    operator: Client, key: str
 ) -> None:
     before = Primitive.objects.count()
     template = templates()[key]
-    page = operator.get(NEW, picking(key))
+    address = MINE if template.address else ""
+    page = operator.get(NEW, picking(key, address=f"{address}/") if address else picking(key))
     form = page.context["form"]
-    assert form.kind == template.kind
-    assert form["name"].value() == template.name
+    assert (form.kind, form["name"].value()) == (template.kind, template.name)
     assert template.title in page.content.decode()
     assert [way.kind for way in page.context["ways"] if way.chosen] == [template.kind]
     assert Primitive.objects.count() == before
-
-
-@pytest.mark.parametrize("key", EVERY)
-def test_saving_what_is_filled_in_saves_the_template(
-    operator: Client, acme: Things, key: str
-) -> None:
-    template = templates()[key]
-    address = MINE if template.address else ""
-    page = operator.get(NEW, picking(key, address=f"{address}/") if address else picking(key))
     saved = operator.post(NEW, SentForm(page.content.decode()).fields)
     assert saved.status_code == 302, saved.context["form"].errors
     tool = Primitive.objects.get(tenant__slug="acme", name=template.name)
@@ -145,7 +133,7 @@ def test_saving_what_is_filled_in_saves_the_template(
     ],
 )
 def test_a_wrong_address_is_refused_beside_its_field_and_not_filled_in(
-    operator: Client, acme: Things, cast: Cast, address: str, said: str
+    operator: Client, cast: Cast, address: str, said: str
 ) -> None:
     allow(cast, "shop.example.com")
     page = operator.get(NEW, picking("approval", address=address))
@@ -154,25 +142,21 @@ def test_a_wrong_address_is_refused_beside_its_field_and_not_filled_in(
     assert page.context["form"].part["code"].value() == templates()["approval"].config["code"]
 
 
-def test_an_address_cannot_break_out_of_the_code(operator: Client, acme: Things) -> None:
+def test_an_address_cannot_break_out_of_the_code(operator: Client) -> None:
     hostile = 'https://shop.example.com/"+secret("a")+"{{arguments.a}}'
     page = operator.get(NEW, picking("approval", address=hostile))
     code = page.context["form"].part["code"].value()
     assert code.startswith('API = "https://shop.example.com/%22+secret(%22a%22)+%22%7B%7Barguments')
 
 
-def test_an_address_of_the_allowed_hosts_is_filled_in(
-    operator: Client, acme: Things, cast: Cast
-) -> None:
+def test_an_address_of_the_allowed_hosts_is_filled_in(operator: Client, cast: Cast) -> None:
     allow(cast, "*.example.com")
     page = operator.get(NEW, picking("search", address=MINE))
     assert page.context["form"].part["url"].value() == f"{MINE}/orders"
     assert page.context["picked"].form.errors == {}
 
 
-def test_what_a_user_sends_is_shown_again_without_the_template(
-    operator: Client, acme: Things
-) -> None:
+def test_what_a_user_sends_is_shown_again_without_the_template(operator: Client) -> None:
     page = operator.get(NEW, picking("expenses"))
     fields = {**SentForm(page.content.decode()).fields, "name": "not a name"}
     again = operator.post(NEW, fields)
@@ -181,16 +165,9 @@ def test_what_a_user_sends_is_shown_again_without_the_template(
     assert SentForm(again.content.decode()).fields["code"] == fields["code"]
 
 
-def test_a_template_that_there_is_not_is_not_found(operator: Client, acme: Things) -> None:
+def test_a_template_that_there_is_not_and_other_primitives_have_none(operator: Client) -> None:
     for key in ("nothing", "../approval", ""):
         assert operator.get(NEW, picking(key)).status_code == 404
-
-
-def test_other_primitives_have_no_gallery(operator: Client, acme: Things) -> None:
     page = operator.get("/admin/t/acme/prompts/new/?template=approval")
     assert page.status_code == 200
     assert "Use this template" not in page.content.decode()
-
-
-def test_an_auditor_picks_nothing(auditor: Client, acme: Things) -> None:
-    assert auditor.get(NEW, picking("approval")).status_code == 403

@@ -12,6 +12,7 @@ from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.models import Primitive
 from mcphost.console.forms.json_texts import MOST_DEPTH
 from mcphost.vault.secrets.services import create_secret
+from tests.console.forms.sent import problems
 from tests.console.things import ACTOR, Things
 
 TOOLS = "/admin/t/acme/tools/"
@@ -20,7 +21,7 @@ EVIL = "<script>alert(1)</script>{{ 7*7 }}"
 ONE_ARGUMENT = {"type": "object", "properties": {"id": {"type": "string"}}}
 A_FORM = {"type": "object", "properties": {"comment": {"type": "string"}}}
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
 
 def form(**changes: Any) -> dict[str, Any]:
@@ -178,132 +179,71 @@ def test_what_the_form_does_not_show_survives_a_change(operator: Client, acme: T
     assert config["request"]["url"] == "https://api.example.com/v2/orders"
 
 
+def schema(text: str) -> dict[str, str]:
+    return {"input_schema": text}
+
+
+def body(type_: str, **fields: str) -> dict[str, str]:
+    return {"method": "POST", "body": type_, **fields}
+
+
+def question(row: int, schema: str = "", when: str = "") -> dict[str, str]:
+    fields = {"key": "a", "message": "b", "requested_schema": schema, "when": when}
+    return {f"questions-{row}-{name}": value for name, value in fields.items() if value}
+
+
+def row(rows: str, name: str, value: str) -> dict[str, str]:
+    return {f"{rows}-name": name, f"{rows}-value": value}
+
+
 @pytest.mark.parametrize(
     ("changes", "where", "said"),
     [
-        ({"url": "orders"}, lambda part: part.errors["url"], "whole address"),
-        ({"url": ""}, lambda part: part.errors["url"], "whole address"),
+        ({"url": "orders"}, "url", "whole address"),
+        ({"url": ""}, "url", "whole address"),
+        ({"url": "https://api.example.com/{arguments.other}"}, "url", "no argument 'other'"),
+        (row("query-7", "a", "{nonsense}"), "query.value", "no placeholder"),
+        (row("headers-0", "Host", "a"), "headers.name", "platform sets Host"),
+        (schema('{\n  "type": }'), "input_schema", "(line 2, column 11)"),
+        (schema("[]"), "input_schema", "JSON object"),
+        (schema('{"type": 3}'), "input_schema", ""),
+        (schema('{"a": "\\u0000"}'), "input_schema", "u0000"),
+        (schema('{"a": "\\ud800"}'), "input_schema", "surrogate"),
+        (schema('{"a": NaN}'), "input_schema", "NaN"),
+        (schema(f'{{"a": {"9" * 5000}}}'), "input_schema", "64 bits"),
         (
-            {"query-7-name": "a", "query-7-value": "{nonsense}"},
-            lambda part: part.query.filled[0].errors["value"],
-            "no placeholder",
-        ),
-        (
-            {"headers-0-name": "Host", "headers-0-value": "a"},
-            lambda part: part.headers.filled[0].errors["name"],
-            "platform sets Host",
-        ),
-        (
-            {"input_schema": '{\n  "type": }'},
-            lambda part: part.errors["input_schema"],
-            "(line 2, column 11)",
-        ),
-        ({"input_schema": "[]"}, lambda part: part.errors["input_schema"], "JSON object"),
-        ({"input_schema": '{"type": 3}'}, lambda part: part.errors["input_schema"], ""),
-        ({"output_schema": "{"}, lambda part: part.errors["output_schema"], "line 1, column 2"),
-        (
-            {"input_schema": '{"a": "\\u0000"}'},
-            lambda part: part.errors["input_schema"],
-            "u0000",
-        ),
-        (
-            {"input_schema": '{"a": "\\ud800"}'},
-            lambda part: part.errors["input_schema"],
-            "surrogate",
-        ),
-        ({"input_schema": '{"a": NaN}'}, lambda part: part.errors["input_schema"], "NaN"),
-        (
-            {"input_schema": f'{{"a": {"9" * 5000}}}'},
-            lambda part: part.errors["input_schema"],
-            "64 bits",
-        ),
-        (
-            {"input_schema": '{"a":' * (MOST_DEPTH + 1) + "1" + "}" * (MOST_DEPTH + 1)},
-            lambda part: part.errors["input_schema"],
+            schema('{"a":' * (MOST_DEPTH + 1) + "1" + "}" * (MOST_DEPTH + 1)),
+            "input_schema",
             "deeper than",
         ),
+        (schema('{"a":' * 100_000), "input_schema", "deeper than"),
+        ({"output_schema": "{"}, "output_schema", "line 1, column 2"),
+        (body("json", body_json='{"a": tru}'), "body_json", "line 1, column 7"),
+        (body("json", body_json='"{nonsense}"'), "body_json", "no placeholder"),
+        (body("json"), "body_json", "Write the JSON"),
+        (body("form", **row("fields-0", "a", "{b}")), "body_fields.value", "no placeholder"),
+        (body("form"), "body_fields", "at least 1"),
+        (body("text", body_text="{secrets.a}"), "body_text", "A secret may stand"),
+        (body("text", body_text="a", media_type="A"), "media_type", "match"),
+        ({"body": "text", "body_text": "a"}, "", "GET request has no body"),
+        ({"statuses": "teapot"}, "statuses", "A status is"),
+        ({"timeout_seconds": "1000"}, "timeout_seconds", "120"),
+        ({"retries": "9"}, "retries", "3"),
+        (question(0), "questions.requested_schema", "required"),
+        (question(0, '{"type": "array"}'), "questions.requested_schema", ""),
         (
-            {"input_schema": '{"a":' * 100_000},
-            lambda part: part.errors["input_schema"],
-            "deeper than",
-        ),
-        (
-            {"method": "POST", "body": "json", "body_json": '{"a": tru}'},
-            lambda part: part.errors["body_json"],
-            "line 1, column 7",
-        ),
-        (
-            {"method": "POST", "body": "json", "body_json": '"{nonsense}"'},
-            lambda part: part.errors["body_json"],
-            "no placeholder",
-        ),
-        (
-            {"method": "POST", "body": "json"},
-            lambda part: part.errors["body_json"],
-            "Write the JSON",
-        ),
-        (
-            {"method": "POST", "body": "form", "fields-0-name": "a", "fields-0-value": "{b}"},
-            lambda part: part.body_fields.filled[0].errors["value"],
-            "no placeholder",
-        ),
-        ({"method": "POST", "body": "form"}, lambda part: part.body_fields.errors, "at least 1"),
-        (
-            {"method": "POST", "body": "text", "body_text": "{secrets.a}"},
-            lambda part: part.errors["body_text"],
-            "A secret may stand",
-        ),
-        (
-            {"method": "POST", "body": "text", "body_text": "a", "media_type": "A"},
-            lambda part: part.errors["media_type"],
-            "match",
-        ),
-        (
-            {"body": "text", "body_text": "a"},
-            lambda part: part.non_field_errors(),
-            "GET request has no body",
-        ),
-        (
-            {"url": "https://api.example.com/{arguments.other}"},
-            lambda part: part.errors["url"],
-            "no argument 'other'",
-        ),
-        ({"statuses": "teapot"}, lambda part: part.errors["statuses"], "A status is"),
-        ({"timeout_seconds": "1000"}, lambda part: part.errors["timeout_seconds"], "120"),
-        ({"retries": "9"}, lambda part: part.errors["retries"], "3"),
-        (
-            {"questions-0-key": "a", "questions-0-message": "b"},
-            lambda part: part.questions.filled[0].errors["requested_schema"],
-            "required",
-        ),
-        (
-            {
-                "questions-0-key": "a",
-                "questions-0-message": "b",
-                "questions-0-requested_schema": '{"type": "array"}',
-            },
-            lambda part: part.questions.filled[0].errors["requested_schema"],
-            "",
-        ),
-        (
-            {
-                "questions-3-key": "a",
-                "questions-3-message": "b",
-                "questions-3-requested_schema": json.dumps(A_FORM),
-                "questions-3-when": '{"answers.b.comment": [1]}',
-            },
-            lambda part: part.questions.filled[0].errors["when"],
+            question(3, json.dumps(A_FORM), '{"answers.b.comment": [1]}'),
+            "questions.when",
             "no earlier question 'b'",
         ),
     ],
 )
 def test_what_is_wrong_stands_where_it_is_wrong_and_what_was_typed_is_kept(
-    operator: Client, acme: Things, changes: dict[str, str], where: Any, said: str
+    operator: Client, changes: dict[str, str], where: str, said: str
 ) -> None:
-    fields = form(**changes)
-    page = operator.post(NEW, {**fields, "_publish": ""})
+    page = operator.post(NEW, {**form(**changes), "_publish": ""})
     assert page.status_code == 200
-    assert said in " ".join(where(page.context["form"].part))
+    assert said in problems(page.context["form"], where)
     text = page.content.decode()
     assert "Nothing was saved" in text
     for value in changes.values():
@@ -311,48 +251,21 @@ def test_what_is_wrong_stands_where_it_is_wrong_and_what_was_typed_is_kept(
     assert not Primitive.objects.filter(name="order").exists()
 
 
-def test_hostile_texts_are_escaped_in_the_form_and_on_the_page(
-    operator: Client, acme: Things
-) -> None:
-    fields = form(
-        **{
-            "input_schema": json.dumps({**ONE_ARGUMENT, "title": EVIL}),
-            "query-0-name": EVIL,
-            "query-0-value": EVIL.replace("{", "(").replace("}", ")"),
-        }
-    )
-    assert operator.post(NEW, fields).status_code == 302
-    for path in ("", "edit/"):
-        text = operator.get(f"{TOOLS}{written().id}/{path}").content.decode()
-        assert "<script>alert(1)" not in text
-        assert "&lt;script&gt;alert(1)" in text
-
-
-def test_the_form_names_the_secrets_of_its_tenant_only(
-    operator: Client, acme: Things, globex: Things
-) -> None:
-    text = operator.get(f"{NEW}?kind=http").content.decode()
+def test_a_new_tool_begins_with_a_choice_of_kind(operator: Client, globex: Things) -> None:
+    page = operator.get(NEW)
+    assert [way.kind for way in page.context["ways"]] == ["http", "script", "python"]
+    assert [way.kind for way in page.context["ways"] if way.chosen] == ["python"]
+    for kind in ("script", "http"):
+        page = operator.get(f"{NEW}?kind={kind}")
+        assert [way.kind for way in page.context["ways"] if way.chosen] == [kind]
+        assert page.context["form"].kind == kind
+    text = page.content.decode()
     assert "{secrets.canary_acme_secret}" in text
     assert "globex" not in text
 
 
-def test_a_new_tool_begins_with_a_choice_of_kind(operator: Client, acme: Things) -> None:
-    page = operator.get(NEW)
-    assert [way.kind for way in page.context["ways"]] == ["http", "script", "python"]
-    assert [way.kind for way in page.context["ways"] if way.chosen] == ["python"]
-    for kind in ("http", "script"):
-        page = operator.get(f"{NEW}?kind={kind}")
-        assert [way.kind for way in page.context["ways"] if way.chosen] == [kind]
-        assert page.context["form"].kind == kind
-
-
-def test_an_auditor_cannot_write_one(auditor: Client, acme: Things) -> None:
-    assert auditor.post(NEW, form()).status_code == 403
-    assert not Primitive.objects.filter(name="order").exists()
-
-
 def test_publishing_says_beside_the_field_that_its_secret_is_missing_and_saving_warns(
-    operator: Client, acme: Things
+    operator: Client,
 ) -> None:
     header = {"headers-0-name": "X-Key", "headers-0-value": "{secrets.api_key}"}
     page = operator.post(NEW, form(**header, _publish=""))
@@ -367,9 +280,7 @@ def test_publishing_says_beside_the_field_that_its_secret_is_missing_and_saving_
     assert "There is no secret" in saved.content.decode()
 
 
-def test_what_concerns_the_whole_request_is_shown_above_its_fields(
-    operator: Client, acme: Things
-) -> None:
+def test_what_concerns_the_whole_request_is_shown_above_its_fields(operator: Client) -> None:
     page = operator.post(NEW, form(body="json", body_json="{}"))
     text = page.content.decode()
     assert page.context["form"].part.non_field_errors() == ["A GET request has no body."]
@@ -378,7 +289,7 @@ def test_what_concerns_the_whole_request_is_shown_above_its_fields(
     assert text.index("A GET request has no body.") < text.index('data-field="method"')
 
 
-def test_a_form_with_files_is_written_shown_and_kept(operator: Client, acme: Things) -> None:
+def test_a_form_with_files_is_written_shown_and_kept(operator: Client) -> None:
     schema = {"type": "object", "properties": {"photo": {"type": "string"}}}
     fields = form(
         method="POST",

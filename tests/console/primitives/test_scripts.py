@@ -1,21 +1,31 @@
-"""Tests of tools that are scripts, written in the console."""
+"""Tests of tools that are scripts: written, checked while they are typed, with the editor's data."""
 
+import json
+import re
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from mcphost.catalogue import selectors
+from mcphost.audit.models import Entry
+from mcphost.catalogue import kinds, selectors
 from mcphost.catalogue.models import Primitive
 from mcphost.console.forms.script_part import START
+from mcphost.kinds.script.kind import script_kind
+from mcphost.kinds.script.signature import MOST_CHARACTERS
 from mcphost.kinds.script.surroundings import declarations
 from mcphost.runtime.program import TaskSupport
+from mcphost.sandbox.processes import WorkerLost
+from tests.cast import Cast
 from tests.console.things import Things
 
 TOOLS = "/admin/t/acme/tools/"
 NEW = f"{TOOLS}new/"
+SCRIPT = f"{NEW}?kind=script"
+CHECK = f"{TOOLS}check/"
+WRONG = "def greet(name: str) -> str:\n    return 1\n"
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
 
 def form(**changes: Any) -> dict[str, Any]:
@@ -27,7 +37,7 @@ def written() -> Primitive:
 
 
 def test_the_initial_text_is_a_tool_that_can_be_published(operator: Client, acme: Things) -> None:
-    page = operator.get(f"{NEW}?kind=script")
+    page = operator.get(SCRIPT)
     assert page.context["form"].part["code"].value() == START
     operator.post(NEW, form(read_only="yes", destructive="no", _publish=""))
     tool = written()
@@ -39,7 +49,7 @@ def test_the_initial_text_is_a_tool_that_can_be_published(operator: Client, acme
     assert offered.listing["description"] == "Greet a person by name."
 
 
-def test_a_script_is_edited_and_its_other_annotations_stay(operator: Client, acme: Things) -> None:
+def test_a_script_is_edited_and_its_other_annotations_stay(operator: Client) -> None:
     operator.post(NEW, form(read_only="yes"))
     tool = written()
     tool.config["annotations"]["title"] = "Greeting"
@@ -64,30 +74,8 @@ def test_when_a_call_becomes_a_task_is_chosen_and_kept(operator: Client, acme: T
     assert written().config == {"code": START, "tasks": "never"}
 
 
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        ("def greet(name: str) -> str:\n    return 1\n", "Line 2, column"),
-        ("def greet(name: str) -> str:\n    return nothing\n", "Line 2, column"),
-        ("def greet(:\n", "Line 1, column"),
-        ("", "at least 1"),
-        ("</textarea><script>alert(1)</script>", "Line 1, column"),
-    ],
-)
-def test_what_the_checker_finds_stands_beside_the_code_which_is_kept(
-    operator: Client, acme: Things, code: str, said: str
-) -> None:
-    page = operator.post(NEW, form(code=code, _publish=""))
-    assert said in " ".join(page.context["form"].part.errors["code"])
-    assert page.context["form"].part["code"].value() == code
-    assert "<script>alert(1)" not in page.content.decode()
-    assert not Primitive.objects.filter(name="greet").exists()
-
-
-def test_the_list_of_functions_names_those_that_scripts_are_checked_with(
-    operator: Client, acme: Things
-) -> None:
-    functions = operator.get(f"{NEW}?kind=script").context["form"].part.functions
+def test_the_list_of_functions_names_those_that_scripts_are_checked_with(operator: Client) -> None:
+    functions = operator.get(SCRIPT).context["form"].part.functions
     offered = {
         line.split("(")[0][4:]
         for line in declarations(waits=False).splitlines()
@@ -96,5 +84,123 @@ def test_the_list_of_functions_names_those_that_scripts_are_checked_with(
     assert {call.split("(")[0] for call, _ in functions} == {*offered, "http.get"}
 
 
-def test_secrets_are_named(operator: Client, acme: Things) -> None:
-    assert "<code>canary_acme_secret</code>" in operator.get(f"{NEW}?kind=script").content.decode()
+def test_secrets_are_named(operator: Client) -> None:
+    assert "<code>canary_acme_secret</code>" in operator.get(SCRIPT).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "column", "said"),
+    [
+        (WRONG, 2, 12, "Return type"),
+        ("def f():\n    return nothing\n", 2, 12, "nothing"),
+        ("def f(:\n", 1, 7, "Invalid syntax"),
+        ("", 1, 1, "There is no function"),
+        ("x = '\0'", 1, 1, "null"),
+        ("#" * (MOST_CHARACTERS + 1), 1, 1, "has more than 65536 characters"),
+        ("1 / 0\ndef f(): pass", 1, 1, "ZeroDivisionError"),
+    ],
+)
+def test_problems_have_a_place_and_are_those_of_saving(
+    operator: Client, code: str, line: int, column: int, said: str
+) -> None:
+    (problem, *_) = operator.post(CHECK, {"code": code}).json()["problems"]
+    assert (problem["line"], problem["column"]) == (line, column)
+    assert said.lower() in problem["message"].lower()
+    if 0 < len(code) < 999:
+        saved = script_kind.inspect({"code": code}, "acme").get("code", [])
+        assert saved in ([], [f"Line {line}, column {column}: {problem['message']}"])
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (WRONG, "Line 2, column"),
+        ("", "at least 1"),
+        ("</textarea><script>alert(1)</script>", "Line 1, column"),
+    ],
+)
+def test_what_is_wrong_stands_beside_the_code_which_is_kept(
+    operator: Client, code: str, said: str
+) -> None:
+    page = operator.post(NEW, form(code=code, _publish=""))
+    assert said in " ".join(page.context["form"].part.errors["code"])
+    assert page.context["form"].part["code"].value() == code
+    assert "<script>alert(1)" not in page.content.decode()
+    assert not Primitive.objects.filter(name="greet").exists()
+
+
+def test_a_good_script_has_no_problems_and_its_arguments_are_shown(operator: Client) -> None:
+    before = Primitive.objects.count(), Entry.objects.count()
+    reply = operator.post(CHECK, {"code": START.replace("\n", "\r\n")})
+    assert reply.status_code == 200
+    assert reply.json() == {
+        "problems": [],
+        "input_schema": {
+            "type": "object",
+            "properties": {"name": {"type": "string"}},
+            "required": ["name"],
+            "additionalProperties": False,
+        },
+    }
+    assert (Primitive.objects.count(), Entry.objects.count()) == before
+    assert operator.get(CHECK).status_code == 405
+
+
+def test_arguments_are_shown_despite_a_problem_in_the_code(operator: Client) -> None:
+    found = operator.post(CHECK, {"code": WRONG}).json()
+    assert list(found["input_schema"]["properties"]) == ["name"]
+    assert operator.post(CHECK, {"code": "def f(:"}).json()["input_schema"] is None
+
+
+def test_a_body_that_is_far_too_large_is_refused_unread(operator: Client) -> None:
+    reply = operator.post(CHECK, {"code": "#" * 4_000_000})
+    assert reply.status_code in (400, 413)
+
+
+def test_checks_while_typing_and_saving_share_the_places(
+    operator: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = script_kind.sandbox.places_to_check
+    with places.place(str(cast.acme.id)):
+        refused = operator.post(CHECK, {"code": START})
+        assert (refused.status_code, refused["Retry-After"]) == (429, "2")
+        with monkeypatch.context() as patched:
+            patched.setattr("mcphost.kinds.script.kind.WAIT_SECONDS", 0.01)
+            saved = kinds.inspect_config("script", {"code": START}, cast.acme.id)
+        said = "Other scripts are checked now. Save the script again in a moment."
+        assert saved == {"code": [said]}
+    assert operator.post(CHECK, {"code": START}).status_code == 200
+
+
+def test_a_check_that_no_worker_can_make_is_said_and_frees_its_place(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*args: object) -> None:
+        raise WorkerLost("it did not start")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(script_kind.sandbox, "check", lost)
+        reply = operator.post(CHECK, {"code": START})
+        assert reply.status_code == 503
+        assert "it did not start" in reply.json()["detail"]
+    assert operator.post(CHECK, {"code": START}).status_code == 200
+
+
+def test_the_page_gives_the_editor_what_it_suggests_and_the_arguments(operator: Client) -> None:
+    page = operator.get(SCRIPT).content.decode()
+    block = re.search(
+        r'<script id="script-completions" type="application/json">(.*?)</script>', page
+    )
+    assert block is not None
+    offered = json.loads(block[1])
+    assert offered["secrets"] == ["canary_acme_secret"]
+    assert "elicit" in [each["name"] for each in offered["functions"]]
+    assert f'data-check="{CHECK}"' in page
+    assert "editor/editor.js" in page
+    assert "&quot;additionalProperties&quot;" in page
+
+
+def test_other_forms_load_no_editor(operator: Client) -> None:
+    for kind in ("http", "python"):
+        page = operator.get(f"/admin/t/acme/tools/new/?kind={kind}").content.decode()
+        assert "editor.js" not in page

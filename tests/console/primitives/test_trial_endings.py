@@ -34,7 +34,7 @@ NO_LONGER = "no longer accepted"
 OVER = "Its trials are over"
 STILL = "still accept"
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("acme")]
 
 
 def tool(tenant: Any, *, published: bool) -> str:
@@ -165,8 +165,16 @@ def test_a_call_of_a_client_goes_on_just_if_the_page_says_so(
     assert len(rounds(waiting())) == 1 + goes_on
 
 
-@pytest.mark.parametrize("is_saved", [False, True])
-@pytest.mark.parametrize("change", ["closed", "removed", "no longer operator", "no longer active"])
+@pytest.mark.parametrize(
+    ("change", "is_saved"),
+    [
+        ("closed", True),
+        ("removed", False),
+        ("no longer operator", True),
+        ("no longer active", False),
+        ("no longer active", True),
+    ],
+)
 def test_a_trial_ends_with_its_operators_rights(
     operator: Client, cast: Cast, acme: Things, change: str, is_saved: bool
 ) -> None:
@@ -197,8 +205,7 @@ def csrf(browser: Client, address: str) -> dict[str, str]:
     return {name: text.partition(f'name="{name}" value="')[2].partition('"')[0]}
 
 
-@pytest.mark.parametrize("is_saved", [False, True])
-@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize(("is_saved", "back"), [(False, False), (False, True), (True, True)])
 def test_a_trial_ends_with_the_session_of_its_operator(
     cast: Cast, acme: Things, is_saved: bool, back: bool
 ) -> None:
@@ -240,9 +247,7 @@ def left(browser: Client, page: HttpResponse) -> HttpResponse:
     return browser.post(address, {"_end": sent(page)["_end"]})  # type: ignore[return-value]
 
 
-def test_a_trial_whose_page_is_left_is_recorded_as_cancelled(
-    operator: Client, acme: Things
-) -> None:
+def test_a_trial_whose_page_is_left_is_recorded_as_cancelled(operator: Client) -> None:
     asked = begin(operator, item="tea")
     call = waiting()
     assert left(operator, asked).status_code == 204
@@ -254,7 +259,7 @@ def test_a_trial_whose_page_is_left_is_recorded_as_cancelled(
 
 
 def test_what_ends_a_trial_is_of_its_user_only_and_no_other_text(
-    cast: Cast, browse: Browser, operator: Client, acme: Things
+    cast: Cast, browse: Browser, operator: Client
 ) -> None:
     asked = begin(operator, item="tea")
     call = waiting()
@@ -267,7 +272,7 @@ def test_what_ends_a_trial_is_of_its_user_only_and_no_other_text(
 
 
 def test_a_trial_whose_page_is_left_after_the_session_has_ended_is_cancelled(
-    operator: Client, acme: Things
+    operator: Client,
 ) -> None:
     asked = begin(operator, item="tea")
     operator.session.flush()
@@ -275,9 +280,7 @@ def test_a_trial_whose_page_is_left_after_the_session_has_ended_is_cancelled(
     assert ending(waiting()) == "The session of the operator has ended."
 
 
-def test_a_page_without_an_open_request_sends_nothing_as_it_is_left(
-    operator: Client, acme: Things
-) -> None:
+def test_a_page_without_an_open_request_sends_nothing_as_it_is_left(operator: Client) -> None:
     assert "data-end-at" not in operator.post(TRY, form()).content.decode()
     asked = begin(operator, item="tea")
     assert "data-end-at=" in asked.content.decode()
@@ -287,16 +290,14 @@ def test_a_page_without_an_open_request_sends_nothing_as_it_is_left(
 
 
 @pytest.mark.parametrize("button", ["_stop", "_run"])
-def test_a_trial_that_is_stopped_is_recorded_as_cancelled(
-    operator: Client, acme: Things, button: str
-) -> None:
+def test_a_trial_that_is_stopped_is_recorded_as_cancelled(operator: Client, button: str) -> None:
     asked = begin(operator, item="tea")
     call = waiting()
     operator.post(TRY, {**sent(asked, 1), button: "1"})
     assert ending(call) == "The operator stopped the trial."
 
 
-def test_an_input_request_of_a_trial_expires_soon_by_itself(operator: Client, acme: Things) -> None:
+def test_an_input_request_of_a_trial_expires_soon_by_itself(operator: Client) -> None:
     begin(operator, item="tea")
     entry = Entry.objects.get(call=waiting(), action=ROUND_FINISHED)
     assert entry.facts is not None

@@ -16,7 +16,7 @@ from django.test import Client
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ROUND_FINISHED
-from mcphost.catalogue import kinds, services
+from mcphost.catalogue import services
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.models import Primitive
 from mcphost.console.middleware import FRAMING
@@ -28,10 +28,9 @@ from mcphost.serving.execution.trials import TrialRound
 from mcphost.serving.process import lifecycle
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import set_member
-from mcphost.vault.services import ensure_ring
 from tests.cast import ACTOR, PASSWORD, Cast
 from tests.console.conftest import Browser
-from tests.console.things import Things, fill
+from tests.console.things import Things
 
 NEW = "/admin/t/acme/tools/new/?kind=script"
 TRY = "/admin/t/acme/tools/try/"
@@ -46,15 +45,13 @@ async def order(item: str, count: int = 1) -> str:
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 HOSTILE = "<img src=x onerror=alert(1)>\u202e\u200b</pre><script>alert(1)</script>"
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("acme")]
 
 
 @pytest.fixture
-def acme(cast: Cast) -> Iterator[Things]:
+def acme(acme: Things) -> Iterator[Things]:
     """As everywhere, with a process that records."""
-    kinds.discover()
-    ensure_ring()
-    yield fill(cast.acme, cast.owner)
+    yield acme
     lifecycle.stop()
 
 
@@ -90,52 +87,44 @@ def answer(client: Client, page: Any, path: str = TRY, **values: Any) -> Any:
     return client.post(path, {**sent(page), **values})
 
 
-def test_a_draft_is_run_asks_and_goes_on(operator: Client, acme: Things) -> None:
+DECLINED = {"answer-sure-action": "decline"}
+CANCELLED = {"answer-sure-action": "cancel"}
+
+
+def test_a_draft_is_run_with_arguments_that_fit_asks_and_goes_on(operator: Client) -> None:
     page = operator.post(TRY, form())
     assert 'name="arguments-value-item"' in text(page)
-    asked = begin(operator, item="tea")
-    assert "Really order tea?" in text(asked)
-    assert "looking" in text(asked)
-    assert '"looked": "tea"' in text(asked)
-    assert '"resultType": "input_required"' in uncoloured(asked)
-    done = answer(
-        operator, asked, **{"answer-sure-action": "accept", "answer-sure-value-sure": "true"}
-    )
-    assert "accept tea" in text(done)
-    assert "Round 2" in text(done)
-    assert '"resultType": "complete"' in uncoloured(done)
-    assert "Run it again" in text(done)
-    assert not Primitive.objects.filter(kind="script").exists()
-
-
-@pytest.mark.parametrize("action", ["decline", "cancel"])
-def test_a_question_can_be_declined_and_cancelled(
-    operator: Client, acme: Things, action: str
-) -> None:
-    asked = begin(operator, item="tea")
-    assert f"{action} tea" in text(answer(operator, asked, **{"answer-sure-action": action}))
-
-
-def test_an_invalid_answer_is_corrected_in_place(operator: Client, acme: Things) -> None:
-    asked = begin(operator, item="tea")
-    wrong = answer(operator, asked, **{"answer-sure-action": "accept"})
-    assert "This field is required." in text(wrong)
-    done = answer(
-        operator, wrong, **{"answer-sure-action": "accept", "answer-sure-value-sure": "false"}
-    )
-    assert "accept tea" in text(done)
-
-
-def test_arguments_can_be_written_as_json_and_are_checked(operator: Client, acme: Things) -> None:
-    page = operator.post(TRY, form())
+    assert "This field is required." in text(operator.post(TRY, {**sent(page), "_run": "1"}))
     as_json = {**sent(page), "_run": "1", "arguments-mode": "json"}
     assert "This is not JSON" in text(operator.post(TRY, {**as_json, "arguments-json": "{"}))
     asked = operator.post(TRY, {**as_json, "arguments-json": '{"item": "tea"}'})
-    assert "Really order tea?" in text(asked)
-    assert "This field is required." in text(operator.post(TRY, {**sent(page), "_run": "1"}))
+    for part in ("Really order tea?", "looking", '"looked": "tea"'):
+        assert part in text(asked)
+    assert '"resultType": "input_required"' in uncoloured(asked)
+    wrong = answer(operator, asked, **{"answer-sure-action": "accept"})
+    assert "This field is required." in text(wrong)
+    accepted = {"answer-sure-action": "accept", "answer-sure-value-sure": "true"}
+    done = answer(operator, wrong, **accepted)
+    for part in ("accept tea", "Round 2", "Run it again"):
+        assert part in text(done)
+    assert '"resultType": "complete"' in uncoloured(done)
+    assert not Primitive.objects.filter(kind="script").exists()
 
 
-def test_a_trial_can_be_stopped_to_change_the_arguments(operator: Client, acme: Things) -> None:
+def test_a_declined_question_takes_no_other_answer(operator: Client) -> None:
+    asked = begin(operator, item="tea")
+    assert "decline tea" in text(answer(operator, asked, **DECLINED))
+    assert "requestState is not valid" in text(answer(operator, asked, **CANCELLED))
+
+
+def test_an_answer_that_is_sent_twice_runs_the_round_once(operator: Client) -> None:
+    asked = begin(operator, item="tea")
+    pages = [answer(operator, asked, **CANCELLED) for _ in range(2)]
+    assert ["cancel tea" in text(page) for page in pages] == [True, True]
+    assert Entry.objects.filter(delivery="playground", action=ROUND_FINISHED).count() == 2
+
+
+def test_a_trial_can_be_stopped_to_change_the_arguments(operator: Client) -> None:
     asked = begin(operator, item="tea")
     stopped = operator.post(TRY, {**sent(asked, 1), "_stop": "1"})
     assert "\ntea</textarea>" in text(stopped)
@@ -153,7 +142,7 @@ def test_requests_that_the_console_cannot_answer_can_be_refused(
     assert "The operator refused the request" in text(answer(operator, asked))
 
 
-def test_the_line_where_a_script_failed_is_shown(operator: Client, acme: Things) -> None:
+def test_the_line_where_a_script_failed_is_shown(operator: Client) -> None:
     code = '''
     def broken(item: str) -> str:
         """Fail."""
@@ -165,16 +154,19 @@ def test_the_line_where_a_script_failed_is_shown(operator: Client, acme: Things)
     assert "KeyError" in text(page)
 
 
-def test_what_cannot_be_tried_is_said(operator: Client, acme: Things) -> None:
+def test_what_cannot_be_tried_is_said_and_reading_runs_nothing(
+    operator: Client, acme: Things
+) -> None:
+    before = Entry.objects.count()
     for code, said in (("def", "code:"), ("def f() -> int:\n    return 'a'", "line 2")):
         page = operator.post(TRY, form(code))
         assert said in text(page).lower()
         assert CARRIED not in text(page)
-
-
-def test_a_function_that_is_not_granted_is_not_tried(operator: Client, acme: Things) -> None:
     page = operator.post(TRY, {"kind": "python", "function": "probe.write"})
     assert "write is not one of the available choices" in text(page)
+    for path in (TRY, f"/admin/t/acme/tools/{acme.tool}/try/"):
+        assert operator.get(path, {"_run": "1", **form()}).status_code == 200
+    assert Entry.objects.count() == before
 
 
 def test_the_working_copy_of_a_tool_is_tried_on_its_page(operator: Client, acme: Things) -> None:
@@ -194,13 +186,13 @@ def test_the_form_of_a_saved_tool_is_tried_as_it_is_now(operator: Client, acme: 
     asked = begin(operator, SCRIPT.replace("Really", "Surely"), path, item="tea")
     assert "Surely order tea?" in text(asked)
     services.publish(row.id, ACTOR)
-    done = answer(operator, asked, path, **{"answer-sure-action": "decline"})
+    done = answer(operator, asked, path, **DECLINED)
     assert "decline tea" in text(done)
     assert Primitive.objects.get(pk=row.id).config["code"] == SCRIPT.strip()
 
 
 def test_the_document_has_the_strict_policy_and_may_be_framed_by_us_only(
-    operator: Client, acme: Things
+    operator: Client, auditor: Client, acme: Things
 ) -> None:
     for page in (operator.get(TRY), operator.post(TRY, form()), begin(operator, item="tea")):
         assert page["Content-Security-Policy"] == POLICY
@@ -220,11 +212,12 @@ def test_the_document_has_the_strict_policy_and_may_be_framed_by_us_only(
         assert around["Content-Security-Policy"].endswith(FRAMING) is frames
         assert around["X-Frame-Options"] == "DENY"
         assert ("<iframe" in around.content.decode()) is frames
+    assert b"<iframe" not in auditor.get(f"/admin/t/acme/tools/{acme.tool}/").content
     assert b'sandbox="allow-forms allow-same-origin' in operator.get(NEW).content
     assert b"allow-scripts" not in operator.get(NEW).content
 
 
-def test_hostile_texts_of_a_tool_are_only_text(operator: Client, acme: Things) -> None:
+def test_hostile_texts_of_a_tool_are_only_text(operator: Client) -> None:
     code = f"""
     async def order(item: str) -> dict:
         \"\"\"Order.\"\"\"
@@ -264,66 +257,27 @@ def test_an_image_is_shown_only_if_it_is_one_and_an_address_is_no_link() -> None
     assert "nothing to show" in raw
 
 
-def test_only_who_may_edit_tools_can_try_them(acme: Things, cast: Cast, browse: Browser) -> None:
-    for person, status in (
-        (cast.owner, 200),
-        (cast.operator, 200),
-        (cast.staff, 200),
-        (cast.auditor, 403),
-        (cast.stranger, 403),
-        (cast.member, 403),
-    ):
-        client = browse(person)
-        for path in (TRY, f"/admin/t/acme/tools/{acme.tool}/try/"):
-            assert client.get(path).status_code == status
-            assert client.post(path, form()).status_code == status
-    own = "/admin/t/globex/tools"
-    assert browse(cast.stranger).get(f"{own}/{acme.tool}/try/").status_code == 404
-    page = browse(cast.auditor).get(f"/admin/t/acme/tools/{acme.tool}/")
-    assert b"<iframe" not in page.content
-    assert not Entry.objects.filter(delivery="playground").exists()
-
-
-def test_a_trial_needs_the_token_that_only_our_pages_have(cast: Cast, acme: Things) -> None:
+def test_a_trial_needs_the_token_that_only_our_pages_have(cast: Cast) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(cast.owner.user)
     assert client.post(TRY, form()).status_code == 403
 
 
-def test_reading_the_document_runs_nothing(operator: Client, acme: Things) -> None:
-    before = Entry.objects.count()
-    for path in (TRY, f"/admin/t/acme/tools/{acme.tool}/try/"):
-        assert operator.get(path, {"_run": "1", **form()}).status_code == 200
-    operator.post(TRY, form())
-    assert Entry.objects.count() == before
-
-
 def test_what_the_page_carries_is_good_for_its_user_and_tenant_only(
-    operator: Client, acme: Things, cast: Cast, browse: Browser
+    operator: Client, cast: Cast, browse: Browser
 ) -> None:
     asked = begin(operator, item="tea")
-    declined = {"answer-sure-action": "decline"}
-    other = browse(cast.owner).post(TRY, {**sent(asked), **declined})
-    elsewhere = browse(cast.stranger).post(
-        "/admin/t/globex/tools/try/", {**sent(asked), **declined}
-    )
-    changed = operator.post(TRY, {**sent(asked), CARRIED: sent(asked)[CARRIED] + "x", **declined})
+    other = browse(cast.owner).post(TRY, {**sent(asked), **DECLINED})
+    in_globex = "/admin/t/globex/tools/try/"
+    elsewhere = browse(cast.stranger).post(in_globex, {**sent(asked), **DECLINED})
+    changed = operator.post(TRY, {**sent(asked), CARRIED: sent(asked)[CARRIED] + "x", **DECLINED})
     for page in (other, elsewhere, changed):
         assert page.status_code == 400
         assert LOST in unescape(page.content.decode())
-    assert "decline tea" in text(answer(operator, asked, **declined))
+    assert "decline tea" in text(answer(operator, asked, **DECLINED))
 
 
-def test_an_old_answer_is_not_taken_twice(operator: Client, acme: Things) -> None:
-    asked = begin(operator, item="tea")
-    assert "decline tea" in text(answer(operator, asked, **{"answer-sure-action": "decline"}))
-    again = answer(operator, asked, **{"answer-sure-action": "cancel"})
-    assert "requestState is not valid" in text(again)
-
-
-def test_questions_that_are_asked_side_by_side_are_answered_in_one_form(
-    operator: Client, acme: Things
-) -> None:
+def test_questions_that_are_asked_side_by_side_are_answered_in_one_form(operator: Client) -> None:
     code = '''
     import asyncio
 
@@ -353,28 +307,15 @@ def test_questions_that_are_asked_side_by_side_are_answered_in_one_form(
     assert "Round 2" in text(done)
 
 
-def test_an_answer_that_is_sent_twice_runs_the_round_once(operator: Client, acme: Things) -> None:
-    asked = begin(operator, item="tea")
-    pages = [answer(operator, asked, **{"answer-sure-action": "cancel"}) for _ in range(2)]
-    assert ["cancel tea" in text(page) for page in pages] == [True, True]
-    assert Entry.objects.filter(delivery="playground", action=ROUND_FINISHED).count() == 2
-
-
-def test_one_trial_of_a_user_runs_at_a_time(operator: Client, acme: Things, cast: Cast) -> None:
+def test_a_user_runs_one_trial_at_a_time_and_a_tenant_leaves_a_place_to_others(
+    operator: Client, acme: Things, cast: Cast
+) -> None:
     page = operator.post(TRY, form())
     run = {**sent(page), "_run": "1", "arguments-value-item": "tea"}
     with trials._admitted(cast.operator.user.pk, cast.globex.id):
         busy = operator.post(TRY, run)
     assert (busy.status_code, busy["Retry-After"]) == (429, "2")
     assert "Another trial of yours runs" in unescape(busy.content.decode())
-    assert "Really order" in text(operator.post(TRY, run))
-
-
-def test_the_users_of_a_tenant_leave_a_place_to_trials_of_others(
-    operator: Client, acme: Things, cast: Cast
-) -> None:
-    page = operator.post(TRY, form())
-    run = {**sent(page), "_run": "1", "arguments-value-item": "tea"}
     with ExitStack() as running:
         for number in range(1, trials.MOST_AT_ONCE):
             assert not running.enter_context(trials._admitted(-number, cast.acme.id))
@@ -386,7 +327,7 @@ def test_the_users_of_a_tenant_leave_a_place_to_trials_of_others(
     assert "Really order" in text(operator.post(TRY, run))
 
 
-def test_a_large_result_does_not_make_a_much_larger_page(operator: Client, acme: Things) -> None:
+def test_a_large_result_does_not_make_a_much_larger_page(operator: Client) -> None:
     """Indented, a long list deep inside would be a hundred times as long."""
     code = '''
     def deep() -> object:
@@ -415,38 +356,28 @@ def test_a_refusal_in_the_frame_is_a_page_that_the_frame_may_show(
         assert "You have no access here any more" in page.content.decode()
 
 
-@pytest.mark.parametrize("part", ["code", "arguments-json", "fields"])
 def test_a_form_that_is_too_large_is_refused_in_words_in_the_frame(
-    cast: Cast, acme: Things, part: str
+    cast: Cast, acme: Things
 ) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(cast.operator.user)
     assert client.get("/admin/t/acme/tools/new/").status_code == 200  # sets the cookie
-    large = {part: "x" * 3_100_000}
-    fields = {f"field-{number}": "1" for number in range(1100)}
-    given = fields if part == "fields" else {"_run": "1", **form(), **large}
-    for path in (TRY, f"/admin/t/acme/tools/{acme.tool}/try/"):
-        page = client.post(path, urlencode(given), "application/x-www-form-urlencoded")
-        assert page.status_code == 400
-        assert page["Content-Security-Policy"] == POLICY
-        assert page["X-Frame-Options"] == "SAMEORIGIN"
-        said = unescape(page.content.decode())
-        assert "Nothing was run" in said
-        known = "1,000 fields" if part == "fields" else "It has 3.1 MB, and may have 2.6 MB"
-        assert known in said
-    elsewhere = client.post("/admin/t/acme/tools/new/", given)
-    assert elsewhere["X-Frame-Options"] == "DENY"
-
-
-def test_a_user_without_a_role_that_enters_is_refused_in_the_frame(
-    cast: Cast, acme: Things, browse: Browser
-) -> None:
-    member = browse(cast.member)
-    for path in (TRY, f"/admin/t/acme/tools/{acme.tool}/try/"):
-        for page in (member.get(path), member.post(path, form())):
-            assert page.status_code == 403
+    large = "It has 3.1 MB, and may have 2.6 MB"
+    many = {f"field-{number}": "1" for number in range(1100)}
+    for fields, said in (
+        ({"_run": "1", **form(), "code": "x" * 3_100_000}, large),
+        ({"_run": "1", **form(), "arguments-json": "x" * 3_100_000}, large),
+        (many, "1,000 fields"),
+    ):
+        for path in (TRY, f"/admin/t/acme/tools/{acme.tool}/try/"):
+            page = client.post(path, urlencode(fields), "application/x-www-form-urlencoded")
+            assert page.status_code == 400
+            assert page["Content-Security-Policy"] == POLICY
             assert page["X-Frame-Options"] == "SAMEORIGIN"
-            assert "You have no access here any more" in page.content.decode()
+            assert "Nothing was run" in unescape(page.content.decode())
+            assert said in unescape(page.content.decode())
+        elsewhere = client.post("/admin/t/acme/tools/new/", fields)
+        assert elsewhere["X-Frame-Options"] == "DENY"
 
 
 def test_without_a_session_the_frame_leads_to_the_sign_in(cast: Cast, acme: Things) -> None:

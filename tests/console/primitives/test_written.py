@@ -14,12 +14,13 @@ from mcphost.catalogue.models import Primitive, PrimitiveVersion
 from mcphost.console.primitives.examples import curl, values
 from mcphost.feed.models import Change
 from mcphost.kinds.primitive_types import PrimitiveType
+from tests.console.forms.sent import problems
 from tests.console.things import ACTOR, Things, text_fields, tool_fields
 
 PNG = b"\x89PNG\r\n\x1a\n of a kind"
 EVIL = "<script>alert(1)</script>{{ 7*7 }}"
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
 
 def path(sort: str, rest: str = "") -> str:
@@ -76,70 +77,44 @@ def test_what_is_written_is_saved_published_edited_and_disabled(
     assert made.id not in [each.id for each in selectors.offering(acme.tenant).everything]
 
 
+PNG_CARRIED = f"data:image/png;base64,{b64encode(PNG).decode()}"
+
+
 @pytest.mark.parametrize(
     ("sort", "changes", "where", "said"),
     [
-        ("prompt", {"name": "no blanks"}, lambda form: form.errors["name"], "A name is"),
-        ("prompt", {"description": ""}, lambda form: form.errors["description"], "description"),
-        (
-            "prompt",
-            {"messages-0-text": "Hello {whom}"},
-            lambda form: form.part.messages.filled[0].errors["text"],
-            "no argument 'whom'",
-        ),
-        (
-            "prompt",
-            {"arguments-0-name": "no blanks"},
-            lambda form: form.part.arguments.filled[0].errors["name"],
-            "match",
-        ),
-        (
-            "prompt",
-            {"arguments-5-name": "who"},
-            lambda form: form.part.arguments.errors,
-            "two arguments called 'who'",
-        ),
-        ("prompt", {"messages-0-text": ""}, lambda form: form.part.messages.errors, "at least 1"),
-        ("resource", {"uri": ""}, lambda form: form.part.errors["uri"], "scheme"),
+        ("prompt", {"name": "no blanks"}, "name", "A name is"),
+        ("prompt", {"description": ""}, "description", "description"),
+        ("prompt", {"messages-0-text": "Hello {whom}"}, "messages.text", "no argument 'whom'"),
+        ("prompt", {"messages-0-text": ""}, "messages", "at least 1"),
+        ("prompt", {"arguments-0-name": "no blanks"}, "arguments.name", "match"),
+        ("prompt", {"arguments-5-name": "who"}, "arguments", "two arguments called 'who'"),
+        ("resource", {"uri": ""}, "uri", "scheme"),
+        ("resource", {"uri": "docs://canary-acme"}, "uri", "Another resource"),
+        ("resource", {"mime_type": "nonsense"}, "mime_type", "looks like text/plain"),
+        ("resource", {"holds": "file"}, "file", "Choose a file"),
         (
             "resource",
-            {"uri": "docs://canary-acme"},
-            lambda form: form.part.errors["uri"],
-            "Another resource",
-        ),
-        (
-            "resource",
-            {"mime_type": "nonsense"},
-            lambda form: form.part.errors["mime_type"],
-            "looks like text/plain",
-        ),
-        ("resource", {"holds": "file"}, lambda form: form.part.errors["file"], "Choose a file"),
-        (
-            "resource",
-            {
-                "holds": "file",
-                "kept": f"data:image/png;base64,{b64encode(PNG).decode()}",
-                "mime_type": "image/webp",
-            },
-            lambda form: form.part.errors["file"],
+            {"holds": "file", "kept": PNG_CARRIED, "mime_type": "image/webp"},
+            "file",
             "does not match its MIME type (image/webp)",
         ),
-        ("template", {"uri": "docs://a"}, lambda form: form.part.errors["uri"], "no {variable}"),
-        ("template", {"text": "{x}"}, lambda form: form.part.errors["text"], "no variable 'x'"),
+        ("template", {"uri": "docs://a"}, "uri", "no {variable}"),
+        ("template", {"text": "{x}"}, "text", "no variable 'x'"),
         (
             "template",
             {"variables-0-name": "x", "variables-0-choices": "1"},
-            lambda form: form.part.variables.errors,
+            "variables",
             "no variable 'x'",
         ),
     ],
 )
 def test_what_is_wrong_stands_where_it_is_wrong_and_nothing_is_saved_or_lost(
-    operator: Client, acme: Things, sort: str, changes: dict[str, str], where: Any, said: str
+    operator: Client, sort: str, changes: dict[str, str], where: str, said: str
 ) -> None:
     fields = FORMS[sort](**{**changes, "title": "kept title"})
     page = operator.post(path(sort, "new/"), {**fields, "_publish": ""})
-    assert said in " ".join(where(page.context["form"]))
+    assert said in problems(page.context["form"], where)
     text = page.content.decode()
     assert "Nothing was saved" in text
     for name, value in fields.items():
@@ -150,20 +125,18 @@ def test_what_is_wrong_stands_where_it_is_wrong_and_nothing_is_saved_or_lost(
 
 
 def test_a_problem_of_the_whole_is_said_above_the_fields(
-    operator: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+    operator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> None:
         raise Invalid({"config": ["Nothing of this will do."]})
 
     monkeypatch.setattr(services.validation, "check", refuse)
     page = operator.post(path("template", "new/"), template())
-    assert page.context["form"].part.non_field_errors() == ["Nothing of this will do."]
+    assert problems(page.context["form"], "") == "Nothing of this will do."
     assert "Nothing of this will do." in page.content.decode()
 
 
-def test_a_file_is_kept_through_an_error_and_an_edit_and_read_as_it_is(
-    operator: Client, acme: Things
-) -> None:
+def test_a_file_is_kept_through_an_error_and_an_edit_and_read_as_it_is(operator: Client) -> None:
     file = SimpleUploadedFile("a.png", PNG, "image/png")
     page = operator.post(path("resource", "new/"), resource(name="", holds="file", file=file))
     carried = page.context["form"].part.carried
@@ -183,7 +156,7 @@ def test_a_file_is_kept_through_an_error_and_an_edit_and_read_as_it_is(
 
 
 def test_a_file_of_another_tenant_is_not_to_be_had_by_its_digest(
-    operator: Client, acme: Things, globex: Things
+    operator: Client, globex: Things
 ) -> None:
     config = {"uri": "docs://b", "mime_type": "image/png", "blob": b64encode(PNG).decode()}
     services.create(globex.tenant, text_fields(PrimitiveType.RESOURCE, "b", config), ACTOR)
@@ -194,9 +167,7 @@ def test_a_file_of_another_tenant_is_not_to_be_had_by_its_digest(
     assert "Choose it again" in page.content.decode()
 
 
-def test_a_prompt_is_shown_as_it_will_be_with_values_that_fit(
-    operator: Client, acme: Things
-) -> None:
+def test_a_prompt_is_shown_as_it_will_be_with_values_that_fit(operator: Client) -> None:
     rows = {
         "messages-1-role": "assistant",
         "messages-1-type": "image",
@@ -229,7 +200,7 @@ def test_of_what_a_function_makes_only_what_it_needs_is_in_the_example() -> None
     assert curl(PrimitiveType.PROMPT, "http://x", {}, {}) == ""
 
 
-def test_a_template_is_shown_with_a_uri_that_it_answers(operator: Client, acme: Things) -> None:
+def test_a_template_is_shown_with_a_uri_that_it_answers(operator: Client) -> None:
     variables = {"variables-0-name": "lang", "variables-0-choices": "de ch\nfr"}
     operator.post(path("template", "new/"), template(**variables))
     offer = operator.get(path("template", f"{row('t').id}/")).context["offer"]
@@ -238,7 +209,7 @@ def test_a_template_is_shown_with_a_uri_that_it_answers(operator: Client, acme: 
     assert "Mcp-Name: docs://page?lang=de%20ch" in offer.curl
 
 
-def test_a_long_text_is_shown_from_its_beginning(operator: Client, acme: Things) -> None:
+def test_a_long_text_is_shown_from_its_beginning(operator: Client) -> None:
     operator.post(path("resource", "new/"), resource(text="long " * 5000, _publish=""))
     page = path("resource", f"{row('a').id}/")
     assert "Only the beginning is shown" in operator.get(page).content.decode()
@@ -246,16 +217,6 @@ def test_a_long_text_is_shown_from_its_beginning(operator: Client, acme: Things)
     text = operator.get(f"{page}versions/{version}/").content.decode()
     assert "(25000 characters)" in text
     assert "long " * 1000 not in text
-
-
-@pytest.mark.parametrize("sort", FORMS)
-def test_what_people_wrote_is_never_markup(operator: Client, acme: Things, sort: str) -> None:
-    texts = {"title": EVIL, "description": EVIL, "text": EVIL, "messages-0-text": EVIL}
-    evil = {**FORMS[sort](), **texts}
-    operator.post(path(sort, "new/"), {**evil, "_publish": ""})
-    made = row(evil["name"])
-    for page in (path(sort), path(sort, f"{made.id}/"), path(sort, f"{made.id}/edit/")):
-        assert "<script>alert" not in operator.get(page).content.decode(), page
 
 
 def test_something_of_another_sort_is_unknown_under_this_ones_address(
@@ -267,19 +228,13 @@ def test_something_of_another_sort_is_unknown_under_this_ones_address(
     assert operator.post(path("tool", f"{acme.prompt}/disable/")).status_code == 404
 
 
-def test_lists_are_found_by_uri_and_say_what_things_are_made_from(
-    operator: Client, acme: Things
-) -> None:
+def test_lists_are_found_by_uri_and_say_what_things_are_made_from(operator: Client) -> None:
     page = operator.get(path("resource", "?q=docs://canary"))
-    assert [each.name for each, *_ in page.context["rows"]] == ["canary-acme-resource"]
+    assert [row.name for row, *_ in page.context["rows"]] == ["canary-acme-resource"]
     assert "written here" in page.content.decode()
-
-
-def test_a_new_one_is_written_here_or_made_by_a_function(operator: Client, acme: Things) -> None:
-    page = operator.get(path("prompt", "new/"))
-    assert [way.chosen for way in page.context["ways"]] == [True, False]
-    page = operator.get(path("prompt", "new/?kind=python"))
-    assert [way.chosen for way in page.context["ways"]] == [False, True]
+    for query, chosen in (("", [True, False]), ("?kind=python", [False, True])):
+        page = operator.get(path("prompt", f"new/{query}"))
+        assert [way.chosen for way in page.context["ways"]] == chosen
     assert "No function is granted" in page.content.decode()
     # The only granted function is a tool, so there is nothing to choose for a prompt.
     assert len(page.context["form"].part.fields["function"].choices) == 1
@@ -323,16 +278,25 @@ def test_of_a_template_the_uri_is_asked(operator: Client, acme: Things) -> None:
     assert announced() == ["docs://canary-acme/7"]
 
 
-def test_nobody_is_told_of_what_is_not_served(operator: Client, acme: Things) -> None:
-    services.disable(acme.resource, ACTOR)
+def test_nobody_is_told_of_what_is_not_served_or_by_who_may_not_edit(
+    operator: Client, auditor: Client, acme: Things
+) -> None:
     page = path("resource", f"{acme.resource}/")
+    assert "announce/" not in auditor.get(page).content.decode()
+    services.disable(acme.resource, ACTOR)
     assert "announce/" not in operator.get(page).content.decode()
     assert "No resource or template" in operator.post(f"{page}announce/").content.decode()
     assert announced() == []
 
 
-def test_who_may_not_edit_tells_nobody(auditor: Client, acme: Things) -> None:
-    page = path("resource", f"{acme.resource}/")
-    assert "announce/" not in auditor.get(page).content.decode()
-    assert auditor.post(f"{page}announce/").status_code == 403
-    assert announced() == []
+@pytest.mark.parametrize("sort", ["tool", *FORMS])
+def test_what_people_wrote_is_never_markup_where_it_is_served(operator: Client, sort: str) -> None:
+    """Snapshots of versions are not among the rows in which the walk plants hostile texts."""
+    texts = {"title": EVIL, "description": EVIL, "text": EVIL, "messages-0-text": EVIL}
+    tool = {"kind": "python", "function": "probe.echo", "name": "say"}
+    fields = {**(FORMS[sort]() if sort in FORMS else tool), **texts}
+    operator.post(path(sort, "new/"), {**fields, "_publish": ""})
+    made = row(fields["name"])
+    assert made.live is not None
+    for page in (path(sort), path(sort, f"{made.id}/"), path(sort, f"{made.id}/edit/")):
+        assert "<script>alert" not in operator.get(page).content.decode(), page

@@ -1,28 +1,34 @@
-"""Tests of the pages of open input requests, and of cancelling one of their calls."""
+"""Tests of the pages of open input requests, of cancelling a call, and of what became of them."""
 
 import re
 from dataclasses import replace
 from datetime import timedelta
 from html import unescape
+from uuid import uuid4
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 from django.utils.html import strip_tags
 
+from mcphost.audit import services as audit
 from mcphost.audit.call_list import MOST_WAITING
 from mcphost.audit.models import Entry
+from mcphost.audit.records import Actor
 from mcphost.audit.selectors import MOST_ENTRIES
+from mcphost.audit.summaries.figures import FunnelRow
 from mcphost.calls.models import CancelledCall, Claim
 from mcphost.catalogue import selectors, services
+from mcphost.console.records.funnel import line
+from mcphost.console.records.stages import STAGES
 from mcphost.runtime.call import Delivery
 from tests.audit.asking import MINUTE, Story, keep
-from tests.cast import ACTOR, Cast
-from tests.console.conftest import Browser
+from tests.cast import ACTOR
 from tests.console.things import Things, told
 from tests.tasks.rows import a_question, a_task
 
 PAGE = "/admin/t/acme/input-requests/"
+FUNNEL = f"{PAGE}funnel/"
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +36,8 @@ pytestmark = pytest.mark.django_db
 def shown(client: Client, path: str) -> str:
     response = client.get(path)
     assert response.status_code == 200, path
-    return re.sub(r"\s+", " ", unescape(strip_tags(response.content.decode())))
+    page = response.content.decode()
+    return re.sub(r"\s+", " ", unescape(strip_tags(page[page.index("<main") :])))
 
 
 def waits(things: Things, target: str, ago: timedelta, *keys: str) -> Story:
@@ -55,6 +62,9 @@ def aim(things: Things, seconds: float) -> str:
 
 def test_each_row_says_what_waits_for_whom_and_until_when(operator: Client, acme: Things) -> None:
     waits(acme, "deploy", MINUTE, "colour", "size")
+    page = operator.get(PAGE).content.decode()
+    assert '<div id="live" class="c-live" data-live>' in page
+    assert "<noscript>" in page
     page = shown(operator, PAGE)
     for part in ("deploy", "colour", "size", "form", "Ada's laptop", "stateless", "ago", "in 2"):
         assert part in page, part
@@ -141,27 +151,21 @@ def test_a_target_time_holds_at_once_and_is_no_change_to_publish(
     assert not row.edited
     assert "1 min 30 s for a response" in shown(operator, f"/admin/t/acme/tools/{acme.tool}/")
     assert selectors.targets(frozenset({acme.tenant})) == {(acme.tenant, row.name): 90}
-    form = operator.get(f"/admin/t/acme/tools/{acme.tool}/edit/").context["form"]
-    assert form["target_seconds"].value() == 90
-    assert "Target time for responses" in shown(operator, f"/admin/t/acme/tools/{acme.tool}/edit/")
-
-
-def test_a_target_time_has_bounds(operator: Client, acme: Things) -> None:
     path = f"/admin/t/acme/tools/{acme.tool}/edit/"
-    sent = {
-        name: field.value() or ""
-        for name, field in ((each.name, each) for each in operator.get(path).context["form"])
-    }
+    form = operator.get(path).context["form"]
+    assert form["target_seconds"].value() == 90
+    assert "Target time for responses" in shown(operator, path)
+    sent = {field.name: field.value() or "" for field in form}
     page = operator.post(path, {**sent, "function": "probe.echo", "target_seconds": "-5"})
     assert page.status_code == 200
     assert page.context["form"].errors["target_seconds"]
 
 
-@pytest.mark.parametrize("who", ["owner", "operator", "staff"])
 def test_who_may_cancel_gives_a_reason_which_is_recorded_and_shown(
-    cast: Cast, browse: Browser, acme: Things, who: str
+    auditor: Client, operator: Client, acme: Things
 ) -> None:
-    client, story = browse(getattr(cast, who)), waits(acme, "deploy", MINUTE)
+    client, who, story = operator, "operator", waits(acme, "deploy", MINUTE)
+    assert "Cancel…" not in shown(auditor, PAGE)
     before = shown(client, cancels(story))
     assert "waits for a response to colour" in before
     assert "told the reason when it returns" in before
@@ -183,28 +187,6 @@ def test_who_may_cancel_gives_a_reason_which_is_recorded_and_shown(
     again = client.post(cancels(story), {"reason": "once more"}, follow=True)
     assert "it no longer waits for a response" in again.content.decode()
     assert Entry.objects.filter(action="call.cancelled").count() == 1
-
-
-@pytest.mark.parametrize(("who", "status"), [("auditor", 403), ("stranger", 403), ("member", 302)])
-def test_who_may_not_cancel_changes_nothing(
-    cast: Cast, browse: Browser, acme: Things, who: str, status: int
-) -> None:
-    client, story = browse(getattr(cast, who)), waits(acme, "deploy", MINUTE)
-    assert client.post(cancels(story), {"reason": "mine"}).status_code == status
-    assert not CancelledCall.objects.exists()
-    if who == "auditor":
-        assert "Cancel…" not in shown(client, PAGE)
-
-
-def test_calls_of_other_tenants_are_unknown_here(
-    operator: Client, acme: Things, globex: Things
-) -> None:
-    theirs = waits(globex, "canary-globex-deploy", MINUTE)
-    assert "canary-globex" not in shown(operator, PAGE)
-    for sent in (operator.get(cancels(theirs)), operator.post(cancels(theirs), {"reason": "x"})):
-        assert sent.status_code == 404
-    assert not CancelledCall.objects.exists()
-    assert not Claim.objects.exists()
 
 
 @pytest.mark.parametrize("reason", ["", "   ", "\u202e\u200b", "x" * 301])
@@ -262,7 +244,94 @@ def test_a_response_that_is_being_processed_keeps_the_call_from_being_cancelled(
     assert not CancelledCall.objects.exists()
 
 
-def test_staff_see_the_requests_of_all_tenants(staff: Client, acme: Things, globex: Things) -> None:
+def asked(things: Things, target: str, ending: str = "") -> None:
+    story = Story.of(things.tenant, target, at=timezone.now() - 5 * MINUTE)
+    story.ask("colour")
+    if ending:
+        story.back().answer("colour", ending)
+        story.end()
+    told(story)
+
+
+def test_each_tool_and_client_has_a_row_with_how_its_requests_ended(
+    operator: Client, acme: Things, globex: Things
+) -> None:
+    for ending in ("accept", "accept", "decline", "cancel", ""):
+        asked(acme, "deploy", ending)
+    asked(acme, "rename", "accept")
+    asked(globex, "canary-globex-tool", "accept")
+    lines = operator.get(FUNNEL).context["lines"]
+    assert [
+        (each.row.target, each.row.asked, dict(zip(STAGES, each.counts, strict=True)))
+        for each in lines
+    ] == [
+        (
+            "deploy",
+            5,
+            {**dict.fromkeys(STAGES, 0), "answered": 2, "declined": 1, "cancelled": 1, "open": 1},
+        ),
+        ("rename", 1, {**dict.fromkeys(STAGES, 0), "answered": 1}),
+    ]
+    page = shown(operator, FUNNEL)
+    assert "6 requested, 50 % accepted" in page
+    assert "canary-globex" not in page
+
+
+def test_the_bar_is_as_long_as_its_parts() -> None:
+    endings = {"accept": 1, "received": 1, "decline": 1, "expired": 3, "lost": 1, "refused": 9}
+    found = line(FunnelRow(uuid4(), "deploy", "client", 7, endings), "acme")
+    assert [each.stage for each in found.segments] == ["answered", "declined", "expired", "never"]
+    assert sum(each.width for each in found.segments) == pytest.approx(200, abs=0.1)
+    assert found.segments[0].x == 0
+    assert found.refused == 9
+    assert line(FunnelRow(uuid4(), "t", "c", 0, {}), "acme").share == "none"
+
+
+def test_a_request_of_a_call_that_an_operator_cancelled_has_an_ending_of_its_own(
+    operator: Client, acme: Things
+) -> None:
+    story = Story.of(acme.tenant, "deploy", at=timezone.now() - 5 * MINUTE)
+    story.ask("colour")
+    told(story)
+    audit.cancel_call(story.call.id, acme.tenant, "The release is off", Actor.person(7, "olga"))
+    asked(acme, "deploy", "accept")
+    response = operator.get(FUNNEL)
+    assert response.context["whole"].by_stage == {
+        **dict.fromkeys(STAGES, 0),
+        "answered": 1,
+        "stopped": 1,
+    }
+    page = shown(operator, FUNNEL)
+    assert "1 cancelled by an operator" in page
+    columns = [word for _, word in response.context["stages"]]
+    assert columns == [
+        "accepted",
+        "declined",
+        "cancelled",
+        "expired",
+        "cancelled by an operator",
+        "open",
+    ]
+    assert "No response" not in page
+
+
+def test_a_period_is_chosen_and_an_unknown_one_is_named(operator: Client, acme: Things) -> None:
+    story = Story.of(acme.tenant, "old", at=timezone.now() - timedelta(days=2))
+    story.ask("colour")
+    told(story)
+    assert "old" in shown(operator, FUNNEL)
+    assert "No input request in this period" in shown(operator, f"{FUNNEL}?period=1h")
+    assert "There is no period “soon”" in shown(operator, f"{FUNNEL}?period=soon")
+
+
+def test_staff_see_the_requests_of_all_tenants_and_their_ends(
+    staff: Client, acme: Things, globex: Things
+) -> None:
+    asked(acme, "deploy", "accept")
+    asked(globex, "rename", "decline")
+    page = shown(staff, "/admin/input-requests/funnel/")
+    for part in ("acme", "deploy", "globex", "rename", "2 requested, 50 % accepted"):
+        assert part in page
     waits(acme, "deploy", MINUTE)
     waits(globex, "rename", MINUTE)
     page = shown(staff, "/admin/input-requests/")
@@ -271,12 +340,3 @@ def test_staff_see_the_requests_of_all_tenants(staff: Client, acme: Things, glob
     narrowed = shown(staff, "/admin/input-requests/?tenant=globex")
     assert "rename" in narrowed
     assert "deploy" not in narrowed
-
-
-def test_the_list_refreshes_itself_without_a_script_of_its_own(
-    operator: Client, acme: Things
-) -> None:
-    waits(acme, "deploy", MINUTE)
-    page = operator.get(PAGE).content.decode()
-    assert '<div id="live" class="c-live" data-live>' in page
-    assert "<noscript>" in page

@@ -14,17 +14,19 @@ from django.test import Client
 from mcphost.audit.models import Entry
 from mcphost.console.models import SavedFilter
 from mcphost.console.records import filter_store
-from mcphost.tenants.roles import Role
-from mcphost.tenants.services import set_member
-from tests.cast import ACTOR, Cast
+from mcphost.console.records.filter_store import FilterFields
+from mcphost.tenants.errors import InvalidError
+from mcphost.tenants.models import Tenant
+from tests.cast import Cast
 from tests.console.conftest import Browser
 from tests.console.dashboards.rows import queries
 from tests.console.things import Things
+from tests.vault.at_once import at_once
 
 CALLS = "/admin/t/acme/calls/"
 NEW = f"{CALLS}filters/new/"
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
 
 def save(client: Client, name: str, query: str = "tool=echo", **fields: str) -> SavedFilter:
@@ -42,7 +44,7 @@ def actions() -> list[str]:
     return list(found.values_list("action", flat=True))
 
 
-def test_a_saved_filter_leads_back_to_its_list(auditor: Client, acme: Things) -> None:
+def test_a_saved_filter_leads_back_to_its_list(auditor: Client) -> None:
     page = auditor.get(f"{CALLS}?tool=echo&period=24h").content.decode()
     assert f'href="{NEW}?tool=echo&amp;period=24h"' in page
     response = auditor.post(f"{NEW}?tool=echo&period=24h&after=zzz", {"name": "Echo"})
@@ -57,7 +59,7 @@ def test_a_saved_filter_leads_back_to_its_list(auditor: Client, acme: Things) ->
 
 
 def test_a_private_one_is_seen_by_its_author_only_and_leaves_no_entry(
-    auditor: Client, owner: Client, staff: Client, acme: Things
+    auditor: Client, owner: Client, staff: Client
 ) -> None:
     before = actions()
     saved = save(auditor, "Mine")
@@ -86,7 +88,7 @@ def test_a_shared_one_is_seen_by_all_who_read_the_list_and_by_no_other(
 
 
 def test_the_author_renames_shares_and_deletes_and_others_do_not(
-    auditor: Client, operator: Client, acme: Things
+    auditor: Client, operator: Client
 ) -> None:
     saved = save(auditor, "First")
     page = f"{CALLS}filters/{saved.pk}/"
@@ -108,7 +110,7 @@ def test_the_author_renames_shares_and_deletes_and_others_do_not(
 
 
 def test_an_owner_deletes_a_shared_one_of_another_and_cannot_rename_it(
-    auditor: Client, owner: Client, acme: Things
+    auditor: Client, owner: Client
 ) -> None:
     saved = save(auditor, "Ours", shared="on")
     page = f"{CALLS}filters/{saved.pk}/"
@@ -118,14 +120,6 @@ def test_an_owner_deletes_a_shared_one_of_another_and_cannot_rename_it(
     owner.post(page, {"_delete": "1"})
     entry = Entry.objects.get(action="filter.deleted")
     assert (entry.actor_label, entry.facts["author"]) == ("owner", "auditor")
-
-
-def test_whoever_loses_the_role_loses_the_filters_with_the_list(
-    auditor: Client, cast: Cast, acme: Things
-) -> None:
-    saved = save(auditor, "Mine")
-    set_member(acme.tenant, cast.auditor.user, Role.MEMBER, actor=ACTOR)
-    assert auditor.get(f"{CALLS}filters/{saved.pk}/").status_code in (302, 403)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +133,7 @@ def test_whoever_loses_the_role_loses_the_filters_with_the_list(
     ],
 )
 def test_a_name_that_cannot_be_is_refused_beside_the_field(
-    auditor: Client, acme: Things, name: str, said: str
+    auditor: Client, name: str, said: str
 ) -> None:
     response = auditor.post(f"{NEW}?tool=echo", {"name": name})
     assert response.status_code == 200
@@ -147,23 +141,14 @@ def test_a_name_that_cannot_be_is_refused_beside_the_field(
     assert SavedFilter.objects.count() == 1
 
 
-def test_a_name_with_markup_is_text(auditor: Client, acme: Things) -> None:
-    save(auditor, "<script>alert(1)</script>")
-    page = auditor.get(CALLS).content.decode()
-    assert "<script>alert" not in page
-    assert "&lt;script&gt;alert" in page
-
-
-def test_a_name_is_taken_once_by_each_author(
-    auditor: Client, operator: Client, acme: Things
-) -> None:
+def test_a_name_is_taken_once_by_each_author(auditor: Client, operator: Client) -> None:
     save(auditor, "Echo")
     response = auditor.post(f"{NEW}?tool=other", {"name": "Echo"})
     assert "You have a filter of this name already." in unescape(response.content.decode())
     assert operator.post(f"{NEW}?tool=other", {"name": "Echo"}).status_code == 302
 
 
-def test_platform_staff_have_filters_of_all_calls(staff: Client, acme: Things) -> None:
+def test_platform_staff_have_filters_of_all_calls(staff: Client) -> None:
     new = "/admin/calls/filters/new/"
     assert staff.post(f"{new}?tenant=acme", {"name": "Acme", "shared": "on"}).status_code == 302
     again = staff.post(f"{new}?tenant=acme", {"name": "Acme"})
@@ -177,7 +162,7 @@ def test_platform_staff_have_filters_of_all_calls(staff: Client, acme: Things) -
 
 
 def test_nothing_to_save_and_too_many_are_said(
-    auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+    auditor: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     empty = auditor.post(NEW, {"name": "All"})
     assert "No filter is set." in empty.content.decode()
@@ -207,7 +192,7 @@ def elsewhere(verb: Callable[[], object]) -> Iterator[None]:
 
 @pytest.mark.parametrize("sent", [{"name": "Second", "shared": "on"}, {"_delete": "1"}])
 def test_a_filter_that_is_deleted_meanwhile_is_not_found(
-    auditor: Client, acme: Things, sent: dict[str, str]
+    auditor: Client, sent: dict[str, str]
 ) -> None:
     saved = save(auditor, "First")
     with elsewhere(SavedFilter.objects.filter(pk=saved.pk).delete):
@@ -215,28 +200,18 @@ def test_a_filter_that_is_deleted_meanwhile_is_not_found(
     assert "Second" not in names(auditor)
 
 
-def test_the_deletion_of_a_filter_that_was_shared_meanwhile_is_recorded(
-    auditor: Client, acme: Things
-) -> None:
-    saved = save(auditor, "Ours")
-    with elsewhere(lambda: SavedFilter.objects.filter(pk=saved.pk).update(shared=True)):
-        auditor.post(f"{CALLS}filters/{saved.pk}/", {"_delete": "1"})
-    assert Entry.objects.get(action="filter.deleted").target == "Ours"
-
-
-def test_an_owner_does_not_delete_one_that_is_no_longer_shared(
-    auditor: Client, owner: Client, acme: Things
-) -> None:
-    saved = save(auditor, "Ours", shared="on")
-    with elsewhere(lambda: SavedFilter.objects.filter(pk=saved.pk).update(shared=False)):
-        page = owner.post(f"{CALLS}filters/{saved.pk}/", {"_delete": "1"})
+def test_a_deletion_counts_what_is_shared_at_that_moment(auditor: Client, owner: Client) -> None:
+    ours, mine = save(auditor, "Ours", shared="on"), save(auditor, "Mine")
+    with elsewhere(lambda: SavedFilter.objects.filter(pk=ours.pk).update(shared=False)):
+        page = owner.post(f"{CALLS}filters/{ours.pk}/", {"_delete": "1"})
     assert page.status_code == 404
     assert "Ours" in names(auditor)
+    with elsewhere(lambda: SavedFilter.objects.filter(pk=mine.pk).update(shared=True)):
+        auditor.post(f"{CALLS}filters/{mine.pk}/", {"_delete": "1"})
+    assert Entry.objects.get(action="filter.deleted").target == "Mine"
 
 
-def test_a_filter_whose_address_would_be_too_long_is_refused_in_words(
-    auditor: Client, acme: Things
-) -> None:
+def test_a_filter_whose_address_would_be_too_long_is_refused_in_words(auditor: Client) -> None:
     long = urlencode({"tool": "\U0001f600" * 160, "words": "a" * 160})
     page = auditor.post(f"{NEW}?{long}", {"name": "Long"})
     assert page.status_code == 200
@@ -245,21 +220,33 @@ def test_a_filter_whose_address_would_be_too_long_is_refused_in_words(
     save(auditor, "Fits", urlencode({"tool": "\U0001f600" * 160}))
 
 
-def test_filters_that_others_share_do_not_hide_ones_own(
-    auditor: Client, operator: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+def test_filters_that_others_share_do_not_hide_ones_own_and_cost_no_queries(
+    auditor: Client, operator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save(operator, "A", shared="on")
     save(auditor, "Mine")
     assert names(auditor)[0] == "Mine"
-    monkeypatch.setattr(filter_store, "MOST_SHOWN", 1)
-    assert names(auditor) == ["Mine"]
-
-
-def test_the_number_of_queries_does_not_grow_with_what_others_share(
-    auditor: Client, operator: Client, acme: Things
-) -> None:
-    save(operator, "One", shared="on")
     before = queries(auditor, CALLS)
     for number in range(3):
         save(operator, f"Another {number}", shared="on")
     assert queries(auditor, CALLS) == before
+    monkeypatch.setattr(filter_store, "MOST_SHOWN", 1)
+    assert names(auditor) == ["Mine"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sessions_that_save_at_once_do_not_exceed_the_most(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filter_store, "MOST_OWN", 2)
+    tenant, user, numbers = Tenant.objects.get(slug="acme"), cast.auditor.user, count()
+
+    def save_another() -> bool:
+        try:
+            fields = FilterFields(f"Number {next(numbers)}", shared=False)
+            return bool(filter_store.save(user, tenant, fields, "tool=echo"))
+        except InvalidError:
+            return False
+
+    assert sorted(at_once(save_another, 4)) == [False, False, True, True]
+    assert SavedFilter.objects.filter(author=user.pk).count() == 2

@@ -21,7 +21,6 @@ from mcphost.tasks.states import AnswerState, TaskState
 from mcphost.vault import sealer
 from tests.audit.asking import Story
 from tests.cast import Cast
-from tests.console.conftest import Browser
 from tests.console.records.test_calls import badges, shown
 from tests.console.things import Things, told
 from tests.tasks.rows import a_question, a_task
@@ -96,13 +95,10 @@ def test_retry_is_offered_for_tasks_that_could_run(operator: Client, acme: Thing
     }
 
 
-def test_a_process_that_writes_no_heartbeats_has_a_name_too(auditor: Client, acme: Things) -> None:
-    """The only process of a server writes none."""
+def test_the_process_of_a_task_has_a_name_or_is_gone(auditor: Client, acme: Things) -> None:
+    """The only process of a server writes no heartbeats."""
     a_task(acme.tenant, owner=heartbeat.id)
     assert str(os.getpid()) in shown(auditor, TASKS)
-
-
-def test_a_task_of_a_process_that_is_gone_says_so(auditor: Client, acme: Things) -> None:
     a_task(acme.tenant, owner=uuid4())
     assert "its process has ended" in shown(auditor, TASKS)
 
@@ -118,9 +114,12 @@ def test_nothing_sealed_and_no_id_of_a_task_is_on_the_pages(auditor: Client, acm
         assert task.id.hex not in page
 
 
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [
+def test_tasks_are_narrowed_by_state_and_tool(auditor: Client, acme: Things) -> None:
+    now = timezone.now()
+    a_task(acme.tenant, tool="works", created_at=now - timedelta(minutes=3))
+    a_question(a_task(acme.tenant, tool="asks", created_at=now - timedelta(minutes=2)))
+    a_task(acme.tenant, tool="fails", state=TaskState.FAILED)
+    for query, tools in (
         ("?state=waiting", ["asks"]),
         ("?state=working", ["works"]),
         ("?state=failed", ["fails"]),
@@ -130,16 +129,10 @@ def test_nothing_sealed_and_no_id_of_a_task_is_on_the_pages(auditor: Client, acm
         ("?after=nonsense", []),
         ("?before=nonsense", []),
         ("?tool=%00", ["fails", "asks", "works"]),
-    ],
-)
-def test_tasks_are_narrowed_by_state_and_tool(
-    auditor: Client, acme: Things, query: str, found: list[str]
-) -> None:
-    now = timezone.now()
-    a_task(acme.tenant, tool="works", created_at=now - timedelta(minutes=3))
-    a_question(a_task(acme.tenant, tool="asks", created_at=now - timedelta(minutes=2)))
-    a_task(acme.tenant, tool="fails", state=TaskState.FAILED)
-    assert listed(auditor, query) == found
+    ):
+        assert listed(auditor, query) == tools, query
+    assert "The filter “State” has no value “asleep”." in shown(auditor, f"{TASKS}?state=asleep")
+    assert "There is no page “x”." in shown(auditor, f"{TASKS}?after=x")
 
 
 def test_pages_lead_to_older_and_newer_tasks(auditor: Client, acme: Things) -> None:
@@ -153,20 +146,6 @@ def test_pages_lead_to_older_and_newer_tasks(auditor: Client, acme: Things) -> N
     back = auditor.get(f"{TASKS}?{last.context['newer']}")
     assert back.context["tasks"] == first.context["tasks"]
     assert ">Newer</a>" not in back.content.decode()
-
-
-def test_a_filter_that_does_not_exist_is_named(auditor: Client, acme: Things) -> None:
-    assert "The filter “State” has no value “asleep”." in shown(auditor, f"{TASKS}?state=asleep")
-    assert "There is no page “x”." in shown(auditor, f"{TASKS}?after=x")
-
-
-def test_older_tasks_are_on_the_next_page(auditor: Client, acme: Things) -> None:
-    now = timezone.now()
-    for age in range(51):
-        a_task(acme.tenant, tool=f"tool-{age}", created_at=now - timedelta(seconds=age))
-    page = auditor.get(f"{TASKS}?state=working")
-    assert len(page.context["tasks"]) == 50
-    assert listed(auditor, f"?{page.context['older']}") == ["tool-50"]
 
 
 def test_the_page_of_a_task_has_its_questions_and_the_rounds_of_its_call(
@@ -184,12 +163,15 @@ def test_the_page_of_a_task_has_its_questions_and_the_rounds_of_its_call(
     assert f"{CALLS}{story.call.id}/" in auditor.get(page_of(task)).content.decode()
     assert "Which colour?" not in text
     assert "not stored" not in text
+    for verb in ("cancel/", "retry/"):
+        assert verb not in auditor.get(page_of(task)).content.decode()
+    call = shown(auditor, f"{CALLS}{story.call.id}/")
+    assert "; then as a task, which takes the responses" in call
 
 
 def test_a_task_of_which_nothing_is_recorded_yet_has_a_page(auditor: Client, acme: Things) -> None:
-    assert "No round of the task has been recorded yet." in shown(
-        auditor, page_of(a_task(acme.tenant))
-    )
+    page = shown(auditor, page_of(a_task(acme.tenant)))
+    assert "No round of the task has been recorded yet." in page
 
 
 def test_an_operator_cancels_a_task(operator: Client, cast: Cast, acme: Things) -> None:
@@ -255,28 +237,6 @@ def test_a_task_that_waits_for_answers_is_not_retried(operator: Client, acme: Th
     assert not Entry.objects.filter(action=TASK_RETRIED).exists()
 
 
-@pytest.mark.parametrize("verb", ["cancel", "retry"])
-def test_auditors_only_look(auditor: Client, acme: Things, verb: str) -> None:
-    task = a_task(acme.tenant, due_at=timezone.now() + timedelta(hours=1))
-    assert f"{verb}/" not in auditor.get(page_of(task)).content.decode()
-    for reply in (auditor.get(f"{page_of(task)}{verb}/"), auditor.post(f"{page_of(task)}{verb}/")):
-        assert reply.status_code == 403
-    assert Task.objects.get(id=task.id).nonce == "first"
-    assert Task.objects.get(id=task.id).due_at == task.due_at
-
-
-def test_the_task_of_another_tenant_has_no_page(
-    cast: Cast, acme: Things, globex: Things, browse: Browser
-) -> None:
-    task = a_task(acme.tenant)
-    stranger = browse(cast.stranger)
-    for verb in ("", "cancel/", "retry/"):
-        path = f"/admin/t/globex/tasks/{task.call}/{verb}"
-        assert stranger.get(path).status_code == 404
-    assert stranger.post(f"/admin/t/globex/tasks/{task.call}/cancel/").status_code == 404
-    assert Task.objects.get(id=task.id).state == TaskState.WORKING
-
-
 @pytest.mark.parametrize(
     ("open_", "said"), [(False, "works as a task"), (True, "task waits for responses")]
 )
@@ -323,15 +283,6 @@ def test_a_question_of_a_task_waits_until_it_is_answered(auditor: Client, acme: 
     assert waiting() == ["size"]
     task.delete()
     assert waiting() == []
-
-
-def test_the_delivery_of_a_task_is_told(auditor: Client, acme: Things) -> None:
-    story = a_story(acme)
-    story.start()
-    story.ask("colour")
-    told(story)
-    text = shown(auditor, f"{CALLS}{story.call.id}/")
-    assert "; then as a task, which takes the responses" in text
 
 
 def test_the_dashboard_counts_the_tasks_of_tenants_that_one_may_see(

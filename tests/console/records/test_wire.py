@@ -269,7 +269,7 @@ def test_a_stretch_of_time_has_the_unit_that_suits_it() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("who", ["owner", "operator", "auditor", "staff"])
+@pytest.mark.parametrize("who", ["operator", "auditor"])
 def test_the_page_without_payloads_has_neither_messages_nor_arguments(
     cast: Cast, browse: Browser, acme: Things, who: str
 ) -> None:
@@ -315,25 +315,6 @@ def test_the_page_links_to_all_calls_that_have_something_in_common(
 
 
 @pytest.mark.django_db
-def test_hostile_words_of_client_and_tool_run_nothing(auditor: Client, acme: Things) -> None:
-    story = a_story(acme)
-    hostile = story.call.client._replace(name=HOSTILE, version=HOSTILE)
-    story.call = story.call._replace(
-        target=HOSTILE, client=hostile, trace_id=HOSTILE, arguments={HOSTILE: HOSTILE}
-    )
-    story.start()
-    story.ask(HOSTILE)
-    story.back().answer(HOSTILE, payload={"action": "accept", "content": {HOSTILE: HOSTILE}})
-    story.start()
-    story.end("tool_error", HOSTILE)
-    told(story)
-    for path in (page_of(story), f"{page_of(story)}payloads/"):
-        response = auditor.get(path)
-        assert response.status_code == 200
-        assert "<script>alert" not in response.content.decode()
-
-
-@pytest.mark.django_db
 def test_the_ids_of_sessions_and_tasks_are_on_no_page(
     auditor: Client, staff: Client, acme: Things
 ) -> None:
@@ -376,9 +357,7 @@ def test_the_page_of_a_long_call_makes_no_more_queries_than_that_of_a_short_one(
     counts = []
     for story in (short, long):
         auditor.get(page_of(story))
-        with CaptureQueriesContext(
-            connection,
-        ) as queries:
+        with CaptureQueriesContext(connection) as queries:
             assert auditor.get(page_of(story)).status_code == 200
         counts.append(len(queries))
     assert counts[0] == counts[1]

@@ -1,5 +1,6 @@
 """Every service that changes something for a user, with a call of it that would succeed."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -93,16 +94,16 @@ class Scene:
         return story.call.id
 
 
-Act = Callable[[User, Actor], object]
 Service = Callable[..., Any]
+Arguments = tuple[Any, ...] | dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`prepare` sets the scene, and returns the call of the service by a user."""
+    """`arguments` sets the scene, and returns the arguments of the service but the actor."""
 
     service: Service
-    prepare: Callable[[Scene], Act]
+    arguments: Callable[[Scene, User], Arguments] = lambda scene, user: (scene.id,)
     person: str = "owner"
     losses: tuple[str, ...] = OF_TENANT
 
@@ -110,351 +111,224 @@ class Case:
     def name(self) -> str:
         return f"{self.service.__module__.removeprefix('mcphost.')}.{self.service.__name__}"
 
-
-def _create_inspected(scene: Scene) -> Act:
-    inspected = validation.inspect(scene.id, tool_fields("another"))
-    return lambda user, actor: catalogue.create_inspected(scene.id, inspected, actor)
-
-
-def _update_inspected(scene: Scene) -> Act:
-    row = scene.tool()
-    inspected = validation.inspect(scene.id, replace(row.fields, **EDIT))
-    return lambda user, actor: catalogue.update_inspected(row.id, inspected, actor)
+    def prepare(self, scene: Scene, user: User) -> Callable[[], object]:
+        """Return the call of the service by a user."""
+        arguments, signature = self.arguments(scene, user), inspect.signature(self.service)
+        positional, named = ((), arguments) if isinstance(arguments, dict) else (arguments, {})
+        call = signature.bind_partial(*positional, **named)
+        for name in {"actor", "who"} & signature.parameters.keys():
+            call.arguments[name] = Actor.person(user.pk, user.get_username())
+        return lambda: self.service(*call.args, **call.kwargs)
 
 
-def _import(scene: Scene) -> Act:
-    inspected = validation.inspect(scene.id, tool_fields("another"))
-    return lambda user, actor: imported.create(scene.id, inspected, {}, actor)
+def _inspected(scene: Scene) -> validation.Inspected:
+    return validation.inspect(scene.id, tool_fields("another"))
 
 
-def _import_again(scene: Scene) -> Act:
-    row = scene.tool()
-    inspected = validation.inspect(scene.id, replace(row.fields, **EDIT))
-    return lambda user, actor: imported.change(row, inspected, {}, actor)
+def _edited(scene: Scene) -> validation.Inspected:
+    return validation.inspect(scene.id, replace(scene.tool().fields, **EDIT))
 
 
-def _update(scene: Scene) -> Act:
-    row = scene.tool()
-    wanted = replace(row.fields, **EDIT)
-    return lambda user, actor: catalogue.update(row.id, wanted, actor)
-
-
-def _publish(scene: Scene) -> Act:
+def _publish(scene: Scene, _: User) -> Arguments:
     catalogue.update(scene.things.tool, replace(scene.tool().fields, **EDIT), ACTOR)
-    return lambda user, actor: catalogue.publish(scene.things.tool, actor)
+    return (scene.things.tool,)
 
 
-def _roll_back(scene: Scene) -> Act:
+def _roll_back(scene: Scene, _: User) -> Arguments:
     scene.second_version()
-    things = scene.things
-    return lambda user, actor: catalogue.roll_back(things.tool, things.version, actor)
+    return scene.things.tool, scene.things.version
 
 
-def _moved(service: Service, *before: Callable[[UUID, Actor], object]) -> Callable[[Scene], Act]:
-    def prepare(scene: Scene) -> Act:
+def _moved(
+    *before: Callable[[UUID, Actor], object],
+) -> Callable[[Scene, User], Arguments]:
+    def arguments(scene: Scene, _: User) -> Arguments:
         for verb in before:
             verb(scene.things.tool, ACTOR)
-        return lambda user, actor: service(scene.things.tool, actor)
+        return (scene.things.tool,)
 
-    return prepare
+    return arguments
 
 
-def _grant(scene: Scene) -> Act:
+def _grant(scene: Scene, _: User) -> Arguments:
     catalogue.revoke_grant(scene.id, "probe.echo", ACTOR)
-    return lambda user, actor: catalogue.grant_function(scene.id, "probe.echo", actor)
+    return scene.id, "probe.echo"
 
 
-def _switch(service: Service, *before: Service) -> Callable[[Scene], Act]:
-    def prepare(scene: Scene) -> Act:
+def _account(*before: Service) -> Callable[[Scene, User], Arguments]:
+    def arguments(scene: Scene, _: User) -> Arguments:
         for verb in before:
             verb(scene.id, scene.things.account, actor=ACTOR)
-        return lambda user, actor: service(scene.id, scene.things.account, actor=actor)
+        return scene.id, scene.things.account
 
-    return prepare
-
-
-def _retire(scene: Scene) -> Act:
-    key = lifecycle.rotate(ACTOR)
-    return lambda user, actor: lifecycle.retire(key, actor)
+    return arguments
 
 
-def _destroy(scene: Scene) -> Act:
-    key = lifecycle.rotate(ACTOR)
-    lifecycle.retire(key, ACTOR)
-    return lambda user, actor: lifecycle.destroy(key, actor)
+def _old_key(*before: Callable[[str, Actor], object]) -> Callable[[Scene, User], Arguments]:
+    def arguments(_: Scene, __: User) -> Arguments:
+        key = lifecycle.rotate(ACTOR)
+        for verb in before:
+            verb(key, ACTOR)
+        return (key,)
+
+    return arguments
 
 
-def _keep(scene: Scene) -> Act:
-    document = StoredDocument(b"{}", "")
-    return lambda user, actor: documents.keep(DocumentOwner(scene.id, user.pk), document)
-
-
-def _confirm_link(scene: Scene) -> Act:
+def _confirm_link(scene: Scene, _: User) -> Arguments:
     now = timezone.now()
     link = Link(scene.id, scene.things.call, "paid")
-    until = now + timedelta(hours=1)
-    return lambda user, actor: serving_links.confirm_link(link, actor, until, now)
+    return {"link": link, "expires_at": now + timedelta(hours=1), "now": now}
 
 
-def _appoint(scene: Scene) -> Act:
+def _appoint(scene: Scene, _: User) -> Arguments:
     User.objects.filter(pk=scene.cast.owner.user.pk).update(is_active=False)
-    return lambda user, actor: tenants.appoint_owner(scene.id, "operator", actor=actor)
+    return scene.id, "operator"
 
 
-def _leave(scene: Scene) -> Act:
+def _leave(scene: Scene, user: User) -> Arguments:
     tenants.set_member(scene.id, scene.cast.operator.user, Role.OWNER, actor=ACTOR)
-    return lambda user, actor: tenants.remove_member(scene.id, user, actor=actor)
+    return scene.id, user
 
 
-def _invited(service: Service) -> Callable[[Scene], Act]:
-    def prepare(scene: Scene) -> Act:
-        owner = scene.cast.owner.user
-        link = invitations.invite(scene.id, "stranger", Role.MEMBER, inviter=owner).link
-        return lambda user, actor: service(link, user, timezone.now())
-
-    return prepare
+def _invited(scene: Scene, user: User) -> Arguments:
+    owner = scene.cast.owner.user
+    link = invitations.invite(scene.id, "stranger", Role.MEMBER, inviter=owner).link
+    return link, user, timezone.now()
 
 
-def _settings(scene: Scene) -> Act:
-    wanted = replace(snapshot(scene.tenant).fields, outgoing_hosts=("evil.example.com",))
-    return lambda user, actor: tenants.update_tenant(scene.id, wanted, actor=actor)
+def _settings(scene: Scene, _: User) -> Arguments:
+    fields = snapshot(scene.tenant).fields
+    return scene.id, replace(fields, outgoing_hosts=("evil.example.com",))
 
 
-def _own_token(scene: Scene) -> Act:
-    wanted = TokenRequest("laptop", COMMON_SCOPES)
-    return lambda user, actor: identity.issue(scene.id, user, wanted, actor=actor)
+def _member(*rest: Any) -> Callable[[Scene, User], Arguments]:
+    return lambda scene, user: (scene.id, scene.cast.member.user, *rest)
 
 
-def _service_token(scene: Scene) -> Act:
-    wanted, account = TokenRequest("laptop", COMMON_SCOPES), scene.things.account
-    return lambda user, actor: identity.issue_for_service(scene.id, account, wanted, actor=actor)
+def _token_of_member(scene: Scene, _: User) -> Arguments:
+    return scene.id, Token.objects.filter(owner=scene.cast.member.user)[0].pk
 
 
-def _revoke(scene: Scene) -> Act:
-    token = Token.objects.filter(owner=scene.cast.member.user)[0].pk
-    return lambda user, actor: identity.revoke(scene.id, token, actor=actor)
-
-
-def _filter(service: Service, *rest: Any) -> Callable[[Scene], Act]:
-    def prepare(scene: Scene) -> Act:
-        return lambda user, actor: service(user, scene.things.filter, *rest)
-
-    return prepare
-
-
-def _platform_filter(scene: Scene) -> Act:
-    wanted = FilterFields("Mine", shared=True)
-    return lambda user, actor: filter_store.save(user, None, wanted, "tool=echo")
-
-
-def _own_password(scene: Scene) -> Act:
-    def act(user: User, actor: Actor) -> object:
-        return changes.set_password(user, "another-long-password", actor, checked=user.password)
-
-    return act
-
-
-def _task(service: Callable[[ListedTask, Actor], bool]) -> Callable[[Scene], Act]:
-    def prepare(scene: Scene) -> Act:
-        task = scene.task()
-        return lambda user, actor: service(task, actor)
-
-    return prepare
-
-
-def _cancel(scene: Scene) -> Act:
-    call = scene.waiting_call()
-    return lambda user, actor: cancelling.cancel(call, scene.id, "why", actor)
+def _own_filter(*rest: Any) -> Callable[[Scene, User], Arguments]:
+    return lambda scene, user: (user, scene.things.filter, *rest)
 
 
 VALUE = "another-value"
-SECRET: dict[str, Any] = {"hosts": ["api.example.com"], "places": ["header"]}
+SECRET: dict[str, Any] = {"hosts": ["api.example.com"], "places": ["header"], "value": VALUE}
+LAPTOP = TokenRequest("laptop", COMMON_SCOPES)
+MINE = FilterFields("Mine", shared=True)
 CASES = (
+    Case(catalogue.create, lambda s, user: (s.id, tool_fields("another")), "operator"),
+    Case(catalogue.create_inspected, lambda s, user: (s.id, _inspected(s)), "operator"),
     Case(
-        catalogue.create,
-        lambda s: lambda user, actor: catalogue.create(s.id, tool_fields("another"), actor),
+        catalogue.update,
+        lambda s, user: (s.things.tool, replace(s.tool().fields, **EDIT)),
         "operator",
     ),
-    Case(catalogue.create_inspected, _create_inspected, "operator"),
-    Case(catalogue.update, _update, "operator"),
-    Case(catalogue.update_inspected, _update_inspected, "operator"),
+    Case(catalogue.update_inspected, lambda s, user: (s.things.tool, _edited(s)), "operator"),
     Case(catalogue.publish, _publish, "operator"),
     Case(catalogue.roll_back, _roll_back, "operator"),
-    Case(catalogue.disable, _moved(catalogue.disable), "operator"),
-    Case(catalogue.enable, _moved(catalogue.enable, catalogue.disable), "operator"),
-    Case(catalogue.archive, _moved(catalogue.archive), "operator"),
-    Case(catalogue.restore, _moved(catalogue.restore, catalogue.archive), "operator"),
-    Case(catalogue.delete, _moved(catalogue.delete, catalogue.archive), "operator"),
+    Case(catalogue.disable, _moved(), "operator"),
+    Case(catalogue.enable, _moved(catalogue.disable), "operator"),
+    Case(catalogue.archive, _moved(), "operator"),
+    Case(catalogue.restore, _moved(catalogue.archive), "operator"),
+    Case(catalogue.delete, _moved(catalogue.archive), "operator"),
     Case(catalogue.grant_function, _grant, "staff", (*OF_PLATFORM, CLOSED)),
     Case(
         catalogue.revoke_grant,
-        lambda s: lambda user, actor: catalogue.revoke_grant(s.id, "probe.echo", actor),
+        lambda s, user: (s.id, "probe.echo"),
         "staff",
         (*OF_PLATFORM, CLOSED),
     ),
-    Case(imported.create, _import, "operator"),
-    Case(imported.change, _import_again, "operator"),
-    Case(documents.keep, _keep, "operator"),
+    Case(imported.create, lambda s, user: (s.id, _inspected(s), {}), "operator"),
+    Case(imported.change, lambda s, user: (s.tool(), _edited(s), {}), "operator"),
     Case(
-        updates.announce_update,
-        lambda s: (
-            lambda user, actor: updates.announce_update(
-                s.id, f"docs://canary-{s.things.slug}", actor
-            )
-        ),
+        documents.keep,
+        lambda s, user: (DocumentOwner(s.id, user.pk), StoredDocument(b"{}", "")),
         "operator",
     ),
     Case(
-        entries.erase_payload,
-        lambda s: lambda user, actor: entries.erase_payload(s.id, s.things.entry, actor),
+        updates.announce_update,
+        lambda s, user: (s.id, f"docs://canary-{s.things.slug}"),
+        "operator",
     ),
-    Case(
-        filter_store.save,
-        lambda s: (
-            lambda user, actor: filter_store.save(
-                user, s.tenant, FilterFields("Mine", shared=True), "tool=echo"
-            )
-        ),
-        losses=OF_READER,
-    ),
-    Case(filter_store.save, _platform_filter, "staff", OF_PLATFORM),
-    Case(
-        filter_store.change,
-        _filter(filter_store.change, FilterFields("Renamed", shared=True)),
-        losses=OF_READER,
-    ),
-    Case(filter_store.delete, _filter(filter_store.delete), losses=OF_READER),
+    Case(entries.erase_payload, lambda s, user: (s.id, s.things.entry)),
+    Case(filter_store.save, lambda s, user: (user, s.tenant, MINE, "tool=echo"), losses=OF_READER),
+    Case(filter_store.save, lambda s, user: (user, None, MINE, "tool=echo"), "staff", OF_PLATFORM),
+    Case(filter_store.change, _own_filter(FilterFields("Renamed", shared=True)), losses=OF_READER),
+    Case(filter_store.delete, _own_filter(), losses=OF_READER),
     Case(
         changes.create,
-        lambda s: lambda user, actor: changes.create("newcomer", "pw", PersonFields(), actor),
+        lambda s, user: ("newcomer", "pw", PersonFields()),
         "staff",
         OF_PLATFORM,
     ),
     Case(
         changes.update,
-        lambda s: (
-            lambda user, actor: changes.update(
-                s.cast.member.user, PersonFields(is_staff=True), actor
-            )
-        ),
+        lambda s, user: (s.cast.member.user, PersonFields(is_staff=True)),
         "staff",
         OF_PLATFORM,
     ),
+    Case(changes.set_password, lambda s, user: (s.cast.member.user, "pw"), "staff", OF_PLATFORM),
     Case(
         changes.set_password,
-        lambda s: lambda user, actor: changes.set_password(s.cast.member.user, "pw", actor),
-        "staff",
-        OF_PLATFORM,
+        lambda s, user: {"user": user, "password": "another-long-one", "checked": user.password},
+        "member",
+        OF_ACCOUNT,
     ),
-    Case(changes.set_password, _own_password, "member", OF_ACCOUNT),
-    Case(
-        service_accounts.create,
-        lambda s: lambda user, actor: service_accounts.create(s.id, "robot", actor=actor),
-    ),
-    Case(service_accounts.disable, _switch(service_accounts.disable)),
-    Case(service_accounts.enable, _switch(service_accounts.enable, service_accounts.disable)),
-    Case(service_accounts.remove, _switch(service_accounts.remove)),
-    Case(identity.issue, _own_token, "operator", OF_MEMBER),
-    Case(identity.issue_for_service, _service_token),
-    Case(identity.revoke, _revoke),
-    Case(identity.revoke, _revoke, "member", OF_ACCOUNT),
-    Case(cancelling.cancel, _cancel, "operator"),
-    Case(
-        cancelling.cancel_task,
-        _task(lambda task, actor: cancelling.cancel_task(task, "why", actor)),
-        "operator",
-    ),
-    Case(cancelling.retry_task, _task(cancelling.retry_task), "operator"),
+    Case(service_accounts.create, lambda s, user: (s.id, "robot")),
+    Case(service_accounts.disable, _account()),
+    Case(service_accounts.enable, _account(service_accounts.disable)),
+    Case(service_accounts.remove, _account()),
+    Case(identity.issue, lambda s, user: (s.id, user, LAPTOP), "operator", OF_MEMBER),
+    Case(identity.issue_for_service, lambda s, user: (s.id, s.things.account, LAPTOP)),
+    Case(identity.revoke, _token_of_member),
+    Case(identity.revoke, _token_of_member, "member", OF_ACCOUNT),
+    Case(cancelling.cancel, lambda s, user: (s.waiting_call(), s.id, "why"), "operator"),
+    Case(cancelling.cancel_task, lambda s, user: (s.task(), "why"), "operator"),
+    Case(cancelling.retry_task, lambda s, user: (s.task(),), "operator"),
     Case(serving_links.confirm_link, _confirm_link, "member", OF_MEMBER),
     Case(
         tenants.create_tenant,
-        lambda s: (
-            lambda user, actor: tenants.create_tenant(
-                "initech", TenantFields(title="Initech"), actor=actor
-            )
-        ),
+        lambda s, user: ("initech", TenantFields(title="Initech")),
         "staff",
         OF_PLATFORM,
     ),
     Case(tenants.update_tenant, _settings),
-    Case(
-        tenants.close_tenant,
-        lambda s: lambda user, actor: tenants.close_tenant(s.id, actor=actor),
-    ),
-    Case(
-        tenants.set_member,
-        lambda s: (
-            lambda user, actor: tenants.set_member(
-                s.id, s.cast.member.user, Role.OPERATOR, actor=actor
-            )
-        ),
-    ),
+    Case(tenants.close_tenant),
+    Case(tenants.set_member, _member(Role.OPERATOR)),
     Case(tenants.appoint_owner, _appoint, "staff", (*OF_PLATFORM, CLOSED)),
-    Case(
-        tenants.grant_scopes,
-        lambda s: (
-            lambda user, actor: tenants.grant_scopes(
-                s.id, s.cast.member.user, ["mcp:paint"], actor=actor
-            )
-        ),
-    ),
-    Case(
-        tenants.remove_member,
-        lambda s: lambda user, actor: tenants.remove_member(s.id, s.cast.member.user, actor=actor),
-    ),
+    Case(tenants.grant_scopes, _member(["mcp:paint"])),
+    Case(tenants.remove_member, _member()),
     Case(tenants.remove_member, _leave, losses=OF_ACCOUNT),
     Case(
         invitations.invite,
-        lambda s: (
-            lambda user, actor: invitations.invite(s.id, "accomplice", Role.OWNER, inviter=user)
-        ),
+        lambda s, user: {
+            "tenant_id": s.id,
+            "username": "accomplice",
+            "role": Role.OWNER,
+            "inviter": user,
+        },
     ),
-    Case(
-        invitations.withdraw,
-        lambda s: lambda user, actor: invitations.withdraw(s.id, s.things.invitation, actor=actor),
-    ),
-    Case(invitations.accept, _invited(invitations.accept), "stranger", (DEACTIVATED, CLOSED)),
-    Case(invitations.decline, _invited(invitations.decline), "stranger", (DEACTIVATED, CLOSED)),
-    Case(
-        lifecycle.rotate,
-        lambda s: lambda user, actor: lifecycle.rotate(actor),
-        "staff",
-        OF_PLATFORM,
-    ),
-    Case(lifecycle.retire, _retire, "staff", OF_PLATFORM),
-    Case(lifecycle.destroy, _destroy, "staff", OF_PLATFORM),
-    Case(
-        lifecycle.destroy_salt,
-        lambda s: lambda user, actor: lifecycle.destroy_salt(s.id, actor),
-    ),
+    Case(invitations.withdraw, lambda s, user: (s.id, s.things.invitation)),
+    Case(invitations.accept, _invited, "stranger", (DEACTIVATED, CLOSED)),
+    Case(invitations.decline, _invited, "stranger", (DEACTIVATED, CLOSED)),
+    Case(lifecycle.rotate, lambda s, user: (), "staff", OF_PLATFORM),
+    Case(lifecycle.retire, _old_key(), "staff", OF_PLATFORM),
+    Case(lifecycle.destroy, _old_key(lifecycle.retire), "staff", OF_PLATFORM),
+    Case(lifecycle.destroy_salt),
     Case(
         secrets.create_secret,
-        lambda s: (
-            lambda user, actor: secrets.create_secret(s.id, "another", VALUE, **SECRET, actor=actor)
-        ),
+        lambda s, user: {"tenant_id": s.id, "name": "another", **SECRET},
         "operator",
     ),
-    Case(
-        secrets.rotate_secret,
-        lambda s: (
-            lambda user, actor: secrets.rotate_secret(s.id, s.things.secret, VALUE, actor=actor)
-        ),
-        "operator",
-    ),
+    Case(secrets.rotate_secret, lambda s, user: (s.id, s.things.secret, VALUE), "operator"),
     Case(
         secrets.change_secret,
-        lambda s: (
-            lambda user, actor: secrets.change_secret(
-                s.id, s.things.secret, **SECRET, value=VALUE, actor=actor
-            )
-        ),
+        lambda s, user: {"tenant_id": s.id, "secret_id": s.things.secret, **SECRET},
         "operator",
     ),
-    Case(
-        secrets.delete_secret,
-        lambda s: lambda user, actor: secrets.delete_secret(s.id, s.things.secret, actor=actor),
-        "operator",
-    ),
+    Case(secrets.delete_secret, lambda s, user: (s.id, s.things.secret), "operator"),
 )
 
 _ASKS = "it is what asks"

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -13,6 +15,7 @@ from mcphost.audit.models import Entry
 from mcphost.catalogue import kinds, selectors
 from mcphost.catalogue import services as catalogue
 from mcphost.catalogue.models import KeptDocument, Primitive
+from mcphost.console.forms.script_part import START
 from mcphost.console.primitives import imports, trials
 from mcphost.identity.models import ServiceAccount, Token
 from mcphost.serving.process import lifecycle
@@ -22,11 +25,13 @@ from mcphost.vault.models import StoredSecret
 from tests.cast import PASSWORD, Cast
 from tests.console.meanwhile import before_the_change
 from tests.console.primitives import test_trials
-from tests.console.primitives.test_imports import document, imported
+from tests.console.primitives.test_imports import PAGE, document, imported, listed, with_page
 from tests.console.primitives.test_scripts import NEW, form
+from tests.console.tenants.test_secrets import NEW_SECRET
 from tests.console.things import ACTOR, Things
+from tests.console.walking import undone
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("jobs_here")]
 
 Look = Callable[[Mapping[str, Any], str], Mapping[str, list[str]]]
 TENANT = "/admin/t/acme/"
@@ -39,7 +44,6 @@ LOSSES: Mapping[str, Callable[[User], object]] = {
         closed_at=timezone.now()
     ),
 }
-losses = pytest.mark.parametrize("loss", LOSSES)
 
 
 def _during_inspection(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
@@ -56,100 +60,168 @@ def _during_inspection(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object
         monkeypatch.setitem(kinds.INSPECTED, kind, watched(look))  # type: ignore[arg-type]
 
 
-@losses
+@pytest.fixture
+def inspections(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each inspection of what is saved: whether it ran in a transaction.
+
+    On SQLite a transaction keeps all other connections from writing, those of calls too, and a
+    check of a script may take half a minute.
+    """
+    seen: list[bool] = []
+    _during_inspection(monkeypatch, lambda: seen.append(connection.in_atomic_block))
+    return seen
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_script_is_saved_and_published_after_an_inspection_outside_of_the_transaction(
+    operator: Client, acme: Things, inspections: list[bool]
+) -> None:
+    operator.post(NEW, form(_publish=""))
+    operator.post(NEW, form(name="other"))
+    scripts = Primitive.objects.filter(tenant=acme.tenant, kind="script")
+    published, draft = scripts.get(name="greet"), scripts.get(name="other")
+    assert (published.state, draft.state) == ("published", "draft")
+    changed = START.replace("Hello", "Bye")
+    for tool, more in ((published, {}), (draft, {"_publish": ""})):
+        url = f"{TENANT}tools/{tool.id}/edit/"
+        assert operator.post(url, form(name=tool.name, code=changed, **more)).status_code == 302
+    assert inspections == [False] * 4
+
+
+@pytest.mark.django_db(transaction=True)
+def test_operations_are_imported_after_inspections_outside_of_the_transaction(
+    operator: Client, acme: Things, inspections: list[bool]
+) -> None:
+    first = imported(operator, "GET /orders", "POST /orders", text=document())
+    again = imported(operator, "GET /orders", text=with_page())
+    assert first.status_code == again.status_code == 302
+    assert inspections == [False] * 3
+
+
 @pytest.mark.parametrize("button", ["_publish", "_save"])
 def test_a_script_is_neither_saved_nor_published_by_a_user_who_lost_the_right(
-    operator: Client,
-    acme: Things,
-    cast: Cast,
-    monkeypatch: pytest.MonkeyPatch,
-    button: str,
-    loss: str,
+    operator: Client, acme: Things, cast: Cast, monkeypatch: pytest.MonkeyPatch, button: str
 ) -> None:
     before = Entry.objects.count()
-    _during_inspection(monkeypatch, lambda: LOSSES[loss](cast.operator.user))
-    refused = operator.post(NEW, form(**{button: ""}))
-    assert refused.status_code == 403
-    assert "you have no access to it" in refused.content.decode()
-    assert refused.context["tenant"] is None
-    assert not Primitive.objects.filter(kind="script").exists()
-    assert Entry.objects.count() == before
-    offered = [each.name for each in selectors.offering(acme.tenant).tools]
-    assert "greet" not in offered
+    for lose in LOSSES.values():
+        with undone(), monkeypatch.context() as patch:
+            _during_inspection(patch, partial(lose, cast.operator.user))
+            refused = operator.post(NEW, form(**{button: ""}))
+            assert refused.status_code == 403
+            assert "you have no access to it" in refused.content.decode()
+            assert refused.context["tenant"] is None
+            assert not Primitive.objects.filter(kind="script").exists()
+            assert Entry.objects.count() == before
+            assert "greet" not in [tool.name for tool in selectors.offering(acme.tenant).tools]
 
 
-@losses
 def test_nothing_is_imported_by_a_user_who_lost_the_right(
-    operator: Client, acme: Things, cast: Cast, monkeypatch: pytest.MonkeyPatch, loss: str
+    operator: Client, acme: Things, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = Entry.objects.count()
-    _during_inspection(monkeypatch, lambda: LOSSES[loss](cast.operator.user))
-    refused = imported(operator, "GET /orders", text=document())
-    assert refused.status_code == 403
-    assert not Primitive.objects.filter(kind="http").exists()
-    assert Entry.objects.count() == before
+    fields = {**listed(operator, document()), "chosen": "GET /orders", "_create": ""}
+    for lose in LOSSES.values():
+        with undone(), monkeypatch.context() as patch:
+            _during_inspection(patch, partial(lose, cast.operator.user))
+            assert operator.post(PAGE, fields).status_code == 403
+            assert not Primitive.objects.filter(kind="http").exists()
+            assert Entry.objects.count() == before
 
 
-@losses
 def test_a_document_is_not_kept_for_a_user_who_lost_the_right_while_it_was_fetched(
-    operator: Client, acme: Things, cast: Cast, monkeypatch: pytest.MonkeyPatch, loss: str
+    operator: Client, acme: Things, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = imports.find
+    for lose in LOSSES.values():
 
-    def slowly(*rest: Any, **named: Any) -> Any:
-        LOSSES[loss](cast.operator.user)
-        return find(*rest, **named)
+        def slowly(*rest: Any, lose: Callable[[User], object] = lose, **named: Any) -> Any:
+            lose(cast.operator.user)
+            return find(*rest, **named)
 
-    monkeypatch.setattr(imports, "find", slowly)
-    page = operator.post(f"{TENANT}tools/import/", {"document": document()})
-    assert page.status_code == 403
-    assert "/orders" not in page.content.decode()
-    assert not KeptDocument.objects.exists()
+        with undone(), monkeypatch.context() as patch:
+            patch.setattr(imports, "find", slowly)
+            page = operator.post(PAGE, {"document": document()})
+            assert page.status_code == 403
+            assert "/orders" not in page.content.decode()
+            assert not KeptDocument.objects.exists()
 
 
-OWNED: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "an outgoing host": ("settings/", {"title": "Acme", "outgoing_hosts": "evil.example.com"}),
-    "an invitation": ("members/", {"username": "accomplice", "role": "owner", "days": "7"}),
-    "a service account": ("service-accounts/", {"name": "robot"}),
-    "a removal": ("members/{member}/remove/", {}),
-    "a token": ("tokens/{token}/revoke/", {}),
-    "a secret": ("secrets/{secret}/delete/", {"name": "canary_acme_secret"}),
-    "a disabling": ("tools/{tool}/disable/", {}),
-    "an archiving": ("tools/{tool}/archive/", {}),
-    "a notice": ("resources/{resource}/announce/", {}),
-    "an erasure": ("payloads/{entry}/erase/", {}),
+CHANGES: Mapping[str, Mapping[str, object]] = {
+    "close/": {"slug": "acme"},
+    "settings/": {"title": "Acme", "outgoing_hosts": "evil.example.com"},
+    "members/": {"username": "accomplice", "role": "owner", "days": "7"},
+    "members/{member}/role/": {"role": "owner"},
+    "members/{member}/scopes/": {"scopes": []},
+    "members/{member}/remove/": {},
+    "service-accounts/": {"name": "robot"},
+    "tokens/new/": {"owner": "{account}", "name": "late", "scopes": ["mcp:list"]},
+    "tokens/{token}/revoke/": {},
+    "secrets/new/": NEW_SECRET,
+    "secrets/{secret}/rotate/": {"value": "another-value"},
+    "secrets/{secret}/edit/": NEW_SECRET,
+    "secrets/{secret}/delete/": {"name": "canary_acme_secret"},
+    "tools/new/": {"function": "probe.echo", "name": "late"},
+    "tools/{tool}/disable/": {},
+    "tools/{tool}/archive/": {},
+    "resources/{resource}/announce/": {},
+    "payloads/{entry}/erase/": {},
 }
 
 
 def _stored(acme: Things) -> tuple[object, ...]:
     return (
         Entry.objects.count(),
-        Tenant.objects.get(pk=acme.tenant).outgoing_hosts,
+        list(Tenant.objects.filter(pk=acme.tenant).values("outgoing_hosts", "title")),
         Invitation.objects.count(),
+        list(Membership.objects.filter(user__username="member").values("role", "scopes")),
         ServiceAccount.objects.count(),
         Token.objects.filter(revoked_at=None).count(),
-        StoredSecret.objects.count(),
+        list(StoredSecret.objects.values("name", "version", "hosts")),
         sorted(Primitive.objects.values_list("name", "state")),
     )
 
 
-@losses
-@pytest.mark.parametrize("change", OWNED)
-def test_a_change_of_an_owner_who_lost_the_right_meanwhile_is_refused_as_403(
-    owner: Client, acme: Things, cast: Cast, change: str, loss: str
+def _is_refused(page: Any) -> bool:
+    """Whether the page is that of a tenant that does not exist."""
+    context = page.context
+    return (page.status_code, context["title"], context["tenant"]) == (403, "No access", None)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_an_owner_who_lost_the_right_meanwhile_is_refused_as_of_an_unknown_tenant(
+    owner: Client, acme: Things, cast: Cast, change: str
 ) -> None:
-    path, fields = OWNED[change]
-    named = {name: getattr(acme, name) for name in ("secret", "tool", "resource", "entry")}
     member = cast.member.user
     token = Token.objects.filter(owner=member)[0].pk
-    url = TENANT + path.format(**named, member=member.pk, token=token)
-    assert owner.get(url).status_code in (200, 405), url
+    named = {name: getattr(acme, name) for name in ("account", "secret", "tool", "resource")}
+    path = change.format(**named, entry=acme.entry, member=member.pk, token=token)
+    fields = {
+        name: value.format(**named) if isinstance(value, str) else value
+        for name, value in CHANGES[change].items()
+    }
+    assert owner.get(TENANT + path).status_code in (200, 405), path
+    assert _is_refused(owner.post(f"/admin/t/unknown/{path}", fields))
     before = _stored(acme)
-    with before_the_change(lambda: LOSSES[loss](cast.owner.user)):
-        refused = owner.post(url, fields)
-    assert refused.status_code == 403
-    assert refused.context["tenant"] is None
-    assert _stored(acme) == before
+    for lose in LOSSES.values():
+        with undone():
+            with before_the_change(partial(lose, cast.owner.user)):
+                assert _is_refused(owner.post(TENANT + path, fields))
+            assert _stored(acme) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("members/", {"username": "stranger"}),
+        ("functions/change/", {"verb": "grant", "function": "probe.echo"}),
+    ],
+)
+def test_staff_change_nothing_of_a_tenant_that_is_closed_meanwhile(
+    staff: Client, acme: Things, cast: Cast, path: str, fields: dict[str, str]
+) -> None:
+    Membership.objects.filter(tenant=acme.tenant, user=cast.owner.user).delete()
+    with before_the_change(partial(LOSSES["tenant closed"], cast.staff.user)):
+        assert _is_refused(staff.post(TENANT + path, fields))
 
 
 def test_a_user_who_is_deactivated_meanwhile_does_not_change_the_own_password(

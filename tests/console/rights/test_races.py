@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +14,6 @@ from django.db import connection, connections, transaction
 from django.test import Client
 
 from mcphost.audit.models import Entry
-from mcphost.audit.records import Actor
 from mcphost.console.users import changes
 from mcphost.console.users.changes import PersonFields
 from mcphost.tenants.errors import UnknownTenantError
@@ -114,9 +114,8 @@ def test_a_service_waits_for_a_removal_that_has_begun_and_refuses(
     cast: Cast, acme: Things, case: Case
 ) -> None:
     scene, user = Scene(cast, acme), getattr(cast, case.person).user
-    act, removal = case.prepare(scene), _removal(scene, user, case)
-    actor = Actor.person(user.pk, user.get_username())
-    assert _race(removal, lambda: act(user, actor)) is False
+    act, removal = case.prepare(scene, user), _removal(scene, user, case)
+    assert _race(removal, act) is False
     # The last entry is of the removal: nothing came after it.
     last = Entry.objects.order_by("id").last()
     assert last is not None
@@ -129,10 +128,8 @@ def test_a_service_waits_for_the_closing_of_its_tenant_and_refuses(
 ) -> None:
     (case,) = (case for case in CASES if case.name == name)
     scene, user = Scene(cast, acme), getattr(cast, case.person).user
-    act = case.prepare(scene)
-    actor = Actor.person(user.pk, user.get_username())
-    closing = _race(lambda: close_tenant(scene.id, actor=ACTOR), lambda: act(user, actor))
-    assert closing is False
+    closing = partial(close_tenant, scene.id, actor=ACTOR)
+    assert _race(closing, case.prepare(scene, user)) is False
     last = Entry.objects.order_by("id").last()
     assert last is not None
     assert last.action == "tenant.closed"

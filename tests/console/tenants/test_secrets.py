@@ -25,7 +25,7 @@ from mcphost.vault.errors import DamagedSecretError
 from mcphost.vault.models import StoredSecret
 from mcphost.vault.secrets.fields import NAME_RULE, VALUE_RULE
 from mcphost.vault.secrets.selectors import forget_everything, load_secret, secret_uses
-from tests.cast import Cast, Person
+from tests.cast import Cast
 from tests.console.conftest import Browser
 from tests.console.things import ACTOR, Things
 from tests.plugins.canaries import CANARY
@@ -64,19 +64,6 @@ def pages_of(secret: StoredSecret) -> list[str]:
     return [f"{SECRETS}{secret.pk}/{verb}/" for verb in ("rotate", "edit", "delete")]
 
 
-@pytest.mark.parametrize("role", ["owner", "operator", "staff"])
-def test_owners_operators_and_staff_store_secrets(role: str, cast: Cast, browse: Browser) -> None:
-    person: Person = getattr(cast, role)
-    client = browse(person)
-    assert "No secrets yet" in page(client)
-    made(client)
-    text = page(client)
-    for shown in ("weather_key", "api.example.com", "b.example.com:8443", "header, query", role):
-        assert shown in text
-    assert NEW_SECRET["value"] not in text
-    assert value_of(cast) == NEW_SECRET["value"]
-
-
 def test_the_value_is_typed_into_a_field_that_hides_and_forgets_it(owner: Client) -> None:
     rotate, edit, _ = pages_of(made(owner))
     for path in (NEW, rotate, edit):
@@ -108,34 +95,33 @@ def test_problems_stand_beside_their_fields(owner: Client) -> None:
     assert StoredSecret.objects.count() == 1
 
 
-def test_a_secret_is_rotated_edited_and_deleted(operator: Client, cast: Cast) -> None:
-    secret = made(operator)
-    rotate, edit, delete = pages_of(secret)
-    assert (
-        "has a new value"
-        in operator.post(rotate, {"value": "another-secret-value"}, follow=True).content.decode()
-    )
+def test_a_secret_is_stored_rotated_edited_and_deleted(operator: Client, cast: Cast) -> None:
+    assert "No secrets yet" in page(operator)
+    rotate, edit, delete = pages_of(made(operator))
+    listed = page(operator)
+    for shown in ("weather_key", "api.example.com", "b.example.com:8443", "header, query"):
+        assert shown in listed
+    assert NEW_SECRET["value"] not in listed
+    assert value_of(cast) == NEW_SECRET["value"]
+    saved = operator.post(rotate, {"value": "another-secret-value"}, follow=True).content.decode()
+    assert "has a new value" in saved
     assert value_of(cast) == "another-secret-value"
     form = page(operator, edit)
     assert "api.example.com\nb.example.com:8443" in form
     assert re.findall(r'name="places" value="(\w+)"[^>]* checked>', form) == ["header", "query"]
     rules = {"hosts": "c.example.com", "places": ["body"]}
-    asked = operator.post(edit, rules)
-    assert list(asked.context["form"].errors) == ["value"]
+    assert list(operator.post(edit, rules).context["form"].errors) == ["value"]
     assert "c.example.com" not in page(operator)
-    wider = {**rules, "value": "a-third-secret-value"}
-    saved = operator.post(edit, wider, follow=True).content.decode()
-    assert "Saved. The value was replaced by the one that you typed." in saved
-    assert "a-third-secret-value" not in saved
+    third = {"value": "a-third-secret-value"}
+    for value, replaced in ((third, True), ({"value": ""}, False)):
+        saved = operator.post(edit, {**rules, **value}, follow=True).content.decode()
+        assert "Saved." in saved
+        assert ("The value was replaced by the one that you typed." in saved) is replaced
+        assert third["value"] not in saved
+        assert value_of(cast) == third["value"]
     listed = page(operator)
     assert "c.example.com" in listed
     assert "api.example.com" not in listed
-    assert value_of(cast) == "a-third-secret-value"
-    narrower = {"hosts": "c.example.com", "places": ["body"], "value": ""}
-    saved = operator.post(edit, narrower, follow=True).content.decode()
-    assert "Saved." in saved
-    assert "was replaced" not in saved
-    assert value_of(cast) == "a-third-secret-value"
     assert "cannot be restored" in page(operator, delete)
     for typed in ("", "weather_ke", "WEATHER_KEY"):
         assert list(operator.post(delete, {"name": typed}).context["form"].errors) == ["name"]
@@ -143,15 +129,10 @@ def test_a_secret_is_rotated_edited_and_deleted(operator: Client, cast: Cast) ->
     assert "Secret weather_key is deleted." in done.content.decode()
     for path in (rotate, edit, delete):
         assert operator.post(path, {**rules, "name": "x", "value": "y"}).status_code == 404
-    actions = Entry.objects.filter(action__startswith="secret.").order_by("id")
-    assert [each.action for each in actions] == [
-        "secret.created",
-        "secret.rotated",
-        "secret.changed",
-        "secret.rotated",
-        "secret.deleted",
-    ]
-    assert {each.actor_label for each in actions} == {"operator"}
+    entries = Entry.objects.filter(action__startswith="secret.").order_by("id")
+    verbs = ["created", "rotated", "changed", "rotated", "deleted"]
+    assert [entry.action for entry in entries] == [f"secret.{verb}" for verb in verbs]
+    assert {entry.actor_label for entry in entries} == {"operator"}
 
 
 def test_an_auditor_sees_names_and_last_use_and_no_form(
@@ -166,68 +147,29 @@ def test_an_auditor_sees_names_and_last_use_and_no_form(
     assert "just now" in text
     assert str(secret.pk) not in text
     assert "/secrets/new/" not in text
-    for path in (NEW, *pages_of(secret)):
-        assert auditor.get(path).status_code == 403
-        assert auditor.post(path, {**NEW_SECRET, "name": "weather_key"}).status_code == 403
-    assert value_of(cast) == NEW_SECRET["value"]
-    assert "Secrets" in page(auditor, "/admin/t/acme/")
 
 
-def test_members_and_strangers_get_nothing(owner: Client, cast: Cast, browse: Browser) -> None:
-    secret = made(owner)
-    for path in (SECRETS, NEW, *pages_of(secret)):
-        for client, status in (
-            (browse(cast.member), 302),
-            (Client(), 302),
-            (browse(cast.stranger), 403),
-        ):
-            for response in (client.get(path), client.post(path, NEW_SECRET)):
-                assert response.status_code == status
-                assert b"weather_key" not in response.content
-    assert StoredSecret.objects.count() == 1
-
-
-def test_secrets_of_other_tenants_are_unknown_here(
-    owner: Client, cast: Cast, browse: Browser
-) -> None:
-    stranger = browse(cast.stranger)
-    stranger.post("/admin/t/globex/secrets/new/", {**NEW_SECRET, "name": "theirs"})
-    theirs = StoredSecret.objects.get(name="theirs")
-    before = StoredSecret.objects.values().get(pk=theirs.pk)
-    for path in pages_of(theirs):
-        assert owner.get(path).status_code == 404
-        assert owner.post(path, {**NEW_SECRET, "name": "theirs"}).status_code == 404
-    assert StoredSecret.objects.values().get(pk=theirs.pk) == before
-    assert "theirs" not in page(owner)
-
-
-@pytest.mark.parametrize("field", ["name", "hosts", "places"])
 @pytest.mark.parametrize("text", [HOSTILE, "a\0b", "x" * 100_000, "\u202egnp.exe", "'; DROP TABLE"])
-def test_hostile_strings_are_refused_and_shown_as_text(
-    owner: Client, field: str, text: str
-) -> None:
-    response = owner.post(NEW, {**NEW_SECRET, field: text})
-    assert response.status_code == 200
-    assert list(response.context["form"].errors) == [field]
-    assert "<script>alert" not in response.content.decode()
+def test_hostile_strings_are_refused_and_shown_as_text(owner: Client, text: str) -> None:
+    for field in ("name", "hosts", "places"):
+        response = owner.post(NEW, {**NEW_SECRET, field: text})
+        assert response.status_code == 200
+        assert list(response.context["form"].errors) == [field]
+        assert "<script>alert" not in response.content.decode()
     assert not StoredSecret.objects.exists()
 
 
-@pytest.mark.parametrize(
-    "text", ["a-value\0more", "a-value\r\nX: 1", "\u202egnp.exe", "x" * 100_000]
-)
-def test_a_hostile_value_is_refused(owner: Client, text: str) -> None:
-    response = owner.post(NEW, {**NEW_SECRET, "value": text})
-    assert list(response.context["form"].errors) == ["value"]
-    assert text[:50] not in response.content.decode()
+def test_a_value_is_stored_as_it_was_typed_or_refused(owner: Client, cast: Cast) -> None:
+    for text in ("a-value\0more", "a-value\r\nX: 1", "\u202egnp.exe", "x" * 100_000):
+        response = owner.post(NEW, {**NEW_SECRET, "value": text})
+        assert list(response.context["form"].errors) == ["value"]
+        assert text[:50] not in response.content.decode()
     assert not StoredSecret.objects.exists()
-
-
-@pytest.mark.parametrize("text", [HOSTILE, "'; DROP TABLE", "${jndi:ldap://x}", "%s%n %(a)s {0}"])
-def test_a_value_is_stored_as_it_was_typed(owner: Client, cast: Cast, text: str) -> None:
-    made(owner, value=text)
-    assert value_of(cast) == text
-    assert text not in page(owner)
+    rotate, *_ = pages_of(made(owner))
+    for text in (HOSTILE, "'; DROP TABLE", "${jndi:ldap://x}", "%s%n %(a)s {0}"):
+        assert owner.post(rotate, {"value": text}).status_code == 302
+        assert value_of(cast) == text
+        assert text not in page(owner)
 
 
 def test_a_form_without_fields_changes_nothing(owner: Client, cast: Cast) -> None:

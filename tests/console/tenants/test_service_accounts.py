@@ -70,18 +70,3 @@ def test_an_account_is_disabled_enabled_and_removed(owner: Client, cast: Cast) -
         "enabled",
         "removed",
     ]
-
-
-def test_service_accounts_of_other_tenants_are_unknown_here(
-    owner: Client, cast: Cast, browse: object
-) -> None:
-    stranger = browse(cast.stranger)  # type: ignore[operator]
-    stranger.post("/admin/t/globex/service-accounts/", {"name": "theirs"})
-    theirs = ServiceAccount.objects.get(name="theirs")
-    for verb in ("disable", "enable", "remove"):
-        assert owner.post(f"{ACCOUNTS}{theirs.pk}/{verb}/").status_code == 404
-    assert list(owner.post(NEW_TOKEN, form(cast, owner=str(theirs.pk))).context["form"].errors) == [
-        "owner"
-    ]
-    theirs.refresh_from_db()
-    assert (theirs.disabled_at, theirs.removed_at) == (None, None)

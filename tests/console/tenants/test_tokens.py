@@ -1,3 +1,5 @@
+import json
+import shlex
 from datetime import timedelta
 from typing import Any
 
@@ -7,6 +9,7 @@ from django.utils import timezone
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue import services as catalogue
+from mcphost.console.tenants import clients
 from mcphost.identity.models import Token
 from mcphost.identity.selectors import authenticate
 from mcphost.identity.service_accounts import create
@@ -78,6 +81,7 @@ def test_the_scopes_that_tools_ask_for_can_be_chosen(owner: Client, acme: Things
         ({"scopes": []}, "scopes"),
         ({"scopes": ["mcp:everything"]}, "scopes"),
         ({"owner": "999999"}, "owner"),
+        ({"owner": ""}, "owner"),
         ({"expires_at": "1000000"}, "expires_at"),
         ({"calls_per_minute": "-1"}, "calls_per_minute"),
     ],
@@ -85,34 +89,21 @@ def test_the_scopes_that_tools_ask_for_can_be_chosen(owner: Client, acme: Things
 def test_problems_stand_beside_their_fields(
     owner: Client, cast: Cast, changes: dict[str, Any], field: str
 ) -> None:
-    before = Token.objects.count()
-    response = owner.post(NEW, form(cast, **changes))
-    assert list(response.context["form"].errors) == [field]
+    before, fields = Token.objects.count(), form(cast, **changes)
+    left_out = {name: value for name, value in fields.items() if value != ""}
+    for sent in (fields, left_out):
+        assert list(owner.post(NEW, sent).context["form"].errors) == [field]
     assert Token.objects.count() == before
 
 
-@pytest.mark.parametrize("left_out", [True, False])
-def test_a_token_without_an_owner_is_refused_beside_the_field(
-    owner: Client, cast: Cast, left_out: bool
-) -> None:
-    given = form(cast, owner="")
-    if left_out:
-        del given["owner"]
+def test_an_owner_issues_no_token_for_another_person(owner: Client, cast: Cast) -> None:
     before = Token.objects.count()
-    response = owner.post(NEW, given)
-    assert response.status_code == 200
-    assert list(response.context["form"].errors) == ["owner"]
+    for person in (cast.member, cast.stranger):
+        response = owner.post(NEW, form(cast, owner=str(person.user.pk)))
+        assert response.context["form"].errors == {"owner": [FOR_ONESELF]}
+        choices = dict(response.context["form"].fields["owner"].choices)
+        assert choices == {str(cast.owner.user.pk): "you (owner, owner)"}
     assert Token.objects.count() == before
-
-
-@pytest.mark.parametrize("name", ["member", "operator", "stranger"])
-def test_an_owner_issues_no_token_for_another_person(owner: Client, cast: Cast, name: str) -> None:
-    before = Token.objects.count()
-    response = owner.post(NEW, form(cast, owner=str(getattr(cast, name).user.pk)))
-    assert response.context["form"].errors == {"owner": [FOR_ONESELF]}
-    assert Token.objects.count() == before
-    choices = dict(response.context["form"].fields["owner"].choices)
-    assert choices == {str(cast.owner.user.pk): "you (owner, owner)"}
 
 
 def test_staff_without_a_role_issue_tokens_of_service_accounts_only(
@@ -128,15 +119,9 @@ def test_staff_without_a_role_issue_tokens_of_service_accounts_only(
     assert found.principal.label == "service account nightly (“laptop”, issued by staff)"
 
 
-def test_a_token_that_was_issued_without_consent_says_so_in_the_list(
-    owner: Client, acme: Things
-) -> None:
-    page = owner.get(TOKENS).content.decode()
-    assert page.count("without consent") == 1
-
-
 def test_a_revoked_token_is_dead_and_says_so(owner: Client, acme: Things) -> None:
     path = f"{TOKENS}{acme.token}/revoke/"
+    assert owner.get(TOKENS).content.decode().count("without consent") == 1
     assert "stops working immediately" in owner.get(path).content.decode()
     back = f"{TOKENS}?at={acme.token}#token-{acme.token}"
     assert owner.post(path)["Location"] == back
@@ -145,11 +130,53 @@ def test_a_revoked_token_is_dead_and_says_so(owner: Client, acme: Things) -> Non
     assert states[acme.token] == "revoked"
 
 
-def test_tokens_of_other_tenants_are_unknown_here(owner: Client, globex: Things) -> None:
-    assert owner.post(f"{TOKENS}{globex.token}/revoke/").status_code == 404
-    assert Token.objects.get(pk=globex.token).revoked_at is None
-
-
 def test_a_tenant_without_tokens_says_what_they_are_for(staff: Client, cast: Cast) -> None:
     page = staff.get("/admin/t/commons/tokens/").content.decode()
     assert "Issue the first token" in page
+
+
+CONNECT = "/admin/t/acme/connect/"
+URL = "http://testserver/t/acme/mcp"
+
+
+def setups(client: Client) -> dict[str, str]:
+    return {each.title: each.text for each in client.get(CONNECT).context["snippets"]}
+
+
+def test_there_is_something_to_paste_for_every_client_with_the_real_address(
+    operator: Client, acme: Things
+) -> None:
+    found = setups(operator)
+    assert set(found) == {
+        *("Claude Code", "Claude Desktop", "VS Code", "Cursor", "Windsurf", "MCP Inspector"),
+        *("Python", "TypeScript", "curl"),
+    }
+    for title, text in found.items():
+        assert URL in text, title
+        assert clients.STAND_IN in text, title
+    for title in ("Claude Desktop", "Cursor", "Windsurf"):
+        assert "acme" in json.loads(found[title])["mcpServers"]
+    compile(found["Python"], "snippet", "exec")
+    assert shlex.split(found["MCP Inspector"])[0] == "npx"
+    called = operator.get(CONNECT).context["called"]
+    for title in ("Python", "TypeScript", "curl"):
+        assert called.tool in found[title]
+
+
+def test_a_token_is_issued_for_oneself_and_shown_once(operator: Client, acme: Things) -> None:
+    page = operator.post(CONNECT, {"name": "laptop"})
+    token = Token.objects.get(name="laptop")
+    assert (token.owner.username, token.issued_by) == ("operator", "operator")  # type: ignore[union-attr]
+    plaintext = page.context["token"].plaintext
+    assert page.content.decode().count(plaintext) == 10  # itself, and in each snippet
+    assert plaintext not in operator.get(CONNECT).content.decode()
+
+
+def test_a_token_needs_a_name_and_staff_a_role(
+    operator: Client, staff: Client, acme: Things
+) -> None:
+    before = Token.objects.count()
+    assert "c-error" in operator.post(CONNECT, {"name": ""}).content.decode()
+    page = staff.post(CONNECT, {"name": "laptop"}).content.decode()
+    assert "no token can act as you here" in page
+    assert Token.objects.count() == before
