@@ -42,6 +42,19 @@ def values(directive: str, text: str = UNIT) -> list[str]:
     return re.findall(rf"^{directive}=(.*)$", text, re.MULTILINE)
 
 
+def run(*command: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, **options
+    )
+
+
+def environment(*left_out: str) -> dict[str, str]:
+    """Return the environment without what would configure the server."""
+    names = ("DATABASE_URL", "DJANGO_SETTINGS_MODULE", *left_out)
+    kept = os.environ.items()
+    return {name: text for name, text in kept if "MCPHOST" not in name and name not in names}
+
+
 def test_every_setting_that_is_named_exists() -> None:
     known = {Environment.variable(name) for name in Environment.model_fields}
     known |= set(re.findall(r'"(MCPHOST_[A-Z_]+)"', (ROOT / "mcphost" / "home.py").read_text()))
@@ -96,13 +109,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     unit.write_text(python.replace("/opt/mcphost", str(ROOT)))
     for words in (("verify",), ("security", "--offline=true", "--threshold=25")):
         name = str(unit if words[0] == "security" else tmp_path / "mcphost@8001.service")
-        said = subprocess.run(
-            ["systemd-analyze", "--no-pager", *words, name],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        said = run("systemd-analyze", "--no-pager", *words, name)
         assert said.returncode == 0, said.stdout + said.stderr
 
 
@@ -114,17 +121,8 @@ def _operate(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
     text = text.replace("/etc/mcphost/master-key", str(tmp_path / "master-key"))
     (tmp_path / "mcphost.env").write_text(text)
     (tmp_path / "master-key").write_text("dGVzdHMtb25seS1tYXN0ZXIta2V5LXRlc3RzLW9ubHk=\n")
-    kept = {name: value for name, value in os.environ.items() if "MCPHOST" not in name}
-    for name in ("DATABASE_URL", "DJANGO_SETTINGS_MODULE", "HOST"):
-        kept.pop(name, None)
-    return subprocess.run(
-        [str(DEPLOY / "manage"), *command],
-        env={**kept, "ENV_FILE": str(tmp_path / "mcphost.env")},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    given = {**environment("HOST"), "ENV_FILE": str(tmp_path / "mcphost.env")}
+    return run(str(DEPLOY / "manage"), *command, env=given)
 
 
 def test_the_shipped_environment_passes_the_deployment_checks(tmp_path: Path) -> None:
@@ -152,13 +150,7 @@ def test_a_backup_of_sqlite_as_the_guide_makes_it_can_be_put_back(tmp_path: Path
 
 
 def test_whoever_waits_for_a_process_that_is_not_there_is_told_so() -> None:
-    waited = subprocess.run(
-        [sys.executable, str(DEPLOY / "await-ready"), "1"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    waited = run(sys.executable, str(DEPLOY / "await-ready"), "1")
     assert waited.returncode == 1
     assert "not ready on port 1" in waited.stderr
 
@@ -206,14 +198,8 @@ def _has_compose() -> bool:
 if _has_compose():  # its package name differs by distribution; the tests above do not need it
 
     def test_docker_compose_accepts_the_file() -> None:
-        said = subprocess.run(
-            ["docker", "compose", "-f", str(COMPOSE_FILE), "config", "--quiet"],
-            env={**os.environ, "POSTGRES_PASSWORD": "x", "SERVER_NAME": "mcp.example.com"},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        given = {**os.environ, "POSTGRES_PASSWORD": "x", "SERVER_NAME": "mcp.example.com"}
+        said = run("docker", "compose", "-f", str(COMPOSE_FILE), "config", "--quiet", env=given)
         assert said.returncode == 0, said.stderr
 
 
@@ -243,19 +229,9 @@ def test_what_is_in_the_image_is_enough_to_run(tmp_path: Path) -> None:
     (settings,) = re.findall(r"^ENV (.*)$", dockerfile, re.MULTILINE)
     given = dict(pair.split("=", 1) for pair in settings.split())
     assert given["MCPHOST_HOME"] == "/data"
-    kept = {name: value for name, value in os.environ.items() if "MCPHOST" not in name}
-    for name in ("DATABASE_URL", "DJANGO_SETTINGS_MODULE"):
-        kept.pop(name, None)
-    for command in (["init"], ["check"]):
-        ran = subprocess.run(
-            [sys.executable, "manage.py", *command],
-            cwd=image,
-            env={**kept, **given, "MCPHOST_HOME": str(tmp_path / "data")},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+    given = {**environment(), **given, "MCPHOST_HOME": str(tmp_path / "data")}
+    for command in ("init", "check"):
+        ran = run(sys.executable, "manage.py", command, cwd=image, env=given)
         assert ran.returncode == 0, ran.stderr
 
 

@@ -20,7 +20,7 @@ from mcphost.egress.errors import (
     EgressResponseError,
     EgressTimeoutError,
 )
-from mcphost.egress.messages import METHODS, JsonBody, OutgoingRequest, ReceivedResponse
+from mcphost.egress.messages import METHODS, JsonBody, OutgoingRequest
 from mcphost.observability import counters
 from tests.egress.conftest import (
     Arrived,
@@ -35,6 +35,7 @@ from tests.egress.conftest import (
     url,
     write,
 )
+from tests.egress.exchanges import Exchange, exchange, saying
 
 NAME = "service.example"
 
@@ -121,36 +122,30 @@ async def test_a_new_connection_is_checked_again():
     assert asked == [NAME, NAME]
 
 
-async def test_a_name_with_one_forbidden_address_among_others_is_refused():
-    resolve, _ = resolving(["127.0.0.1", "10.0.0.1"])
-    async with running(answer()) as service, opened(service, resolve=resolve) as egress:
-        with pytest.raises(EgressAddressError):
-            await egress.send(OutgoingRequest(url(service, host=NAME)), local(service, host=NAME))
-    assert service.connections == 0
+async def refusal_of(resolve: Callable[[str], Sequence[str]]) -> str:
+    """Return the words by which a name is refused."""
+    egress = Egress(resolve=resolve)
+    with pytest.raises(EgressAddressError) as caught:
+        await egress.send(OutgoingRequest(f"https://{NAME}/"), policy(NAME))
+    await egress.aclose()
+    return str(caught.value)
 
 
 async def test_an_internal_name_and_an_unknown_one_give_the_same_message():
-    messages = set()
-    for resolve in (
+    resolvers = [
         resolving(["10.1.2.3"])[0],
+        resolving(["8.8.8.8", "10.1.2.3"])[0],
         resolving([])[0],
         failing(OSError("no such name")),
         failing(UnicodeError("label too long")),
-    ):
-        egress = Egress(resolve=resolve)
-        with pytest.raises(EgressAddressError) as caught:
-            await egress.send(OutgoingRequest(f"https://{NAME}/"), policy(NAME))
-        await egress.aclose()
-        messages.add(str(caught.value))
-    assert len(messages) == 1
-    assert "10.1.2.3" not in messages.pop()
+    ]
+    (message,) = {await refusal_of(resolve) for resolve in resolvers}
+    assert "10.1.2.3" not in message
 
 
 async def test_a_refused_address_is_logged_for_operators():
-    egress = Egress(resolve=resolving(["10.1.2.3"])[0])
-    with capture_logs() as lines, pytest.raises(EgressAddressError):
-        await egress.send(OutgoingRequest(f"https://{NAME}/"), policy(NAME))
-    await egress.aclose()
+    with capture_logs() as lines:
+        await refusal_of(resolving(["10.1.2.3"])[0])
     (line,) = lines
     assert (line["tenant"], line["host"], line["addresses"]) == ("acme", NAME, ["10.1.2.3"])
 
@@ -196,21 +191,12 @@ async def test_tls_is_verified_for_the_name_of_the_url(authority: Authority):
     assert len(service.arrived) == 1
 
 
-async def test_a_certificate_of_an_unknown_authority_is_refused(authority: Authority):
+@pytest.mark.parametrize("days", [1, -1])
+async def test_a_certificate_that_is_unknown_or_expired_is_refused(authority: Authority, days: int):
+    tls = {} if days > 0 else {"tls": authority.client()}
     async with (
-        running(answer(), tls=authority.server("127.0.0.1")) as service,
-        opened(service) as egress,
-    ):
-        entry = f"https://127.0.0.1:{service.port}"
-        with pytest.raises(EgressConnectionError, match="certificate"):
-            await egress.send(OutgoingRequest(entry), policy(entry))
-    assert service.arrived == []
-
-
-async def test_an_expired_certificate_is_refused(authority: Authority):
-    async with (
-        running(answer(), tls=authority.server("127.0.0.1", days=-1)) as service,
-        opened(service, tls=authority.client()) as egress,
+        running(answer(), tls=authority.server("127.0.0.1", days=days)) as service,
+        opened(service, **tls) as egress,
     ):
         entry = f"https://127.0.0.1:{service.port}"
         with pytest.raises(EgressConnectionError, match="certificate"):
@@ -270,14 +256,11 @@ async def test_a_redirect_from_https_to_http_needs_an_entry(authority: Authority
     assert plain.connections == 0
 
 
-async def test_redirects_are_counted():
-    async with running(answer(302, Location="/again")) as service, opened(service) as egress:
-        with pytest.raises(EgressResponseError, match="redirects more than 3 times"):
-            await egress.send(OutgoingRequest(url(service)), local(service, redirects=3))
-        assert len(service.arrived) == 4
-        with pytest.raises(EgressResponseError, match="more than 0 times"):
-            await egress.send(OutgoingRequest(url(service)), local(service, redirects=0))
-    assert len(service.arrived) == 5
+@pytest.mark.parametrize("redirects", [0, 3])
+async def test_redirects_are_counted(redirects: int):
+    sent = await exchange(answer(302, Location="/again"), redirects=redirects)
+    sent.refused(EgressResponseError, f"redirects more than {redirects} times")
+    assert len(sent.arrived) == redirects + 1
 
 
 @pytest.mark.parametrize(
@@ -297,12 +280,10 @@ async def test_a_redirect_changes_the_method_as_http_says(
         else:
             write(writer, 200, b"")
 
-    async with running(handler) as service, opened(service) as egress:
-        content = JsonBody({}) if method in ("POST", "PUT") else None
-        headers = (("Content-Language", "en"), ("X-Mine", "1")) if content else ()
-        request = OutgoingRequest(url(service, "/old"), method, headers, content=content)
-        await egress.send(request, local(service))
-    arrived = service.arrived[1]
+    content = JsonBody({}) if method in ("POST", "PUT") else None
+    headers = (("Content-Language", "en"), ("X-Mine", "1")) if content else ()
+    sent = await exchange(handler, OutgoingRequest("/old", method, headers, content=content))
+    arrived = sent.arrived[1]
     assert (arrived.method, arrived.path) == (following, "/new")
     if body is not None:
         assert arrived.body == body
@@ -313,47 +294,36 @@ async def test_a_redirect_changes_the_method_as_http_says(
 @pytest.mark.parametrize("status", [300, 304, 305, 302])
 async def test_what_is_no_redirect_is_a_response(status: int):
     headers = {} if status == 302 else {"Location": "/new"}
-    async with running(answer(status, b"", **headers)) as service, opened(service) as egress:
-        assert (await egress.send(OutgoingRequest(url(service)), local(service))).status == status
+    assert (await exchange(answer(status, b"", **headers))).response.status == status
 
 
 # Limits
 
 
-async def test_a_body_beyond_the_limit_is_refused_by_its_length():
-    async with running(answer(body=b"x" * 101)) as service, opened(service) as egress:
-        allowed = local(service, response_bytes=100)
-        with pytest.raises(EgressResponseError, match="more than 100 bytes"):
-            await egress.send(OutgoingRequest(url(service)), allowed)
-        exact = local(service, response_bytes=101)
-        assert len((await egress.send(OutgoingRequest(url(service)), exact)).body) == 101
+async def test_a_body_may_be_as_long_as_the_limit():
+    assert len((await exchange(answer(body=b"x" * 101), response_bytes=101)).response.body) == 101
 
 
-async def test_an_endless_body_is_stopped():
+@pytest.mark.parametrize(
+    ("head", "part"),
+    [
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"400\r\n%b\r\n"),
+        (b"HTTP/1.1 200 OK\r\n", b"X-More: %b\r\n"),
+    ],
+    ids=["body", "headers"],
+)
+async def test_an_endless_response_is_stopped(head: bytes, part: bytes):
     async def endless(request: Arrived, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.write(head)
         while True:
-            writer.write(b"400\r\n" + b"x" * 1024 + b"\r\n")
+            writer.write(part % (b"x" * 1024))
             await writer.drain()
 
     async with running(endless) as service, opened(service) as egress:
-        with pytest.raises(EgressResponseError, match="more than 100000 bytes"):
-            await egress.send(OutgoingRequest(url(service)), local(service, response_bytes=100_000))
+        with pytest.raises(EgressError):
+            limits = local(service, response_bytes=100_000, attempts=1)
+            await egress.send(OutgoingRequest(url(service)), limits)
         await asyncio.wait_for(service.ended.wait(), 10)
-
-
-@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-async def test_a_decompression_bomb_is_stopped(encoding: str):
-    compress = gzip.compress if encoding == "gzip" else zlib.compress
-    bomb = compress(b"\0" * 50_000_000)
-    async with (
-        running(answer(body=bomb, Content_Encoding=encoding)) as service,
-        opened(service) as egress,
-    ):
-        with pytest.raises(EgressResponseError, match="more than 1000000 bytes"):
-            await egress.send(
-                OutgoingRequest(url(service)), local(service, response_bytes=1_000_000)
-            )
 
 
 def raw_deflate(content: bytes) -> bytes:
@@ -361,61 +331,53 @@ def raw_deflate(content: bytes) -> bytes:
     return compressor.compress(content) + compressor.flush()
 
 
+def zipped(content: bytes) -> bytes:
+    return gzip.compress(content, mtime=0)
+
+
+BOMB = b"\0" * 50_000_000
+
+
 @pytest.mark.parametrize(
     ("encoding", "body"),
     [
-        ("gzip", gzip.compress(b"content" * 9, mtime=0)),
-        ("x-gzip", gzip.compress(b"content" * 4, mtime=0) + gzip.compress(b"content" * 5, mtime=0)),
+        ("gzip", zipped(b"content" * 9)),
+        ("x-gzip", zipped(b"content" * 4) + zipped(b"content" * 5)),
         ("deflate", zlib.compress(b"content" * 9)),
         ("deflate", raw_deflate(b"content" * 9)),
         ("identity", b"content" * 9),
     ],
 )
 async def test_a_compressed_body_is_decompressed(encoding: str, body: bytes):
-    async with (
-        running(answer(body=body, Content_Encoding=encoding)) as service,
-        opened(service) as egress,
-    ):
-        received = await egress.send(OutgoingRequest(url(service)), local(service))
-    assert received.body == b"content" * 9
-    assert service.arrived[0].headers["accept-encoding"] == "gzip, deflate"
+    sent = await exchange(answer(body=body, Content_Encoding=encoding))
+    assert sent.response.body == b"content" * 9
+    assert sent.arrived[0].headers["accept-encoding"] == "gzip, deflate"
 
 
 @pytest.mark.parametrize(
-    ("encoding", "body"),
+    ("encoding", "body", "words"),
     [
-        ("gzip", gzip.compress(b"content" * 9, mtime=0)[:-4]),
-        ("gzip", b"not compressed"),
-        ("br", b"content"),
-        ("gzip, gzip", gzip.compress(gzip.compress(b"content", mtime=0), mtime=0)),
+        ("gzip", zipped(b"content" * 9)[:-4], ""),
+        ("gzip", b"not compressed", ""),
+        ("br", b"content", ""),
+        ("gzip, gzip", zipped(zipped(b"content")), ""),
+        ("gzip", gzip.compress(BOMB), "more than 1000000 bytes"),
+        ("deflate", zlib.compress(BOMB), "more than 1000000 bytes"),
+        ("gzip", gzip.compress(b"") * 300, "too many pieces"),
+        ("identity", b"x" * 1_000_001, "more than 1000000 bytes"),
     ],
+    ids=["cut", "plain", "brotli", "twice", "gzip bomb", "deflate bomb", "pieces", "length"],
 )
-async def test_a_body_that_cannot_be_decompressed_is_refused(encoding: str, body: bytes):
-    async with (
-        running(answer(body=body, Content_Encoding=encoding)) as service,
-        opened(service) as egress,
-    ):
-        with pytest.raises(EgressResponseError):
-            await egress.send(OutgoingRequest(url(service)), local(service))
+async def test_a_body_that_cannot_be_decompressed_is_refused(
+    encoding: str, body: bytes, words: str
+):
+    sent = await exchange(answer(body=body, Content_Encoding=encoding), response_bytes=1_000_000)
+    sent.refused(EgressResponseError, words)
 
 
 async def test_large_headers_are_refused():
-    async with running(answer(X_Large="x" * 5000)) as service, opened(service) as egress:
-        with pytest.raises(EgressResponseError, match="headers of the response"):
-            await egress.send(OutgoingRequest(url(service)), local(service, header_bytes=4096))
-
-
-async def test_endless_headers_are_stopped():
-    async def endless(request: Arrived, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\n")
-        while True:
-            writer.write(b"X-More: " + b"x" * 1000 + b"\r\n")
-            await writer.drain()
-
-    async with running(endless) as service, opened(service) as egress:
-        with pytest.raises(EgressError):
-            await egress.send(OutgoingRequest(url(service)), local(service, attempts=1))
-        await asyncio.wait_for(service.ended.wait(), 10)
+    sent = await exchange(answer(X_Large="x" * 5000), header_bytes=4096)
+    sent.refused(EgressResponseError, "headers of the response")
 
 
 async def slow_body(request: Arrived, writer: asyncio.StreamWriter) -> None:
@@ -443,9 +405,7 @@ async def trickling(request: Arrived, writer: asyncio.StreamWriter) -> None:
     ],
 )
 async def test_a_slow_service_is_given_up(handler: Handler, limits: dict[str, float]):
-    async with running(handler) as service, opened(service) as egress:
-        with pytest.raises(EgressTimeoutError, match="did not answer"):
-            await egress.send(OutgoingRequest(url(service)), local(service, **limits))
+    (await exchange(handler, **limits)).refused(EgressTimeoutError, "did not answer")
 
 
 async def test_a_slow_name_server_is_given_up_and_delays_no_other_tenant():
@@ -470,23 +430,17 @@ async def test_a_slow_name_server_is_given_up_and_delays_no_other_tenant():
         assert (await egress.send(request, again)).status == 200
 
 
-async def test_a_body_that_is_compressed_in_very_many_pieces_is_refused():
-    pieces = gzip.compress(b"") * 300
-    handler = answer(200, pieces, Content_Encoding="gzip")
-    async with running(handler) as service, opened(service) as egress:
-        with pytest.raises(EgressResponseError, match="too many pieces"):
-            await egress.send(OutgoingRequest(url(service)), local(service))
-
-
-async def test_a_large_request_is_refused():
-    async with running(answer()) as service, opened(service) as egress:
-        request = OutgoingRequest(url(service), "POST", content=b"x" * 11)
-        with pytest.raises(EgressRequestError, match="at most 10 bytes"):
-            await egress.send(request, local(service, request_bytes=10))
-        request = OutgoingRequest(url(service), query=(("q", "x" * 9000),))
-        with pytest.raises(EgressRequestError, match="at most 8192 characters"):
-            await egress.send(request, local(service))
-    assert service.arrived == []
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (OutgoingRequest("", "POST", content=b"x" * 11), "at most 10 bytes"),
+        (OutgoingRequest("", query=(("q", "x" * 9000),)), "at most 8192 characters"),
+    ],
+)
+async def test_a_large_request_is_refused(request_: OutgoingRequest, words: str):
+    sent = await exchange(answer(), request_, request_bytes=10)
+    sent.refused(EgressRequestError, words)
+    assert sent.arrived == []
 
 
 # Requests
@@ -494,13 +448,13 @@ async def test_a_large_request_is_refused():
 
 @pytest.mark.parametrize("method", sorted(METHODS))
 async def test_every_method_arrives_as_it_was_sent(method: str):
-    async with running(answer(body=b"")) as service, opened(service) as egress:
-        content = b"raw" if method in ("POST", "PUT", "PATCH") else None
-        request = OutgoingRequest(
-            url(service, "/p?a=1"), method, (("X-One", "1"), ("x-one", "2")), content=content
-        )
-        assert (await egress.send(request, local(service))).status == 200
-    arrived = service.arrived[0]
+    content = b"raw" if method in ("POST", "PUT", "PATCH") else None
+    headers = (("X-One", "1"), ("x-one", "2"))
+    sent = await exchange(
+        answer(body=b""), OutgoingRequest("/p?a=1", method, headers, content=content)
+    )
+    assert sent.response.status == 200
+    (arrived,) = sent.arrived
     assert (arrived.method, arrived.path, arrived.body) == (method, "/p?a=1", content or b"")
     assert arrived.headers["x-one"] == "1, 2"
     assert arrived.headers["user-agent"] == "mcphost"
@@ -528,40 +482,31 @@ async def test_every_method_arrives_as_it_was_sent(method: str):
 async def test_an_invalid_method_or_header_is_refused(
     method: str, headers: tuple[tuple[str, str], ...]
 ):
-    async with running(answer()) as service, opened(service) as egress:
-        with pytest.raises(EgressRequestError):
-            await egress.send(OutgoingRequest(url(service), method, headers), local(service))
-    assert service.connections == 0
+    sent = await exchange(answer(), OutgoingRequest("", method, headers))
+    sent.refused(EgressRequestError)
+    assert sent.service.connections == 0
 
 
 async def test_a_response_is_read_with_its_headers():
-    async with running(answer(404, b"none", X_Many="a")) as service, opened(service) as egress:
-        received = await egress.send(OutgoingRequest(url(service)), local(service))
+    sent = await exchange(answer(404, b"none", X_Many="a"))
+    received = sent.response
     assert (received.status, received.body) == (404, b"none")
     assert received.header("X-MANY") == "a"
     assert received.header("absent") is None
-    assert received.url == url(service)
+    assert received.url == url(sent.service)
 
 
-async def lines(*lines: bytes) -> ReceivedResponse:
-    """Return the response of a service that sends these lines as headers."""
-    content = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n%b\r\n" % b"".join(
-        line + b"\r\n" for line in lines
-    )
-
-    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
-        writer.write(content)
-
-    async with running(handler) as service, opened(service) as egress:
-        return await egress.send(OutgoingRequest(url(service)), local(service))
+async def lines(*lines: bytes) -> Exchange:
+    """Exchange a request with a service that sends these lines as headers."""
+    head = b"".join(line + b"\r\n" for line in lines)
+    return await exchange(saying(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n%b\r\n" % head))
 
 
 async def test_headers_of_one_name_are_joined_except_cookies():
     """RFC 9110, section 5.3: the values of Set-Cookie contain commas."""
     cookie = "a=1; Expires=Wed, 21 Oct 2026 07:28:00 GMT"
-    received = await lines(
-        b"Link: <a>", b"Set-Cookie: " + cookie.encode(), b"link: <b>", b"SET-COOKIE: b=2"
-    )
+    cookies = (b"Set-Cookie: " + cookie.encode(), b"SET-COOKIE: b=2")
+    received = (await lines(b"Link: <a>", *cookies, b"link: <b>")).response
     assert received.header("Link") == "<a>, <b>"
     assert received.header("Set-Cookie") == f"{cookie}\nb=2"
     assert received.joined_headers == {
@@ -573,13 +518,12 @@ async def test_headers_of_one_name_are_joined_except_cookies():
 
 async def test_of_a_header_with_one_value_the_last_counts():
     """RFC 9110, section 8.3."""
-    received = await lines(b"Content-Type: text/plain", b"Content-Type: application/json")
-    assert received.header("content-type") == "application/json"
+    sent = await lines(b"Content-Type: text/plain", b"Content-Type: application/json")
+    assert sent.response.header("content-type") == "application/json"
 
 
 async def test_a_response_with_very_many_headers_is_refused():
-    with pytest.raises(EgressResponseError, match="more than 256 headers"):
-        await lines(*[b"a:"] * 256)
+    (await lines(*[b"a:"] * 256)).refused(EgressResponseError, "more than 256 headers")
 
 
 @pytest.mark.parametrize(
@@ -589,14 +533,7 @@ async def test_a_response_with_very_many_headers_is_refused():
      b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"],
 )  # fmt: skip
 async def test_a_malformed_response_is_an_error(content: bytes):
-    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
-        writer.write(content)
-        await writer.drain()
-        writer.close()
-
-    async with running(handler) as service, opened(service) as egress:
-        with pytest.raises(EgressError):
-            await egress.send(OutgoingRequest(url(service)), local(service, attempts=1))
+    (await exchange(saying(content, closes=True), attempts=1)).refused(EgressError)
 
 
 # Repetitions
@@ -618,39 +555,31 @@ def failing_first(times: int, status: int | None = None, **headers: str) -> Hand
     return handler
 
 
+KEYS = (("idempotency-key", "k-1"),)
+UNSAFE = ["POST", "PUT", "PATCH", "DELETE"]
+REPEATED = [OutgoingRequest(""), OutgoingRequest("", "POST", KEYS, repeatable=True)]
+SENT_ONCE = [
+    OutgoingRequest("", repeatable=False),
+    *(OutgoingRequest("", method) for method in UNSAFE),
+    *(OutgoingRequest("", method, repeatable=True) for method in UNSAFE),
+    OutgoingRequest("", "POST", KEYS),
+]
+
+
 @pytest.mark.parametrize("status", [None, 502, 503, 504])
-@pytest.mark.parametrize(
-    "request_",
-    [
-        OutgoingRequest(""),
-        OutgoingRequest("", "POST", (("idempotency-key", "k-1"),), repeatable=True),
-    ],
-)
+@pytest.mark.parametrize("request_", REPEATED)
 async def test_a_repeatable_request_is_sent_again(status: int | None, request_: OutgoingRequest):
-    async with running(failing_first(2, status)) as service, opened(service) as egress:
-        received = await egress.send(replace(request_, url=url(service)), local(service))
-    assert received.status == 200
-    assert len(service.arrived) == 3
+    sent = await exchange(failing_first(2, status), request_)
+    assert (sent.response.status, len(sent.arrived)) == (200, 3)
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "GET"])
-async def test_a_request_that_is_not_repeatable_is_sent_once(method: str):
-    request = OutgoingRequest("", method, repeatable=False if method == "GET" else None)
-    async with running(failing_first(1)) as service, opened(service) as egress:
-        with pytest.raises(EgressConnectionError):
-            await egress.send(replace(request, url=url(service)), local(service))
-        assert len(service.arrived) == 1
-    async with running(failing_first(1, 503)) as service, opened(service) as egress:
-        received = await egress.send(replace(request, url=url(service)), local(service))
-        assert (received.status, len(service.arrived)) == (503, 1)
-
-
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-async def test_a_method_that_is_not_safe_is_repeated_only_with_an_idempotency_key(method: str):
-    request = OutgoingRequest("", method, repeatable=True)
-    async with running(failing_first(1, 503)) as service, opened(service) as egress:
-        received = await egress.send(replace(request, url=url(service)), local(service))
-        assert (received.status, len(service.arrived)) == (503, 1)
+@pytest.mark.parametrize("request_", SENT_ONCE)
+async def test_a_request_that_is_not_repeatable_is_sent_once(request_: OutgoingRequest):
+    sent = await exchange(failing_first(1), request_)
+    sent.refused(EgressConnectionError)
+    assert len(sent.arrived) == 1
+    sent = await exchange(failing_first(1, 503), request_)
+    assert (sent.response.status, len(sent.arrived)) == (503, 1)
 
 
 async def test_every_attempt_has_the_idempotency_key_also_at_another_origin():
@@ -667,20 +596,16 @@ async def test_every_attempt_has_the_idempotency_key_also_at_another_origin():
 
 
 async def test_attempts_are_limited():
-    async with running(failing_first(9, 503)) as service, opened(service) as egress:
-        received = await egress.send(OutgoingRequest(url(service)), local(service, attempts=2))
-        assert (received.status, len(service.arrived)) == (503, 2)
-    async with running(failing_first(9)) as service, opened(service) as egress:
-        with pytest.raises(EgressConnectionError):
-            await egress.send(OutgoingRequest(url(service)), local(service, attempts=2))
-        assert len(service.arrived) == 2
+    sent = await exchange(failing_first(9, 503), attempts=2)
+    assert (sent.response.status, len(sent.arrived)) == (503, 2)
+    sent = await exchange(failing_first(9), attempts=2)
+    sent.refused(EgressConnectionError)
+    assert len(sent.arrived) == 2
 
 
 async def test_a_response_is_returned_if_the_service_asks_to_wait_for_longer_than_there_is_time():
-    handler = failing_first(1, 503, Retry_After="60")
-    async with running(handler) as service, opened(service) as egress:
-        received = await egress.send(OutgoingRequest(url(service)), local(service))
-    assert (received.status, len(service.arrived)) == (503, 1)
+    sent = await exchange(failing_first(1, 503, Retry_After="60"))
+    assert (sent.response.status, len(sent.arrived)) == (503, 1)
 
 
 async def test_a_port_that_nothing_listens_on_is_an_error():
@@ -773,9 +698,8 @@ async def test_a_cancelled_request_leaves_nothing_open():
 
 
 async def test_the_library_logs_no_headers_even_for_debugging(caplog: pytest.LogCaptureFixture):
-    async with running(answer(X_Echo="secret-value")) as service, opened(service) as egress:
-        with caplog.at_level(logging.DEBUG):
-            await egress.send(OutgoingRequest(url(service)), local(service))
+    with caplog.at_level(logging.DEBUG):
+        await exchange(answer(X_Echo="secret-value"))
     assert "secret-value" not in caplog.text
 
 
@@ -784,22 +708,13 @@ async def test_requests_are_counted_by_outcome():
         return {s.labels[0]: s.amount for s in counters.metrics.families["egress_requests"].read()}
 
     before = counted()
-    async with running(answer(404, b"")) as service, opened(service) as egress:
-        policy = local(service)
-        request = OutgoingRequest(f"http://127.0.0.1:{service.port}/")
-        await egress.send(request, policy)
-        with pytest.raises(EgressError):
-            await egress.send(replace(request, url="https://elsewhere.example/"), policy)
-        with pytest.raises(EgressError):
-            await egress.send(replace(request, method="TRACE"), policy)
-
-    async def hang_up(request: Arrived, writer: asyncio.StreamWriter) -> None:
-        writer.close()
-
-    async with running(hang_up) as service, opened(service) as egress:
-        request = OutgoingRequest(f"http://127.0.0.1:{service.port}/", repeatable=False)
-        with pytest.raises(EgressError):
-            await egress.send(request, local(service))
+    for handler, request in (
+        (answer(404, b""), OutgoingRequest("")),
+        (answer(302, b"", Location="https://elsewhere.example/"), OutgoingRequest("")),
+        (answer(), OutgoingRequest("", "TRACE")),
+        (failing_first(1), OutgoingRequest("", repeatable=False)),
+    ):
+        await exchange(handler, request)
     assert {name: count - before[name] for name, count in counted().items() if name != "other"} == {
         **dict.fromkeys(before, 0),
         "4xx": 1,

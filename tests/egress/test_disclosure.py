@@ -9,28 +9,22 @@ import gzip
 import hashlib
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from mcphost.egress.client import Egress, ValuesToMask, no_secrets
+from mcphost.egress.client import Egress, no_secrets
 from mcphost.egress.errors import EgressError
 from mcphost.egress.masking import MASKED
 from mcphost.egress.messages import OutgoingRequest, ReceivedResponse
 from mcphost.kinds.script.requests import Requests
 from tests.egress.conftest import Arrived, Handler, Service, answer, local, opened, running, url
+from tests.egress.exchanges import exchange, hiding, saying
 
 SECRETS = ["key-f0e1d2c3", "key-0123456789abcdef", "key-" + "9a" * 40, "key-" + "c" * 2000]
 GUESSES = [f"key-{digit:x}" for digit in range(16)] + ["key-f0e1d2c", "key-f0e1d2c4"]
-
-
-def hiding(*values: str) -> ValuesToMask:
-    async def values_to_mask() -> Sequence[str]:
-        return values
-
-    return values_to_mask
 
 
 def packed(coding: str, content: bytes) -> bytes:
@@ -106,13 +100,12 @@ async def test_no_byte_differs_whatever_the_secret_is_and_whatever_is_guessed(
     assert seen == [expected] * len(observed)
 
 
-async def test_compression_is_asked_for_only_where_nothing_is_hidden():
-    async with running(answer()) as service, opened(service) as egress:
-        for values, coding in (([], "gzip, deflate"), (["a-secret"], "identity")):
-            await egress.send(
-                OutgoingRequest(url(service)), local(service), no_secrets, hiding(*values)
-            )
-            assert service.arrived[-1].headers["accept-encoding"] == coding
+@pytest.mark.parametrize(("values", "coding"), [([], "gzip, deflate"), (["a-secret"], "identity")])
+async def test_compression_is_asked_for_only_where_nothing_is_hidden(
+    values: list[str], coding: str
+):
+    sent = await exchange(answer(), hidden=hiding(*values))
+    assert sent.arrived[0].headers["accept-encoding"] == coding
 
 
 COMPUTED = """
@@ -131,28 +124,19 @@ VALUE = "identity"
 """A value that no header is invalid with."""
 
 
-async def received(
-    handler: Handler, *values: str, method: str = "GET", **limits: float
-) -> ReceivedResponse:
-    async with running(handler) as service, opened(service) as egress:
-        request = OutgoingRequest(url(service), method)
-        policy = local(service, attempts=1, **limits)
-        return await egress.send(request, policy, no_secrets, hiding(*values))
+async def received(handler: Handler, *values: str, method: str = "GET") -> ReceivedResponse:
+    request = OutgoingRequest("", method)
+    return (await exchange(handler, request, hidden=hiding(*values), attempts=1)).response
 
 
 def sending(method: str, status: int, body: bytes) -> Handler:
     """Return a handler that sends all headers, and a body where one may be."""
     lines = [f"{name}: {VALUE}" for name in [*COMPUTED, *OTHERS]]
+    if status != 204:
+        lines.append(f"Content-Length: {len(body)}")
+    head = "\r\n".join([f"HTTP/1.1 {status} Any", *lines, "", ""]).encode()
     has_body = method != "HEAD" and status not in (204, 304)
-    sent = body if has_body else b""
-
-    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
-        head = [f"HTTP/1.1 {status} Any", *lines]
-        if status != 204:
-            head.append(f"Content-Length: {len(body)}")
-        writer.write("\r\n".join([*head, "", ""]).encode() + sent)
-
-    return handler
+    return saying(head + body if has_body else head)
 
 
 @pytest.mark.parametrize(
@@ -183,15 +167,6 @@ async def test_what_is_computed_of_a_response_that_is_shown_as_it_came_is_shown(
     assert response.header("content-length") == "21"
 
 
-def fixed(content: bytes) -> Handler:
-    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
-        writer.write(content)
-        await writer.drain()
-        writer.close()
-
-    return handler
-
-
 def by_length(body: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
 
@@ -207,12 +182,13 @@ def by_gzip(body: bytes) -> bytes:
     return head + body
 
 
-async def outcome(handler: Handler, secret: str, method: str = "GET", **limits: float) -> object:
-    try:
-        response = await received(handler, secret, method=method, **limits)
-    except EgressError as error:
-        return type(error), re.sub("127.0.0.1:[0-9]+", "host", str(error))
-    return response.status, response.headers, response.body
+async def outcome(content: bytes, secret: str, method: str = "GET", **limits: float) -> object:
+    request = OutgoingRequest("", method)
+    handler, hidden = saying(content, closes=True), hiding(secret)
+    sent = (await exchange(handler, request, hidden=hidden, attempts=1, **limits)).outcome
+    if isinstance(sent, EgressError):
+        return type(sent), re.sub("127.0.0.1:[0-9]+", "host", str(sent))
+    return sent.status, sent.headers, sent.body
 
 
 @pytest.mark.parametrize("framed", [by_length, by_chunks, by_gzip])
@@ -223,7 +199,7 @@ async def test_a_limit_on_the_body_does_not_tell_how_long_a_secret_is(
     text = b"x" * 500
     limit = len(text + MASKED) + beside
     outcomes = [
-        await outcome(fixed(framed(text + secret.encode())), secret, response_bytes=limit)
+        await outcome(framed(text + secret.encode()), secret, response_bytes=limit)
         for secret in SECRETS
     ]
     assert all(each == outcomes[0] for each in outcomes)
@@ -238,7 +214,7 @@ async def test_the_length_that_a_body_would_have_is_no_reason_to_refuse_a_respon
     for method, status in (("HEAD", 200), ("GET", 304)):
         outcomes = [
             await outcome(
-                fixed(b"HTTP/1.1 %d Any\r\nContent-Length: %d\r\n\r\n" % (status, length)),
+                b"HTTP/1.1 %d Any\r\nContent-Length: %d\r\n\r\n" % (status, length),
                 "a-secret",
                 method=method,
                 response_bytes=1000,
@@ -259,32 +235,31 @@ async def test_a_limit_on_headers_does_not_tell_how_long_a_secret_is(others: int
             secret.encode(),
         )
 
-    outcomes = [
-        await outcome(fixed(content(secret)), secret, header_bytes=1000) for secret in SECRETS
-    ]
+    outcomes = [await outcome(content(secret), secret, header_bytes=1000) for secret in SECRETS]
     assert all(each == outcomes[0] for each in outcomes)
 
 
+def head(status: str, *lines: str) -> Callable[[str], bytes]:
+    """Return a response with the secret in place of `{}`."""
+    text = "\r\n".join([f"HTTP/1.1 {status}", *lines, "", ""])
+    return lambda secret: text.replace("{}", secret).encode()
+
+
+GZIP = ("Content-Encoding: gzip", "Content-Length: 4")
 ERRORS: Mapping[str, Callable[[str], bytes]] = {
-    "an unknown coding": lambda secret: by_length(b"x").replace(
-        b"\r\n\r\n", b"\r\nContent-Encoding: %b\r\n\r\n" % secret.encode()
-    ),
-    "a redirect": lambda secret: b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://%b/\r\n\r\n"
-    % secret.encode(),
-    "a status line": lambda secret: b"HTTP/1.1 2%b OK\r\n\r\n" % secret.encode(),
-    "a reason": lambda secret: b"HTTP/1.1 200 %b\r\nContent-Length: 0\r\n\r\n" % secret.encode(),
-    "a length": lambda secret: b"HTTP/1.1 200 OK\r\nContent-Length: %b\r\n\r\n" % secret.encode(),
-    "a header without a colon": lambda secret: b"HTTP/1.1 200 OK\r\n%b\r\n\r\n" % secret.encode(),
-    "a chunk": lambda secret: b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%b\r\n"
-    % secret.encode(),
-    "a body that is not gzip": lambda secret: by_length(secret.encode()).replace(
-        b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n"
-    ),
-}  # fmt: skip
+    "an unknown coding": head("200 OK", "Content-Length: 0", "Content-Encoding: {}"),
+    "a redirect": head("302 Found", "Content-Length: 0", "Location: http://{}/"),
+    "a status line": head("2{} OK"),
+    "a reason": head("200 {}", "Content-Length: 0"),
+    "a length": head("200 OK", "Content-Length: {}"),
+    "a header without a colon": head("200 OK", "{}"),
+    "a chunk": head("200 OK", "Transfer-Encoding: chunked", "", "{}"),
+    "a body that is not gzip": head("200 OK", *GZIP, "", "{}"),
+}
 
 
 @pytest.mark.parametrize("place", ERRORS)
 async def test_no_error_tells_anything_of_a_secret(place: str):
-    outcomes = [await outcome(fixed(ERRORS[place](secret)), secret) for secret in SECRETS[:2]]
+    outcomes = [await outcome(ERRORS[place](secret), secret) for secret in SECRETS[:2]]
     assert outcomes[0] == outcomes[1]
     assert "key-" not in repr(outcomes[0]).replace("key-value", "")

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from mcphost.egress import masking
-from mcphost.egress.client import Egress, ValuesToMask, no_secrets
+from mcphost.egress.client import Egress, no_secrets
 from mcphost.egress.errors import EgressError, EgressResponseError
 from mcphost.egress.hiding import Hidden
 from mcphost.egress.masking import MASKED
@@ -25,6 +25,7 @@ from tests.egress.conftest import (
     url,
     write,
 )
+from tests.egress.exchanges import exchange, hiding
 
 VALUE = "a-secret-value"
 Sending = asyncio.Task[ReceivedResponse]
@@ -43,15 +44,6 @@ class Watched(str):
     def encode(self, *encoding: str) -> bytes:
         self.threads.add(threading.current_thread())
         return super().encode(*encoding)
-
-
-def knowing(*values: str) -> ValuesToMask:
-    """Return a `ValuesToMask` by which every service may have these values."""
-
-    async def values_to_mask() -> list[str]:
-        return list(values)
-
-    return values_to_mask
 
 
 def large(number: int) -> list[str]:
@@ -84,9 +76,7 @@ def test_a_value_that_is_added_later_is_masked_too() -> None:
 
 
 async def received(handler: Handler, *values: str) -> ReceivedResponse:
-    async with running(handler) as service, opened(service) as egress:
-        request = OutgoingRequest(url(service))
-        return await egress.send(request, local(service), no_secrets, knowing(*values))
+    return (await exchange(handler, hidden=hiding(*values))).response
 
 
 async def test_one_small_secret_is_masked_on_the_event_loop():
@@ -122,22 +112,22 @@ async def test_many_headers_or_secrets_are_searched_beside_the_event_loop(
     assert threading.current_thread() not in watched.threads
 
 
-async def test_an_error_is_masked_beside_the_event_loop_if_there_are_many_large_secrets():
+@pytest.mark.parametrize(
+    ("location", "words"),
+    [
+        ("http://LOWER-CASE-VALUE.example/", "[secret]"),
+        ("http://other.example/lower-case-value", "redirects with a secret"),
+    ],
+)
+async def test_an_error_is_masked_beside_the_event_loop_if_there_are_many_large_secrets(
+    location: str, words: str
+):
     watched = Watched("lower-case-value")
-    with pytest.raises(EgressError, match=r"\[secret\]") as caught:
-        await received(
-            answer(302, b"", Location="http://LOWER-CASE-VALUE.example/"), watched, *large(2)
-        )
-    assert "lower-case-value" not in str(caught.value)
-    assert threading.current_thread() not in watched.threads
-
-
-async def test_a_redirect_with_one_of_many_large_secrets_is_refused():
-    watched = Watched(VALUE)
-    with pytest.raises(EgressResponseError, match="redirects with a secret"):
-        await received(
-            answer(302, b"", Location=f"http://other.example/{VALUE}"), watched, *large(2)
-        )
+    hidden = hiding(watched, *large(2))
+    error = (await exchange(answer(302, b"", Location=location), hidden=hidden)).outcome
+    assert isinstance(error, EgressError)
+    assert words in str(error) and "lower-case-value" not in str(error)
+    assert watched.threads
     assert threading.current_thread() not in watched.threads
 
 
@@ -156,9 +146,7 @@ async def test_what_a_repetition_adds_is_masked_too():
             Location="/next",
         )
 
-    async with running(handler) as service, opened(service) as egress:
-        request = OutgoingRequest(url(service))
-        response = await egress.send(request, local(service), no_secrets, values_to_mask)
+    response = (await exchange(handler, hidden=values_to_mask)).response
     assert response.body == b"[secret] [secret]"
 
 
@@ -176,7 +164,7 @@ async def holding(service: Service, egress: Egress) -> AsyncIterator[Callable[..
         def send(tenant: str, *values: str) -> Sending:
             policy = replace(local(service), tenant=tenant)
             request = OutgoingRequest(url(service))
-            return group.create_task(egress.send(request, policy, no_secrets, knowing(*values)))
+            return group.create_task(egress.send(request, policy, no_secrets, hiding(*values)))
 
         held = Held(large(1)[0])
         try:
@@ -204,14 +192,14 @@ async def test_a_job_of_a_call_that_ended_keeps_its_tenants_turn():
     async with running(answer(200, BODY)) as service, opened(service) as egress:
         request, policy = OutgoingRequest(url(service)), local(service)
         other = replace(policy, tenant="other")
-        first = asyncio.create_task(egress.send(request, policy, no_secrets, knowing(held)))
+        first = asyncio.create_task(egress.send(request, policy, no_secrets, hiding(held)))
         await asyncio.to_thread(held.begun.wait)
         first.cancel()
         await asyncio.wait([first])
-        second = asyncio.create_task(egress.send(request, policy, no_secrets, knowing(watched)))
+        second = asyncio.create_task(egress.send(request, policy, no_secrets, hiding(watched)))
         try:
             for _ in range(3):
-                await egress.send(request, other, no_secrets, knowing(VALUE))
+                await egress.send(request, other, no_secrets, hiding(VALUE))
             assert not watched.threads
         finally:
             held.released.set()
@@ -227,5 +215,5 @@ async def test_a_response_with_too_many_escapes_to_check_is_refused(
     assert (await received(answer(200, nested + b"%41" * 49), VALUE)).body.startswith(MASKED)
     for body in (percent + b"%41" * 100, nested + b"%41" * 99):
         assert (await received(answer(200, body))).body == body
-        with pytest.raises(EgressResponseError, match="more than 100 escapes"):
-            await received(answer(200, body), VALUE)
+        sent = await exchange(answer(200, body), hidden=hiding(VALUE))
+        sent.refused(EgressResponseError, "more than 100 escapes")

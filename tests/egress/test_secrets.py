@@ -5,43 +5,29 @@ import base64
 import html
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 import orjson
 import pytest
 
-from mcphost.egress.addresses import AllowedHost
-from mcphost.egress.client import no_secrets
 from mcphost.egress.errors import EgressError, EgressRequestError, EgressSecretError
 from mcphost.egress.masking import MASKED, Mask
 from mcphost.egress.messages import FormBody, JsonBody, OutgoingRequest
 from mcphost.egress.secret_values import (
     Secret,
-    SecretHandle,
     SecretPlace,
     Template,
 )
-from tests.egress.conftest import Arrived, Service, answer, echo, local, opened, running, url, write
+from tests.egress.conftest import Arrived, answer, echo, local, opened, running, url, write
+from tests.egress.exchanges import ANYWHERE, KEY, KEYED, exchange, hiding, revealing, saying
 
 VALUE = 'p&q/r+s "t\\u=ü<w>~%41'
-KEY = SecretHandle("key")
-
-
-def revealing(
-    service: Service, value: str = VALUE, places: frozenset[SecretPlace] = frozenset(SecretPlace)
-) -> Callable[[str], Awaitable[Secret | None]]:
-    """Return a `Reveal` that knows `key`, for one service."""
-    host = AllowedHost.parse(f"http://127.0.0.1:{service.port}")
-
-    async def reveal(name: str) -> Secret | None:
-        return Secret(value, (host,), places) if name == "key" else None
-
-    return reveal
 
 
 ASCII = "s3cr3t/value+with=signs"
-REQUESTS: dict[str, tuple[dict[str, object], Callable[[Arrived], bool]]] = {
+REQUESTS: dict[str, tuple[dict[str, Any], Callable[[Arrived], bool]]] = {
     "header": (
         {"headers": (("X-Key", KEY),)},
         lambda arrived: arrived.headers["x-key"] == ASCII,
@@ -78,11 +64,9 @@ REQUESTS: dict[str, tuple[dict[str, object], Callable[[Arrived], bool]]] = {
 @pytest.mark.parametrize("name", REQUESTS)
 async def test_a_service_gets_the_value_and_its_echo_is_masked(name: str):
     fields, correct = REQUESTS[name]
-    async with running(echo) as service, opened(service) as egress:
-        request = OutgoingRequest(url(service), **fields)
-        received = await egress.send(request, local(service), revealing(service, ASCII))
-    assert correct(service.arrived[0])
-    seen = repr(received)
+    sent = await exchange(echo, OutgoingRequest("", **fields), ASCII)
+    assert correct(sent.arrived[0])
+    seen = repr(sent.response)
     assert "[secret]" in seen
     assert ASCII not in seen
     assert "s3cr3t" not in seen
@@ -166,88 +150,62 @@ async def test_a_value_that_is_split_over_chunks_and_writes_is_masked():
             await writer.drain()
         writer.write(b"0\r\n\r\n")
 
-    async with running(chunked) as service, opened(service) as egress:
-        request = OutgoingRequest(url(service), headers=(("X-Key", KEY),))
-        received = await egress.send(request, local(service), revealing(service, ASCII))
-    assert received.body == b"<" + MASKED + b">"
+    assert (await exchange(chunked, KEYED, ASCII)).response.body == b"<" + MASKED + b">"
 
 
 async def test_the_url_of_a_response_has_no_secret():
-    async with running(answer()) as service, opened(service) as egress:
-        request = OutgoingRequest(url(service, "/a?x=1"), query=(("key", KEY),))
-        received = await egress.send(request, local(service), revealing(service))
-    assert received.url == url(service, "/a?x=1&key=[secret]")
+    sent = await exchange(answer(), OutgoingRequest("/a?x=1", query=(("key", KEY),)), VALUE)
+    assert sent.response.url == url(sent.service, "/a?x=1&key=[secret]")
+
+
+async def headers_of(line: str, secret: str) -> tuple[tuple[str, str], ...]:
+    """Return the headers of the response of a service that has the secret and sends a line."""
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{line}\r\n\r\n"
+    return (await exchange(saying(head.encode()), KEYED, secret)).response.headers
 
 
 async def test_a_header_of_the_response_that_is_not_ascii_is_masked():
-    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
-        writer.write(
-            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Name: <\xc3\xbcber-secret>\r\n\r\n"
-        )
-
-    async with running(handler) as service, opened(service) as egress:
-        request = OutgoingRequest(url(service), query=(("key", KEY),))
-        received = await egress.send(request, local(service), revealing(service, "über-secret"))
-    assert received.header("X-Name") == "<[secret]>"
+    assert await headers_of("X-Name: <über-secret>", "über-secret") == (("x-name", "<[secret]>"),)
 
 
 @pytest.mark.parametrize(
     "name", ["Tops3cret-Value", "X-Tops3cret-Value-2", "tops3cret-value", "TOPS3CRET-VALUE"]
 )
 async def test_a_secret_in_the_name_of_a_header_is_masked(name: str):
-    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
-        head = f"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{name}: 1\r\n\r\n"
-        writer.write(head.encode())
-
-    async with running(handler) as service, opened(service) as egress:
-        request = OutgoingRequest(url(service), headers=(("X-Key", KEY),))
-        secret = revealing(service, "Tops3cret-Value")
-        received = await egress.send(request, local(service), secret)
-    names = name.lower().replace("tops3cret-value", "[secret]")
-    assert received.headers == ((names, "1"),)
+    masked = name.lower().replace("tops3cret-value", "[secret]")
+    assert await headers_of(f"{name}: 1", "Tops3cret-Value") == ((masked, "1"),)
 
 
-@pytest.mark.parametrize("place", SecretPlace)
-async def test_a_secret_goes_only_to_its_places(place: SecretPlace):
-    parts: dict[SecretPlace, dict[str, object]] = {
-        SecretPlace.HEADER: {"headers": (("X-Key", KEY),)},
-        SecretPlace.QUERY: {"query": (("key", KEY),)},
-        SecretPlace.BODY: {"method": "POST", "content": JsonBody([KEY])},
-    }
-    async with running(answer()) as service, opened(service) as egress:
-        others = frozenset(SecretPlace) - {place}
-        request = OutgoingRequest(url(service), **parts[place])
-        with pytest.raises(EgressSecretError, match=rf"may not be in the {place.value}"):
-            await egress.send(request, local(service), revealing(service, places=others))
-        await egress.send(
-            request, local(service), revealing(service, ASCII, places=frozenset({place}))
-        )
-    assert len(service.arrived) == 1
-
-
-async def test_basic_authentication_is_a_header():
-    async with running(answer()) as service, opened(service) as egress:
-        request = OutgoingRequest(url(service), basic=("user", KEY))
-        reveal = revealing(service, places=frozenset({SecretPlace.BODY}))
-        with pytest.raises(EgressSecretError, match="may not be in the header"):
-            await egress.send(request, local(service), reveal)
+@pytest.mark.parametrize(
+    ("place", "fields"),
+    [
+        (SecretPlace.HEADER, {"headers": (("X-Key", KEY),)}),
+        (SecretPlace.HEADER, {"basic": ("user", KEY)}),
+        (SecretPlace.QUERY, {"query": (("key", KEY),)}),
+        (SecretPlace.BODY, {"method": "POST", "content": JsonBody([KEY])}),
+    ],
+)
+async def test_a_secret_goes_only_to_its_places(place: SecretPlace, fields: dict[str, Any]):
+    request = OutgoingRequest("", **fields)
+    sent = await exchange(answer(), request, ASCII, ANYWHERE - {place})
+    sent.refused(EgressSecretError, f"may not be in the {place.value}")
+    assert sent.arrived == []
+    assert (await exchange(answer(), request, ASCII, frozenset({place}))).response.status == 200
 
 
 async def test_a_secret_goes_only_to_its_hosts():
     async with running(answer()) as own, running(answer()) as other, opened(own, other) as egress:
         request = OutgoingRequest(url(other), headers=(("X-Key", KEY),))
         with pytest.raises(EgressSecretError, match="may not go to") as caught:
-            await egress.send(request, local(own, other), revealing(own))
+            await egress.send(request, local(own, other), revealing(own, VALUE))
     assert VALUE not in str(caught.value)
     assert other.arrived == []
 
 
 async def test_an_unknown_secret_is_refused():
-    async with running(answer()) as service, opened(service) as egress:
-        request = OutgoingRequest(url(service), headers=(("X-Key", KEY),))
-        with pytest.raises(EgressSecretError, match="There is no secret 'key'"):
-            await egress.send(request, local(service), no_secrets)
-    assert service.arrived == []
+    sent = await exchange(answer(), KEYED)
+    sent.refused(EgressSecretError, "There is no secret 'key'")
+    assert sent.arrived == []
 
 
 async def test_a_secret_is_revealed_once_and_not_for_a_host_that_is_not_allowed():
@@ -277,15 +235,11 @@ async def test_a_secret_is_revealed_once_and_not_for_a_host_that_is_not_allowed(
         ({"method": "POST", "content": FormBody((("a", KEY), ("b", "\ud800")))}, "a-secret-value"),
     ],
 )
-async def test_an_error_about_a_value_does_not_quote_it(fields: dict[str, object], value: str):
-    async with running(answer()) as service, opened(service) as egress:
-        with pytest.raises(EgressRequestError) as caught:
-            await egress.send(
-                OutgoingRequest(url(service), **fields), local(service), revealing(service, value)
-            )
-    for part in value.split():
-        assert part not in str(caught.value)
-    assert service.arrived == []
+async def test_an_error_about_a_value_does_not_quote_it(fields: dict[str, Any], value: str):
+    sent = await exchange(answer(), OutgoingRequest("", **fields), value)
+    words = sent.refused(EgressRequestError)
+    assert not [part for part in value.split() if part in words]
+    assert sent.arrived == []
 
 
 def test_a_handle_and_a_secret_never_become_text_with_the_value():
@@ -315,7 +269,7 @@ REDIRECTED = [
 
 
 @pytest.mark.parametrize("fields", REDIRECTED)
-async def test_a_redirect_takes_no_credential_to_another_origin(fields: dict[str, object]):
+async def test_a_redirect_takes_no_credential_to_another_origin(fields: dict[str, Any]):
     async with (
         running(echo) as other,
         running(answer(307, Location=url(other, "/new"))) as service,
@@ -336,13 +290,10 @@ async def test_a_redirect_to_the_same_origin_takes_headers_with_it():
         else:
             write(writer, 200, b"")
 
-    async with running(handler) as service, opened(service) as egress:
-        request = OutgoingRequest(
-            url(service, "/old"), query=(("key", KEY),), headers=(("X-Key", KEY),)
-        )
-        await egress.send(request, local(service), revealing(service, ASCII))
-    assert service.arrived[1].path == "/new"
-    assert service.arrived[1].headers["x-key"] == ASCII
+    query, headers = (("key", KEY),), (("X-Key", KEY),)
+    sent = await exchange(handler, OutgoingRequest("/old", query=query, headers=headers), ASCII)
+    assert sent.arrived[1].path == "/new"
+    assert sent.arrived[1].headers["x-key"] == ASCII
 
 
 async def test_a_body_with_a_secret_does_not_follow_a_redirect_to_another_origin():
@@ -353,7 +304,7 @@ async def test_a_body_with_a_secret_does_not_follow_a_redirect_to_another_origin
     ):
         request = OutgoingRequest(url(service), "POST", content=FormBody((("key", KEY),)))
         with pytest.raises(EgressError, match="redirects a body with a secret"):
-            await egress.send(request, local(service, other), revealing(service))
+            await egress.send(request, local(service, other), revealing(service, VALUE))
     assert other.arrived == []
 
 
@@ -372,14 +323,9 @@ async def test_a_redirect_with_an_echoed_secret_in_its_url_is_refused():
 
 
 async def test_an_error_that_names_an_echoed_host_is_masked():
-    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
-        write(writer, 302, b"", Location="http://lower-case-value.example/")
-
-    async with running(handler) as service, opened(service) as egress:
-        request = OutgoingRequest(url(service), headers=(("X-Key", KEY),))
-        with pytest.raises(EgressError) as caught:
-            await egress.send(request, local(service), revealing(service, "lower-case-value"))
-    assert "lower-case-value" not in str(caught.value)
+    moved = answer(302, b"", Location="http://lower-case-value.example/")
+    words = (await exchange(moved, KEYED, "lower-case-value")).refused(EgressError)
+    assert "lower-case-value" not in words
 
 
 async def test_a_secret_that_another_request_brought_to_the_service_is_masked():
@@ -397,9 +343,7 @@ async def test_a_secret_that_another_request_brought_to_the_service_is_masked():
     async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
         await handlers[request.path](request, writer)
 
-    async with running(handler) as service, opened(service) as egress:
-        request = OutgoingRequest(url(service))
-        received = await egress.send(request, local(service), no_secrets, values_to_mask)
+    received = (await exchange(handler, hidden=values_to_mask)).response
     assert (received.body, received.header("X-Echo")) == (b"<[secret]>", "[secret]")
     assert len(asked) == 3
 
@@ -407,17 +351,9 @@ async def test_a_secret_that_another_request_brought_to_the_service_is_masked():
 @pytest.mark.parametrize("size", [100, 20_000])
 async def test_large_and_small_bodies_are_masked(size: int):
     content = f"{VALUE}\n".encode() * size
-    async with running(answer(200, content)) as service, opened(service) as egress:
-        request = OutgoingRequest(url(service), headers=(("X-Key", KEY),))
-        reveal = revealing(service, ASCII)
-        assert (await egress.send(request, local(service), reveal)).body == content
-        content = content.replace(VALUE.encode(), b"[secret]")
-
-        async def values_to_mask() -> list[str]:
-            return [VALUE]
-
-        received = await egress.send(request, local(service), reveal, values_to_mask)
-    assert received.body == content
+    assert (await exchange(answer(200, content), KEYED, ASCII)).response.body == content
+    sent = await exchange(answer(200, content), KEYED, ASCII, hidden=hiding(VALUE))
+    assert sent.response.body == content.replace(VALUE.encode(), b"[secret]")
 
 
 @pytest.mark.parametrize(
@@ -450,26 +386,14 @@ def test_what_is_masked_ends_where_its_escapes_end(content: bytes, masked: bytes
 
 async def test_no_range_of_bytes_is_asked_of_a_service_that_may_have_a_secret():
     """A service that echoes a header would send the secret in pieces, which no mask recognises."""
-    async with running(echo) as service, opened(service) as egress:
-        reveal = revealing(service, ASCII)
-        stored = await reveal("key")
-        assert stored is not None
-
-        async def values_to_mask() -> list[str]:
-            return [stored.value]
-
-        policy = local(service)
-        secret = (("X-Key", KEY),)
-        for headers, known in ((secret, False), ((), True)):
-            for value in ("bytes=0-3", "Bytes=4-", Template(("items=0-1, ", "bytes=0-3"))):
-                request = OutgoingRequest(url(service), headers=(*headers, ("Range", value)))
-                with pytest.raises(EgressSecretError, match="range of bytes"):
-                    if known:
-                        await egress.send(request, policy, reveal, values_to_mask)
-                    else:
-                        await egress.send(request, policy, reveal)
-        assert service.arrived == []
-        items = OutgoingRequest(url(service), headers=(*secret, ("Range", "items=0-24")))
-        assert (await egress.send(items, policy, reveal, values_to_mask)).status == 200
-        plain = OutgoingRequest(url(service), headers=(("Range", "bytes=0-3"),))
-        assert (await egress.send(plain, policy)).status == 200
+    secret = (("X-Key", KEY),)
+    for headers, hidden in ((secret, hiding()), ((), hiding(ASCII))):
+        for value in ("bytes=0-3", "Bytes=4-", Template(("items=0-1, ", "bytes=0-3"))):
+            request = OutgoingRequest("", headers=(*headers, ("Range", value)))
+            sent = await exchange(echo, request, ASCII, hidden=hidden)
+            sent.refused(EgressSecretError, "range of bytes")
+            assert sent.arrived == []
+    items = OutgoingRequest("", headers=(*secret, ("Range", "items=0-24")))
+    assert (await exchange(echo, items, ASCII, hidden=hiding(ASCII))).response.status == 200
+    plain = OutgoingRequest("", headers=(("Range", "bytes=0-3"),))
+    assert (await exchange(echo, plain)).response.status == 200

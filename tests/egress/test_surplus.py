@@ -8,7 +8,8 @@ import pytest
 
 from mcphost.egress.errors import EgressError
 from mcphost.egress.messages import OutgoingRequest
-from tests.egress.conftest import Arrived, Authority, Handler, opened, policy, running, write
+from tests.egress.conftest import Arrived, Authority, opened, policy, running, write
+from tests.egress.exchanges import exchange, saying
 
 SMUGGLED = b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled"
 OWN = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nown"
@@ -129,65 +130,40 @@ async def test_a_connection_without_surplus_is_used_again(authority: Authority):
         assert service.connections == 1
 
 
-def raw(content: bytes) -> Handler:
-    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
-        writer.write(content)
-
-    return handler
-
-
+TWO_WAYS, NO_HTTP = "in two ways where it ends", "does not speak HTTP"
+OK = b"HTTP/1.1 200 OK\r\n"
+EARLY = b"HTTP/1.1 103 Early\r\nLink: a\r\n"
+LENGTH = b"Content-Length: 3\r\n"
+CHUNKS = b"Transfer-Encoding: chunked\r\n"
+END = b"\r\nown"
 AMBIGUOUS: Mapping[str, tuple[bytes, str]] = {
-    "length and chunks": (
-        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nown\r\n0\r\n\r\n",
-        "in two ways where it ends",
-    ),
+    "length and chunks": (OK + LENGTH + CHUNKS + b"\r\n3\r\nown\r\n0\r\n\r\n", TWO_WAYS),
     "chunks and length, without a body": (
         b"HTTP/1.1 204 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 0\r\n\r\n",
-        "in two ways where it ends",
+        TWO_WAYS,
     ),
-    "two lengths": (
-        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 11\r\n\r\nown",
-        "does not speak HTTP",
-    ),
-    "two lengths in a list": (
-        b"HTTP/1.1 200 OK\r\nContent-Length: 3, 11\r\n\r\nown",
-        "does not speak HTTP",
-    ),
-    "a length with a sign": (
-        b"HTTP/1.1 200 OK\r\nContent-Length: +3\r\n\r\nown",
-        "does not speak HTTP",
-    ),
+    "two lengths": (OK + LENGTH + b"Content-Length: 11\r\n" + END, NO_HTTP),
+    "two lengths in a list": (OK + b"Content-Length: 3, 11\r\n" + END, NO_HTTP),
+    "a length with a sign": (OK + b"Content-Length: +3\r\n" + END, NO_HTTP),
     "an unknown coding": (
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked\r\n\r\n3\r\nown\r\n0\r\n\r\n",
-        "does not speak HTTP",
+        OK + b"Transfer-Encoding: xchunked\r\n\r\n3\r\nown\r\n0\r\n\r\n",
+        NO_HTTP,
     ),
-    "two codings": (
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
-        "does not speak HTTP",
-    ),
-    "a space before the colon": (
-        b"HTTP/1.1 200 OK\r\nContent-Length : 3\r\n\r\nown",
-        "does not speak HTTP",
-    ),
-    "a folded header": (
-        b"HTTP/1.1 200 OK\r\nX-Folded: a\r\n Content-Length: 9\r\nContent-Length: 3\r\n\r\nown",
-        "folded",
-    ),
+    "two codings": (OK + CHUNKS * 2 + b"\r\n", NO_HTTP),
+    "a space before the colon": (OK + b"Content-Length : 3\r\n" + END, NO_HTTP),
+    "a folded header": (OK + b"X-Folded: a\r\n Content-Length: 9\r\n" + LENGTH + END, "folded"),
     "a header folded by a tab, after an interim response": (
-        b"HTTP/1.1 103 Early\r\nLink: a\r\n\r\nHTTP/1.1 200 OK\nX: a\n\tb\nContent-Length: 3\n\nown",
+        EARLY + b"\r\nHTTP/1.1 200 OK\nX: a\n\tb\nContent-Length: 3\n\nown",
         "folded",
     ),
-    "a folded header of an interim response": (
-        b"HTTP/1.1 103 Early\r\nLink: a\r\n b\r\n\r\n" + OWN,
-        "folded",
-    ),
+    "a folded header of an interim response": (EARLY + b" b\r\n\r\n" + OWN, "folded"),
 }
 
 
 @pytest.mark.parametrize("name", AMBIGUOUS)
 async def test_a_response_that_proxies_may_read_otherwise_is_refused(name: str):
     content, words = AMBIGUOUS[name]
-    async with running(raw(content)) as service, opened(service) as egress:
+    async with running(saying(content)) as service, opened(service) as egress:
         base = f"http://127.0.0.1:{service.port}"
         with pytest.raises(EgressError, match=words):
             await egress.send(OutgoingRequest(base), policy(base, attempts=1))
@@ -197,6 +173,5 @@ async def test_a_response_that_proxies_may_read_otherwise_is_refused(name: str):
 async def test_lines_of_a_body_may_begin_with_spaces():
     body = b"HTTP/1.1 100 x\n\n a\n\tb\r\n c"
     content = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b"
-    async with running(raw(content % (len(body), body))) as service, opened(service) as egress:
-        base = f"http://127.0.0.1:{service.port}"
-        assert (await egress.send(OutgoingRequest(base), policy(base))).body == body
+    sent = await exchange(saying(content % (len(body), body)))
+    assert sent.response.body == body

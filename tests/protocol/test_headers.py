@@ -20,6 +20,8 @@ from mcphost.protocol.schemas import ParamHeader
 from tests.protocol.requests import raw
 
 REGION = ParamHeader(("region",), "Region", "string")
+COUNT = ParamHeader(("count",), "Count", "integer")
+FLAG = ParamHeader(("flag",), "Flag", "boolean")
 
 
 def encoded(text: str) -> str:
@@ -112,12 +114,6 @@ def test_decoding_raises_nothing_but_value_error(text):
 # --- the standard headers ---
 
 
-def test_the_version_header_must_say_what_the_meta_says():
-    headers = raw({"mcp-protocol-version": "2026-07-28"})
-    check_version(headers, "2026-07-28")
-    assert "'2026-07-28'" in refusal(check_version, headers, "2025-11-25")
-
-
 @pytest.mark.requirement("headers.name")
 @pytest.mark.requirement("headers.method")
 @pytest.mark.requirement("headers.version-required")
@@ -136,41 +132,40 @@ def test_a_header_that_differs_is_quoted_beside_the_body():
 
 
 @pytest.mark.requirement("headers.case-insensitive-names")
-def test_the_values_of_headers_are_case_sensitive():
-    refusal(check_method, raw({"mcp-method": "Tools/call"}), "tools/call")
+@pytest.mark.parametrize("value", ["Tools/call", encoded("tools/call")])
+def test_a_method_is_case_sensitive_and_never_encoded(value):
+    refusal(check_method, raw({"mcp-method": value}), "tools/call")
 
 
-@pytest.mark.parametrize("name", ["mcp-protocol-version", "mcp-method", "mcp-name"])
-def test_a_routing_header_sent_twice_is_refused_even_if_both_agree(name):
-    checks = {
-        "mcp-protocol-version": lambda headers: check_version(headers, "same"),
-        "mcp-method": lambda headers: check_method(headers, "same"),
-        "mcp-name": lambda headers: check_name(headers, "name", "same"),
-    }
-    headers = Headers([(name.encode(), b"same"), (name.encode(), b"same")])
-    assert "more than once" in refusal(checks[name], headers)
+@pytest.mark.parametrize(
+    ("check", "name"),
+    [
+        (lambda headers: check_version(headers, "same"), "mcp-protocol-version"),
+        (lambda headers: check_method(headers, "same"), "mcp-method"),
+        (lambda headers: check_name(headers, "name", "same"), "mcp-name"),
+        (
+            lambda headers: check_param_headers(headers, [REGION], {"region": "same"}),
+            "mcp-param-region",
+        ),
+    ],
+)
+def test_a_header_sent_twice_is_refused_even_if_both_agree(check, name):
+    pair = (name.encode(), b"same")
+    assert "more than once" in refusal(check, Headers([pair, pair]))
+    check(Headers([(b"accept", b"a"), (b"accept", b"b"), pair]))
 
 
-def test_a_header_is_accepted_when_another_one_was_sent_twice():
-    headers = Headers([(b"accept", b"a"), (b"accept", b"b"), (b"mcp-method", b"tools/call")])
-    check_method(headers, "tools/call")
-
-
-def test_a_name_may_have_spaces_around_it_on_the_wire():
-    check_name(Headers([(b"mcp-name", b"  echo ")]), "name", "echo")
-
-
-def test_a_name_may_be_encoded():
-    check_name(raw({"mcp-name": encoded("wetter in köln")}), "name", "wetter in köln")
-    check_name(raw({"mcp-name": encoded("echo")}), "name", "echo")
-
-
-def test_a_name_may_have_spaces_and_tabs_inside():
-    check_name(raw({"mcp-name": "my\tvery tool"}), "name", "my\tvery tool")
-
-
-def test_a_method_is_never_encoded():
-    refusal(check_method, raw({"mcp-method": encoded("tools/call")}), "tools/call")
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("  echo ", "echo"),
+        (encoded("wetter in köln"), "wetter in köln"),
+        (encoded("echo"), "echo"),
+        ("my\tvery tool", "my\tvery tool"),
+    ],
+)
+def test_a_name_may_be_encoded_and_have_spaces(header, name):
+    check_name(raw({"mcp-name": header}), "name", name)
 
 
 def test_a_badly_encoded_name_is_refused():
@@ -178,15 +173,10 @@ def test_a_badly_encoded_name_is_refused():
     assert "Mcp-Name is not valid Base64" in refusal(check_name, headers, "name", "Hello")
 
 
-@pytest.mark.parametrize("value", ["é", "a\x7fb", "a\x00b"])
+@pytest.mark.parametrize("value", [b"\xe9", b"a\x7fb", b"a\x00b", "köln".encode()])
 def test_a_header_with_characters_that_are_not_allowed_is_refused(value):
-    headers = Headers([(b"mcp-name", value.encode("latin-1"))])
-    assert "characters" in refusal(check_name, headers, "name", value)
-
-
-def test_a_name_as_raw_utf_8_is_refused():
-    headers = raw({"mcp-name": "köln"})
-    assert "characters" in refusal(check_name, headers, "name", "köln")
+    headers = Headers([(b"mcp-name", value)])
+    assert "characters" in refusal(check_name, headers, "name", value.decode("latin-1"))
 
 
 # --- headers from arguments ---
@@ -241,13 +231,12 @@ def test_an_argument_without_a_value_needs_no_header(arguments):
     assert "has no value" in refusal(check_param_headers, headers, [REGION], arguments)
 
 
-@pytest.mark.parametrize("value", [["a"], {"a": 1}])
-def test_what_cannot_be_mirrored_is_left_to_the_schema_to_refuse(value):
-    check_param_headers(raw({}), [REGION], {"region": value})
-
-
-def test_headers_that_no_argument_asks_for_are_ignored():
-    check_param_headers(raw({"mcp-param-other": "x"}), [], {"region": "a"})
+@pytest.mark.parametrize(
+    ("header", "asked", "value"),
+    [({}, [REGION], ["a"]), ({}, [REGION], {"a": 1}), ({"mcp-param-other": "x"}, [], "a")],
+)
+def test_what_cannot_be_mirrored_or_is_not_asked_for_is_ignored(header, asked, value):
+    check_param_headers(raw(header), asked, {"region": value})
 
 
 @pytest.mark.requirement("headers.param-integers")
@@ -265,22 +254,14 @@ def test_headers_that_no_argument_asks_for_are_ignored():
     ],
 )
 def test_numbers_are_compared_as_numbers(body, header):
-    count = ParamHeader(("count",), "Count", "integer")
-    check_param_headers(raw({"mcp-param-count": header}), [count], {"count": body})
+    check_param_headers(raw({"mcp-param-count": header}), [COUNT], {"count": body})
 
 
 @pytest.mark.parametrize(
     ("body", "header"),
     [
-        (42, "43"),
-        (42, None),
+        *((42, text) for text in ("43", None, "0x2a", "4_2", "٤٢", "42.", "NaN", "4.2e1")),
         (0.5, None),
-        (42, "0x2a"),
-        (42, "4_2"),
-        (42, "٤٢"),
-        (42, "42."),
-        (42, "NaN"),
-        (42, "4.2e1"),
         (42, "9" * 10_000),
         (1, "true"),
         (2**53, str(2**53)),
@@ -288,9 +269,8 @@ def test_numbers_are_compared_as_numbers(body, header):
     ],
 )
 def test_a_number_that_is_another_or_no_number_is_refused(body, header):
-    count = ParamHeader(("count",), "Count", "integer")
     headers = raw({} if header is None else {"mcp-param-count": header})
-    refusal(check_param_headers, headers, [count], {"count": body})
+    refusal(check_param_headers, headers, [COUNT], {"count": body})
 
 
 @pytest.mark.parametrize(
@@ -298,8 +278,7 @@ def test_a_number_that_is_another_or_no_number_is_refused(body, header):
     [(True, "true", True), (False, "false", True), (True, "True", False), (True, "1", False)],
 )
 def test_booleans_are_written_in_lower_case(body, header, fits):
-    flag = ParamHeader(("flag",), "Flag", "boolean")
-    arguments = (raw({"mcp-param-flag": header}), [flag], {"flag": body})
+    arguments = (raw({"mcp-param-flag": header}), [FLAG], {"flag": body})
     if fits:
         check_param_headers(*arguments)
     else:
@@ -319,11 +298,6 @@ def test_an_argument_is_read_at_the_end_of_its_path(arguments, header):
     nested = ParamHeader(("where", "region"), "Region", "string")
     headers = raw({} if header is None else {"mcp-param-region": header})
     check_param_headers(headers, [nested], arguments)
-
-
-def test_a_mirrored_header_sent_twice_is_refused():
-    headers = Headers([(b"mcp-param-region", b"a"), (b"mcp-param-region", b"a")])
-    assert "more than once" in refusal(check_param_headers, headers, [REGION], {"region": "a"})
 
 
 @pytest.mark.requirement("headers.param-characters")

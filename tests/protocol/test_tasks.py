@@ -31,6 +31,7 @@ SERVER = {"name": "tests", "version": "1"}
 INFO = "io.modelcontextprotocol/serverInfo"
 CREATED = datetime(2026, 7, 28, 9, 30, 5, 123_999, UTC)
 UPDATED = datetime(2026, 7, 28, 9, 31, tzinfo=UTC)
+EAST = timezone(timedelta(hours=2))
 QUESTION = {
     "method": "elicitation/create",
     "params": {
@@ -78,28 +79,24 @@ def viewed(**changes: Any) -> TaskView:
 
 def got(view: TaskView) -> dict[str, Any]:
     """The result of `tasks/get`, checked and decoded."""
-    result: dict[str, Any] = check_response("tasks/get", response(1, task_result(view, SERVER)))[
-        "result"
-    ]
-    return result
+    message = check_response("tasks/get", response(1, task_result(view, SERVER)))
+    return dict(message["result"])
 
 
 def handed(view: TaskView) -> dict[str, Any]:
     """The result of `tools/call` that is a task, checked and decoded."""
-    result: dict[str, Any] = check_response("tools/call", response(1, task_handle(view, SERVER)))[
-        "result"
-    ]
-    return result
+    message = check_response("tools/call", response(1, task_handle(view, SERVER)))
+    return dict(message["result"])
+
+
+def everywhere(view: TaskView) -> list[dict[str, Any]]:
+    """The task as it is handed out, got and notified."""
+    return [handed(view), got(view), check_message(task_notification(1, view))["params"]]
 
 
 def test_all_statuses_are_those_of_the_schema() -> None:
-    assert [str(status) for status in TaskStatus] == [
-        "working",
-        "input_required",
-        "completed",
-        "failed",
-        "cancelled",
-    ]
+    statuses = "working input_required completed failed cancelled"
+    assert " ".join(TaskStatus) == statuses
     for status in TaskStatus:
         check_type("TaskStatus", status.value, "tasks")
     assert frozenset(TaskStatus) - TERMINAL == {TaskStatus.WORKING, TaskStatus.INPUT_REQUIRED}
@@ -153,20 +150,12 @@ def test_the_result_of_the_call_is_kept_as_it_was() -> None:
 @every_status
 def test_a_status_message_is_sent_if_there_is_one(status: TaskStatus) -> None:
     view = viewed(status=status, message="Half of it")
-    notified = check_message(task_notification(1, view))["params"]
-    for task in (handed(view), got(view), notified):
-        assert task["statusMessage"] == "Half of it"
-    silent = viewed(status=status)
-    notified = check_message(task_notification(1, silent))["params"]
-    for task in (handed(silent), got(silent), notified):
-        assert "statusMessage" not in task
+    assert [task["statusMessage"] for task in everywhere(view)] == ["Half of it"] * 3
+    assert not any("statusMessage" in task for task in everywhere(viewed(status=status)))
 
 
 def test_a_task_that_never_expires_says_null() -> None:
-    view = viewed(ttl_ms=None)
-    notified = check_message(task_notification(1, view))["params"]
-    for task in (handed(view), got(view), notified):
-        assert task["ttlMs"] is None
+    assert [task["ttlMs"] for task in everywhere(viewed(ttl_ms=None))] == [None] * 3
 
 
 @pytest.mark.parametrize(
@@ -174,10 +163,7 @@ def test_a_task_that_never_expires_says_null() -> None:
     [
         (CREATED, "2026-07-28T09:30:05.123Z"),
         (datetime(2026, 7, 28, tzinfo=UTC), "2026-07-28T00:00:00.000Z"),
-        (
-            datetime(2026, 7, 28, 1, 2, 3, 4000, timezone(timedelta(hours=2))),
-            "2026-07-27T23:02:03.004Z",
-        ),
+        (datetime(2026, 7, 28, 1, 2, 3, 4000, EAST), "2026-07-27T23:02:03.004Z"),
     ],
 )
 def test_times_are_in_utc_to_the_millisecond(moment: datetime, text: str) -> None:

@@ -1,7 +1,6 @@
 """Tests of URI templates: which are valid, and which values match a URI."""
 
 import re
-import sys
 from collections.abc import Mapping
 from urllib.parse import quote
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from mcphost.protocol.uri_positions import UriPositions
 from mcphost.protocol.uri_templates import MAX_VARIABLES, UriTemplate
 from mcphost.protocol.uris import MAX_LENGTH, normalize
+from tests.work import Work
 
 RESERVED = ":/?#[]@!$&'()*+,;="
 
@@ -238,18 +238,7 @@ def test_the_worst_template_and_uri_take_steps_that_only_add_up() -> None:
     assert many < 2.5 * few
 
 
-def _lines(work) -> int:
-    count = 0
-
-    def trace(frame, event, arg):
-        nonlocal count
-        count += 1
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
+def _lines(act) -> int:
+    with Work() as work:
+        act()
+    return work.steps

@@ -48,11 +48,7 @@ def test_what_a_server_must_not_send_is_found(message, problem):
         ("tools/call", result({"resultType": "complete"}), "content"),
         ("tools/call", result({"resultType": "input_required"}), "neither"),
         ("tools/call", result({"resultType": "later"}), "unknown resultType"),
-        (
-            "tools/list",
-            result({"resultType": "input_required", "requestState": "s"}),
-            "must not ask",
-        ),
+        ("tools/list", result({"resultType": "input_required", "requestState": "s"}), "must not"),
         ("tools/list", result({"resultType": "complete", "tools": []}), "ttlMs"),
         ("tools/list", result({"resultType": "complete", "tools": [{"name": "a"}]}), "tools/0"),
     ],
@@ -77,35 +73,25 @@ TASK = {
     "lastUpdatedAt": "2026-07-28T00:00:00.000Z",
     "ttlMs": None,
 }
+HANDLE = {**TASK, "resultType": "task"}
+GOT = {**TASK, "resultType": "complete"}
+PING = {"status": "input_required", "inputRequests": {"a": {"method": "ping"}}}
 
 
 @pytest.mark.parametrize(
     ("method", "value", "problem"),
     [
-        ("tools/call", {**TASK, "resultType": "task", "ttlMs": 0.5}, "ttlMs|not a CreateTask"),
-        ("tools/call", {**TASK, "resultType": "task", "requestState": "s"}, "no requestState"),
-        ("tools/call", {**TASK, "resultType": "task", "inputRequests": {}}, "no inputRequests"),
-        ("prompts/get", {**TASK, "resultType": "task"}, "prompts/get cannot end as a task"),
-        ("tasks/get", {**TASK, "resultType": "task"}, "tasks/get cannot end as a task"),
+        ("tools/call", {**HANDLE, "ttlMs": 0.5}, "ttlMs|not a CreateTask"),
+        ("tools/call", {**HANDLE, "requestState": "s"}, "no requestState"),
+        ("tools/call", {**HANDLE, "inputRequests": {}}, "no inputRequests"),
+        ("prompts/get", HANDLE, "prompts/get cannot end as a task"),
+        ("tasks/get", HANDLE, "tasks/get cannot end as a task"),
         ("tasks/get", {"resultType": "complete"}, "not a GetTaskResult"),
-        ("tasks/get", {**TASK, "resultType": "complete", "result": RESULT}, "working has no res"),
-        ("tasks/get", {**TASK, "resultType": "complete", "statusMessage": ""}, "empty"),
-        ("tasks/get", {**TASK, "resultType": "complete", "status": "failed"}, "GetTaskResult"),
-        (
-            "tasks/get",
-            {**TASK, "resultType": "complete", "status": "completed", "result": {}},
-            "CallToolResult",
-        ),
-        (
-            "tasks/get",
-            {
-                **TASK,
-                "resultType": "complete",
-                "status": "input_required",
-                "inputRequests": {"a": {"method": "ping"}},
-            },
-            "GetTaskResult|InputRequests",
-        ),
+        ("tasks/get", {**GOT, "result": RESULT}, "working has no res"),
+        ("tasks/get", {**GOT, "statusMessage": ""}, "empty"),
+        ("tasks/get", {**GOT, "status": "failed"}, "GetTaskResult"),
+        ("tasks/get", {**GOT, "status": "completed", "result": {}}, "CallToolResult"),
+        ("tasks/get", {**GOT, **PING}, "GetTaskResult|InputRequests"),
         ("tasks/update", {"resultType": "complete", "taskId": "t"}, "no taskId"),
         ("tasks/cancel", {"resultType": "complete", "status": "cancelled"}, "no status"),
     ],
@@ -142,11 +128,16 @@ def test_a_client_sends_requests_and_notifications():
 # --- the session-based revisions ---
 
 FIRST, SECOND, LAST = SESSION_BASED
+OURS = "io.modelcontextprotocol"
 
 
 def asked(method: str, params=None) -> dict:
     message = {"jsonrpc": "2.0", "id": 1, "method": method}
     return message if params is None else {**message, "params": params}
+
+
+def notified(method: str) -> dict:
+    return {"jsonrpc": "2.0", "method": method, "params": {"elicitationId": "1"}}
 
 
 @pytest.mark.parametrize(
@@ -163,15 +154,7 @@ def asked(method: str, params=None) -> dict:
         (SECOND, {"jsonrpc": "2.0", "error": {"code": -32600, "message": "no"}}, "id"),
         (FIRST, asked("elicitation/create", {"message": "?"}), "not in 2025-03-26"),
         (SECOND, asked("elicitation/create", {"mode": "form", "message": "?"}), "ElicitRequest"),
-        (
-            SECOND,
-            {
-                "jsonrpc": "2.0",
-                "method": "notifications/elicitation/complete",
-                "params": {"elicitationId": "1"},
-            },
-            "not in 2025-06-18",
-        ),
+        (SECOND, notified("notifications/elicitation/complete"), "not in 2025-06-18"),
     ],
 )
 def test_what_a_server_must_not_send_in_a_session_is_found(revision, message, problem):
@@ -186,12 +169,7 @@ def test_what_a_server_must_not_send_in_a_session_is_found(revision, message, pr
         (LAST, "tools/list", {"tools": [], "ttlMs": 0}, "ttlMs"),
         (LAST, "ping", {"_meta": {}}, "must be {}"),
         (LAST, "server/discover", {}, "not in 2025-11-25"),
-        (
-            LAST,
-            "tools/call",
-            {"content": [], "_meta": {"io.modelcontextprotocol/serverInfo": {}}},
-            "serverInfo",
-        ),
+        (LAST, "tools/call", {"content": [], "_meta": {f"{OURS}/serverInfo": {}}}, "serverInfo"),
         (SECOND, "prompts/list", {"prompts": [{"name": "a", "icons": []}]}, "icons"),
         (FIRST, "prompts/list", {"prompts": [{"name": "a", "title": "A"}]}, "title"),
     ],

@@ -1,9 +1,11 @@
 """Rounds without a program: the code of the test runs in the round."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import pytest
 
 from mcphost.runtime.call import Call
 from mcphost.runtime.journal import EMPTY, Answer, Journal
@@ -11,6 +13,7 @@ from mcphost.runtime.outcomes import Deferred, InputRequired, Yielded
 from mcphost.runtime.ports import Ports
 from mcphost.runtime.questions import InvalidAnswer, Question
 from mcphost.runtime.rounds import Round
+from mcphost.runtime.tool_tasks import Unwound
 from tests.kinds.rounds import a_call, ports
 
 VERSION = "1"
@@ -60,6 +63,17 @@ def required(round: Round) -> InputRequired:
     outcome = round.stopped_with()
     assert isinstance(outcome, InputRequired)
     return outcome
+
+
+async def unwinds(work: Coroutine[Any, Any, Any]) -> None:
+    with pytest.raises(Unwound):
+        await work
+
+
+async def ended(round: Round) -> Journal:
+    """End a round with a question; return its journal."""
+    await unwinds(round.ask(question("end")))
+    return required(round).journal
 
 
 def yielded(round: Round) -> Yielded:

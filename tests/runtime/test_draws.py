@@ -12,23 +12,15 @@ from mcphost.runtime.journal import EMPTY, Journal
 from mcphost.runtime.ports import LinkRefused
 from mcphost.runtime.rounds import Round
 from mcphost.runtime.started_coroutine import StartedCoroutine
-from mcphost.runtime.tool_tasks import Unwound
 from tests.kinds.rounds import ports
-from tests.runtime.rounds import Ticking, a_round, question, required
+from tests.runtime.rounds import Ticking, a_round, ended, required
 
 Drawn = list[Any]
 
 
 async def one_after_another(round: Round) -> Drawn:
     ctx = round.recording
-    return [
-        ctx.now(),
-        ctx.uuid(),
-        ctx.random().random(),
-        ctx.now(),
-        ctx.uuid(),
-        ctx.random().random(),
-    ]
+    return [draw() for _ in range(2) for draw in (ctx.now, ctx.uuid, lambda: ctx.random().random())]
 
 
 async def side_by_side(round: Round) -> Drawn:
@@ -83,9 +75,7 @@ async def drawn(
     with a_round(journal, outside) as round:
         round.place = round.place._replace(program=order)
         values = await draw(round)
-        with pytest.raises(Unwound):
-            await round.ask(question("end"))
-        return values, required(round).journal
+        return values, await ended(round)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +99,7 @@ async def test_two_calls_draw_different_things() -> None:
 async def test_random_things_cost_the_journal_one_seed() -> None:
     with a_round() as round:
         uuids = {round.recording.uuid() for _ in range(100)}
-        with pytest.raises(Unwound):
-            await round.ask(question("end"))
+        await ended(round)
         assert len(uuids) == 100
         assert list(required(round).journal.recorded) == ["seed"]
 
@@ -122,8 +111,7 @@ async def test_a_uuid_looks_like_a_random_one() -> None:
 
 async def test_what_is_drawn_while_unwinding_is_nobody_elses_and_not_recorded() -> None:
     with a_round(outside=ports()._replace(clock=Ticking())) as round:
-        with pytest.raises(Unwound):
-            await round.ask(question("end"))
+        await ended(round)
         ctx = round.recording
         drawn_late = [ctx.now(), ctx.now(), ctx.uuid(), ctx.uuid(), ctx.random().random()]
         assert len(set(map(str, drawn_late))) == 5
@@ -150,23 +138,25 @@ class CountedLinks:
         return key == "paid"
 
 
+def linked(links: CountedLinks) -> Any:
+    return ports()._replace(links=links)
+
+
 async def test_an_address_is_the_same_in_every_round() -> None:
     links = CountedLinks()
-    with a_round(outside=ports()._replace(links=links)) as round:
+    with a_round(outside=linked(links)) as round:
         ctx = round.recording
         first = [ctx.page("paid"), ctx.callback("shipped"), ctx.page("paid")]
-        with pytest.raises(Unwound):
-            await round.ask(question("end"))
-        journal = required(round).journal
+        journal = await ended(round)
     assert first[0] == first[2] != first[1]
-    with a_round(journal, outside=ports()._replace(links=links)) as round:
+    with a_round(journal, linked(links)) as round:
         ctx = round.recording
         assert [ctx.callback("shipped"), ctx.page("paid")] == [first[1], first[0]]
         assert links.made == 2
 
 
 async def test_a_key_is_for_a_page_or_for_a_callback() -> None:
-    with a_round(outside=ports()._replace(links=CountedLinks())) as round:
+    with a_round(outside=linked(CountedLinks())) as round:
         ctx = round.recording
         ctx.page("paid")
         with pytest.raises(LinkRefused, match="has a page already"):
@@ -177,9 +167,8 @@ async def test_a_key_is_for_a_page_or_for_a_callback() -> None:
 
 
 async def test_an_address_made_while_unwinding_is_not_recorded() -> None:
-    with a_round(outside=ports()._replace(links=CountedLinks())) as round:
-        with pytest.raises(Unwound):
-            await round.ask(question("end"))
+    with a_round(outside=linked(CountedLinks())) as round:
+        await ended(round)
         ctx = round.recording
         late = [ctx.page("paid"), ctx.page("paid"), ctx.callback("paid"), ctx.callback("paid")]
         assert len(set(late)) == 4
@@ -188,15 +177,13 @@ async def test_an_address_made_while_unwinding_is_not_recorded() -> None:
 
 async def test_a_wait_is_told_the_address_that_was_handed_out_and_is_recorded() -> None:
     links = CountedLinks()
-    with a_round(outside=ports()._replace(links=links)) as round:
+    with a_round(outside=linked(links)) as round:
         address = round.recording.page("paid")
         assert await round.wait_for("paid", 5) is True
         assert await round.wait_for("lost", 6) is False
-        with pytest.raises(Unwound):
-            await round.ask(question("end"))
-        journal = required(round).journal
+        journal = await ended(round)
     assert links.waited == [("paid", 5, address), ("lost", 6, "")]
-    with a_round(journal, outside=ports()._replace(links=links)) as round:
+    with a_round(journal, linked(links)) as round:
         assert [await round.wait_for("paid", 5), await round.wait_for("lost", 6)] == [True, False]
     assert len(links.waited) == 2
 

@@ -4,7 +4,7 @@ error."""
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import cycle
@@ -26,9 +26,10 @@ from mcphost.runtime.threads import ToolThreads
 from mcphost.runtime.tool_tasks import Unwound
 from tests.kinds.asking import travelled
 from tests.kinds.rounds import TENANT, Notes, a_call, ports
-from tests.runtime.rounds import VERSION, a_round, answer, keys, question, required
+from tests.runtime.rounds import VERSION, a_round, answer, keys, question, required, unwinds
 
 NAME = question("name", "Who?")
+URL = question("name", capability="elicitation.url")
 
 
 def journal_with(*given: tuple[Question[Any], Answer], **recorded: Any) -> Journal:
@@ -39,11 +40,6 @@ def journal_with(*given: tuple[Question[Any], Answer], **recorded: Any) -> Journ
 
 
 ANSWERED = journal_with((NAME, answer(NAME, "Ada")))
-
-
-async def unwinds(work: Coroutine[Any, Any, Any]) -> None:
-    with pytest.raises(Unwound):
-        await work
 
 
 async def test_an_answer_in_the_journal_is_given_back() -> None:
@@ -103,10 +99,9 @@ async def test_an_invalid_answer_leaves_the_journal_and_its_question_is_asked_ag
 
 
 async def test_an_invalid_answer_that_cannot_be_asked_for_again_is_no_question() -> None:
-    url = question("name", capability="elicitation.url")
-    with a_round(journal_with((url, answer(url, 5)))) as round:
+    with a_round(journal_with((URL, answer(URL, 5)))) as round:
         with pytest.raises(CapabilityMissing):
-            await round.ask(url)
+            await round.ask(URL)
         await unwinds(round.ask(question("other")))
         assert required(round).invalid == {}
 
@@ -124,29 +119,25 @@ async def test_a_question_that_was_not_answered_is_not_asked_again(how: str, sai
 
 @pytest.mark.parametrize("journal", [EMPTY, ANSWERED])
 async def test_the_same_key_twice_is_the_authors_error(journal: Journal) -> None:
-    async def asks_twice(round: Round) -> None:
+    with a_round(journal) as round:
         first = asyncio.create_task(round.ask(NAME))
         await asyncio.sleep(0)
         with pytest.raises(Misused, match="the question 'name' is asked twice in one round"):
             await round.ask(NAME)
         first.cancel()
 
-    with a_round(journal) as round:
-        await asks_twice(round)
-
 
 async def test_a_client_is_asked_only_what_it_can_answer_and_the_key_stays_free() -> None:
     with a_round() as round:
         with pytest.raises(CapabilityMissing) as caught:
-            await round.ask(question("name", capability="elicitation.url"))
+            await round.ask(URL)
         assert caught.value.required == {"elicitation": {"url": {}}}
         await unwinds(round.ask(NAME))
 
 
 async def test_an_answer_that_is_there_needs_no_capability() -> None:
-    url = question("name", capability="elicitation.url")
-    with a_round(journal_with((url, answer(url, "Ada")))) as round:
-        assert await round.ask(url) == "Ada"
+    with a_round(journal_with((URL, answer(URL, "Ada")))) as round:
+        assert await round.ask(URL) == "Ada"
 
 
 async def test_a_round_leaves_no_more_than_so_many_questions_open() -> None:
@@ -398,6 +389,10 @@ async def test_a_thread_that_waits_when_its_call_ends_is_told_so() -> None:
     assert heard == [CallEnded]
 
 
+async def made_round() -> Round:
+    return Round(a_call(), EMPTY, ports())
+
+
 async def test_after_the_end_a_thread_can_do_nothing() -> None:
     with a_round() as round:
         round.channel.end()
@@ -406,10 +401,7 @@ async def test_after_the_end_a_thread_can_do_nothing() -> None:
 
 
 def test_when_the_loop_is_closed_a_thread_can_do_nothing() -> None:
-    async def make() -> Round:
-        return Round(a_call(), EMPTY, ports())
-
-    round = asyncio.run(make())
+    round = asyncio.run(made_round())
     with pytest.raises(CallEnded):
         threadless(lambda: round.blocking(round.ask(NAME)))
 
@@ -435,10 +427,7 @@ def test_a_step_that_fails_when_the_loop_is_closed_fails_all_the_same() -> None:
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
 
-    async def make() -> Round:
-        return Round(a_call(), EMPTY, ports())
-
-    round = asyncio.run_coroutine_threadsafe(make(), loop).result(10)
+    round = asyncio.run_coroutine_threadsafe(made_round(), loop).result(10)
 
     def closes_the_loop() -> None:
         loop.call_soon_threadsafe(loop.stop)
@@ -552,39 +541,21 @@ async def test_a_round_refuses_code_of_none() -> None:
         round.guard()
 
 
-async def test_a_thread_that_goes_on_borrowing_is_slowed_down_and_no_event_loop_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(channel_module, "MOST_MISUSES", 1)
-    slept: list[float] = []
-    monkeypatch.setattr(time, "sleep", slept.append)
-    with a_round() as round, a_round():
-
-        def borrows() -> None:
-            with pytest.raises(ForeignContext):
-                round.guard()
-
-        borrows()
-        borrows()
-        assert slept == []
-        await asyncio.to_thread(borrows)
-        assert slept == [channel_module.BRAKE_SECONDS]
-
-
-async def test_a_thread_that_takes_no_notice_of_the_end_is_slowed_down(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("ended", [False, True])
+async def test_a_thread_that_takes_no_notice_is_slowed_down_and_no_event_loop_is(
+    ended: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(channel_module, "MOST_MISUSES", 2)
-    reported: list[Misuse] = []
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
-    outside = ports()._replace(misused=lambda misuse, other: reported.append(misuse))
-    with a_round(outside=outside) as round:
-        round.channel.end()
+    told = Told()
+    with a_round(outside=told.outside) as round, a_round():
+        if ended:
+            round.channel.end()
 
         def again() -> None:
-            with pytest.raises(CallEnded):
-                round.channel.check()
+            with pytest.raises(CallEnded if ended else ForeignContext):
+                (round.channel.check if ended else round.guard)()
 
         for _ in range(2):
             await asyncio.to_thread(again)
@@ -592,7 +563,8 @@ async def test_a_thread_that_takes_no_notice_of_the_end_is_slowed_down(
         assert slept == []
         await asyncio.to_thread(again)
         assert slept == [channel_module.BRAKE_SECONDS]
-    assert reported == [Misuse.OVER] * 2
+    await asyncio.sleep(0)
+    assert told.misuses == [(Misuse.OVER if ended else Misuse.LENT, None)] * 2
 
 
 def test_a_question_that_json_cannot_hold_is_refused() -> None:

@@ -19,9 +19,8 @@ from mcphost.runtime.journal import EMPTY, Journal
 from mcphost.runtime.notification_channel import CallEnded
 from mcphost.runtime.rounds import Round
 from mcphost.runtime.steps import Misused, Steps, shape_of
-from mcphost.runtime.tool_tasks import Unwound
 from tests.kinds.rounds import ports
-from tests.runtime.rounds import a_round, question, required, yielded
+from tests.runtime.rounds import a_round, ended, question, required, unwinds, yielded
 
 
 class Item(BaseModel):
@@ -44,9 +43,7 @@ async def rounds(play: Play, count: int = 2) -> list[Any]:
     for _ in range(count):
         with a_round(journal) as round:
             made.append(await play(round))
-            with pytest.raises(Unwound):
-                await round.ask(question("end"))
-            journal = required(round).journal
+            journal = await ended(round)
     return made
 
 
@@ -374,9 +371,7 @@ async def test_a_cancelled_step_is_not_recorded() -> None:
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait([task])
-        with pytest.raises(Unwound):
-            await round.ask(question("end"))
-        assert required(round).journal.recorded == {}
+        assert (await ended(round)).recorded == {}
 
 
 async def test_a_step_that_ends_after_its_call_is_not_recorded() -> None:
@@ -405,14 +400,12 @@ async def test_where_the_process_leaves_the_round_yields_after_a_new_step() -> N
     counted, leaving = Counted(), Leaving()
     outside = ports()._replace(leaving=leaving)
     with a_round(outside=outside) as round:
-        with pytest.raises(Unwound):
-            await step(round, counted.run)
+        await unwinds(step(round, counted.run))
         journal, reason = yielded(round).journal, yielded(round).reason
     with a_round(journal, outside) as round:
         assert await step(round, counted.run) == 1
         assert not round.stopped
-        with pytest.raises(Unwound):
-            await step(round, counted.run)
+        await unwinds(step(round, counted.run))
         assert len(yielded(round).journal.recorded) == 2
     assert (leaving.asked, reason) == (2, "lag")
 
@@ -427,8 +420,7 @@ async def test_a_round_with_a_question_does_not_yield() -> None:
         await asking
 
     with a_round(outside=outside) as round:
-        with pytest.raises(Unwound):
-            await ask_then_step(round)
+        await unwinds(ask_then_step(round))
         assert len(required(round).journal.recorded) == 1
 
 

@@ -170,15 +170,12 @@ async def test_a_guarded_coroutine_can_be_closed_and_awaited() -> None:
     async def answer() -> int:
         return 42
 
-    assert (
-        await module._Guarded(
-            answer(), module.Branch(ToolTasks(NotificationChannel(NullNotifier())), ".1", "")
-        )
-        == 42
-    )
-    module._Guarded(
-        answer(), module.Branch(ToolTasks(NotificationChannel(NullNotifier())), ".1", "")
-    ).close()
+    def guarded() -> Any:
+        tasks = ToolTasks(NotificationChannel(NullNotifier()))
+        return module._Guarded(answer(), module.Branch(tasks, ".1", ""))
+
+    assert await guarded() == 42
+    guarded().close()
 
 
 async def test_the_task_factory_of_the_loop_goes_on_making_tasks() -> None:

@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any
 
 import pytest
 
@@ -24,13 +26,37 @@ from mcphost.sandbox.processes import ROOT, SandboxWorker, WorkerLost
 from mcphost.sandbox.turns import MOST_WAITING_OF_A_TENANT
 from tests.sandbox.processes import children_of, files_left, interpreter_of, open_files, runs, until
 
+SEARCH = {"do": "search", "expression": "a", "data": {}}
+
+
+@contextmanager
+def pool(most: int, **options: Any) -> Iterator[Sandbox]:
+    """A pool of the test's own, which it may fill; jobs wait for a moment."""
+    sandbox = Sandbox(most, **{"wait_seconds": 0.2, **options})
+    try:
+        yield sandbox
+    finally:
+        sandbox.close()
+
 
 async def used(sandbox: Sandbox, tenant: str) -> int:
     """Do one job, and return the process that did it."""
     async with sandbox.worker(tenant) as worker:
-        await worker.begin({"do": "search", "expression": "a", "data": {"a": 1}})
+        await worker.begin({**SEARCH, "data": {"a": 1}})
         assert await worker.receive(20) == {"is": "done", "value": 1}
         return worker.process_id
+
+
+async def hurt(sandbox: Sandbox, tenant: str, number: int) -> int:
+    """Send a signal to the worker of a job, which is lost then; return its process."""
+    with pytest.raises(WorkerLost) as lost:
+        async with sandbox.worker(tenant) as worker:
+            process: int = worker.process_id
+            os.kill(process, number)
+            await worker.begin(SEARCH)
+            await worker.receive(0.1 if number == signal.SIGSTOP else 20)
+    assert lost.value.late is (number == signal.SIGSTOP)
+    return process
 
 
 async def test_no_worker_serves_two_tenants(sandbox: Sandbox):
@@ -57,7 +83,7 @@ async def test_a_worker_is_replaced_after_its_share_of_work(
     sandbox: Sandbox, field: str, value: float
 ):
     async with sandbox.worker("replaced") as worker:
-        await worker.begin({"do": "search", "expression": "a", "data": {}})
+        await worker.begin(SEARCH)
         await worker.receive(20)
         setattr(worker, field, value)
         before = worker.process_id
@@ -66,15 +92,12 @@ async def test_a_worker_is_replaced_after_its_share_of_work(
 
 
 async def test_a_tenant_that_uses_its_share_leaves_the_rest_to_others():
-    sandbox = Sandbox(2, wait_seconds=0.2)
-    try:
+    with pool(2) as sandbox:
         await used(sandbox, "globex")
         async with sandbox.worker("acme"):
             with pytest.raises(SandboxFull):
                 await used(sandbox, "acme")
             await used(sandbox, "globex")
-    finally:
-        sandbox.close()
 
 
 async def test_tenants_take_turns_while_one_has_many_jobs():
@@ -103,8 +126,7 @@ async def test_tenants_take_turns_while_one_has_many_jobs():
 
 
 async def test_tenants_that_hold_all_workers_do_not_keep_out_one_that_has_none():
-    sandbox = Sandbox(2, reserve=2, wait_seconds=0.2)
-    try:
+    with pool(2, reserve=2) as sandbox:
         async with AsyncExitStack() as held:
             for tenant in ("acme", "globex", "initech"):
                 await held.enter_async_context(sandbox.worker(tenant))
@@ -118,8 +140,6 @@ async def test_tenants_that_hold_all_workers_do_not_keep_out_one_that_has_none()
         await until(lambda: sandbox.idle <= 2)  # the reserve was ended
         await used(sandbox, "umbrella")
         await until(lambda: sandbox.idle <= 2)
-    finally:
-        sandbox.close()
 
 
 async def test_a_job_that_computes_for_long_has_less_priority_and_its_worker_is_replaced(
@@ -149,8 +169,7 @@ async def test_a_job_that_computes_for_long_has_less_priority_and_its_worker_is_
 
 
 async def test_a_refusal_says_whose_jobs_are_too_many():
-    sandbox = Sandbox(2, reserve=0, wait_seconds=0.2)
-    try:
+    with pool(2, reserve=0) as sandbox:
         async with sandbox.worker("acme"):
             with pytest.raises(SandboxFull, match="of the tenant") as full:
                 await used(sandbox, "acme")
@@ -163,8 +182,6 @@ async def test_a_refusal_says_whose_jobs_are_too_many():
                     sandbox._turns.join("hooli", _Waiter("hooli"))
                 with pytest.raises(SandboxFull):
                     await used(sandbox, "hooli")
-    finally:
-        sandbox.close()
 
 
 async def test_who_waits_gets_the_next_worker_that_is_free(sandbox: Sandbox):
@@ -192,8 +209,7 @@ async def test_who_gives_up_waiting_takes_no_worker_away(sandbox: Sandbox):
 
 
 async def test_a_cancelled_start_leaves_its_place_free():
-    sandbox = Sandbox(1, wait_seconds=30)
-    try:
+    with pool(1, wait_seconds=30) as sandbox:
         starting = asyncio.create_task(used(sandbox, "acme"))
         await asyncio.sleep(0)  # it has asked for a worker
         await asyncio.sleep(0)
@@ -202,8 +218,6 @@ async def test_a_cancelled_start_leaves_its_place_free():
             await starting
         await until(lambda: sandbox.in_use == 0)
         await used(sandbox, "globex")
-    finally:
-        sandbox.close()
 
 
 async def test_a_cancelled_job_ends_its_worker_and_the_interpreter(sandbox: Sandbox):
@@ -211,7 +225,7 @@ async def test_a_cancelled_job_ends_its_worker_and_the_interpreter(sandbox: Sand
         async with sandbox.worker("cancelled") as worker:
             pids.extend([worker.process_id, interpreter_of(worker.process_id)])
             os.kill(worker.process_id, signal.SIGSTOP)
-            await worker.begin({"do": "search", "expression": "a", "data": {}})
+            await worker.begin(SEARCH)
             await worker.receive(600)
 
     pids: list[int] = []
@@ -224,24 +238,13 @@ async def test_a_cancelled_job_ends_its_worker_and_the_interpreter(sandbox: Sand
     await used(sandbox, "cancelled")
 
 
-async def test_a_killed_worker_costs_its_job_only(sandbox: Sandbox):
-    with pytest.raises(WorkerLost):
-        async with sandbox.worker("killed") as worker:
-            os.kill(worker.process_id, signal.SIGKILL)
-            await worker.begin({"do": "search", "expression": "a", "data": {}})
-            await worker.receive(20)
-    await used(sandbox, "killed")
-
-
-async def test_a_worker_that_stops_answering_is_killed(sandbox: Sandbox):
-    with pytest.raises(WorkerLost) as lost:
-        async with sandbox.worker("stopped") as worker:
-            process = worker.process_id
-            os.kill(process, signal.SIGSTOP)
-            await worker.begin({"do": "search", "expression": "a", "data": {}})
-            await worker.receive(0.1)
-    assert lost.value.late
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+async def test_a_worker_that_is_killed_or_stops_answering_costs_its_job_only(
+    sandbox: Sandbox, number: int
+):
+    process = await hurt(sandbox, "hurt", number)
     await until(lambda: not runs(process))
+    await used(sandbox, "hurt")
 
 
 async def test_a_message_that_is_too_large_is_not_sent(sandbox: Sandbox):
@@ -261,14 +264,11 @@ async def test_the_pool_serves_several_event_loops(sandbox: Sandbox):
 
 
 async def test_one_worker_is_kept_ready_for_the_next_tenant():
-    sandbox = Sandbox(3, wait_seconds=30)
-    try:
+    with pool(3, wait_seconds=30) as sandbox:
         await used(sandbox, "acme")
         await until(lambda: sandbox.idle == 2)
         await used(sandbox, "globex")
         await until(lambda: sandbox.idle == 2 or sandbox.idle == 3)
-    finally:
-        sandbox.close()
     assert sandbox.idle == 0
 
 
@@ -321,38 +321,26 @@ def counted(name: str) -> dict[tuple[str, ...], float]:
 
 
 async def test_a_worker_that_ended_before_its_job_was_sent_is_counted_as_lost():
-    sandbox = Sandbox(1)
-    try:
+    with pool(1) as sandbox:
         with pytest.raises(WorkerLost):
             async with sandbox.worker("acme") as worker:
                 os.kill(worker.process_id, signal.SIGKILL)
                 worker._process.wait(20)
-                await worker.begin({"do": "search", "expression": "a", "data": {}})
+                await worker.begin(SEARCH)
         assert dict(sandbox.killed) == {"lost": 1}
-    finally:
-        sandbox.close()
 
 
 async def test_jobs_and_killed_workers_are_counted_by_how_they_ended():
-    sandbox = Sandbox(2, wait_seconds=0.2)
     jobs, kills = counted("sandbox_jobs"), counted("sandbox_workers_killed")
     waits = counters.sandbox_wait_seconds.count()
-    try:
+    with pool(2) as sandbox:
         await used(sandbox, "acme")
         with pytest.raises(SearchFailed):
             await sandbox.search("acme", "a[", {})
-        with pytest.raises(WorkerLost):
-            async with sandbox.worker("acme") as worker:
-                os.kill(worker.process_id, signal.SIGSTOP)
-                await worker.begin({"do": "search", "expression": "a", "data": {}})
-                await worker.receive(0.1)
-        with pytest.raises(WorkerLost):
-            async with sandbox.worker("acme") as worker:
-                os.kill(worker.process_id, signal.SIGKILL)
-                await worker.begin({"do": "search", "expression": "a", "data": {}})
-                await worker.receive(20)
+        await hurt(sandbox, "acme", signal.SIGSTOP)
+        await hurt(sandbox, "acme", signal.SIGKILL)
         async with sandbox.worker("acme") as worker:
-            await worker.begin({"do": "search", "expression": "a", "data": {}})
+            await worker.begin(SEARCH)
             with pytest.raises(SandboxFull):
                 await used(sandbox, "acme")
         assert sandbox.check("acme", "def f(): pass", "") == []
@@ -367,18 +355,13 @@ async def test_jobs_and_killed_workers_are_counted_by_how_they_ended():
         for reason in ("late", "lost", "cancelled", "check"):
             assert counted("sandbox_workers_killed")[(reason,)] == kills[(reason,)] + 1
         assert counters.sandbox_wait_seconds.count() == waits + 6
-    finally:
-        sandbox.close()
 
 
 async def test_facts_say_how_workers_are_confined_once_one_has_started():
-    sandbox = Sandbox(2, wait_seconds=30)
-    try:
+    with pool(2, wait_seconds=30) as sandbox:
         assert sandbox.facts() == {}
         await used(sandbox, "acme")
         facts = sandbox.facts()
         assert facts["own_user"] is (os.geteuid() == 0)
         assert facts["no_new_privileges"] is True
         assert facts["limits"]["jobs"] == MOST_JOBS
-    finally:
-        sandbox.close()

@@ -16,83 +16,60 @@ from tests.tools.shelf import assert_listable, call, compiled, names, read
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
 
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def embedded(uri: str, mime_type: str, words: str) -> dict[str, Any]:
+    return {"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "text": words}}
+
+
+IMAGE = {"type": "image", "data": PNG, "mimeType": "image/png"}
+AUDIO = {"type": "audio", "data": WAV, "mimeType": "audio/wav"}
+PLAIN = "text/plain"
 ANSWERS: dict[str, list[dict[str, Any]]] = {
-    "greet": [{"type": "text", "text": "Hello, world!"}],
-    "test_simple_text": [{"type": "text", "text": "This is a simple text response for testing."}],
-    "test_image_content": [{"type": "image", "data": PNG, "mimeType": "image/png"}],
-    "test_audio_content": [{"type": "audio", "data": WAV, "mimeType": "audio/wav"}],
+    "greet": [text("Hello, world!")],
+    "test_simple_text": [text("This is a simple text response for testing.")],
+    "test_image_content": [IMAGE],
+    "test_audio_content": [AUDIO],
     "test_embedded_resource": [
-        {
-            "type": "resource",
-            "resource": {
-                "uri": "test://embedded-resource",
-                "mimeType": "text/plain",
-                "text": "This is an embedded resource content.",
-            },
-        }
+        embedded("test://embedded-resource", PLAIN, "This is an embedded resource content.")
     ],
     "test_multiple_content_types": [
-        {"type": "text", "text": "Multiple content types test:"},
-        {"type": "image", "data": PNG, "mimeType": "image/png"},
-        {
-            "type": "resource",
-            "resource": {
-                "uri": "test://mixed-content-resource",
-                "mimeType": "application/json",
-                "text": '{"test":"data","value":123}',
-            },
-        },
+        text("Multiple content types test:"),
+        IMAGE,
+        embedded(
+            "test://mixed-content-resource", "application/json", '{"test":"data","value":123}'
+        ),
     ],
 }
-
-
+RESOURCE = "test://example-resource"
 MESSAGES: dict[str, tuple[dict[str, str], list[dict[str, Any]]]] = {
-    "test_simple_prompt": (
-        {},
-        [{"type": "text", "text": "This is a simple prompt for testing."}],
-    ),
+    "test_simple_prompt": ({}, [text("This is a simple prompt for testing.")]),
     "test_prompt_with_arguments": (
         {"arg1": "testValue1", "arg2": "testValue2"},
-        [
-            {
-                "type": "text",
-                "text": "Prompt with arguments: arg1='testValue1', arg2='testValue2'",
-            }
-        ],
+        [text("Prompt with arguments: arg1='testValue1', arg2='testValue2'")],
     ),
     "test_prompt_with_embedded_resource": (
-        {"resourceUri": "test://example-resource"},
+        {"resourceUri": RESOURCE},
         [
-            {
-                "type": "resource",
-                "resource": {
-                    "uri": "test://example-resource",
-                    "mimeType": "text/plain",
-                    "text": "Embedded resource content for testing.",
-                },
-            },
-            {"type": "text", "text": "Please process the embedded resource above."},
+            embedded(RESOURCE, PLAIN, "Embedded resource content for testing."),
+            text("Please process the embedded resource above."),
         ],
     ),
-    "test_prompt_with_image": (
-        {},
-        [
-            {"type": "image", "data": PNG, "mimeType": "image/png"},
-            {"type": "text", "text": "Please analyze the image above."},
-        ],
-    ),
+    "test_prompt_with_image": ({}, [IMAGE, text("Please analyze the image above.")]),
 }
-
 CONTENTS: dict[str, dict[str, str]] = {
     "static_text": {
         "uri": "test://static-text",
-        "mimeType": "text/plain",
+        "mimeType": PLAIN,
         "text": "This is the content of the static text resource.",
     },
     "static_binary": {"uri": "test://static-binary", "mimeType": "image/png", "blob": PNG},
     "watched_resource": {
         "uri": "test://watched-resource",
-        "mimeType": "text/plain",
+        "mimeType": PLAIN,
         "text": "This is the content of the watched resource.",
     },
 }
@@ -124,22 +101,13 @@ def test_every_tool_can_be_listed_under_its_name(reference: str) -> None:
 
 
 async def test_greet_greets_whom_it_is_told_to() -> None:
-    assert await content("greet", name="Ada") == [{"type": "text", "text": "Hello, Ada!"}]
+    assert await content("greet", name="Ada") == [text("Hello, Ada!")]
 
 
 async def test_the_error_is_a_result() -> None:
     outcome = await call("conformance.test_error_handling")
-    assert outcome == Complete(
-        {
-            "content": [
-                {
-                    "type": "text",
-                    "text": "This tool intentionally returns an error for testing",
-                }
-            ],
-            "isError": True,
-        }
-    )
+    said = text("This tool intentionally returns an error for testing")
+    assert outcome == Complete({"content": [said], "isError": True})
 
 
 async def test_progress_goes_from_nothing_over_half_to_all() -> None:
@@ -198,22 +166,13 @@ async def test_the_region_is_mirrored_into_a_header_and_returned() -> None:
     }
     [header] = param_headers(schema)
     assert (header.path, header.name, header.kind) == (("region",), "Region", "string")
-    assert await content("test_x_mcp_header", region="Hello") == [{"type": "text", "text": "Hello"}]
+    assert await content("test_x_mcp_header", region="Hello") == [text("Hello")]
 
 
 async def test_the_schema_of_2020_12_is_served_verbatim_and_held_against_arguments() -> None:
     schema = compiled("conformance.json_schema_2020_12_tool").input_schema
-    assert list(schema) == [
-        "$schema",
-        "type",
-        "$defs",
-        "properties",
-        "allOf",
-        "if",
-        "then",
-        "else",
-        "additionalProperties",
-    ]
+    keywords = "$schema type $defs properties allOf if then else additionalProperties"
+    assert " ".join(schema) == keywords
     assert schema["$defs"]["address"]["$anchor"] == "addressDef"
     good = {"contactMethod": "phone", "phone": "1", "address": {"city": "Oslo"}}
     assert await content("json_schema_2020_12_tool", **good)
@@ -247,14 +206,6 @@ async def test_the_template_is_the_suites_to_the_letter() -> None:
     uri = "test://template/123/data"
     values = UriTemplate(compiled("conformance.template_data").uri).match(uri)
     assert values == {"id": "123"}
-    assert await read("conformance.template_data", values, uri) == Complete(
-        {
-            "contents": [
-                {
-                    "uri": uri,
-                    "mimeType": "application/json",
-                    "text": '{"id":"123","templateTest":true,"data":"Data for ID: 123"}',
-                }
-            ]
-        }
-    )
+    words = '{"id":"123","templateTest":true,"data":"Data for ID: 123"}'
+    contents = [{"uri": uri, "mimeType": "application/json", "text": words}]
+    assert await read("conformance.template_data", values, uri) == Complete({"contents": contents})

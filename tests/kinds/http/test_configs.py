@@ -29,6 +29,12 @@ def problems(written: dict[str, Any]) -> dict[str, list[str]]:
     return dict(refused.value.problems)
 
 
+def assert_refused(written: dict[str, Any], field: str, words: str) -> None:
+    """Assert that one field is refused, with these words."""
+    found = problems(written)
+    assert list(found) == [field] and words in found[field][0]
+
+
 @pytest.mark.parametrize(
     ("url", "words"),
     [
@@ -55,86 +61,51 @@ def problems(written: dict[str, Any]) -> dict[str, list[str]]:
     ],
 )
 def test_an_address_is_refused(url: str, words: str):
-    found = problems(config({"url": url}))
-    assert list(found) == ["request.url"] and words in found["request.url"][0]
+    assert_refused(config({"url": url}), "request.url", words)
+
+
+def header(name: str, value: str) -> dict[str, Any]:
+    return {"headers": [{"name": name, "value": value}]}
+
+
+def query(**field: Any) -> dict[str, Any]:
+    return {"query": [{"name": "a", "value": "x", **field}]}
+
+
+def posted(kind: str, **body: Any) -> dict[str, Any]:
+    return {"method": "POST", "body": {"type": kind, **body}}
+
+
+NAME, VALUE = "headers.0.name", "headers.0.value"
 
 
 @pytest.mark.parametrize(
     ("request_", "field", "words"),
     [
-        ({"method": "TRACE"}, "request.method", "'GET', 'HEAD'"),
-        ({"other": 1}, "request.other", "Extra inputs"),
-        (
-            {"method": "GET", "body": {"type": "json", "value": 1}},
-            "request",
-            "GET request has no body",
-        ),
-        ({"headers": [{"name": "X Y", "value": "1"}]}, "request.headers.0.name", "1 to 128"),
-        (
-            {"headers": [{"name": "Host", "value": "x"}]},
-            "request.headers.0.name",
-            "sets Host itself",
-        ),
-        (
-            {"headers": [{"name": "Idempotency-Key", "value": "x"}]},
-            "request.headers.0.name",
-            "sets Idempotency-Key itself",
-        ),
-        (
-            {"headers": [{"name": "Accept-Encoding", "value": "br"}]},
-            "request.headers.0.name",
-            "sets Accept-Encoding itself",
-        ),
-        (
-            {"headers": [{"name": "X", "value": "a\nb"}]},
-            "request.headers.0.value",
-            "one line of ASCII",
-        ),
-        (
-            {"headers": [{"name": "X", "value": "ü"}]},
-            "request.headers.0.value",
-            "one line of ASCII",
-        ),
-        (
-            {"headers": [{"name": "X", "value": "{a}"}]},
-            "request.headers.0.value",
-            "is no placeholder",
-        ),
-        ({"query": [{"name": "", "value": "x"}]}, "request.query.0.name", "at least 1 character"),
-        (
-            {"query": [{"name": "a", "value": "x", "style": "matrix"}]},
-            "request.query.0.style",
-            "'form', 'spaceDelimited'",
-        ),
-        (
-            {"method": "POST", "body": {"type": "json", "value": {"a": "{secrets.a.b}"}}},
-            "request.body",
-            "a secret has a name and no parts",
-        ),
-        (
-            {"method": "POST", "body": {"type": "form", "fields": []}},
-            "request.body.fields",
-            "at least 1",
-        ),
-        (
-            {"method": "POST", "body": {"type": "text", "text": "{secrets.key}"}},
-            "request.body.text",
-            "A secret may stand in headers",
-        ),
-        (
-            {"method": "POST", "body": {"type": "text", "text": "x", "media_type": "text"}},
-            "request.body.media_type",
-            "match pattern",
-        ),
-        ({"timeout_seconds": 0}, "request.timeout_seconds", "greater than 0"),
-        ({"timeout_seconds": 121}, "request.timeout_seconds", "less than or equal to 120"),
-        ({"retries": 4}, "request.retries", "less than or equal to 3"),
-        ({"redirects": 6}, "request.redirects", "less than or equal to 5"),
+        ({"method": "TRACE"}, "method", "'GET', 'HEAD'"),
+        ({"other": 1}, "other", "Extra inputs"),
+        ({**posted("json", value=1), "method": "GET"}, "", "GET request has no body"),
+        (header("X Y", "1"), NAME, "1 to 128"),
+        (header("Host", "x"), NAME, "sets Host itself"),
+        (header("Idempotency-Key", "x"), NAME, "sets Idempotency-Key itself"),
+        (header("Accept-Encoding", "br"), NAME, "sets Accept-Encoding itself"),
+        (header("X", "a\nb"), VALUE, "one line of ASCII"),
+        (header("X", "ü"), VALUE, "one line of ASCII"),
+        (header("X", "{a}"), VALUE, "is no placeholder"),
+        (query(name=""), "query.0.name", "at least 1 character"),
+        (query(style="matrix"), "query.0.style", "'form', 'spaceDelimited'"),
+        (posted("json", value={"a": "{secrets.a.b}"}), "body", "a secret has a name and no parts"),
+        (posted("form", fields=[]), "body.fields", "at least 1"),
+        (posted("text", text="{secrets.key}"), "body.text", "A secret may stand in headers"),
+        (posted("text", text="x", media_type="text"), "body.media_type", "match pattern"),
+        ({"timeout_seconds": 0}, "timeout_seconds", "greater than 0"),
+        ({"timeout_seconds": 121}, "timeout_seconds", "less than or equal to 120"),
+        ({"retries": 4}, "retries", "less than or equal to 3"),
+        ({"redirects": 6}, "redirects", "less than or equal to 5"),
     ],
 )
 def test_a_request_is_refused(request_: dict[str, Any], field: str, words: str):
-    found = problems(config(request_))
-    assert list(found) == [field] and words in found[field][0]
+    assert_refused(config(request_), f"request.{field}".rstrip("."), words)
 
 
 @pytest.mark.parametrize(
@@ -148,8 +119,7 @@ def test_a_request_is_refused(request_: dict[str, Any], field: str, words: str):
     ],
 )
 def test_a_response_is_refused(response: dict[str, Any], field: str, words: str):
-    found = problems(config(response=response))
-    assert list(found) == [f"response.{field}"] and words in found[f"response.{field}"][0]
+    assert_refused(config(response=response), f"response.{field}", words)
 
 
 def asked(key: str = "sure", **others: Any) -> dict[str, Any]:
@@ -171,8 +141,7 @@ def asked(key: str = "sure", **others: Any) -> dict[str, Any]:
     ],
 )
 def test_a_question_is_refused(questions: list[Any], field: str, words: str):
-    found = problems(config(questions=questions))
-    assert list(found) == [f"questions.{field}"] and words in found[f"questions.{field}"][0]
+    assert_refused(config(questions=questions), f"questions.{field}", words)
 
 
 def test_a_condition_may_name_an_earlier_question_whose_key_has_a_dot():
@@ -196,8 +165,7 @@ def test_a_schema_is_refused(field: str):
 )
 def test_a_placeholder_without_a_value_is_refused(value: str, words: str):
     request = {"query": [{"name": "q", "value": value}]}
-    found = problems(config(request, questions=[asked()]))
-    assert list(found) == ["request.query.0.value"] and words in found["request.query.0.value"][0]
+    assert_refused(config(request, questions=[asked()]), "request.query.0.value", words)
 
 
 def test_a_composed_input_schema_may_have_any_argument():
@@ -258,33 +226,28 @@ def test_another_configuration_is_another_version():
     assert one.time_limit < other.time_limit
 
 
+def file(content: str, **others: str) -> dict[str, Any]:
+    return {"files": [{"name": "f", "content": content, **others}]}
+
+
 @pytest.mark.parametrize(
     ("body", "field", "words"),
     [
-        ({}, "request.body", "needs a field or a file"),
-        ({"files": [{"name": "f", "content": "a"}]}, "request.body.files.0.content", "Name the"),
+        ({}, "", "needs a field or a file"),
+        (file("a"), ".files.0.content", "Name the"),
+        (file("{secrets.key}"), ".files.0.content", "A secret may stand in"),
+        (file("{arguments.b}"), ".files.0.content", "There is no argument 'b'"),
         (
-            {"files": [{"name": "f", "content": "{secrets.key}"}]},
-            "request.body.files.0.content",
-            "A secret may stand in",
-        ),
-        (
-            {"files": [{"name": "f", "content": "{arguments.b}"}]},
-            "request.body.files.0.content",
-            "There is no argument 'b'",
-        ),
-        (
-            {"files": [{"name": "f", "content": "{arguments.a}", "file_name": "{arguments.c}"}]},
-            "request.body.files.0.file_name",
+            file("{arguments.a}", file_name="{arguments.c}"),
+            ".files.0.file_name",
             "There is no argument 'c'",
         ),
     ],
 )
 def test_a_form_with_files_is_refused(body: dict[str, Any], field: str, words: str):
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
-    request = {"method": "POST", "body": {"type": "multipart", **body}}
-    found = problems(config(request, input_schema=schema))
-    assert list(found) == [field] and words in found[field][0]
+    written = config(posted("multipart", **body), input_schema=schema)
+    assert_refused(written, f"request.body{field}", words)
 
 
 def test_the_type_of_a_form_with_files_is_not_the_authors():

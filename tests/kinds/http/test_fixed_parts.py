@@ -6,7 +6,7 @@ import pytest
 
 from mcphost.egress.messages import FormBody, MultipartBody
 from mcphost.kinds.http.configs import RequestConfig
-from mcphost.kinds.http.openapi import operations
+from mcphost.kinds.http.openapi import Operation, operations
 from mcphost.kinds.http.requests import RequestTemplate
 from mcphost.sdk import ToolError
 
@@ -100,6 +100,17 @@ SCHEMES = {
 }
 
 
+def imported(path: str, parameters: list[Any], **operation: Any) -> Operation:
+    document = {
+        "openapi": "3.1.0",
+        "servers": [{"url": "https://api.example.com"}],
+        "paths": {path: {"get": {"parameters": parameters, **operation}}},
+        "components": {"securitySchemes": SCHEMES},
+    }
+    (found,) = operations(document)
+    return found
+
+
 @pytest.mark.parametrize(
     ("scheme", "place", "name"),
     [
@@ -120,14 +131,7 @@ def test_a_parameter_that_a_security_scheme_sets_is_no_argument(
         {"name": name, "in": place, "required": True, "schema": {"type": "string"}},
         {"name": "other", "in": "query", "schema": {"type": "string"}},
     ]
-    (operation,) = operations(
-        {
-            "openapi": "3.1.0",
-            "servers": [{"url": "https://api.example.com"}],
-            "paths": {"/a": {"get": {"parameters": parameters, "security": [{scheme: []}]}}},
-            "components": {"securitySchemes": SCHEMES},
-        }
-    )
+    operation = imported("/a", parameters, security=[{scheme: []}])
     assert operation.config is not None, operation.problem
     assert list(operation.config["input_schema"]["properties"]) == ["other"]
     request = operation.config["request"]
@@ -148,21 +152,7 @@ def test_a_parameter_that_a_security_scheme_sets_is_no_argument(
 def test_an_operation_that_has_a_field_twice_is_refused(
     path: str, parameters: list[tuple[str, str]]
 ) -> None:
-    (operation,) = operations(
-        {
-            "openapi": "3.1.0",
-            "servers": [{"url": "https://api.example.com"}],
-            "paths": {
-                path: {
-                    "get": {
-                        "parameters": [
-                            {"name": name, "in": place, "required": True}
-                            for name, place in parameters
-                        ]
-                    }
-                }
-            },
-        }
-    )
+    listed = [{"name": name, "in": place, "required": True} for name, place in parameters]
+    operation = imported(path, listed)
     assert operation.config is None
     assert "twice" in operation.problem

@@ -23,144 +23,120 @@ def asks(one: Any, **others: Any) -> bytes:
     return orjson.dumps({"requests": {"why": one}, **others})
 
 
+def with_(**members: Any) -> bytes:
+    """Return a document whose request has other members than `ONE`."""
+    return asks({**ONE, **members})
+
+
 def schema(**field: Any) -> bytes:
-    return asks({**ONE, "requestedSchema": {"type": "object", "properties": {"reason": field}}})
+    return with_(requestedSchema={"type": "object", "properties": {"reason": field}})
+
+
+def requesting(number: int, **others: Any) -> bytes:
+    return orjson.dumps({"requests": {f"k{n}": ONE for n in range(number)}, **others})
 
 
 WHOLE = asks(ONE)
-LIES: Mapping[str, tuple[bytes, str]] = {
-    "empty": (b"", f"{READ}the document: it is not JSON"),
-    "no JSON": (b"<html>", f"{READ}the document: it is not JSON"),
-    "cut": (WHOLE[:-1], f"{READ}the document: it is not JSON"),
-    "two documents": (WHOLE * 2, f"{READ}the document: it is not JSON"),
-    "byte order mark": (b"\xef\xbb\xbf" + WHOLE, f"{READ}the document: it is not JSON"),
-    "UTF-16": (WHOLE.decode().encode("utf-16"), f"{READ}the document: it is not UTF-8"),
-    "not Unicode": (b'{"requests": "\xff"}', f"{READ}the document: it is not UTF-8"),
-    "list": (b"[]", f"{READ}the document: "),
-    "nothing asked": (b"{}", f"{READ}requests: "),
-    "empty requests": (b'{"requests": {}}', f"{READ}requests: "),
-    "requests in a list": (b'{"requests": []}', f"{READ}requests: "),
-    "no request": (b'{"requests": {"why": null}}', f"{READ}requests.why: "),
-    "unknown member": (asks(ONE, more=1), f"{READ}more: "),
-    "unknown member of a request": (asks({**ONE, "more": 1}), f"{READ}requests.why.more: "),
-    "member twice": (
-        b'{"requests": {}, ' + WHOLE[1:],
-        f"{READ}requests: it is there twice",
-    ),
-    "key twice": (
-        b'{"requests": {"why": 1, "why": %s}}' % orjson.dumps(ONE),
-        f"{READ}requests.why: it is there twice",
-    ),
-    "member twice, escaped": (
-        WHOLE[:-1] + b', "\\u0072equests": {}}',
-        f"{READ}requests: it is there twice",
-    ),
-    "bad key": (orjson.dumps({"requests": {"a b": ONE}}), f"{READ}requests.…: "),
-    "key with a line break": (orjson.dumps({"requests": {"a\n": ONE}}), f"{READ}requests.…: "),
-    "long key": (orjson.dumps({"requests": {"a" * 49: ONE}}), f"{READ}requests.{'a' * 49}: "),
-    "too many": (
-        orjson.dumps({"requests": {f"k{n}": ONE for n in range(MOST_REQUESTS + 1)}}),
-        f"{READ}requests: ",
-    ),
-    "no message": (asks({"requestedSchema": REFUND}), f"{READ}requests.why.message: "),
-    "empty message": (asks({**ONE, "message": ""}), f"{READ}requests.why.message: "),
-    "message of no text": (asks({**ONE, "message": 7}), f"{READ}requests.why.message: "),
-    "long message": (asks({**ONE, "message": "x" * 4001}), f"{READ}requests.why.message: "),
-    "control characters": (
-        asks({**ONE, "message": "a\x00b"}),
-        f"{READ}requests.why.message: it has control characters",
-    ),
-    "escape sequence": (
-        asks({**ONE, "message": "\x1b[2J"}),
-        f"{READ}requests.why.message: it has control characters",
-    ),
-    "raw control characters": (
-        WHOLE.replace(b"Why?", b"W\x01"),
-        f"{READ}the document: it is not JSON",
-    ),
-    "lone surrogate": (
-        WHOLE.replace(b"Why?", b"\\ud800"),
-        f"{READ}requests.why.message: it is not Unicode text",
-    ),
-    "state with a surrogate": (
-        WHOLE[:-1] + b', "state": "\\udfff"}',
-        f"{READ}state: it is not Unicode text",
-    ),
-    "state of no text": (asks(ONE, state=7), f"{READ}state: "),
-    "null state": (asks(ONE, state=None), f"{READ}state: "),
-    "huge state": (asks(ONE, state="x" * (MOST_STATE + 1)), f"{READ}state: "),
-    "no schema": (asks({"message": "Why?"}), f"{READ}requests.why.requestedSchema: "),
-    "schema of no object": (
-        asks({**ONE, "requestedSchema": True}),
-        f"{READ}requests.why.requestedSchema: ",
-    ),
+ALSO = WHOLE[:-1] + b", "
+"""The beginning of a document with one more member."""
+DOCUMENT, NO_JSON, NO_UTF_8 = (
+    "the document: ",
+    "the document: it is not JSON",
+    "the document: it is not UTF-8",
+)
+WHY = "requests.why"
+MESSAGE, SCHEMA = f"{WHY}.message: ", f"{WHY}.requestedSchema"
+CONTROL, SURROGATE = "it has control characters", "it is not Unicode text"
+SECRET = "do-not-quote"
+TWICE = "it is there twice"
+PAGE = {"mode": "url", "message": "Pay", "url": "https://evil.example/"}
+SAMPLING = {"method": "sampling/createMessage", "params": {"messages": []}}
+WHOLE_REQUEST = {"method": "elicitation/create", "params": dict(ONE)}
+PASSWORD = {**REFUND, "properties": {"password": {"type": "string"}}}
+UNREADABLE: Mapping[str, tuple[bytes, str]] = {
+    "empty": (b"", NO_JSON),
+    "no JSON": (b"do-not-quote", NO_JSON),
+    "cut": (WHOLE[:-1], NO_JSON),
+    "two documents": (WHOLE * 2, NO_JSON),
+    "byte order mark": (b"\xef\xbb\xbf" + WHOLE, NO_JSON),
+    "UTF-16": (WHOLE.decode().encode("utf-16"), NO_UTF_8),
+    "not Unicode": (b'{"requests": "\xff"}', NO_UTF_8),
+    "list": (b"[]", DOCUMENT),
+    "nothing asked": (b"{}", "requests: "),
+    "empty requests": (b'{"requests": {}}', "requests: "),
+    "requests in a list": (b'{"requests": []}', "requests: "),
+    "no request": (asks(SECRET), f"{WHY}: "),
+    "unknown member": (asks(ONE, more=SECRET), "more: "),
+    "unknown member of a request": (with_(more=1), f"{WHY}.more: "),
+    "member twice": (b'{"requests": {}, ' + WHOLE[1:], f"requests: {TWICE}"),
+    "key twice": (WHOLE.replace(b'"why"', b'"why": 1, "why"'), f"{WHY}: {TWICE}"),
+    "member twice, escaped": (ALSO + b'"\\u0072equests": {}}', f"requests: {TWICE}"),
+    "bad key": (WHOLE.replace(b"why", b"a b"), "requests.…: "),
+    "key with a line break": (WHOLE.replace(b"why", b"a\\n"), "requests.…: "),
+    "empty key": (WHOLE.replace(b"why", b""), "requests.…: "),
+    "long key": (WHOLE.replace(b"why", b"a" * 49), f"requests.{'a' * 49}: "),
+    "too many": (requesting(MOST_REQUESTS + 1), "requests: "),
+    "no message": (asks({"requestedSchema": REFUND}), MESSAGE),
+    "empty message": (with_(message=""), MESSAGE),
+    "message of no text": (with_(message=7), MESSAGE),
+    "long message": (with_(message=SECRET * 400), MESSAGE),
+    "control characters": (with_(message="a\x00b"), f"{MESSAGE}{CONTROL}"),
+    "escape sequence": (with_(message="\x1b[2J"), f"{MESSAGE}{CONTROL}"),
+    "raw control characters": (WHOLE.replace(b"Why?", b"W\x01"), NO_JSON),
+    "lone surrogate": (WHOLE.replace(b"Why?", b"\\ud800"), f"{MESSAGE}{SURROGATE}"),
+    "state with a surrogate": (ALSO + b'"state": "\\udfff"}', f"state: {SURROGATE}"),
+    "state of no text": (asks(ONE, state={"a": SECRET}), "state: "),
+    "null state": (asks(ONE, state=None), "state: "),
+    "huge state": (asks(ONE, state="x" * (MOST_STATE + 1)), "state: "),
+    "no schema": (asks({"message": "Why?"}), f"{SCHEMA}: "),
+    "schema of no object": (with_(requestedSchema=True), f"{SCHEMA}: "),
     "number beyond 64 bits": (
-        schema(type="integer").replace(b'"integer"', b'"integer", "maximum": 1' + b"0" * 30),
-        f"{READ}requests.why.requestedSchema.properties.reason.maximum: it is a number of more",
+        schema(type="integer", maximum=1).replace(b":1}", b":1" + b"0" * 30 + b"}"),
+        f"{SCHEMA}.properties.reason.maximum: it is a number of more",
     ),
-    "number of thousands of digits": (
-        WHOLE[:-1] + b', "state": 1' + b"0" * 5000 + b"}",
-        f"{READ}the document: it is not JSON",
-    ),
+    "number of thousands of digits": (ALSO + b'"state": 1' + b"0" * 5000 + b"}", NO_JSON),
     "NaN": (
-        schema(type="number").replace(b'"number"', b'"number", "minimum": NaN'),
-        f"{READ}requests.why.requestedSchema.properties.reason.minimum: it is NaN",
+        schema(type="number", minimum=1).replace(b":1}", b":NaN}"),
+        f"{SCHEMA}.properties.reason.minimum: it is NaN",
     ),
     "infinite": (
-        schema(type="number").replace(b'"number"', b'"number", "maximum": 1e999'),
-        f"{READ}requests.why.requestedSchema.properties.reason.maximum: it is NaN",
+        schema(type="number", maximum=1).replace(b":1}", b":1e999}"),
+        f"{SCHEMA}.properties.reason.maximum: it is NaN",
     ),
-    "page": (
-        asks({"mode": "url", "message": "Pay", "url": "https://evil.example/"}),
-        f"{READ}requests.why.mode: {FORMS}",
-    ),
-    "page beside a form": (
-        asks({**ONE, "url": "https://evil.example/"}),
-        f"{READ}requests.why.url: {FORMS}",
-    ),
-    "sampling": (
-        asks({"method": "sampling/createMessage", "params": {"messages": []}}),
-        f"{READ}requests.why.method: {FORMS}",
-    ),
-    "roots": (asks({"method": "roots/list"}), f"{READ}requests.why.method: {FORMS}"),
-    "unknown method": (asks({"method": "x/y"}), f"{READ}requests.why.method: {FORMS}"),
+    "page": (asks(PAGE), f"{WHY}.mode: {FORMS}"),
+    "page beside a form": (with_(url="https://evil.example/"), f"{WHY}.url: {FORMS}"),
+    "sampling": (asks(SAMPLING), f"{WHY}.method: {FORMS}"),
+    "roots": (asks({"method": "roots/list"}), f"{WHY}.method: {FORMS}"),
+    "unknown method": (asks({"method": "x/y"}), f"{WHY}.method: {FORMS}"),
     "a whole request of MCP": (
-        asks({"method": "elicitation/create", "params": dict(ONE)}),
-        f"{READ}requests.why.method: give message and requestedSchema themselves",
+        asks(WHOLE_REQUEST),
+        f"{WHY}.method: give message and requestedSchema themselves",
     ),
-    "nested too deep": (
-        b'{"requests": ' + b'{"a":' * 5000 + b"1" + b"}" * 5001,
-        f"{READ}",
-    ),
-    "lists nested too deep": (b"[" * 15000 + b"]" * 15000, f"{READ}"),
+    "nested too deep": (b'{"requests": ' + b'{"a":' * 5000 + b"1" + b"}" * 5001, ""),
+    "lists nested too deep": (b"[" * 15000 + b"]" * 15000, ""),
     "many values": (
         b'{"requests": [' + b"0," * MOST_VALUES + b"0]}",
-        f"{READ}the document: it has more than {MOST_VALUES} values",
+        f"{DOCUMENT}it has more than {MOST_VALUES} values",
     ),
     "many bytes": (
         asks(ONE, state="x" * MOST_BYTES),
-        f"{READ}the document: it has more than {MOST_BYTES} bytes",
+        f"{DOCUMENT}it has more than {MOST_BYTES} bytes",
     ),
-    "schema of a list": (
-        asks({**ONE, "requestedSchema": {"type": "array"}}),
-        "The service asked what no form may ask: ",
-    ),
-    "nested form": (schema(type="object"), "The service asked what no form may ask: "),
-    "reference": (
-        asks({**ONE, "requestedSchema": {"$ref": "https://evil.example/schema"}}),
-        "The service asked what no form may ask: ",
-    ),
-    "unknown type": (schema(type="secret"), "The service asked what no form may ask: "),
-    "a required field that is not there": (
-        asks({**ONE, "requestedSchema": {**REFUND, "required": ["other"]}}),
-        "The service asked what no form may ask: ",
-    ),
-    "a password": (
-        asks(
-            {**ONE, "requestedSchema": {**REFUND, "properties": {"password": {"type": "string"}}}}
-        ),
-        "The service asked what no form may ask: ",
-    ),
+}
+NO_FORM: Mapping[str, bytes] = {
+    "schema without a type": with_(requestedSchema={}),
+    "an address": with_(message="See https://evil.example/"),
+    "a message for a password": with_(message="Your password?"),
+    "schema of a list": with_(requestedSchema={"type": "array"}),
+    "nested form": schema(type="object"),
+    "reference": with_(requestedSchema={"$ref": "https://evil.example/schema"}),
+    "unknown type": schema(type="secret"),
+    "a required field that is not there": with_(requestedSchema={**REFUND, "required": ["other"]}),
+    "a password": with_(requestedSchema=PASSWORD),
+}
+LIES: Mapping[str, tuple[bytes, str]] = {
+    **{name: (body, READ + words) for name, (body, words) in UNREADABLE.items()},
+    **{name: (body, "The service asked what no form may ask: ") for name, body in NO_FORM.items()},
 }
 
 
@@ -193,7 +169,7 @@ async def test_a_lie_is_refused_with_its_place(lie: str, when: str):
         assert len(service.arrived) == len(bodies)
     assert refused.startswith(words)
     assert len(refused) < 1000
-    assert "evil.example" not in refused
+    assert "evil.example" not in refused and SECRET not in refused
 
 
 async def test_the_media_type_of_answers_is_no_response():
@@ -209,8 +185,7 @@ async def test_what_is_asked_in_plain_json_is_a_result():
 
 
 async def test_the_largest_document_that_is_honest_is_asked():
-    most = {f"k{n}": ONE for n in range(MOST_REQUESTS)}
-    body = orjson.dumps({"requests": most, "state": "x" * MOST_STATE})
+    body = requesting(MOST_REQUESTS, state="x" * MOST_STATE)
     async with outgoing(saying(body)) as (service, http):
         asked = await DrivenHttp(config(base(service)), http).asks()
-    assert asked == list(most)
+    assert asked == [f"k{n}" for n in range(MOST_REQUESTS)]

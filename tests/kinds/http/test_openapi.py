@@ -221,33 +221,26 @@ def test_properties_of_responses_only_are_left_out() -> None:
     }
 
 
+TEXT = {"type": "string"}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "fits", "misfit"),
     [
-        ({"type": "string", "nullable": True}, {"type": ["string", "null"]}, None, 1),
+        ({**TEXT, "nullable": True}, {"type": ["string", "null"]}, None, 1),
         (
-            {"type": "string", "enum": ["a"], "nullable": True},
+            {**TEXT, "enum": ["a"], "nullable": True},
             {"type": ["string", "null"], "enum": ["a", None]},
             None,
             "b",
         ),
-        ({"allOf": [{"type": "string"}], "nullable": True}, None, None, 1),
-        (
-            {"type": "number", "minimum": 0, "exclusiveMinimum": True},
-            {"type": "number", "exclusiveMinimum": 0},
-            0.5,
-            0,
-        ),
-        (
-            {"type": "number", "maximum": 1, "exclusiveMaximum": False},
-            {"type": "number", "maximum": 1},
-            1,
-            2,
-        ),
-        ({"type": "string", "example": "x"}, {"type": "string", "examples": ["x"]}, "y", 1),
-        ({"type": "string", "pattern": "(?=x)"}, {"type": "string"}, "y", 1),
-        ({"type": "string", "pattern": "^x"}, {"type": "string", "pattern": "^x"}, "x", "y"),
-        ({"type": "string", "x-own": 1, "xml": {}}, {"type": "string"}, "y", 1),
+        ({"allOf": [TEXT], "nullable": True}, None, None, 1),
+        ({"minimum": 0, "exclusiveMinimum": True}, {"exclusiveMinimum": 0}, 0.5, 0),
+        ({"maximum": 1, "exclusiveMaximum": False}, {"maximum": 1}, 1, 2),
+        ({**TEXT, "example": "x"}, {**TEXT, "examples": ["x"]}, "y", 1),
+        ({**TEXT, "pattern": "(?=x)"}, TEXT, "y", 1),
+        ({**TEXT, "pattern": "^x"}, {**TEXT, "pattern": "^x"}, "x", "y"),
+        ({**TEXT, "x-own": 1, "xml": {}}, TEXT, "y", 1),
     ],
 )
 def test_schemas_of_3_0_become_2020_12(old: Any, new: Any, fits: Any, misfit: Any) -> None:
@@ -268,6 +261,8 @@ def test_a_recursive_schema_stays_finite() -> None:
         components={"schemas": {"a/tree": tree}},
     )
     assert check_schema(read.input_schema, role="input") == ()
+    (name, defined), *_ = read.input_schema["$defs"].items()
+    assert defined["properties"]["children"]["items"] == {"$ref": f"#/$defs/{name}"}
     validator = Validator(read.input_schema)
     assert not validator.problems({"body": {"children": [{"children": []}]}})
     assert validator.problems({"body": {"children": [{"children": 1}]}})
@@ -335,59 +330,49 @@ def test_where_the_api_is(servers: Any, base: str, expected: str) -> None:
     assert found.config["request"]["url"] == f"{expected.rstrip('/')}/pets"
 
 
+def taking(name: str, place: str, schema: Any = None, **more: Any) -> dict[str, Any]:
+    """Return an operation with one parameter."""
+    return {"parameters": [parameter(name, place, schema, **more)]}
+
+
+def referring(reference: str) -> dict[str, Any]:
+    return {"parameters": [{"$ref": reference}]}
+
+
+POST = {"method": "post"}
+SELF = {"components": {"parameters": {"a": {"$ref": "#/components/parameters/a"}}}}
+WITH_SCHEMES = {"components": {"securitySchemes": SCHEMES}}
+BRACES = {"securitySchemes": {"s": {"type": "apiKey", "in": "cookie", "name": "{a}"}}}
+
+
 @pytest.mark.parametrize(
     ("operation", "more", "said"),
     [
         ({}, {"servers": [{"url": "/v1"}]}, "The document does not say where the API is"),
         ({}, {"servers": [{"url": "http://["}]}, "The address of its server cannot be read"),
-        ({"parameters": [{"$ref": "other.yaml#/x"}]}, {}, "outside the document"),
-        ({"parameters": [{"$ref": "#/components/parameters/none"}]}, {}, "refers to nothing"),
-        (
-            {"parameters": [{"$ref": "#/components/parameters/a"}]},
-            {"components": {"parameters": {"a": {"$ref": "#/components/parameters/a"}}}},
-            "refers to itself",
-        ),
-        (
-            {"parameters": [parameter("a", "query", PET)]},
-            {"components": {"schemas": {"Pet": PET}}},
-            "refers to itself",
-        ),
+        (referring("other.yaml#/x"), {}, "outside the document"),
+        (referring("#/components/parameters/none"), {}, "refers to nothing"),
+        (referring("#/components/parameters/a"), SELF, "refers to itself"),
         (
             {"requestBody": body({}, "multipart/form-data")},
-            {"method": "post"},
+            POST,
             "multipart/form-data does not say which fields",
         ),
         ({"requestBody": body({}, required=True)}, {"method": "get"}, "not possible with GET"),
-        ({"parameters": [parameter("a", "cookie")]}, {}, "optional cookies"),
-        ({"parameters": [parameter("a", "header", {"type": "array"})]}, {}, "The header 'a'"),
-        (
-            {"parameters": [parameter("a", "cookie", {"type": "object"}, required=True)]},
-            {},
-            "The cookie 'a'",
-        ),
+        (taking("a", "cookie"), {}, "optional cookies"),
+        (taking("a", "header", {"type": "array"}), {}, "The header 'a'"),
+        (taking("a", "cookie", {"type": "object"}, required=True), {}, "The cookie 'a'"),
         (
             {"security": [{"s": []}]},
-            {
-                "components": {
-                    "securitySchemes": {"s": {"type": "apiKey", "in": "cookie", "name": "{a}"}}
-                }
-            },
+            {"components": BRACES},
             "request.headers.0.value: {a} is no placeholder",
         ),
-        (
-            {"requestBody": {"content": {5: {}}}},
-            {"method": "post"},
-            "A part of it has not the shape",
-        ),
+        ({"requestBody": {"content": {5: {}}}}, POST, "A part of it has not the shape"),
         ({"parameters": [{"in": "query"}]}, {}, "A parameter has no name"),
         ({}, {"path": "/x/{id}"}, "no parameter for {id}"),
-        ({"security": [{"mtls": []}]}, {"components": {"securitySchemes": SCHEMES}}, "mutualTLS"),
+        ({"security": [{"mtls": []}]}, WITH_SCHEMES, "mutualTLS"),
         ({"security": [{"none": []}]}, {}, "no security scheme 'none'"),
-        (
-            {"parameters": [parameter("a", "query", {"enum": ["x" * 70_000]})]},
-            {},
-            "Its input schema cannot be used",
-        ),
+        (taking("a", "query", {"enum": ["x" * 70_000]}), {}, "Its input schema cannot be used"),
         ("text", {}, "It is not an object."),
     ],
 )
@@ -425,11 +410,6 @@ def test_documents_are_json_or_yaml() -> None:
     ] == ["GET /a"]
 
 
-BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
-    f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 10)}]\n" for n in range(8)
-)
-
-
 @pytest.mark.parametrize(
     ("data", "said"),
     [
@@ -443,10 +423,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
         (b"!!python/object/apply:os.system ['true']", "JSON does not have"),
         (b"a: !!binary aGk=", "JSON does not have"),
         (b"a: &a [*a]", "*a refers to itself"),
-        (BOMB.encode(), "more than 2,000,000 values"),
-        (b"[" * 100_000, "nested deeper than 200"),
         (b"".join(b" " * n + b"a:\n" for n in range(300)), "nested deeper than 200"),
-        (b"[" * 100_000 + b"]" * 100_000, "nested deeper than 200"),
         (b" " * (16 * 1024 * 1024 + 1), "larger than 16 MiB"),
     ],
 )
@@ -466,27 +443,20 @@ def test_paths_of_any_shape_are_survived() -> None:
 
 
 def test_a_body_with_files_takes_them_in_base64() -> None:
-    binary = {"type": "string", "format": "binary", "description": "A photo."}
-    schema = {
-        "type": "object",
-        "required": ["photo"],
-        "properties": {
-            "photo": binary,
-            "pages": {"type": "array", "items": {"$ref": "#/components/schemas/Page"}},
-            "pages_file_name": {"type": "string"},
-            "about": {"type": "object"},
-            "tags": {"type": "array", "items": {"type": "string"}},
-        },
+    texts = {"type": "array", "items": {"type": "string"}}
+    properties = {
+        "photo": {"type": "string", "format": "binary", "description": "A photo."},
+        "pages": {"type": "array", "items": {"$ref": "#/components/schemas/Page"}},
+        "pages_file_name": {"type": "string"},
+        "about": {"type": "object"},
+        "tags": texts,
     }
+    schema = {"type": "object", "required": ["photo"], "properties": properties}
     encoding = {"photo": {"contentType": "image/png"}}
+    content = {"multipart/form-data": {"schema": schema, "encoding": encoding}}
+    page = {"contentMediaType": "application/pdf"}
     found = config(
-        {
-            "requestBody": {
-                "content": {"multipart/form-data": {"schema": schema, "encoding": encoding}}
-            }
-        },
-        method="post",
-        components={"schemas": {"Page": {"contentMediaType": "application/pdf"}}},
+        {"requestBody": {"content": content}}, method="post", components={"schemas": {"Page": page}}
     )
     assert found.request.body is not None
     sent = found.request.body.model_dump()
@@ -496,22 +466,16 @@ def test_a_body_with_files_takes_them_in_base64() -> None:
         ("about", "json"),
         ("tags", "form"),
     ]
-    assert sent["files"] == [
-        {
-            "name": "photo",
-            "content": "{arguments.body.photo}",
-            "file_name": "{arguments.body.photo_file_name}",
-            "media_type": "image/png",
-        },
-        {
-            "name": "pages",
-            "content": "{arguments.body.pages}",
-            "file_name": "",
-            "media_type": "application/pdf",
-        },
-    ]
-    properties = found.input_schema["properties"]["body"]["properties"]
-    assert properties["photo"]["description"] == "A photo. The content of the file in Base64."
-    assert properties["photo"]["contentEncoding"] == "base64"
-    assert properties["pages"]["items"]["contentEncoding"] == "base64"
-    assert properties["photo_file_name"]["type"] == "string"
+    photo, pages = (tuple(each.values()) for each in sent["files"])
+    assert photo == (
+        "photo",
+        "{arguments.body.photo}",
+        "{arguments.body.photo_file_name}",
+        "image/png",
+    )
+    assert pages == ("pages", "{arguments.body.pages}", "", "application/pdf")
+    read = found.input_schema["properties"]["body"]["properties"]
+    assert read["photo"]["description"] == "A photo. The content of the file in Base64."
+    assert read["photo"]["contentEncoding"] == "base64"
+    assert read["pages"]["items"]["contentEncoding"] == "base64"
+    assert read["photo_file_name"]["type"] == "string"

@@ -32,22 +32,10 @@ def server(url: str, **variables: Any) -> list[dict[str, Any]]:
 
 
 PATHS = [
-    ".evil.example/b",
-    "@evil.example/b",
-    ":8443/b",
-    ":x@evil.example/b",
-    "evil.example/b",
-    "-evil.example/b",
-    "{a}",
-    "{a}/b",
-    "\\b",
-    "\t/b",
-    " /b",
-    "",
-    "?b",
-    "#b",
+    ".evil.example/b", "@evil.example/b", ":8443/b", ":x@evil.example/b", "evil.example/b",
+    "-evil.example/b", "{a}", "{a}/b", "\\b", "\t/b", " /b", "", "?b", "#b",
     "https://evil.example/b",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("place", [NOWHERE, BASE, FETCHED])

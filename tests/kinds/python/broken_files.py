@@ -29,6 +29,38 @@ def beside() -> str:
 
 """
 
+
+def hooked(hook: str, body: str, base: str = "BaseModel", uses: str = "bad(x: Odd) -> str") -> str:
+    """Return a tool of a type whose hook for pydantic does something."""
+    head = f"class Odd({base}):\n    @classmethod\n"
+    signature = f"    def __get_pydantic_{hook}__(cls, schema, handler): {body}\n"
+    return f"{head}{signature}\n@tool  # @@\ndef {uses}: ...\n"
+
+
+def extra(body: str, before: str = "") -> str:
+    """Return a tool with a parameter whose schema is changed by this code."""
+    parameter = "x: Annotated[int, Field(json_schema_extra=extra)]"
+    return (
+        f"{before}def extra(schema):\n    {body}\n\n@tool  # @@\ndef bad({parameter}) -> str: ...\n"
+    )
+
+
+def schema(expression: str, before: str = "") -> str:
+    """Return a tool with an input schema given verbatim."""
+    return f"{before}@tool(input_schema={expression})  # @@\ndef bad(**rest) -> str: ...\n"
+
+
+def option(options: str, decorator: str = "tool") -> str:
+    """Return a function that is marked with options."""
+    return f"@{decorator}({options})  # @@\ndef bad() -> str: ...\n"
+
+
+def completed(completer: str, template: bool = False) -> str:
+    """Return a prompt, or a template, with a completer."""
+    marked = "@resource('a://{x}')" if template else "@prompt"
+    return f"{marked}  # @@\ndef bad(x: str) -> str: ...\n{completer}\n"
+
+
 FUNCTIONS: Final = {
     # Annotations
     "postponed": "@tool  # @@\ndef bad(x: 'datetime.Date') -> str: ...",
@@ -40,103 +72,23 @@ FUNCTIONS: Final = {
     "annotations_replaced": "@tool  # @@\ndef bad(x: int) -> str: ...\nbad.__annotations__ = {'x': 1j}",
     "context_in_list": "@tool  # @@\ndef bad(x: list[Context]) -> str: ...",
     # Hooks of types
-    "core_schema": """
-        class Odd:
-            @classmethod
-            def __get_pydantic_core_schema__(cls, source, handler):
-                raise KeyError("odd")
-
-        @tool  # @@
-        def bad(x: Odd) -> str: ...
-        """,
-    "json_schema": """
-        class Odd(BaseModel):
-            @classmethod
-            def __get_pydantic_json_schema__(cls, schema, handler):
-                raise SystemExit("odd")
-
-        @tool  # @@
-        def bad(x: Odd) -> str: ...
-        """,
-    "json_schema_extra": """
-        def extra(schema):
-            raise GeneratorExit
-
-        @tool  # @@
-        def bad(x: Annotated[int, Field(json_schema_extra=extra)]) -> str: ...
-        """,
-    "json_schema_cancelled": """
-        def extra(schema):
-            raise asyncio.CancelledError
-
-        @tool  # @@
-        def bad(x: Annotated[int, Field(json_schema_extra=extra)]) -> str: ...
-        """,
-    "json_schema_memory": """
-        def extra(schema):
-            raise MemoryError
-
-        @tool  # @@
-        def bad(x: Annotated[int, Field(json_schema_extra=extra)]) -> str: ...
-        """,
-    "json_schema_recursion": """
-        def extra(schema):
-            extra(schema)
-
-        @tool  # @@
-        def bad(x: Annotated[int, Field(json_schema_extra=extra)]) -> str: ...
-        """,
-    "json_schema_interrupt": """
-        def extra(schema):
-            raise KeyboardInterrupt
-
-        @tool  # @@
-        def bad(x: Annotated[int, Field(json_schema_extra=extra)]) -> str: ...
-        """,
-    "error_without_text": """
-        class Odd(Exception):
-            def __str__(self):
-                raise SystemExit(9)
-
-        def extra(schema):
-            raise Odd
-
-        @tool  # @@
-        def bad(x: Annotated[int, Field(json_schema_extra=extra)]) -> str: ...
-        """,
-    "error_of_odd_characters": """
-        def extra(schema):
-            raise RuntimeError("\\ud800\\x1b[2J\\0")
-
-        @tool  # @@
-        def bad(x: Annotated[int, Field(json_schema_extra=extra)]) -> str: ...
-        """,
-    "output_schema": """
-        class Out(BaseModel):
-            @classmethod
-            def __get_pydantic_json_schema__(cls, schema, handler):
-                raise LookupError("out")
-
-        @tool  # @@
-        def bad() -> Out: ...
-        """,
-    "not_serializable": """
-        class Strange: ...
-
-        @tool  # @@
-        def bad() -> Strange: ...
-        """,
+    "core_schema": hooked("core_schema", "raise KeyError('odd')", "object"),
+    "json_schema": hooked("json_schema", "raise SystemExit('odd')"),
+    "json_schema_extra": extra("raise GeneratorExit"),
+    "json_schema_cancelled": extra("raise asyncio.CancelledError"),
+    "json_schema_memory": extra("raise MemoryError"),
+    "json_schema_recursion": extra("extra(schema)"),
+    "json_schema_interrupt": extra("raise KeyboardInterrupt"),
+    "error_without_text": extra(
+        "raise Odd", "class Odd(Exception):\n    def __str__(self): raise SystemExit(9)\n\n"
+    ),
+    "error_of_odd_characters": extra("raise RuntimeError('\\ud800\\x1b[2J\\0')"),
+    "output_schema": hooked("json_schema", "raise LookupError('out')", uses="bad() -> Odd"),
+    "not_serializable": "class Strange: ...\n\n@tool  # @@\ndef bad() -> Strange: ...",
     "meta_class": """
         class Meta(type):
-            def __subclasscheck__(cls, other):
-                raise OSError("meta")
-
-            def __instancecheck__(cls, other):
-                raise OSError("meta")
-
-            def __eq__(cls, other):
-                raise OSError("meta")
-
+            def __subclasscheck__(cls, other): raise OSError("meta")
+            __instancecheck__ = __eq__ = __subclasscheck__
             __hash__ = type.__hash__
 
         class Odd(metaclass=Meta): ...
@@ -145,22 +97,13 @@ FUNCTIONS: Final = {
         def bad(x: Odd) -> Odd: ...
         """,
     # Schemas
-    "schema_no_object": "@tool(input_schema={'type': 'string'})  # @@\ndef bad(**rest) -> str: ...",
-    "schema_type": "@tool(input_schema=5)  # @@\ndef bad(**rest) -> str: ...",
-    "schema_no_json": (
-        "@tool(input_schema={'type': 'object', 'default': {1j}})  # @@\ndef bad(**rest) -> str: ..."
+    "schema_no_object": schema("{'type': 'string'}"),
+    "schema_type": schema("5"),
+    "schema_no_json": schema("{'type': 'object', 'default': {1j}}"),
+    "schema_nan": schema("{'type': 'object', 'default': {'x': float('nan')}}"),
+    "schema_circular": schema(
+        "circle", "circle = {'type': 'object'}\ncircle['properties'] = circle\n\n"
     ),
-    "schema_nan": (
-        "@tool(input_schema={'type': 'object', 'default': {'x': float('nan')}})  # @@\n"
-        "def bad(**rest) -> str: ..."
-    ),
-    "schema_circular": """
-        circle = {"type": "object"}
-        circle["properties"] = circle
-
-        @tool(input_schema=circle)  # @@
-        def bad(**rest) -> str: ...
-        """,
     "schema_raises": """
         class Odd(dict):
             def get(self, *args):
@@ -173,13 +116,9 @@ FUNCTIONS: Final = {
     "schema_huge": (
         "@tool  # @@\ndef bad(x: Literal[tuple(f'a{n}' for n in range(20000))]) -> str: ..."
     ),
-    "schema_required": (
-        "@tool(input_schema={'type': 'object', 'required': 5})  # @@\ndef bad(**rest) -> str: ..."
-    ),
-    "output_schema_type": "@tool(output_schema=['x'])  # @@\ndef bad() -> str: ...",
-    "output_schema_reference": (
-        "@tool(output_schema={'$ref': 'https://x.example/y'})  # @@\ndef bad() -> str: ..."
-    ),
+    "schema_required": schema("{'type': 'object', 'required': 5}"),
+    "output_schema_type": option("output_schema=['x']"),
+    "output_schema_reference": option("output_schema={'$ref': 'https://x.example/y'}"),
     "default_nan": "@tool  # @@\ndef bad(x: float = float('nan')) -> str: ...",
     "default_surrogate": "@tool  # @@\ndef bad(x: str = '\\ud800') -> str: ...",
     "default_nul": "@tool  # @@\ndef bad(x: str = '\\0') -> str: ...",
@@ -214,58 +153,49 @@ FUNCTIONS: Final = {
     "weird_name": "@tool  # @@\ndef bad() -> str: ...\nglobals()['a b'] = bad\ndel bad",
     "long_name": f"@tool  # @@\ndef {'b' * 200}() -> str: ...",
     # Options
-    "annotations_dict": "@tool(annotations={'readOnlyHint': True})  # @@\ndef bad() -> str: ...",
-    "annotations_none": "@tool(annotations=None)  # @@\ndef bad() -> str: ...",
-    "name_type": "@tool(name=5)  # @@\ndef bad() -> str: ...",
-    "title_type": "@tool(title=['x'])  # @@\ndef bad() -> str: ...",
-    "title_surrogate": "@tool(title='\\ud800')  # @@\ndef bad() -> str: ...",
-    "description_type": "@tool(description=b'x')  # @@\ndef bad() -> str: ...",
-    "description_nul": "@tool(description='a\\0b')  # @@\ndef bad() -> str: ...",
+    "annotations_dict": option("annotations={'readOnlyHint': True}"),
+    "annotations_none": option("annotations=None"),
+    "name_type": option("name=5"),
+    "title_type": option("title=['x']"),
+    "title_surrogate": option("title='\\ud800'"),
+    "description_type": option("description=b'x'"),
+    "description_nul": option("description='a\\0b'"),
     "docstring_surrogate": "@tool  # @@\ndef bad() -> str:\n    '''Half \\ud800.'''",
-    "version_type": "@tool(version=1.2)  # @@\ndef bad() -> str: ...",
-    "time_limit_type": "@tool(time_limit='5')  # @@\ndef bad() -> str: ...",
-    "requires_type": "@tool(requires=5)  # @@\ndef bad() -> str: ...",
-    "requires_item": "@tool(requires=[object()])  # @@\ndef bad() -> str: ...",
-    "threads_type": "@tool(threads=1.5)  # @@\ndef bad() -> str: ...",
-    "answer_within_type": "@tool(answer_within=[1])  # @@\ndef bad() -> str: ...",
-    "claims_type": "@tool(claims='yes')  # @@\ndef bad() -> str: ...",
-    "unasked_type": "@tool(unasked=1)  # @@\ndef bad() -> str: ...",
-    "retries_type": "@tool(tasks='slow', retries=2.0)  # @@\ndef bad() -> str: ...",
-    "prompt_title": "@prompt(title=object())  # @@\ndef bad() -> str: ...",
-    "prompt_requires": "@prompt(requires={'a': 1})  # @@\ndef bad() -> str: ...",
+    "version_type": option("version=1.2"),
+    "time_limit_type": option("time_limit='5'"),
+    "requires_type": option("requires=5"),
+    "requires_item": option("requires=[object()]"),
+    "threads_type": option("threads=1.5"),
+    "answer_within_type": option("answer_within=[1]"),
+    "claims_type": option("claims='yes'"),
+    "unasked_type": option("unasked=1"),
+    "retries_type": option("tasks='slow', retries=2.0"),
+    "prompt_title": option("title=object()", "prompt"),
+    "prompt_requires": option("requires={'a': 1}", "prompt"),
     "prompt_argument": "@prompt  # @@\ndef bad(x: list[int]) -> str: ...",
-    "prompt_hook": """
-        class Odd(str):
-            @classmethod
-            def __get_pydantic_core_schema__(cls, source, handler):
-                raise asyncio.CancelledError
-
-        @prompt  # @@
-        def bad(x: Odd) -> str: ...
-        """,
-    "resource_uri": "@resource('no uri')  # @@\ndef bad() -> str: ...",
-    "resource_mime_type": "@resource('a://b', mime_type=5)  # @@\ndef bad() -> str: ...",
-    "resource_mime_text": "@resource('a://b', mime_type='x')  # @@\ndef bad() -> str: ...",
-    "resource_annotations": (
-        "@resource('a://b', annotations={'priority': 1})  # @@\ndef bad() -> str: ..."
+    "prompt_hook": hooked("core_schema", "raise asyncio.CancelledError", "str").replace(
+        "@tool", "@prompt"
     ),
-    "resource_name": "@resource('a://b', name=('x',))  # @@\ndef bad() -> str: ...",
+    "resource_uri": option("'no uri'", "resource"),
+    "resource_mime_type": option("'a://b', mime_type=5", "resource"),
+    "resource_mime_text": option("'a://b', mime_type='x'", "resource"),
+    "resource_annotations": (option("'a://b', annotations={'priority': 1}", "resource")),
+    "resource_name": option("'a://b', name=('x',)", "resource"),
     "resource_variables": "@resource('a://{x}')  # @@\ndef bad(y: str) -> str: ...",
     # Completers
-    "completer_argument": (
-        "@prompt  # @@\ndef bad(x: str) -> str: ...\n@complete(bad, 5)\ndef other(typed): ..."
-    ),
-    "completer_annotation": (
-        "@prompt  # @@\ndef bad(x: str) -> str: ...\n"
-        "@complete(bad, 'x')\ndef other(typed: 'Nowhere'): ..."
-    ),
-    "completer_no_function": "@prompt  # @@\ndef bad(x: str) -> str: ...\ncomplete(bad, 'x')(5)",
-    "completer_object": (
-        "@resource('a://{x}')  # @@\ndef bad(x: str) -> str: ...\n"
-        "complete(bad, 'x')(functools.partial(print, 'x'))"
+    "completer_argument": completed("@complete(bad, 5)\ndef other(typed): ..."),
+    "completer_annotation": completed("@complete(bad, 'x')\ndef other(typed: 'Nowhere'): ..."),
+    "completer_no_function": completed("complete(bad, 'x')(5)"),
+    "completer_object": completed(
+        "complete(bad, 'x')(functools.partial(print, 'x'))", template=True
     ),
 }
 """Files with the function `beside`, and one function more that cannot be offered."""
+
+
+def importing(names: str, text: str) -> str:
+    return f"from mcphost.sdk import {names}\n{text}"
+
 
 FILES: Final = {
     "syntax": "def broken(:  # @@",
@@ -306,19 +236,17 @@ FILES: Final = {
     "globals_changed": "__name__ = None\n__file__ = 5\n__spec__ = None\n1 / 0  # @@",
     "signal_handler": "import signal\nsignal.signal(signal.SIGTERM, print)  # @@",
     "reads_input": "input()  # @@",
-    "option": "from mcphost.sdk import tool\n@tool(colour='red')  # @@\ndef f(): ...",
-    "tasks_option": "from mcphost.sdk import tool\n@tool(tasks=['slow'])  # @@\ndef f(): ...",
-    "retries_option": "from mcphost.sdk import tool\n@tool(tasks='slow', retries='2')  # @@\ndef f(): ...",
-    "requires_text": "from mcphost.sdk import prompt\n@prompt(requires='a')  # @@\ndef f(): ...",
-    "resource_no_uri": "from mcphost.sdk import resource\n@resource(5)  # @@\ndef f(): ...",
-    "completer_of_nothing": (
-        "from mcphost.sdk import complete\n@complete(print, 'x')  # @@\ndef f(t): ..."
+    "option": importing("tool", "@tool(colour='red')  # @@\ndef f(): ..."),
+    "tasks_option": importing("tool", "@tool(tasks=['slow'])  # @@\ndef f(): ..."),
+    "retries_option": importing("tool", "@tool(tasks='slow', retries='2')  # @@\ndef f(): ..."),
+    "requires_text": importing("prompt", "@prompt(requires='a')  # @@\ndef f(): ..."),
+    "resource_no_uri": importing("resource", "@resource(5)  # @@\ndef f(): ..."),
+    "completer_of_nothing": importing("complete", "@complete(print, 'x')  # @@\ndef f(t): ..."),
+    "completer_unhashable": importing(
+        "complete, prompt",
+        "@prompt\ndef f(x: str): ...\n@complete(f, [])  # @@\ndef g(t): ...",
     ),
-    "completer_unhashable": (
-        "from mcphost.sdk import complete, prompt\n@prompt\ndef f(x: str): ...\n"
-        "@complete(f, [])  # @@\ndef g(t): ..."
-    ),
-    "marked_builtin": "from mcphost.sdk import tool\ntool(print)  # @@",
+    "marked_builtin": importing("tool", "tool(print)  # @@"),
 }
 """Files that cannot be imported."""
 

@@ -15,7 +15,6 @@ from uuid import UUID
 import pytest
 from asgiref.sync import sync_to_async
 
-from mcphost.kinds.functions.program import FunctionProgram
 from mcphost.kinds.python.completers import completer_of
 from mcphost.runtime.call import Call
 from mcphost.runtime.journal import EMPTY
@@ -224,42 +223,18 @@ class Borrowing:
 Make = Callable[[Work], Program]
 
 
-def _as_tool(work: Work) -> Program:
+def _waiting(work: Work) -> Callable[..., Any]:
     async def runs(ctx: Context) -> str:
         return await work.in_coroutine(ctx)
 
-    return program(runs)
+    return runs
 
 
-def _as_plain_tool(work: Work) -> Program:
+def _plain(work: Work) -> Callable[..., Any]:
     def runs(ctx: SyncContext) -> str:
         return work.in_thread(ctx)
 
-    return program(runs)
-
-
-def _as_prompt(work: Work) -> Program:
-    @prompt
-    async def runs(ctx: Context) -> str:
-        return await work.in_coroutine(ctx)
-
-    return FunctionProgram(seen(runs))
-
-
-def _as_plain_prompt(work: Work) -> Program:
-    @prompt
-    def runs(ctx: SyncContext) -> str:
-        return work.in_thread(ctx)
-
-    return FunctionProgram(seen(runs))
-
-
-def _as_resource(work: Work) -> Program:
-    @resource("lent://it")
-    async def runs(ctx: Context) -> str:
-        return await work.in_coroutine(ctx)
-
-    return FunctionProgram(seen(runs))
+    return runs
 
 
 def _as_completer(work: Work) -> Program:
@@ -278,11 +253,11 @@ def _as_completer(work: Work) -> Program:
 
 WAYS: Mapping[str, Make] = MappingProxyType(
     {
-        "tool": _as_tool,
-        "plain tool": _as_plain_tool,
-        "prompt": _as_prompt,
-        "plain prompt": _as_plain_prompt,
-        "resource": _as_resource,
+        "tool": lambda work: program(_waiting(work)),
+        "plain tool": lambda work: program(_plain(work)),
+        "prompt": lambda work: program(prompt(_waiting(work))),
+        "plain prompt": lambda work: program(prompt(_plain(work))),
+        "resource": lambda work: program(resource("lent://it")(_waiting(work))),
         "completer": _as_completer,
     }
 )
@@ -400,9 +375,7 @@ async def test_code_of_no_call_is_told_how_to_become_part_of_one(name: str, way:
     lender = Party(1)
     raised: list[BaseException | None] = []
     async with lent(lender, way) as ctx:
-        thread = threading.Thread(target=lambda: raised.append(_caught_in_thread(USES[name], ctx)))
-        thread.start()
-        await asyncio.to_thread(thread.join, PATIENCE)
+        await _in_bare_thread(lambda: raised.append(_caught_in_thread(USES[name], ctx)))
     assert isinstance(raised[0], ForeignContext)
     assert "ctx.in_thread" in str(raised[0])
     await lender.assert_untouched()
@@ -420,10 +393,7 @@ async def _in_executor(work: Callable[[], None]) -> None:
 
 
 async def _on_another_loop(work: Callable[[], None]) -> None:
-    async def run() -> None:
-        work()
-
-    await _in_bare_thread(lambda: asyncio.run(run()))
+    await _in_bare_thread(lambda: asyncio.run(_in_task(work)))
 
 
 @pytest.mark.parametrize("place", [_in_bare_thread, _in_executor, _on_another_loop])
@@ -447,27 +417,21 @@ async def test_a_call_is_not_carried_where_context_variables_are_not(
     assert all("ctx.in_thread" in str(each) for each in raised)
 
 
-async def _in_task(work: Callable[[], Any]) -> Any:
+async def _in_task(work: Callable[[], Any], **options: Any) -> Any:
     async def run() -> Any:
         return work()
 
-    return await asyncio.create_task(run())
+    return await asyncio.create_task(run(), **options)
 
 
 async def _in_group(work: Callable[[], Any]) -> Any:
-    async def run() -> Any:
-        return work()
-
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(run())
+        task = group.create_task(_in_task(work))
     return task.result()
 
 
 async def _in_clean_task(work: Callable[[], Any]) -> Any:
-    async def run() -> Any:
-        return work()
-
-    return await asyncio.create_task(run(), context=contextvars.Context())
+    return await _in_task(work, context=contextvars.Context())
 
 
 async def _in_callback(work: Callable[[], Any]) -> Any:
@@ -481,10 +445,11 @@ async def _in_own_thread(work: Callable[[], Any]) -> Any:
 
 
 async def _in_loop_of_a_thread(work: Callable[[], Any]) -> Any:
-    async def run() -> Any:
-        return work()
+    return await asyncio.to_thread(lambda: asyncio.run(_in_task(work)))
 
-    return await asyncio.to_thread(lambda: asyncio.run(run()))
+
+async def _in_thread_of_django(work: Callable[[], Any]) -> Any:
+    return await sync_to_async(work)()
 
 
 @pytest.mark.parametrize(
@@ -496,8 +461,8 @@ async def _in_loop_of_a_thread(work: Callable[[], Any]) -> Any:
         _in_callback,
         _in_own_thread,
         _in_loop_of_a_thread,
+        _in_thread_of_django,
         asyncio.to_thread,
-        sync_to_async,
     ],
 )
 async def test_a_call_is_carried_along_into_what_its_code_starts(place: Any) -> None:
@@ -505,8 +470,6 @@ async def test_a_call_is_carried_along_into_what_its_code_starts(place: Any) -> 
         def work() -> UUID:
             return ctx.call_id
 
-        if place is sync_to_async:
-            return await sync_to_async(work)() == ctx.call_id
         found: UUID = await place(work)
         return found == ctx.call_id
 
@@ -691,6 +654,19 @@ async def test_a_context_of_an_ended_call_stays_refused_as_that() -> None:
     assert isinstance(await borrow(borrower, USES["info"], ctx), CallEnded)
     assert lender.misuses == [(Misuse.OVER, None)]
     assert borrower.misuses == []
+
+
+@pytest.mark.parametrize("way", ["tool", "plain tool"])
+@pytest.mark.parametrize("name", USES)
+async def test_after_its_call_no_member_is_of_use(name: str, way: str) -> None:
+    lender = Party(1)
+    async with lent(lender, way) as ctx:
+        pass
+    if way == "tool":
+        assert isinstance(await _caught(USES[name], ctx), CallEnded)
+    else:
+        assert isinstance(await asyncio.to_thread(_caught_in_thread, USES[name], ctx), CallEnded)
+    await lender.assert_untouched()
 
 
 async def test_a_thread_that_outlives_its_call_is_refused_the_context_of_another() -> None:

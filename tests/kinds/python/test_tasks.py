@@ -11,12 +11,12 @@ import pytest
 from mcphost.kinds.kind import Compiled
 from mcphost.kinds.python.compiling import compile_function
 from mcphost.runtime.call import Delivery
-from mcphost.runtime.outcomes import Complete, Deferred, Failed, FailureKind, InputRequest
+from mcphost.runtime.outcomes import Complete, Deferred, FailureKind
 from mcphost.runtime.ports import Ports
 from mcphost.runtime.program import TaskSupport
 from mcphost.runtime.threads import ToolThreads
 from mcphost.sdk import Context, SyncContext, prompt, resource, tool
-from tests.kinds.asking import Driven, Name, accept, asking_call
+from tests.kinds.asking import Driven, asking_call
 from tests.kinds.rounds import Notes, failure, ports, seen
 
 
@@ -100,14 +100,6 @@ async def test_a_blocking_function_becomes_a_task() -> None:
     assert began == [1, 2]
 
 
-async def test_where_no_call_becomes_a_task_the_function_goes_on() -> None:
-    async def function(ctx: Context) -> str:
-        await ctx.become_task()
-        return f"round {ctx.round}"
-
-    assert await driven(function, ports(seconds=10)).completes() == "round 1"
-
-
 async def test_a_function_that_swallows_it_becomes_a_task_all_the_same() -> None:
     async def function(ctx: Context) -> str:
         with contextlib.suppress(BaseException):
@@ -117,28 +109,6 @@ async def test_a_function_that_swallows_it_becomes_a_task_all_the_same() -> None
     call = driven(function)
     await call.defers()
     assert await call.completes() == "round 2"
-
-
-async def test_a_real_error_beside_it_wins() -> None:
-    async def fails() -> None:
-        raise ValueError("real")
-
-    async def function(ctx: Context) -> None:
-        await asyncio.gather(ctx.become_task(), fails())
-
-    outcome = await driven(function).advance()
-    assert isinstance(outcome, Failed)
-    assert outcome.error.kind is FailureKind.CRASHED
-    assert "ValueError: real" in outcome.error.detail
-
-
-async def test_inside_a_step_it_is_the_authors_error() -> None:
-    async def function(ctx: Context) -> None:
-        await ctx.step("work", ctx.become_task)
-
-    outcome = await driven(function).advance()
-    assert isinstance(outcome, Failed)
-    assert "inside another step" in outcome.error.detail
 
 
 async def test_code_beside_it_is_unwound_with_it_and_ends() -> None:
@@ -159,32 +129,8 @@ async def test_code_beside_it_is_unwound_with_it_and_ends() -> None:
     assert tidied == ["beside"]
 
 
-async def test_a_question_beside_a_long_step_of_a_task_is_asked_before_the_step_ends() -> None:
-    published: list[InputRequest] = []
-    asked, worked = asyncio.Event(), []
-
-    def publish(one: InputRequest) -> None:
-        published.append(one)
-        asked.set()
-
-    async def works() -> str:
-        await asked.wait()  # would never end if the question were only in the round's outcome
-        worked.append("once")
-        return "worked"
-
-    async def function(ctx: Context) -> str:
-        who, done = await asyncio.gather(ctx.elicit("who", "Who?", Name), ctx.step("work", works))
-        return f"{who.name} {done}"
-
-    call = driven(function, deferring()._replace(publish=publish))  # type: ignore[attr-defined]
-    call.call = call.call._replace(delivery=Delivery.TASK)
-    assert await call.asks() == ["who"]
-    assert [(one.key, one.digest) for one in published] == list(call.asked.items())
-    assert await call.completes(who=accept(name="Ada")) == "Ada worked"
-    assert (worked, len(published)) == (["once"], 1)
-
-
 async def test_a_task_reports_its_progress_with_messages() -> None:
+    @tool(tasks="always")
     async def function(ctx: Context) -> None:
         ctx.progress(1, 3, "getting ready")
         await ctx.become_task()
@@ -198,22 +144,10 @@ async def test_a_task_reports_its_progress_with_messages() -> None:
     await call.completes_with_nothing()
     assert notes.progressed == [(1, 3, "getting ready"), (2, 3, "printing")]
     assert notes.logged == [("info", "almost there", None)]
-
-
-async def test_a_call_that_begins_as_a_task_reports_its_progress() -> None:
-    @tool(tasks="always")
-    async def function(ctx: Context) -> str:
-        await ctx.become_task()
-        ctx.progress(1, message="printing")
-        return f"round {ctx.round}"
-
-    notes = Notes()
-    task = asking_call()._replace(delivery=Delivery.TASK)
-    outcome = await compiled(function).program.advance(
-        task, driven(function).journal, deferring(notes)
-    )
-    assert isinstance(outcome, Complete)
-    assert notes.progressed == [(1, None, "printing")]
+    begun = driven(function, deferring(again := Notes()))
+    begun.call = begun.call._replace(delivery=Delivery.TASK)
+    await begun.completes_with_nothing()
+    assert again.progressed == notes.progressed
 
 
 async def test_a_function_that_finds_no_thread_becomes_a_task_if_it_may() -> None:

@@ -117,18 +117,16 @@ async def test_an_attack_fails_and_the_next_call_works(
     assert SECRET not in text and "root:" not in text and "uid=" not in text
     if name not in HARMLESS:
         assert isinstance(outcome, Failed), outcome
+        assert name not in ENDLESS or outcome.error.kind in (
+            FailureKind.TIMED_OUT,
+            FailureKind.CRASHED,
+        )
     assert await DrivenScript(HELLO, sandbox).completes() == "hello"
     assert OWNED not in written()
 
 
 HARMLESS = {"a deep comparison", "a circle", "a deep repr", "a variable", "builtins"}
 """These end, and show nothing."""
-
-
-@pytest.mark.parametrize("name", ENDLESS)
-async def test_an_endless_script_is_stopped(sandbox: Sandbox, name: str):
-    failure = await DrivenScript(script(ENDLESS[name]), sandbox).fails()
-    assert failure.kind in (FailureKind.TIMED_OUT, FailureKind.CRASHED)
 
 
 async def test_a_regular_expression_takes_no_exponential_time(sandbox: Sandbox):

@@ -11,6 +11,7 @@ from mcphost.sandbox.pool import Sandbox
 from tests.egress.conftest import (
     Arrived,
     Handler,
+    Service,
     answer,
     echo,
     opened,
@@ -24,6 +25,11 @@ from tests.kinds.script.driving import DrivenScript
 KEY = "sesame/open &you"
 
 
+def calling(source: str, sandbox: Sandbox, service: Service, http: Outgoing) -> DrivenScript:
+    """Return a call of a script with the address of a service."""
+    return DrivenScript(source, sandbox, asking_call({"base": base(service)}), http=http)
+
+
 async def test_a_request_goes_over_the_wire_and_its_response_comes_back(sandbox: Sandbox):
     source = """
     def f(base: str) -> list:
@@ -31,7 +37,7 @@ async def test_a_request_goes_over_the_wire_and_its_response_comes_back(sandbox:
         return [got.status, got.ok, got.headers["x-made"], got.json()]
     """
     async with outgoing(answer(201, b'{"id": 7}', X_Made="yes")) as (service, http):
-        driven = DrivenScript(source, sandbox, asking_call({"base": base(service)}), http=http)
+        driven = calling(source, sandbox, service, http)
         assert await driven.completes() == [201, True, "yes", {"id": 7}]
     (arrived,) = service.arrived
     assert (arrived.method, arrived.path) == ("POST", "/a?b=1&c=d%20e")
@@ -44,7 +50,7 @@ async def test_a_request_goes_over_the_wire_and_its_response_comes_back(sandbox:
 async def test_every_method_can_be_sent(sandbox: Sandbox, method: str):
     source = f"def f(base: str) -> int:\n return http.{method}(base, data='x').status"
     async with outgoing(answer(body=b"")) as (service, http):
-        driven = DrivenScript(source, sandbox, asking_call({"base": base(service)}), http=http)
+        driven = calling(source, sandbox, service, http)
         assert await driven.completes() == 200
     (arrived,) = service.arrived
     assert (arrived.method, arrived.body) == (method.upper(), b"x")
@@ -60,7 +66,7 @@ async def test_a_secret_is_in_the_request_and_nowhere_in_the_sandbox(sandbox: Sa
         return {"handle": key, "text": got.text, "header": got.headers["x-echo"]}
     """
     async with outgoing(echo, key=KEY) as (service, http):
-        driven = DrivenScript(source, sandbox, asking_call({"base": base(service)}), http=http)
+        driven = calling(source, sandbox, service, http)
         await driven.asks()
         journal = str(driven.journal)
         done = await driven.completes(go=accept(ok=True))
@@ -96,8 +102,7 @@ def f(base: str) -> str:
 async def test_a_redirect_within_the_service_shows_no_secret(sandbox: Sandbox):
     handler = redirecting(lambda request: f"/next?{request.path.partition('?')[2]}")
     async with outgoing(handler, key=KEY) as (service, http):
-        driven = DrivenScript(TELLING, sandbox, asking_call({"base": base(service)}), http=http)
-        told = await driven.completes()
+        told = await calling(TELLING, sandbox, service, http).completes()
     assert service.arrived[1].headers["authorization"] == KEY
     assert "sesame" in service.arrived[1].path
     assert "[secret]" in told and "sesame" not in told
@@ -115,8 +120,7 @@ async def test_a_redirect_to_another_service_takes_no_secret_there(
 
         async with running(redirecting(away)) as service, opened(service, other) as egress:
             http = Outgoing(egress, service, other, key=KEY)
-            call = asking_call({"base": base(service)})
-            told = await DrivenScript(TELLING, sandbox, call, http=http).completes()
+            told = await calling(TELLING, sandbox, service, http).completes()
     assert told.startswith("refused: ") == carrying
     assert "sesame" not in told
     assert [each.path for each in other.arrived] == ([] if carrying else ["/away"])
@@ -126,8 +130,7 @@ async def test_a_redirect_to_another_service_takes_no_secret_there(
 async def test_an_error_names_the_secret_and_never_its_value(sandbox: Sandbox):
     async with running(echo) as service, running(echo) as other, opened(service, other) as egress:
         http = Outgoing(egress, other, service, key=KEY)
-        call = asking_call({"base": base(service)})
-        told = await DrivenScript(TELLING, sandbox, call, http=http).completes()
+        told = await calling(TELLING, sandbox, service, http).completes()
     assert "The secret 'key' may not go to" in told and "sesame" not in told
     assert not service.arrived
 
@@ -141,7 +144,7 @@ async def test_a_handle_works_after_a_replay(sandbox: Sandbox):
     """
     for lost in (False, True):
         async with outgoing(echo, key=KEY) as (service, http):
-            driven = DrivenScript(source, sandbox, asking_call({"base": base(service)}), http=http)
+            driven = calling(source, sandbox, service, http)
             await driven.asks()
             if lost:
                 driven.lose_the_paused_script()
@@ -195,7 +198,7 @@ async def test_a_request_that_must_not_be_sent_is_refused(
         return "sent"
     """
     async with outgoing(answer(), key="two\r\nlines") as (service, http):
-        driven = DrivenScript(source, sandbox, asking_call({"base": base(service)}), http=http)
+        driven = calling(source, sandbox, service, http)
         told = await driven.completes()
     assert REFUSED[sent] in told and "lines" not in told
     assert not service.arrived
@@ -211,5 +214,5 @@ async def test_a_response_that_is_too_large_is_refused(sandbox: Sandbox):
             return str(error)
     """
     async with outgoing(answer(body=b"x" * (LIMITS.response_bytes + 1))) as (service, http):
-        driven = DrivenScript(source, sandbox, asking_call({"base": base(service)}), http=http)
+        driven = calling(source, sandbox, service, http)
         assert "more than" in await driven.completes()

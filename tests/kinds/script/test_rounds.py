@@ -106,11 +106,16 @@ async def test_a_page_that_must_not_be_opened_is_not_asked_for(sandbox: Sandbox,
 
 
 async def test_a_script_completes(sandbox: Sandbox):
-    call = asking_call({"b": 2})
-    driven = DrivenScript(
-        "def add(a: int = 1, b: int = 1) -> dict:\n return {'sum': a + b}", sandbox, call
-    )
-    assert await driven.completes() == {"sum": 3}
+    source = "def add(a: int = 1, b: int = 1) -> dict:\n return {'sum': a + b}"
+    assert await DrivenScript(source, sandbox, asking_call({"b": 2})).completes() == {"sum": 3}
+
+
+POINT = """from dataclasses import dataclass
+@dataclass
+class Point:
+    x: int
+    y: int
+"""
 
 
 @pytest.mark.parametrize(
@@ -121,23 +126,12 @@ async def test_a_script_completes(sandbox: Sandbox):
         ("[1, (2, {3})]", [1, [2, [3]]]),
         ("True", True),
         ("1.5", 1.5),
+        ("Point(1, 2)", {"x": 1, "y": 2}),
     ],
 )
 async def test_a_result_becomes_json(sandbox: Sandbox, value: str, given: Any):
-    assert await DrivenScript(f"def f():\n return {value}", sandbox).completes() == given
-
-
-async def test_a_dataclass_becomes_an_object(sandbox: Sandbox):
-    source = """
-    from dataclasses import dataclass
-    @dataclass
-    class Point:
-        x: int
-        y: int
-    def f() -> Point:
-        return Point(1, 2)
-    """
-    assert await DrivenScript(source, sandbox).completes() == {"x": 1, "y": 2}
+    source = f"{POINT}def f():\n return {value}"
+    assert await DrivenScript(source, sandbox).completes() == given
 
 
 async def test_a_script_goes_on_where_it_asked(sandbox: Sandbox):
@@ -145,15 +139,6 @@ async def test_a_script_goes_on_where_it_asked(sandbox: Sandbox):
     assert await driven.asks() == ["first"]
     assert await driven.asks(first=accept(name="Ada")) == ["last"]
     assert await driven.completes(last=accept(name="Lovelace")) == "Ada Lovelace"
-
-
-async def test_a_script_asks_in_a_loop_and_keeps_its_local_state(sandbox: Sandbox):
-    driven = DrivenScript(LOOP, sandbox, asking_call({"items": ["ink", "paper"]}))
-    assert await driven.asks() == ["count-0"]
-    assert await driven.asks(**{"count-0": accept(count=2)}) == ["count-1"]
-    done = await driven.completes(**{"count-1": accept(count=5)})
-    assert done == {"basket": [["ink", 2, 1], ["paper", 5, 2]]}
-    assert len(driven.http.requests) == 2
 
 
 async def test_nothing_runs_again_in_a_script_that_goes_on(sandbox: Sandbox):
@@ -206,14 +191,16 @@ async def test_each_round_may_run_in_another_process():
         sandbox.close()
 
 
-@pytest.mark.parametrize("rounds", [(0,), (1,), (0, 1)])
-async def test_a_replay_gives_the_same_result(sandbox: Sandbox, rounds: tuple[int, ...]):
+@pytest.mark.parametrize("rounds", [(), (0,), (1,), (0, 1)])
+async def test_a_script_that_asks_in_a_loop_goes_on_or_is_replayed(
+    sandbox: Sandbox, rounds: tuple[int, ...]
+):
     """A paused script that is lost (too large, or of another sandbox) is replayed."""
     driven = DrivenScript(LOOP, sandbox, asking_call({"items": ["ink", "paper"]}))
-    await driven.asks()
+    assert await driven.asks() == ["count-0"]
     if 0 in rounds:
         driven.lose_the_paused_script()
-    await driven.asks(**{"count-0": accept(count=2)})
+    assert await driven.asks(**{"count-0": accept(count=2)}) == ["count-1"]
     if 1 in rounds:
         driven.lose_the_paused_script()
     done = await driven.completes(**{"count-1": accept(count=5)})
@@ -300,10 +287,7 @@ async def test_a_script_can_catch_a_declined_question_in_a_later_round_too(sandb
 
 
 async def test_ask_gives_what_the_user_did(sandbox: Sandbox):
-    source = """
-    def f() -> dict:
-        return ask("a", "A?", {"name": str})
-    """
+    source = "def f() -> dict:\n return ask('a', 'A?', {'name': str})"
     driven = DrivenScript(source, sandbox)
     await driven.asks()
     assert await driven.completes(a=DECLINE) == {"action": "decline", "content": None}
@@ -336,11 +320,8 @@ async def test_fields_have_types_choices_or_schemas(sandbox: Sandbox):
 
 
 async def test_a_whole_schema_may_have_optional_fields(sandbox: Sandbox):
-    source = """
-    def f() -> dict:
-        return elicit("a", "A?", {"type": "object", "properties": {"name": {"type": "string"}}})
-    """
-    driven = DrivenScript(source, sandbox)
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    driven = DrivenScript(f"def f() -> dict:\n return elicit('a', 'A?', {schema})", sandbox)
     await driven.asks()
     assert await driven.completes(a=accept()) == {}
 
@@ -440,15 +421,19 @@ async def test_arguments_must_fit_the_schema(sandbox: Sandbox):
     assert "a:" in failure.message
 
 
-@pytest.mark.parametrize("value", ["object()", "float('nan')", "2**70", "{1: 2}", "b'x'"])
-async def test_a_result_that_is_not_json_is_an_error(sandbox: Sandbox, value: str):
-    failure = await DrivenScript(f"def f():\n return {value}", sandbox).fails()
+@pytest.mark.parametrize(
+    ("returns", "value"),
+    [
+        *(("object", value) for value in ("object()", "float('nan')", "2**70", "{1: 2}", "b'x'")),
+        ("list[int]", "['x']"),
+    ],
+)
+async def test_a_result_that_is_not_json_or_not_promised_is_an_error(
+    sandbox: Sandbox, returns: str, value: str
+):
+    failure = await DrivenScript(f"def f() -> {returns}:\n return {value}", sandbox).fails()
     assert failure.kind in (FailureKind.INVALID_RESULT, FailureKind.CRASHED)
-
-
-async def test_a_result_must_fit_the_return_annotation(sandbox: Sandbox):
-    failure = await DrivenScript("def f() -> list[int]:\n return ['x']", sandbox).fails()
-    assert failure.kind is FailureKind.INVALID_RESULT
+    assert failure.kind is FailureKind.INVALID_RESULT or returns == "object"
 
 
 async def test_a_failed_request_is_an_error_that_a_script_can_catch(sandbox: Sandbox):
@@ -509,12 +494,7 @@ async def test_a_process_that_shuts_down_hands_the_call_over_after_a_request(san
 
 
 async def test_progress_and_logs_reach_the_caller(sandbox: Sandbox):
-    source = """
-    def f() -> str:
-        progress(1, 2, "half")
-        log({"a": 1}, level="warning")
-        return "done"
-    """
+    source = "def f():\n progress(1, 2, 'half')\n log({'a': 1}, level='warning')"
     driven = DrivenScript(source, sandbox)
     await driven.completes()
     assert driven.notes.progressed == [(1, 2, "half")]

@@ -26,6 +26,8 @@ from tests.wire import SESSION_BASED, check_message
 INVALID_REQUEST, INVALID_PARAMS = -32600, -32602
 FIRST, SECOND, LAST = SESSION_BASED
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+NOTE = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+REPLY = {"jsonrpc": "2.0", "id": "q", "result": {}}
 
 
 def posted(message, version: str | None = LAST) -> LegacyBody:
@@ -40,10 +42,6 @@ def refused(message, version: str | None = LAST) -> SessionError:
     with pytest.raises(SessionError) as caught:
         posted(message, version)
     return caught.value
-
-
-def batch(*messages) -> list:
-    return list(messages)
 
 
 def numbered(count: int) -> list[dict]:
@@ -76,8 +74,8 @@ def initialize(version: str = LAST) -> dict:
         (call(_meta={"progressToken": 1}), SECOND),
         (call(_meta={"progressToken": 1}), None),
         (LIST, FIRST),
-        ({"jsonrpc": "2.0", "method": "notifications/initialized"}, LAST),
-        ({"jsonrpc": "2.0", "id": "q", "result": {}}, LAST),
+        (NOTE, LAST),
+        (REPLY, LAST),
         ([LIST], None),
     ],
 )
@@ -98,7 +96,7 @@ def test_without_a_modern_version_in_meta_or_header_a_post_is_a_sessions(message
         (call(_meta={}), ""),
         ([call()], REVISION),
         (7, REVISION),
-        ({"jsonrpc": "2.0", "id": 1, "result": {}}, REVISION),
+        (REPLY, REVISION),
         (request("initialize", {"_meta": META}), REVISION),
     ],
 )
@@ -150,7 +148,7 @@ def test_what_later_revisions_put_into_meta_says_nothing_here():
 
 def test_params_may_be_left_out():
     assert posted(LIST).requests == (LegacyRequest(1, "tools/list", {}, Meta()),)
-    opened = posted({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    opened = posted(NOTE)
     assert opened.messages == (LegacyNotification("notifications/initialized", {}),)
     assert opened.requests == ()
 
@@ -162,13 +160,10 @@ def test_an_id_is_a_string_or_an_integer(identifier):
 
 
 def test_a_response_is_a_result_or_an_error():
-    assert posted({"jsonrpc": "2.0", "id": "q", "result": {"a": 1}}).messages == (
-        LegacyResponse("q", {"a": 1}, None),
-    )
+    assert posted(REPLY).messages == (LegacyResponse("q", {}, None),)
     wrong = {"code": -1, "message": "User rejected sampling request"}
-    assert posted({"jsonrpc": "2.0", "id": 3, "error": wrong}).messages == (
-        LegacyResponse(3, None, wrong),
-    )
+    response = {"jsonrpc": "2.0", "id": 3, "error": wrong}
+    assert posted(response).messages == (LegacyResponse(3, None, wrong),)
 
 
 # --- refused messages ---
@@ -191,12 +186,8 @@ def test_a_request_that_is_none_is_answered_under_its_id_with_status_200(
     identifier, changes, code, text
 ):
     error = refused({**LIST, **changes, "id": identifier})
-    assert (error.code, error.status, error.request_id, error.bare) == (
-        code,
-        200,
-        identifier,
-        False,
-    )
+    said = (error.code, error.status, error.request_id, error.bare)
+    assert said == (code, 200, identifier, False)
     assert text in error.message
     check_message(error_response(error), revision=FIRST)
 
@@ -264,15 +255,9 @@ def test_a_header_of_a_revision_that_does_not_exist_is_a_400_that_names_those_th
 
 
 def test_a_batch_is_read_in_its_order():
-    answer = {"jsonrpc": "2.0", "id": 1, "result": {}}
-    note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    opened = posted([LIST, note, answer, {**LIST, "id": "1"}], FIRST)
-    assert [type(one) for one in opened.messages] == [
-        LegacyRequest,
-        LegacyNotification,
-        LegacyResponse,
-        LegacyRequest,
-    ]
+    opened = posted([LIST, NOTE, REPLY, {**LIST, "id": "1"}], FIRST)
+    types = [LegacyRequest, LegacyNotification, LegacyResponse, LegacyRequest]
+    assert [type(one) for one in opened.messages] == types
     assert [one.id for one in opened.requests] == [1, "1"]
     assert (opened.batch, opened.refused) == (True, ())
     assert len(posted(numbered(MOST_IN_A_BATCH), FIRST).messages) == MOST_IN_A_BATCH
@@ -331,9 +316,8 @@ def test_methods_of_the_extension_are_unknown_in_a_session(revision, method):
 
 
 def test_a_request_of_a_batch_whose_params_are_wrong_is_refused_alone():
-    note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     wrong = {**LIST, "id": 2, "params": {"cursor": 5}}
-    opened = fitting(posted([LIST, wrong, note], FIRST), REVISIONS[FIRST])
+    opened = fitting(posted([LIST, wrong, NOTE], FIRST), REVISIONS[FIRST])
     assert [type(one) for one in opened.messages] == [LegacyRequest, LegacyNotification]
     assert [one.request_id for one in opened.refused] == [2]
 
