@@ -1,19 +1,24 @@
 """`manage.py keys`, as an operator uses it."""
 
+import base64
 from collections.abc import Callable
+from functools import partial
 from io import StringIO
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
+from mcphost import home
 from mcphost.audit.models import Entry
+from mcphost.vault.errors import MasterKeyMismatch
 from mcphost.vault.lifecycle import retire, rotate
 from mcphost.vault.management.commands.keys import ACTOR, Command
 from mcphost.vault.master import master_key
 from mcphost.vault.models import RingKey, TenantSecret
-from mcphost.vault.services import ensure_ring, ensure_tenant
+from mcphost.vault.services import ensure_ring, ensure_tenant, verify_master_key
 from mcphost.vault.states import TRANSITIONS, KeyState
 from mcphost.vault.wrapping import kek_id, wrappers
 from tests.audit.waiting import asked
@@ -274,6 +279,35 @@ def test_taking_a_master_key_away_asks_first(
     assert "processes that have no other one stop working" in questions[0]
     assert "Next:" not in run("rewrap", "--yes")
     assert wrappers(RingKey.objects.get().wrapped) == {kek_id(NEW)}
+
+
+def test_one_master_key_replaces_another_in_the_data_folder_as_the_documentation_says(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/keys.md, "Another master key"."""
+    monkeypatch.delenv("MCPHOST_MASTER_KEY")
+    folder = home.Home(tmp_path)
+    settings.MCPHOST_MASTER_KEY = partial(home.read_master_key, folder)
+    settings.MCPHOST_NEW_MASTER_KEY = partial(home.read_new_master_key, folder)
+    keys = [base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2)]
+    for key, path in zip(keys, (folder.master_key, folder.new_master_key), strict=True):
+        path.write_text(key + "\n")
+        ensure_ring()
+        ensure_tenant(uuid4())
+    first = run("rewrap")
+    assert "Rewrapped: 1 key and the secrets of 1 tenant, under master key" in first
+    with monkeypatch.context() as patch:
+        patch.setenv("MCPHOST_NEW_MASTER_KEY_FILE", "/nowhere")
+        for key in keys:
+            patch.setenv("MCPHOST_MASTER_KEY", key)
+            verify_master_key()
+    folder.new_master_key.rename(folder.master_key)
+    last = run("rewrap", "--yes")
+    assert "All keys and secrets are wrapped under master key" in run("list")
+    monkeypatch.setenv("MCPHOST_MASTER_KEY", keys[0])
+    with pytest.raises(MasterKeyMismatch, match="restore the master key that belongs to this"):
+        verify_master_key()
+    assert not [key for key in keys if key in first + last]
 
 
 def test_wrong_master_keys_are_refused_in_words(old: str, settings: Settings) -> None:
