@@ -40,6 +40,11 @@ def load(tmp_path: Path, *names: str, **environment: str) -> dict[str, Any]:
 COOKIES = ("SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE")
 TASKS = ("MCPHOST_TASK_ENGINE", "MCPHOST_TASK_WORKER_IN_SERVER", "INSTALLED_APPS")
 QUEUE = "procrastinate.contrib.django"
+SQLITE = {
+    "timeout": 20,
+    "transaction_mode": "IMMEDIATE",
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
+}
 
 
 @pytest.mark.requirement("http.loopback-by-default")
@@ -51,7 +56,7 @@ def test_by_default_only_this_machine_is_served_without_https(tmp_path):
     )  # fmt: skip
     database = found.pop("DATABASES")["default"]
     assert database["NAME"] == str(tmp_path / "db.sqlite3")
-    assert database["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+    assert database["OPTIONS"] == SQLITE
     assert QUEUE not in found.pop("INSTALLED_APPS")
     assert found == {
         "DEBUG": False,
@@ -97,8 +102,7 @@ def test_https_and_the_runner_of_tasks_can_be_said_outright(tmp_path):
     found = load(tmp_path, *names, MCPHOST_HTTPS="1", DATABASE_URL=f"sqlite:///{tmp_path}/x.db")
     assert found[COOKIES[0]]
     assert found["DATABASES"]["default"]["NAME"] == f"{tmp_path}/x.db"
-    in_folder = settings._database("", tmp_path)["OPTIONS"]
-    assert found["DATABASES"]["default"]["OPTIONS"] == json.loads(json.dumps(in_folder))
+    assert found["DATABASES"]["default"]["OPTIONS"] == SQLITE
     found = load(
         tmp_path, *names, MCPHOST_HTTPS="0", HOST="10.0.0.1",
         DATABASE_URL="postgres://app@db/x", MCPHOST_TASK_ENGINE="embedded",
