@@ -170,8 +170,8 @@ def test_a_holder_has_a_limited_number_of_tokens_however_they_are_revoked(
         issue_for_service(cast.acme.id, account, WANTED, actor=ACTOR)
     revoke(cast.acme.id, issued.id, actor=ACTOR)
     (problem,) = _problems(cast, "member")["owner"]
-    assert problem.startswith("The limit is 3 tokens")
-    with pytest.raises(InvalidError, match="3 tokens"):
+    assert problem.startswith("The limit is 100 tokens")
+    with pytest.raises(InvalidError, match="100 tokens"):
         issue_for_service(cast.acme.id, account, WANTED, actor=ACTOR)
     assert _issue(cast, "operator").name == "laptop"
 
