@@ -12,10 +12,12 @@ from mcphost.audit import records
 from mcphost.audit.models import Entry, Following
 from mcphost.audit.records import Ending, Leg, Record, new_id
 from mcphost.audit.summaries import follower
+from mcphost.audit.summaries.follower import Follower
 from mcphost.audit.writer.rows import ENTRY_COLUMNS
-from mcphost.runtime.call import Call
+from mcphost.runtime.call import Call, Delivery
 from tests.audit.test_records import CALL
 
+ACME, OTHER = uuid4(), uuid4()
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 HALF_HOUR = 30 * MINUTE
@@ -45,6 +47,19 @@ class Story:
         at, principal = columns.pop("at", NOW), columns.pop("principal", CALL.principal)
         call = CALL._replace(id=new_id(), tenant=tenant, target=target, round=1, version="3")
         return cls(call._replace(principal=replace(principal, tenant=tenant), **columns), at)
+
+    def play(self, script: str) -> "Story":
+        """Let happen what a script says, such as `ask a b; back; answer a decline; end`."""
+        for step in script.split("; "):
+            verb, *words = step.split()
+            getattr(self, verb)(*words)
+        return self
+
+    def become_task(self) -> "Story":
+        """It becomes a task in its first round, and the second runs."""
+        self.play("start; end deferred")
+        self.call = self.call._replace(delivery=Delivery.TASK)
+        return self.play("back; start")
 
     def later(self, by: timedelta) -> "Story":
         self.at += by
@@ -151,6 +166,28 @@ def forked(story: Story | None = None) -> Story:
     return story
 
 
+def plain(
+    target: str = "plain",
+    tenant: UUID = ACME,
+    outcome: str = "complete",
+    ago: timedelta = 5 * MINUTE,
+    **columns: Any,
+) -> Story:
+    """A call of one round."""
+    made = Story.of(tenant, target, at=timezone.now() - ago, **columns)
+    made.start()
+    made.end(outcome, "" if outcome == "complete" else f"{outcome} happened")
+    return made
+
+
+def asking(*keys: str, target: str = "asking", ago: timedelta = 5 * MINUTE) -> Story:
+    """A call of `ACME` that asks for these keys, `a` by default."""
+    made = Story.of(ACME, target, at=timezone.now() - ago)
+    made.start()
+    made.ask(*(keys or ("a",)))
+    return made
+
+
 def keep(*stories: Story) -> None:
     """Write the entries of these calls, without payloads."""
     Entry.objects.bulk_create(
@@ -161,6 +198,17 @@ def keep(*stories: Story) -> None:
 def row(record: Record) -> Entry:
     columns = {name: getattr(record, name) for name in ENTRY_COLUMNS if name != "commitment"}
     return Entry(**{**columns, "facts": columns["facts"] or {}})
+
+
+def follow(who: Follower | None = None) -> int:
+    """Follow until nothing is left; return how many rows were written."""
+    who, written = who or Follower(), 0
+    while True:
+        step = who.step()
+        written += step.written
+        if not step.more:
+            who.release()
+            return written
 
 
 @transaction.atomic

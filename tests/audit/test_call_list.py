@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from mcphost.audit import call_list, selectors, windows
-from mcphost.audit.call_list import MOST_WAITING, ListedCall
+from mcphost.audit.call_list import ListedCall
 from mcphost.audit.models import CallSummary, Entry, RollUp
 from mcphost.audit.open_calls import calls_of
 from mcphost.audit.records import Actor
@@ -20,32 +20,19 @@ from mcphost.audit.services import cancel_call, record
 from mcphost.audit.summaries import follower, rollups, search
 from mcphost.audit.summaries.rollups import REST, By
 from mcphost.runtime.call import Client, Delivery
-from tests.audit.asking import HALF_HOUR, MINUTE, Story, forked, keep
+from tests.audit.asking import ACME, HALF_HOUR, MINUTE, OTHER, Story, asking, follow, keep, plain
 
 pytestmark = pytest.mark.django_db
 
-ACME, OTHER = uuid4(), uuid4()
 OURS = frozenset({ACME})
 EVERYONE = EntryFilter(None)
+MOST_WAITING = 5
 ON_PAGE = 19
 """Queries of a page at most, with those that look for new entries."""
 
 
-def story(target: str = "tool", tenant: UUID = ACME, ago: timedelta = MINUTE) -> Story:
-    return Story.of(tenant, target, at=timezone.now() - ago)
-
-
-def plain(target: str = "plain", tenant: UUID = ACME) -> Story:
-    made = story(target, tenant)
-    made.end()
-    return made
-
-
-def asking(*keys: str, target: str = "asking", ago: timedelta = MINUTE) -> Story:
-    made = story(target, ago=ago)
-    made.start()
-    made.ask(*(keys or ("a",)))
-    return made
+def story(target: str = "tool", ago: timedelta = 5 * MINUTE) -> Story:
+    return Story.of(ACME, target, at=timezone.now() - ago)
 
 
 def rows(**chosen: object) -> list[ListedCall]:
@@ -57,11 +44,7 @@ def states(**chosen: object) -> list[tuple[str, str]]:
 
 
 def test_a_call_is_one_row_however_many_rounds_it_has() -> None:
-    answered = asking("a", "b")
-    answered.back().answer("a")
-    answered.answer("b", "decline")
-    answered.refuse("its answers differ")
-    answered.start()
+    answered = asking("a", "b").play("back; answer a; answer b decline; refuse differing; start")
     last = answered.end("tool_error", "it broke")
     keep(answered, plain())
     assert states() == [("plain", "complete"), ("asking", "tool_error")]
@@ -74,20 +57,20 @@ def test_a_call_is_one_row_however_many_rounds_it_has() -> None:
 
 def every_state() -> dict[str, Story]:
     """A call in each state, whose tool is named after the state."""
-    told = {"open": asking(target="open"), "expired": asking(target="expired", ago=2 * HALF_HOUR)}
-    told["complete"] = plain("complete")
-    told["unknown"] = story("unknown")
-    told["unknown"].start()
-    answered = asking(target="answered, and nothing since")
-    answered.back(MINUTE / 3).answer("a")
-    half = asking("a", "b", target="half answered")
-    half.back(MINUTE / 3).answer("a")
-    keep(*told.values(), answered, half)
-    return told
+    stories = {
+        "open": asking(target="open"),
+        "expired": asking(target="expired", ago=2 * HALF_HOUR),
+        "complete": plain("complete"),
+        "unknown": story("unknown").play("start"),
+        "answered": asking(target="answered, and nothing since").play("back; answer a"),
+        "half": asking("a", "b", target="half answered").play("back; answer a"),
+    }
+    keep(*stories.values())
+    return stories
 
 
-def test_every_call_says_how_it_stands_and_is_found_by_it() -> None:
-    every_state()
+def test_every_call_says_how_it_stands_for_what_it_waits_and_is_found_by_it() -> None:
+    stories = every_state()
     assert set(states()) == {
         ("open", "open"),
         ("expired", "expired"),
@@ -96,94 +79,52 @@ def test_every_call_says_how_it_stands_and_is_found_by_it() -> None:
         ("answered, and nothing since", "unknown"),
         ("half answered", "open"),
     }
-    for state in ("open", "expired", "complete", "unknown"):
-        found = states(outcome=state)
-        assert found == [each for each in states() if each[1] == state], state
-    assert states(outcome="crashed") == []
-
-
-def test_a_call_that_waits_says_for_what_and_until_when() -> None:
-    told = every_state()
+    for state in ("open", "expired", "complete", "unknown", "crashed"):
+        assert states(outcome=state) == [each for each in states() if each[1] == state], state
     waiting = {row.entry.target: row for row in rows(outcome="open")}
-    asked = told["open"].made[-1]
-    assert waiting["open"].expires_at == asked.at + HALF_HOUR
+    assert waiting["open"].expires_at == stories["open"].made[-1].at + HALF_HOUR
     assert waiting["open"].waiting == ("a",)
     assert waiting["half answered"].waiting == ("b",)
 
 
 def test_a_state_follows_rounds_and_not_the_order_of_clocks() -> None:
     """The clocks of processes differ, so a later entry may have a smaller id."""
-    made = story()
-    made.start()
-    first = made.ask("a")
-    made.back().answer("a")
-    start = made.start()
-    end = made.end()
-    ids = sorted(each.id for each in made.made)
-    swapped = {end.id: ids[0], made.made[0].id: ids[-1], start.id: ids[-2], first.id: ids[-3]}
-    others = [each for each in ids if each not in swapped.values()]
-    made.made = [
-        each._replace(id=swapped[each.id] if each.id in swapped else others.pop())
-        for each in made.made
-    ]
+    made = story().play("start; ask a; back; answer a; start; end")
+    begun, question, asked, answer, start, end = made.made
+    order = (end, answer, question, asked, start, begun)
+    ids = sorted(each.id for each in order)
+    made.made = [each._replace(id=id) for each, id in zip(order, ids, strict=True)]
     keep(made)
     assert states() == [("tool", "complete")]
 
 
-def test_a_call_that_has_its_result_is_not_open_whatever_was_asked_again() -> None:
-    later = forked(story("asked again since"))
-    later.again().ask("q")
-    hung_up = asking(target="hung up", ago=MINUTE)
-    hung_up.back(MINUTE / 3).answer("a")
-    hung_up.end("cancelled")
-    hung_up.again().ask("b")
-    keep(forked(story("forked")), later, hung_up)
-    over = {("forked", "complete"), ("asked again since", "complete")}
-    assert set(states()) == {*over, ("hung up", "open")}
-    assert set(states(outcome="complete")) == over
-    assert states(outcome="open") == [("hung up", "open")]
-    assert [each.key for each in call_list.waiting(OURS, timezone.now())] == ["b"]
-
-
-@pytest.mark.parametrize("outcome", ["accept", "decline", "cancel", "received"])
-def test_calls_are_found_by_how_they_were_answered(outcome: str) -> None:
-    one, other = asking(target="one"), asking(target="other")
-    one.back().answer("a", outcome)
-    one.end()
-    other.back().answer("a", "something else")
-    keep(one, other, plain())
-    assert states(questions=outcome) == [("one", "complete")]
+def test_calls_are_found_by_how_they_were_answered() -> None:
+    outcomes = ["accept", "decline", "cancel", "received"]
+    keep(*(asking(target=each).play(f"back; answer a {each}; end") for each in outcomes), plain())
+    for outcome in outcomes:
+        assert states(questions=outcome) == [(outcome, "complete")]
 
 
 def test_calls_are_found_by_what_was_wrong_with_an_answer() -> None:
-    invalid, unasked, refused = asking(target="invalid"), story("unasked"), asking(target="refused")
-    invalid.back().answer("a")
-    invalid.ask("a", invalid={"a": "it is no number"})
+    """An answer that did not fit is counted and found as that, and not as accepted."""
+    invalid, both = asking(target="invalid"), asking(target="both")
+    for made in (invalid, both):
+        made.play("back; answer a").ask("a", invalid={"a": "it is no number"})
+    both.play("back; answer a").end(invalid={})
+    unasked, refused = story("unasked"), asking(target="refused").play("refuse late")
     unasked.answer("a", unasked=True)
-    unasked.end()
-    refused.refuse("it expired")
-    well = asking(target="well")
-    well.back().answer("a")
-    well.end(invalid={})
-    keep(invalid, unasked, refused, well, plain())
-    for wanted in ("invalid", "unasked", "refused"):
-        assert [target for target, _ in states(questions=wanted)] == [wanted]
-    asked = {target for target, _ in states(questions="asked")}
-    assert asked == {"invalid", "refused", "well"}
-
-
-def test_an_answer_that_did_not_fit_is_counted_and_found_as_that_and_not_as_accepted() -> None:
-    unfit, both = asking(target="unfit"), asking(target="both")
-    for made in (unfit, both):
-        made.back(MINUTE / 6).answer("a")
-        made.ask("a", invalid={"a": "it is no number"})
-    both.back(MINUTE / 6).answer("a")
-    both.end()
-    keep(unfit, both)
-    counted = {row.entry.target: row.answers for row in rows()}
-    assert counted == {"unfit": {"invalid": 1}, "both": {"accept": 1, "invalid": 1}}
-    assert [target for target, _ in states(questions="accept")] == ["both"]
-    assert {target for target, _ in states(questions="invalid")} == {"unfit", "both"}
+    keep(invalid, both, unasked.play("end"), refused, plain())
+    answers = {row.entry.target: row.answers for row in rows()}
+    assert answers["invalid"] == {"invalid": 1}
+    assert answers["both"] == {"accept": 1, "invalid": 1}
+    for wanted, targets in (
+        ("invalid", {"invalid", "both"}),
+        ("accept", {"both", "unasked"}),
+        ("unasked", {"unasked"}),
+        ("refused", {"refused"}),
+        ("asked", {"invalid", "both", "refused"}),
+    ):
+        assert {target for target, _ in states(questions=wanted)} == targets, wanted
 
 
 def lost(action: str, target: str, tenant: UUID | None = None, **facts: object) -> None:
@@ -293,18 +234,14 @@ def test_a_page_costs_the_same_whatever_is_on_it(
 
 def test_a_page_reads_as_much_of_a_call_however_often_its_client_sent_an_answer() -> None:
     read = []
-    for count in (2, 60):
-        made = asking("a", "b")
+    for count in (2, 30):
+        made, half = asking("a", "b"), asking("a", "b")
         made.back(MINUTE / 60)
         for _ in range(count):
-            made.again().answer("a")
-            made.ask("a", "b", invalid={"a": "it is no number"})
-            made.at = timezone.now()
-        made.back(MINUTE / 60).answer("a")
-        half = asking("a", "b")
-        for _ in range(count):
+            made.play("again; answer a").ask("a", "b", invalid={"a": "it is no number"})
             half.back(MINUTE / 60).answer("a")
-            half.at = timezone.now()
+            made.at = half.at = timezone.now()
+        made.back(MINUTE / 60).answer("a")
         keep(made, half)
         follower.catch_up(timezone.now())
         with CaptureQueriesContext(connection) as captured:
@@ -326,100 +263,81 @@ def number_of_rows(sql: str) -> int:
         return len(cursor.fetchall())
 
 
-def test_a_cancelled_task_is_cancelled_and_waits_for_nothing() -> None:
-    waits, runs, ended, other = asking(), story("runs"), plain("ended"), asking(target="other")
-    runs.start()
-    for each in (waits, runs, ended):
-        each.cancel_task()
-    keep(waits, runs, ended, other)
-    assert dict(states()) == {
-        "asking": "cancelled",
-        "runs": "cancelled",
-        "ended": "complete",
-        "other": "open",
-    }
-    assert {target for target, _ in states(outcome="cancelled")} == {"asking", "runs"}
+def test_a_cancelled_task_or_call_is_cancelled_and_waits_for_nothing() -> None:
+    waits, runs = asking(), story("runs").play("start; cancel_task")
+    ended, gone, other = plain("ended"), asking(target="gone"), asking(target="other")
+    keep(waits.play("cancel_task"), runs, ended.play("cancel_task"), gone, other)
+    with transaction.atomic():
+        assert cancel_call(gone.call.id, ACME, "stuck", Actor.person(7, "olga"))
+        assert not cancel_call(gone.call.id, uuid4(), "stuck", Actor.person(7, "olga"))
+    cancelled = {"asking": "cancelled", "runs": "cancelled", "gone": "cancelled"}
+    assert dict(states()) == {**cancelled, "ended": "complete", "other": "open"}
+    assert dict(states(outcome="cancelled")) == cancelled
     assert states(outcome="open") == [("other", "open")]
     assert states(outcome="unknown") == []
     found = call_list.waiting(OURS, timezone.now())
     assert [each.entry.target for each in found] == ["other"]
     assert calls_of(ACME, timezone.now(), HALF_HOUR) == 1
-
-
-def test_a_call_that_a_user_cancelled_waits_under_no_key() -> None:
-    gone, other = asking(), asking(target="other")
-    keep(gone, other)
-    with transaction.atomic():
-        assert cancel_call(gone.call.id, ACME, "stuck", Actor.person(7, "olga"))
-        assert not cancel_call(gone.call.id, uuid4(), "stuck", Actor.person(7, "olga"))
-    assert dict(states()) == {"asking": "cancelled", "other": "open"}
-    assert states(outcome="cancelled") == [("asking", "cancelled")]
-    found = call_list.waiting(OURS, timezone.now())
-    assert [each.entry.target for each in found] == ["other"]
-    assert calls_of(ACME, timezone.now(), HALF_HOUR) == 1
-    entry = Entry.objects.get(action="call.cancelled")
-    assert (entry.actor_label, entry.reason, entry.target) == ("olga", "stuck", "asking")
+    entry = Entry.objects.get(action="call.cancelled", actor_label="olga")
+    assert (entry.reason, entry.target) == ("stuck", "gone")
 
 
 def test_the_caller_of_a_call_is_that_of_its_first_round() -> None:
-    made = story("task")
-    made.cancel_task()
-    made.start()
-    made.end("deferred")
+    made = story("task").play("cancel_task; start; end deferred")
     keep(made)
     label = made.call.principal.label
     assert selectors.callers([made.call.id, uuid4()]) == {made.call.id: label}
 
 
-def test_one_call_is_told_to_its_tenant_only() -> None:
+def test_calls_are_told_to_their_tenant_only() -> None:
     made = asking()
-    keep(made)
-    found = call_list.call(made.call.id, OURS, timezone.now())
+    keep(made, plain(tenant=OTHER))
+    now = timezone.now()
+    found = call_list.call(made.call.id, OURS, now)
     assert found is not None
     assert found.state == "open"
-    assert call_list.call(made.call.id, None, timezone.now()) == found
-    assert call_list.call(made.call.id, frozenset({OTHER}), timezone.now()) is None
-    assert call_list.call(uuid4(), None, timezone.now()) is None
+    assert call_list.call(made.call.id, None, now) == found
+    assert call_list.call(made.call.id, frozenset({OTHER}), now) is None
+    assert call_list.call(uuid4(), None, now) is None
+    assert [row.entry.tenant for row in rows()] == [ACME]
+    assert call_list.calls(EntryFilter(frozenset()), now).calls == ()
+    assert len(call_list.calls(EVERYONE, now).calls) == 2
 
 
-def test_what_waits_is_listed_the_soonest_to_expire_first() -> None:
-    every_state()
+def test_what_waits_is_listed_the_soonest_to_expire_first_and_all_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(call_list, "MOST_WAITING", MOST_WAITING)
     soon = asking("x", "y", target="soon", ago=HALF_HOUR - MINUTE)
-    keep(soon, Story.of(OTHER, "other's", at=timezone.now()))
-    found = call_list.waiting(OURS, timezone.now())
-    assert [(each.entry.target, each.key) for each in found] == [
-        ("soon", "x"),
-        ("soon", "y"),
-        ("open", "a"),
-        ("half answered", "b"),
-    ]
-    assert found[0].expires_at == soon.made[-1].at + HALF_HOUR
-    assert call_list.waiting(frozenset({OTHER}), timezone.now()) == ()
-    assert call_list.waiting(frozenset(), timezone.now()) == ()
-    assert len(call_list.waiting(None, timezone.now())) == 4
-
-
-def test_of_many_waiting_calls_those_that_expire_soonest_are_listed_and_all_are_counted() -> None:
-    soon = asking("x", "y", target="soon", ago=HALF_HOUR - MINUTE)
-    many = [asking(target="many") for _ in range(MOST_WAITING + 5)]
-    keep(soon, *many, Story.of(OTHER, "other's", at=timezone.now()))
+    again = asking("a", "b", target="again").play("back; answer a; ask b; again; ask b")
+    task = story("task")
+    task.call = task.call._replace(delivery=Delivery.TASK)
+    many = [asking(target="many") for _ in range(MOST_WAITING)]
+    keep(soon, again, task.play("ask a"), *many, Story.of(OTHER, "other's", at=timezone.now()))
     now = timezone.now()
     found = call_list.waiting(OURS, now)
-    assert [(each.entry.target, each.key) for each in found[:3]] == [
-        ("soon", "x"),
-        ("soon", "y"),
-        ("many", "a"),
-    ]
+    assert [(each.entry.target, each.key) for each in found[:2]] == [("soon", "x"), ("soon", "y")]
+    assert found[0].expires_at == soon.made[-1].at + HALF_HOUR
     assert len({each.entry.call for each in found}) == MOST_WAITING
-    assert call_list.count_waiting(OURS, now) == MOST_WAITING + 7
+    (only,) = call_list.waiting(OURS, now, [again.call.id])[-1:]
+    assert (only.key, only.entry.round) == ("b", 2), "not what an earlier round asked"
+    assert len(call_list.waiting(None, now)) == len(found)
+    for tenants in (frozenset({OTHER}), frozenset[UUID]()):
+        assert call_list.waiting(tenants, now) == ()
+        assert call_list.count_waiting(tenants, now) == 0
+    assert call_list.count_waiting(OURS, now) == MOST_WAITING + 3, "tasks are counted as tasks"
     assert call_list.count_waiting(OURS, now, target="soon") == 2
     assert call_list.count_waiting(None, now, until=now + 2 * MINUTE) == 2
-    assert call_list.count_waiting(frozenset({OTHER}), now) == 0
-    assert call_list.count_waiting(frozenset(), now) == 0
 
 
-def test_overdue_calls_are_listed_although_others_expire_sooner() -> None:
-    late, later = asking(target="late", ago=4 * MINUTE), asking("a", "b", target="later")
+def test_overdue_calls_are_listed_although_others_expire_sooner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(call_list, "MOST_WAITING", MOST_WAITING)
+    late, later = (
+        asking(target="late", ago=4 * MINUTE),
+        asking("a", "b", target="later", ago=MINUTE),
+    )
     for each in (late, later):
         each.made.clear()
         each.expires = 48 * HALF_HOUR
@@ -438,39 +356,13 @@ def test_overdue_calls_are_listed_although_others_expire_sooner() -> None:
     assert call_list.overdue(OURS, {}, now) == ()
 
 
-def test_questions_of_tasks_are_counted_with_the_tasks() -> None:
-    task, answered = asking(target="task"), asking("a", "b", target="answered")
-    task.made.clear()
-    task.call = task.call._replace(delivery=Delivery.TASK)
-    task.ask("a")
-    answered.back(MINUTE / 3).answer("a")
-    keep(task, answered)
-    assert len(call_list.waiting(OURS, timezone.now())) == 2
-    assert call_list.count_waiting(OURS, timezone.now()) == 1
-
-
 def test_calls_that_run_are_counted_however_many_there_are() -> None:
-    many = [story("runs") for _ in range(selectors.PAGE + 3)]
-    for each in many:
-        each.start()
-    old, other, ended = story("runs", ago=4 * HALF_HOUR), story("other"), plain("runs")
-    old.start()
-    other.start()
-    keep(*many, old, other, ended)
+    many = [story("runs").play("start") for _ in range(selectors.PAGE + 3)]
+    old = story("runs", ago=4 * HALF_HOUR).play("start")
+    keep(*many, old, story("other").play("start"), plain("runs"))
     now = timezone.now()
-    assert call_list.count_running(OURS, "runs", now - HALF_HOUR, now) == selectors.PAGE + 3
+    assert call_list.count_running(OURS, "runs", now - HALF_HOUR, now) == len(many)
     assert call_list.count_running(frozenset({OTHER}), "runs", now - HALF_HOUR, now) == 0
-
-
-def test_what_was_asked_in_an_earlier_round_does_not_wait() -> None:
-    made = asking("a", "b")
-    made.back(MINUTE / 3).answer("a")
-    made.ask("b")
-    made.again().ask("b")
-    keep(made)
-    assert [(each.key, each.entry.round) for each in call_list.waiting(OURS, timezone.now())] == [
-        ("b", 2)
-    ]
 
 
 def test_refusals_are_listed_with_and_without_a_call_and_are_no_changes() -> None:
@@ -488,13 +380,6 @@ def test_refusals_are_listed_with_and_without_a_call_and_are_no_changes() -> Non
     assert selectors.verbs(EVERYONE).entries == ()
 
 
-def test_tenants_never_meet() -> None:
-    keep(asking(), plain(tenant=OTHER))
-    assert [row.entry.tenant for row in rows()] == [ACME]
-    assert call_list.calls(EntryFilter(frozenset()), timezone.now()).calls == ()
-    assert len(call_list.calls(EVERYONE, timezone.now()).calls) == 2
-
-
 def test_newer_pages_lead_back_to_the_first() -> None:
     keep(*(plain(str(number)) for number in range(7)))
     now = timezone.now()
@@ -505,35 +390,15 @@ def test_newer_pages_lead_back_to_the_first() -> None:
     assert call_list.calls(EVERYONE, now, before=third.before, limit=3).calls == second.calls
     back = call_list.calls(EVERYONE, now, before=second.before, limit=3)
     assert (back.calls, back.before, back.after) == (first.calls, None, first.after)
-
-
-def test_an_empty_page_leads_back_to_the_row_that_it_came_from() -> None:
-    keep(*(plain(str(number)) for number in range(3)))
-    now = timezone.now()
-    first = call_list.calls(EVERYONE, now, limit=2)
-    last = call_list.calls(EVERYONE, now, after=first.after, limit=2)
-    (oldest,) = last.calls
+    # An empty page leads back to the row that it came from.
     lasts = sorted(CallSummary.objects.values_list("last", flat=True))
     empty = call_list.calls(EVERYONE, now, after=lasts[0], limit=2)
     assert (empty.calls, empty.after) == ((), None)
     back = call_list.calls(EVERYONE, now, before=empty.before, limit=2)
-    assert back.calls == (first.calls[1], oldest)
+    assert back.calls == (second.calls[2], *third.calls)
     above = call_list.calls(EVERYONE, now, before=lasts[-1], limit=2)
     assert (above.calls, above.before) == ((), None)
-    assert call_list.calls(EVERYONE, now, after=above.after, limit=2).calls == first.calls
-
-
-def test_calls_are_found_by_trace_and_by_words_of_their_errors() -> None:
-    broken, traced = (
-        story("broken"),
-        Story.of(ACME, "traced", at=timezone.now(), trace_id="ab" * 16),
-    )
-    broken.end("tool_error", "The Warehouse did not answer in time")
-    traced.end()
-    keep(broken, traced, plain())
-    assert states(words="warehouse TIME") == [("broken", "tool_error")]
-    assert states(words="warehouse never") == []
-    assert states(trace="ab" * 16) == [("traced", "complete")]
+    assert call_list.calls(EVERYONE, now, after=above.after, limit=3).calls == first.calls
 
 
 @pytest.mark.parametrize("tenants", [OURS, None])
@@ -591,8 +456,3 @@ def test_a_name_that_more_tenants_have_than_are_read_one_by_one_is_found_in_all(
     follow()
     for chosen in (EntryFilter(None, target="plain"), EntryFilter(None, client="clien")):
         assert len(call_list.calls(chosen, timezone.now()).calls) == 4
-
-
-def follow() -> None:
-    while follower.follower.step().more:
-        pass

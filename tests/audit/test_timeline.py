@@ -10,7 +10,6 @@ import pytest
 
 from mcphost.audit.entries import EntryView, view
 from mcphost.audit.timeline import Timeline, moment, timeline
-from mcphost.runtime.call import Delivery
 from tests.audit.asking import HALF_HOUR, MINUTE, NOW, Story, forked, row
 
 
@@ -19,110 +18,97 @@ def read(story: Story, at: timedelta = timedelta()) -> Timeline:
     return timeline([view(row(each)) for each in story.made], story.at + at)
 
 
-def fates(found: Timeline) -> list[tuple[int, str, str]]:
-    return [
-        (round.number, each.entry.facts["key"], each.fate)
+def played(script: str) -> Timeline:
+    return read(Story().play(script))
+
+
+def fates(found: Timeline) -> str:
+    """Round, key and fate of each question."""
+    return ", ".join(
+        f"{round.number} {each.entry.facts['key']} {each.fate}"
         for round in found.rounds
         for each in round.questions
-    ]
+    )
 
 
-def as_task() -> Story:
-    """A call that became a task in its first round, and asks in the second."""
-    story = Story()
-    story.start()
-    story.end("deferred")
-    story.call = story.call._replace(delivery=Delivery.TASK)
-    story.back().start()
-    return story
+STATES = [
+    ("end deferred", "deferred", ""),
+    ("start; ask a; back; answer a; start; end", "complete", "1 a accept"),
+    ("ask a; back; answer a decline; end", "complete", "1 a decline"),
+    ("ask a; back; answer a cancel; end", "complete", "1 a cancel"),
+    ("ask a; back; answer a received; end", "complete", "1 a received"),
+    ("ask a b", "open", "1 a open, 1 b open"),
+    ("ask a b; back; answer a", "open", "1 a accept, 1 b open"),
+    ("ask a b; back; answer b; ask a", "open", "1 a repeated, 1 b accept, 2 a open"),
+    ("ask a b; back; answer b; end", "complete", "1 a never, 1 b accept"),
+    ("ask a; end cancelled", "cancelled", "1 a never"),
+    ("ask a; back; answer a; end cancelled; again; ask b", "open", "1 a accept, 2 b open"),
+    # It is not known what the answer, or the round that began, has set off.
+    ("ask a; back; answer a", "unknown", "1 a accept"),
+    ("ask a; back; answer a; start", "unknown", "1 a accept"),
+    ("question a; end input_required", "unknown", "1 a never"),
+    ("refuse late", "unknown", ""),
+    ("become_task; ask a", "open", "2 a open"),
+    ("become_task; ask a; cancel_task", "cancelled", "2 a never"),
+    ("become_task; cancel_task", "cancelled", ""),
+    ("become_task; cancel_task; end", "complete", ""),
+    ("ask a; cancel", "cancelled", "1 a stopped"),
+    # As in a session, where the call is told at once.
+    (
+        "ask a b; back; answer b; ask c; cancel; back; end cancelled",
+        "cancelled",
+        "1 a never, 1 b accept, 2 c stopped",
+    ),
+]
 
 
-def test_a_call_that_became_a_task_is_known_to_go_on() -> None:
-    story = Story()
-    story.end("deferred")
-    assert read(story).state == "deferred"
+@pytest.mark.parametrize(("script", "state", "ends"), STATES)
+def test_a_call_has_a_state_and_each_of_its_questions_a_fate(
+    script: str, state: str, ends: str
+) -> None:
+    story = Story().play(script)
+    found, late = read(story), read(story, HALF_HOUR)
+    assert (found.state, fates(found)) == (state, ends)
+    if state != "unknown":
+        assert (found.expires_at is not None) is (state == "open")
+    assert (late.state, fates(late)) == (
+        state.replace("open", "expired"),
+        ends.replace("open", "expired"),
+    )
 
 
-def test_a_question_of_a_task_can_be_answered() -> None:
-    story = as_task()
-    story.ask("colour")
+def test_a_call_that_has_its_result_waits_for_nothing_whatever_was_asked_again() -> None:
+    found = read(forked())
+    assert (found.state, found.expires_at) == ("complete", None)
+    assert fates(found) == "1 q decline, 2 q repeated, 3 q never"
+
+
+def test_a_cancelled_call_says_who_did_it_and_why_and_has_no_round_more() -> None:
+    story = Story().play("ask a")
+    act = story.cancel("the release is off")
     found = read(story)
-    assert found.state == "open"
-    assert fates(found) == [(2, "colour", "open")]
-
-
-def test_nothing_of_a_cancelled_task_waits() -> None:
-    story = as_task()
-    story.ask("colour")
+    assert [(each.id, each.reason) for each in found.acts] == [(act.id, "the release is off")]
+    assert [each.number for each in found.rounds] == [1]
+    story = Story().play("become_task; ask a")
     act = story.cancel_task()
     found = read(story)
-    assert (found.state, found.expires_at) == ("cancelled", None)
-    assert fates(found) == [(2, "colour", "never")]
     assert [each.id for each in found.acts] == [act.id]
     assert [each.number for each in found.rounds] == [1, 2]
 
 
-def test_a_call_that_a_user_cancelled_waits_no_more_and_says_why() -> None:
-    story = Story()
-    story.ask("colour")
-    act = story.cancel("the release is off")
-    found = read(story)
-    assert (found.state, found.expires_at) == ("cancelled", None)
-    assert fates(found) == [(1, "colour", "stopped")]
-    assert [(each.id, each.reason) for each in found.acts] == [(act.id, "the release is off")]
-    assert [each.number for each in found.rounds] == [1]
-
-
-def test_only_what_waited_when_a_user_cancelled_the_call_was_stopped() -> None:
-    story = Story()
-    story.ask("colour", "size")
-    story.back().answer("size")
-    story.ask("shape")
-    story.cancel()
-    story.back().end("cancelled")  # as in a session, where the call is told at once
-    assert fates(read(story)) == [
-        (1, "colour", "never"),
-        (1, "size", "accept"),
-        (2, "shape", "stopped"),
-    ]
-
-
 def test_a_question_of_a_task_that_an_operator_cancelled_was_stopped() -> None:
-    story = as_task()
-    story.ask("colour")
-    story.cancel_task()
+    story = Story().play("become_task; ask a; cancel_task")
     *before, act = [view(row(each)) for each in story.made]
-    found = timeline([*before, replace(act, leg=None)], story.at)
-    assert fates(found) == [(2, "colour", "stopped")]
-
-
-def test_a_task_that_is_cancelled_while_it_runs_is_not_of_unknown_outcome() -> None:
-    story = as_task()
-    story.cancel_task()
-    assert read(story).state == "cancelled"
-
-
-def test_a_result_counts_although_the_task_was_cancelled_just_before() -> None:
-    story = as_task()
-    story.cancel_task()
-    story.end()
-    assert read(story).state == "complete"
+    assert fates(timeline([*before, replace(act, leg=None)], story.at)) == "2 a stopped"
 
 
 def test_rounds_questions_and_answers_come_in_order() -> None:
-    story = Story()
-    story.start()
-    asked = story.ask("resolution")
-    story.back(2 * MINUTE)
-    answered = story.answer("resolution")
+    story = Story().play("start")
+    asked = story.ask("a")
+    answered = story.back(2 * MINUTE).answer("a")
     begun = story.start()
-    story.ask("duplicate_of")
-    story.back().answer("duplicate_of")
-    story.start()
-    story.end()
-    found = read(story)
-    assert found.state == "complete"
-    assert fates(found) == [(1, "resolution", "accept"), (2, "duplicate_of", "accept")]
+    found = read(story.play("ask b; back; answer b; start; end"))
+    assert (found.state, fates(found)) == ("complete", "1 a accept, 2 b accept")
     first, second, third = found.rounds
     (question,) = first.questions
     assert question.expires_at == asked.at + HALF_HOUR
@@ -137,115 +123,42 @@ def test_rounds_questions_and_answers_come_in_order() -> None:
     assert len(found.questions) == 2
 
 
-@pytest.mark.parametrize("outcome", ["decline", "cancel", "received"])
-def test_each_way_to_answer_is_told(outcome: str) -> None:
-    story = Story()
-    story.ask("q")
-    story.back().answer("q", outcome)
-    story.end()
-    assert fates(read(story)) == [(1, "q", outcome)]
-
-
-def test_a_question_waits_until_it_expires() -> None:
-    story = Story()
-    story.ask("a", "b")
-    found = read(story)
-    assert found.state == "open"
-    assert fates(found) == [(1, "a", "open"), (1, "b", "open")]
-    assert found.expires_at is not None
-    late = read(story, HALF_HOUR)
-    assert late.state == "expired"
-    assert fates(late) == [(1, "a", "expired"), (1, "b", "expired")]
-
-
-def test_of_two_questions_one_may_be_answered_and_the_other_wait() -> None:
-    story = Story()
-    story.ask("a", "b")
-    story.back().answer("a")
-    found = read(story)
-    assert found.state == "open"
-    assert fates(found) == [(1, "a", "accept"), (1, "b", "open")]
-    assert read(story, HALF_HOUR).state == "expired"
-
-
-def test_an_answer_that_set_nothing_off_leaves_the_outcome_unknown() -> None:
-    story = Story()
-    story.ask("a")
-    story.back().answer("a")
-    found = read(story)
-    assert found.state == "unknown"
-    (answer,) = found.rounds[1].taken
+def test_what_an_answer_set_off_is_none_an_unknown_run_or_both_runs() -> None:
+    script = "ask a; back; answer a"
+    (answer,) = played(script).rounds[1].taken
     assert answer.ran is None
-
-
-def test_a_round_that_was_started_and_has_no_end_is_unknown() -> None:
-    story = Story()
-    story.ask("a")
-    story.back().answer("a")
-    story.start()
-    found = read(story)
-    assert found.state == "unknown"
-    assert [each.outcome for each in found.rounds[1].attempts] == ["unknown"]
-    assert found.rounds[1].attempts[0].entry.action == "round.started"
-
-
-def test_a_round_that_was_taken_over_shows_both_runs() -> None:
-    story = Story()
-    story.ask("a")
-    story.back().answer("a")
-    story.start()
-    story.again().answer("a")
-    story.start()
-    story.end("tool_error", "it broke")
-    found = read(story)
+    (attempt,) = played(f"{script}; start").rounds[1].attempts
+    assert (attempt.outcome, attempt.entry.action) == ("unknown", "round.started")
+    found = played(f"{script}; start; again; answer a; start; end tool_error broke")
     assert found.state == "tool_error"
     assert [each.outcome for each in found.rounds[1].attempts] == ["unknown", "tool_error"]
     assert tuple(each.ran for each in found.rounds[1].taken) == found.rounds[1].attempts
     assert len(found.questions[0].answers) == 2
 
 
+def test_of_a_state_that_was_sent_twice_or_without_an_answer_each_question_is_known() -> None:
+    found = played("ask a; back; answer a; ask b; again; answer a decline; ask b")
+    first, second = found.rounds[0].questions[0].answers
+    assert [first.fate, second.fate] == ["accept", "decline"]
+    assert (first.ran, second.ran) == found.rounds[1].attempts
+    assert fates(found) == "1 a accept, 2 b open"
+    assert len(found.rounds[1].attempts) == 2
+    assert played("ask a b; back; answer b; ask a").rounds[0].questions[0].again == 2
+
+
 def test_an_answer_that_did_not_fit_says_why_and_is_asked_again() -> None:
-    story = Story()
-    story.ask("a")
-    story.back().answer("a")
+    story = Story().play("ask a; back; answer a")
     story.ask("a", invalid={"a": "'x' is no number"})
-    story.back().answer("a", "decline")
-    story.end()
-    found = read(story)
-    assert fates(found) == [(1, "a", "invalid"), (2, "a", "decline")]
+    found = read(story.play("back; answer a decline; end"))
+    assert fates(found) == "1 a invalid, 2 a decline"
     assert found.rounds[0].questions[0].answers[0].why == "'x' is no number"
 
 
-def test_a_client_that_came_back_without_an_answer_was_asked_again() -> None:
-    story = Story()
-    story.ask("a", "b")
-    story.back().answer("b")
-    story.ask("a")
-    found = read(story)
-    assert fates(found) == [(1, "a", "repeated"), (1, "b", "accept"), (2, "a", "open")]
-    assert found.rounds[0].questions[0].again == 2
-
-
-def test_a_question_that_the_call_went_on_without_was_never_answered() -> None:
-    story = Story()
-    story.ask("a", "b")
-    story.back().answer("b")
-    story.end()
-    assert fates(read(story)) == [(1, "a", "never"), (1, "b", "accept")]
-    given_up = Story()
-    given_up.ask("a")
-    given_up.end("cancelled", "the client disconnected")
-    assert read(given_up).state == "cancelled"
-    assert fates(read(given_up)) == [(1, "a", "never")]
-
-
 def test_an_answer_to_another_question_under_the_same_key_does_not_count() -> None:
-    story = Story()
-    story.ask("a")
-    story.back().answer("a", question="of another text")
-    story.end()
-    found = read(story)
-    assert fates(found) == [(1, "a", "never")]
+    story = Story().play("ask a; back")
+    story.answer("a", question="of another text")
+    found = read(story.play("end"))
+    assert fates(found) == "1 a never"
     assert [each.entry.facts["question"] for each in found.rounds[1].strange] == ["of another text"]
 
 
@@ -258,59 +171,21 @@ def test_an_unasked_answer_stands_with_the_round_that_took_it() -> None:
     assert (answer.fate, answer.entry.outcome) == ("unasked", "accept")
 
 
-def test_a_state_that_was_sent_twice_keeps_both_answers_and_one_question() -> None:
-    story = Story()
-    story.ask("a")
-    story.back().answer("a")
-    story.ask("b")
-    story.again().answer("a", "decline")
-    story.ask("b")
-    found = read(story)
-    first, second = found.rounds[0].questions[0].answers
-    assert [first.fate, second.fate] == ["accept", "decline"]
-    assert (first.ran, second.ran) == found.rounds[1].attempts
-    assert fates(found) == [(1, "a", "accept"), (2, "b", "open")]
-    assert len(found.rounds[1].attempts) == 2
-
-
 def test_refusals_stand_where_they_happened() -> None:
-    story = Story()
-    story.ask("a")
-    story.back().refuse("other arguments")
-    story.answer("a")
-    story.end()
-    story.refuse("the round has its answers")
-    found = read(story)
-    assert [[each.reason for each in round.refusals] for round in found.rounds] == [
-        ["other arguments"],
-        ["the round has its answers"],
-    ]
-    alone = Story()
-    alone.refuse("it expired")
-    found = read(alone)
-    assert found.state == "unknown"
-    assert [len(each.refusals) for each in found.rounds] == [1]
+    found = played("ask a; back; refuse arguments; answer a; end; refuse answered")
+    reasons = [[each.reason for each in round.refusals] for round in found.rounds]
+    assert reasons == [["arguments"], ["answered"]]
+    assert [len(each.refusals) for each in played("refuse late").rounds] == [1]
 
 
 def test_answers_that_came_again_stand_with_the_round_before_and_make_none() -> None:
-    story = Story()
-    story.ask("q")
-    story.back().answer("q")
-    story.end()
-    story.again().repeat()
-    last = story.back().repeat()
+    story = Story().play("ask q; back; answer q; end; again; repeat; back")
+    last = story.repeat()
     found = read(story)
     assert [len(each.repeated) for each in found.rounds] == [0, 2]
     assert found.rounds[1].repeated[-1].id == last.id
     assert [len(each.attempts) for each in found.rounds] == [1, 1]
     assert (found.state, found.rounds[1].refusals) == ("complete", ())
-
-
-def test_a_call_that_has_its_result_waits_for_nothing_whatever_was_asked_again() -> None:
-    story = forked()
-    found = read(story)
-    assert (found.state, found.expires_at) == ("complete", None)
-    assert fates(found) == [(1, "q", "decline"), (2, "q", "repeated"), (3, "q", "never")]
 
 
 def test_how_long_an_answer_took_follows_from_the_entries_where_nobody_said() -> None:
@@ -323,15 +198,7 @@ def test_how_long_an_answer_took_follows_from_the_entries_where_nobody_said() ->
     found = read(story)
     given = {each.entry.id: each.seconds for each in found.rounds[1].taken}
     assert given == {answer.id: (answer.at - question.at).total_seconds(), strange.id: None}
-    assert fates(found) == [(1, "a", "accept")]
-
-
-def test_a_question_whose_end_nobody_knows_does_not_wait() -> None:
-    story = Story()
-    story.question("a")
-    story.end("input_required", asked=["a"])
-    assert read(story).state == "unknown"
-    assert fates(read(story)) == [(1, "a", "never")]
+    assert fates(found) == "1 a accept"
 
 
 @pytest.mark.parametrize("text", [None, 7, "", "soon", "2026-05-04T12:00:00"])

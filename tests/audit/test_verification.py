@@ -20,7 +20,13 @@ pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 OLD = NOW - timedelta(days=1)
 TENANT = uuid4()
-PORTION = verification._ENTRIES
+PORTION = 10
+
+
+@pytest.fixture(autouse=True)
+def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification, "_ENTRIES", PORTION)
+    monkeypatch.setattr(verification, "_BYTES", 1000)
 
 
 def recorded(many: int = 1, at: datetime = OLD, *, payload: bool = True) -> list[UUID]:
@@ -59,33 +65,16 @@ def change(entry: UUID, **columns: object) -> None:
     assert Payload.objects.filter(entry=entry).update(**columns) == 1
 
 
-def test_a_pass_counts_the_payloads_that_match() -> None:
+def test_a_pass_counts_the_payloads_that_match_and_the_next_begins_when_it_is_time() -> None:
     assert verification.state() is None
+    assert run() == VerificationState(0, 0, NOW, NOW, 0, None), "an empty record"
+    later = NOW + PASS_EVERY
     recorded(3)
     recorded(2, OLD + timedelta(seconds=1), payload=False)
-    found = run()
-    assert found == VerificationState(3, 0, NOW, NOW, 0, None)
-
-
-def test_an_empty_record_is_verified() -> None:
-    assert run() == VerificationState(0, 0, NOW, NOW, 0, None)
-
-
-def test_entries_that_may_be_uncommitted_wait_for_the_next_pass() -> None:
-    recorded(1)
-    recorded(2, NOW - SETTLED / 2)
-    assert run().payloads == 1
-    assert run(NOW + PASS_EVERY).payloads == 3
-
-
-def test_the_next_pass_begins_when_it_is_time() -> None:
-    recorded(1)
-    run()
-    recorded(1, OLD + timedelta(seconds=1))
-    early = NOW + PASS_EVERY - timedelta(seconds=1)
-    assert run(early) == VerificationState(1, 0, NOW, NOW, 0, None)
-    later = NOW + PASS_EVERY
-    assert run(later) == VerificationState(2, 0, later, later, 0, None)
+    recorded(2, later - SETTLED / 2)  # they may be uncommitted
+    assert run(later - timedelta(seconds=1)) == VerificationState(0, 0, NOW, NOW, 0, None)
+    assert run(later) == VerificationState(3, 0, later, later, 0, None)
+    assert run(later + PASS_EVERY).payloads == 5
 
 
 def _flipped(entry: UUID) -> bytes:
@@ -117,27 +106,19 @@ def test_a_payload_that_was_changed_in_the_database_is_found(
     assert str(ids[1]) in caplog.text
 
 
-def test_a_payload_that_a_user_erased_is_as_it_should_be() -> None:
-    ids = recorded(2)
-    services.erase_payload(ids[0], Actor.system("a test"))
-    assert run(timezone.now() + timedelta(hours=2)).wrong == 0
-
-
-def test_a_payload_that_was_put_back_after_its_erasure_is_found() -> None:
+@pytest.mark.parametrize(
+    "back", [None, {"erased_at": None}, {}], ids=["erased", "put back", "full"]
+)
+def test_a_payload_that_a_user_erased_is_as_it_should_be_unless_its_content_is_back(
+    back: dict[str, object] | None,
+) -> None:
     ids = recorded(2)
     kept = bytes(Payload.objects.get(entry=ids[0]).ciphertext)
     services.erase_payload(ids[0], Actor.system("a test"))
-    change(ids[0], ciphertext=kept, erased_at=None)
+    if back is not None:
+        change(ids[0], ciphertext=kept, **back)
     found = run(timezone.now() + timedelta(hours=2))
-    assert (found.wrong, found.first_wrong) == (1, ids[0])
-
-
-def test_an_erased_payload_with_content_is_found() -> None:
-    ids = recorded(2)
-    kept = bytes(Payload.objects.get(entry=ids[0]).ciphertext)
-    services.erase_payload(ids[0], Actor.system("a test"))
-    change(ids[0], ciphertext=kept)
-    assert run(timezone.now() + timedelta(hours=2)).wrong == 1
+    assert (found.wrong, found.first_wrong) == ((0, None) if back is None else (1, ids[0]))
 
 
 def test_what_is_wrong_stays_until_a_pass_finds_nothing() -> None:
@@ -159,8 +140,9 @@ def test_what_is_wrong_stays_until_a_pass_finds_nothing() -> None:
 def test_a_run_stops_in_time_and_the_next_goes_on() -> None:
     ids = recorded(2 * PORTION + 5)
     WAYS["deleted"](ids[-1])
-    for portions in (1, 2):
-        verification.run(NOW, _hurried())
+    slow = iter([0.0])  # the time is over before the first portion was read
+    for portions, clock in ((1, _hurried()), (2, lambda: next(slow, 1.0))):
+        verification.run(NOW, clock)
         found = verification.state()
         assert found is not None
         assert (found.payloads_now, found.ended_at) == (portions * PORTION, None)
@@ -246,16 +228,6 @@ def test_a_time_of_erasure_that_is_none_is_found(value: object) -> None:
         cursor.execute(changing, [value, ids[1].hex])
     found = run()
     assert (found.payloads, found.wrong, found.first_wrong) == (3, 1, ids[1])
-
-
-def test_a_run_on_a_slow_database_verifies_a_portion() -> None:
-    ids = recorded(PORTION + 5)
-    times = iter([0.0])
-    verification.run(NOW, lambda: next(times, 1.0))
-    found = verification.state()
-    assert found is not None
-    assert found.payloads_now == PORTION
-    assert run().payloads == len(ids)
 
 
 @pytest.mark.parametrize("ended", [True, False])

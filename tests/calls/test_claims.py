@@ -111,8 +111,12 @@ def test_a_large_outcome_is_kept_whole(start: Start) -> None:
     assert row(of).outcome == large
 
 
-def test_of_many_that_take_a_claim_over_one_does(start: Start) -> None:
+def test_of_many_that_take_a_claim_over_one_with_its_answers_and_tenant_does(start: Start) -> None:
     lost, mine = claimed(writer := start(), of := wanted()), record()
+    other = [wanted("those", call=of.call), wanted(call=of.call, tenant=uuid4())]
+    fates = submit(writer, *((claims.take_over(taking(each, 2), each), []) for each in other))
+    assert fates == [False, False]
+    assert row(of).epoch == 1
     takings = [taking(of, 2) for _ in range(10)]
     fates = submit(writer, *((claims.take_over(each, of), [record()]) for each in takings))
     assert sorted(fates) == [False] * 9 + [True]
@@ -127,15 +131,6 @@ def test_of_many_that_take_a_claim_over_one_does(start: Start) -> None:
     assert mine.id not in stored()
 
 
-def test_a_claim_is_not_taken_over_with_other_answers_or_by_another_tenant(start: Start) -> None:
-    claimed(writer := start(), of := wanted())
-    other = wanted("those", call=of.call)
-    foreign = wanted(call=of.call, tenant=uuid4())
-    fates = submit(writer, *((claims.take_over(taking(w, 2), w), []) for w in (other, foreign)))
-    assert fates == [False, False]
-    assert row(of).epoch == 1
-
-
 LOSSES = [
     (after_the_commit,),
     (before_the_commit,),
@@ -148,42 +143,28 @@ LOSSES = [
 def test_a_connection_lost_in_a_commit_leaves_no_doubt_who_won(
     start: Start, monkeypatch: pytest.MonkeyPatch, losses: tuple[Loss, ...]
 ) -> None:
-    taken, free = wanted(), wanted()
-    claimed(start(), taken)
-    lose_connections(monkeypatch, *losses)
-    records = [with_payload(), with_payload(), with_payload()]
-    fates = submit(
-        start(),
-        (claims.claim(taking(taken), taken), [records[0]]),
-        (claims.claim(mine := taking(free), free), [records[1]]),
-        (claims.claim(taking(free), free), [records[2]]),
-    )
-    assert fates[0] is False
-    assert sorted(fates[1:]) == [False, True]
-    assert (row(free).nonce == mine.nonce) is fates[1]
-    assert stored() == {records[1 if fates[1] else 2].id}
-    assert Payload.objects.count() == 1
-
-
-@pytest.mark.parametrize("losses", LOSSES)
-def test_so_is_it_with_ends_with_letting_go_and_with_taking_over(
-    start: Start, monkeypatch: pytest.MonkeyPatch, losses: tuple[Loss, ...]
-) -> None:
-    ended, freed, orphan = wanted(), wanted(), wanted()
+    taken, free, ended, freed, orphan = (wanted() for _ in range(5))
     plain = start()
-    mine = [claimed(plain, of) for of in (ended, freed, orphan)]
+    _, first, second, _ = [claimed(plain, of) for of in (taken, ended, freed, orphan)]
     lose_connections(monkeypatch, *losses)
-    records = [record(), record(), record()]
-    fates = submit(
-        start(),
-        (claims.conclude(mine[0], lambda: "sealed"), [records[0]]),
-        (claims.release(mine[1]), [records[1]]),
-        (claims.take_over(taking(orphan, 2), orphan), [records[2]]),
+    records = [with_payload() for _ in range(6)]
+    changes = (
+        claims.claim(taking(taken), taken),
+        claims.claim(mine := taking(free), free),
+        claims.claim(taking(free), free),
+        claims.conclude(first, lambda: "sealed"),
+        claims.release(second),
+        claims.take_over(taking(orphan, 2), orphan),
     )
-    assert fates == [True] * 3
+    fates = submit(start(), *((each, [own]) for each, own in zip(changes, records, strict=True)))
+    assert fates[0] is False
+    assert sorted(fates[1:3]) == [False, True]
+    assert fates[3:] == [True] * 3
+    assert (row(free).nonce == mine.nonce) is fates[1]
     assert [row(of).state for of in (ended, freed, orphan)] == ["finished", "released", "running"]
     assert row(orphan).epoch == 2
-    assert stored() == {each.id for each in records}
+    assert stored() == {own.id for own, fate in zip(records, fates, strict=True) if fate}
+    assert Payload.objects.count() == 4
 
 
 @pytest.mark.postgresql

@@ -27,17 +27,13 @@ def test_a_claim_is_found_as_it_was_made_and_as_it_ended(start: Start) -> None:
     assert found is not None
     assert (found.answers, found.state, found.outcome) == ("these", ClaimState.RUNNING, "")
     assert (found.owner, found.epoch, found.nonce) == (mine.owner, 1, mine.nonce)
+    assert claims.find_claim(of.call, of.round, uuid4()) is None
+    assert claims.find_claim(of.call, of.round + 1, of.tenant) is None
+    assert claims.find_claim(uuid4(), of.round, of.tenant) is None
     submit(writer, (claims.conclude(mine, lambda: "sealed"), []))
     found = claims.find_claim(of.call, of.round, of.tenant)
     assert found is not None
     assert (found.state, found.outcome) == (ClaimState.FINISHED, "sealed")
-
-
-def test_nothing_is_found_of_another_round_or_another_tenants(start: Start) -> None:
-    claimed(start(), of := wanted())
-    assert claims.find_claim(of.call, of.round, uuid4()) is None
-    assert claims.find_claim(of.call, of.round + 1, of.tenant) is None
-    assert claims.find_claim(uuid4(), of.round, of.tenant) is None
 
 
 @pytest.mark.parametrize("beat", [None, timedelta(0), ALIVE - SECOND, ALIVE + SECOND])

@@ -22,20 +22,12 @@ def a_link(**said: object) -> Link:
     return Link(UUID(int=1), UUID(int=2), "payment")._replace(**said)
 
 
-def test_a_link_is_open_once_it_was_opened() -> None:
+def test_a_link_is_opened_once_and_no_other_with_it() -> None:
     assert not links.is_open(a_link())
     assert links.confirm(a_link(), ADA, LATER, NOW)
     assert links.is_open(a_link())
-
-
-@pytest.mark.parametrize("other", [{"tenant": uuid4()}, {"call": uuid4()}, {"key": "other"}])
-def test_no_other_link_is_opened_with_it(other: dict[str, object]) -> None:
-    links.confirm(a_link(), ADA, LATER, NOW)
-    assert not links.is_open(a_link(**other))
-
-
-def test_opening_it_again_changes_nothing_and_tells_nobody() -> None:
-    assert links.confirm(a_link(), ADA, LATER, NOW)
+    for other in ({"tenant": uuid4()}, {"call": uuid4()}, {"key": "other"}):
+        assert not links.is_open(a_link(**other))
     assert not links.confirm(a_link(), ADA, LATER, NOW)
     assert Change.objects.filter(what="link").count() == 1
     assert Entry.objects.filter(action="link.confirmed").count() == 1

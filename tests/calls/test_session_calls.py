@@ -46,43 +46,36 @@ def test_a_round_ends_once_and_with_its_record(start: Start) -> None:
     assert stored() == {ends.id}
 
 
-def test_rounds_of_many_calls_are_told_apart_in_one_batch(start: Start) -> None:
-    writer = start()
-    every = [begun(writer, waits=bool(n % 2)) for n in range(20)]
-    assert write(writer, *(one.start(2) for one in every)) == [False, True] * 10
-
-
-def test_a_round_asks_only_while_it_runs(start: Start) -> None:
+def test_a_round_asks_only_while_it_runs_and_what_is_asked_is_written_whole(start: Start) -> None:
     made = begun(writer := start())
     assert write(writer, made.ask(2, waiting=made.asking(number=2))) == [False]
     assert write(writer, made.ask(2, 3)) == [True]
-    assert (made.row.state, made.row.journal) == (CallState.WAITING, "sealed journal")
+    first = begun(writer, waits=True)  # asking may be the first that is heard of a call
+    for each in (made, first):
+        assert (each.row.state, each.row.journal) == (CallState.WAITING, "sealed journal")
+        asked = each.waiting.asked
+        for row, question in zip(each.questions, asked.questions, strict=True):
+            assert (row.id, row.key, row.digest, row.method, row.message) == question
+            assert (row.tenant, row.session, row.call) == (TENANT, asked.session, asked.call)
+            assert (row.round, row.answer, row.settled_at) == (1, "", None)
+            assert row.state == QuestionState.OPEN
+            assert abs(row.expires_at - asked.expires_at) < HOUR / 60
     assert write(writer, made.ask(4, waiting=made.asking(number=2))) == [False]
     assert len(made.questions) == 2
+    OpenQuestion.objects.filter(call=made.taking.call).update(expires_at=timezone.now() - HOUR)
+    assert questions.prune() == 0, "their call is not over"
+    assert write(writer, made.finish(4)) == [True]
+    assert questions.prune() == 2
 
 
-def test_asking_may_be_the_first_that_is_heard_of_a_call(start: Start) -> None:
-    made = begun(start(), waits=True)
-    assert (made.row.state, made.row.journal) == (CallState.WAITING, "sealed journal")
-    assert [each.state for each in made.questions] == [QuestionState.OPEN] * 2
-
-
-def test_what_is_asked_is_written_whole(start: Start) -> None:
-    made = begun(writer := start())
-    assert write(writer, made.ask(2)) == [True]
-    asked = made.waiting.asked
-    for row, question in zip(made.questions, asked.questions, strict=True):
-        values = (row.id, row.key, row.digest, row.method, row.message)
-        assert values == question
-        assert (row.tenant, row.session, row.call) == (TENANT, asked.session, asked.call)
-        assert (row.round, row.answer, row.settled_at) == (1, "", None)
-        assert abs(row.expires_at - asked.expires_at) < HOUR / 60
-
-
-def test_a_call_is_taken_from_the_dead_only(start: Start) -> None:
+def test_a_call_is_taken_from_the_dead_only(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     made, me = begun(writer := start()), uuid4()
     assert session_calls.Takeover(made.taking.call, me)() is None  # its lease is not over
     made.dies()
+    monkeypatch.setattr(nodes, "can_judge", lambda: False)
+    assert session_calls.orphans(me) == (), "it cannot tell who is dead"
+    assert session_calls.Takeover(made.taking.call, me)() is None
+    monkeypatch.undo()
     Node.objects.create(
         id=made.taking.owner, name="n", started_at=timezone.now(), seen_at=timezone.now()
     )
@@ -100,6 +93,9 @@ def test_a_call_is_taken_from_the_dead_only(start: Start) -> None:
     assert session_calls.Takeover(made.taking.call, uuid4())() is None
     assert write(writer, made.append(2)) == [False]
     assert write(writer, made.append(2, taking=taken_over.owner)) == [True]
+    assert write(writer, made.finish(3, taking=taken_over.owner)) == [True]
+    made.dies()
+    assert session_calls.orphans(uuid4()) == (), "what is over is taken by nobody"
 
 
 def test_a_taking_whose_commit_was_not_confirmed_is_recognized_by_the_process_that_made_it(
@@ -116,25 +112,6 @@ def test_a_taking_whose_commit_was_not_confirmed_is_recognized_by_the_process_th
     other = uuid4()
     assert session_calls.Takeover(made.taking.call, other)() is not None
     assert takeover() is None, "another process has it since"
-
-
-def test_no_call_is_taken_by_a_process_that_cannot_tell_who_is_dead(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, me = begun(start()), uuid4()
-    made.dies()
-    monkeypatch.setattr(nodes, "can_judge", lambda: False)
-    assert session_calls.orphans(me) == ()
-    assert session_calls.Takeover(made.taking.call, me)() is None
-    monkeypatch.setattr(nodes, "can_judge", lambda: True)
-    assert session_calls.orphans(me) == (made.taking.call,)
-
-
-def test_what_is_over_is_taken_by_nobody(start: Start) -> None:
-    made = begun(writer := start())
-    assert write(writer, made.finish(2)) == [True]
-    made.dies()
-    assert session_calls.orphans(uuid4()) == ()
 
 
 def test_of_many_that_would_have_a_call_one_gets_it(start: Start) -> None:
@@ -222,11 +199,3 @@ def test_a_question_is_answered_once_in_time_and_by_its_session(start: Start) ->
         call, "key0", QuestionState.ANSWERED
     )
     assert questions.find(first, uuid4()) is None
-
-
-def test_questions_are_forgotten_when_their_time_and_their_call_are_over(start: Start) -> None:
-    made = begun(writer := start(), waits=True)
-    OpenQuestion.objects.update(expires_at=timezone.now() - HOUR)
-    assert questions.prune() == 0
-    assert write(writer, made.finish(2)) == [True]
-    assert questions.prune() == 2

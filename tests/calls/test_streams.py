@@ -16,13 +16,19 @@ from tests.calls.streaming import HOUR, MadeCall, begun, write
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_stream_is_read_from_anywhere_until_it_is_whole(start: Start) -> None:
+def test_a_stream_is_read_by_its_tenant_from_anywhere_until_it_is_whole(start: Start) -> None:
     made, writer = MadeCall(), start()
-    assert write(writer, made.begin(1, 2)) == [True]
+    for _ in range(2):  # what was written already is not written again
+        assert write(writer, made.begin(1, 2)) == [True]
     stream = made.stream.id
+    assert streams.find(stream, TENANT) == made.stream
+    assert streams.find(stream, UUID(int=8)) is None
     assert streams.read(stream, 1) == ((Event(2, "message 2"),), False)
-    assert write(writer, made.append(3)) == [True]
-    assert write(writer, made.finish(4)) == [True]
+    assert write(writer, made.append(2, 3)) == [True]
+    for _ in range(2):
+        assert write(writer, made.finish(4)) == [True]
+    assert write(writer, made.append(5)) == [False], "nothing is written after the end"
+    assert made.numbers == [1, 2, 3, 4]
     assert [each.number for each in streams.read(stream, 2).events] == [3, 4]
     assert streams.read(stream, 4) == ((), True)
     assert streams.last(stream) == 4
@@ -38,22 +44,6 @@ def test_a_page_that_is_full_is_not_the_last(start: Start) -> None:
     assert streams.read(made.stream.id, streams.READ_AT_ONCE).whole
 
 
-def test_what_was_written_already_is_not_written_again(start: Start) -> None:
-    made, writer = MadeCall(), start()
-    for again in (made.begin(1, 2), made.begin(1, 2), made.append(2, 3)):
-        assert write(writer, again) == [True]
-    for _ in range(2):
-        assert write(writer, made.finish(4)) == [True]
-    assert made.numbers == [1, 2, 3, 4]
-
-
-def test_nothing_is_written_after_the_end(start: Start) -> None:
-    made = begun(writer := start())
-    assert write(writer, made.finish(2)) == [True]
-    assert write(writer, made.append(3)) == [False]
-    assert made.numbers == [1, 2]
-
-
 def test_a_stream_is_kept_for_as_long_as_its_latest_batch_says(start: Start) -> None:
     made = begun(writer := start())
     later = made.row.expires_at
@@ -64,12 +54,6 @@ def test_a_stream_is_kept_for_as_long_as_its_latest_batch_says(start: Start) -> 
     assert stream.ended_at is not None
     first, second = StreamEvent.objects.all()
     assert second.expires_at - first.expires_at > 22 * HOUR
-
-
-def test_a_stream_is_its_tenants(start: Start) -> None:
-    made = begun(start())
-    assert streams.find(made.stream.id, TENANT) == made.stream
-    assert streams.find(made.stream.id, UUID(int=8)) is None
 
 
 def test_others_are_told_only_if_somebody_follows(start: Start) -> None:
@@ -83,21 +67,17 @@ def test_others_are_told_only_if_somebody_follows(start: Start) -> None:
     assert (told.tenant, told.what, told.object_id) == (TENANT, streams.NEWS, made.stream.id.hex)
 
 
-def test_what_is_over_is_forgotten_and_nothing_else(start: Start) -> None:
+def test_what_is_over_is_forgotten_with_its_last_event_and_nothing_else(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "PRUNED_AT_ONCE", 3)
     begun(writer := start())
     made = begun(writer)
-    assert write(writer, made.finish(2, 3, kept=-HOUR)) == [True]
+    assert write(writer, made.finish(2, 3, 4, kept=-HOUR)) == [True]
     assert streams.prune() == 3
+    assert Stream.objects.count() == 2
+    assert streams.prune() == 1
     assert session_calls.prune() == 1
     assert (streams.prune(), session_calls.prune()) == (0, 0)
     assert Stream.objects.count() == StreamedCall.objects.count() == 1
     assert StreamEvent.objects.count() == 1
-
-
-def test_a_stream_is_forgotten_with_its_last_event(start: Start) -> None:
-    made = begun(writer := start())
-    assert write(writer, made.finish(*range(2, streams.PRUNED_AT_ONCE + 2), kept=-HOUR)) == [True]
-    assert streams.prune() == streams.PRUNED_AT_ONCE
-    assert Stream.objects.count() == 1
-    assert streams.prune() == 1
-    assert Stream.objects.count() == 0

@@ -96,9 +96,6 @@ def test_every_page_and_command_serves_what_works_and_names_what_does_not(
     assert {row[2] for row in rows if "NOT SERVED" in row[-1]} == broken
     warned = {message.id: message.msg for message in run_checks(databases=["default"])}
     assert {"mcphost.catalogue.W001", "mcphost.catalogue.W002"} <= warned.keys()
-
-
-def test_what_works_is_published_beside_what_does_not(tenant: UUID) -> None:
     (published,) = publish_functions(tenant, ["zz_good.good", "postponed.beside"], ACTOR)
     assert published.name == "beside"
 

@@ -32,26 +32,16 @@ class Source:
         return key, value
 
 
-def test_a_value_is_loaded_once_and_then_remembered() -> None:
-    source = Source()
-    cache = FilledCache(source.load, 10)
-    assert cache.get("a") == cache.get("a") == ("a", 0)
-    assert source.loads == ["a"]
-
-
-def test_peeking_never_loads() -> None:
+def test_a_value_is_loaded_once_by_getting_and_never_by_peeking() -> None:
     source = Source()
     cache = FilledCache(source.load, 10)
     assert cache.peek("a") is MISS
-    cache.get("a")
+    assert cache.get("a") == cache.get("a") == ("a", 0)
     assert cache.peek("a") == ("a", 0)
     assert source.loads == ["a"]
-
-
-def test_none_can_be_remembered() -> None:
-    cache: FilledCache[str, None] = FilledCache(lambda _: None, 10)
-    cache.get("a")
-    assert cache.peek("a") is None
+    nothing: FilledCache[str, None] = FilledCache(lambda _: None, 10)
+    nothing.get("a")
+    assert nothing.peek("a") is None
 
 
 def test_the_least_recently_used_goes_first() -> None:
@@ -71,18 +61,14 @@ def test_the_least_recently_used_goes_first() -> None:
 def test_dropping_a_key_reads_it_anew_and_leaves_the_others() -> None:
     source = Source()
     cache = FilledCache(source.load, 10)
+    cache.drop("a")
+    assert len(cache) == 0
     cache.get("a")
     cache.get("b")
     source.value = 1
     cache.drop("a")
     assert cache.get("a") == ("a", 1)
     assert cache.get("b") == ("b", 0)
-
-
-def test_dropping_what_is_not_there_is_fine() -> None:
-    cache = FilledCache(Source().load, 10)
-    cache.drop("a")
-    assert len(cache) == 0
 
 
 def test_a_burst_of_misses_loads_once() -> None:

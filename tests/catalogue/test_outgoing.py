@@ -42,20 +42,22 @@ def allow(tenant: UUID, *hosts: str) -> None:
     update_tenant(tenant, TenantFields(title="Acme", outgoing_hosts=hosts), actor=ACTOR)
 
 
-def test_a_secret_must_be_there(acme: UUID) -> None:
+def test_a_secret_must_be_there(acme: UUID, globex: UUID) -> None:
     made = draft(acme, fields())
+    stored(globex)  # a secret of another tenant is none
     assert refused(made) == {
         "config.request.headers.0.value": [
             f"There is no secret {NAME!r}. Store it under Secrets, or name another one."
         ]
     }
-    stored(acme)
+    changed = replace(fields(), description="Reads one.")
+    assert services.update(made, changed, ACTOR).state == "draft", "saving is not refused"
+    secret = stored(acme)
     assert services.publish(made, ACTOR).state == "published"
-
-
-def test_a_secret_of_another_tenant_is_none(acme: UUID, globex: UUID) -> None:
-    stored(globex)
-    assert "There is no secret" in str(refused(draft(acme, fields())))
+    rules = {"hosts": ["other.example"], "places": ["header"]}
+    change_secret(acme, secret, **rules, actor=ACTOR, value=VALUE)
+    services.update(made, fields(), ACTOR)
+    assert "may not be sent" in str(refused(made)), "the secret was narrowed"
 
 
 @pytest.mark.parametrize(
@@ -105,22 +107,6 @@ def test_what_is_enabled_again_needs_its_secret_too(acme: UUID) -> None:
         services.enable(made, ACTOR)
 
 
-def test_saving_is_not_refused(acme: UUID) -> None:
-    made = draft(acme, fields())
-    changed = replace(fields(), description="Reads one.")
-    assert services.update(made, changed, ACTOR).state == "draft"
-
-
-def test_the_secret_may_be_narrowed_but_then_nothing_is_published_with_it(acme: UUID) -> None:
-    secret = stored(acme)
-    made = draft(acme, fields())
-    services.publish(made, ACTOR)
-    rules = {"hosts": ["other.example"], "places": ["header"]}
-    change_secret(acme, secret, **rules, actor=ACTOR, value=VALUE)
-    services.update(made, replace(fields(), description="Another."), ACTOR)
-    assert "may not be sent" in str(refused(made))
-
-
 def script(headers: str = "{}") -> PrimitiveFields:
     code = f"def order() -> str:\n    return http.get({URL!r}, headers={headers}).text\n"
     return PrimitiveFields(name="order", kind="script", description="Reads.", config={"code": code})
@@ -133,14 +119,14 @@ def test_a_script_is_published_if_its_hosts_and_secrets_allow_it(acme: UUID) -> 
     assert "Add api.example.com to Hosts that tools may call" in host
     assert missing == f"There is no secret {NAME!r}. Store it under Secrets, or name another one."
     allow(acme, "api.example.com")
-    stored(acme, hosts=["other.example"])
+    secret = stored(acme, hosts=["other.example"])
     (sentence,) = refused(made)["config.code"]
     assert "may not be sent to api.example.com. Add this host" in sentence
-
-
-def test_a_secret_lists_the_scripts_that_use_it(acme: UUID) -> None:
-    stored(acme)
-    made = draft(acme, script(f"{{'X-Key': secret({NAME!r})}}"))
-    assert [use.id for use in selectors.secret_uses(acme)[NAME]] == [made]
-    services.publish(made, ACTOR)
-    assert [use.published for use in selectors.secret_uses(acme)[NAME]] == [True]
+    change_secret(
+        acme, secret, hosts=["api.example.com"], places=["header"], actor=ACTOR, value=VALUE
+    )
+    for published in (False, True):
+        (use,) = selectors.secret_uses(acme)[NAME]
+        assert (use.id, use.published) == (made, published)
+        if not published:
+            services.publish(made, ACTOR)

@@ -42,13 +42,20 @@ def at_once(verb: Callable[[], Any], people: int = PEOPLE) -> list[Any]:
         return [future.result(SECONDS) for future in [pool.submit(one) for _ in range(people)]]
 
 
-def test_publications_at_once_of_one_working_copy_make_one_version(acme: UUID) -> None:
+def test_of_verbs_on_one_tool_at_once_one_is_done(acme: UUID, globex: UUID) -> None:
     tool = services.create(acme, fields(), ACTOR).id
     outcomes = at_once(lambda: services.publish(tool, ACTOR))
     assert sum(isinstance(outcome, UnchangedError) for outcome in outcomes) == PEOPLE - 1
     (version,) = selectors.versions(tool)
     assert (version.number, version.live) == (1, True)
-    assert Entry.objects.filter(action="tool.published").count() == 1
+    outcomes = at_once(lambda: services.disable(tool, ACTOR))
+    assert sum(isinstance(outcome, WrongStateError) for outcome in outcomes) == PEOPLE - 1
+    last = Entry.objects.latest("id").id
+    outcomes = at_once(lambda: services.grant_function(globex, "demo.echo", ACTOR))
+    assert sorted(outcomes) == [False] * (PEOPLE - 1) + [True]
+    assert Entry.objects.filter(id__gt=last).count() == 1
+    for action in ("tool.published", "tool.disabled"):
+        assert Entry.objects.filter(action=action).count() == 1
 
 
 def test_a_name_is_taken_by_one_of_those_who_want_it_at_once(acme: UUID) -> None:
@@ -56,20 +63,6 @@ def test_a_name_is_taken_by_one_of_those_who_want_it_at_once(acme: UUID) -> None
     refused = [outcome for outcome in outcomes if isinstance(outcome, Invalid)]
     assert len(refused) == PEOPLE - 1
     assert all(list(refusal.problems) == ["name"] for refusal in refused)
-
-
-def test_a_tool_is_disabled_by_one_of_those_who_do_it_at_once(acme: UUID) -> None:
-    tool = services.create(acme, fields(), ACTOR).id
-    services.publish(tool, ACTOR)
-    outcomes = at_once(lambda: services.disable(tool, ACTOR))
-    assert sum(isinstance(outcome, WrongStateError) for outcome in outcomes) == PEOPLE - 1
-    assert Entry.objects.filter(action="tool.disabled").count() == 1
-
-
-def test_a_function_is_granted_by_one_of_those_who_do_it_at_once(globex: UUID) -> None:
-    outcomes = at_once(lambda: services.grant_function(globex, "demo.echo", ACTOR))
-    assert sorted(outcomes) == [False, False, False, True]
-    assert Entry.objects.filter(action="function.granted").count() == 1
 
 
 @pytest.mark.parametrize("number", range(4))

@@ -69,6 +69,20 @@ def test_a_published_version_uses_it_until_another_one_is_published(acme: UUID) 
     assert selectors.published_uses(acme, "weather_key") == ["forecast"]
     services.publish(made, ACTOR)
     assert uses(acme) == []
+    services.update(made, fields("forecast", "demo.echo"), ACTOR)
+    assert uses(acme) == [("forecast", False, False)], "a working copy is no publication"
+
+
+def test_what_cannot_be_served_any_more_still_uses_it_unless_its_kind_is_gone(
+    acme: UUID, shelf: Naming, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services.publish(tool(acme, "forecast"), ACTOR)
+    del shelf.functions["demo.echo"]
+    assert uses(acme) == [("forecast", True, True)]
+    monkeypatch.delitem(kinds.KINDS, "python")
+    assert uses(acme) == []
+    assert not PythonKind().secrets_of({"function": "demo.echo"})
+    assert not TextKind().secrets_of({"text": "weather_key"})
 
 
 def test_what_is_disabled_still_uses_it_but_is_not_published(acme: UUID) -> None:
@@ -77,30 +91,6 @@ def test_what_is_disabled_still_uses_it_but_is_not_published(acme: UUID) -> None
     services.disable(made, ACTOR)
     assert uses(acme) == uses(acme, "map_key") == [("forecast", True, False)]
     assert selectors.published_uses(acme, "map_key") == []
-
-
-def test_a_working_copy_is_no_publication(acme: UUID) -> None:
-    made = tool(acme, "forecast", "demo.clock")
-    services.publish(made, ACTOR)
-    services.update(made, fields("forecast", "demo.echo"), ACTOR)
-    assert uses(acme) == [("forecast", False, False)]
-
-
-def test_what_cannot_be_served_any_more_still_uses_it(acme: UUID, shelf: Naming) -> None:
-    services.publish(tool(acme, "forecast"), ACTOR)
-    del shelf.functions["demo.echo"]
-    assert uses(acme) == [("forecast", True, True)]
-
-
-def test_a_kind_that_is_gone_uses_nothing(acme: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
-    services.publish(tool(acme, "forecast"), ACTOR)
-    monkeypatch.delitem(kinds.KINDS, "python")
-    assert uses(acme) == []
-
-
-def test_functions_and_texts_use_no_secrets() -> None:
-    assert not PythonKind().secrets_of({"function": "demo.echo"})
-    assert not TextKind().secrets_of({"text": "weather_key"})
 
 
 def test_the_vault_is_told_what_is_published(acme: UUID) -> None:

@@ -22,9 +22,12 @@ def problems_of(tenant: UUID, tool: Any) -> dict[str, list[str]]:
 
 
 def test_fields_that_are_fine_come_back_compiled(acme: UUID, shelf: Shelf) -> None:
+    shelf.put("demo.echo", output_schema=TEXT)
     ready = validation.check(acme, fields())
     assert ready.compiled is shelf.functions["demo.echo"]
     assert ready.shape.input_validator.problems({"text": "a"}) == ()
+    assert ready.shape.output_validator is not None
+    assert ready.shape.output_validator.problems({}) != ()
 
 
 @pytest.mark.parametrize(
@@ -46,12 +49,20 @@ def test_fields_that_are_fine_come_back_compiled(acme: UUID, shelf: Shelf) -> No
         ("answer_within_seconds", True),
         ("icons", [{"src": "http://example.com"}]),
         ("icons", "https://example.com/a.png"),
-        ("kind", "carrier-pigeon"),
+        *(
+            ("icons", [{"src": f"https://example.com/{bad}.png"}])
+            for bad in ("\0", "\ud800", "\x7f")
+        ),
+        *(("kind", kind) for kind in ("carrier-pigeon", None, ["python"], {}, 5, "a\0")),
+        *(("config", {"function": "demo.echo", name: 1}) for name in ("a\0", "\ud800", 5)),
         ("config", ["demo.echo"]),
     ],
 )
 def test_a_bad_value_is_a_problem_of_its_field_alone(acme: UUID, field: str, value: Any) -> None:
     assert list(problems_of(acme, fields(**{field: value}))) == [field]
+    with pytest.raises(Invalid) as refusal:
+        services.create(acme, fields(**{field: value}), ACTOR)
+    assert list(refusal.value.problems) == [field]
 
 
 def test_all_problems_are_said_at_once(acme: UUID) -> None:
@@ -63,10 +74,6 @@ def test_all_problems_are_said_at_once(acme: UUID) -> None:
         "time_limit_seconds",
         "config.function",
     }
-
-
-def test_what_the_kind_refuses_is_a_problem_inside_the_configuration(acme: UUID) -> None:
-    assert problems_of(acme, fields(config={})) == {"config.function": ["A text is needed."]}
 
 
 def test_a_function_that_is_not_granted_is_not_even_looked_at(globex: UUID, shelf: Shelf) -> None:
@@ -83,16 +90,16 @@ def test_a_function_of_a_wrong_type_slips_through_no_grant(acme: UUID, function:
     assert list(found) == ["config.function"]
 
 
-def test_schemas_that_break_the_protocols_rules_are_a_problem_of_the_configuration(
-    acme: UUID, shelf: Shelf
-) -> None:
+def test_what_the_kind_refuses_is_a_problem_of_the_configuration(acme: UUID, shelf: Shelf) -> None:
+    assert problems_of(acme, fields(config={})) == {"config.function": ["A text is needed."]}
+    deep: Any = "x"
+    for _ in range(5000):
+        deep = [deep]
+    assert "config.extra" in problems_of(acme, fields(config={"function": "f", "extra": deep}))
     shelf.put("demo.echo", input_schema={"type": "array"}, output_schema={"type": "nonsense"})
     (messages,) = problems_of(acme, fields()).values()
     assert messages[0].startswith("The input schema, at ")
     assert any(message.startswith("The output schema, at ") for message in messages)
-
-
-def test_a_kind_may_refuse_as_a_whole(acme: UUID, shelf: Shelf) -> None:
     shelf.broken["demo.echo"] = KindError({"": ["The file is broken."]})
     assert problems_of(acme, fields()) == {"config": ["The file is broken."]}
 
@@ -103,13 +110,6 @@ def test_a_description_comes_from_the_code_or_from_the_operator_but_from_somewhe
     shelf.put("demo.echo", description=" \n")
     assert list(problems_of(acme, fields(description="  "))) == ["description"]
     validation.check(acme, fields(description="Says it again."))
-
-
-def test_a_tool_keeps_its_own_name(acme: UUID, shelf: Shelf) -> None:
-    shelf.put("demo.echo", output_schema=TEXT)
-    ready = validation.check(acme, fields(), None)
-    assert ready.shape.output_validator is not None
-    assert ready.shape.output_validator.problems({}) != ()
 
 
 def test_a_form_gets_each_problem_where_it_has_a_place_for_it() -> None:
@@ -156,36 +156,6 @@ def test_what_is_no_json_is_a_problem_of_its_field_for_every_kind(
             services.create(acme, fields(kind=kind, config=config, title="x" * 201), ACTOR)
         assert set(refusal.value.problems) == {"config.extra", "title"}
     assert not Primitive.objects.exists()
-
-
-def test_a_definition_that_is_nested_too_deep_is_refused(acme: UUID) -> None:
-    deep: Any = "x"
-    for _ in range(5000):
-        deep = [deep]
-    assert "config.extra" in problems_of(acme, fields(config={"function": "f", "extra": deep}))
-
-
-@pytest.mark.parametrize("kind", [None, ["python"], {}, 5, "a\0"])
-def test_a_kind_that_is_no_kind_is_a_problem_of_the_kind(acme: UUID, kind: Any) -> None:
-    with pytest.raises(Invalid) as refusal:
-        services.create(acme, fields(kind=kind), ACTOR)
-    assert list(refusal.value.problems) == ["kind"]
-
-
-@pytest.mark.parametrize("bad", ["\0", "\ud800", "\x7f"])
-def test_an_address_of_an_icon_has_no_characters_that_cannot_be_stored(
-    acme: UUID, bad: str
-) -> None:
-    icons = [{"src": f"https://example.com/{bad}.png"}]
-    assert list(problems_of(acme, fields(icons=icons))) == ["icons"]
-
-
-def test_a_name_of_a_field_that_cannot_be_stored_is_a_problem_of_the_configuration(
-    acme: UUID,
-) -> None:
-    for name in ("a\0", "\ud800", 5):
-        config = {"function": "demo.echo", name: 1}
-        assert list(problems_of(acme, fields(config=config))) == ["config"]
 
 
 @pytest.mark.parametrize("kind", ["http", "script"])

@@ -97,7 +97,9 @@ def test_only_the_version_that_was_seen_to_be_served_is_replaced(tool: UUID) -> 
         services.roll_back(tool, first.id, ACTOR, instead_of=third.version)
 
 
-def test_the_served_version_and_unknown_ones_are_not_rolled_back_to(acme: UUID, tool: UUID) -> None:
+def test_the_served_version_and_unknown_or_ungranted_ones_are_not_rolled_back_to(
+    acme: UUID, tool: UUID
+) -> None:
     with pytest.raises(UnchangedError):
         services.roll_back(tool, selectors.versions(tool)[0].id, ACTOR)
     other = services.create(acme, fields("demo.add"), ACTOR).id
@@ -105,11 +107,6 @@ def test_the_served_version_and_unknown_ones_are_not_rolled_back_to(acme: UUID, 
     for version in (uuid4(), selectors.versions(other)[0].id):
         with pytest.raises(UnknownError):
             services.roll_back(tool, version, ACTOR)
-
-
-def test_a_version_whose_function_is_no_longer_granted_is_not_served_again(
-    acme: UUID, tool: UUID
-) -> None:
     Grant.objects.filter(tenant=acme).delete()
     with pytest.raises(Invalid):
         services.roll_back(tool, first_of(tool).id, ACTOR)

@@ -55,8 +55,16 @@ def test_a_process_knows_what_each_other_one_has_loaded_and_nothing_of_its_own()
     assert mine.loaded_by(other.id) == {ECHO: "1"}
     assert mine.loaded_by(mine.id) == {ASK: "2"}
     assert other.elsewhere(ASK) is None, "it began before"
+    other.drain()
     other.beat()
     assert other.elsewhere(ASK) == "2"
+    assert process().elsewhere(ECHO) == "1", "workers and draining processes count"
+    mine.leave()
+    assert mine.elsewhere(ECHO) is None
+    Node.objects.all().delete()
+    assert not NodeFunctions.objects.exists()
+    other.beat()
+    assert process().elsewhere(ECHO) == "1", "one that was forgotten declares them again"
 
 
 def test_what_the_process_that_started_last_declares_counts() -> None:
@@ -67,13 +75,6 @@ def test_what_the_process_that_started_last_declares_counts() -> None:
     assert (mine.elsewhere(ECHO), mine.elsewhere(ASK)) == ("new", "old")
     Node.objects.filter(id=second.id).update(started_at=Now() - 2 * SECOND)
     assert process().elsewhere(ECHO) == "old"
-
-
-def test_workers_and_draining_processes_count() -> None:
-    worker = process(echo="1")
-    worker.drain()
-    worker.beat()
-    assert process().elsewhere(ECHO) == "1"
 
 
 def test_functions_are_read_when_other_processes_come_or_go_and_at_no_other_heartbeat() -> None:
@@ -93,10 +94,15 @@ def test_functions_are_read_when_other_processes_come_or_go_and_at_no_other_hear
     assert len(statements) == 4
 
 
-def test_a_function_stays_for_as_long_as_a_restart_takes() -> None:
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_function_stays_for_as_long_as_a_restart_takes(killed: bool) -> None:
     clock = HandClock()
     other, mine = process(echo="1"), process(clock)
-    other.leave()
+    assert mine.may_come("newer.tool"), "it has just started, and waits for others to come"
+    if killed:
+        age(other, ALIVE + SECOND)
+    else:
+        other.leave()
     passed = 0.0
     while passed <= ABSENT_SECONDS:
         assert mine.elsewhere(ECHO) == "1"
@@ -104,21 +110,13 @@ def test_a_function_stays_for_as_long_as_a_restart_takes() -> None:
         clock.now += BEAT_SECONDS
         passed += BEAT_SECONDS
         mine.beat()
+    outlast_a_restart(mine, clock)
     assert mine.elsewhere(ECHO) is None
     assert not mine.may_come(ECHO)
+    assert not mine.may_come("newer.tool")
     other.beat()
     mine.beat()
     assert mine.elsewhere(ECHO) == "1", "it has come back"
-
-
-def test_a_process_that_was_killed_has_its_functions_until_its_heartbeat_is_old() -> None:
-    clock = HandClock()
-    other, mine = process(echo="1"), process(clock)
-    age(other, ALIVE + SECOND)
-    mine.beat()
-    assert mine.may_come(ECHO)
-    outlast_a_restart(mine, clock)
-    assert not mine.may_come(ECHO)
 
 
 def test_after_an_outage_of_the_database_other_processes_have_the_time_of_a_restart() -> None:
@@ -138,14 +136,6 @@ def test_after_an_outage_of_the_database_other_processes_have_the_time_of_a_rest
     other.leave()
     outlast_a_restart(mine, clock)
     assert not mine.may_come(ECHO), "the grace is that of any other end"
-
-
-def test_a_process_that_has_just_started_waits_for_others_to_come() -> None:
-    clock = HandClock()
-    mine = process(clock)
-    assert mine.may_come(ECHO)
-    outlast_a_restart(mine, clock)
-    assert not mine.may_come(ECHO)
 
 
 def test_a_process_of_a_version_that_declares_nothing_may_have_any_function() -> None:
@@ -171,17 +161,13 @@ def test_before_its_first_heartbeat_a_process_knows_of_no_other(
         assert Heartbeat().may_come(ECHO) is expected
 
 
-def test_after_leaving_a_process_knows_of_no_other() -> None:
-    process(echo="1")
-    mine = process()
-    mine.leave()
-    assert mine.elsewhere(ECHO) is None
-
-
-def test_callbacks_are_called_when_the_functions_of_others_change_and_only_then() -> None:
+def test_callbacks_are_called_when_the_functions_of_others_change_and_only_then(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     clock = HandClock()
     called: list[str | None] = []
     mine = Heartbeat(clock)
+    mine.on_functions(lambda: 1 // 0)  # one that fails stops no other
     mine.on_functions(lambda: called.append(mine.elsewhere(ECHO)))
     mine.beat()
     assert called == [], "there is no other process"
@@ -189,6 +175,7 @@ def test_callbacks_are_called_when_the_functions_of_others_change_and_only_then(
     for _ in range(2):
         mine.beat()
     assert called == ["1"]
+    assert "a subscriber of functions raised" in caplog.text
     second = process(echo="1")
     mine.beat()
     assert called == ["1"], "another process with the same functions"
@@ -204,35 +191,16 @@ def test_callbacks_are_called_when_the_functions_of_others_change_and_only_then(
     assert called == ["1", "2", None]
 
 
-def test_a_callback_that_fails_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    called: list[int] = []
-    mine = Heartbeat()
-    mine.on_functions(lambda: called.append(1 // 0))
-    mine.on_functions(lambda: called.append(2))
-    process(echo="1")
-    mine.beat()
-    assert called == [2]
-    assert "a subscriber of functions raised" in caplog.text
-    mine.beat()
-    assert called == [2]
-
-
 ODD = ["\x00", "\ud800", "\\u0000", "\U0001f600", '"', "\n", "é"]
 
 
-@pytest.mark.parametrize("odd", ODD)
-def test_what_functions_declare_is_kept_as_it_is(odd: str) -> None:
+def test_what_functions_declare_is_kept_as_it_is_however_many_they_are() -> None:
     """`declarations.write` makes ASCII of all that is in a docstring."""
-    text = ascii(odd)
-    process(echo=text)
-    assert process().elsewhere(ECHO) == text
-
-
-def test_many_functions_are_one_row() -> None:
-    other = process(**{f"tool{number}": "x" * 2000 for number in range(500)})
-
+    declared = {f"tool{number}": ascii(odd) + "x" * 2000 for number, odd in enumerate(ODD * 70)}
+    other = process(**declared)
     mine = process()
-    assert len(mine.loaded_by(other.id) or ()) == 500
+    assert mine.loaded_by(other.id) == {f"demo.{name}": text for name, text in declared.items()}
+    assert mine.elsewhere("demo.tool0") == declared["tool0"]
 
 
 def test_a_process_of_the_version_before_can_delete_rows_of_dead_processes() -> None:
@@ -244,14 +212,6 @@ def test_a_process_of_the_version_before_can_delete_rows_of_dead_processes() -> 
     assert not Node.objects.exists()
     mine = process(ask="1")
     assert [row.node_id for row in NodeFunctions.objects.all()] == [mine.id]
-
-
-def test_a_process_that_was_forgotten_declares_its_functions_again() -> None:
-    mine = process(echo="1")
-    Node.objects.all().delete()
-    assert not NodeFunctions.objects.exists()
-    mine.beat()
-    assert process().elsewhere(ECHO) == "1"
 
 
 def test_the_functions_of_a_process_go_with_it() -> None:

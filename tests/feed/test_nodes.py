@@ -1,5 +1,6 @@
 """Which processes serve, by the row that each writes."""
 
+import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -27,13 +28,8 @@ def age(heartbeat: Heartbeat, by: timedelta) -> None:
 def becomes(test: Callable[[], bool]) -> bool:
     ends = time.monotonic() + 20
     while not test() and time.monotonic() < ends:
-        time.sleep(0.01)  # between looks at another thread
+        threading.Event().wait(0.01)  # between looks at another thread
     return test()
-
-
-def test_a_process_that_never_beat_counts_itself() -> None:
-    assert Heartbeat().live() == 1
-    assert nodes.live() == 1
 
 
 def test_each_counts_all_that_beat_lately_and_do_not_drain() -> None:
@@ -77,23 +73,28 @@ def test_each_knows_how_many_others_are_free() -> None:
     assert one.free() == 1
 
 
-def test_a_process_that_drains_alone_still_counts_itself() -> None:
-    one = Heartbeat()
-    one.drain()
-    one.beat()
-    assert one.live() == 1
-
-
 def test_a_process_that_leaves_is_gone_at_once_and_may_come_back() -> None:
     one, two = Heartbeat(), Heartbeat()
+    assert one.live() == nodes.live() == 1, "one that never beat counts itself"
     one.beat()
     two.beat()
+
+    def away(*_: object) -> None:
+        raise DatabaseError("away")
+
+    with connection.execute_wrapper(away), pytest.raises(DatabaseError):
+        two.beat()
+    assert two.live() == 2, "without a database what was known stays"
     two.leave()
     one.beat()
     assert one.live() == 1
     two.beat()
     one.beat()
     assert one.live() == 2
+    two.leave()
+    one.drain()
+    one.beat()
+    assert one.live() == 1, "one that drains alone still counts itself"
 
 
 def test_rows_of_the_long_dead_go_when_somebody_new_comes() -> None:
@@ -135,19 +136,6 @@ def test_a_process_judges_who_is_dead_once_it_has_beaten_for_as_long_as_they_may
     assert heartbeat.can_judge()
 
 
-def test_without_a_database_what_was_known_stays() -> None:
-    one, two = Heartbeat(), Heartbeat()
-    one.beat()
-    two.beat()
-
-    def away(*_: object) -> None:
-        raise DatabaseError("away")
-
-    with connection.execute_wrapper(away), pytest.raises(DatabaseError):
-        two.beat()
-    assert two.live() == 2
-
-
 @override_settings(MCPHOST_ALONE=False, MCPHOST_FEED_SECONDS=0.01)
 def test_the_thread_of_the_feed_beats_every_few_seconds_and_leaves_at_its_end() -> None:
     clock, heartbeat = HandClock(), Heartbeat()
@@ -181,13 +169,18 @@ def test_an_announcement_tells_the_waker_and_a_waker_that_fails_stops_nothing() 
     assert told == [1]
 
 
-def test_each_reports_facts_with_its_heartbeat_and_a_dead_one_is_listed_for_an_hour() -> None:
+def test_each_reports_facts_with_its_heartbeat_and_a_dead_one_is_listed_for_an_hour(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     one, two = Heartbeat(), Heartbeat()
     one.report = lambda: {"version": "1", "loop": {"lag": 0.5}}
+    two.report = lambda: {"a": 1 // 0}
     for each in (one, two):
         each.beat()
     first, second = nodes.rows()
     assert (first.facts, second.facts) == ({"version": "1", "loop": {"lag": 0.5}}, {})
+    assert second.alive
+    assert "could not report its facts" in caplog.text
     one.report = lambda: {"version": "2"}
     one.beat()
     assert [row.facts.get("version") for row in nodes.rows()] == ["2", None]
@@ -195,15 +188,6 @@ def test_each_reports_facts_with_its_heartbeat_and_a_dead_one_is_listed_for_an_h
     assert [row.alive for row in nodes.rows()] == [False, True]
     age(one, KEPT + SECOND)
     assert [row.facts for row in nodes.rows()] == [{}]
-
-
-def test_a_report_that_fails_stops_no_heartbeat(caplog: pytest.LogCaptureFixture) -> None:
-    heartbeat = Heartbeat()
-    heartbeat.report = lambda: {"a": 1 // 0}
-    heartbeat.beat()
-    (row,) = nodes.rows()
-    assert (row.alive, row.facts) == (True, {})
-    assert "could not report its facts" in caplog.text
 
 
 def test_a_process_of_the_version_before_has_no_facts() -> None:

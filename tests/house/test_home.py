@@ -39,33 +39,32 @@ def test_the_data_folder_is_var_unless_the_environment_names_another(monkeypatch
     assert home.locate().path == Path("var").resolve()
 
 
-def test_preparing_makes_a_closed_folder_with_closed_secrets(folder):
+def test_preparing_makes_a_closed_folder_with_closed_secrets_once(folder):
+    folder.mkdir(mode=0o755)
     prepared = home.prepare()
     assert mode(folder) == 0o700
     assert mode(prepared.secret_key) == mode(prepared.master_key) == 0o600
     assert len(home.read_master_key(prepared)) == 32
     assert len(home.read_secret_key(prepared)) >= 50
-
-
-def test_preparing_again_changes_nothing():
-    prepared = home.prepare()
     before = {path.name: path.read_bytes() for path in prepared.path.iterdir()}
     home.prepare()
     assert {path.name: path.read_bytes() for path in prepared.path.iterdir()} == before
+    assert {path.name for path in prepared.secrets()} == {
+        "secret-key", "master-key", "new-master-key", "admin-password", "auditor-password",
+        "demo-token",
+    }  # fmt: skip
+    assert os.path.commonpath(prepared.secrets()) == str(folder)
 
 
-def test_a_folder_that_stood_open_is_closed(folder):
-    folder.mkdir(mode=0o755)
-    home.prepare()
-    assert mode(folder) == 0o700
-
-
-def test_a_folder_with_other_things_in_it_is_not_taken(folder):
+def test_a_folder_with_other_things_in_it_is_not_taken(folder, tmp_path, monkeypatch):
     folder.mkdir(mode=0o755)
     (folder / "thesis.tex").touch()
     with pytest.raises(HomeError, match="contains other files"):
         home.prepare()
     assert mode(folder) == 0o755
+    monkeypatch.setenv("MCPHOST_HOME", str(folder / "thesis.tex" / "data"))
+    with pytest.raises(HomeError, match="MCPHOST_HOME"):
+        home.prepare()
 
 
 def test_secrets_from_the_environment_are_not_written_to_the_folder(monkeypatch):
@@ -78,19 +77,17 @@ def test_secrets_from_the_environment_are_not_written_to_the_folder(monkeypatch)
     assert home.read_master_key(prepared) == bytes(32)
 
 
-def test_a_master_key_that_is_gone_is_never_replaced():
+def test_a_master_key_that_is_gone_is_never_replaced(folder):
+    folder.mkdir()
+    (folder / "db.sqlite3").touch()
+    with pytest.raises(HomeError, match="restore it from a backup"):
+        home.prepare()
+    (folder / "db.sqlite3").unlink()
     prepared = home.prepare()
     prepared.master_key.unlink()
     with pytest.raises(HomeError, match="is missing"):
         home.prepare()
     assert not prepared.master_key.exists()
-
-
-def test_a_database_without_its_master_key_gets_no_new_one(folder):
-    folder.mkdir()
-    (folder / "db.sqlite3").touch()
-    with pytest.raises(HomeError, match="restore it from a backup"):
-        home.prepare()
 
 
 def test_a_preparation_that_was_interrupted_is_finished(folder):
@@ -101,13 +98,6 @@ def test_a_preparation_that_was_interrupted_is_finished(folder):
     home.prepare()
     assert home.read_master_key(prepared) == key
     assert home.read_secret_key(prepared)
-
-
-def test_a_folder_that_cannot_be_made_says_which(monkeypatch, tmp_path):
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("MCPHOST_HOME", str(tmp_path / "file" / "data"))
-    with pytest.raises(HomeError, match="MCPHOST_HOME"):
-        home.prepare()
 
 
 def test_a_secret_is_written_once_and_leaves_no_parts(tmp_path):
@@ -177,15 +167,11 @@ def test_machines_on_the_old_master_key_know_the_sign_ins_of_those_on_the_new_on
     assert home.read_future_secret_keys(home.prepare()) == []
 
 
-def test_a_secret_that_is_not_text_is_refused_without_showing_it(folder):
+def test_a_secret_that_cannot_be_read_is_refused_without_showing_it(folder):
     prepared = home.prepare()
     prepared.secret_key.write_bytes(b"\xff\xfe")
     with pytest.raises(HomeError, match="it is not text"):
         home.read_secret_key(prepared)
-
-
-def test_a_secret_that_cannot_be_read_says_so(folder):
-    prepared = home.prepare()
     prepared.secret_key.unlink()
     prepared.secret_key.mkdir()
     with pytest.raises(HomeError, match="cannot read"):
@@ -200,14 +186,6 @@ def test_what_others_can_read_is_found():
     assert home.exposed(prepared) == (prepared.master_key,)
     prepared.path.chmod(0o755)
     assert home.exposed(prepared) == (prepared.path, prepared.database, prepared.master_key)
-
-
-def test_every_secret_has_its_place_in_the_folder(folder):
-    assert {path.name for path in Home(folder).secrets()} == {
-        "secret-key", "master-key", "new-master-key", "admin-password", "auditor-password",
-        "demo-token",
-    }  # fmt: skip
-    assert os.path.commonpath(Home(folder).secrets()) == str(folder)
 
 
 def test_machines_with_the_same_master_key_know_each_others_sign_ins(

@@ -47,11 +47,9 @@ def test_a_shim_that_only_prints_an_error_is_no_python(path, script):
     assert preflight.look_at(install(path, "python3.13", script)) is None
 
 
-def test_a_command_that_is_not_there_is_no_python(path):
+def test_a_command_that_is_not_there_or_never_answers_is_no_python(path, monkeypatch):
     assert preflight.look_at("python-that-is-not-there") is None
 
-
-def test_a_command_that_never_answers_is_no_python(path, monkeypatch):
     def hang(*arguments: object, **keywords: object) -> None:
         raise subprocess.TimeoutExpired("python3", 30)
 
@@ -98,9 +96,6 @@ def test_when_none_is_complete_the_advice_is_about_the_given_one(path):
 )
 def test_what_is_missing_is_told_with_what_would_help(lacks, words):
     assert words in preflight.interpreter_problem(Interpreter("python3", "3.11.2", lacks))
-
-
-def test_no_python_at_all_is_told():
     assert "install Python" in preflight.interpreter_problem(None)
 
 
@@ -112,13 +107,10 @@ def taken():
         yield str(server.getsockname()[1])
 
 
-def test_a_taken_port_is_a_refusal_that_names_port(taken):
+def test_a_taken_port_is_a_refusal_that_names_port_and_a_free_one_is_none(taken):
     problem = preflight.address_problem({"HOST": HOST, "PORT": taken})
     assert f"port {taken} on {HOST} is taken" in problem
     assert "set PORT" in problem
-
-
-def test_a_free_port_is_no_problem(taken):
     with socket.socket() as server:
         server.bind((HOST, 0))
         free = str(server.getsockname()[1])

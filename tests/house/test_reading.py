@@ -3,13 +3,18 @@ import pytest
 from tests import reading
 
 
-def test_the_sample_is_the_same_for_the_same_code():
-    assert len(reading.lines()) == reading.LINES
-    assert reading.lines() == reading.lines()
+@pytest.fixture(scope="module")
+def sample() -> list[reading.Line]:
+    return reading.lines()
 
 
-def test_guesses_are_counted_and_misses_are_shown_with_the_right_place():
-    first, second, third, *_ = sample = reading.lines()[:3]
+def test_the_sample_is_the_same_for_the_same_code(sample):
+    assert len(sample) == reading.LINES
+    assert reading.lines() == sample
+
+
+def test_guesses_are_counted_and_misses_are_shown_with_the_right_place(sample):
+    first, second, third = sample = sample[:3]
     guesses = reading.guesses_of(
         f"1 {first.package} {first.file}\n\n2 {second.package.replace('.', '/')}/ other.py\n"
     )

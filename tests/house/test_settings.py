@@ -37,13 +37,27 @@ def load(tmp_path: Path, *names: str, **environment: str) -> dict[str, Any]:
     return found
 
 
+COOKIES = ("SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE")
+TASKS = ("MCPHOST_TASK_ENGINE", "MCPHOST_TASK_WORKER_IN_SERVER", "INSTALLED_APPS")
+QUEUE = "procrastinate.contrib.django"
+SQLITE = {
+    "timeout": 20,
+    "transaction_mode": "IMMEDIATE",
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
+}
+
+
 @pytest.mark.requirement("http.loopback-by-default")
 def test_by_default_only_this_machine_is_served_without_https(tmp_path):
     found = load(
         tmp_path,
-        "DEBUG", "MCPHOST_HOST", "MCPHOST_PORT", "MCPHOST_HTTPS", "ALLOWED_HOSTS",
-        "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE", "SECURE_HSTS_SECONDS", "MCPHOST_CONFORMANCE",
+        "DEBUG", "MCPHOST_HOST", "MCPHOST_PORT", "MCPHOST_HTTPS", "ALLOWED_HOSTS", *COOKIES,
+        "SECURE_HSTS_SECONDS", "MCPHOST_CONFORMANCE", "DATABASES", *TASKS,
     )  # fmt: skip
+    database = found.pop("DATABASES")["default"]
+    assert database["NAME"] == str(tmp_path / "db.sqlite3")
+    assert database["OPTIONS"] == SQLITE
+    assert QUEUE not in found.pop("INSTALLED_APPS")
     assert found == {
         "DEBUG": False,
         "MCPHOST_HOST": "127.0.0.1",
@@ -54,49 +68,48 @@ def test_by_default_only_this_machine_is_served_without_https(tmp_path):
         "CSRF_COOKIE_SECURE": False,
         "SECURE_HSTS_SECONDS": 0,
         "MCPHOST_CONFORMANCE": False,
+        "MCPHOST_TASK_ENGINE": "embedded",
+        "MCPHOST_TASK_WORKER_IN_SERVER": True,
     }
 
 
-def test_elsewhere_cookies_travel_only_over_https(tmp_path):
+def test_elsewhere_cookies_travel_only_over_https_and_postgresql_has_the_queue_of_tasks(tmp_path):
     found = load(
-        tmp_path, "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE", "SECURE_HSTS_SECONDS",
+        tmp_path,
+        *COOKIES, "SECURE_HSTS_SECONDS", "ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS", "DATABASES", *TASKS,
         HOST="0.0.0.0", MCPHOST_HSTS_SECONDS="3600",
+        MCPHOST_ALLOWED_HOSTS=" a.example , b.example,,",
+        MCPHOST_TRUSTED_ORIGINS="https://a.example",
+        DATABASE_URL="postgres://app:pw@db.example:5433/mcphost",
     )  # fmt: skip
+    database = found.pop("DATABASES")["default"]
+    assert database["ENGINE"] == "django.db.backends.postgresql"
+    assert (database["HOST"], database["PORT"], database["NAME"]) == ("db.example", 5433, "mcphost")
+    assert QUEUE in found.pop("INSTALLED_APPS")
     assert found == {
         "SESSION_COOKIE_SECURE": True,
         "CSRF_COOKIE_SECURE": True,
         "SECURE_HSTS_SECONDS": 3600,
+        "ALLOWED_HOSTS": ["a.example", "b.example"],
+        "CSRF_TRUSTED_ORIGINS": ["https://a.example"],
+        "MCPHOST_TASK_ENGINE": "procrastinate",
+        "MCPHOST_TASK_WORKER_IN_SERVER": True,
     }
 
 
-def test_behind_a_proxy_https_can_be_said_outright(tmp_path):
-    assert load(tmp_path, "SESSION_COOKIE_SECURE", MCPHOST_HTTPS="1")["SESSION_COOKIE_SECURE"]
-    found = load(tmp_path, "SESSION_COOKIE_SECURE", MCPHOST_HTTPS="0", HOST="10.0.0.1")
-    assert not found["SESSION_COOKIE_SECURE"]
-
-
-def test_lists_may_have_spaces_and_empty_places(tmp_path):
+def test_https_and_the_runner_of_tasks_can_be_said_outright(tmp_path):
+    names = (COOKIES[0], "DATABASES", *TASKS)
+    found = load(tmp_path, *names, MCPHOST_HTTPS="1", DATABASE_URL=f"sqlite:///{tmp_path}/x.db")
+    assert found[COOKIES[0]]
+    assert found["DATABASES"]["default"]["NAME"] == f"{tmp_path}/x.db"
+    assert found["DATABASES"]["default"]["OPTIONS"] == SQLITE
     found = load(
-        tmp_path, "ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS",
-        MCPHOST_ALLOWED_HOSTS=" a.example , b.example,,", MCPHOST_TRUSTED_ORIGINS="https://a.example",
+        tmp_path, *names, MCPHOST_HTTPS="0", HOST="10.0.0.1",
+        DATABASE_URL="postgres://app@db/x", MCPHOST_TASK_ENGINE="embedded",
     )  # fmt: skip
-    assert found["ALLOWED_HOSTS"] == ["a.example", "b.example"]
-    assert found["CSRF_TRUSTED_ORIGINS"] == ["https://a.example"]
-
-
-def test_sqlite_is_set_up_alike_in_the_data_folder_and_by_url(tmp_path):
-    by_default = load(tmp_path, "DATABASES")["DATABASES"]["default"]
-    by_url = load(tmp_path, "DATABASES", DATABASE_URL=f"sqlite:///{tmp_path}/x.db")["DATABASES"]
-    assert by_default["NAME"] == str(tmp_path / "db.sqlite3")
-    assert by_default["OPTIONS"] == by_url["default"]["OPTIONS"]
-    assert by_default["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
-
-
-def test_postgresql_is_found_by_its_url(tmp_path):
-    found = load(tmp_path, "DATABASES", DATABASE_URL="postgres://app:pw@db.example:5433/mcphost")
-    database = found["DATABASES"]["default"]
-    assert database["ENGINE"] == "django.db.backends.postgresql"
-    assert (database["HOST"], database["PORT"], database["NAME"]) == ("db.example", 5433, "mcphost")
+    assert not found[COOKIES[0]]
+    assert found["MCPHOST_TASK_ENGINE"] == "embedded"
+    assert QUEUE not in found["INSTALLED_APPS"]
 
 
 @pytest.mark.parametrize(
@@ -174,29 +187,7 @@ def test_which_addresses_only_this_machine_reaches(monkeypatch, host, loopback):
     assert Environment().is_loopback() is loopback
 
 
-def test_every_field_knows_its_variable():
-    assert Environment.variable("port") == "PORT"
-    assert Environment.variable("body_limit") == "MCPHOST_BODY_LIMIT"
-
-
 def test_the_queue_of_tasks_needs_postgresql(tmp_path):
     with pytest.raises(subprocess.CalledProcessError) as refused:
         load(tmp_path, "MCPHOST_TASK_ENGINE", MCPHOST_TASK_ENGINE="procrastinate")
     assert "needs PostgreSQL (DATABASE_URL)" in refused.value.stderr
-
-
-@pytest.mark.parametrize(
-    ("settings", "engine"),
-    [
-        ({}, "embedded"),
-        ({"DATABASE_URL": "postgres://app@db/x"}, "procrastinate"),
-        ({"DATABASE_URL": "postgres://app@db/x", "MCPHOST_TASK_ENGINE": "embedded"}, "embedded"),
-    ],
-)
-def test_the_database_decides_who_runs_tasks_unless_an_operator_does(tmp_path, settings, engine):
-    names = ("MCPHOST_TASK_ENGINE", "MCPHOST_TASK_WORKER_IN_SERVER", "INSTALLED_APPS")
-    found = load(tmp_path, *names, **settings)
-    assert found["MCPHOST_TASK_ENGINE"] == engine
-    assert found["MCPHOST_TASK_WORKER_IN_SERVER"] is True
-    has_tables = "procrastinate.contrib.django" in found["INSTALLED_APPS"]
-    assert has_tables == (engine == "procrastinate")

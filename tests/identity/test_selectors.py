@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,7 +16,6 @@ from mcphost.feed.cache import MISS
 from mcphost.feed.services import announce
 from mcphost.identity import selectors, service_accounts
 from mcphost.identity.models import Token
-from mcphost.identity.selectors import Authenticated
 from mcphost.identity.services import TokenRequest, issue, issue_for_service, revoke
 from mcphost.identity.tokens import digest, new
 from mcphost.runtime.call import PrincipalKind
@@ -45,7 +45,7 @@ def _id(token: str) -> str:
     return token.split("_")[1]
 
 
-def test_a_token_stands_for_its_owner_in_its_tenant(cast: Cast) -> None:
+def test_a_token_stands_for_its_owner_in_its_tenant_with_limits_of_its_own(cast: Cast) -> None:
     found = _enter(cast.member.mcp_token)
     principal = found.principal
     assert principal.kind is PrincipalKind.TOKEN
@@ -55,12 +55,10 @@ def test_a_token_stands_for_its_owner_in_its_tenant(cast: Cast) -> None:
     assert principal.label == "member (“member's client”, issued by member)"
     assert principal.scopes == {"mcp:list", "mcp:call"}
     assert (found.audience, found.slug) == (Audience.MCP, "acme")
-
-
-def test_a_tokens_own_limits_and_expiry_come_with_it(cast: Cast) -> None:
+    with pytest.raises(AttributeError):
+        found.slug = "globex"
     until = timezone.now() + timedelta(days=1)
-    token = _issue(cast, calls_per_minute=7, concurrent_calls=2, expires_at=until)
-    found = _enter(token)
+    found = _enter(_issue(cast, calls_per_minute=7, concurrent_calls=2, expires_at=until))
     assert (found.calls_per_minute, found.concurrent_calls) == (7, 2)
     assert found.expires_at == until
 
@@ -76,22 +74,15 @@ def test_a_token_is_read_with_one_query_and_then_with_none(
         assert _cached(cast.member.mcp_token) is first
 
 
-@pytest.mark.parametrize("token", ["", "mcph_", "Bearer x", "mcph_" + "a" * 63])
-def test_what_is_no_token_costs_no_query(
-    cast: Cast, token: str, django_assert_num_queries: CountQueries
-) -> None:
-    with django_assert_num_queries(0):
-        assert _enter(token) is None
-        assert selectors.load(token, Audience.MCP, "acme", timezone.now()) is None
-
-
-def test_a_wrong_checksum_costs_no_query(
+def test_what_is_no_token_or_has_a_wrong_checksum_costs_no_query(
     cast: Cast, django_assert_num_queries: CountQueries
 ) -> None:
     token = cast.member.mcp_token
     wrong = token[:-1] + ("0" if token[-1] != "0" else "1")
     with django_assert_num_queries(0):
-        assert _enter(wrong) is None
+        for text in ("", "mcph_", "Bearer x", "mcph_" + "a" * 63, wrong):
+            assert _enter(text) is None
+            assert selectors.load(text, Audience.MCP, "acme", timezone.now()) is None
 
 
 def test_an_unknown_id_costs_one_query_once(
@@ -140,34 +131,15 @@ def test_a_flood_of_guesses_is_bounded_and_pushes_no_real_token_out(
 
 
 @pytest.mark.requirement("auth.audience")
-@pytest.mark.parametrize(
-    ("audience", "slug", "opens"),
-    [
-        (Audience.MCP, "acme", True),
-        (Audience.MCP, None, True),
-        (Audience.MCP, "globex", False),
-        (Audience.MCP, "commons", False),
-        (Audience.MCP, "nowhere", False),
-        (Audience.MCP, "", False),
-        (Audience.API, "acme", False),
-        (Audience.API, None, False),
-    ],
-)
-def test_a_token_opens_the_doors_of_its_one_audience_only(
-    cast: Cast, audience: Audience, slug: str | None, opens: bool
-) -> None:
-    for _ in range(2):  # from the database, then from the cache
-        found = selectors.authenticate(cast.owner.mcp_token, audience, slug)
-        assert (found is not None) is opens
-
-
-def test_a_token_for_the_api_is_refused_at_an_endpoint(cast: Cast) -> None:
-    token = cast.owner.api_token
-    assert selectors.authenticate(token, Audience.MCP, "acme") is None
-    found = selectors.authenticate(token, Audience.API, None)
-    assert found is not None
-    assert found.slug == "acme"
-    assert found.principal.scopes == {"api:read", "api:write"}
+@pytest.mark.parametrize("kind", ["mcp_token", "api_token"])
+def test_a_token_opens_the_doors_of_its_one_audience_only(cast: Cast, kind: str) -> None:
+    own = Audience.MCP if kind == "mcp_token" else Audience.API
+    slugs = ("acme", None, "globex", "commons", "nowhere", "")
+    for audience, slug in product(Audience, slugs):
+        for _ in range(2):  # from the database, then from the cache
+            found = selectors.authenticate(getattr(cast.owner, kind), audience, slug)
+            opens = audience is own and slug in ("acme", None)
+            assert (found is not None) is opens, (audience, slug)
 
 
 @pytest.mark.requirement("auth.invalid-token")
@@ -193,50 +165,41 @@ def test_rights_are_the_tokens_scopes_cut_down_to_the_owners_present_role(
     assert api is not None
     expected = {"api:read", "api:write"} if role in (Role.OWNER, Role.OPERATOR) else set()
     assert api.principal.scopes == expected
-
-
-def test_a_higher_role_gives_a_token_no_scope_that_it_was_not_issued_with(cast: Cast) -> None:
-    set_member(cast.acme.id, cast.member.user, Role.OWNER, actor=ACTOR)
+    set_member(cast.acme.id, cast.member.user, role, actor=ACTOR)
     assert _enter(cast.member.mcp_token).principal.scopes == {"mcp:list", "mcp:call"}
 
 
-def test_a_token_dies_with_the_membership_and_does_not_rise_with_a_new_one(cast: Cast) -> None:
-    assert _enter(cast.member.mcp_token) is not None
+def _leave_and_come_back(cast: Cast) -> None:
     remove_member(cast.acme.id, cast.member.user, actor=ACTOR)
     assert _enter(cast.member.mcp_token) is None
     set_member(cast.acme.id, cast.member.user, Role.OWNER, actor=ACTOR)
-    assert _enter(cast.member.mcp_token) is None
 
 
-def test_a_token_sleeps_while_its_owner_is_switched_off(cast: Cast) -> None:
-    user = cast.member.user
+def _switch_off(cast: Cast) -> None:
+    cast.member.user.is_active = False
+    cast.member.user.save()
+
+
+ENDS: dict[str, Callable[[Cast], object]] = {
+    "membership": _leave_and_come_back,
+    "switched off": _switch_off,
+    "owner": lambda cast: cast.member.user.delete(),
+    "tenant": lambda cast: close_tenant(cast.acme.id, actor=ACTOR),
+    "revoked": lambda cast: revoke(cast.acme.id, _id(cast.member.mcp_token), actor=ACTOR),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_token_dies_at_once_with_what_it_stands_on(cast: Cast, end: str) -> None:
     assert _enter(cast.member.mcp_token) is not None
-    user.is_active = False
-    user.save()
-    assert _enter(cast.member.mcp_token) is None
-    user.is_active = True
-    user.save()
-    assert _enter(cast.member.mcp_token) is not None
-
-
-def test_a_token_dies_with_its_owner(cast: Cast) -> None:
-    assert _enter(cast.member.mcp_token) is not None
-    cast.member.user.delete()
-    assert _enter(cast.member.mcp_token) is None
-
-
-def test_a_token_dies_with_the_tenant(cast: Cast) -> None:
-    assert _enter(cast.member.mcp_token) is not None
-    close_tenant(cast.acme.id, actor=ACTOR)
+    ENDS[end](cast)
+    assert _cached(cast.member.mcp_token) in (MISS, None)
     assert _enter(cast.member.mcp_token) is None
     assert _enter(cast.stranger.mcp_token, "globex") is not None
-
-
-def test_a_revoked_token_is_refused_in_this_process_at_once(cast: Cast) -> None:
-    assert _enter(cast.member.mcp_token) is not None
-    revoke(cast.acme.id, _id(cast.member.mcp_token), actor=ACTOR)
-    assert _cached(cast.member.mcp_token) is MISS
-    assert _enter(cast.member.mcp_token) is None
+    if end == "switched off":
+        cast.member.user.is_active = True
+        cast.member.user.save()
+        assert _enter(cast.member.mcp_token) is not None
 
 
 def test_an_id_that_was_refused_works_once_there_is_a_token_of_it(cast: Cast) -> None:
@@ -250,20 +213,13 @@ def test_an_id_that_was_refused_works_once_there_is_a_token_of_it(cast: Cast) ->
     assert _enter(text) is not None
 
 
-@pytest.mark.parametrize("name", ["acme", "commons"])
-def test_only_a_public_tenant_has_anonymous_callers(cast: Cast, name: str) -> None:
-    tenant = getattr(cast, name)
-    principal = selectors.anonymous(tenant)
-    if not tenant.public:
-        assert principal is None
-        return
+def test_only_an_open_public_tenant_has_anonymous_callers(cast: Cast) -> None:
+    assert selectors.anonymous(cast.acme) is None
+    principal = selectors.anonymous(cast.commons)
     assert principal is not None
     assert principal.kind is PrincipalKind.ANONYMOUS
     assert (principal.id, principal.token_id, principal.user_id) == ("", None, None)
     assert principal.scopes == {"mcp:list", "mcp:call"}
-
-
-def test_a_closed_public_tenant_has_no_anonymous_callers(cast: Cast) -> None:
     assert selectors.anonymous(close_tenant(cast.commons.id, actor=ACTOR)) is None
 
 
@@ -278,21 +234,6 @@ def test_tokens_are_listed_per_tenant_without_anything_secret(cast: Cast) -> Non
     assert digest(cast.stranger.mcp_token).hex() not in text
 
 
-def test_a_listed_token_says_whether_it_can_be_used(cast: Cast) -> None:
-    now = timezone.now()
-    _issue(cast, name="short", expires_at=now + timedelta(hours=1))
-    revoke(cast.acme.id, _id(cast.owner.mcp_token), actor=ACTOR)
-    remove_member(cast.acme.id, cast.member.user, actor=ACTOR)
-    states = {
-        token.name: token.state(now + timedelta(hours=1))
-        for token in selectors.tokens(cast.acme.id)
-    }
-    assert states["short"] == "expired"
-    assert states["owner's client"] == "revoked"
-    assert states["member's client"] == "orphaned"
-    assert states["auditor's client"] == "live"
-
-
 def test_one_token_is_read_of_its_tenant_only(cast: Cast) -> None:
     id = _id(cast.owner.mcp_token)
     listed = {token.id: token for token in selectors.tokens(cast.acme.id)}
@@ -301,32 +242,27 @@ def test_one_token_is_read_of_its_tenant_only(cast: Cast) -> None:
     assert selectors.token(cast.acme.id, "x" * 70) is None
 
 
-def test_live_tokens_are_counted_as_they_are_listed(cast: Cast) -> None:
+def test_a_listed_token_says_whether_it_can_be_used_and_live_ones_are_counted(cast: Cast) -> None:
     now = timezone.now()
-    _issue(cast, name="short", expires_at=now + timedelta(hours=1))
+    later = now + timedelta(hours=1)
+    _issue(cast, name="short", expires_at=later)
     revoke(cast.acme.id, _id(cast.owner.mcp_token), actor=ACTOR)
     remove_member(cast.acme.id, cast.member.user, actor=ACTOR)
     Token.objects.filter(pk=_id(cast.auditor.mcp_token)).update(last_used_at=now)
     service = service_accounts.create(cast.acme.id, "nightly", actor=ACTOR)
     wanted = TokenRequest("robot", ("mcp:call",))
     issue_for_service(cast.acme.id, service, wanted, actor=ACTOR)
-    later = now + timedelta(hours=1)
-
-    def expected(at: datetime) -> int:
-        of_clients = [
-            each for each in selectors.tokens(cast.acme.id) if each.audience is Audience.MCP
-        ]
-        return sum(each.state(at) == "live" for each in of_clients)
-
-    assert selectors.live_tokens(cast.acme.id, now) == (expected(now), 1)
-    assert selectors.live_tokens(cast.acme.id, later) == (expected(later), 1)
-    assert expected(later) == expected(now) - 1
+    listed = [each for each in selectors.tokens(cast.acme.id) if each.audience is Audience.MCP]
+    states = {token.name: token.state(later) for token in listed}
+    assert states == {
+        "short": "expired",
+        "owner's client": "revoked",
+        "member's client": "orphaned",
+        "auditor's client": "live",
+        "operator's client": "live",
+        "robot": "live",
+    }
+    assert selectors.live_tokens(cast.acme.id, now) == (4, 1)
+    assert selectors.live_tokens(cast.acme.id, later) == (3, 1)
     service_accounts.disable(cast.acme.id, service, actor=ACTOR)
-    assert selectors.live_tokens(cast.acme.id, later) == (expected(later), 1)
-
-
-def test_what_authentication_gives_cannot_be_changed(cast: Cast) -> None:
-    found = _enter(cast.member.mcp_token)
-    assert isinstance(found, Authenticated)
-    with pytest.raises(AttributeError):
-        found.slug = "globex"  # type: ignore[misc]
+    assert selectors.live_tokens(cast.acme.id, later) == (2, 1)

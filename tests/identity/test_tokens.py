@@ -22,36 +22,25 @@ def _number(text: str) -> int:
     return value
 
 
-def test_a_token_has_four_parts_of_fixed_lengths() -> None:
+def test_a_token_has_four_parts_of_fixed_lengths_and_is_parsed_into_its_id_and_sha256() -> None:
     text = tokens.new(secrets.token_bytes)
     prefix, token_id, secret, checksum = text.split("_")
     assert prefix == "mcph"
     assert (len(token_id), len(secret), len(checksum)) == (12, 43, 6)
     assert len(text) == tokens.LENGTH
     assert re.fullmatch(r"[0-9A-Za-z_]+", text)
+    assert _number(checksum) == zlib.crc32(text.rpartition("_")[0].encode())
+    parsed = tokens.parse(text)
+    assert parsed is not None
+    assert parsed.id == token_id
+    assert parsed.digest == hashlib.sha256(text.encode()).digest() == tokens.digest(text)
+    assert len({tokens.new(secrets.token_bytes) for _ in range(100)}) == 100
 
 
 def test_the_secret_keeps_all_of_its_32_bytes() -> None:
     for drawn in (b"\x00" * 32, b"\xff" * 32, bytes(range(32))):
         text = tokens.new(lambda count, drawn=drawn: drawn[:count])  # type: ignore[misc]
         assert _number(text.split("_")[2]).to_bytes(32) == drawn
-
-
-def test_the_checksum_is_the_crc32_of_all_before_it() -> None:
-    body, _, checksum = tokens.new(secrets.token_bytes).rpartition("_")
-    assert _number(checksum) == zlib.crc32(body.encode())
-
-
-def test_tokens_differ() -> None:
-    assert len({tokens.new(secrets.token_bytes) for _ in range(100)}) == 100
-
-
-def test_a_token_is_parsed_into_its_id_and_the_sha256_of_its_whole_text() -> None:
-    text = tokens.new(secrets.token_bytes)
-    parsed = tokens.parse(text)
-    assert parsed is not None
-    assert parsed.id == text.split("_")[1]
-    assert parsed.digest == hashlib.sha256(text.encode()).digest() == tokens.digest(text)
 
 
 @given(st.binary(min_size=48, max_size=48))

@@ -41,6 +41,7 @@ def _everything() -> list[int]:
 
 
 def test_alone_it_makes_an_administrator_and_a_key_and_no_tenant(data: home.Home) -> None:
+    data.admin_password.write_text("of another database\n")
     said = _init()
     admin = User.objects.get()
     assert (admin.username, admin.is_superuser) == ("admin", True)
@@ -72,13 +73,32 @@ def test_the_demo_tenant_has_tools_an_owner_an_auditor_and_a_token_for_all_of_it
     assert data.auditor_password.stat().st_mode & 0o777 == 0o600
     assert not holds_a_secret(said)
     assert tenants.public_tenant("demo") is None
-
-
-def test_the_demo_is_all_that_a_new_server_offers(data: home.Home) -> None:
-    _init(demo=True)
+    assert [row.slug for row in Tenant.objects.all()] == ["demo"]
     modules = {reference.partition(".")[0] for reference, _ in kinds.functions()}
     assert modules == {"demo", "demo_asking"}
-    assert [row.slug for row in Tenant.objects.all()] == ["demo"]
+
+
+def test_running_it_again_changes_nothing_but_replaces_a_lost_token(
+    data: home.Home, settings: Settings
+) -> None:
+    settings.PASSWORD_HASHERS = ["tests.management.test_init.CountingHasher"]
+    _init(demo=True)
+    before = _everything()
+    files = data.admin_password, data.auditor_password, data.demo_token
+    secrets = [file.read_text() for file in files]
+    CountingHasher.verified = 0
+    _init(demo=True)
+    accounts = [_account("admin", data.admin_password), _account("auditor", data.auditor_password)]
+    assert [each.password for each in accounts] == [home.read(file) for file in files[:2]]
+    assert CountingHasher.verified == 2, "one for each account"
+    assert _everything() == before
+    assert [file.read_text() for file in files] == secrets
+    first = home.read(data.demo_token)
+    data.demo_token.unlink()
+    _give(User.objects.get(username="auditor"), "chosen by the auditor")
+    _init(demo=True)
+    assert home.read(data.demo_token) not in ("", first)
+    assert User.objects.get(username="auditor").check_password("chosen by the auditor")
 
 
 def test_the_conformance_tenant_is_refused_where_the_suites_functions_are_not_loaded(
@@ -87,29 +107,6 @@ def test_the_conformance_tenant_is_refused_where_the_suites_functions_are_not_lo
     with pytest.raises(CommandError, match="Set MCPHOST_CONFORMANCE=1"):
         _init(conformance=True)
     assert not Tenant.objects.exists()
-
-
-def test_what_was_granted_of_the_suite_is_shown_as_missing_where_it_is_not_loaded(
-    data: home.Home,
-) -> None:
-    with override_settings(MCPHOST_CONFORMANCE=True):
-        kinds.discover()
-        _init(conformance=True)
-    kinds.discover()
-    compiling.forget_all()
-    tenant = Tenant.objects.get()
-    of_suite = [row for row in catalogue.functions(tenant.id) if row.granted]
-    assert {row.known for row in of_suite} == {False}
-    assert {row.label.partition(".")[0] for row in of_suite} == {
-        "conformance",
-        "conformance_asking",
-        "conformance_tasks",
-    }
-    out = StringIO()
-    call_command("tools", "list", "conformance", stdout=out)
-    lines = out.getvalue().splitlines()
-    assert len(lines) == len(of_suite)
-    assert all("NOT SERVED: There is no tool function 'conformance" in line for line in lines)
 
 
 def test_the_conformance_tenant_is_open_to_anybody_and_has_the_suites_tools(
@@ -123,42 +120,41 @@ def test_the_conformance_tenant_is_open_to_anybody_and_has_the_suites_tools(
     assert named <= tools
     assert [row.slug for row in Tenant.objects.all()] == ["conformance"]
     assert not data.demo_token.exists()
-
-
-def test_running_it_again_changes_nothing(data: home.Home, suite: None) -> None:
-    _init(demo=True, conformance=True)
     before = _everything()
-    files = data.admin_password, data.auditor_password, data.demo_token
-    secrets = [file.read_text() for file in files]
-    _init(demo=True, conformance=True)
+    _init(conformance=True)
     assert _everything() == before
-    assert [file.read_text() for file in files] == secrets
+    with override_settings(MCPHOST_CONFORMANCE=False):
+        kinds.discover()
+        compiling.forget_all()
+        of_suite = [row for row in catalogue.functions(tenant.id) if row.granted]
+        out = StringIO()
+        call_command("tools", "list", "conformance", stdout=out)
+    assert {row.known for row in of_suite} == {False}
+    modules = {row.label.partition(".")[0] for row in of_suite}
+    assert modules == {"conformance", "conformance_asking", "conformance_tasks"}
+    lines = out.getvalue().splitlines()
+    assert len(lines) == len(of_suite)
+    assert all("NOT SERVED: There is no tool function 'conformance" in line for line in lines)
 
 
-@pytest.mark.parametrize("demo", [True, False])
 def test_an_auditor_that_still_has_the_administrators_password_gets_its_own_and_that_is_said(
-    data: home.Home, demo: bool
+    data: home.Home,
 ) -> None:
     _init(demo=True)
-    _give(User.objects.get(username="auditor"), home.read(data.admin_password))
-    _give(User.objects.get(username="admin"), "one of their own")
-    data.auditor_password.unlink()
-    said = _init(demo=demo)
-    assert str(data.auditor_password) in said
-    assert not holds_a_secret(said)
-    auditor = User.objects.get(username="auditor")
-    assert auditor.check_password(home.read(data.auditor_password))
-    assert not auditor.check_password(home.read(data.admin_password))
-    assert User.objects.get(username="admin").check_password("one of their own")
-    assert Entry.objects.filter(action="user.password_set", target=str(auditor.pk)).count() == 1
-    assert _init(demo=demo) == f"Ready in {data.path}\n"
-
-
-def test_an_auditor_with_a_password_of_its_own_keeps_it(data: home.Home) -> None:
-    _init(demo=True)
-    _give(User.objects.get(username="auditor"), "chosen by the auditor")
-    _init(demo=True)
-    assert User.objects.get(username="auditor").check_password("chosen by the auditor")
+    for times, demo in enumerate((True, False), 1):
+        _give(User.objects.get(username="auditor"), home.read(data.admin_password))
+        _give(User.objects.get(username="admin"), "one of their own")
+        data.auditor_password.unlink()
+        said = _init(demo=demo)
+        assert str(data.auditor_password) in said
+        assert not holds_a_secret(said)
+        auditor = User.objects.get(username="auditor")
+        assert auditor.check_password(home.read(data.auditor_password))
+        assert not auditor.check_password(home.read(data.admin_password))
+        assert User.objects.get(username="admin").check_password("one of their own")
+        entries = Entry.objects.filter(action="user.password_set", target=str(auditor.pk))
+        assert entries.count() == times
+        assert _init(demo=demo) == f"Ready in {data.path}\n"
 
 
 class CountingHasher(MD5PasswordHasher):
@@ -171,35 +167,6 @@ class CountingHasher(MD5PasswordHasher):
         return super().verify(password, encoded)
 
 
-def test_a_start_hashes_the_password_of_each_account_once(
-    data: home.Home, settings: Settings
-) -> None:
-    settings.PASSWORD_HASHERS = ["tests.management.test_init.CountingHasher"]
-    _init(demo=True)
-    CountingHasher.verified = 0
-    _init(demo=True)
-    accounts = [_account("admin", data.admin_password), _account("auditor", data.auditor_password)]
-    assert [each.password for each in accounts] == [
-        home.read(data.admin_password),
-        home.read(data.auditor_password),
-    ]
-    assert CountingHasher.verified == 2
-
-
 def _give(user: User, password: str) -> None:
     user.set_password(password)
     user.save()
-
-
-def test_a_password_file_of_an_earlier_database_gives_way(data: home.Home) -> None:
-    data.admin_password.write_text("of another database\n")
-    _init()
-    assert User.objects.get().check_password(home.read(data.admin_password))
-
-
-def test_a_lost_token_file_is_answered_with_another_token(data: home.Home) -> None:
-    _init(demo=True)
-    first = home.read(data.demo_token)
-    data.demo_token.unlink()
-    _init(demo=True)
-    assert home.read(data.demo_token) not in ("", first)

@@ -39,14 +39,6 @@ def availability(door: Door) -> Availability:
     return made
 
 
-async def test_nothing_is_waited_for_while_the_database_is_there(
-    availability: Availability,
-) -> None:
-    assert not availability.away
-    assert availability.problem() is None
-    assert await availability.wait(0)
-
-
 async def test_all_that_wait_go_on_once_a_probe_succeeds(
     availability: Availability, door: Door, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -68,15 +60,15 @@ async def test_all_that_wait_go_on_once_a_probe_succeeds(
     assert len(said) == 2
 
 
-async def test_the_waiting_ends_with_its_time(availability: Availability) -> None:
-    availability.lost(Source.CONNECTION, "OperationalError")
+async def test_the_waiting_ends_with_its_time_or_when_it_is_cancelled(
+    availability: Availability,
+) -> None:
+    assert not availability.away
+    assert availability.problem() is None
+    assert await availability.wait(0)
+    availability.lost(Source.RECORDS, "OperationalError")
     assert not await availability.wait(0.01)
     assert not availability._waiting
-    availability.forget()
-
-
-async def test_what_is_cancelled_waits_no_more(availability: Availability) -> None:
-    availability.lost(Source.RECORDS, "OperationalError")
     waiting = asyncio.ensure_future(availability.wait())
     await asyncio.sleep(0)
     waiting.cancel()

@@ -19,8 +19,18 @@ def good(tmp_path: Path) -> Deployment:
     )
 
 
-def test_a_good_deployment_has_no_findings(good):
-    assert findings(good) == ()
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"host": "127.0.0.1", "loopback": True, "allowed_hosts": ("localhost", "127.0.0.1")},
+        {"loopback": True, "expose_demo": True},
+        {"connections": Connections(25, 4, 100)},
+    ],
+    ids=["plain", "default names on loopback", "demo on loopback", "all connections used"],
+)
+def test_a_good_deployment_has_no_findings(good, change):
+    assert findings(replace(good, **change)) == ()
 
 
 @pytest.mark.parametrize(
@@ -45,16 +55,3 @@ def test_what_cannot_work_is_told_with_a_hint(good, change, id, fatal):
     assert (finding.id, finding.fatal) == (id, fatal)
     assert finding.message
     assert finding.hint
-
-
-def test_on_loopback_the_default_names_are_right(good):
-    local = replace(good, host="127.0.0.1", loopback=True, allowed_hosts=("localhost", "127.0.0.1"))
-    assert findings(local) == ()
-
-
-def test_the_demo_may_be_open_where_only_this_machine_comes_in(good):
-    assert findings(replace(good, loopback=True, expose_demo=True)) == ()
-
-
-def test_as_many_connections_as_there_are_may_be_needed(good):
-    assert findings(replace(good, connections=Connections(25, 4, 100))) == ()

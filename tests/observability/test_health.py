@@ -3,30 +3,13 @@ import logging
 from mcphost.observability import health
 
 
-def test_a_process_in_which_all_is_well_has_no_problems():
-    registry = health.Registry()
-    registry.register("writer", lambda: None)
-    assert registry.problems() == {}
-
-
-def test_what_is_wrong_is_told_by_the_name_of_its_probe():
+def test_what_is_wrong_is_told_by_the_name_of_the_last_probe_until_it_is_taken_back():
     registry = health.Registry()
     registry.register("writer", lambda: "the oldest record waits for 3 s")
-    registry.register("feed", lambda: None)
-    assert registry.problems() == {"writer": "the oldest record waits for 3 s"}
-
-
-def test_the_last_probe_of_a_name_counts():
-    registry = health.Registry()
     registry.register("feed", lambda: "old")
     registry.register("feed", lambda: None)
-    assert registry.problems() == {}
-
-
-def test_a_probe_can_be_taken_back():
-    registry = health.Registry()
-    registry.register("feed", lambda: "behind")
-    registry.unregister("feed")
+    assert registry.problems() == {"writer": "the oldest record waits for 3 s"}
+    registry.unregister("writer")
     registry.unregister("never there")
     assert registry.problems() == {}
 

@@ -18,27 +18,15 @@ def test_every_error_code_has_a_name_of_its_own():
     assert len(set(labels.CODES.values())) == len(labels.CODES)
 
 
-def test_every_method_that_is_served_is_named():
+def test_every_method_and_kind_that_is_served_is_named():
     assert {*HANDLERS, *LONG_LIVED, *OWN, INITIALIZE} <= set(labels.METHODS)
-
-
-def test_every_kind_is_named():
     assert set(KINDS) <= set(labels.KINDS)
 
 
-def test_every_sort_is_named():
-    assert set(map(str, PrimitiveType)) == set(labels.PRIMITIVE_TYPES)
-
-
-def test_every_end_of_a_round_is_named():
+def test_the_other_sets_are_those_of_their_packages():
     words = ("COMPLETE", "TOOL_ERROR", "INPUT_REQUIRED", "YIELDED", "DEFERRED", "CANCELLED")
-    told = {getattr(audit_records, word) for word in words}
-    assert {*map(str, FailureKind), *told} == set(labels.OUTCOMES)
-
-
-def test_every_reason_to_leave_a_process_is_named():
+    ends = {getattr(audit_records, word) for word in words}
+    assert {*map(str, FailureKind), *ends} == set(labels.OUTCOMES)
+    assert set(map(str, PrimitiveType)) == set(labels.PRIMITIVE_TYPES)
     assert {load.DRAIN, load.LAG, load.SHARE, load.ABSENT_FUNCTION} == set(labels.SHED)
-
-
-def test_every_reason_not_to_check_a_password_is_named():
     assert {*map(str, Unchecked), "right", "wrong"} == set(labels.PASSWORDS)

@@ -32,13 +32,31 @@ def lines():
     return lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_a_line_says_when_who_and_how_bad(lines):
-    logging.getLogger("mcphost.feed").warning("a gap of %d", 3)
+def test_a_line_says_when_who_how_bad_and_all_that_was_added(lines):
+    extra = {"tool": "echo", "seconds": 1.5, "where": object, "numbers": {1: 2}}
+    log = logging.getLogger("mcphost.feed")
+    log.warning("a gap of %d", 3, extra=extra, stack_info=True)
     (line,) = lines()
-    assert line["event"] == "a gap of 3"
-    assert line["level"] == "warning"
-    assert line["logger"] == "mcphost.feed"
-    assert line["timestamp"].endswith("Z")
+    assert line.pop("timestamp").endswith("Z")
+    assert "test_a_line_says_when" in line.pop("stack")
+    said = {
+        "event": "a gap of 3",
+        "level": "warning",
+        "logger": "mcphost.feed",
+        "tool": "echo",
+        "seconds": 1.5,
+        "where": "<class 'object'>",
+        "numbers": {"1": 2},
+    }
+    assert {**line, **said} == line
+
+
+def test_the_coloured_copy_of_a_servers_message_is_left_out(lines):
+    extra = {"color_message": "Started \x1b[36m%d\x1b[0m"}
+    logging.getLogger("uvicorn.error").info("Started %d", 7, extra=extra)
+    (line,) = lines()
+    assert line["event"] == "Started 7"
+    assert "color_message" not in line
 
 
 def test_a_line_of_a_request_carries_its_request_tenant_and_trace(lines):
@@ -53,21 +71,6 @@ def test_a_line_of_a_request_carries_its_request_tenant_and_trace(lines):
         assert line["trace_id"] == "ab" * 16
     assert too["tool"] == "echo"
     assert "request_id" not in outside
-
-
-def test_the_coloured_copy_of_a_servers_message_is_left_out(lines):
-    extra = {"color_message": "Started \x1b[36m%d\x1b[0m"}
-    logging.getLogger("uvicorn.error").info("Started %d", 7, extra=extra)
-    (line,) = lines()
-    assert line["event"] == "Started 7"
-    assert "color_message" not in line
-
-
-def test_extra_facts_of_a_stdlib_line_are_kept(lines):
-    logging.getLogger("mcphost.runtime").info("slow", extra={"tool": "echo", "seconds": 1.5})
-    (line,) = lines()
-    assert line["tool"] == "echo"
-    assert line["seconds"] == 1.5
 
 
 def test_secrets_are_taken_out_of_messages_arguments_facts_and_tracebacks(lines):
@@ -87,24 +90,23 @@ def test_secrets_are_taken_out_of_messages_arguments_facts_and_tracebacks(lines)
     assert "Traceback" in lines()[-1]["exception"]
 
 
-def test_the_level_decides_what_is_written(lines):
+def test_neither_debugging_nor_a_line_per_request_of_the_server_is_written(lines):
     logging.getLogger("mcphost.feed").debug("not this")
     structlog.get_logger("mcphost.feed").debug("nor this")
-    assert lines() == []
-
-
-def test_servers_do_not_write_a_line_per_request(lines):
     logging.getLogger("uvicorn.access").info("GET /?token=x")
     assert lines() == []
 
 
-def test_configuring_twice_writes_every_line_once():
+def test_configuring_twice_writes_every_line_once_in_the_format_for_people():
     first, second = io.StringIO(), io.StringIO()
     logs.configure("json", "INFO", first)
     logs.configure("console", "INFO", second)
-    logging.getLogger("mcphost.feed").info("hello")
+    with context.bound(LEG, "acme", "ab" * 16):
+        logging.getLogger("mcphost.feed").info("hello %s", "there")
     assert first.getvalue() == ""
-    assert len(second.getvalue().splitlines()) == 1
+    (line,) = second.getvalue().splitlines()
+    assert "hello there" in line
+    assert "tenant=acme" in line
 
 
 def test_what_a_server_has_set_up_does_not_write_every_line_again():
@@ -122,27 +124,6 @@ def test_what_is_met_again_is_not_the_first_time_and_the_oldest_is_forgotten():
     assert [times.is_first(each) for each in "aabab"] == [True, False, True, False, False]
     assert times.is_first("c")
     assert [times.is_first(each) for each in "cba"] == [False, False, True]
-
-
-def test_the_console_format_is_for_people():
-    stream = io.StringIO()
-    logs.configure("console", "INFO", stream)
-    with context.bound(LEG, "acme", "ab" * 16):
-        logging.getLogger("mcphost.feed").info("hello %s", "there")
-    assert "hello there" in stream.getvalue()
-    assert "tenant=acme" in stream.getvalue()
-
-
-def test_facts_that_json_does_not_know_are_written_by_their_repr(lines):
-    logging.getLogger("mcphost.feed").info("odd", extra={"where": object, "numbers": {1: 2}})
-    (line,) = lines()
-    assert line["where"] == "<class 'object'>"
-    assert line["numbers"] == {"1": 2}
-
-
-def test_a_stack_can_be_asked_for(lines):
-    logging.getLogger("mcphost.feed").info("here", stack_info=True)
-    assert "test_a_stack_can_be_asked_for" in lines()[0]["stack"]
 
 
 def test_lines_go_to_standard_error_wherever_that_is_by_now(capsys, monkeypatch):

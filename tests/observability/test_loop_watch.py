@@ -128,23 +128,17 @@ async def test_stopping_during_a_block_ends_the_watch_without_waiting_for_the_lo
     assert watch.join(LIMIT)
 
 
-def test_the_watch_ends_with_its_loop():
+def test_the_watch_ends_with_its_loop_or_before_it_began():
     async def start() -> LoopWatch:
         watch = LoopWatch(lambda frame: None, QUICK)
         watch.start()
         return watch
 
     assert asyncio.run(start()).join(LIMIT)
-
-
-def test_a_watch_that_never_began_has_nothing_to_end():
-    watch = LoopWatch(lambda frame: None)
-    watch.stop()
-    assert watch.join(LIMIT)
-
-
-def test_a_thread_that_is_gone_stands_nowhere():
-    assert LoopWatch(lambda frame: None)._look(-1) == (None, "unknown")
+    idle = LoopWatch(lambda frame: None)
+    assert idle._look(-1) == (None, "unknown"), "a thread that is gone"
+    idle.stop()
+    assert idle.join(LIMIT)
 
 
 def test_the_shipped_patience_keeps_the_promise_of_a_quarter_of_a_second():
@@ -158,11 +152,15 @@ def observe(lag: LoopLag, seconds: float, times: int = 1) -> bool:
     return lag.is_over()
 
 
-def test_a_loop_is_too_late_after_most_of_several_checks_in_a_row():
+def test_a_loop_is_too_late_after_most_of_several_checks_in_a_row_above_a_limit():
     lag = LoopLag(lambda: 0.5)
     assert not observe(lag, 9.0, SLOW_CHECKS - 1), "too few checks to judge"
     assert observe(lag, 9.0)
     assert lag.seconds() == 9.0
+    lag.reset()
+    assert (lag.is_over(), lag.seconds()) == (False, 0.0)
+    assert not observe(lag, 0.5, CALM_CHECKS), "at the limit"
+    assert not observe(LoopLag(float), 9.0, CALM_CHECKS), "without a limit"
 
 
 def test_one_slow_callback_and_a_second_one_change_nothing():
@@ -173,10 +171,6 @@ def test_one_slow_callback_and_a_second_one_change_nothing():
     assert observe(lag, 9.0)
 
 
-def test_a_loop_at_the_limit_is_not_too_late():
-    assert not observe(LoopLag(lambda: 0.5), 0.5, CALM_CHECKS)
-
-
 def test_a_loop_recovers_only_well_below_the_limit_and_after_more_checks():
     lag = LoopLag(lambda: 0.5)
     observe(lag, 0.6, CALM_CHECKS)
@@ -184,17 +178,6 @@ def test_a_loop_recovers_only_well_below_the_limit_and_after_more_checks():
     assert observe(lag, 0.1, CALM_CHECKS // 2 - 1)
     assert not observe(lag, 0.1, 2)
     assert not observe(lag, 0.4, CALM_CHECKS)
-
-
-def test_without_a_limit_no_loop_is_too_late():
-    assert not observe(LoopLag(float), 9.0, CALM_CHECKS)
-
-
-def test_another_loop_begins_anew():
-    lag = LoopLag(lambda: 0.5)
-    observe(lag, 9.0, CALM_CHECKS)
-    lag.reset()
-    assert (lag.is_over(), lag.seconds()) == (False, 0.0)
 
 
 async def test_the_watch_measures_how_late_the_loop_runs():

@@ -44,10 +44,7 @@ def started() -> tracing.Tracer:
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_SDK_DISABLED": "TRUE"}, False),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_TRACES_EXPORTER": "none"}, False),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_TRACES_EXPORTER": "otlp"}, True),
-        (
-            {"OTEL_EXPORTER_OTLP_ENDPOINT": "x", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"},
-            True,
-        ),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "x", tracing.PROTOCOLS[0]: "http/protobuf"}, True),
     ],
 )
 def test_traces_are_wanted_where_the_standard_variables_say_so(environ, wanted):
@@ -77,14 +74,11 @@ def test_what_cannot_be_used_is_told_and_stops_nothing(collector, monkeypatch, c
     assert "tracing is off" in caplog.text
 
 
-def test_a_second_start_changes_nothing(collector):
-    assert started() is started()
-
-
 def test_spans_reach_the_collector_with_what_the_conventions_ask_for(collector, monkeypatch):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20collector")
     sent = counters.spans_sent.value
     tracer = started()
+    assert started() is tracer, "a second start changes nothing"
     with tracer.request(ASKED._replace(parent=PARENT)), tracer.round(RUN) as span:
         span.end_with("complete", failed=False)
     tracing.stop(10)

@@ -46,31 +46,26 @@ def test_a_task_that_has_ended_stays_as_it_is(state: TaskState) -> None:
     assert announced(task) == []
 
 
-def test_a_task_of_another_tenant_is_no_task() -> None:
-    task = a_task(TENANT)
+def test_a_retried_task_is_due_now_with_all_its_attempts_and_one_of_another_tenant_is_none() -> (
+    None
+):
+    later = timezone.now() + timedelta(hours=1)
+    task = a_task(TENANT, attempts=4, due_at=later)
     assert not services.cancel(task.id, uuid4())
     assert not services.retry(task.id, uuid4())
     assert announced(task) == []
-
-
-def test_a_retried_task_is_due_now_with_all_its_attempts() -> None:
-    later = timezone.now() + timedelta(hours=1)
-    task = a_task(TENANT, attempts=4, due_at=later)
     assert services.retry(task.id, TENANT)
     task.refresh_from_db()
     assert task.attempts == 0
     assert task.due_at is not None
     assert task.due_at <= timezone.now()
     assert announced(task) == [DUE]
-
-
-def test_a_task_that_runs_waits_or_has_expired_is_not_retried() -> None:
-    runs, waits = a_task(TENANT, owner=uuid4()), a_task(TENANT)
+    waits = a_task(TENANT)
     a_question(waits)
     expired = a_task(TENANT, expires_at=timezone.now() - timedelta(seconds=1))
-    for task in (runs, waits, expired):
-        assert not services.retry(task.id, TENANT)
-        assert announced(task) == []
+    for other in (a_task(TENANT, owner=uuid4()), waits, expired):
+        assert not services.retry(other.id, TENANT)
+        assert announced(other) == []
 
 
 def test_questions_of_ended_and_of_gone_tasks_are_deleted_those_of_working_ones_stay() -> None:

@@ -102,7 +102,9 @@ def test_rounds_that_run_have_places(cast: Cast) -> None:
     assert hand_out((), Places(of_tenant=9, of_tool=2)) == 1
 
 
-def test_a_job_that_is_taken_is_queued_again_only_after_the_task_was_taken(cast: Cast) -> None:
+def test_a_job_that_is_taken_is_queued_again_only_after_the_task_was_taken_or_it_was_lost(
+    cast: Cast,
+) -> None:
     row = due(cast.acme.id, 1)
     hand_out((), WIDE)
     fetched()
@@ -110,11 +112,6 @@ def test_a_job_that_is_taken_is_queued_again_only_after_the_task_was_taken(cast:
     Task.objects.filter(id=row.id).update(epoch=row.epoch + 1)  # it ran, and is due again
     assert hand_out((), WIDE) == 1
     assert queued() == [row.id.hex]
-
-
-def test_a_lost_job_is_queued_again(cast: Cast) -> None:
-    row = due(cast.acme.id, 1)
-    hand_out((), WIDE)
     forget(fetched())
     assert queued() == []
     assert hand_out((), WIDE) == 1

@@ -20,30 +20,19 @@ TENANT, OTHER = uuid4(), uuid4()
 NOW = timezone.now()
 
 
-def test_the_newest_come_first_in_pages() -> None:
+def test_the_newest_come_first_in_pages_that_lead_back_to_them() -> None:
     calls = [
         a_task(TENANT, created_at=NOW - timedelta(seconds=age)).call for age in (4, 3, 2, 2, 1)
     ]
     a_task(OTHER)
-    seen, after = [], None
-    while True:
-        page = listing.page(TENANT, after=after, limit=2)
-        seen += [each.call for each in page.tasks]
-        after = page.after
-        if after is None:
-            break
-    assert len(seen) == 5
-    assert set(seen) == set(calls)
-    assert (seen[0], seen[3:]) == (calls[4], [calls[1], calls[0]])
-
-
-def test_pages_lead_back_to_the_newest() -> None:
-    for age in (4, 3, 2, 2, 1):
-        a_task(TENANT, created_at=NOW - timedelta(seconds=age))
     first = listing.page(TENANT, limit=2)
     second = listing.page(TENANT, after=first.after, limit=2)
     last = listing.page(TENANT, after=second.after, limit=2)
-    assert first.before is None
+    seen = [each.call for page in (first, second, last) for each in page.tasks]
+    assert len(seen) == 5
+    assert set(seen) == set(calls)
+    assert (seen[0], seen[3:]) == (calls[4], [calls[1], calls[0]])
+    assert (first.before, last.after) == (None, None)
     back = listing.page(TENANT, before=last.before, limit=2)
     assert back == second
     assert listing.page(TENANT, before=back.before, limit=2) == first
@@ -69,20 +58,6 @@ def test_each_status_finds_its_tasks() -> None:
     }
 
 
-def test_a_task_with_an_answered_question_works() -> None:
-    task = a_task(TENANT)
-    a_question(task, state=AnswerState.ANSWERED)
-    (listed,) = listing.page(TENANT).tasks
-    assert (listed.status, listed.open) == ("working", ())
-    assert [each.key for each in listed.questions] == ["colour"]
-
-
-def test_a_tool_finds_its_tasks() -> None:
-    a_task(TENANT)
-    ships = a_task(TENANT, tool="ship")
-    assert [each.call for each in listing.page(TENANT, tool="ship").tasks] == [ships.call]
-
-
 def test_an_expired_task_is_nowhere() -> None:
     task = a_task(TENANT, expires_at=NOW - timedelta(seconds=1))
     a_question(task)
@@ -93,19 +68,20 @@ def test_an_expired_task_is_nowhere() -> None:
     assert listing.count_working() == WorkingTasks(0, 0, 0)
 
 
-def test_the_task_of_a_call_is_found_in_its_tenant_only() -> None:
+def test_the_task_of_a_call_is_found_in_its_tenant_only_with_its_questions() -> None:
     task = a_task(TENANT)
+    a_question(task, state=AnswerState.ANSWERED)
+    ships = a_task(TENANT, tool="ship")
     found = listing.of_call(task.call, TENANT)
     assert found is not None
-    assert found.id == task.id
+    assert (found.id, found.status, found.open) == (task.id, "working", ())
+    assert [each.key for each in found.questions] == ["colour"]
     assert listing.of_call(task.call, OTHER) is None
-
-
-def test_open_questions_are_known_by_the_authors_key() -> None:
-    task = a_task(TENANT)
-    a_question(task, "colour#2", author_key="colour")
-    a_question(task, "size", state=AnswerState.EXPIRED)
-    assert listing.open_questions([task.call]) == {(task.call, "colour")}
+    assert [each.call for each in listing.page(TENANT, tool="ship").tasks] == [ships.call]
+    a_question(ships, "colour#2", author_key="colour")
+    a_question(ships, "size", state=AnswerState.EXPIRED)
+    open_questions = listing.open_questions([task.call, ships.call])
+    assert open_questions == {(ships.call, "colour")}, "they are known by the author's key"
 
 
 def test_counts_are_by_tenant_and_failures_count_for_a_day() -> None:

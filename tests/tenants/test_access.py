@@ -39,9 +39,20 @@ def _ids(user: User | AnonymousUser, permission: Permission) -> set[object]:
 
 
 @pytest.mark.parametrize("name", PEOPLE)
-def test_a_person_has_in_acme_exactly_what_their_role_gives(cast: Cast, name: str) -> None:
+def test_a_person_has_in_acme_exactly_what_their_role_gives_until_switched_off(
+    cast: Cast, name: str, django_assert_num_queries: object
+) -> None:
     user = _user(cast, name)
     assert {p for p in Permission if access.allowed(user, cast.acme, p)} == PEOPLE[name]
+    of_platform = STAFF_PERMISSIONS if name == "staff" else frozenset()
+    assert {p for p in Permission if access.allowed(user, None, p)} == of_platform
+    with django_assert_num_queries(1):  # type: ignore[operator]
+        assert access.permissions(user, cast.acme) == PEOPLE[name]
+    with django_assert_num_queries(0):  # type: ignore[operator]
+        assert access.permissions(user, None) == of_platform
+    user.is_active = False
+    assert not any(access.allowed(user, cast.acme, permission) for permission in Permission)
+    assert not any(_ids(user, permission) for permission in Permission)
 
 
 @pytest.mark.parametrize("name", PEOPLE)
@@ -54,27 +65,10 @@ def test_the_list_of_tenants_agrees_with_the_decision_on_each(cast: Cast, name: 
             assert (tenant.pk in listed) is access.allowed(user, tenant, permission)
 
 
-@pytest.mark.parametrize("name", PEOPLE)
-def test_only_staff_have_permissions_of_the_platform(cast: Cast, name: str) -> None:
-    user = _user(cast, name)
-    given = {p for p in Permission if access.allowed(user, None, p)}
-    assert given == (STAFF_PERMISSIONS if name == "staff" else set())
-
-
-@pytest.mark.parametrize("name", PEOPLE)
-def test_all_permissions_of_a_person_are_found_in_one_query(
-    cast: Cast, name: str, django_assert_num_queries: object
-) -> None:
-    user = _user(cast, name)
-    with django_assert_num_queries(1):  # type: ignore[operator]
-        assert access.permissions(user, cast.acme) == PEOPLE[name]
-    with django_assert_num_queries(0):  # type: ignore[operator]
-        of_platform = access.permissions(user, None)
-    assert of_platform == (STAFF_PERMISSIONS if name == "staff" else set())
-
-
 def test_require_is_silent_or_denies_without_a_reason(cast: Cast) -> None:
     access.require(cast.owner.user, cast.acme, Permission.EDIT_TOOLS)
+    found = access.tenant_for(cast.operator.user, "acme", Permission.EDIT_TOOLS)
+    assert found.pk == cast.acme.id
     with pytest.raises(PermissionDenied) as denied:
         access.require(cast.stranger.user, cast.acme, Permission.VIEW_TOOLS)
     assert str(denied.value) == ""
@@ -97,14 +91,6 @@ def test_staff_see_all_tenants_and_others_their_own(cast: Cast) -> None:
     assert slugs(cast.member.user) == set()
 
 
-@pytest.mark.parametrize("name", PEOPLE)
-def test_a_person_who_was_switched_off_may_nothing(cast: Cast, name: str) -> None:
-    user = _user(cast, name)
-    user.is_active = False
-    assert not any(access.allowed(user, cast.acme, permission) for permission in Permission)
-    assert not any(_ids(user, permission) for permission in Permission)
-
-
 def test_a_person_who_was_switched_off_is_no_active_member(cast: Cast) -> None:
     user = cast.member.user
     assert access.is_active_member(user.pk, cast.acme.id)
@@ -113,15 +99,12 @@ def test_a_person_who_was_switched_off_is_no_active_member(cast: Cast) -> None:
     assert not access.is_active_member(user.pk, cast.acme.id)
 
 
-def test_nobody_in_particular_may_nothing(cast: Cast) -> None:
-    nobody = AnonymousUser()
-    assert not any(access.allowed(nobody, cast.commons, permission) for permission in Permission)
-    assert not any(access.allowed(nobody, None, permission) for permission in Permission)
-    assert not any(_ids(nobody, permission) for permission in Permission)
-
-
-def test_somebody_not_saved_yet_may_nothing(cast: Cast) -> None:
-    unsaved = User(username="new", is_staff=True)
+def test_nobody_in_particular_and_somebody_not_saved_yet_may_nothing(cast: Cast) -> None:
+    nobody, unsaved = AnonymousUser(), User(username="new", is_staff=True)
+    for permission in Permission:
+        assert not access.allowed(nobody, cast.commons, permission)
+        assert not access.allowed(nobody, None, permission)
+        assert not _ids(nobody, permission)
     assert not access.allowed(unsaved, cast.acme, Permission.VIEW_TOOLS)
     assert not access.visible_tenants(unsaved).exists()
 
@@ -131,11 +114,6 @@ def test_a_closed_tenant_can_be_read_and_not_changed(cast: Cast, name: str) -> N
     closed: TenantSnapshot = close_tenant(cast.acme.id, actor=ACTOR)
     user = _user(cast, name)
     assert {p for p in Permission if access.allowed(user, closed, p)} == PEOPLE[name] & READING
-
-
-def test_a_tenant_is_handed_out_to_those_who_may(cast: Cast) -> None:
-    found = access.tenant_for(cast.operator.user, "acme", Permission.EDIT_TOOLS)
-    assert found.pk == cast.acme.id
 
 
 @pytest.mark.parametrize("slug", ["acme", "commons", "nowhere", ""])

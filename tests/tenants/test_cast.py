@@ -18,17 +18,13 @@ def test_everybody_of_acme_has_a_token_for_its_endpoint(cast: Cast) -> None:
         assert found.principal.tenant == cast.acme.id
 
 
-def test_only_owner_and_operator_have_one_for_the_api(cast: Cast) -> None:
+def test_only_owner_and_operator_have_one_for_the_api_and_strangers_none_of_acme(
+    cast: Cast,
+) -> None:
     assert cast.owner.api_token
     assert cast.operator.api_token
     assert (cast.auditor.api_token, cast.member.api_token) == ("", "")
-
-
-def test_the_stranger_is_at_home_in_globex_only(cast: Cast) -> None:
     assert authenticate(cast.stranger.mcp_token, Audience.MCP, "globex") is not None
     assert authenticate(cast.stranger.mcp_token, Audience.MCP, "acme") is None
-
-
-def test_staff_are_members_of_nothing(cast: Cast) -> None:
     assert cast.staff.user.is_staff
     assert not cast.staff.user.memberships.exists()

@@ -117,91 +117,78 @@ def test_any_port_of_this_machine_can_be_allowed(host: str) -> None:
             normal_origin(f"http://{elsewhere}:*")
 
 
-def test_origins_are_kept_once_each_in_their_order() -> None:
+def test_origins_are_kept_once_each_in_their_order_and_every_bad_one_is_named() -> None:
     fields = replace(
         GOOD, allowed_origins=("https://b.example", "https://a.example:443", "https://B.example")
     )
     assert check_fields(fields).allowed_origins == ("https://b.example", "https://a.example")
-
-
-def test_every_bad_origin_is_named() -> None:
     problems = _problems(allowed_origins=("https://ok.example", "bad", "worse"))
     assert len(problems["allowed_origins"]) == 2
     assert "'bad'" in problems["allowed_origins"][0]
-
-
-def test_too_many_origins_are_refused() -> None:
-    origins = tuple(f"https://{number}.example" for number in range(ORIGINS_LIMIT + 1))
-    assert set(_problems(allowed_origins=origins)) == {"allowed_origins"}
-
-
-@pytest.mark.parametrize(("kind", "data"), [("png", PNG), ("jpeg", JPEG), ("webp", WEBP)])
-def test_an_icon_of_each_kind_is_taken(kind: str, data: bytes) -> None:
-    assert icon_problems(_uri(kind, data)) == []
-
-
-def test_no_icon_is_fine() -> None:
-    assert icon_problems("") == []
-
-
-def test_an_icon_may_be_as_large_as_the_limit_and_no_byte_larger() -> None:
-    assert icon_problems(_uri("png", PNG.ljust(ICON_BYTES, b"\0"))) == []
-    assert "larger" in icon_problems(_uri("png", PNG.ljust(ICON_BYTES + 1, b"\0")))[0]
-    assert "larger" in icon_problems(_uri("png", PNG.ljust(ICON_BYTES * 2, b"\0")))[0]
-
-
-@pytest.mark.parametrize("kind", ["png", "jpeg", "webp"])
-def test_an_icon_whose_content_is_something_else_is_refused(kind: str) -> None:
-    assert "does not match its MIME type" in icon_problems(_uri(kind, b"<svg onload=alert(1)>"))[0]
+    many = [f"https://{number}.example" for number in range(ORIGINS_LIMIT + 1)]
+    assert set(_problems(allowed_origins=tuple(many))) == {"allowed_origins"}
+    assert len(check_fields(replace(GOOD, allowed_origins=tuple(many[1:]))).allowed_origins) == (
+        ORIGINS_LIMIT
+    )
 
 
 @pytest.mark.parametrize(
     "icon",
     [
-        "https://example.com/icon.png",
-        "data:image/svg+xml;base64,PHN2Zz4=",
-        "data:text/html;base64,PHN2Zz4=",
-        "data:image/png,abc",
-        "data:image/png;base64,",
-        _uri("png", PNG) + "\n",
+        "",
+        *(_uri(kind, data) for kind, data in (("png", PNG), ("jpeg", JPEG), ("webp", WEBP))),
+        _uri("png", PNG.ljust(ICON_BYTES, b"\0")),
+    ],
+    ids=["none", "png", "jpeg", "webp", "as large as the limit"],
+)
+def test_no_icon_or_one_of_each_kind_is_fine(icon: str) -> None:
+    assert icon_problems(icon) == []
+
+
+@pytest.mark.parametrize(
+    ("icon", "words"),
+    [
+        *(
+            (_uri(kind, b"<svg onload=alert(1)>"), "does not match its MIME type")
+            for kind in ("png", "jpeg", "webp")
+        ),
+        (_uri("png", PNG.ljust(ICON_BYTES + 1, b"\0")), "larger"),
+        (_uri("png", PNG.ljust(ICON_BYTES * 2, b"\0")), "larger"),
+        ("https://example.com/icon.png", "data URI"),
+        ("data:image/svg+xml;base64,PHN2Zz4=", "data URI"),
+        ("data:text/html;base64,PHN2Zz4=", "data URI"),
+        ("data:image/png,abc", "data URI"),
+        ("data:image/png;base64,", "data URI"),
+        (_uri("png", PNG) + "\n", "data URI"),
+        ("data:image/png;base64,abcde", "Base64"),
+    ],
+    ids=range(12),
+)
+def test_an_icon_that_is_something_else_is_refused(icon: str, words: str) -> None:
+    assert words in icon_problems(icon)[0]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("title", text) for text in ("", "   ", "x" * (TITLE_LIMIT + 1), "two\nlines", "nul\0")),
+        ("instructions", "x" * (INSTRUCTIONS_LIMIT + 1)),
+        *(("instructions", text) for text in ("nul\0", "\x1b[31m", "a\rb")),
+        *(("calls_per_minute", limit) for limit in (0, -1, 2**31)),
+        *(("concurrent_calls", limit) for limit in (0, -1, 2**31)),
     ],
 )
-def test_an_icon_that_is_no_data_uri_of_an_image_is_refused(icon: str) -> None:
-    assert "data URI" in icon_problems(icon)[0]
+def test_a_bad_value_is_refused_beside_its_field(field: str, value: object) -> None:
+    assert set(_problems(**{field: value})) == {field}
 
 
-def test_an_icon_with_broken_base64_is_refused() -> None:
-    assert "Base64" in icon_problems("data:image/png;base64,abcde")[0]
-
-
-@pytest.mark.parametrize("title", ["", "   ", "x" * (TITLE_LIMIT + 1), "two\nlines", "nul\x00"])
-def test_a_bad_title_is_refused(title: str) -> None:
-    assert set(_problems(title=title)) == {"title"}
-
-
-def test_a_title_is_trimmed() -> None:
-    assert check_fields(replace(GOOD, title="  Acme  ")).title == "Acme"
-
-
-def test_instructions_may_have_lines_and_tabs() -> None:
+def test_a_title_is_trimmed_and_instructions_may_have_lines_and_tabs() -> None:
     text = "Ask first.\r\n\tThen act.\n"
-    assert check_fields(replace(GOOD, instructions=text)).instructions == text
-
-
-@pytest.mark.parametrize("text", ["x" * (INSTRUCTIONS_LIMIT + 1), "nul\x00", "\x1b[31m", "a\rb"])
-def test_bad_instructions_are_refused(text: str) -> None:
-    assert set(_problems(instructions=text)) == {"instructions"}
-
-
-@pytest.mark.parametrize("limit", [None, 1, 2**31 - 1])
-def test_a_limit_is_a_positive_number_or_none(limit: int | None) -> None:
-    assert limit_problems(limit) == []
-
-
-@pytest.mark.parametrize("limit", [0, -1, 2**31])
-@pytest.mark.parametrize("name", ["calls_per_minute", "concurrent_calls"])
-def test_any_other_limit_is_refused_beside_its_field(name: str, limit: int) -> None:
-    assert set(_problems(**{name: limit})) == {name}
+    kept = check_fields(replace(GOOD, title="  Acme  ", instructions=text))
+    assert (kept.title, kept.instructions) == ("Acme", text)
+    longest = replace(GOOD, title="x" * TITLE_LIMIT, instructions="x" * INSTRUCTIONS_LIMIT)
+    assert check_fields(longest) == longest
+    assert [limit_problems(limit) for limit in (None, 1, 2**31 - 1)] == [[], [], []]
 
 
 def test_all_problems_are_said_at_once() -> None:

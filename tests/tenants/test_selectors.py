@@ -33,22 +33,8 @@ def test_a_tenant_is_read_once(cast: Cast, django_assert_num_queries: CountQueri
         assert selectors.tenant(cast.acme.id) is first
         assert selectors.cached_tenant(cast.acme.id) is first
     assert first == cast.acme
-
-
-def test_an_unknown_id_is_no_tenant(cast: Cast) -> None:
     assert selectors.tenant(uuid4()) is None
-
-
-def test_a_snapshot_gives_the_fields_to_start_an_edit_from(cast: Cast) -> None:
     assert update_tenant(cast.acme.id, cast.acme.fields, actor=ACTOR) == cast.acme
-
-
-def test_a_closed_tenant_is_still_found_by_id_and_says_that_it_is_closed(cast: Cast) -> None:
-    close_tenant(cast.acme.id, actor=ACTOR)
-    found = selectors.tenant(cast.acme.id)
-    assert found is not None
-    assert not found.open
-    assert cast.acme.open
 
 
 def test_a_public_tenant_is_found_by_its_slug(cast: Cast) -> None:
@@ -102,19 +88,17 @@ def test_what_another_process_changes_holds_after_one_poll(
     assert not after.open
 
 
-def test_news_of_one_tenant_leaves_the_others_remembered(cast: Cast) -> None:
+def test_news_of_one_tenant_leaves_the_others_remembered_and_news_of_none_forgets_all(
+    cast: Cast,
+) -> None:
     selectors.tenant(cast.acme.id)
     globex = selectors.tenant(cast.globex.id)
     update_tenant(cast.acme.id, replace(cast.acme.fields, title="New"), actor=ACTOR)
     assert selectors.cached_tenant(cast.acme.id) is MISS
     assert selectors.cached_tenant(cast.globex.id) is globex
-
-
-def test_news_of_no_tenant_in_particular_forgets_them_all(cast: Cast) -> None:
-    selectors.tenant(cast.acme.id)
     with transaction.atomic():
         announce("tenant")
-    assert selectors.cached_tenant(cast.acme.id) is MISS
+    assert selectors.cached_tenant(cast.globex.id) is MISS
 
 
 def test_a_change_that_is_rolled_back_is_not_remembered(cast: Cast) -> None:

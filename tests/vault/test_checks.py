@@ -9,6 +9,7 @@ from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
 from mcphost.vault.checks import check_master_key
+from mcphost.vault.master import master_key
 from mcphost.vault.services import ensure_ring, ensure_tenant
 
 pytestmark = pytest.mark.django_db
@@ -20,16 +21,19 @@ def found() -> list[str | None]:
     return [message.id for message in check_master_key(None, databases=["default"])]
 
 
-def test_the_right_master_key_passes() -> None:
-    ensure_tenant(uuid4())
-    assert found() == []
-
-
-def test_a_database_without_keys_passes_without_a_master_key(
-    lose_master_key: Callable[[], None],
+def test_a_missing_master_key_is_an_error_once_there_are_keys(
+    lose_master_key: Callable[[], None], give_master_key: Callable[[bytes], None]
 ) -> None:
+    right = master_key()
     lose_master_key()
     assert found() == []
+    give_master_key(right)
+    ensure_tenant(uuid4())
+    assert found() == []
+    lose_master_key()
+    assert found() == ["vault.E001"]
+    assert check_master_key in checks.registry.registry.registered_checks
+    assert checks.Tags.database in check_master_key.tags
 
 
 @pytest.mark.parametrize("table", ["vault_ring_key", "vault_tenant_secret"])
@@ -41,12 +45,6 @@ def test_a_database_without_our_tables_passes(
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER TABLE {table} RENAME TO somewhere_else")
     assert found() == []
-
-
-def test_a_missing_master_key_is_an_error(lose_master_key: Callable[[], None]) -> None:
-    ensure_ring()
-    lose_master_key()
-    assert found() == ["vault.E001"]
 
 
 def test_a_wrong_master_key_stops_migrate_and_check(
@@ -69,8 +67,3 @@ def test_a_check_that_may_not_use_the_database_does_not(
     with django_assert_num_queries(0):
         assert check_master_key(None) == []
         assert check_master_key(None, databases=["elsewhere"]) == []
-
-
-def test_the_check_is_registered_for_databases() -> None:
-    assert check_master_key in checks.registry.registry.registered_checks
-    assert checks.Tags.database in check_master_key.tags

@@ -1,19 +1,24 @@
 """`manage.py keys`, as an operator uses it."""
 
+import base64
 from collections.abc import Callable
+from functools import partial
 from io import StringIO
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
+from mcphost import home
 from mcphost.audit.models import Entry
+from mcphost.vault.errors import MasterKeyMismatch
 from mcphost.vault.lifecycle import retire, rotate
 from mcphost.vault.management.commands.keys import ACTOR, Command
 from mcphost.vault.master import master_key
 from mcphost.vault.models import RingKey, TenantSecret
-from mcphost.vault.services import ensure_ring, ensure_tenant
+from mcphost.vault.services import ensure_ring, ensure_tenant, verify_master_key
 from mcphost.vault.states import TRANSITIONS, KeyState
 from mcphost.vault.wrapping import kek_id, wrappers
 from tests.audit.waiting import asked
@@ -67,10 +72,6 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], list[str]
     return will_say
 
 
-def test_an_empty_ring_says_what_makes_the_first_key() -> None:
-    assert run("list") == "No keys: `manage.py init` creates the first one.\n"
-
-
 def test_the_list_shows_states_since_when_and_what_is_in_flight(old: str) -> None:
     add_key("k1", KeyState.RETIRING)
     asked(old)
@@ -98,36 +99,39 @@ def test_rotating_waits_until_the_new_key_seals(old: str, no_time_is_lost: list[
     assert "1 call waits for a response under it" in said
 
 
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "words"),
+    [
+        (_interrupt, "a serving process makes"),
+        (
+            lambda: retire(RingKey.objects.get(state=KeyState.STANDBY).id, ACTOR),
+            "The rotation was cancelled",
+        ),
+    ],
+    ids=["interrupted", "cancelled"],
+)
+def test_who_does_not_wait_to_the_end_is_told_what_happens(
+    old: str, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object], words: str
+) -> None:
+    monkeypatch.setattr(Command, "pause", staticmethod(lambda seconds: meanwhile()))
+    with pytest.raises(CommandError, match=words):
+        run("rotate")
+    assert states()[old] == "active"
+
+
 def test_a_promotion_that_a_serving_process_did_first_is_as_good(
     old: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def somebody_else(seconds: float) -> None:
+    def promote(seconds: float) -> None:
         RingKey.objects.filter(pk=old).update(state=KeyState.RETIRING)
         RingKey.objects.filter(state=KeyState.STANDBY).update(state=KeyState.ACTIVE)
 
-    monkeypatch.setattr(Command, "pause", staticmethod(somebody_else))
+    monkeypatch.setattr(Command, "pause", staticmethod(promote))
     assert "is now the active key" in run("rotate")
-
-
-def test_a_rotation_called_off_meanwhile_is_said(old: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def call_off(seconds: float) -> None:
-        retire(RingKey.objects.get(state=KeyState.STANDBY).id, ACTOR)
-
-    monkeypatch.setattr(Command, "pause", staticmethod(call_off))
-    with pytest.raises(CommandError, match="The rotation was cancelled"):
-        run("rotate")
-
-
-def test_who_does_not_wait_is_told_what_happens_without_them(
-    old: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(seconds: float) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Command, "pause", staticmethod(interrupt))
-    with pytest.raises(CommandError, match="a serving process makes"):
-        run("rotate")
-    assert sorted(states().values()) == ["active", "standby"]
 
 
 def test_a_second_rotation_is_refused_and_an_abandoned_one_ended(old: str) -> None:
@@ -150,6 +154,8 @@ def test_a_compromised_key_is_replaced_without_waiting(
     assert "refuses tokens sealed under the old key" in said
     assert "Key k1 opens tokens until" in said
     assert "`keys retire k1` retires it at once" in said
+    entry = Entry.objects.get(action="key.rotated")
+    assert (entry.actor_kind, entry.actor_label) == ("system", "manage.py keys")
 
 
 def test_retiring_asks_and_says_how_much_is_in_flight(
@@ -167,15 +173,9 @@ def test_retiring_asks_and_says_how_much_is_in_flight(
     answers("Y")
     assert run("retire", "k1") == "Key k1 is retired: it no longer opens tokens.\n"
     assert states()["k1"] == "retired"
-
-
-def test_calling_a_rotation_off_says_that_nothing_is_lost(
-    old: str, answers: Callable[[str | None], list[str]]
-) -> None:
-    new = rotate(ACTOR)
     questions = answers("yes")
-    run("retire", new)
-    assert "Nothing was sealed under it" in questions[0]
+    run("retire", rotate(ACTOR))
+    assert "Nothing was sealed under it" in questions[0], "a rotation is called off"
 
 
 def test_destroying_asks_and_says_how_much_is_in_flight(
@@ -239,15 +239,12 @@ def test_what_cannot_be_done_is_refused_with_the_reason_before_anything_is_asked
     assert states() == before
 
 
-def test_the_record_names_the_command(old: str) -> None:
-    run("rotate", "--compromised")
-    entry = Entry.objects.get(action="key.rotated")
-    assert (entry.actor_kind, entry.actor_label) == ("system", "manage.py keys")
-
-
-def test_a_ring_without_keys_cannot_be_rotated() -> None:
+def test_a_ring_without_keys_says_what_makes_the_first_one() -> None:
+    assert run("list") == "No keys: `manage.py init` creates the first one.\n"
     with pytest.raises(CommandError, match=r"manage\.py init"):
         run("rotate")
+    with pytest.raises(CommandError, match="VERB"):
+        run()
 
 
 def test_wrapping_anew_says_what_was_done_and_what_is_next(old: str, settings: Settings) -> None:
@@ -276,6 +273,35 @@ def test_taking_a_master_key_away_asks_first(
     assert wrappers(RingKey.objects.get().wrapped) == {kek_id(NEW)}
 
 
+def test_one_master_key_replaces_another_in_the_data_folder_as_the_documentation_says(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/keys.md, "Another master key"."""
+    monkeypatch.delenv("MCPHOST_MASTER_KEY")
+    folder = home.Home(tmp_path)
+    settings.MCPHOST_MASTER_KEY = partial(home.read_master_key, folder)
+    settings.MCPHOST_NEW_MASTER_KEY = partial(home.read_new_master_key, folder)
+    keys = [base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2)]
+    for key, path in zip(keys, (folder.master_key, folder.new_master_key), strict=True):
+        path.write_text(key + "\n")
+        ensure_ring()
+        ensure_tenant(uuid4())
+    first = run("rewrap")
+    assert "Rewrapped: 1 key and the secrets of 1 tenant, under master key" in first
+    with monkeypatch.context() as patch:
+        patch.setenv("MCPHOST_NEW_MASTER_KEY_FILE", "/nowhere")
+        for key in keys:
+            patch.setenv("MCPHOST_MASTER_KEY", key)
+            verify_master_key()
+    folder.new_master_key.rename(folder.master_key)
+    last = run("rewrap", "--yes")
+    assert "All keys and secrets are wrapped under master key" in run("list")
+    monkeypatch.setenv("MCPHOST_MASTER_KEY", keys[0])
+    with pytest.raises(MasterKeyMismatch, match="restore the master key that belongs to this"):
+        verify_master_key()
+    assert not [key for key in keys if key in first + last]
+
+
 def test_wrong_master_keys_are_refused_in_words(old: str, settings: Settings) -> None:
     settings.MCPHOST_MASTER_KEY = lambda: NEW
     for verb in ("rewrap", "rotate"):
@@ -301,8 +327,3 @@ def test_the_diagram_has_every_transition() -> None:
     lines = run("states").splitlines()
     assert len(lines) == sum(map(len, TRANSITIONS.values()))
     assert "active --compromise--> retired" in lines
-
-
-def test_a_verb_is_needed() -> None:
-    with pytest.raises(CommandError, match="VERB"):
-        run()

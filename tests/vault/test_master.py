@@ -8,39 +8,29 @@ from mcphost.vault.master import MasterKeys, master_key, master_keys
 
 
 def test_the_master_key_is_read_from_its_place_at_every_call(
-    give_master_key: Callable[[bytes], None],
+    give_master_key: Callable[[bytes], None], lose_master_key: Callable[[], None]
 ) -> None:
-    give_master_key(bytes(32))
-    assert master_key() == bytes(32)
-    give_master_key(bytes(range(32)))
-    assert master_key() == bytes(range(32))
-
-
-def test_a_missing_master_key_says_what_its_place_says(lose_master_key: Callable[[], None]) -> None:
+    for key in (bytes(32), bytes(range(32))):
+        give_master_key(key)
+        assert master_key() == key
+    give_master_key(bytes(16))
+    with pytest.raises(MasterKeyMismatch, match="32 bytes"):
+        master_key()
     lose_master_key()
     with pytest.raises(MasterKeyMismatch, match="set MCPHOST_MASTER_KEY"):
         master_key()
 
 
-def test_a_master_key_of_another_size_is_refused(give_master_key: Callable[[bytes], None]) -> None:
-    give_master_key(bytes(16))
-    with pytest.raises(MasterKeyMismatch, match="32 bytes"):
-        master_key()
-
-
 def test_there_may_be_a_second_one_that_is_to_replace_it(settings: Settings) -> None:
+    def unusable() -> bytes:
+        raise LookupError("the new master key must be 32 bytes")
+
     assert master_keys() == MasterKeys(master_key())
     settings.MCPHOST_NEW_MASTER_KEY = lambda: bytes(range(32))
     assert master_keys().all() == (master_key(), bytes(range(32)))
     settings.MCPHOST_NEW_MASTER_KEY = master_key
     assert master_keys().all() == (master_key(),)
     assert repr(master_key()) not in repr(master_keys())
-
-
-def test_an_unusable_second_one_says_what_its_place_says(settings: Settings) -> None:
-    def unusable() -> bytes:
-        raise LookupError("the new master key must be 32 bytes")
-
     settings.MCPHOST_NEW_MASTER_KEY = unusable
     with pytest.raises(MasterKeyMismatch, match="the new master key must be"):
         master_keys()

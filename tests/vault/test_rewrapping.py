@@ -111,17 +111,6 @@ def test_secrets_made_on_the_way_are_opened_by_both(tokens: dict[UUID, str], giv
     assert all_open(tokens)
 
 
-def test_giving_up_on_the_way_takes_the_new_one_away_again(
-    tokens: dict[UUID, str], give: Give
-) -> None:
-    give(OLD, NEW)
-    rewrap(OLGA)
-    give(OLD)
-    rewrap(OLGA)
-    assert every_wrapping() == by(OLD)
-    assert all_open(tokens)
-
-
 @pytest.mark.parametrize("after", range(4))
 def test_what_was_interrupted_anywhere_opens_everywhere_and_is_ended_by_the_next_run(
     tokens: dict[UUID, str], give: Give, monkeypatch: pytest.MonkeyPatch, after: int
@@ -192,13 +181,6 @@ def test_running_it_again_does_nothing_and_says_nothing(
     assert Change.objects.filter(what=NEWS).count() == 1
 
 
-def test_several_at_once_do_no_harm(tokens: dict[UUID, str], give: Give) -> None:
-    give(OLD, NEW)
-    at_once(lambda: rewrap(OLGA))
-    assert every_wrapping() == by(OLD, NEW)
-    assert all_open(tokens)
-
-
 def test_a_salt_that_is_destroyed_meanwhile_does_not_come_back(
     tokens: dict[UUID, str], give: Give, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,22 +227,28 @@ def test_a_damaged_key_of_the_ring_stops_it_before_anything_is_changed(
     assert every_wrapping() == by(OLD)
 
 
-def test_the_same_key_given_twice_is_one(tokens: dict[UUID, str], give: Give) -> None:
-    give(OLD, OLD)
-    assert rewrap(OLGA) == Rewrapped(0, 0, ())
-    assert wrapping() == rewrapping.Wrapping((kek_id(OLD),), 0, ())
-
-
-def test_how_things_are_wrapped_is_told(tokens: dict[UUID, str], give: Give) -> None:
+def test_how_things_are_wrapped_is_told_and_giving_up_takes_the_new_key_away(
+    tokens: dict[UUID, str], give: Give
+) -> None:
     rows = 2 + len(TENANTS)
-    assert wrapping() == rewrapping.Wrapping((kek_id(OLD),), 0, ())
+    only = rewrapping.Wrapping((kek_id(OLD),), 0, ())
+    assert wrapping() == only
+    give(OLD, OLD)
+    assert rewrap(OLGA) == Rewrapped(0, 0, ()), "the same key twice is one"
+    assert wrapping() == only
     give(OLD, NEW)
     both = tuple(sorted(map(kek_id, (OLD, NEW))))
     assert wrapping() == rewrapping.Wrapping(both, rows, ())
-    rewrap(OLGA)
+    at_once(lambda: rewrap(OLGA))
+    assert every_wrapping() == by(OLD, NEW)
+    assert all_open(tokens)
     assert wrapping() == rewrapping.Wrapping(both, 0, ())
     give(NEW)
     assert wrapping() == rewrapping.Wrapping((kek_id(NEW),), rows, (kek_id(OLD),))
+    give(OLD)
+    rewrap(OLGA)
+    assert every_wrapping() == by(OLD)
+    assert all_open(tokens)
 
 
 def test_a_process_without_one_of_the_rings_master_keys_makes_no_key(

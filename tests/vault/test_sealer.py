@@ -21,11 +21,6 @@ def test_a_token_opens_on_a_node_that_never_saw_it(purpose: Purpose) -> None:
     assert sealer.unseal(purpose, tenant, token) == b"payload"
 
 
-def test_no_two_tokens_are_alike() -> None:
-    tenant = uuid4()
-    assert len({sealer.seal(Purpose.CURSOR, tenant, b"x") for _ in range(20)}) == 20
-
-
 def test_a_token_of_another_tenant_or_purpose_is_refused() -> None:
     tenant, other = uuid4(), uuid4()
     token = sealer.seal(Purpose.CURSOR, tenant, b"x")
@@ -56,63 +51,39 @@ def test_destroying_a_tenants_salt_makes_its_tokens_worthless_and_no_new_ones() 
         sealer.seal(Purpose.STATE, tenant, b"x")
 
 
-def test_sealing_and_opening_read_nothing_once_warm(
+def test_what_is_at_hand_seals_with_the_key_it_names_without_a_query(
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
     tenant = uuid4()
-    sealer.warm(tenant)
-    assert sealer.is_warm(tenant)
-    with django_assert_num_queries(0):
-        token = sealer.seal(Purpose.STATE, tenant, b"x")
-        assert sealer.unseal(Purpose.STATE, tenant, token) == b"x"
-
-
-def test_what_is_at_hand_seals_with_the_key_it_names(
-    django_assert_num_queries: DjangoAssertNumQueries,
-) -> None:
-    tenant = uuid4()
+    assert not sealer.is_warm(tenant)
     assert sealer.cached(tenant) is None
     fetched = sealer.fetch(tenant)
+    assert sealer.is_warm(tenant)
     with django_assert_num_queries(0):
-        cached = sealer.cached(tenant)
-        assert cached == fetched
+        assert sealer.cached(tenant) == fetched
+        tokens = {sealer.seal(Purpose.STATE, tenant, b"x") for _ in range(20)}
+        assert len(tokens) == 20, "no two are alike"
+        assert {sealer.unseal(Purpose.STATE, tenant, token) for token in tokens} == {b"x"}
+    selectors.forget_everything()
+    with django_assert_num_queries(0):  # it goes on with what it holds
         token = fetched.seal(Purpose.STATE, b"x")
         assert fetched.unseal(Purpose.STATE, token) == b"x"
     assert key_id(token) == fetched.key_id == RingKey.objects.get().id
-
-
-def test_a_sealer_goes_on_with_what_it_holds_when_keys_are_forgotten_meanwhile(
-    django_assert_num_queries: DjangoAssertNumQueries,
-) -> None:
-    fetched = sealer.fetch(uuid4())
-    selectors.forget_everything()
-    with django_assert_num_queries(0):
-        token = fetched.seal(Purpose.STATE, b"x")
-        assert fetched.unseal(Purpose.STATE, token) == b"x"
-
-
-def test_a_sealer_shows_no_secret() -> None:
-    fetched = sealer.fetch(uuid4())
-    assert repr(fetched.salt) not in repr(fetched)
-    assert repr(fetched.ring.active.secret) not in repr(fetched)
-
-
-def warm_in_thread(tenant: UUID) -> None:
-    try:
-        sealer.warm(tenant)
-    finally:
-        connections.close_all()
+    for secret in (fetched.salt, fetched.ring.active.secret):
+        assert repr(secret) not in repr(fetched)
 
 
 async def test_a_warm_sealer_works_on_the_event_loop() -> None:
+    def warm(tenant: UUID) -> None:
+        try:
+            sealer.warm(tenant)
+        finally:
+            connections.close_all()
+
     tenant = uuid4()
-    await asyncio.to_thread(warm_in_thread, tenant)
+    await asyncio.to_thread(warm, tenant)
     token = sealer.seal(Purpose.STATE, tenant, b"x")
     assert sealer.unseal(Purpose.STATE, tenant, token) == b"x"
-
-
-def test_an_unknown_tenant_is_cold() -> None:
-    assert not sealer.is_warm(uuid4())
 
 
 def test_a_platform_without_keys_fails_closed() -> None:

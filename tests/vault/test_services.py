@@ -20,21 +20,16 @@ pytestmark = pytest.mark.django_db
 STRANGE_KEY = bytes(range(32))
 
 
-def test_the_first_key_is_made_once() -> None:
+def test_the_first_key_is_made_recorded_and_announced_once() -> None:
     first = ensure_ring()
     assert ensure_ring() == first
     row = RingKey.objects.get()
     assert (row.id, row.state) == (first, KeyState.ACTIVE)
     assert str(row) == f"{first} (active)"
-
-
-def test_making_the_first_key_is_recorded_and_announced_once() -> None:
-    made = ensure_ring()
-    ensure_ring()
     entry = Entry.objects.get(action="key.created")
-    assert (entry.target, entry.actor_kind, entry.tenant) == (made, "system", None)
+    assert (entry.target, entry.actor_kind, entry.tenant) == (first, "system", None)
     change = Change.objects.get(what="key")
-    assert (change.object_id, change.tenant) == (made, None)
+    assert (change.object_id, change.tenant) == (first, None)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -56,23 +51,23 @@ def test_a_key_that_another_process_makes_in_between_is_the_one_that_counts(
     assert RingKey.objects.get().id == theirs
 
 
-def test_the_database_takes_no_second_active_key() -> None:
+def test_the_database_takes_no_second_active_key_and_no_unknown_state() -> None:
     ensure_ring()
-    now = timezone.now()
-    with pytest.raises(IntegrityError), transaction.atomic():
-        RingKey.objects.create(id="k2", state=KeyState.ACTIVE, created_at=now, state_since=now)
-    RingKey.objects.create(id="k2", state=KeyState.STANDBY, created_at=now, state_since=now)
+    times = dict.fromkeys(("created_at", "state_since"), timezone.now())
+    for state in (KeyState.ACTIVE, "lost"):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            RingKey.objects.create(id="k2", state=state, **times)
+    RingKey.objects.create(id="k2", state=KeyState.STANDBY, **times)
 
 
-def test_the_database_takes_no_unknown_state() -> None:
-    now = timezone.now()
-    with pytest.raises(IntegrityError), transaction.atomic():
-        RingKey.objects.create(id="k2", state="lost", created_at=now, state_since=now)
-
-
-def test_a_tenants_secrets_are_made_once() -> None:
+@pytest.mark.django_db(transaction=True)
+def test_a_tenants_secrets_are_made_once_and_are_its_own(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
     tenant = uuid4()
     made = ensure_tenant(tenant)
+    with django_assert_num_queries(0):
+        ensure_tenant(tenant)
     selectors.forget_everything()
     assert ensure_tenant(tenant) == made
     assert len(made.salt) == len(made.payload_key.secret) == 32
@@ -80,11 +75,8 @@ def test_a_tenants_secrets_are_made_once() -> None:
     entry = Entry.objects.get(action="secrets.created")
     assert (entry.tenant, entry.target) == (tenant, made.payload_key.id)
     assert Change.objects.filter(what="key", tenant=tenant).count() == 1
-
-
-def test_no_two_tenants_share_a_secret() -> None:
-    made = [ensure_tenant(uuid4()) for _ in range(3)]
-    assert len({secret.salt for secret in made} | {s.payload_key.secret for s in made}) == 6
+    both = (made, ensure_tenant(uuid4()))
+    assert len({each.salt for each in both} | {each.payload_key.secret for each in both}) == 4
 
 
 @pytest.mark.django_db(transaction=True)
@@ -118,16 +110,6 @@ def test_secrets_that_another_process_made_in_between_are_kept(
     assert Entry.objects.filter(action="secrets.created").count() == 1
 
 
-@pytest.mark.django_db(transaction=True)
-def test_a_tenant_met_before_costs_no_query(
-    django_assert_num_queries: DjangoAssertNumQueries,
-) -> None:
-    tenant = uuid4()
-    ensure_tenant(tenant)
-    with django_assert_num_queries(0):
-        ensure_tenant(tenant)
-
-
 def test_a_destroyed_salt_is_never_made_again() -> None:
     tenant = uuid4()
     ensure_tenant(tenant)
@@ -138,68 +120,44 @@ def test_a_destroyed_salt_is_never_made_again() -> None:
     verify_master_key()
 
 
-def test_an_empty_database_asks_for_no_master_key(lose_master_key: Callable[[], None]) -> None:
-    lose_master_key()
-    verify_master_key()
-
-
 def test_without_a_master_key_no_first_key_is_made(lose_master_key: Callable[[], None]) -> None:
     lose_master_key()
+    verify_master_key()  # an empty database needs none
     with pytest.raises(MasterKeyMismatch, match="set MCPHOST_MASTER_KEY"):
         ensure_ring()
     assert not RingKey.objects.exists()
     assert not Entry.objects.exists()
 
 
-def test_the_right_master_key_is_confirmed() -> None:
-    ensure_tenant(uuid4())
-    verify_master_key()
-
-
-def test_a_missing_master_key_with_existing_keys_is_refused_and_makes_no_new_key(
+@pytest.mark.parametrize("existing", ["ring", "secrets"])
+@pytest.mark.parametrize(
+    ("wrong", "words"), [(False, "already has keys"), (True, "belongs to this database")]
+)
+def test_a_missing_or_wrong_master_key_is_refused_and_makes_no_new_key(
+    give_master_key: Callable[[bytes], None],
     lose_master_key: Callable[[], None],
+    existing: str,
+    wrong: bool,
+    words: str,
 ) -> None:
-    made = ensure_ring()
-    lose_master_key()
-    with pytest.raises(MasterKeyMismatch, match="already has keys"):
-        verify_master_key()
-    with pytest.raises(MasterKeyMismatch):
+    if existing == "ring":
         ensure_ring()
-    assert RingKey.objects.get().id == made
-
-
-def test_a_wrong_master_key_with_existing_keys_is_refused_and_makes_no_new_key(
-    give_master_key: Callable[[bytes], None],
-) -> None:
-    made = ensure_ring()
-    give_master_key(STRANGE_KEY)
-    with pytest.raises(MasterKeyMismatch, match="belongs to this database"):
-        verify_master_key()
-    with pytest.raises(MasterKeyMismatch):
-        ensure_ring()
-    assert RingKey.objects.get().id == made
-
-
-def test_a_wrong_master_key_makes_no_secrets_for_a_new_tenant(
-    give_master_key: Callable[[bytes], None],
-) -> None:
-    ensure_ring()
-    selectors.forget_everything()
-    give_master_key(STRANGE_KEY)
-    with pytest.raises(MasterKeyMismatch):
+    else:
         ensure_tenant(uuid4())
-    assert not TenantSecret.objects.exists()
-
-
-def test_secrets_without_a_ring_are_existing_keys_too(
-    give_master_key: Callable[[bytes], None],
-) -> None:
-    ensure_tenant(uuid4())
-    RingKey.objects.all().delete()
-    give_master_key(STRANGE_KEY)
-    with pytest.raises(MasterKeyMismatch):
-        ensure_ring()
-    assert not RingKey.objects.exists()
+        RingKey.objects.all().delete()
+    verify_master_key()
+    before = list(RingKey.objects.all()), list(TenantSecret.objects.all())
+    selectors.forget_everything()
+    if wrong:
+        give_master_key(STRANGE_KEY)
+    else:
+        lose_master_key()
+    with pytest.raises(MasterKeyMismatch, match=words):
+        verify_master_key()
+    for make in (ensure_ring, lambda: ensure_tenant(uuid4())):
+        with pytest.raises(MasterKeyMismatch):
+            make()
+    assert (list(RingKey.objects.all()), list(TenantSecret.objects.all())) == before
 
 
 @pytest.mark.parametrize("name", ["wrapped_salt", "wrapped_payload_key"])

@@ -32,11 +32,6 @@ def test_a_wrapped_secret_opens_in_no_other_place(place: str) -> None:
         unwrap(wrap(SECRET, PLACE, KEK, NONCE), place, KEK)
 
 
-def test_a_changed_wrapped_secret_is_refused(spoil: Callable[[str], str]) -> None:
-    with pytest.raises(DamagedSecretError, match=PLACE):
-        unwrap(spoil(wrap(SECRET, PLACE, KEK, NONCE)), PLACE, KEK)
-
-
 @pytest.mark.parametrize("body", ["", "A", "AAAA", "é", "A" * 40])
 def test_a_mangled_wrapped_secret_is_refused(body: str) -> None:
     with pytest.raises(DamagedSecretError):
@@ -58,17 +53,10 @@ def test_a_text_of_unknown_version_is_not_ours(wrapped: str) -> None:
         unwrap(wrapped, PLACE, KEK)
 
 
-def test_the_version_and_the_key_that_wrapped_it_can_be_read_off_a_wrapped_secret() -> None:
-    wrapped = wrap(SECRET, PLACE, KEK, NONCE)
-    assert wrapped.startswith(f"v1.{kek_id(KEK)}.")
+def test_a_wrapped_secret_says_its_version_and_key_and_opens_in_later_releases() -> None:
+    assert wrap(SECRET, PLACE, KEK, NONCE).startswith(f"v1.{kek_id(KEK)}.")
     assert kek_id(KEK) != kek_id(OTHER_KEK)
-
-
-def test_the_name_of_a_master_key_shows_none_of_its_bytes() -> None:
     assert not any(KEK[n : n + 2].hex() in kek_id(KEK) for n in range(31))
-
-
-def test_a_secret_wrapped_by_an_earlier_release_still_opens() -> None:
     assert unwrap(WRAPPED_BEFORE, PLACE, KEK) == SECRET
 
 
@@ -82,7 +70,9 @@ def test_what_two_keys_wrapped_is_opened_by_either_and_by_no_third() -> None:
 
 
 def test_a_damaged_wrapping_is_damaged_whatever_the_other_is(spoil: Callable[[str], str]) -> None:
-    both = f"{spoil(wrap(SECRET, PLACE, KEK, NONCE))} {wrap(SECRET, PLACE, OTHER_KEK, NONCE)}"
-    with pytest.raises(DamagedSecretError):
-        unwrap(both, PLACE, KEK)
+    spoilt = spoil(wrap(SECRET, PLACE, KEK, NONCE))
+    both = f"{spoilt} {wrap(SECRET, PLACE, OTHER_KEK, NONCE)}"
+    for wrapped in (spoilt, both):
+        with pytest.raises(DamagedSecretError, match=PLACE):
+            unwrap(wrapped, PLACE, KEK)
     assert unwrap(both, PLACE, OTHER_KEK) == SECRET

@@ -3,10 +3,11 @@
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
@@ -14,12 +15,13 @@ from django.db.models import F
 from django.utils import timezone
 
 from mcphost.audit import call_list
+from mcphost.audit import selectors as audit_selectors
 from mcphost.audit.entries import EntryView, view
 from mcphost.audit.models import CallMark, CallSummary, Entry, Following, RollUp, RollUpChange
 from mcphost.audit.open_calls import losses
 from mcphost.audit.records import Actor
-from mcphost.audit.selectors import MOST_ENTRIES, EntryFilter
-from mcphost.audit.services import cancel_call, record
+from mcphost.audit.selectors import EntryFilter
+from mcphost.audit.services import cancel_call
 from mcphost.audit.summaries import batches, rollups, selectors, sets, unseen
 from mcphost.audit.summaries.batches import CallBatch
 from mcphost.audit.summaries.figures import CallSums, Period, positive
@@ -27,39 +29,28 @@ from mcphost.audit.summaries.follower import FEW, FOLD_EVERY, LEASE, Follower
 from mcphost.audit.summaries.projection import Projection, project
 from mcphost.audit.summaries.rollups import FREE, MOST_NAMES, By, Resolution, RollUpKey
 from mcphost.runtime.call import Client, Principal, PrincipalKind
-from tests.audit.asking import HALF_HOUR, MINUTE, Story, forked, keep, row
+from tests.audit.asking import (
+    ACME,
+    HALF_HOUR,
+    MINUTE,
+    OTHER,
+    Story,
+    asking,
+    follow,
+    forked,
+    keep,
+    plain,
+    row,
+)
 
 pytestmark = pytest.mark.django_db
 
-ACME, OTHER = uuid4(), uuid4()
 HOUR = timedelta(hours=1)
 
 
-def plain(
-    target: str = "plain", tenant: UUID = ACME, outcome: str = "complete", **columns: Any
-) -> Story:
-    made = Story.of(tenant, target, at=timezone.now() - 5 * MINUTE, **columns)
-    made.start()
-    made.end(outcome, "" if outcome == "complete" else f"{outcome} happened")
-    return made
-
-
-def asking(*keys: str, ago: timedelta = 5 * MINUTE) -> Story:
-    made = Story.of(ACME, "asking", at=timezone.now() - ago)
-    made.start()
-    made.ask(*(keys or ("a",)))
-    return made
-
-
-def follow(who: Follower | None = None) -> int:
-    """Follow until nothing is left; return how many rows were written."""
-    who, written = who or Follower(), 0
-    while True:
-        step = who.step()
-        written += step.written
-        if not step.more:
-            who.release()
-            return written
+def keep_new(made: Story, since: int) -> None:
+    """Write the entries of a call from this one on."""
+    Entry.objects.bulk_create(map(row, made.made[since:]))
 
 
 def projected(row: CallSummary) -> Projection:
@@ -161,20 +152,14 @@ def test_an_entry_that_is_committed_late_is_not_lost() -> None:
 
 
 def test_a_call_that_goes_on_hours_later_counts_once_as_it_is_now() -> None:
-    made = asking("a", "b", ago=timedelta(hours=20))
+    made = Story.of(ACME, "asking", at=timezone.now() - timedelta(hours=20))
     made.expires = timedelta(days=2)
-    made.made.clear()
-    made.start()
-    made.ask("a", "b")
-    keep(made)
+    keep(made.play("start; ask a b"))
     follow()
     check()
-    told = len(made.made)
-    made.back(timedelta(hours=19)).answer("a")
-    made.answer("b", "decline")
-    made.start()
-    made.end()
-    Entry.objects.bulk_create(map(row, made.made[told:]))
+    written = len(made.made)
+    made.back(timedelta(hours=19)).play("answer a; answer b decline; start; end")
+    keep_new(made, written)
     assert follow() == 1
     check()
     found = selectors.totals(frozenset({ACME}), Period.DAY, timezone.now())
@@ -192,54 +177,18 @@ def test_nothing_changes_when_the_same_entries_are_read_again() -> None:
     check()
 
 
-def test_an_input_request_expires_without_an_entry() -> None:
-    made = asking(ago=HALF_HOUR - MINUTE)
-    keep(made)
-    follow()
-    assert CallSummary.objects.get().state == "open"
-    Entry.objects.none()
-    row = CallSummary.objects.get()
-    assert row.expires_at is not None
-    later = row.expires_at + MINUTE
-    batches.write(CallBatch([made.call.id], again=True), later, losses())
-    rollups.fold(later)
-    assert (CallSummary.objects.get().state, CallSummary.objects.get().expires_at) == (
-        "expired",
-        None,
-    )
-    check(later)
-
-
 def test_calls_whose_time_is_over_are_projected_by_the_next_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     keep(asking())
     follow()
+    assert CallSummary.objects.get().state == "open"
     later = timezone.now() + 2 * HALF_HOUR
     monkeypatch.setattr(timezone, "now", lambda: later)
     assert follow() == 1
-    assert CallSummary.objects.get().state == "expired"
+    row = CallSummary.objects.get()
+    assert (row.state, row.expires_at) == ("expired", None)
     check(later)
-
-
-def test_calls_under_a_lost_key_are_lost() -> None:
-    keep(asking(), plain())
-    follow()
-    facts = {"compromised": True, "retired": ["k1"]}
-    record("key.rotated", actor=Actor.person(7, "sam"), target="k2", facts=facts)
-    follow()
-    assert set(CallSummary.objects.values_list("state", flat=True)) == {"lost", "complete"}
-    check()
-
-
-def test_a_call_that_a_user_cancels_is_cancelled() -> None:
-    made = asking()
-    keep(made)
-    follow()
-    cancel_call(made.call.id, ACME, "no longer needed", Actor.person(7, "sam"))
-    follow()
-    assert CallSummary.objects.get().state == "cancelled"
-    check()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -286,16 +235,6 @@ def test_one_process_follows_and_another_takes_over_when_its_lease_ends() -> Non
     check()
 
 
-def test_a_reader_sees_a_call_at_once_without_any_follower() -> None:
-    keep(plain("first"))
-    assert [
-        row.entry.target for row in call_list.calls(EntryFilter(None), timezone.now()).calls
-    ] == ["first"]
-    keep(plain("second"))
-    found = call_list.calls(EntryFilter(None), timezone.now()).calls
-    assert [row.entry.target for row in found] == ["second", "first"]
-
-
 def test_a_bucket_counts_names_without_a_place_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rollups, "MOST_NAMES", 2)
     assert MOST_NAMES > 2
@@ -331,15 +270,18 @@ def test_names_that_callers_choose_freely_take_no_place_of_others(
     check()
 
 
+def _long_name(seed: int) -> str:
+    chosen = random.Random(seed)
+    return "".join(chr(chosen.randrange(0x10000, 0x10FFFF)) for _ in range(512))
+
+
 def test_names_that_are_too_long_for_an_index_are_counted_together() -> None:
     """PostgreSQL refuses rows of an index with more than 2,704 bytes, and all that follows stops."""
-    chosen = random.Random(1)
-    made_up = ["".join(chr(chosen.randrange(0x10000, 0x10FFFF)) for _ in range(512)) for _ in "abc"]
-    for target in made_up[:2]:
-        made = Story.of(ACME, target, client=Client(made_up[2]), at=timezone.now() - MINUTE)
-        made.start()
-        made.ask("a")
-        keep(made)
+    for seed in (1, 2):
+        client = Client(_long_name(3))
+        keep(
+            Story.of(ACME, _long_name(seed), client=client, at=timezone.now()).play("start; ask a")
+        )
     follow()
     for by in selectors.Dimension.TARGET, selectors.Dimension.CLIENT:
         top = selectors.top(None, by, Period.DAY, timezone.now())
@@ -348,7 +290,7 @@ def test_names_that_are_too_long_for_an_index_are_counted_together() -> None:
 
 
 def test_long_names_that_an_earlier_release_noted_are_counted_together() -> None:
-    made = "".join(chr(random.Random(1).randrange(0x10000, 0x10FFFF)) for _ in range(512))
+    made = _long_name(1)
     minute, figures = int(timezone.now().timestamp()) // 60, (1, 0, 1, None, {}, {}, {"open": 1})
     follow()
     RollUpChange.objects.create(
@@ -362,22 +304,15 @@ def test_long_names_that_an_earlier_release_noted_are_counted_together() -> None
 def test_what_an_earlier_release_counted_and_this_one_takes_away_is_counted_once() -> None:
     """It had no rows of their own for the names that callers choose freely."""
     stranger = Principal(PrincipalKind.ANONYMOUS, ACME)
-    made = Story.of(
-        ACME,
-        "file:///notes",
-        at=timezone.now() - 3 * HOUR,
-        method="resources/read",
-        principal=stranger,
-    )
+    columns = {"method": "resources/read", "principal": stranger}
+    made = Story.of(ACME, "file:///notes", at=timezone.now() - 3 * HOUR, **columns)
     made.expires = 6 * HOUR
-    made.ask("a")
-    keep(made)
+    keep(made.play("ask a"))
     follow()
     RollUp.objects.filter(dimension__gt=FREE).update(dimension=F("dimension") - FREE)
     before = len(made.made)
-    made.back(HOUR).answer("a")
-    made.end()
-    Entry.objects.bulk_create([row(each) for each in made.made[before:]])
+    made.back(HOUR).play("answer a; end")
+    keep_new(made, before)
     follow()
     now = timezone.now()
     assert selectors.by_target(ACME, Period.DAY, now)["file:///notes"].calls == 1
@@ -392,16 +327,11 @@ def test_the_funnel_has_a_row_for_the_pairs_without_a_place(
 ) -> None:
     monkeypatch.setattr(rollups, "MOST_NAMES", 1)
     for name in ("first", "second", "third"):
-        made = Story.of(ACME, name, at=timezone.now() - 5 * MINUTE)
-        made.start()
-        made.ask("a")
-        keep(made)
+        keep(asking(target=name))
         follow()
     rows = selectors.funnel(None, Period.DAY, timezone.now(), limit=9).rows
-    assert [(each.target, each.is_other, each.asked) for each in rows] == [
-        ("", True, 2),
-        ("first", False, 1),
-    ]
+    found = [(each.target, each.is_other, each.asked) for each in rows]
+    assert found == [("", True, 2), ("first", False, 1)]
 
 
 def test_under_load_roll_ups_are_written_for_many_batches_together() -> None:
@@ -430,7 +360,8 @@ def test_a_fold_that_another_process_made_meanwhile_is_not_made_again(
 ) -> None:
     keep(plain(), plain())
     follow()
-    batches.write(CallBatch([keep_one()]), timezone.now(), losses())
+    keep(late := plain())
+    batches.write(CallBatch([late.call.id]), timezone.now(), losses())
     read, raced = rollups._rows, []
 
     def read_and_be_overtaken(keys: Iterable[RollUpKey]) -> dict[RollUpKey, CallSums]:
@@ -446,53 +377,23 @@ def test_a_fold_that_another_process_made_meanwhile_is_not_made_again(
     check()
 
 
-def keep_one() -> UUID:
-    made = plain()
-    keep(made)
-    return made.call.id
-
-
-def test_old_buckets_are_deleted() -> None:
-    old = Story.of(ACME, "old", at=timezone.now() - timedelta(days=10))
-    old.end()
-    keep(old, plain())
-    follow()
-    now = timezone.now()
-    buckets = Counter(RollUp.objects.values_list("resolution", flat=True))
-    assert rollups.prune(now) == 0
-    later = now + timedelta(hours=26)
-    assert rollups.prune(later) == buckets[Resolution.MINUTE] > 0
-    assert rollups.prune(now + timedelta(days=500)) > 0
-    assert not RollUp.objects.exists()
-
-
-def _cancelled_by_an_operator(made: Story) -> None:
-    made.cancel()
-
-
-def _answered(made: Story) -> None:
-    made.back().answer("a")
-    made.answer("b")
-
-
-def _declined(made: Story) -> None:
-    made.back().answer("a", "decline")
-    made.end("tool_error", "declined")
-
-
-def _complete_and_refused(made: Story) -> None:
-    made.back().end()
-    for _ in range(MOST_ENTRIES):
-        made.refuse("the call is over")
-
-
 @pytest.mark.parametrize(
-    "happen",
-    [Story.start, _cancelled_by_an_operator, _answered, _declined, _complete_and_refused],
+    "script",
+    [
+        "start",
+        "cancel",
+        "back; answer a; answer b",
+        "back; answer a decline; end tool_error declined",
+        "back; end" + 40 * "; refuse late",
+    ],
+    ids=["started", "cancelled", "answered", "declined", "complete and refused"],
 )
 def test_of_a_call_that_was_resent_often_a_limited_number_of_entries_is_read(
-    happen: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch
+    script: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    most = 40
+    for module in (batches, audit_selectors):
+        monkeypatch.setattr(module, "MOST_ENTRIES", most)
     read: list[UUID] = []
 
     def count(of: Entry) -> EntryView:
@@ -501,18 +402,16 @@ def test_of_a_call_that_was_resent_often_a_limited_number_of_entries_is_read(
 
     monkeypatch.setattr(batches, "view", count)
     made = asking("a", "b")
-    for _ in range(MOST_ENTRIES):
+    for _ in range(most):
         made.again().ask("a", "b")
     keep(made)
     follow()
     _state_follows_from_all_entries()
-    told = len(made.made)
-    happen(made)
-    Entry.objects.bulk_create(map(row, made.made[told:]))
+    written = len(made.made)
+    keep_new(made.play(script), written)
     read.clear()
     assert follow() == 1
-    number = len(read)
-    assert MOST_ENTRIES // 2 < number <= MOST_ENTRIES
+    assert most // 2 < len(read) <= most
     _state_follows_from_all_entries()
     read.clear()
     assert batches.write(CallBatch([made.call.id]), timezone.now(), losses()) == 0
@@ -602,30 +501,35 @@ def _all_listed(now: datetime) -> list[call_list.ListedCall]:
             return found
 
 
-@pytest.mark.postgresql  # SQLite has one writing transaction at a time
-@pytest.mark.django_db(transaction=True)
-def test_an_entry_of_a_transaction_that_ends_after_later_ones_is_not_lost() -> None:
-    follow()
-    slow, fast = plain("slow"), plain("fast")
+@contextmanager
+def _transaction(end: str) -> Iterator[Any]:
+    """A cursor of another connection, in a transaction that ends so."""
     other = connections.create_connection(DEFAULT_DB_ALIAS)
     try:
         with other.cursor() as cursor:
             cursor.execute("BEGIN")
-            fields = [each.column for each in Entry._meta.concrete_fields]
-            places = ", ".join(["%s"] * len(fields))
-            names = ", ".join(f'"{name}"' for name in fields)
-            for each in map(row, slow.made):
-                values = [
-                    field.get_db_prep_save(getattr(each, field.attname), other)
-                    for field in Entry._meta.concrete_fields
-                ]
-                cursor.execute(f"INSERT INTO audit_entry ({names}) VALUES ({places})", values)
-            keep(fast)
-            assert follow() == 1
-            assert follow() == 0
-            cursor.execute("COMMIT")
+            yield cursor
+            cursor.execute(end)
     finally:
         other.close()
+
+
+@pytest.mark.postgresql  # SQLite has one writing transaction at a time
+@pytest.mark.django_db(transaction=True)
+def test_an_entry_of_a_transaction_that_ends_after_later_ones_is_not_lost() -> None:
+    follow()
+    fields = Entry._meta.concrete_fields
+    places = ", ".join(["%s"] * len(fields))
+    names = ", ".join(f'"{each.column}"' for each in fields)
+    with _transaction("COMMIT") as cursor:
+        for each in map(row, plain("slow").made):
+            values = [
+                field.get_db_prep_save(getattr(each, field.attname), cursor.db) for field in fields
+            ]
+            cursor.execute(f"INSERT INTO audit_entry ({names}) VALUES ({places})", values)
+        keep(plain("fast"))
+        assert follow() == 1
+        assert follow() == 0
     assert follow() == 1
     check()
 
@@ -636,20 +540,14 @@ def test_a_long_transaction_lets_nothing_be_read_again_and_nothing_be_lost() -> 
     cancelled = asking()
     keep(cancelled)
     follow()
-    other = connections.create_connection(DEFAULT_DB_ALIAS)
-    try:
-        with other.cursor() as cursor:
-            cursor.execute("BEGIN")
-            cursor.execute("SELECT pg_current_xact_id()")
-            keep(*(plain() for _ in range(3)))
-            assert follow() == 3
-            assert unseen.look(Following.objects.get()).calls == []
-            with transaction.atomic(), transaction.atomic():  # recorded in a subtransaction
-                cancel_call(cancelled.call.id, ACME, "why", Actor.person(7, "sam"))
-            assert follow() == 1
-            cursor.execute("ROLLBACK")
-    finally:
-        other.close()
+    with _transaction("ROLLBACK") as cursor:
+        cursor.execute("SELECT pg_current_xact_id()")
+        keep(*(plain() for _ in range(3)))
+        assert follow() == 3
+        assert unseen.look(Following.objects.get()).calls == []
+        with transaction.atomic(), transaction.atomic():  # recorded in a subtransaction
+            cancel_call(cancelled.call.id, ACME, "why", Actor.person(7, "sam"))
+        assert follow() == 1
     check()
 
 

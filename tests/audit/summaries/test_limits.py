@@ -19,8 +19,8 @@ from mcphost.audit.summaries import follower, rollups, selectors, sets, unseen
 from mcphost.audit.summaries.figures import Period
 from mcphost.audit.summaries.follower import FEW, LEASE, Follower, catch_up
 from mcphost.audit.summaries.rollups import KEPT, By, Resolution
-from tests.audit.asking import HALF_HOUR, MINUTE, keep, row
-from tests.audit.summaries.test_follower import HOUR, asking, check, follow, plain
+from tests.audit.asking import HALF_HOUR, MINUTE, asking, follow, keep, plain, row
+from tests.audit.summaries.test_follower import HOUR, check
 
 SECOND = timedelta(seconds=1)
 
@@ -178,12 +178,14 @@ def test_entries_that_are_found_to_be_missing_while_others_are_read_are_read_too
 def test_a_bucket_is_kept_for_as_long_as_its_resolution() -> None:
     keep(plain())
     follow()
-    minutes = RollUp.objects.filter(resolution=Resolution.MINUTE)
-    bucket = minutes.values_list("bucket", flat=True).distinct().get()
-    begun = datetime.fromtimestamp(bucket * Resolution.MINUTE.seconds, UTC)
-    assert rollups.prune(begun + KEPT[Resolution.MINUTE]) == 0
-    assert rollups.prune(begun + KEPT[Resolution.MINUTE] + MINUTE) > 0
-    assert not minutes.exists()
+    for resolution, kept in KEPT.items():
+        rows = RollUp.objects.filter(resolution=resolution)
+        bucket = rows.values_list("bucket", flat=True).distinct().get()
+        begun = datetime.fromtimestamp(bucket * resolution.seconds, UTC)
+        assert rollups.prune(begun + kept) == 0
+        later = begun + kept + timedelta(seconds=resolution.seconds)
+        assert rollups.prune(later) > 0
+        assert not rows.exists()
 
 
 def test_old_buckets_are_deleted_in_portions_that_one_index_finds(

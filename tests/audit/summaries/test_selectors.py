@@ -2,7 +2,6 @@
 
 from datetime import datetime, timedelta
 from itertools import pairwise
-from uuid import UUID, uuid4
 
 import pytest
 from django.utils import timezone
@@ -10,15 +9,13 @@ from django.utils import timezone
 from mcphost.audit import call_list
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.summaries import selectors
-from mcphost.audit.summaries.follower import follower
 from mcphost.audit.summaries.selectors import Dimension, Period
 from mcphost.runtime.call import Client, Delivery
-from tests.audit.asking import HALF_HOUR, MINUTE, Story
+from tests.audit.asking import ACME, HALF_HOUR, MINUTE, OTHER, Story, asking, follow, plain
 from tests.audit.asking import keep as keep_entries
 
 pytestmark = pytest.mark.django_db
 
-ACME, OTHER = uuid4(), uuid4()
 OURS = frozenset({ACME})
 
 
@@ -29,23 +26,7 @@ def now() -> datetime:
 
 def keep(*stories: Story) -> None:
     keep_entries(*stories)
-    while follower.step().more:
-        pass
-
-
-def plain(
-    target: str = "plain", tenant: UUID = ACME, outcome: str = "complete", ago: timedelta = MINUTE
-) -> Story:
-    made = Story.of(tenant, target, at=timezone.now() - ago)
-    made.end(outcome)
-    return made
-
-
-def asking(*keys: str, ago: timedelta = 5 * MINUTE, target: str = "asking") -> Story:
-    made = Story.of(ACME, target, at=timezone.now() - ago)
-    made.start()
-    made.ask(*keys)
-    return made
+    follow()
 
 
 def test_calls_errors_and_latency_are_counted(now: datetime) -> None:
@@ -59,40 +40,27 @@ def test_calls_errors_and_latency_are_counted(now: datetime) -> None:
 
 
 @pytest.mark.parametrize(
-    ("response", "errors"), [("decline", 0), ("cancel", 0), ("accept", 1), ("received", 1)]
+    ("script", "errors"),
+    [
+        ("answer a decline; end tool_error", 0),
+        ("answer a cancel; end tool_error", 0),
+        ("answer a accept; end tool_error", 1),
+        ("answer a received; end tool_error", 1),
+        ("answer a decline; end crashed", 1),
+        ("answer a decline; ask b; back; answer b; end tool_error", 1),
+    ],
 )
 def test_a_tool_that_a_person_kept_from_its_work_has_not_failed(
-    now: datetime, response: str, errors: int
+    now: datetime, script: str, errors: int
 ) -> None:
-    story = asking("a")
-    story.back().answer("a", response)
-    story.end("tool_error")
-    keep(story)
+    keep(asking("a").play("back").play(script))
     found = selectors.totals(OURS, Period.DAY, now)
     assert (found.calls, found.errors) == (1, errors)
 
 
-@pytest.mark.parametrize(("outcome", "again"), [("crashed", False), ("tool_error", True)])
-def test_a_tool_that_fails_for_another_reason_than_the_last_response_has_failed(
-    now: datetime, outcome: str, again: bool
-) -> None:
-    story = asking("a")
-    story.back().answer("a", "decline")
-    if again:
-        story.ask("b")
-        story.back().answer("b")
-    story.end(outcome)
-    keep(story)
-    assert selectors.totals(OURS, Period.DAY, now).errors == 1
-
-
 def test_input_requests_are_counted_by_how_they_ended(now: datetime) -> None:
-    answered, declined = asking("a", "b"), asking("a")
-    answered.back().answer("a")
-    answered.answer("b", "cancel")
-    answered.end()
-    declined.back().answer("a", "decline")
-    declined.end()
+    answered = asking("a", "b").play("back; answer a; answer b cancel; end")
+    declined = asking("a").play("back; answer a decline; end")
     keep(answered, declined, asking("a"), asking("a", ago=2 * HALF_HOUR))
     found = selectors.totals(OURS, Period.DAY, now)
     assert (found.calls, found.asked) == (4, 5)
@@ -103,17 +71,13 @@ def test_input_requests_are_counted_by_how_they_ended(now: datetime) -> None:
 
 def test_trials_in_the_console_are_listed_and_are_no_traffic(now: datetime) -> None:
     tried = {"delivery": Delivery.PLAYGROUND, "client": Client("console", "1")}
-    plain_trial, failed, waiting, ended = (
-        Story.of(ACME, "tried", at=now - MINUTE, **tried) for _ in range(4)
-    )
-    plain_trial.end()
-    failed.end("tool_error")
-    waiting.ask("a")
-    ended.ask("a")
-    ended.back(timedelta()).answer("a")
-    ended.refuse("expired")
-    ended.end("crashed")
-    keep(plain(), plain_trial, failed, waiting, ended)
+    trials = [
+        Story.of(ACME, "tried", at=now - MINUTE, **tried).play(script)
+        for script in ("end", "end tool_error", "ask a")
+    ]
+    ended = Story.of(ACME, "tried", at=now - MINUTE, **tried).play("ask a")
+    ended.back(timedelta()).play("answer a; refuse expired; end crashed")
+    keep(plain(), *trials, ended)
     found = selectors.totals(OURS, Period.HOUR, now)
     assert (found.calls, found.errors, found.asked, found.endings) == (1, 0, 0, {})
     for dimension in Dimension:
@@ -135,26 +99,20 @@ def test_trials_in_the_console_are_listed_and_are_no_traffic(now: datetime) -> N
 
 @pytest.mark.parametrize("period", list(Period))
 def test_the_points_of_a_series_add_up_to_the_totals(period: Period, now: datetime) -> None:
-    keep(*(plain(ago=timedelta(hours=hours)) for hours in range(0, 500, 7)), plain(ago=3 * MINUTE))
-    points = selectors.series(OURS, period, now)
-    assert 1 < len(points) <= 60
-    assert all(one.until == other.at for one, other in pairwise(points))
-    assert points[-1].at <= now < points[-1].until
-    total = selectors.totals(OURS, period, now).calls
-    assert sum(each.numbers.calls for each in points) == total > 0
-
-
-@pytest.mark.parametrize("period", list(Period))
-def test_the_series_of_one_target_has_its_calls_only(period: Period, now: datetime) -> None:
-    keep(
-        plain("mine"), plain("mine", ago=timedelta(hours=50)), plain("other"), plain("mine", OTHER)
-    )
-    points = selectors.series(OURS, period, now, target="mine")
-    assert len(points) == period.points
-    total = selectors.by_target(ACME, period, now)["mine"].calls
-    assert sum(each.numbers.calls for each in points) == total > 0
-    nothing = selectors.series(OURS, period, now, target="unknown")
-    assert not any(each.numbers.calls for each in nothing)
+    ago = [*(timedelta(hours=hours) for hours in range(0, 500, 7)), 3 * MINUTE]
+    keep(*(plain(ago=each) for each in ago), plain("mine", ago=MINUTE), plain("mine", OTHER))
+    for target in (None, "mine", "unknown"):
+        points = selectors.series(OURS, period, now, target=target)
+        assert len(points) == period.points
+        assert 1 < len(points) <= 60
+        assert all(one.until == other.at for one, other in pairwise(points))
+        assert points[-1].at <= now < points[-1].until
+        total = selectors.totals(OURS, period, now).calls
+        if target:
+            found = selectors.by_target(ACME, period, now).get(target)
+            total = found.calls if found else 0
+        assert sum(each.numbers.calls for each in points) == total
+        assert (total > 0) is (target != "unknown")
 
 
 def test_the_busiest_come_first(now: datetime) -> None:
@@ -173,10 +131,7 @@ def test_the_busiest_come_first(now: datetime) -> None:
 
 
 def test_the_funnel_has_a_row_for_each_target_and_client_that_was_asked(now: datetime) -> None:
-    answered = asking("a")
-    answered.back().answer("a")
-    answered.end()
-    keep(answered, asking("a"), plain())
+    keep(asking("a").play("back; answer a; end"), asking("a"), plain())
     (row,) = selectors.funnel(OURS, Period.DAY, now, limit=5).rows
     assert (row.tenant, row.target, row.asked) == (ACME, "asking", 2)
     assert row.endings == {"accept": 1, "open": 1}

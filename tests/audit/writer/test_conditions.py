@@ -178,13 +178,15 @@ def _tables(db: None) -> Iterator[None]:
 
 
 def test_a_change_its_effects_and_its_records_are_committed_together(start: Start) -> None:
-    records = [record(), with_payload()]
+    records, writer = [record(), with_payload()], start()
     one = condition(_ADD, "a", effects={_NOTE: noting(1, 2), _SUM: noting(1, 2)})
-    assert submit(start(), (one, records)) == [True]
+    assert submit(writer, (one, records)) == [True]
     assert states() == {"a": "new"}
     assert notes() == {1: "a", 2: "a"}
     assert total() == 2
     assert stored() == {each.id for each in records}
+    assert submit(writer, (condition(_ADD, "b"), [])) == [True], "neither records nor effects"
+    assert submit(writer, (condition(_ADD, "b", effects={_NOTE: []}), [])) == [False]
 
 
 def test_of_a_change_that_does_not_take_hold_nothing_is_written(start: Start) -> None:
@@ -260,34 +262,25 @@ def test_conditions_and_unconditional_records_share_a_batch(start: Start, gate: 
     assert lost.id not in stored()
 
 
-def test_a_condition_needs_no_records_and_no_effects(start: Start) -> None:
-    assert submit(start(), (condition(_ADD, "a"), [])) == [True]
-    assert submit(start(), (condition(_ADD, "a", effects={_NOTE: []}), [])) == [False]
-
-
 # --- steps ---
 
 
 def test_a_later_step_changes_only_rows_that_the_step_before_it_returned(start: Start) -> None:
     put("probe", free="old", closed="old", other="other", bare="old")
     put("probe_lock", free="open", closed="shut", other="open")
+    writer, own = start(), record()
+    names = ("bare", "closed", "free", "other", "unknown")
     jobs = [
-        (condition(_UNLOCK, nonce, "new", "old"), [record()])
-        for nonce in ("bare", "closed", "free", "other", "unknown")
+        (condition(_UNLOCK, name, "new", "old"), [own if name == "free" else record()])
+        for name in names
     ]
-    assert submit(start(), *jobs) == [False, False, True, False, False]
+    # In the first batch no row passes the first step.
+    assert submit(writer, *jobs[:2]) == [False, False]
+    assert stored() == set()
+    assert submit(writer, *jobs) == [False, False, True, False, False]
     assert states() == {"free": "new", "closed": "old", "other": "other", "bare": "old"}
     assert states("probe_lock") == {"free": "used", "closed": "shut", "other": "open"}
-    assert stored() == {own.id for _, (own,) in jobs[2:3]}
-
-
-def test_if_no_row_passes_the_first_step_the_others_change_nothing(start: Start) -> None:
-    put("probe", a="old", b="old")
-    put("probe_lock", a="shut", b="shut")
-    jobs = [(condition(_UNLOCK, nonce, "new", "old"), [record()]) for nonce in ("a", "b")]
-    assert submit(start(), *jobs) == [False, False]
-    assert states() == {"a": "old", "b": "old"}
-    assert stored() == set()
+    assert stored() == {own.id}
 
 
 # --- lost connections ---
@@ -306,8 +299,10 @@ def test_after_a_lost_connection_each_condition_is_told_its_own_fate(
 ) -> None:
     put("probe", taken="old", set="old", unset="other")
     lose_connections(monkeypatch, *losses)
+    called: list[int] = []
+    effect = note(lambda: called.append(1))
     jobs = [
-        (condition(change, nonce, "new", "old", {_NOTE: noting(number)}), [record()])
+        (condition(change, nonce, "new", "old", {effect: noting(number)}), [record()])
         for number, (change, nonce) in enumerate(
             [(_ADD, "added"), (_ADD, "taken"), (_SET, "set"), (_SET, "unset"), (_LOOK, "taken2")]
         )
@@ -316,18 +311,7 @@ def test_after_a_lost_connection_each_condition_is_told_its_own_fate(
     assert states() == {"added": "new", "taken": "old", "set": "new", "unset": "other"}
     assert notes() == {0: "added", 2: "set"}
     assert stored() == {own.id for _, (own,) in (jobs[0], jobs[2])}
-
-
-@pytest.mark.parametrize("loss", [before_the_commit, after_the_commit])
-def test_what_follows_from_a_commit_is_done_even_if_its_connection_was_lost(
-    start: Start, monkeypatch: pytest.MonkeyPatch, loss: Loss
-) -> None:
-    called: list[dict[int, str]] = []
-    lose_connections(monkeypatch, loss)
-    one = condition(_ADD, "a", effects={note(lambda: called.append({})): noting(1)})
-    assert submit(start(), (one, [])) == [True]
-    assert len(called) == 1
-    assert notes() == {1: "a"}
+    assert called == [1], "what follows from a commit is done once"
 
 
 def test_nothing_follows_from_a_commit_that_never_succeeds(
@@ -423,29 +407,20 @@ def test_a_batch_that_only_reads_writes_nothing(start: Start) -> None:
         assert cursor.fetchone() != before
 
 
-def test_records_of_a_condition_that_only_reads_are_written_if_it_takes_hold(start: Start) -> None:
+def test_what_comes_with_a_condition_that_only_reads_is_written_if_it_takes_hold(
+    start: Start,
+) -> None:
     put("probe", a="old")
-    own, lost = record(), record()
+    called, own, lost = threading.Event(), record(), record()
+    effects = {note(called.set): noting(1)}
     fates = submit(
         start(),
-        (condition(_LOOK, "a", was="old"), [own]),
-        (condition(_LOOK, "b", was="old"), [lost]),
+        (condition(_LOOK, "a", was="old", effects=effects), [own]),
+        (condition(_LOOK, "b", was="old", effects={_SUM: noting(2)}), [lost]),
     )
     assert fates == [True, False]
     assert stored() == {own.id}
-
-
-def test_effects_of_a_condition_that_only_reads_are_written_if_it_takes_hold(start: Start) -> None:
-    put("probe", a="old")
-    called = threading.Event()
-    fates = submit(
-        start(),
-        (condition(_LOOK, "a", was="old", effects={note(called.set): noting(1)}), []),
-        (condition(_LOOK, "b", was="old", effects={_SUM: noting(2)}), []),
-    )
-    assert fates == [True, False]
-    assert notes() == {1: "a"}
-    assert total() == 0
+    assert (notes(), total()) == ({1: "a"}, 0)
     assert called.is_set()
 
 

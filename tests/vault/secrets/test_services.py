@@ -57,21 +57,32 @@ def test_a_stored_secret_is_read_back_by_its_tenant_only(acme: UUID, cast: Cast)
     assert tenant_secret(cast.globex.id, row.id) is None
 
 
-def test_two_tenants_may_use_one_name(acme: UUID, cast: Cast) -> None:
-    stored(acme)
-    stored(cast.globex.id, value=OTHER)
-    assert (value_of(acme), value_of(cast.globex.id)) == (VALUE, OTHER)
-
-
-def test_a_name_is_taken_until_its_secret_is_deleted(acme: UUID) -> None:
+def test_a_name_is_taken_in_its_tenant_until_its_secret_is_deleted(acme: UUID, cast: Cast) -> None:
     secret = stored(acme)
+    stored(cast.globex.id, value=OTHER)
     with pytest.raises(InvalidError) as refused:
         stored(acme, value=OTHER)
     assert list(refused.value.problems) == ["name"]
-    assert value_of(acme) == VALUE
+    assert (value_of(acme), value_of(cast.globex.id)) == (VALUE, OTHER)
     assert delete_secret(acme, secret, actor=OLGA)
     stored(acme, value=OTHER)
     assert value_of(acme) == OTHER
+
+
+def test_a_refused_secret_leaves_nothing(
+    acme: UUID, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InvalidError) as refused:
+        create_secret(acme, "No", VALUE + "\n", hosts=[], places=[], actor=OLGA)
+    assert VALUE not in str(refused.value)
+    assert not StoredSecret.objects.exists()
+    assert entries() == []
+    monkeypatch.setattr(services, "MOST_SECRETS", 2)
+    for name in "ab":
+        stored(acme, name)
+    with pytest.raises(InvalidError, match="at most 2"):
+        stored(acme, "c")
+    stored(cast.globex.id, "c")
 
 
 def test_a_rotation_replaces_the_value_and_says_when_and_by_whom(acme: UUID) -> None:
@@ -199,26 +210,6 @@ def test_a_closed_tenants_secrets_do_not_change(acme: UUID) -> None:
         with pytest.raises(UnknownTenantError):
             verb()
     assert len(tenant_secrets(acme)) == 1
-
-
-def test_a_tenant_has_a_limited_number_of_secrets(
-    acme: UUID, cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(services, "MOST_SECRETS", 2)
-    stored(acme, "a")
-    stored(acme, "b")
-    with pytest.raises(InvalidError) as refused:
-        stored(acme, "c")
-    assert "at most 2" in str(refused.value)
-    stored(cast.globex.id, "c")
-
-
-def test_a_refused_secret_leaves_nothing(acme: UUID) -> None:
-    with pytest.raises(InvalidError) as refused:
-        create_secret(acme, "No", VALUE + "\n", hosts=[], places=[], actor=OLGA)
-    assert VALUE not in str(refused.value)
-    assert not StoredSecret.objects.exists()
-    assert entries() == []
 
 
 @pytest.fixture
