@@ -73,7 +73,7 @@ async def _stated(asker: Asker, state: Any) -> None:
 def test_no_answer_and_no_state_makes_the_server_fail_or_act(asking: Cast) -> None:
     asker = calling(asking.owner.mcp_token, "move", what="it", where={})
 
-    @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
     @given(RESPONSES, STATES)
     def sends(responses: Any, state: Any) -> None:
         orjson.dumps([responses, state])

@@ -19,7 +19,7 @@ from tests.rounds.programs import Leg, Program, clients, programs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-EXAMPLES = int(os.environ.get("EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("EXAMPLES", "40"))
 TOOLS = st.sampled_from(["interpret", "interpret_freely"])
 
 

@@ -1,5 +1,8 @@
 """What asks, is answered and goes on (spec: basic/patterns/mrtr), through the whole server."""
 
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
 import pytest
 
 from tests.cast import Cast
@@ -22,6 +25,40 @@ from tests.rounds.legs import (
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+SHORT = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "short"}}
+ROOTS = {"roots": [{"uri": "file:///a"}, {"uri": "file:///b", "name": "B"}]}
+PAGE = {"mode": "url", "url": "https://example.com/sign-in"}
+LETTER = {"name": "letter", "arguments": {"to": "Ada"}}
+FORM = "elicitation/create"
+
+
+class Asks(NamedTuple):
+    """A tool, what it asks, and how it ends after an answer. `params` are some that it asks with."""
+
+    tool: str
+    key: str
+    method: str
+    params: Mapping[str, Any]
+    answer: Mapping[str, Any]
+    end: str
+
+
+TOOLS = (
+    Asks("blocking", "colour", FORM, {}, RED["colour"], "red in a thread"),
+    Asks("survey", "colour", FORM, {}, RED["colour"], '["accept", {"colour": "red"}]'),
+    Asks("survey", "colour", FORM, {}, DECLINE, '["decline", null]'),
+    Asks("survey", "colour", FORM, {}, CANCEL, '["cancel", null]'),
+    Asks("catches", "colour", FORM, {}, RED["colour"], "red"),
+    Asks("catches", "colour", FORM, {}, DECLINE, "declined"),
+    Asks("catches", "colour", FORM, {}, CANCEL, "cancelled"),
+    *(
+        Asks("consent", "page", FORM, PAGE, {"action": action}, action)
+        for action in ("accept", "decline", "cancel")
+    ),
+    Asks("summarise", "summary", "sampling/createMessage", {"maxTokens": 50}, SHORT, "short"),
+    Asks("folders", "roots", "roots/list", {}, ROOTS, "file:///a file:///b"),
+)
+
 
 async def _through(asker: Asker, *answers: dict[str, object]) -> Reply:
     """A first leg, and a retry for each of the answers."""
@@ -31,80 +68,54 @@ async def _through(asker: Asker, *answers: dict[str, object]) -> Reply:
     return reply
 
 
-@pytest.mark.requirement("mrtr.input-required")
-@pytest.mark.requirement("mrtr.retry")
-async def test_a_tool_asks_and_goes_on_with_the_answer(asking: Cast) -> None:
+@pytest.mark.requirement("mrtr.input-required", "mrtr.retry")
+async def test_a_tool_asks_and_goes_on_with_the_answer_in_a_call_of_its_own(asking: Cast) -> None:
     asker = calling(asking.owner.mcp_token, "paint", what="the shed")
-    first = await asker.leg()
+    first, other = await asker.leg(), await asker.leg()
     question = asked(first)["colour"]
-    assert question["method"] == "elicitation/create"
+    assert question["method"] == FORM
     assert question["params"]["mode"] == "form"
     assert question["params"]["message"] == "Which colour for the shed?"
     assert question["params"]["requestedSchema"]["required"] == ["colour"]
+    assert state_of(first) != state_of(other)
     assert module("asking").did == []
+    assert done(await asker.leg(state_of(other), BLUE)) == "the shed is blue"
     assert done(await asker.leg(state_of(first), RED)) == "the shed is red"
-    assert module("asking").did == ["the shed red"]
-
-
-@pytest.mark.requirement("mrtr.requests")
-@pytest.mark.parametrize(
-    ("method", "params", "field"),
-    [
-        ("prompts/get", {"name": "letter", "arguments": {"to": "Ada"}}, "messages"),
-        ("resources/read", {"uri": "asking://page"}, "contents"),
-        ("resources/read", {"uri": "asking://days/monday"}, "contents"),
-    ],
-)
-async def test_prompts_resources_and_templates_ask_like_tools(
-    asking: Cast, method: str, params: dict[str, object], field: str
-) -> None:
-    asker = Asker(asking.owner.mcp_token, params, method=method)
-    reply = await _through(asker, BLUE)
-    assert reply.result["resultType"] == "complete"
-    assert "blue" in str(reply.result[field])
+    assert module("asking").did == ["the shed blue", "the shed red"]
 
 
 @pytest.mark.requirement("elicitation.actions")
-@pytest.mark.parametrize(
-    ("answer", "seen", "told"),
-    [
-        (accept(colour="red"), '["accept", {"colour": "red"}]', "red"),
-        (DECLINE, '["decline", null]', "declined"),
-        (CANCEL, '["cancel", null]', "cancelled"),
-    ],
-)
-async def test_accepting_declining_and_cancelling_are_three_things(
-    asking: Cast, answer: dict[str, object], seen: str, told: str
-) -> None:
-    token = asking.owner.mcp_token
-    given = {"colour": answer}
-    assert done(await _through(calling(token, "survey"), given)) == seen
-    assert done(await _through(calling(token, "catches"), given)) == told
+async def test_each_question_is_asked_and_its_answer_is_what_the_tool_gets(asking: Cast) -> None:
+    for asks in TOOLS:
+        asker = calling(asking.owner.mcp_token, asks.tool)
+        first = await asker.leg()
+        question = asked(first)[asks.key]
+        assert question["method"] == asks.method, asks
+        assert asks.params.items() <= question.get("params", {}).items(), asks
+        assert done(await asker.leg(state_of(first), {asks.key: asks.answer})) == asks.end, asks
 
 
-@pytest.mark.parametrize("answer", [DECLINE, CANCEL])
-async def test_a_tool_that_does_not_expect_a_refusal_ends_with_a_plain_error(
-    asking: Cast, answer: dict[str, object]
-) -> None:
+@pytest.mark.requirement("mrtr.requests")
+async def test_prompts_resources_and_templates_ask_like_tools(asking: Cast) -> None:
+    for method, params, field in (
+        ("prompts/get", LETTER, "messages"),
+        ("resources/read", {"uri": "asking://page"}, "contents"),
+        ("resources/read", {"uri": "asking://days/monday"}, "contents"),
+    ):
+        asker = Asker(asking.owner.mcp_token, params, method=method)
+        reply = await _through(asker, BLUE)
+        assert reply.result["resultType"] == "complete"
+        assert "blue" in str(reply.result[field])
+        declined = await _through(asker, {"colour": DECLINE})
+        assert declined.error["code"] in (-32602, -32603)
+        assert b"Traceback" not in declined.raw
+
+
+async def test_a_tool_that_does_not_expect_a_refusal_ends_with_a_plain_error(asking: Cast) -> None:
     asker = calling(asking.owner.mcp_token, "paint", what="it")
-    assert failed(await _through(asker, {"colour": answer}))
+    for answer in (DECLINE, CANCEL):
+        assert failed(await _through(asker, {"colour": dict(answer)}))
     assert module("asking").did == []
-
-
-@pytest.mark.parametrize("name", ["letter", "page"])
-async def test_a_refusal_that_a_prompt_or_a_resource_does_not_expect_is_its_failure(
-    asking: Cast, name: str
-) -> None:
-    prompt = {"name": name, "arguments": {"to": "Ada"}}
-    what = (
-        ("prompts/get", prompt)
-        if name == "letter"
-        else ("resources/read", {"uri": "asking://page"})
-    )
-    asker = Asker(asking.owner.mcp_token, what[1], method=what[0])
-    reply = await _through(asker, {"colour": DECLINE})
-    assert reply.error["code"] in (-32602, -32603)
-    assert b"Traceback" not in reply.raw
 
 
 async def test_questions_side_by_side_leave_together_and_may_be_answered_one_by_one(
@@ -119,65 +130,25 @@ async def test_questions_side_by_side_leave_together_and_may_be_answered_one_by_
     assert done(await asker.leg(state_of(first), {**RED, "size": accept(size=4)})) == "red 4"
 
 
-async def test_a_plain_function_asks_from_its_thread(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "blocking")
-    assert done(await _through(asker, RED)) == "red in a thread"
-
-
-async def test_a_page_is_consented_to(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "consent")
-    first = await asker.leg()
-    params = asked(first)["page"]["params"]
-    assert (params["mode"], params["url"]) == ("url", "https://example.com/sign-in")
-    for action in ("accept", "decline", "cancel"):
-        answer = {"page": {"action": action}}
-        assert done(await asker.leg(state_of(first), answer)) == action
-
-
-async def test_a_model_is_asked(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "summarise")
-    first = await asker.leg()
-    question = asked(first)["summary"]
-    assert question["method"] == "sampling/createMessage"
-    assert question["params"]["maxTokens"] == 50
-    said = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "short"}}
-    assert done(await asker.leg(state_of(first), {"summary": said})) == "short"
-
-
-async def test_roots_are_asked_for(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "folders")
-    first = await asker.leg()
-    assert asked(first)["roots"]["method"] == "roots/list"
-    roots = {"roots": {"roots": [{"uri": "file:///a"}, {"uri": "file:///b", "name": "B"}]}}
-    assert done(await asker.leg(state_of(first), roots)) == "file:///a file:///b"
-
-
 @pytest.mark.requirement("mrtr.undeclared")
-@pytest.mark.parametrize(
-    ("how", "declared", "required"),
-    [
-        ("form", {}, {"elicitation": {"form": {}}}),
-        ("form", {"elicitation": {"url": {}}}, {"elicitation": {"form": {}}}),
-        ("url", FORMS, {"elicitation": {"url": {}}}),
-        ("url", {"elicitation": {}}, {"elicitation": {"url": {}}}),
+async def test_what_a_client_did_not_declare_it_is_not_asked_for(asking: Cast) -> None:
+    form, url = {"elicitation": {"form": {}}}, {"elicitation": {"url": {}}}
+    for how, declared, required in (
+        ("form", {}, form),
+        ("form", url, form),
+        ("url", FORMS, url),
+        ("url", {"elicitation": {}}, url),
         ("sampling", FORMS, {"sampling": {}}),
         ("roots", FORMS, {"roots": {}}),
-    ],
-)
-async def test_what_a_client_did_not_declare_it_is_not_asked_for(
-    asking: Cast, how: str, declared: dict[str, object], required: dict[str, object]
-) -> None:
-    asker = calling(asking.owner.mcp_token, "asks_the_undeclared", how=how)
-    reply = await asker.but(capabilities=declared).leg()
-    assert (reply.status, reply.error["code"]) == (400, -32021)
-    assert reply.error["data"] == {"requiredCapabilities": required}
-
-
-async def test_a_client_that_says_nothing_of_modes_is_asked_forms(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it").but(
+    ):
+        asker = calling(asking.owner.mcp_token, "asks_the_undeclared", how=how)
+        reply = await asker.but(capabilities=declared).leg()
+        assert (reply.status, reply.error["code"]) == (400, -32021), (how, declared)
+        assert reply.error["data"] == {"requiredCapabilities": required}
+    silent = calling(asking.owner.mcp_token, "paint", what="it").but(
         capabilities={"elicitation": {}}
     )
-    assert "colour" in asked(await asker.leg())
+    assert "colour" in asked(await silent.leg()), "who says nothing of modes is asked forms"
 
 
 async def test_time_names_and_numbers_stay_what_they_were_in_the_first_round(asking: Cast) -> None:
@@ -186,31 +157,20 @@ async def test_time_names_and_numbers_stay_what_they_were_in_the_first_round(ask
     assert module("asking").did == [last, last]
 
 
-async def test_eight_legs_are_the_most_and_the_ninth_is_not_asked_for(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "in_turn", count=8)
-    legs = [{f"size{n}": accept(size=1 + n)} for n in range(8)]
-    reply = await asker.leg()
-    for given in legs:
-        if reply.result["resultType"] == "complete":
-            break
-        reply = await asker.leg(state_of(reply), given)
-    assert reply.result["resultType"] == "complete"
-    few = await _through(calling(asking.owner.mcp_token, "in_turn", count=7), *legs[:7])
+async def test_seven_questions_in_turn_are_answered_and_an_eighth_is_not_asked(
+    asking: Cast,
+) -> None:
+    legs = [{f"size{n}": accept(size=1 + n)} for n in range(7)]
+    few = await _through(calling(asking.owner.mcp_token, "in_turn", count=7), *legs)
     assert done(few) == "1 2 3 4 5 6 7"
-
-
-async def test_the_same_call_asked_twice_are_two_calls(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
-    first, second = await asker.leg(), await asker.leg()
-    assert state_of(first) != state_of(second)
-    assert done(await asker.leg(state_of(second), BLUE)) == "it is blue"
-    assert done(await asker.leg(state_of(first), RED)) == "it is red"
-    assert module("asking").did == ["it blue", "it red"]
+    many = await _through(calling(asking.owner.mcp_token, "in_turn", count=8), *legs)
+    assert "8 HTTP requests" in failed(many)
 
 
 async def test_a_state_says_nothing_to_who_reads_it(asking: Cast) -> None:
-    short = calling(asking.owner.mcp_token, "paint", what="a")
-    longer = calling(asking.owner.mcp_token, "paint", what="a rather longer thing")
+    short, longer = (
+        calling(asking.owner.mcp_token, "paint", what=what) for what in ("a", "a longer thing")
+    )
     states = [state_of(await asker.leg()) for asker in (short, longer)]
     assert len(states[0]) == len(states[1])
     assert all("paint" not in state and "colour" not in state for state in states)

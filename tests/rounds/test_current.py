@@ -1,7 +1,5 @@
-"""A question belongs to the call that it is asked in, from wherever it is asked, and to no other.
-
-What others asked of SDKs for questions that are requests of the server's, in the form of this
-revision: a question can only be the result of a call of the client's own.
+"""Messages and questions belong to the call in which they are made, from whatever code it starts, and
+to no other: stateless, and in a session (SEP-2260).
 """
 
 import asyncio
@@ -11,63 +9,88 @@ import pytest
 
 from mcphost.sdk import CallEnded, current
 from tests.cast import Cast
+from tests.legacy import Session, begin
+from tests.legacy import calling as calling_in_session
 from tests.mcp import Reply, send
 from tests.rounds.conftest import module
-from tests.rounds.legs import RED, Asker, accept, asked, calling, done, state_of
+from tests.rounds.legs import EVERYTHING, RED, Asker, asked, calling, done, state_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PLACES = ["helper", "task", "group", "thread", "pool"]
+PLACES = ("task", "task of a task", "thread", "pool", "loop of a thread", "sync_to_async")
+ASKED: dict[str, tuple[str, dict[str, Any]]] = {
+    "form": ("elicitation/create", RED["colour"]),
+    "page": ("elicitation/create", {"action": "accept"}),
+    "text": (
+        "sampling/createMessage",
+        {"role": "assistant", "model": "m1", "content": {"type": "text", "text": "short"}},
+    ),
+    "folders": ("roots/list", {"roots": []}),
+}
+PAIRS = [(what, place) for what in ASKED for place in PLACES]
+SAID = {"log": "notifications/message", "progress": "notifications/progress"}
 
 
 def _calling(cast: Cast, tool: str, **arguments: Any) -> Asker:
     return calling(cast.owner.mcp_token, tool, **arguments)
 
 
-@pytest.mark.parametrize("place", PLACES)
-async def test_a_form_asked_anywhere_in_a_call_is_the_result_of_that_call(
-    asking: Cast, place: str
+async def test_calls_at_once_ask_each_its_own_question_from_wherever_it_is_asked(
+    asking: Cast,
 ) -> None:
-    asker = _calling(asking, "asks_from", place=place)
-    first = await asker.leg()
-    assert asked(first)[place]["method"] == "elicitation/create"
-    assert done(await asker.leg(state_of(first), {place: RED["colour"]})) == "red"
+    askers = [_calling(asking, "says_from", place=place, what=what) for what, place in PAIRS]
+    firsts = await asyncio.gather(*(asker.leg() for asker in askers))
+    assert [[(key, one["method"]) for key, one in asked(first).items()] for first in firsts] == [
+        [(what, ASKED[what][0])] for what, _ in PAIRS
+    ]
+    lasts = await asyncio.gather(
+        *(
+            asker.leg(state_of(first), {what: ASKED[what][1]})
+            for asker, first, (what, _) in zip(askers, firsts, PAIRS, strict=True)
+        )
+    )
+    assert [done(last) for last in lasts] == [f"{what} from {place}" for what, place in PAIRS]
 
 
-async def test_so_is_what_a_model_is_asked(asking: Cast) -> None:
-    asker = _calling(asking, "samples_from_a_task")
-    first = await asker.leg()
-    assert asked(first)["summary"]["method"] == "sampling/createMessage"
-    said = {"role": "assistant", "model": "m1", "content": {"type": "text", "text": "short"}}
-    assert done(await asker.leg(state_of(first), {"summary": said})) == "m1"
+async def _answered_on_its_stream(session: Session, id: int, what: str, place: str) -> None:
+    async with session.begun(
+        calling_in_session("says_from", {"place": place, "what": what}, id)
+    ) as (stream):
+        question = await stream.message()
+        assert question["method"] == ASKED[what][0]
+        body = {"jsonrpc": "2.0", "id": question["id"], "result": ASKED[what][1]}
+        assert (await session.send(body)).status == 202
+        last = await stream.message()
+        assert last["id"] == id
+        assert last["result"]["content"][0]["text"] == f"{what} from {place}"
 
 
-async def test_and_so_are_roots(asking: Cast) -> None:
-    asker = _calling(asking, "roots_from_a_task")
-    first = await asker.leg()
-    assert asked(first)["roots"]["method"] == "roots/list"
-    assert done(await asker.leg(state_of(first), {"roots": {"roots": []}})) == "0"
+async def _told_on_its_stream(session: Session, id: int, what: str, place: str) -> None:
+    reply = await session.call("says_from", {"place": place, "what": what}, id, progressToken=id)
+    message, last = reply.messages
+    assert message["method"] == SAID[what]
+    assert message["params"].get("progressToken", id) == id
+    assert last["result"]["content"][0]["text"] == f"{what} from {place}"
 
 
-ANSWERS: dict[str, dict[str, Any]] = {
-    "form": {"action": "accept", "content": {"colour": "red"}},
-    "page": {"action": "accept"},
-    "text": {"role": "assistant", "model": "m1", "content": {"type": "text", "text": "short"}},
-    "folders": {"roots": []},
-}
-STARTED = ["task", "task of a task", "thread", "pool", "loop of a thread", "sync_to_async"]
-
-
-@pytest.mark.parametrize("place", STARTED)
-@pytest.mark.parametrize("what", ANSWERS)
-async def test_each_convenience_asks_in_its_own_call_from_whatever_the_call_starts(
-    asking: Cast, place: str, what: str
+async def test_requests_of_one_session_at_once_ask_and_notify_each_on_its_own_stream(
+    asking: Cast,
 ) -> None:
-    asker = _calling(asking, "says_from", place=place, what=what)
-    first = await asker.leg()
-    assert list(asked(first)) == [what]
-    last = await asker.leg(state_of(first), {what: ANSWERS[what]})
-    assert done(last) == f"{what} from {place}"
+    session = await begin("acme", asking.owner.mcp_token, "2025-11-25", **EVERYTHING)
+    said = [(what, place) for what in SAID for place in PLACES]
+    async with asyncio.timeout(30):
+        await asyncio.gather(
+            *(_answered_on_its_stream(session, id, *pair) for id, pair in enumerate(PAIRS, 1)),
+            *(_told_on_its_stream(session, id, *pair) for id, pair in enumerate(said, 100)),
+        )
+
+
+async def test_a_helper_and_a_task_group_ask_in_the_call_too(asking: Cast) -> None:
+    for place in ("helper", "group"):
+        asker = _calling(asking, "asks_from", place=place)
+        first = await asker.leg()
+        assert list(asked(first)) == [place]
+        assert done(await asker.leg(state_of(first), {place: RED["colour"]})) == "red"
 
 
 def _heard(reply: Reply) -> list[Any]:
@@ -84,53 +107,20 @@ async def test_logs_and_progress_come_on_the_stream_of_their_own_leg_and_only_wh
         "progressToken": "p",
         "io.modelcontextprotocol/logLevel": "info",
     }
-    first = await _sent(asking, message)
+    first = await send("acme", message, asking.owner.mcp_token)
     assert _heard(first) == ["before", 1, "in a thread"]
     retry = asker.message(requestState=state_of(first), inputResponses=RED)
     retry["params"]["_meta"] = message["params"]["_meta"]
-    second = await _sent(asking, retry)
+    second = await send("acme", retry, asking.owner.mcp_token)
     assert done(second) == "done"
     assert _heard(second) == [2, "after"]
 
 
-async def _sent(cast: Cast, message: dict[str, Any]) -> Reply:
-    return await send("acme", message, cast.owner.mcp_token)
-
-
-async def test_outside_of_a_call_there_is_nobody_to_ask_and_that_is_said_at_once(
-    asking: Cast,
-) -> None:
+async def test_outside_of_a_call_and_after_it_nothing_is_asked(asking: Cast) -> None:
     with pytest.raises(RuntimeError, match="no tool"):
         current()
     assert "no tool" in done(await _calling(asking, "asks_from_a_strange_thread").leg())
-
-
-async def test_a_context_that_is_kept_asks_nothing_once_its_call_is_over(asking: Cast) -> None:
     await _calling(asking, "keeps_its_context").leg()
     [kept] = module("asking").kept
     with pytest.raises(CallEnded):
         await kept.elicit("colour", "Which colour?", module("asking").Colour)
-
-
-async def test_calls_at_once_are_asked_each_its_own_question(asking: Cast) -> None:
-    askers = [_calling(asking, "asks_from", place=PLACES[n % 5]) for n in range(20)]
-    firsts = await asyncio.gather(*(asker.leg() for asker in askers))
-    assert [list(asked(first)) for first in firsts] == [[PLACES[n % 5]] for n in range(20)]
-    colours = [("red", "green", "blue")[n % 3] for n in range(20)]
-    lasts = await asyncio.gather(
-        *(
-            asker.leg(state_of(first), {PLACES[n % 5]: accept(colour=colours[n])})
-            for n, (asker, first) in enumerate(zip(askers, firsts, strict=True))
-        )
-    )
-    assert [done(last) for last in lasts] == colours
-
-
-async def test_what_was_answered_is_asked_once_and_not_again(asking: Cast) -> None:
-    asker = _calling(asking, "in_turn", count=3)
-    reply, seen = await asker.leg(), []
-    while reply.result["resultType"] == "input_required":
-        [key] = asked(reply)
-        seen.append(key)
-        reply = await asker.leg(state_of(reply), {key: accept(size=1)})
-    assert seen == ["size0", "size1", "size2"]

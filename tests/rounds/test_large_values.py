@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from textwrap import dedent
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -124,6 +123,8 @@ async def test_large_responses_are_kept_beside_the_state_until_the_call_ends(
     sizes.append(len(state_of(second)))
     assert max(sizes) < 16 * 1024
     assert await rows() == 2
+    await in_database(lambda: upkeep.run(upkeep.CHORES))
+    assert await rows() == 2, "none has expired"
     last = await go_on(asker, second, "b")
     assert last.result["structuredContent"] == {
         "sizes": [["page-1", SIZE, "a"], ["page-2", SIZE, "b"]]
@@ -133,6 +134,8 @@ async def test_large_responses_are_kept_beside_the_state_until_the_call_ends(
         last
     )  # the client repeats its last request
     assert len(set(pages.keys)) == len(pages.keys) == 2
+    asked(await calling(asking.owner.mcp_token, "paint", what="it").leg())
+    assert await rows() == 0, "what is small takes no row"
 
 
 async def test_a_replay_finds_them(asking: Cast, pages: Pages) -> None:
@@ -160,15 +163,6 @@ async def test_where_the_last_request_may_run_again_they_are_kept_for_a_moment(
     assert await in_database(StatePart.objects.filter(expires_at__lt=soon).count) == 1
 
 
-async def test_what_is_small_takes_no_row(asking: Cast, pages: Pages) -> None:
-    await in_database(pages.publish)
-    asked(await collecting(asking, 1).leg())
-    assert await rows() == 1
-    small = calling(asking.owner.mcp_token, "paint", what="it")
-    asked(await small.leg())
-    assert await rows() == 1
-
-
 def _expire() -> None:
     StatePart.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
 
@@ -184,31 +178,25 @@ def _delete() -> None:
     StatePart.objects.all().delete()
 
 
-@pytest.mark.parametrize("harm", [_expire, _delete, _swap])
 async def test_without_them_the_state_is_refused_like_an_expired_one(
-    asking: Cast, pages: Pages, harm: Any
+    asking: Cast, pages: Pages
 ) -> None:
     await in_database(pages.publish)
     asker = collecting(asking).but(id=1)
-    second = await go_on(asker, await asker.leg())
-    await in_database(harm)
-    refused = await go_on(asker, second)
-    assert frozen(refused) == frozen(await asker.leg("forged", {}))
-    assert len(pages.keys) == 2
-    assert await in_database(Entry.objects.filter(action="state.refused").count) == 2
+    forged = frozen(await asker.leg("forged", {}))
+    for number, harm in enumerate((_expire, _delete, _swap), 1):
+        second = await go_on(asker, await asker.leg())
+        await in_database(harm)
+        assert frozen(await go_on(asker, second)) == forged, harm
+        assert len(pages.keys) == 2 * number
+        refused = Entry.objects.filter(action="state.refused")
+        assert await in_database(refused.count) == 1 + number
+        await in_database(_delete)
 
 
-async def test_expired_rows_are_deleted_by_the_upkeep(asking: Cast, pages: Pages) -> None:
-    await in_database(pages.publish)
-    await collecting(asking).leg()
-    await in_database(lambda: upkeep.run(upkeep.CHORES))
-    assert await rows() == 1
-    await in_database(_expire)
-    await in_database(lambda: upkeep.run(upkeep.CHORES))
-    assert await rows() == 0
-
-
-async def test_rows_last_as_long_as_the_newest_state(asking: Cast, pages: Pages) -> None:
+async def test_rows_last_as_long_as_the_newest_state_and_are_deleted_then(
+    asking: Cast, pages: Pages
+) -> None:
     await in_database(pages.publish)
     asker = collecting(asking)
     first = await asker.leg()
@@ -220,22 +208,29 @@ async def test_rows_last_as_long_as_the_newest_state(asking: Cast, pages: Pages)
     asked(await go_on(asker, first))
     later = timezone.now() + timedelta(minutes=20)
     assert await in_database(StatePart.objects.filter(expires_at__gt=later).count) == 2
+    await in_database(_expire)
+    await in_database(lambda: upkeep.run(upkeep.CHORES))
+    assert await rows() == 0
 
 
-@pytest.mark.parametrize(
-    "limit", ["MCPHOST_STATE_PARTS_PER_TENANT", "MCPHOST_STATE_PART_BYTES_PER_TENANT"]
-)
 async def test_a_tenant_has_limits_and_others_are_not_concerned(
-    asking: Cast, pages: Pages, settings: Settings, limit: str
+    asking: Cast, pages: Pages, settings: Settings
 ) -> None:
     await in_database(pages.publish)
-    setattr(settings, limit, 1 if "PARTS" in limit else 2 * SIZE)
+    stranger = asking.stranger.mcp_token
+    other = Asker(stranger, {"name": "collect", "arguments": {"pages": 1}}, tenant="globex")
     asked(await collecting(asking).leg())
-    assert failed(await collecting(asking).leg()) == GIVES_UP
-    assert await rows() == 1
-    token = asking.stranger.mcp_token
-    other = Asker(token, {"name": "collect", "arguments": {"pages": 1}}, tenant="globex")
-    asked(await other.leg())
+    for limit, most in (
+        ("MCPHOST_STATE_PARTS_PER_TENANT", 1),
+        ("MCPHOST_STATE_PART_BYTES_PER_TENANT", 2 * SIZE),
+    ):
+        before, count = getattr(settings, limit), await rows()
+        setattr(settings, limit, most)
+        assert failed(await collecting(asking).leg()) == GIVES_UP, limit
+        assert await rows() == count
+        asked(await other.leg())
+        setattr(settings, limit, before)
+        await in_database(StatePart.objects.filter(tenant=asking.globex.id).delete)
 
 
 async def _opened(tenant: UUID, token: str) -> RequestState:
@@ -249,25 +244,20 @@ async def _sealed(tenant: UUID, state: RequestState) -> str:
     return tokens.seal(written, binding, keys.ring.active, secrets.token_bytes(24))
 
 
-@pytest.mark.parametrize("other", ["tenant", "caller", "call"])
-async def test_no_other_tenant_caller_or_call_can_use_them(
-    asking: Cast, pages: Pages, other: str
-) -> None:
+async def test_no_other_tenant_caller_or_call_can_use_them(asking: Cast, pages: Pages) -> None:
     """Even if a state could be made that names them."""
     await in_database(pages.publish)
     stolen = await _opened(asking.acme.id, state_of(await collecting(asking).leg()))
-    match other:
-        case "tenant":
-            token, tenant = asking.stranger.mcp_token, asking.globex
-        case "caller":
-            token, tenant = asking.operator.mcp_token, asking.acme
-        case _:
-            token, tenant = asking.owner.mcp_token, asking.acme
-    arguments = {"name": "collect", "arguments": {"pages": 2}}
-    asker = Asker(token, arguments, tenant=tenant.slug)
-    mine = await _opened(tenant.id, state_of(await asker.leg()))
-    good = await _sealed(tenant.id, mine)
-    forged = await _sealed(tenant.id, mine._replace(parts=stolen.parts))
+    params = {"name": "collect", "arguments": {"pages": 2}}
     answers = {"next-0": accept(name="x")}
-    frozen(await asker.leg(forged, answers))
-    asked(await asker.leg(good, answers))
+    for person, tenant in (
+        (asking.stranger, asking.globex),
+        (asking.operator, asking.acme),
+        (asking.owner, asking.acme),
+    ):
+        asker = Asker(person.mcp_token, params, tenant=tenant.slug)
+        mine = await _opened(tenant.id, state_of(await asker.leg()))
+        good = await _sealed(tenant.id, mine)
+        forged = await _sealed(tenant.id, mine._replace(parts=stolen.parts))
+        frozen(await asker.leg(forged, answers))
+        asked(await asker.leg(good, answers))

@@ -95,12 +95,21 @@ async def _limit(cast: Cast, calls: int) -> None:
     await in_database(update_tenant, cast.acme.id, fields, actor=ACTOR)
 
 
-async def test_a_late_event_loop_sends_a_call_away_once_and_its_steps_run_once(
+async def test_a_late_event_loop_sends_a_call_away_once_and_the_others_are_told(
     asker: Asker, other: Heartbeat, late: None
 ) -> None:
+    async def overloads() -> None:
+        await _overload()
+        await in_database(heartbeat.beat)
+        await in_database(other.beat)
+
     before = _shed("lag")
-    _during_steps(_overload)
+    assert other.free() == 0
+    await in_database(other.beat)
+    assert other.free() == 1
+    _during_steps(overloads)
     first = await asker.leg()
+    assert other.free() == 0
     assert "inputRequests" not in first.result
     assert _ran() == ["a"]
     assert done(await asker.leg(state_of(first)))  # on this process, which is still overloaded
@@ -119,98 +128,62 @@ async def test_a_process_that_has_recovered_sends_no_call_away(
     assert done(await asker.leg())
 
 
-async def test_without_another_process_no_call_leaves(asker: Asker, late: None) -> None:
-    _during_steps(_overload)
-    assert done(await asker.leg())
-
-
-@pytest.mark.parametrize("why", ["overloaded", "draining", "left"])
 async def test_no_call_is_sent_where_it_would_not_be_served_better(
-    asker: Asker, other: Heartbeat, late: None, why: str
+    asker: Asker, late: None
 ) -> None:
-    if why == "overloaded":
-        other.overloaded = lambda: True
-    if why == "draining":
-        other.drain()
-    if why == "left":
-        await in_database(other.leave)
-        await in_database(heartbeat.beat)
-    else:
-        await in_database(_beat, other)
     _during_steps(_overload)
-    assert done(await asker.leg())
+    assert done(await asker.leg()), "there is no other process"
+    other = Heartbeat()
+    other.overloaded = lambda: True
+    await in_database(_beat, other)
+    assert done(await asker.leg()), "it is overloaded"
+    other.overloaded = lambda: False
+    other.drain()
+    await in_database(_beat, other)
+    assert done(await asker.leg()), "it is draining"
+    await in_database(other.leave)
+    await in_database(heartbeat.beat)
+    assert done(await asker.leg()), "it has left"
+    await in_database(heartbeat.leave)
 
 
-async def test_a_limit_of_0_is_off(asker: Asker, other: Heartbeat, settings: Settings) -> None:
-    async def overloads() -> None:
+async def test_with_a_limit_of_0_or_a_full_queue_of_the_writer_no_call_leaves(
+    asker: Asker, other: Heartbeat, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def without_a_limit() -> None:
         settings.MCPHOST_SHED_LAG_SECONDS = LAG
         await _overload()
         settings.MCPHOST_SHED_LAG_SECONDS = 0.0
 
-    _during_steps(overloads)
-    assert done(await asker.leg())
-
-
-async def test_with_a_full_queue_of_the_writer_no_call_leaves(
-    asker: Asker, other: Heartbeat, late: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def overloads() -> None:
+    async def with_a_full_queue() -> None:
+        settings.MCPHOST_SHED_LAG_SECONDS = LAG
         await _overload()
         monkeypatch.setattr(writer, "_limits", WriterLimits(waiting=1))
 
-    _during_steps(overloads)
-    assert done(await asker.leg())
-
-
-async def test_an_overloaded_process_says_so_to_the_others(
-    asker: Asker, other: Heartbeat, late: None
-) -> None:
-    async def overloads() -> None:
-        await _overload()
-        await in_database(heartbeat.beat)
-        await in_database(other.beat)
-
-    assert other.free() == 0
-    await in_database(other.beat)
-    assert other.free() == 1
-    _during_steps(overloads)
-    await asker.leg()
-    assert other.free() == 0
+    for overloads in (without_a_limit, with_a_full_queue):
+        _during_steps(overloads)
+        assert done(await asker.leg())
 
 
 async def test_a_full_share_sends_a_call_away_when_another_was_refused(
-    asking: Cast, asker: Asker, other: Heartbeat
-) -> None:
-    async def is_refused() -> None:
-        assert (await asker.leg()).status == 429
-
-    await _limit(asking, 2)  # one of them here
-    before = _shed("share")
-    _during_steps(is_refused)
-    first = await asker.leg()
-    assert "inputRequests" not in first.result
-    assert done(await asker.leg(state_of(first)))  # once per call
-    assert _ran() == ["a", "b"]
-    assert _shed("share") == before + 1
-
-
-async def test_a_full_share_that_has_turned_no_call_away_keeps_its_calls(
-    asking: Cast, asker: Asker, other: Heartbeat
-) -> None:
-    await _limit(asking, 2)
-    assert done(await asker.leg())
-
-
-async def test_shares_that_count_for_no_time_are_never_over(
     asking: Cast, asker: Asker, other: Heartbeat, settings: Settings
 ) -> None:
     async def is_refused() -> None:
         assert (await asker.leg()).status == 429
 
-    settings.MCPHOST_SHED_SHARE_SECONDS = 0.0
-    await _limit(asking, 2)
+    await _limit(asking, 2)  # one of them here
+    assert done(await asker.leg()), "no other call was refused"
+    seconds, settings.MCPHOST_SHED_SHARE_SECONDS = settings.MCPHOST_SHED_SHARE_SECONDS, 0.0
     _during_steps(is_refused)
-    assert done(await asker.leg())
+    assert done(await asker.leg()), "a refusal counts for no time"
+    settings.MCPHOST_SHED_SHARE_SECONDS = seconds
+    before = _shed("share")
+    module("interpreter").effects.clear()
+    first = await asker.leg()
+    assert "inputRequests" not in first.result
+    assert done(await asker.leg(state_of(first)))  # once per call
+    assert _ran() == ["a", "b"]
+    assert _shed("share") == before + 1
 
 
 async def test_a_share_that_has_room_again_keeps_its_calls(

@@ -20,7 +20,7 @@ from mcphost.vault import sealer
 from tests.cast import ACTOR, Cast
 from tests.mcp import Reply
 from tests.rounds.conftest import module
-from tests.rounds.legs import RED, Asker, accept, asked, calling, done, failed, frozen, state_of
+from tests.rounds.legs import BLUE, RED, Asker, accept, calling, done, frozen, state_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,11 +36,13 @@ async def _asked(asker: Asker) -> str:
     return state_of(await asker.leg())
 
 
-async def _is_refused(asker: Asker, state: str) -> None:
-    """It is refused as what was never a state is, to the byte, and nothing was done."""
-    reply, forged = await asker.leg(state, RED), await asker.leg("forged", RED)
-    assert frozen(reply) == frozen(forged)
-    assert _seen(reply) == _seen(forged)
+async def _are_refused(asker: Asker, *states: str) -> None:
+    """They are refused as what was never a state is, to the byte, and nothing was done."""
+    forged = await asker.leg("forged", RED)
+    for state in states:
+        reply = await asker.leg(state, RED)
+        assert frozen(reply) == frozen(forged), state
+        assert _seen(reply) == _seen(forged)
     assert module("asking").did == []
 
 
@@ -81,19 +83,14 @@ def _flips(token: str) -> Iterator[str]:
 
 @pytest.mark.requirement("mrtr.state-protected")
 async def test_no_bit_of_a_state_can_be_flipped(asking: Cast) -> None:
-    """Every bit where states are opened, and one bit of each character over the wire."""
+    """Every bit where states are opened, and some over the wire."""
     asker = _painting(asking)
     state = await _asked(asker)
     keys = await in_database(sealer.fetch, asking.acme.id)
     for flipped in _flips(state):
         with pytest.raises(SealError):
             keys.unseal(Purpose.STATE, flipped)
-    refused = frozen(await asker.leg("forged", RED))
-    flips = islice(_flips(state), 0, None, 9)
-    while some := list(islice(flips, 200)):
-        replies = await asyncio.gather(*(asker.leg(flipped, RED) for flipped in some))
-        assert {frozen(reply) for reply in replies} == {refused}
-    assert module("asking").did == []
+    await _are_refused(asker, *islice(_flips(state), 0, None, 113))
     assert done(await asker.leg(state, RED)) == "it is red"
 
 
@@ -107,38 +104,35 @@ async def test_a_state_is_not_cut_not_longer_and_written_in_one_way_only(asking:
     changed += [" " + state, state.upper(), state[::-1], f"{head}.{body[:9]}\n{body[9:]}"]
     changed += [f"{head}.{body[4:]}", f"{head}.{body[-4:]}{body}", f"{head}..{body}", body]
     changed += [f"{head}.{body.replace('-', '+').replace('_', '/')}="]
-    for each in changed:
-        await _is_refused(asker, each)
+    await _are_refused(asker, *changed)
     assert done(await asker.leg(state, RED)) == "it is red"
 
 
 Change = Callable[[RequestState], RequestState]
 CHANGES: Mapping[str, Change] = {
     "expired": lambda s: s._replace(issued_at=s.issued_at - HOUR, expires_at=s.issued_at - 61),
-    "of-the-future": lambda s: s._replace(issued_at=s.issued_at + HOUR),
-    "other-principal": lambda s: s._replace(bound=s.bound._replace(principal="token:other")),
-    "other-kind": lambda s: s._replace(bound=s.bound._replace(principal="anonymous:")),
-    "other-method": lambda s: s._replace(bound=s.bound._replace(method="prompts/get")),
-    "other-target": lambda s: s._replace(bound=s.bound._replace(target="repaint")),
-    "other-arguments": lambda s: s._replace(bound=s.bound._replace(arguments="x")),
+    "issued in the future": lambda s: s._replace(issued_at=s.issued_at + HOUR),
+    "of another principal": lambda s: s._replace(bound=s.bound._replace(principal="token:other")),
+    "of another method": lambda s: s._replace(bound=s.bound._replace(method="prompts/get")),
+    "of another target": lambda s: s._replace(bound=s.bound._replace(target="repaint")),
+    "the arguments differ": lambda s: s._replace(bound=s.bound._replace(arguments="x")),
 }
+"""Changes of what is sealed, by the reason that is recorded for the refusal."""
 
 
 @pytest.mark.requirement("mrtr.state-bound")
-@pytest.mark.parametrize("name", CHANGES)
-async def test_a_state_that_was_sealed_for_something_else_is_refused(
-    asking: Cast, name: str
+async def test_a_state_that_was_sealed_for_something_else_is_refused_and_that_is_recorded(
+    asking: Cast,
 ) -> None:
     asker, forge = _painting(asking), Forge(asking)
     state = await forge.opened(await _asked(asker))
-    await _is_refused(asker, await forge.sealed(CHANGES[name](state)))
-
-
-async def test_the_skew_of_a_minute_is_allowed_and_no_more(asking: Cast) -> None:
-    asker, forge = _painting(asking), Forge(asking)
-    state = await forge.opened(await _asked(asker))
+    await _are_refused(asker, *[await forge.sealed(each(state)) for each in CHANGES.values()])
+    refused = Entry.objects.filter(action="state.refused").order_by("id")
+    reasons = await in_database(lambda: [entry.reason for entry in refused])
+    assert len(reasons) == 1 + len(CHANGES)
+    assert all(word in reason for word, reason in zip(CHANGES, reasons[1:], strict=True)), reasons
     just = state._replace(issued_at=state.issued_at - HOUR, expires_at=state.issued_at - 30)
-    assert done(await asker.leg(await forge.sealed(just), RED)) == "it is red"
+    assert done(await asker.leg(await forge.sealed(just), RED)) == "it is red", "a minute's skew"
 
 
 async def test_a_state_lives_as_long_as_its_author_said(asking: Cast) -> None:
@@ -149,31 +143,21 @@ async def test_a_state_lives_as_long_as_its_author_said(asking: Cast) -> None:
     assert usual.expires_at - usual.issued_at == 1800
 
 
-@pytest.mark.parametrize("purpose", [each for each in Purpose if each is not Purpose.STATE])
-async def test_a_token_of_another_purpose_is_no_state(asking: Cast, purpose: Purpose) -> None:
+async def test_no_purpose_key_salt_or_tenant_but_its_own_seals_a_state(asking: Cast) -> None:
     asker, forge = _painting(asking), Forge(asking)
     state = await forge.opened(await _asked(asker))
-    await _is_refused(asker, await forge.sealed(state, purpose=purpose))
-
-
-async def test_a_key_of_ones_own_seals_nothing(asking: Cast) -> None:
-    asker, forge = _painting(asking), Forge(asking)
-    state = await forge.opened(await _asked(asker))
-    own = secrets.token_bytes(32)
-    active = await forge.active()
-    for key in (Key(active.id, own), Key("deadbeef", own), Key("0", active.secret)):
-        await _is_refused(asker, await forge.sealed(state, key=key))
-
-
-async def test_a_salt_or_a_tenant_of_ones_own_seals_nothing(asking: Cast) -> None:
-    asker, forge = _painting(asking), Forge(asking)
-    state = await forge.opened(await _asked(asker))
-    await _is_refused(asker, await forge.sealed(state, salt=secrets.token_bytes(32)))
-    await _is_refused(asker, await forge.sealed(state, tenant=asking.globex.id))
+    own, active = secrets.token_bytes(32), await forge.active()
+    others: list[dict[str, Any]] = [
+        *({"purpose": each} for each in Purpose if each is not Purpose.STATE),
+        *({"key": key} for key in (Key(active.id, own), Key("dead", own), Key("0", active.secret))),
+        {"salt": secrets.token_bytes(32)},
+        {"tenant": asking.globex.id},
+    ]
+    await _are_refused(asker, *[await forge.sealed(state, **other) for other in others])
 
 
 @pytest.mark.requirement("mrtr.state-bound")
-async def test_another_tenant_principal_or_token_of_the_same_person_does_not_open_it(
+async def test_another_tenant_principal_token_tool_or_primitive_does_not_open_it(
     asking: Cast,
 ) -> None:
     asker = _painting(asking)
@@ -182,186 +166,92 @@ async def test_another_tenant_principal_or_token_of_the_same_person_does_not_ope
     second = await in_database(
         lambda: issue(asking.acme.id, asking.owner.user, wanted, actor=ACTOR).plaintext
     )
+    letter = {"name": "letter", "arguments": {"to": "Ada"}}
     for other in (
         asker.but(token=asking.stranger.mcp_token, tenant="globex"),
         asker.but(token=None, tenant="commons"),
         asker.but(token=asking.member.mcp_token),
         asker.but(token=asking.auditor.mcp_token),
         asker.but(token=second),
+        asker.but(params={"name": "repaint", "arguments": {"what": "it"}}),
+        asker.but(params={"name": "paint_slowly", "arguments": {"what": "it"}}),
+        asker.but(params={"name": "survey", "arguments": {}}),
+        asker.but(params=letter, method="prompts/get"),
+        asker.but(params={"uri": "asking://page"}, method="resources/read"),
     ):
-        await _is_refused(other, state)
+        await _are_refused(other, state)
     assert done(await asker.leg(state, RED)) == "it is red"
-
-
-@pytest.mark.requirement("mrtr.state-bound")
-async def test_another_tool_method_or_primitive_does_not_open_it(asking: Cast) -> None:
-    asker = _painting(asking)
-    state = await _asked(asker)
-    for name in ("repaint", "paint_slowly", "survey"):
-        params = {"name": name, "arguments": {"what": "it"} if name != "survey" else {}}
-        await _is_refused(asker.but(params=params), state)
-    letter = {"name": "letter", "arguments": {"to": "Ada"}}
-    await _is_refused(asker.but(params=letter, method="prompts/get"), state)
-    page = {"uri": "asking://page"}
-    await _is_refused(asker.but(params=page, method="resources/read"), state)
-
-
-async def test_a_state_of_one_page_does_not_open_another(asking: Cast) -> None:
     monday, tuesday = (
-        Asker(asking.owner.mcp_token, {"uri": f"asking://days/{day}"}, method="resources/read").but(
-            id=1
-        )
+        Asker(asker.token, {"uri": f"asking://days/{day}"}, method="resources/read").but(id=1)
         for day in ("monday", "tuesday")
     )
-    state = await _asked(monday)
-    await _is_refused(tuesday, state)
+    module("asking").did.clear()
+    await _are_refused(tuesday, await _asked(monday))
 
 
 MOVED = {"what": "it", "where": {"x": 1, "y": [1, 2]}, "often": 1}
+OTHER_PLACES: tuple[dict[str, Any], ...] = (
+    {"x": 1, "y": [2, 1]},
+    {"x": 1.0, "y": [1, 2]},
+    {"x": "1", "y": [1, 2]},
+    {"x": True, "y": [1, 2]},
+    {"x": None, "y": [1, 2]},
+    {"x": 1, "y": [1, 2], "z": None},
+)
 
 
 @pytest.mark.requirement("mrtr.state-bound")
-@pytest.mark.parametrize(
-    "other",
-    [
-        {**MOVED, "what": "It"},
-        {**MOVED, "what": "it "},
-        {**MOVED, "often": 2},
-        {**MOVED, "where": {"x": 1, "y": [2, 1]}},
-        {**MOVED, "where": {"x": 1.0, "y": [1, 2]}},
-        {**MOVED, "where": {"x": "1", "y": [1, 2]}},
-        {**MOVED, "where": {"x": True, "y": [1, 2]}},
-        {**MOVED, "where": {"x": None, "y": [1, 2]}},
-        {**MOVED, "where": {"x": 1, "y": [1, 2], "z": None}},
-        {"what": "it", "where": {"x": 1, "y": [1, 2]}},
-    ],
-)
-async def test_another_value_of_an_argument_does_not_open_it(
-    asking: Cast, other: dict[str, Any]
+async def test_another_value_of_an_argument_does_not_open_it_and_another_order_does(
+    asking: Cast,
 ) -> None:
     asker = calling(asking.owner.mcp_token, "move", **MOVED).but(id=1)
     state = await _asked(asker)
-    await _is_refused(asker.but(params={"name": "move", "arguments": other}), state)
-
-
-async def test_the_order_of_arguments_and_the_label_of_the_request_do_not_matter(
-    asking: Cast,
-) -> None:
-    asker = calling(asking.owner.mcp_token, "move", **MOVED)
+    changed = ({"what": "It"}, {"what": "it "}, {"often": 2}, *({"where": w} for w in OTHER_PLACES))
+    without = {name: value for name, value in MOVED.items() if name != "often"}
+    for other in (*({**MOVED, **each} for each in changed), without):
+        await _are_refused(asker.but(params={"name": "move", "arguments": other}), state)
     turned = {"often": 1, "where": {"y": [1, 2], "x": 1}, "what": "it"}
-    again = asker.but(params={"name": "move", "arguments": turned, "extra": 1})
-    reply = await again.leg(await _asked(asker), {"sure": accept(size=1)})
-    assert done(reply).startswith("it moved 1 times")
+    again = asker.but(params={"name": "move", "arguments": turned, "extra": 1}, id=2)
+    assert done(await again.leg(state, {"sure": accept(size=1)})).startswith("it moved 1 times")
     bare = calling(asking.owner.mcp_token, "survey")
     absent = bare.but(params={"name": "survey"})
     assert done(await absent.leg(await _asked(bare), RED)) == '["accept", {"colour": "red"}]'
-
-
-async def test_every_refusal_is_recorded_with_its_true_reason(asking: Cast) -> None:
-    asker, forge = _painting(asking), Forge(asking)
-    state = await forge.opened(await _asked(asker))
-    for change in CHANGES.values():
-        frozen(await asker.leg(await forge.sealed(change(state)), RED))
-    refused = Entry.objects.filter(action="state.refused")
-    reasons = await in_database(lambda: [entry.reason for entry in refused])
-    assert len(reasons) == len(CHANGES)
-    assert all(reasons)
-    assert len(set(reasons)) >= 5
 
 
 # The same state, at once.
 
 
 @pytest.mark.requirement("mrtr.claimed-once")
-async def test_the_same_answers_again_get_the_same_outcome_and_nothing_is_done_twice(
+async def test_the_same_answers_get_one_outcome_and_others_are_refused_during_and_after_it(
     asking: Cast,
 ) -> None:
     asker = calling(asking.owner.mcp_token, "paint_slowly", what="it").but(id=1)
     state = await _asked(asker)
     first = asyncio.create_task(asker.leg(state, RED))
-    await module("asking").running.wait()
+    async with asyncio.timeout(10):
+        await module("asking").running.wait()
+    forged = frozen(await asker.leg("forged", BLUE))
+    assert frozen(await asker.leg(state, BLUE)) == forged
     again = [asyncio.create_task(asker.leg(state, RED)) for _ in range(3)]
     await asyncio.sleep(0)
     module("asking").release.set()
-    replies = [await each for each in (first, *again)]
-    assert {done(reply) for reply in replies} == {"it is red"}
-    assert module("asking").did == ["it red"]
+    assert {done(await each) for each in (first, *again)} == {"it is red"}
     assert done(await asker.leg(state, RED)) == "it is red"
+    assert frozen(await asker.leg(state, BLUE)) == forged
     assert module("asking").did == ["it red"]
 
 
-@pytest.mark.requirement("mrtr.claimed-once")
-async def test_other_answers_to_what_is_being_done_or_was_done_are_refused(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "paint_slowly", what="it").but(id=1)
-    state = await _asked(asker)
-    first = asyncio.create_task(asker.leg(state, RED))
-    await module("asking").running.wait()
-    blue = {"colour": accept(colour="blue")}
-    forged = frozen(await asker.leg("forged", blue))
-    assert frozen(await asker.leg(state, blue)) == forged
-    module("asking").release.set()
-    assert done(await first) == "it is red"
-    assert frozen(await asker.leg(state, blue)) == forged
-    assert module("asking").did == ["it red"]
-
-
-async def test_many_at_once_with_different_answers_have_one_winner(asking: Cast) -> None:
-    asker = _painting(asking)
-    state = await _asked(asker)
-    colours = ["red", "green", "blue"] * 4
-    replies = await asyncio.gather(
-        *(asker.leg(state, {"colour": accept(colour=colour)}) for colour in colours)
-    )
-    [did] = module("asking").did
-    won = did.split()[1]
-    for colour, reply in zip(colours, replies, strict=True):
-        if colour == won:
-            assert done(reply) == f"it is {won}"
-        else:
-            frozen(reply)
-
-
-async def test_what_may_be_done_any_number_of_times_is_done_again(asking: Cast) -> None:
+async def test_what_may_be_done_any_number_of_times_is_done_again_but_for_anonymous_callers(
+    asking: Cast,
+) -> None:
     asker = calling(asking.owner.mcp_token, "repaint", what="it")
     state = await _asked(asker)
     assert done(await asker.leg(state, RED)) == "it is red"
-    assert done(await asker.leg(state, {"colour": accept(colour="blue")})) == "it is blue"
+    assert done(await asker.leg(state, BLUE)) == "it is blue"
     assert module("asking").did == ["it red", "it blue"]
-
-
-async def test_a_state_of_nobody_in_particular_is_used_once(asking: Cast) -> None:
-    asker = Asker(None, {"name": "repaint", "arguments": {"what": "it"}}, "commons").but(id=1)
-    state = await _asked(asker)
-    assert done(await asker.leg(state, RED)) == "it is red"
-    assert done(await asker.leg(state, RED)) == "it is red"
-    frozen(await asker.leg(state, {"colour": accept(colour="blue")}))
-    assert module("asking").did == ["it red"]
-
-
-async def test_nobody_in_particular_is_not_sent_to_a_page(asking: Cast) -> None:
-    reply = await Asker(None, {"name": "consent"}, "commons").leg()
-    assert "credential" in failed(reply)
-
-
-async def test_an_anonymous_state_lives_ten_minutes_at_most(asking: Cast) -> None:
-    state = await _asked(Asker(None, {"name": "paint", "arguments": {"what": "it"}}, "commons"))
-    payload = await in_database(sealer.unseal, Purpose.STATE, asking.commons.id, state)
-    read = request_state.read(payload)
-    assert read.expires_at - read.issued_at == 600
-
-
-async def test_two_calls_side_by_side_have_each_its_own_answer(asking: Cast) -> None:
-    token = asking.owner.mcp_token
-    askers = [calling(token, "paint", what=f"thing {n}") for n in range(30)]
-    firsts = await asyncio.gather(*(asker.leg() for asker in askers))
-    colours = [("red", "green", "blue")[n % 3] for n in range(30)]
-    replies = await asyncio.gather(
-        *(
-            asker.leg(state_of(first), {"colour": accept(colour=colour)})
-            for asker, first, colour in zip(askers, firsts, colours, strict=True)
-        )
-    )
-    assert [done(reply) for reply in replies] == [
-        f"thing {n} is {colour}" for n, colour in enumerate(colours)
-    ]
-    assert all(list(asked(first)) == ["colour"] for first in firsts)
+    nobody = Asker(None, {"name": "repaint", "arguments": {"what": "it"}}, "commons").but(id=1)
+    state = await _asked(nobody)
+    for _ in range(2):
+        assert done(await nobody.leg(state, RED)) == "it is red"
+    frozen(await nobody.leg(state, BLUE))
+    assert module("asking").did == ["it red", "it blue", "it red"]

@@ -20,6 +20,7 @@ from tests.mcp import Reply, begun
 from tests.rounds.legs import Asker, asked, calling, state_of
 from tests.serving.contracts.offers import TOOL, TURNS
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown
+from tests.serving.legacy.tasks.client import client_of
 from tests.serving.tasks.following import Follower, Task
 
 Result = Mapping[str, Any]
@@ -161,6 +162,39 @@ class Following:
         await self._task.cancel()
 
 
+class SessionTask:
+    """A client of a session that calls the tool as a task: it is asked by `tasks/result`."""
+
+    def __init__(self, cast: Cast, stack: AsyncExitStack) -> None:
+        self._owner = cast.owner
+        self._stack = stack
+        self._pending: dict[str, dict[str, Any]] = {}
+
+    async def begin(self, do: str) -> None:
+        self._client = await client_of(self._owner)
+        self._task = await self._client.begin(TOOL, do=do)
+        if do in TURNS:
+            await self._task.reaches("input_required")
+        self._following = await self._stack.enter_async_context(self._task.following())
+
+    async def asked(self, *keys: str) -> None:
+        while set(self._pending) != set(keys):
+            question = await self._following.asked()
+            self._pending[question["params"]["message"].rstrip("?")] = question
+
+    async def answer(self, **answers: Mapping[str, Any]) -> None:
+        for key, answer in answers.items():
+            await self._client.answer(self._pending.pop(key), answer)
+
+    async def result(self) -> Result:
+        last = await self._following.response()
+        result: Result = last["result"] if "result" in last else {"error": last["error"]}
+        return result
+
+    async def cancel(self) -> None:
+        await self._task.cancel()
+
+
 class Playground:
     """An operator who tries the tool in the console: the form carries all between two rounds."""
 
@@ -207,6 +241,7 @@ DELIVERIES = {
     "modern": Modern,
     "session": Session,
     "task": Following,
+    "session-task": SessionTask,
     "playground": Playground,
 }
 

@@ -96,14 +96,12 @@ class Service:
 
 
 def config(kind: str, delivery: str, base: str) -> dict[str, Any]:
+    tasks = "always" if delivery.endswith("task") else "never"
     match kind:
         case "python":
-            return {"function": "contract.task" if delivery == "task" else "contract.plain"}
+            return {"function": "contract.plain" if tasks == "never" else "contract.task"}
         case "script":
-            return {
-                "code": dedent(SCRIPT).strip().replace("BASE", base),
-                "tasks": "always" if delivery == "task" else "never",
-            }
+            return {"code": dedent(SCRIPT).strip().replace("BASE", base), "tasks": tasks}
     return {
         "input_schema": SCHEMA,
         "request": {
@@ -111,7 +109,7 @@ def config(kind: str, delivery: str, base: str) -> dict[str, Any]:
             "method": "POST",
             "body": {"type": "json", "value": {"do": "{arguments.do}"}},
         },
-        "tasks": "always" if delivery == "task" else "never",
+        "tasks": tasks,
     }
 
 

@@ -12,7 +12,7 @@ from mcphost.calls.models import CancelledCall, Claim
 from mcphost.serving.database import in_database
 from mcphost.serving.execution.cancelled_calls import cancelled_calls
 from mcphost.serving.execution.cancelling import CancelResult, cancel
-from tests.serving.contracts.clients import Client, Following, Result
+from tests.serving.contracts.clients import DELIVERIES, Client, Following, Result, SessionTask
 from tests.serving.contracts.offers import Offer
 from tests.serving.contracts.test_contract import got, named, refused
 
@@ -26,7 +26,8 @@ BY_RETRY = [
     ("http", "modern"),
     ("python", "playground"),
 ]
-ONE = [("python", delivery) for delivery in ("modern", "session", "task", "playground")]
+ONE = [("python", delivery) for delivery in DELIVERIES]
+OTHERS = [(kind, delivery) for kind in ("http", "script") for delivery in DELIVERIES]
 
 
 def the_call() -> UUID:
@@ -46,6 +47,8 @@ async def told(caller: Client) -> str:
         seen = await caller._task.ended()
         assert seen["status"] == "cancelled"
         return str(seen["statusMessage"])
+    if isinstance(caller, SessionTask):
+        return str((await caller.result())["error"]["message"])
     return refused(await result(caller))
 
 
@@ -63,6 +66,7 @@ def state_of(offer: Offer) -> str:
     return found.state
 
 
+@pytest.mark.parametrize("pair", OTHERS, ids="-".join, indirect=True)
 async def test_its_caller_is_told_the_reason(offer: Offer, caller: Client):
     await caller.begin("once")
     await caller.asked("a")
@@ -72,17 +76,27 @@ async def test_its_caller_is_told_the_reason(offer: Offer, caller: Client):
 
 
 @pytest.mark.parametrize("pair", ONE, ids="-".join, indirect=True)
-async def test_what_was_answered_before_stays_on_record(offer: Offer, caller: Client):
+async def test_it_is_cancelled_once_by_its_own_tenant_and_what_was_answered_stays_on_record(
+    offer: Offer, caller: Client
+):
     await caller.begin("twice")
     await caller.asked("a")
     await caller.answer(a=named("x"))
     await caller.asked("b")
-    before = await in_database(lambda: list(Entry.objects.values_list("id")))
+    call, claims = await in_database(the_call), await in_database(Claim.objects.count)
+    foreign = await in_database(cancel, call, offer.cast.globex.id, WHY, OLGA)
+    assert foreign is CancelResult.OVER
+    assert not await in_database(CancelledCall.objects.exists)
+    assert await in_database(Claim.objects.count) == claims
+    before = await in_database(lambda: set(Entry.objects.values_list("id")))
     assert await cancelled(offer) is CancelResult.DONE
-    after = await in_database(lambda: list(Entry.objects.values_list("id")))
-    assert set(before) < set(after)
+    assert await cancelled(offer) is CancelResult.OVER
+    assert WHY in await told(caller)
+    assert await in_database(state_of, offer) == "cancelled"
+    assert before < await in_database(lambda: set(Entry.objects.values_list("id")))
     answers = Entry.objects.filter(action="answer.received")
     assert await in_database(lambda: [each.facts["key"] for each in answers]) == ["a"]
+    assert await in_database(Entry.objects.filter(action="call.cancelled").count) == 1
 
 
 @pytest.mark.parametrize("pair", BY_RETRY, ids="-".join, indirect=True)
@@ -95,23 +109,6 @@ async def test_no_process_runs_it_even_one_that_has_not_heard_of_it(offer: Offer
     cancelled_calls._known = frozenset()  # as on a process that has not been notified
     assert WHY in refused(await result(caller))
     assert await in_database(state_of, offer) == "cancelled"
-
-
-@pytest.mark.parametrize("pair", ONE, ids="-".join, indirect=True)
-async def test_a_second_cancellation_and_one_of_another_tenant_change_nothing(
-    offer: Offer, caller: Client
-):
-    await caller.begin("once")
-    await caller.asked("a")
-    call = await in_database(the_call)
-    foreign = await in_database(cancel, call, offer.cast.globex.id, WHY, OLGA)
-    assert foreign is CancelResult.OVER
-    assert not await in_database(CancelledCall.objects.exists)
-    assert not await in_database(Claim.objects.exists)
-    assert await cancelled(offer) is CancelResult.DONE
-    assert await cancelled(offer) is CancelResult.OVER
-    entries = Entry.objects.filter(action="call.cancelled")
-    assert await in_database(entries.count) == 1
 
 
 @pytest.mark.parametrize("pair", ONE, ids="-".join, indirect=True)

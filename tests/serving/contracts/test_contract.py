@@ -5,15 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.serving.contracts.clients import DELIVERIES, Client, Result
+from tests.serving.contracts.clients import Client, Result, client
 from tests.serving.contracts.offers import Offer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 DECLINE: Mapping[str, Any] = {"action": "decline"}
 CANCEL: Mapping[str, Any] = {"action": "cancel"}
-ASKS_FOR_PAGES = [(kind, delivery) for kind in ("python", "script") for delivery in DELIVERIES]
-"""The service of an HTTP tool asks forms only."""
 
 
 def named(name: Any) -> dict[str, Any]:
@@ -34,19 +32,12 @@ def refused(result: Result) -> str:
     return text
 
 
-async def test_it_completes(caller: Client):
+async def completes(caller: Client) -> None:
     await caller.begin("nothing")
     assert got(await caller.result()) == []
 
 
-async def test_it_asks_once(caller: Client):
-    await caller.begin("once")
-    await caller.asked("a")
-    await caller.answer(a=named("x"))
-    assert got(await caller.result()) == ["x"]
-
-
-async def test_it_asks_twice(caller: Client):
+async def asks_twice(caller: Client) -> None:
     await caller.begin("twice")
     await caller.asked("a")
     await caller.answer(a=named("x"))
@@ -55,7 +46,7 @@ async def test_it_asks_twice(caller: Client):
     assert got(await caller.result()) == ["x", "y"]
 
 
-async def test_it_asks_side_by_side(caller: Client):
+async def asks_side_by_side(caller: Client) -> None:
     await caller.begin("beside")
     await caller.asked("a", "b")
     await caller.answer(b=named("y"))
@@ -64,36 +55,21 @@ async def test_it_asks_side_by_side(caller: Client):
     assert got(await caller.result()) == ["x", "y"]
 
 
-@pytest.mark.parametrize("answer", [DECLINE, CANCEL], ids=["decline", "cancel"])
-async def test_it_learns_that_a_question_was_not_answered(
-    caller: Client, answer: Mapping[str, Any]
-):
+async def learns_that_a_question_was_declined(caller: Client) -> None:
     await caller.begin("once")
     await caller.asked("a")
-    await caller.answer(a=answer)
-    assert got(await caller.result()) == [answer["action"]]
+    await caller.answer(a=DECLINE)
+    assert got(await caller.result()) == ["decline"]
 
 
-@pytest.mark.parametrize("pair", ASKS_FOR_PAGES, ids="-".join, indirect=True)
-async def test_it_asks_the_user_to_open_a_page(caller: Client):
-    await caller.begin("page")
+async def learns_that_a_question_was_cancelled(caller: Client) -> None:
+    await caller.begin("once")
     await caller.asked("a")
-    await caller.answer(a={"action": "accept"})
-    assert got(await caller.result()) == ["agreed"]
+    await caller.answer(a=CANCEL)
+    assert got(await caller.result()) == ["cancel"]
 
 
-@pytest.mark.parametrize("pair", ASKS_FOR_PAGES, ids="-".join, indirect=True)
-@pytest.mark.parametrize("answer", [DECLINE, CANCEL], ids=["decline", "cancel"])
-async def test_a_page_that_the_user_does_not_open_ends_the_call(
-    caller: Client, answer: Mapping[str, Any]
-):
-    await caller.begin("page")
-    await caller.asked("a")
-    await caller.answer(a=answer)
-    assert refused(await caller.result())
-
-
-async def test_an_invalid_answer_is_asked_for_again(caller: Client):
+async def asks_again_after_an_invalid_answer(caller: Client) -> None:
     await caller.begin("once")
     await caller.asked("a")
     await caller.answer(a=named(5))
@@ -102,9 +78,53 @@ async def test_an_invalid_answer_is_asked_for_again(caller: Client):
     assert got(await caller.result()) == ["x"]
 
 
-async def test_an_error_is_told(caller: Client):
+async def tells_an_error(caller: Client) -> None:
     await caller.begin("fail")
     assert "it went wrong" in refused(await caller.result())
+
+
+async def asks_the_user_to_open_a_page(caller: Client) -> None:
+    await caller.begin("page")
+    await caller.asked("a")
+    await caller.answer(a={"action": "accept"})
+    assert got(await caller.result()) == ["agreed"]
+
+
+async def ends_when_the_user_declines_a_page(caller: Client) -> None:
+    await caller.begin("page")
+    await caller.asked("a")
+    await caller.answer(a=DECLINE)
+    assert refused(await caller.result())
+
+
+async def ends_when_the_user_cancels_a_page(caller: Client) -> None:
+    await caller.begin("page")
+    await caller.asked("a")
+    await caller.answer(a=CANCEL)
+    assert refused(await caller.result())
+
+
+BEHAVIOURS = (
+    completes,
+    asks_twice,
+    asks_side_by_side,
+    learns_that_a_question_was_declined,
+    learns_that_a_question_was_cancelled,
+    asks_again_after_an_invalid_answer,
+    tells_an_error,
+)
+OF_PAGES = (
+    asks_the_user_to_open_a_page,
+    ends_when_the_user_declines_a_page,
+    ends_when_the_user_cancels_a_page,
+)
+"""The service of an HTTP tool asks forms only."""
+
+
+async def test_it_asks_and_ends_as_every_kind_does_for_every_client(offer: Offer):
+    for behave in (*BEHAVIOURS, *(OF_PAGES if offer.kind != "http" else ())):
+        async with client(offer.cast, offer.delivery) as caller:
+            await behave(caller)
 
 
 async def test_a_call_that_takes_too_long_ends(offer: Offer, caller: Client):

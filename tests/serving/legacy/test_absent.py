@@ -39,7 +39,6 @@ KINDS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "resource": ("asking.page", "resources/read", {"uri": "asking://page"}),
     "template": ("asking.day", "resources/read", {"uri": "asking://days/monday"}),
 }
-WORDS = dict.fromkeys(KINDS, NO_PROCESS)
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -96,28 +95,26 @@ async def test_a_call_stays_due_for_a_process_that_has_its_code(
     assert "red" in orjson.dumps(resumed.messages[-1]["result"]).decode()
 
 
-@every_kind
 async def test_a_call_whose_code_no_process_has_fails_in_words(
-    asking: Cast, processes: Processes, kind: str
+    asking: Cast, processes: Processes
 ) -> None:
     caller = await Caller.at(asking)
-    shown = await _asks(caller, kind)
-    await in_database(processes.only_the_other_has, KINDS[kind][0])
+    shown = await _asks(caller)
+    await in_database(processes.only_the_other_has, "asking.paint")
     await takeover.take_over()
     await in_database(processes.the_other_dies)
     await true(lambda: StreamedCall.objects.get().owner == heartbeat.id)
     await caller.answer(shown.requests[0], RED)
     resumed = await caller.resumed(shown.ids[-1])
-    assert resumed.messages[-1]["error"]["message"] == WORDS[kind]
+    assert resumed.messages[-1]["error"]["message"] == NO_PROCESS
 
 
-@every_kind
 async def test_a_call_whose_code_no_process_declares_waits_for_one_that_may_come(
-    asking: Cast, processes: Processes, kind: str
+    asking: Cast, processes: Processes
 ) -> None:
     caller = await Caller.at(asking)
-    shown = await _asks(caller, kind)
-    await in_database(processes.neither_has, KINDS[kind][0])
+    shown = await _asks(caller)
+    await in_database(processes.neither_has, "asking.paint")
     await takeover.take_over()
     assert not calls.under_way
     await in_database(processes.time_passes)
@@ -125,7 +122,7 @@ async def test_a_call_whose_code_no_process_declares_waits_for_one_that_may_come
     assert (await _row()).owner == heartbeat.id
     await caller.answer(shown.requests[0], RED)
     resumed = await caller.resumed(shown.ids[-1])
-    assert resumed.messages[-1]["error"]["message"] == WORDS[kind]
+    assert resumed.messages[-1]["error"]["message"] == NO_PROCESS
 
 
 async def test_a_tool_that_was_disabled_is_unknown_to_a_process_without_its_code(
@@ -269,20 +266,20 @@ async def test_a_first_call_that_no_process_can_take_fails_in_words(
     await true(lambda: takeover._left)
     await in_database(processes.the_other_dies)
     messages = await shown.whole()
-    assert messages[-1]["error"]["message"] == WORDS["tool"]
+    assert messages[-1]["error"]["message"] == NO_PROCESS
     assert module("asking").did == []
 
 
-@pytest.mark.parametrize("kind", ["survey", "prompt", "resource", "template"])
 async def test_what_changes_nothing_is_refused_for_a_retry(
-    asking: Cast, processes: Processes, kind: str
+    asking: Cast, processes: Processes
 ) -> None:
     survey = ("asking.survey", "tools/call", {"name": "survey"})
-    function, method, params = KINDS.get(kind, survey)
+    rows = [survey, *(row for kind, row in KINDS.items() if kind != "tool")]
     caller = await Caller.at(asking)
-    await in_database(processes.only_the_other_has, function)
-    error = await _error(calls.begin(caller.request(method, params), caller.session))
-    assert (error["message"], error["data"]) == (ABSENT, {"retryAfter": 2})
+    await in_database(processes.only_the_other_has, *(function for function, _, _ in rows))
+    for function, method, params in rows:
+        error = await _error(calls.begin(caller.request(method, params), caller.session))
+        assert (error["message"], error["data"]) == (ABSENT, {"retryAfter": 2}), function
     assert not await in_database(StreamedCall.objects.exists)
 
 

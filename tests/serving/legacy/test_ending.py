@@ -15,7 +15,6 @@ from mcphost.protocol.errors import UNAUTHORIZED, ProtocolError
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import call as calls
 from mcphost.serving.legacy import questions as asking_module
-from mcphost.serving.legacy import session as sessions
 from mcphost.serving.legacy.cancellation import cancellations, name_of
 from tests.cast import Cast
 from tests.serving.legacy.callers import Caller, Shown, accept, true
@@ -83,14 +82,6 @@ def _call_off_unheard() -> None:
     call = StreamedCall.objects.get()
     StreamedCall.objects.update(state=CallState.CANCELLED)
     stored.cancel(call.id)
-
-
-async def test_the_end_of_a_session_ends_its_calls(asking: Cast) -> None:
-    caller, other = await Caller.at(asking), await Caller.at(asking)
-    shown = await _waits(caller)
-    await sessions.end(other.session)
-    await sessions.end(caller.session)
-    await _is_called_off(shown)
 
 
 async def test_who_loses_its_authority_is_told_instead_of_an_answer(asking: Cast) -> None:

@@ -1,7 +1,7 @@
 """Calls that are interrupted, or notified, between an input response and the round it starts."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from threading import Event
 from typing import Any
@@ -11,14 +11,15 @@ import orjson
 import pytest
 from django.utils import timezone
 
+from mcphost.audit.models import Entry
 from mcphost.audit.writer.conditions import Condition, Values
 from mcphost.audit.writer.writer import RecordLost, writer
 from mcphost.calls import sessions as session_rows
 from mcphost.calls.models import GetStream, Session, StreamedCall
 from mcphost.calls.states import CallState
 from mcphost.protocol.errors import UNAUTHORIZED, ProtocolError
-from mcphost.sealing.tokens import Reason, SealError
-from mcphost.serving import limits
+from mcphost.sealing.tokens import Purpose, Reason, SealError
+from mcphost.serving import limits, sealing
 from mcphost.serving.database import in_database
 from mcphost.serving.events import waiters
 from mcphost.serving.legacy import call as calls
@@ -28,6 +29,7 @@ from mcphost.serving.legacy.call import SessionCall
 from mcphost.serving.legacy.session import NoSession
 from mcphost.serving.legacy.storage import StoredStream
 from tests.cast import Cast
+from tests.rounds.conftest import module
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -93,28 +95,34 @@ async def _nothing_is_left() -> None:
     assert not calls._bytes
 
 
-async def test_an_input_response_to_a_call_cancelled_at_that_moment_is_accepted(
-    asking: Cast,
+async def _ends() -> list[str]:
+    """The outcomes of the recorded ends of rounds, in their order."""
+    finished = Entry.objects.filter(action="round.finished").order_by("id")
+    return await in_database(lambda: [one.outcome for one in finished])
+
+
+GONE = ProtocolError(UNAUTHORIZED, "gone")
+INTERRUPTIONS: dict[str, tuple[Callable[[SessionCall], None], bytes]] = {
+    "cancelled": (lambda call: call._cancel(), b"notifications/cancelled"),
+    "access lost": (lambda call: call.revoke(GONE), b'"gone"'),
+    "changes missed": (lambda call: waiters.gap(), b"a wall is red"),
+}
+"""What happens as an input response arrives, and what the last message of the stream has."""
+
+
+@pytest.mark.parametrize("name", INTERRUPTIONS)
+async def test_an_input_response_to_a_call_that_is_interrupted_at_that_moment_is_accepted(
+    asking: Cast, name: str
 ) -> None:
+    interrupt, last = INTERRUPTIONS[name]
     caller = await Caller.at(asking)
     shown = await _waits(caller)
     answering = await _taken(caller, shown)
-    _only()._cancel()
-    async with asyncio.timeout(PATIENCE):
-        await asyncio.wait([answering])
-        await shown.whole()
-    await _nothing_is_left()
-
-
-async def test_who_loses_access_as_the_input_response_arrives_is_told(asking: Cast) -> None:
-    caller = await Caller.at(asking)
-    shown = await _waits(caller)
-    answering = await _taken(caller, shown)
-    _only().revoke(ProtocolError(UNAUTHORIZED, "gone"))
+    interrupt(_only())
     async with asyncio.timeout(PATIENCE):
         await asyncio.wait([answering])
         messages = await shown.whole()
-    assert messages[-1]["error"]["message"] == "gone"
+    assert last in orjson.dumps(messages[-1])
     await _nothing_is_left()
 
 
@@ -127,7 +135,7 @@ async def test_a_call_that_ends_already_is_not_interrupted_again(asking: Cast) -
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert call._ends
-    call.revoke(ProtocolError(UNAUTHORIZED, "gone"))
+    call.revoke(GONE)
     async with asyncio.timeout(PATIENCE):
         await asyncio.wait([answering])
         await shown.whole()
@@ -136,15 +144,44 @@ async def test_a_call_that_ends_already_is_not_interrupted_again(asking: Cast) -
     await _nothing_is_left()
 
 
-async def test_an_input_response_counts_if_changes_were_missed_at_that_moment(asking: Cast) -> None:
+async def test_answers_at_once_to_one_question_or_to_all_of_a_round_start_one_round(
+    asking: Cast,
+) -> None:
     caller = await Caller.at(asking)
     shown = await _waits(caller)
-    answering = await _taken(caller, shown)
-    waiters.gap()
-    async with asyncio.timeout(PATIENCE):
-        assert await answering
-        messages = await shown.whole()
-    assert messages[-1]["result"]["content"][0]["text"] == "a wall is red"
+    colours = ("red", "green", "blue")
+    every = [caller.answer(shown.requests[0], accept(colour=colour)) for colour in colours]
+    await asyncio.wait_for(asyncio.gather(*every), PATIENCE)
+    await shown.whole()
+    assert module("asking").did in [[f"a wall {colour}"] for colour in colours]
+    assert await in_database(Entry.objects.filter(action="answer.received").count) == 1
+    await _nothing_is_left()
+    shown = await caller.streamed("both")
+    given = {"Which colour?": accept(colour="red"), "How large?": accept(size=3)}
+    requests = await shown.asked(2)
+    answers = [caller.answer(one, given[one["params"]["message"]]) for one in requests]
+    await asyncio.wait_for(asyncio.gather(*answers), PATIENCE)
+    assert (await shown.whole())[-1]["result"]["content"][0]["text"] == "red 3"
+    assert await _ends() == ["input_required", "complete"] * 2
+    await _nothing_is_left()
+
+
+async def test_a_round_whose_requests_cannot_be_sent_is_recorded_all_the_same(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = sealing.seal
+
+    async def seal(purpose: Purpose, *what: Any, **more: Any) -> str:
+        if purpose is Purpose.REQUEST_ID:
+            raise SealError(Reason.TOO_LARGE)
+        return await real(purpose, *what, **more)
+
+    caller = await Caller.at(asking)
+    monkeypatch.setattr(sealing, "seal", seal)
+    answer = await asyncio.wait_for(caller.call("paint", what="a wall").settled(), PATIENCE)
+    assert answer is not None
+    assert answer.error is not None
+    assert await _ends() == ["input_required"]
     await _nothing_is_left()
 
 
@@ -160,7 +197,7 @@ async def test_a_call_interrupted_twice_as_it_commits_an_input_response_answers_
         starting = call.outgoing._queue[0]
         call._cancel()
         await true(lambda: call.outgoing._queue[-1] is not starting)
-        call.revoke(ProtocolError(UNAUTHORIZED, "gone"))
+        call.revoke(GONE)
     async with asyncio.timeout(PATIENCE):
         await asyncio.wait([answering])
         await shown.whole()
@@ -209,42 +246,38 @@ async def test_a_refused_input_response_does_not_keep_its_call_from_ending(
     await _nothing_is_left()
 
 
+async def _ends_with_an_error(caller: Caller) -> Shown:
+    shown = await caller.streamed("paint", "t", what="a wall")
+    messages = await shown.whole()
+    assert messages and "error" in messages[-1], messages
+    await _nothing_is_left()
+    return shown
+
+
 async def test_a_call_whose_first_input_request_cannot_be_stored_ends_with_an_error(
     asking: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caller = await Caller.at(asking)
-    real = StoredStream._batch
+    real, submit = StoredStream._batch, writer.submit_if
+    lost: list[int] = []
 
     def too_large(stored: StoredStream, said: Any) -> Any:
         if any(b"elicitation" in message for message in said.messages):
             raise SealError(Reason.TOO_LARGE)
         return real(stored, said)
 
-    monkeypatch.setattr(StoredStream, "_batch", too_large)
-    shown = await caller.streamed("paint", "t", what="a wall")
-    messages = await shown.whole()
-    assert messages and "error" in messages[-1], messages
-    await _nothing_is_left()
-
-
-async def test_a_call_whose_first_input_request_is_lost_ends_with_an_error(
-    asking: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    caller = await Caller.at(asking)
-    real = writer.submit_if
-    lost = []
-
-    def submit_if(condition: Condition, records: Any = ()) -> Any:
+    def losing(condition: Condition, records: Any = ()) -> Any:
         if condition.change.name == "call_begin" and not lost:
             lost.append(1)
             raise RecordLost("lost")
-        return real(condition, records)
+        return submit(condition, records)
 
-    monkeypatch.setattr(writer, "submit_if", submit_if)
-    shown = await caller.streamed("paint", "t", what="a wall")
-    messages = await shown.whole()
-    assert messages and "error" in messages[-1], messages
-    await _nothing_is_left()
+    with monkeypatch.context() as patched:
+        patched.setattr(StoredStream, "_batch", too_large)
+        await _ends_with_an_error(caller)
+    with monkeypatch.context() as patched:
+        patched.setattr(writer, "submit_if", losing)
+        await _ends_with_an_error(caller)
 
 
 async def test_an_error_after_unconfirmed_input_requests_can_be_replayed(
@@ -264,12 +297,9 @@ async def test_an_error_after_unconfirmed_input_requests_can_be_replayed(
         return done
 
     monkeypatch.setattr(writer, "submit_if", submit_if)
-    shown = await caller.streamed("paint", "t", what="a wall")
-    messages = await shown.whole()
-    assert messages and "error" in messages[-1], messages
+    shown = await _ends_with_an_error(caller)
     replayed = await caller.resumed(f"{shown.ids[-1].split('-')[0]}-0")
     assert "error" in replayed.messages[-1], replayed.messages
-    await _nothing_is_left()
 
 
 async def test_a_session_has_no_more_get_streams_than_allowed_if_many_open_at_once(

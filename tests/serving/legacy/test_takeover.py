@@ -7,7 +7,6 @@ from random import Random
 from uuid import uuid4
 
 import pytest
-from django.db import OperationalError
 from django.db.models import F
 
 from mcphost.audit.models import Entry
@@ -222,48 +221,6 @@ async def test_whatever_dies_when_each_call_is_answered_once(asking: Cast) -> No
     ends = await asyncio.gather(*(caller.resumed(shown.ids[0]) for shown in every))
     assert [_text(one) for one in ends] == [f"w{n} is {c}" for n, c in enumerate(colours)]
     assert set(module("asking").did) == {f"w{n} {c}" for n, c in enumerate(colours)}
-
-
-async def no_test_a_round_that_has_ended_is_told_and_not_run_again(
-    asking: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    caller = await Caller.at(asking)
-    shown = await _waits(caller)
-    with monkeypatch.context() as away:
-        away.setattr(session_calls, "finish", _raise)
-        await caller.answer(shown.requests[0], accept(colour="red"))
-        await true(lambda: StreamedCall.objects.get().reply)
-        await _dies(_only())
-    assert _text(await caller.resumed(shown.ids[-1])) == "a wall is red"
-    assert module("asking").did == ["a wall red"]
-    assert [one for one in await _rounds() if one[1] == 2] == [
-        ("round.started", 2),
-        ("round.finished", 2),
-    ]
-
-
-def _raise(*_: object, **__: object) -> None:
-    raise OperationalError("away")
-
-
-async def no_test_questions_that_were_recorded_and_not_asked_are_asked(
-    asking: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    caller = await Caller.at(asking)
-    twice = await caller.streamed("in_turn", "t", count=2)
-    await twice.asked()
-    call = _only()
-    with monkeypatch.context() as away:
-        away.setattr(session_calls, "ask", _raise)
-        await caller.answer(twice.requests[0], accept(size=1))
-        await true(lambda: StreamedCall.objects.get(id=call.outgoing.stored.owner.call).reply)
-        await _dies(call)
-    follower, following = caller.following(twice.ids[-1])
-    (question,) = await follower.asked()
-    await caller.answer(question, accept(size=2))
-    await follower.whole()
-    assert _text(follower) == "1 2"
-    await following
 
 
 async def test_a_process_that_was_thought_dead_says_nothing_more(asking: Cast) -> None:

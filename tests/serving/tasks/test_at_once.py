@@ -17,7 +17,7 @@ from tests.serving.tasks.following import RED, Follower, Task, did
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-MANY = 50
+MANY = 20
 
 
 async def test_answers_and_cancellations_at_once_are_all_taken_and_each_task_has_one_end(

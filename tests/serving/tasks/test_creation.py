@@ -13,7 +13,7 @@ from mcphost.audit.records import Record
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import RecordLost, writer
 from tests.cast import Cast
-from tests.mcp import Reply, ask, begun, send
+from tests.mcp import Reply, begun, send
 from tests.rounds.conftest import module
 from tests.serving.tasks.following import (
     ABLE,
@@ -50,70 +50,49 @@ def _time(text: str) -> datetime:
     return read
 
 
-@pytest.mark.parametrize("tool", ["never", "quick"])
-async def test_what_needs_no_task_is_answered_at_once(owner: Follower, tool: str) -> None:
-    for follower in (owner, owner.unable()):
-        assert done(await follower.call(tool, text="hello")) == "hello"
-    assert did() == ["hello", "hello"]
-
-
-@pytest.mark.parametrize("tool", ["always", "reads", "required"])
-async def test_it_becomes_a_task_for_a_client_that_can_follow_it(
-    owner: Follower, tool: str
-) -> None:
-    task = await owner.begin(tool, text="hello")
-    assert await task.text() == "hello"
-    assert did() == ["hello"]
-
-
-async def test_without_the_extension_it_is_a_plain_call(owner: Follower) -> None:
-    assert done(await owner.unable().call("always", text="hello")) == "hello"
-    assert did() == ["hello"]
-
-
-@pytest.mark.requirement("tasks.required")
-async def test_what_must_be_a_task_is_refused_without_the_extension(owner: Follower) -> None:
-    unable(await owner.unable().call("required", text="hello"))
-    assert did() == []
-
-
-@pytest.mark.requirement("tasks.declared")
-async def test_each_request_decides_for_itself(owner: Follower) -> None:
-    handle(await owner.call("always", text="one"))
-    assert done(await owner.unable().call("always", text="two")) == "two"
+@pytest.mark.requirement("tasks.declared", "tasks.required")
+async def test_each_request_decides_by_the_extension_what_becomes_a_task(owner: Follower) -> None:
+    plain = owner.unable()
+    for tool in ("never", "quick"):
+        for follower in (owner, plain):
+            assert done(await follower.call(tool, text=tool)) == tool
+    for tool in ("always", "reads", "required"):
+        task = await owner.begin(tool, text=tool)
+        assert await task.text() == tool
+    for tool in ("always", "reads"):
+        assert done(await plain.call(tool, text="plain")) == "plain"
+    ran = [*("never", "quick") * 2, "always", "reads", "required", "plain", "plain"]
+    assert sorted(did()) == sorted(ran)
+    unable(await plain.call("required", text="hello"))
+    assert len(did()) == len(ran)
     handle(await owner.call("always", text="three"))
-    unable(await owner.unable().call("required", text="four"))
 
 
-@pytest.mark.parametrize(
-    "capabilities",
-    [
+async def test_no_other_capability_or_parameter_stands_for_the_extension(tasks: Cast) -> None:
+    for capabilities in (
         {"tasks": {"requests": {"tools": {"call": {}}}}},
         {"extensions": {}},
         {"extensions": {EXTENSION.upper(): {}}},
         {"experimental": {EXTENSION: {}}},
-    ],
-)
-async def test_no_other_capability_stands_for_the_extension(
-    tasks: Cast, capabilities: dict[str, Any]
-) -> None:
-    follower = Follower(tasks.owner.mcp_token, capabilities=capabilities)
-    assert done(await follower.call("always", text="hello")) == "hello"
-    unable(await follower.call("required", text="hello"))
-
-
-async def test_the_parameter_of_the_earlier_tasks_means_nothing(owner: Follower) -> None:
-    params = {"name": "never", "arguments": {"text": "a"}, "task": {"ttl": 60_000}}
-    assert done(await owner.send("tools/call", params)) == "a"
-    plain = {**params, "name": "always"}
-    assert done(await owner.unable().send("tools/call", plain)) == "a"
+    ):
+        follower = Follower(tasks.owner.mcp_token, capabilities=capabilities)
+        assert done(await follower.call("always", text="hello")) == "hello"
+        unable(await follower.call("required", text="hello"))
+    able = Follower(tasks.owner.mcp_token)
+    earlier = {"arguments": {"text": "a"}, "task": {"ttl": 60_000}}
+    assert done(await able.send("tools/call", {"name": "never", **earlier})) == "a"
+    assert done(await able.unable().send("tools/call", {"name": "always", **earlier})) == "a"
 
 
 @pytest.mark.requirement("tasks.named")
-async def test_the_server_names_the_extension(owner: Follower) -> None:
+async def test_the_server_names_the_extension_and_has_no_earlier_methods(owner: Follower) -> None:
     capabilities = (await owner.send("server/discover", {})).result["capabilities"]
     assert capabilities["extensions"][EXTENSION] == {}
     assert "tasks" not in capabilities
+    task = await owner.begin("always", text="a")
+    for method in ("tasks/result", "tasks/list"):
+        reply = await owner.send(method, {"taskId": task.id})
+        assert (reply.status, reply.error["code"]) == (404, -32601)
 
 
 @pytest.mark.requirement("tasks.result-type")
@@ -127,42 +106,41 @@ async def test_a_handle_has_what_a_client_needs_and_nothing_else(owner: Follower
     assert not given.keys() & set(SPARE)
 
 
-@pytest.mark.requirement("tasks.unguessable")
-async def test_ids_are_not_to_be_guessed_from_one_another(owner: Follower) -> None:
-    ids = [(await owner.begin("always", text="a")).id for _ in range(5)]
-    assert len({id[:10] for id in ids}) == len({id[-10:] for id in ids}) == 5
-
-
-@pytest.mark.requirement("tasks.durable")
-async def test_a_task_is_there_as_soon_as_its_handle_is(owner: Follower) -> None:
+@pytest.mark.requirement("tasks.unguessable", "tasks.durable")
+async def test_a_task_is_there_with_its_handle_under_an_id_that_cannot_be_guessed(
+    owner: Follower,
+) -> None:
+    ids = []
     for tool in ("hangs", "paint", "needs_sampling"):
         task = await owner.begin(tool)
+        ids.append(task.id)
         seen = await task.get()
         assert seen["taskId"] == task.id
         assert seen["createdAt"] == task.handle["createdAt"]
         assert not seen.keys() & {"requestState", "task"}
+    assert len({id[:10] for id in ids}) == len({id[-10:] for id in ids}) == 3
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
+@pytest.mark.requirement("tasks.completed")
+async def test_the_result_is_what_the_call_returns_without_a_task(
+    owner: Follower, settings: Settings
+) -> None:
+    settings.MCPHOST_RESULT_LIMIT = 10_000
+    for tool, arguments in (
         ("always", {"text": "hello"}),
         ("counts", {"text": "hello"}),
         ("refuses", {}),
         ("crashes", {}),
-    ],
-)
-@pytest.mark.requirement("tasks.completed")
-async def test_the_result_is_what_the_call_returns_without_a_task(
-    owner: Follower, tool: str, arguments: dict[str, Any]
-) -> None:
-    plain = await owner.unable().call(tool, **arguments)
-    seen = await (await owner.begin(tool, **arguments)).ended()
-    assert seen["status"] == "completed"
-    assert own(seen["result"]) == own(plain.result)
-    assert "error" not in seen
-    check_type("CallToolResult", seen["result"])
-    assert "canary" not in str(seen)
+        ("large", {"size": 20_000}),
+    ):
+        plain = await owner.unable().call(tool, **arguments)
+        seen = await (await owner.begin(tool, **arguments)).ended()
+        assert seen["status"] == "completed"
+        assert own(seen["result"]) == own(plain.result)
+        assert seen["result"].get("isError", False) == (tool not in ("always", "counts"))
+        assert "error" not in seen
+        check_type("CallToolResult", seen["result"])
+        assert "canary" not in str(seen)
 
 
 @pytest.mark.requirement("tasks.failed")
@@ -190,9 +168,6 @@ async def test_a_task_that_cannot_be_recorded_is_refused_and_has_not_run(
     error = (await owner.call("paint", what="the door")).error
     assert error["code"] == -32603
     assert error["message"] == "The call could not be recorded as a task, and has not run"
-
-
-async def test_an_unknown_tool_is_refused_and_no_task(owner: Follower) -> None:
     assert (await owner.call("no_such_tool")).error["code"] == -32602
 
 
@@ -221,26 +196,16 @@ async def _answered(follower: Follower) -> tuple[dict[str, Any], Reply]:
 
 
 @pytest.mark.requirement("tasks.asked-before")
-async def test_a_call_that_has_its_answer_becomes_a_task(owner: Follower) -> None:
-    _, reply = await _answered(owner)
+async def test_a_call_that_has_its_answer_becomes_a_task_and_the_same_request_gets_its_handle(
+    owner: Follower,
+) -> None:
+    body, reply = await _answered(owner)
     task = Task(owner, handle(reply))
     assert not task.handle.keys() & {"requestState", "inputRequests"}
     await happened("running")
     seen = await task.get()
     assert not seen.keys() & {"requestState", "inputRequests"}
-    release()
-    assert await task.text() == "Alice registers"
-    assert did() == ["registers began", "registers ended"]
-
-
-async def test_the_same_request_again_gets_the_same_handle_and_runs_nothing(
-    owner: Follower,
-) -> None:
-    body, reply = await _answered(owner)
-    task = Task(owner, handle(reply))
-    await happened("running")
-    again = await send("acme", body, owner.token)
-    assert handle(again)["taskId"] == task.id
+    assert handle(await send("acme", body, owner.token))["taskId"] == task.id
     release()
     assert await task.text() == "Alice registers"
     late = await send("acme", {**body, "id": 2}, owner.token)
@@ -267,30 +232,18 @@ async def test_without_the_extension_the_call_goes_on_in_its_request(owner: Foll
     assert did() == ["registers began", "registers ended"]
 
 
-@pytest.mark.parametrize("tool", ["defers", "defers_in_a_thread"])
-async def test_a_tool_that_becomes_a_task_at_once_asks_there(owner: Follower, tool: str) -> None:
-    task = await owner.begin(tool)
-    await task.asked("colour")
-    await task.update(RED)
-    assert await task.text() == "red"
+async def test_a_tool_that_becomes_a_task_at_once_asks_there(owner: Follower) -> None:
+    for tool in ("defers", "defers_in_a_thread"):
+        task = await owner.begin(tool)
+        await task.asked("colour")
+        await task.update(RED)
+        assert await task.text() == "red"
 
 
 # A call that turns out slow.
 
 
-async def test_a_slow_call_becomes_a_task_and_is_not_started_again(
-    owner: Follower, settings: Settings
-) -> None:
-    settings.MCPHOST_TASK_AFTER_SECONDS = 0.05
-    task = await owner.begin("slow")
-    assert did() == ["slow began"]
-    assert (await task.get())["status"] == "working"
-    release()
-    assert await task.text() == "slow"
-    assert did() == ["slow began", "slow ended"]
-
-
-async def test_a_disconnect_after_the_handle_cancels_nothing(
+async def test_a_slow_call_becomes_a_task_that_no_disconnect_cancels_or_starts_again(
     owner: Follower, settings: Settings
 ) -> None:
     settings.MCPHOST_TASK_AFTER_SECONDS = 0.05
@@ -299,8 +252,11 @@ async def test_a_disconnect_after_the_handle_cancels_nothing(
         task = Task(owner, handle(await exchange.done()))
         exchange.hang_up()
     assert not module("tasks").cancelled.is_set()
+    assert did() == ["slow began"]
+    assert (await task.get())["status"] == "working"
     release()
     assert await task.text() == "slow"
+    assert did() == ["slow began", "slow ended"]
 
 
 async def test_a_disconnect_before_that_cancels_the_call(
@@ -360,22 +316,17 @@ async def test_an_anonymous_callers_task_lasts_ten_minutes_at_most(anonymous: Fo
 
 
 async def test_an_anonymous_caller_is_not_sent_to_a_page(anonymous: Follower) -> None:
-    task = await anonymous.begin("signs_in")
-    seen = await task.until(lambda seen: seen["status"] != "working")
-    assert seen["status"] in TERMINAL
-    assert seen["status"] == "failed" or seen["result"]["isError"]
-    assert "example.com" not in str(seen)
-
-
-async def test_nor_while_its_task_does_something_else(anonymous: Follower) -> None:
-    task = await anonymous.begin("signs_in_while_it_works")
-    await happened("running")
-    for _ in range(20):
-        assert "example.com" not in str(await task.get())
-    release()
-    seen = await task.until(lambda seen: seen["status"] != "working")
-    assert seen["status"] in TERMINAL
-    assert "example.com" not in str(seen)
+    for tool in ("signs_in", "signs_in_while_it_works"):
+        task = await anonymous.begin(tool)
+        if tool != "signs_in":
+            await happened("running")
+            for _ in range(20):
+                assert "example.com" not in str(await task.get())
+            release()
+        seen = await task.until(lambda seen: seen["status"] != "working")
+        assert seen["status"] in TERMINAL
+        assert seen["status"] == "failed" or seen["result"]["isError"]
+        assert "example.com" not in str(seen)
 
 
 async def test_a_caller_with_a_token_is_sent_to_a_page(owner: Follower) -> None:
@@ -395,12 +346,3 @@ async def test_of_the_capabilities_those_of_the_request_that_began_it_count(
     seen = await Task(Follower(token), task.handle).until(lambda seen: seen["status"] != "working")
     assert seen["status"] in TERMINAL
     assert did() == []
-
-
-async def test_methods_of_the_earlier_tasks_are_unknown(owner: Follower) -> None:
-    task = await owner.begin("always", text="a")
-    for method in ("tasks/result", "tasks/list"):
-        reply = await owner.send(method, {"taskId": task.id})
-        assert (reply.status, reply.error["code"]) == (404, -32601)
-    listed = await ask("acme", "tasks/list", {}, owner.token)
-    assert listed.error["code"] == -32601

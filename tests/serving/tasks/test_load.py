@@ -44,29 +44,19 @@ def _count() -> float:
     return counters.tasks_of_load.value
 
 
-async def test_a_call_without_a_place_becomes_a_task_that_runs(
+async def test_calls_without_a_place_become_tasks_that_run_if_their_client_and_tool_can(
     tasks: Cast, owner: Follower
 ) -> None:
-    before = _count()
+    before, texts = _count(), [f"number {number}" for number in range(3)]
     async with full(tasks, owner):
-        task = await owner.begin("quick", text="hello")
-        assert await task.text() == "hello"
-        assert _count() == before + 1
-    assert did() == ["slow began", "hello", "slow ended"]
-
-
-async def test_a_call_that_is_always_a_task_takes_no_place(tasks: Cast, owner: Follower) -> None:
-    before = _count()
-    async with full(tasks, owner):
+        begun = await asyncio.gather(*(owner.begin("quick", text=text) for text in texts))
+        assert await asyncio.gather(*(task.text() for task in begun)) == texts
+        assert _count() == before + 3
         assert await (await owner.begin("always", text="hello")).text() == "hello"
-    assert _count() == before
-
-
-async def test_a_client_or_a_tool_without_tasks_is_refused(tasks: Cast, owner: Follower) -> None:
-    async with full(tasks, owner):
+        assert _count() == before + 3, "what is always a task takes no place"
         _refused(await owner.unable().call("quick", text="hello"))
         _refused(await owner.call("never", text="hello"))
-    assert did() == ["slow began", "slow ended"]
+    assert sorted(did()) == sorted([*texts, "hello", "slow began", "slow ended"])
 
 
 async def test_the_limit_of_calls_per_minute_refuses_it_all_the_same(
@@ -128,13 +118,3 @@ async def test_a_call_without_a_thread_becomes_a_task_that_waits_for_one(
     assert {done(await call) for call in holding} == {"slow"}
     assert await task.text() == "slow"
     assert did().count("began") == did().count("ended") == most + 1
-
-
-async def test_many_calls_without_a_place_each_have_their_task(
-    tasks: Cast, owner: Follower
-) -> None:
-    texts = [f"number {number}" for number in range(5)]
-    async with full(tasks, owner):
-        begun = await asyncio.gather(*(owner.begin("quick", text=text) for text in texts))
-        assert await asyncio.gather(*(task.text() for task in begun)) == texts
-    assert sorted(did()) == sorted([*texts, "slow began", "slow ended"])

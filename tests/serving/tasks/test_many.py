@@ -6,6 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from tests.cast import Cast
+from tests.rounds.conftest import module
 from tests.serving.tasks.following import (
     RED,
     Follower,
@@ -17,6 +18,9 @@ from tests.serving.tasks.following import (
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+MANY = 12
 
 
 @pytest.fixture
@@ -35,22 +39,26 @@ async def _sized(follower: Follower, number: int) -> str:
 
 async def test_many_tasks_at_once_have_each_its_own_end(tasks: Cast, owner: Follower) -> None:
     stranger = Follower(tasks.stranger.mcp_token, "globex")
-    followers = [(owner, stranger)[number % 2] for number in range(30)]
+    followers = [(owner, stranger)[number % 2] for number in range(MANY)]
     texts = await asyncio.gather(*(_sized(who, n) for n, who in enumerate(followers)))
-    assert texts == [f"door{n} is red, size {1 + n % 9}" for n in range(30)]
-    assert sorted(did()) == sorted(f"door{n} red {1 + n % 9}" for n in range(30))
+    assert texts == [f"door{n} is red, size {1 + n % 9}" for n in range(MANY)]
+    assert sorted(did()) == sorted(f"door{n} red {1 + n % 9}" for n in range(MANY))
 
 
-@pytest.mark.parametrize("limit", ["ROUNDS", "ROUNDS_PER_TENANT", "ROUNDS_PER_TOOL"])
-async def test_rounds_wait_for_a_place(owner: Follower, settings: Settings, limit: str) -> None:
-    setattr(settings, f"MCPHOST_TASK_{limit}", 1)
-    waiting = [await owner.begin("hangs") for _ in range(3)]
-    await happened("running")
-    assert {seen["status"] for seen in [await task.get() for task in waiting]} == {"working"}
-    assert did() == ["hangs began"]
-    release()
-    assert [await task.text() for task in waiting] == ["hangs"] * 3
-    assert did() == ["hangs began", "hangs ended"] * 3
+async def test_rounds_wait_for_a_place(owner: Follower, settings: Settings) -> None:
+    for limit in ("ROUNDS", "ROUNDS_PER_TENANT", "ROUNDS_PER_TOOL"):
+        name = f"MCPHOST_TASK_{limit}"
+        before = getattr(settings, name)
+        setattr(settings, name, 1)
+        module("tasks").reset()
+        waiting = [await owner.begin("hangs") for _ in range(3)]
+        await happened("running")
+        assert {seen["status"] for seen in [await task.get() for task in waiting]} == {"working"}
+        assert did() == ["hangs began"], limit
+        release()
+        assert [await task.text() for task in waiting] == ["hangs"] * 3
+        assert did() == ["hangs began", "hangs ended"] * 3, limit
+        setattr(settings, name, before)
 
 
 async def test_a_task_that_waits_for_its_place_is_cancelled_without_having_begun(

@@ -67,7 +67,7 @@ async def test_meanwhile_the_client_is_told(
     assert await task.text() == "done"
 
 
-async def test_the_pauses_grow(owner: Follower) -> None:
+async def test_the_pauses_grow_and_a_task_that_waits_can_be_cancelled(owner: Follower) -> None:
     task = await owner.begin("fails", times=10)
     told = []
     for attempt in (2, 3):
@@ -76,11 +76,6 @@ async def test_the_pauses_grow(owner: Follower) -> None:
         )
         told.append(seen["statusMessage"].split(" begins ")[1])
     assert told == ["in 1 s.", "in 2 s."]
-
-
-async def test_a_task_that_waits_to_be_run_again_can_be_cancelled(owner: Follower) -> None:
-    task = await owner.begin("fails", times=10)
-    await task.until(lambda seen: "statusMessage" in seen)
     await task.cancel()
     assert (await task.get())["status"] == "cancelled"
 
@@ -99,21 +94,16 @@ async def test_each_round_has_all_its_attempts(owner: Follower) -> None:
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_what_a_tool_says_to_its_caller_is_final(owner: Follower) -> None:
+async def test_what_is_final_or_not_allowed_to_run_again_or_no_task_runs_once(
+    owner: Follower,
+) -> None:
     task = await owner.begin("refuses_for_good")
     assert "out of paper" in await task.failure()
     assert did() == ["refused"]
-
-
-@pytest.mark.usefixtures("hasty")
-async def test_a_tool_that_does_not_allow_it_runs_once(owner: Follower) -> None:
     task = await owner.begin("crashes")
     await task.failure()
     assert await outcomes(task) == ["deferred", "crashed"]
-
-
-@pytest.mark.usefixtures("hasty")
-async def test_a_call_that_is_no_task_runs_once(owner: Follower) -> None:
+    did().clear()
     reply = await owner.unable().call("fails_for_all")
     assert reply.result["isError"]
     assert did() == ["failed"]

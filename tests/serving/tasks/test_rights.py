@@ -35,7 +35,17 @@ from mcphost.tenants.services import (
     update_tenant,
 )
 from tests.cast import ACTOR, Cast
-from tests.serving.tasks.following import PATIENCE, RED, Follower, did, done, happened, release
+from tests.mcp import Reply
+from tests.serving.tasks.following import (
+    PATIENCE,
+    RED,
+    Follower,
+    Task,
+    did,
+    done,
+    happened,
+    release,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -190,8 +200,6 @@ LOST: list[tuple[Build, TakeAway]] = [
     (_anonymous, _closed),
 ]
 """Who, and how the access or the scope is lost."""
-TOOL_LOST: list[tuple[Build, TakeAway]] = [(_plain_member, _required)]
-"""The caller has all it had, but the tool requires more."""
 KEPT: list[tuple[Build, TakeAway]] = [
     (_unasked_member, _ungranted),
     (_member, _raised),
@@ -199,19 +207,6 @@ KEPT: list[tuple[Build, TakeAway]] = [
     (_plain_member, _raised),
 ]
 """The scope does not depend on what is taken away."""
-
-
-async def _begun(cast: Cast, build: Build) -> Caller:
-    return await in_database(build, cast)
-
-
-async def _is_refused(caller: Caller, state: str) -> None:
-    """The answer to a plain call is refused. Whether by 401, 403 or as an unknown tool, is not asked."""
-    reply = await caller.follower.unable().send(
-        "tools/call",
-        {"name": "paint", "arguments": {}, "requestState": state, "inputResponses": RED},
-    )
-    assert reply.status in (400, 401, 403), reply.raw
 
 
 async def _asked_plainly(caller: Caller) -> str:
@@ -243,79 +238,77 @@ async def _has_failed(task: UUID) -> None:
     """The task has an error, which its status message says, and no questions."""
     row = await _ended(task)
     assert row.state is TaskState.FAILED
-    assert not await in_database(TaskQuestion.objects.exists)
+    assert not await in_database(TaskQuestion.objects.filter(task=task).exists)
     if row.outcome:  # a closed tenant has no keys any more
         seen = await stored_tasks.view(row, {})
         assert seen.error is not None
         assert seen.message == seen.error["message"]
 
 
-@pytest.mark.parametrize(("build", "take_away"), [*LOST, *TOOL_LOST])
-async def test_a_plain_call_does_not_go_on(tasks: Cast, build: Build, take_away: TakeAway) -> None:
-    caller = await _begun(tasks, build)
+async def _answered_plainly(caller: Caller, state: str) -> Reply:
+    plain = {"name": "paint", "arguments": {}, "requestState": state, "inputResponses": RED}
+    return await caller.follower.unable().send("tools/call", plain)
+
+
+async def _begun(caller: Caller) -> tuple[str, Task, Task]:
+    """The state of a plain call, a task that waits for an answer, and one whose round runs."""
     state = await _asked_plainly(caller)
-    await in_database(take_away, caller)
-    await _is_refused(caller, state)
-    assert did() == []
+    waiting = await caller.follower.begin("paint")
+    await waiting.asked("colour")
+    running = await caller.follower.begin("paint_slowly")
+    await running.asked("colour")
+    await running.update(RED)
+    await happened("running")
+    return state, waiting, running
 
 
-@pytest.mark.parametrize(("build", "take_away"), [*LOST, *TOOL_LOST])
-@pytest.mark.requirement("tasks.authorized")
-async def test_a_task_that_waits_for_an_answer_fails(
-    tasks: Cast, build: Build, take_away: TakeAway
-) -> None:
-    caller = await _begun(tasks, build)
-    task = await caller.follower.begin("paint")
-    await task.asked("colour")
-    await in_database(take_away, caller)
-    reply = await caller.follower.about("tasks/update", task.id)
+async def _fails(caller: Caller, waiting: Task) -> None:
+    """The task has failed after an answer, or once the time of its question is over."""
+    reply = await caller.follower.about("tasks/update", waiting.id)
     if reply.status != 200:
-        await in_database(_answer_elsewhere, UUID(hex=task.id))
+        await in_database(_answer_elsewhere, UUID(hex=waiting.id))
         runner.on_gap()
-    await _has_failed(UUID(hex=task.id))
-    assert did() == []
+    await _has_failed(UUID(hex=waiting.id))
 
 
 @pytest.mark.parametrize(("build", "take_away"), LOST)
-async def test_a_round_that_runs_is_ended_and_its_task_fails(
+@pytest.mark.requirement("tasks.authorized")
+async def test_what_is_lost_ends_a_task_as_a_plain_call(
     tasks: Cast, build: Build, take_away: TakeAway
 ) -> None:
-    caller = await _begun(tasks, build)
-    task = await caller.follower.begin("paint_slowly")
-    await task.asked("colour")
-    await task.update(RED)
-    await happened("running")
+    caller = await in_database(build, tasks)
+    state, waiting, running = await _begun(caller)
     await in_database(take_away, caller)
+    reply = await _answered_plainly(caller, state)
+    assert reply.status in (400, 401, 403), reply.raw
     await happened("cancelled")
-    await _has_failed(UUID(hex=task.id))
+    await _has_failed(UUID(hex=running.id))
+    await _fails(caller, waiting)
     assert did() == ["red began"]
+
+
+async def test_a_tool_that_requires_more_refuses_calls_and_lets_a_round_that_runs_end(
+    tasks: Cast,
+) -> None:
+    caller = await in_database(_plain_member, tasks)
+    state, waiting, running = await _begun(caller)
+    await in_database(_required, caller)
+    assert (await _answered_plainly(caller, state)).status in (400, 403)
+    await _fails(caller, waiting)
+    assert did() == ["red began"]
+    release()
+    assert await running.text() == "it is red"
 
 
 @pytest.mark.parametrize(("build", "take_away"), KEPT)
 async def test_what_is_not_lost_lets_a_task_go_on_as_a_plain_call(
     tasks: Cast, build: Build, take_away: TakeAway
 ) -> None:
-    caller = await _begun(tasks, build)
-    state = await _asked_plainly(caller)
-    task = await caller.follower.begin("paint")
-    await task.asked("colour")
-    running = await caller.follower.begin("paint_slowly")
-    await running.asked("colour")
-    await running.update(RED)
-    await happened("running")
+    caller = await in_database(build, tasks)
+    state, waiting, running = await _begun(caller)
     await in_database(take_away, caller)
-    plain = {"name": "paint", "arguments": {}, "requestState": state, "inputResponses": RED}
-    assert done(await caller.follower.unable().send("tools/call", plain)) == "it is red"
-    await task.update(RED)
-    assert await task.text() == "it is red"
+    assert done(await _answered_plainly(caller, state)) == "it is red"
+    await waiting.update(RED)
+    assert await waiting.text() == "it is red"
     release()
     assert await running.text() == "it is red"
-
-
-async def test_a_round_that_runs_when_its_tool_requires_more_may_end(tasks: Cast) -> None:
-    caller = await _begun(tasks, _plain_member)
-    task = await caller.follower.begin("hangs")
-    await happened("running")
-    await in_database(_required, caller)
-    release()
-    assert await task.text() == "hangs"

@@ -1,5 +1,6 @@
 """Tasks whose rows can no longer be read: each ends by itself, and no other one with it."""
 
+from itertools import product
 from uuid import UUID
 
 import pytest
@@ -19,6 +20,7 @@ from tests.serving.tasks.following import RED, Follower, Task, did
 pytestmark = pytest.mark.django_db(transaction=True)
 
 GONE = "The task can no longer be read"
+COLUMNS = ("journal", "request")
 OTHER_FORMATS = [b"[99]", b"{}", b"no JSON"]
 
 
@@ -39,34 +41,40 @@ async def _sealed(task: Task, column: str, written: bytes) -> str:
     return await stored_tasks.seal(row.tenant, row.id, stored_tasks.REQUEST, written)
 
 
-@pytest.mark.parametrize("column", ["journal", "request"])
-@pytest.mark.parametrize("written", OTHER_FORMATS)
 async def test_a_task_of_another_format_fails_and_no_other_task_waits_for_it(
-    owner: Follower, column: str, written: bytes
+    owner: Follower,
 ) -> None:
-    broken, sound = await owner.begin("paint"), await owner.begin("paint")
-    for task in (broken, sound):
+    sound = await owner.begin("paint")
+    rows = [(await owner.begin("paint"), *row) for row in product(COLUMNS, OTHER_FORMATS)]
+    for task in (sound, *(broken for broken, _, _ in rows)):
         await task.asked("colour")
-    await in_database(_write, broken, **{column: await _sealed(broken, column, written)})
-    await broken.update(RED)
+    for broken, column, written in rows:
+        await in_database(_write, broken, **{column: await _sealed(broken, column, written)})
+        await broken.update(RED)
     await sound.update(RED)
     runner.on_gap()
     assert await sound.text() == "it is red"
-    seen = await broken.ended()
-    assert (seen["status"], seen["error"]["message"]) == ("failed", GONE)
-    assert seen["statusMessage"] == GONE
+    for broken, *row in rows:
+        seen = await broken.ended()
+        assert (seen["status"], seen["error"]["message"]) == ("failed", GONE), row
+        assert seen["statusMessage"] == GONE
     assert did() == ["it red"]
 
 
-async def test_an_outcome_that_cannot_be_read_is_refused_by_name(
+async def test_an_outcome_or_a_question_that_cannot_be_read_is_refused_by_name(
     owner: Follower,
 ) -> None:
-    task = await owner.begin("always", text="a")
-    await task.ended()
-    await in_database(_write, task, outcome="unreadable")
-    reply = await owner.about("tasks/get", task.id)
-    assert reply.error == {"code": -32603, "message": GONE}
-    await task.cancel()
+    ended, asking = await owner.begin("always", text="a"), await owner.begin("paint")
+    await ended.ended()
+    await asking.asked("colour")
+    await in_database(_write, ended, outcome="unreadable")
+    asked = TaskQuestion.objects.filter(task=UUID(hex=asking.id))
+    await in_database(lambda: asked.update(request="unreadable"))
+    for task in (ended, asking):
+        reply = await owner.about("tasks/get", task.id)
+        assert reply.error == {"code": -32603, "message": GONE}
+        await task.cancel()
+    assert (await asking.get())["status"] == "cancelled"
 
 
 async def test_a_task_that_cannot_be_read_is_logged_once_however_often_it_is_polled(
@@ -87,19 +95,6 @@ async def test_a_task_that_cannot_be_read_is_logged_once_however_often_it_is_pol
     assert [each.getMessage().partition(":")[0] for each in caplog.records].count(
         "a task can no longer be read"
     ) == 3
-
-
-async def test_a_question_that_cannot_be_read_is_refused_by_name_and_can_be_cancelled(
-    owner: Follower,
-) -> None:
-    task = await owner.begin("paint")
-    await task.asked("colour")
-    asked = TaskQuestion.objects.filter(task=UUID(hex=task.id))
-    await in_database(lambda: asked.update(request="unreadable"))
-    reply = await owner.about("tasks/get", task.id)
-    assert reply.error == {"code": -32603, "message": GONE}
-    await task.cancel()
-    assert (await task.get())["status"] == "cancelled"
 
 
 async def test_a_task_that_cannot_be_read_hides_no_other_of_the_list(tasks: Cast) -> None:

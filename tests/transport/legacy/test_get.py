@@ -79,26 +79,22 @@ async def test_a_server_says_that_it_tells_of_changes(session: Session) -> None:
     assert capabilities["resources"] == {"subscribe": True, "listChanged": True}
 
 
-@pytest.mark.parametrize("accept", ["application/json", "text/html", "text/event-stream;q=0"])
-async def test_who_takes_no_events_gets_none(session: Session, accept: str) -> None:
-    assert (await session.exchange(b"", "GET", accept=accept).done()).status == 406
-
-
 @every_revision
-async def test_without_a_session_there_is_no_stream(served: Cast, revision: str) -> None:
-    session = Session("acme", served.owner.mcp_token, revision)
+async def test_who_takes_no_events_or_has_no_session_gets_no_stream(
+    served: Cast, revision: str
+) -> None:
+    session = await begin("acme", served.owner.mcp_token, revision)
+    for accept in ("application/json", "text/html", "text/event-stream;q=0"):
+        assert (await session.exchange(b"", "GET", accept=accept).done()).status == 406
+    for other, status in (("2026-07-28", 405), ("2024-11-05", 400)):
+        reply = await session.exchange(b"", "GET", mcp_protocol_version=other).done()
+        assert reply.status == status
+    session.id = None
     status = 405 if revision == FIRST else 400
     assert (await session.exchange(b"", "GET").done()).status == status
     session.id = "nonsense"
     reply = await session.exchange(b"", "GET").done()
     assert (reply.status, bool(reply.raw)) == (404, revision == LAST)
-
-
-async def test_the_stateless_revision_has_no_streams_of_its_own(session: Session) -> None:
-    reply = await session.exchange(b"", "GET", mcp_protocol_version="2026-07-28").done()
-    assert reply.status == 405
-    reply = await session.exchange(b"", "GET", mcp_protocol_version="2024-11-05").done()
-    assert reply.status == 400
 
 
 async def test_there_are_as_many_as_there_may_be(
@@ -144,7 +140,7 @@ async def test_clients_are_pinged_where_an_operator_wants_it_and_their_answers_a
 async def test_a_session_is_told_of_resources_that_it_subscribed_to(
     session: Session, served: Cast
 ) -> None:
-    await in_database(publish_today, served.acme.id)
+    today = await in_database(publish_today, served.acme.id)
     await in_database(publish_days, served.acme.id)
     assert (await session.ask("resources/subscribe", {"uri": "NOTES://today"})).result == {}
     async with session.listening() as stream:
@@ -155,36 +151,26 @@ async def test_a_session_is_told_of_resources_that_it_subscribed_to(
         for uri in (TODAY, TOMORROW):
             await in_database(announce_update, served.acme.id, uri, ACTOR)
         assert await told(stream) == (UPDATED, TOMORROW)
-
-
-async def test_a_change_that_follows_a_subscription_is_told_at_once(
-    session: Session, served: Cast
-) -> None:
-    today = await in_database(publish_today, served.acme.id)
-    async with session.listening() as stream:
         await session.ask("resources/subscribe", {"uri": TODAY})
         await in_database(write_today, today, "Something.")
         assert {await told(stream) for _ in range(2)} == {RESOURCES, (UPDATED, TODAY)}
 
 
-async def test_a_resource_that_is_not_there_cannot_be_subscribed_to(session: Session) -> None:
-    reply = await session.ask("resources/subscribe", {"uri": "notes://never"})
-    assert (reply.status, reply.error["code"]) == (200, -32002)
-    reply = await session.ask("resources/subscribe", {"uri": "?"})
-    assert (reply.status, reply.error["code"]) == (200, -32602)
-
-
-async def test_a_session_is_told_of_so_many_resources_and_no_more(
+async def test_only_so_many_resources_that_are_there_can_be_subscribed_to(
     session: Session, served: Cast, settings: Any
 ) -> None:
     settings.MCPHOST_LISTEN_URIS = 1
     await in_database(publish_days, served.acme.id)
     assert (await session.ask("resources/subscribe", {"uri": TOMORROW})).result == {}
-    reply = await session.ask("resources/subscribe", {"uri": "notes://days/sunday"})
-    assert (reply.status, reply.error["code"]) == (200, -32603)
-    assert "at most 1 resources" in reply.error["message"]
-    reply = await session.ask("resources/subscribe", {"uri": 5})
-    assert (reply.status, reply.error["code"]) == (200, -32602)
+    for uri, code in (
+        ("notes://never", -32002),
+        ("?", -32602),
+        ("notes://days/sunday", -32603),
+        (5, -32602),
+    ):
+        reply = await session.ask("resources/subscribe", {"uri": uri})
+        assert (reply.status, reply.error["code"]) == (200, code), uri
+        assert code != -32603 or "at most 1 resources" in reply.error["message"]
 
 
 async def test_nobody_is_told_of_what_it_may_not_know(served: Cast) -> None:

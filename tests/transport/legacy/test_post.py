@@ -1,6 +1,5 @@
 """Sessions over HTTP, for each revision: beginning, end, and invalid POSTs."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from mcphost.calls import session_calls
 from mcphost.calls import sessions as rows
 from mcphost.feed.models import Change
 from mcphost.protocol.revisions import LATEST_LEGACY
-from mcphost.serving import limits
+from mcphost.serving import limits, sealing
 from mcphost.serving.legacy import session as sessions
 from tests.audit.databases import commit_nothing
 from tests.cast import Cast
@@ -40,35 +39,25 @@ async def session(request: pytest.FixtureRequest, served: Cast) -> Session:
 # --- beginning and ending ---
 
 
-@pytest.mark.requirement("session.negotiated")
-@pytest.mark.requirement("session.id")
-@every_revision
-async def test_a_session_has_the_revision_that_its_client_asks_for(
-    served: Cast, revision: str
+@pytest.mark.requirement("session.negotiated", "session.id")
+async def test_a_session_has_the_revision_that_its_client_asks_for_or_the_newest(
+    served: Cast,
 ) -> None:
-    session = await begin("acme", served.owner.mcp_token, revision)
-    assert session.server["protocolVersion"] == revision
-    assert session.server["serverInfo"]["name"]
-    assert session.id is not None
-    assert len(session.id) <= 512
-    assert session.id.isascii()
-    assert session.id.isprintable()
-
-
-@pytest.mark.requirement("session.negotiated")
-@pytest.mark.parametrize("unknown", ["2024-11-05", "1.0", "2999-01-01", ""])
-async def test_a_client_that_asks_for_another_revision_is_offered_the_newest(
-    served: Cast, unknown: str
-) -> None:
-    session = Session("acme", served.owner.mcp_token, LATEST_LEGACY.name)
-    reply = await session.send(initializing(unknown), mcp_protocol_version="")
-    assert reply.status == 200
-    assert reply.result["protocolVersion"] == LATEST_LEGACY.name
-
-
-async def test_a_client_that_says_nothing_of_a_revision_is_told_so(served: Cast) -> None:
-    session = Session("acme", served.owner.mcp_token, LAST)
-    reply = await session.ask("initialize", {"capabilities": {}})
+    for revision in SESSION_BASED:
+        session = await begin("acme", served.owner.mcp_token, revision)
+        assert session.server["protocolVersion"] == revision
+        assert session.server["serverInfo"]["name"]
+        assert session.id is not None
+        assert len(session.id) <= 512
+        assert session.id.isascii()
+        assert session.id.isprintable()
+    for unknown in ("2024-11-05", "1.0", "2999-01-01", ""):
+        fresh = Session("acme", served.owner.mcp_token, LATEST_LEGACY.name)
+        reply = await fresh.send(initializing(unknown), mcp_protocol_version="")
+        assert reply.status == 200
+        assert reply.result["protocolVersion"] == LATEST_LEGACY.name
+    silent = Session("acme", served.owner.mcp_token, LAST)
+    reply = await silent.ask("initialize", {"capabilities": {}})
     assert (reply.status, reply.error["code"]) == (200, INVALID_PARAMS)
     assert "params.protocolVersion" in reply.error["message"]
     assert "mcp-session-id" not in reply.headers
@@ -92,18 +81,13 @@ async def test_a_header_may_be_left_out_but_not_name_what_does_not_exist(session
         assert set(SESSION_BASED) <= set(reply.error["data"]["supported"])
 
 
-@pytest.mark.requirement("session.delete")
-@pytest.mark.requirement("session.gone")
-async def test_a_session_that_was_ended_is_gone(session: Session) -> None:
+@pytest.mark.requirement("session.delete", "session.gone")
+async def test_a_session_that_was_ended_is_gone_and_another_may_begin(session: Session) -> None:
     assert (await session.end()).status == 204
     reply = await session.send(LIST)
     assert (reply.status, reply.error["code"], reply.last["id"]) == (404, INVALID_REQUEST, 1)
     assert (await session.end()).status == 404
     assert (await session.send(message("notifications/initialized"))).status == 404
-
-
-async def test_a_new_session_begins_where_the_old_one_ended(session: Session) -> None:
-    await session.end()
     gone = await session.send(initializing(session.revision), mcp_protocol_version="")
     assert gone.status == 404
     session.id = None
@@ -111,12 +95,6 @@ async def test_a_new_session_begins_where_the_old_one_ended(session: Session) ->
 
 
 # --- ids of sessions ---
-
-
-@pytest.fixture
-def _short(settings: Settings) -> Iterator[None]:
-    settings.MCPHOST_CLIENT_SESSION_SECONDS = -1.0
-    yield
 
 
 async def without_a_session(session: Session, id: str | None, status: int) -> None:
@@ -134,47 +112,32 @@ async def without_a_session(session: Session, id: str | None, status: int) -> No
     assert ended.status == (405 if nameless else status)
 
 
-@pytest.mark.parametrize("id", ["nonsense", "mcps1.00000000.AAAA", "x" * 4_000, "\xff"])
-async def test_an_id_that_is_none_is_nobodys_session(session: Session, id: str) -> None:
-    await without_a_session(session, id, 404)
-
-
-@pytest.mark.requirement("session.required")
+@pytest.mark.requirement("session.required", "session.gone")
 @every_revision
-async def test_nothing_is_served_before_initialize(served: Cast, revision: str) -> None:
-    await without_a_session(Session("acme", served.owner.mcp_token, revision), None, 400)
-
-
-@every_revision
-@pytest.mark.usefixtures("_short")
-async def test_an_expired_session_is_gone(served: Cast, revision: str) -> None:
-    session = Session("acme", served.owner.mcp_token, revision)
-    reply = await session.send(initializing(revision), mcp_protocol_version="")
-    await without_a_session(session, reply.headers["mcp-session-id"], 404)
-
-
-@pytest.mark.requirement("session.gone")
-@every_revision
-async def test_a_session_is_good_for_nobody_else(served: Cast, revision: str) -> None:
-    mine = await begin("acme", served.owner.mcp_token, revision)
+async def test_without_a_session_of_its_own_that_lives_nothing_is_served(
+    served: Cast, settings: Settings, monkeypatch: pytest.MonkeyPatch, revision: str
+) -> None:
+    monkeypatch.setattr(sealing, "EVERY_SECONDS", 0.01)  # between two looks for an unknown key
+    owner = served.owner.mcp_token
+    mine = await begin("acme", owner, revision)
+    await without_a_session(Session("acme", owner, revision), None, 400)
+    for id in ("nonsense", "mcps1.00000000.AAAA", "x" * 4_000, "\xff"):
+        await without_a_session(Session("acme", owner, revision), id, 404)
     theirs = Session("acme", served.member.mcp_token, revision)
     elsewhere = Session("globex", served.stranger.mcp_token, revision)
     for other in (theirs, elsewhere):
         await without_a_session(other, mine.id, 404)
     assert (await mine.ask("ping")).result == {}
-
-
-@every_revision
-async def test_sessions_of_nobody_in_particular_are_told_apart(served: Cast, revision: str) -> None:
+    mine.token = "mcph_nonsense"
+    assert (await mine.exchange(LIST).done()).status == 401
     first, second = [await begin("commons", None, revision) for _ in range(2)]
     assert first.id != second.id
     await first.end()
     assert (await second.call("echo", {"text": "b"})).text == "b"
-
-
-async def test_a_credential_that_is_no_good_is_told_by_its_status(session: Session) -> None:
-    session.token = "mcph_nonsense"
-    assert (await session.exchange(LIST).done()).status == 401
+    settings.MCPHOST_CLIENT_SESSION_SECONDS = -1.0
+    expired = Session("acme", owner, revision)
+    reply = await expired.send(initializing(revision), mcp_protocol_version="")
+    await without_a_session(expired, reply.headers["mcp-session-id"], 404)
 
 
 # --- invalid POSTs ---
@@ -187,52 +150,45 @@ async def test_a_session_is_initialized_once(session: Session) -> None:
     assert (await session.ask("ping")).result == {}
 
 
-@pytest.mark.requirement("session.params")
-@pytest.mark.requirement("session.not-found")
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        (message("tools/none", id=1), METHOD_NOT_FOUND),
-        (message("server/discover", id=1), METHOD_NOT_FOUND),
-        (message("subscriptions/listen", id=1), METHOD_NOT_FOUND),
-        (message("tools/call", {}, id=1), INVALID_PARAMS),
-        (message("tools/list", {"cursor": 5}, id=1), INVALID_PARAMS),
-        (message("completion/complete", {"ref": {}}, id=1), INVALID_PARAMS),
-        (message("logging/setLevel", {"level": "loud"}, id=1), INVALID_PARAMS),
-        (message("resources/read", {"uri": "docs:never"}, id=1), RESOURCE_NOT_FOUND),
-        (message("notifications/initialized", id=1), INVALID_REQUEST),
-        ({**LIST, "jsonrpc": "1.0"}, INVALID_REQUEST),
-        ({**LIST, "params": []}, INVALID_PARAMS),
-        (calling("nothing"), INVALID_PARAMS),
-    ],
+ANSWERED: tuple[tuple[Any, int], ...] = (
+    (message("tools/none", id=1), METHOD_NOT_FOUND),
+    (message("server/discover", id=1), METHOD_NOT_FOUND),
+    (message("subscriptions/listen", id=1), METHOD_NOT_FOUND),
+    (message("tools/call", {}, id=1), INVALID_PARAMS),
+    (message("tools/list", {"cursor": 5}, id=1), INVALID_PARAMS),
+    (message("completion/complete", {"ref": {}}, id=1), INVALID_PARAMS),
+    (message("logging/setLevel", {"level": "loud"}, id=1), INVALID_PARAMS),
+    (message("resources/read", {"uri": "docs:never"}, id=1), RESOURCE_NOT_FOUND),
+    (message("notifications/initialized", id=1), INVALID_REQUEST),
+    ({**LIST, "jsonrpc": "1.0"}, INVALID_REQUEST),
+    ({**LIST, "params": []}, INVALID_PARAMS),
+    (calling("nothing"), INVALID_PARAMS),
 )
-async def test_errors_that_answer_a_request_travel_with_status_200(
-    session: Session, body: Any, code: int
+UNANSWERABLE = (
+    b"{",
+    b"5",
+    b"[]",
+    b'{"jsonrpc":"2.0","id":null,"method":"ping"}',
+    b'{"jsonrpc":"2.0","method":"tools/list"}',
+    b'{"jsonrpc":"2.0","id":"q","result":{},"error":{"code":1,"message":"x"}}',
+    b'{"jsonrpc":"2.0","id":"q"}',
+    b'{"jsonrpc":"2.0","method":"notifications/initialized","params":7}',
+)
+
+
+@pytest.mark.requirement("session.params", "session.not-found", "session.refused")
+async def test_errors_answer_requests_with_status_200_and_nothing_else_with_400(
+    session: Session,
 ) -> None:
-    reply = await session.send(body)
-    assert (reply.status, reply.error["code"], reply.last["id"]) == (200, code, 1)
-
-
-@pytest.mark.requirement("session.refused")
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"{",
-        b"5",
-        b"[]",
-        b'{"jsonrpc":"2.0","id":null,"method":"ping"}',
-        b'{"jsonrpc":"2.0","method":"tools/list"}',
-        b'{"jsonrpc":"2.0","id":"q","result":{},"error":{"code":1,"message":"x"}}',
-        b'{"jsonrpc":"2.0","id":"q"}',
-        b'{"jsonrpc":"2.0","method":"notifications/initialized","params":7}',
-    ],
-)
-async def test_what_answers_to_no_id_is_not_accepted(session: Session, body: bytes) -> None:
-    reply = await session.exchange(body).done()
-    assert reply.status == 400
-    assert bool(reply.raw) is (session.revision == LAST)
-    if reply.raw:
-        assert "id" not in reply.last
+    for body, code in ANSWERED:
+        reply = await session.send(body)
+        assert (reply.status, reply.error["code"], reply.last["id"]) == (200, code, 1), body
+    for raw in UNANSWERABLE:
+        reply = await session.exchange(raw).done()
+        assert reply.status == 400, raw
+        assert bool(reply.raw) is (session.revision == LAST)
+        if reply.raw:
+            assert "id" not in reply.last
 
 
 @pytest.mark.requirement("session.accepted")
@@ -259,25 +215,22 @@ async def test_other_processes_are_told_of_so_many_cancellations_a_minute(
     assert await sync_to_async(told.count)() == 3
 
 
-async def test_an_id_means_one_request_at_a_time(session: Session) -> None:
+async def test_an_id_means_one_request_of_its_session_at_a_time(session: Session) -> None:
+    other = await begin("acme", session.token, LAST)
     async with session.begun(calling("wait_until_told", id="a")) as first:
         await probes().running.wait()
         again = await session.call("echo", {"text": "b"}, id="a")
         assert (again.status, again.error["code"]) == (200, INVALID_REQUEST)
         assert "is in progress" in again.error["message"]
         assert (await session.call("echo", {"text": "b"}, id="b")).text == "b"
+        assert (await other.call("echo", {"text": "b"}, id="a")).text == "b"
+        if session.revision == FIRST:
+            answers = await session.batch(message("ping", id="a"), message("ping", id="b"))
+            assert answers["a"]["error"]["code"] == INVALID_REQUEST
+            assert answers["b"]["result"] == {}
         probes().release.set()
         assert (await first.done()).check().text == "released"
     assert (await session.call("echo", {"text": "c"}, id="a")).text == "c"
-
-
-async def test_ids_are_a_sessions_own(served: Cast) -> None:
-    mine, other = [await begin("acme", served.owner.mcp_token, LAST) for _ in range(2)]
-    async with mine.begun(calling("wait_until_told", id="a")) as first:
-        await probes().running.wait()
-        assert (await other.call("echo", {"text": "b"}, id="a")).text == "b"
-        probes().release.set()
-        await first.done()
 
 
 async def test_what_a_stateless_client_sends_is_no_part_of_a_session(session: Session) -> None:
@@ -312,14 +265,12 @@ async def test_a_batch_is_answered_together(served: Cast) -> None:
     }
 
 
-async def test_a_batch_of_nothing_but_bad_requests_is_answered(served: Cast) -> None:
+async def test_a_batch_of_bad_requests_is_answered_and_one_without_requests_accepted(
+    served: Cast,
+) -> None:
     session = await begin("acme", served.owner.mcp_token, FIRST)
     answers = await session.batch({**LIST, "params": []})
     assert answers[1]["error"]["code"] == INVALID_PARAMS
-
-
-async def test_a_batch_without_requests_is_accepted(served: Cast) -> None:
-    session = await begin("acme", served.owner.mcp_token, FIRST)
     answer = {"jsonrpc": "2.0", "id": "nobody asked", "result": {}}
     reply = await session.send([message("notifications/initialized"), answer])
     assert (reply.status, reply.raw) == (202, b"")
@@ -333,32 +284,12 @@ async def test_a_batch_that_cannot_be_read_is_not_done_by_half(served: Cast) -> 
     assert probes().ran == []
 
 
-async def test_a_request_of_a_batch_whose_id_is_in_use_is_refused_alone(served: Cast) -> None:
-    session = await begin("acme", served.owner.mcp_token, FIRST)
-    async with session.begun(calling("wait_until_told", id="a")) as first:
-        await probes().running.wait()
-        answers = await session.batch(message("ping", id="a"), message("ping", id="b"))
-        assert answers["a"]["error"]["code"] == INVALID_REQUEST
-        assert answers["b"]["result"] == {}
-        probes().release.set()
-        await first.done()
-
-
 @pytest.mark.parametrize("revision", [SECOND, LAST])
 async def test_later_revisions_have_no_batches(served: Cast, revision: str) -> None:
     session = await begin("acme", served.owner.mcp_token, revision)
     reply = await session.send([LIST])
     assert reply.status == 400
     assert bool(reply.raw) is (revision == LAST)
-
-
-async def test_a_batch_streams_what_its_calls_say(served: Cast) -> None:
-    session = await begin("acme", served.owner.mcp_token, FIRST)
-    answers = await session.batch(
-        calling("steps", id=1, progressToken="p"), calling("echo", {"text": "a"}, id=2)
-    )
-    assert answers[1]["result"]["content"][0]["text"] == "done"
-    assert answers[2]["result"]["content"][0]["text"] == "a"
 
 
 # --- errors that clients must survive ---
@@ -375,8 +306,10 @@ async def test_a_limit_is_told_with_status_200_and_when_to_come_again(served: Ca
 
 
 async def test_a_database_that_is_away_is_told_with_status_200(
-    session: Session, monkeypatch: pytest.MonkeyPatch, settings: Settings
+    served: Cast, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
+    session = await begin("acme", served.owner.mcp_token, LAST)
+
     def away(*_: Any) -> None:
         raise OperationalError("gone")
 

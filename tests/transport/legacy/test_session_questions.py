@@ -84,39 +84,35 @@ async def test_a_tool_asks_on_the_stream_of_its_call_and_goes_on_with_the_answer
 
 
 @pytest.mark.parametrize("revision", SESSION_BASED)
-@pytest.mark.parametrize(
-    ("tool", "method", "result", "end"),
-    [
+async def test_models_and_roots_are_asked_for_on_every_revision(
+    asking: Cast, revision: str
+) -> None:
+    session = await begun(asking, revision)
+    for tool, method, result, end in (
         ("summarise", "sampling/createMessage", SAMPLED, "short"),
         ("folders", "roots/list", ROOTS, "file:///home/ada"),
-    ],
-)
-async def test_models_and_roots_are_asked_for_on_every_revision(
-    asking: Cast, revision: str, tool: str, method: str, result: Any, end: str
-) -> None:
-    session = await begun(asking, revision)
-    async with session.begun(calling(tool)) as stream:
-        question = await stream.message()
-        assert question["method"] == method
-        await accepted(session, question, result)
-        assert await text(stream) == end
+    ):
+        async with session.begun(calling(tool)) as stream:
+            question = await stream.message()
+            assert question["method"] == method
+            await accepted(session, question, result)
+            assert await text(stream) == end
 
 
-@pytest.mark.parametrize(
-    ("revision", "tool", "arguments", "capability"),
-    [
-        (FIRST, "paint", {"what": "a wall"}, "elicitation"),
-        (FIRST, "consent", {}, "elicitation"),
-        (SECOND, "consent", {}, "elicitation.url"),
-    ],
-)
-async def test_what_a_revision_has_no_words_for_is_a_missing_capability(
-    asking: Cast, revision: str, tool: str, arguments: Any, capability: str
+async def test_what_a_revision_or_a_client_has_no_words_for_is_a_missing_capability(
+    asking: Cast,
 ) -> None:
-    session = await begun(asking, revision)
-    reply = await session.call(tool, arguments)
-    assert reply.result["isError"]
-    assert capability in reply.text
+    paint = {"what": "a wall"}
+    for revision, tool, arguments, capability, declared in (
+        (FIRST, "paint", paint, "elicitation", EVERYTHING),
+        (FIRST, "consent", {}, "elicitation", EVERYTHING),
+        (SECOND, "consent", {}, "elicitation.url", EVERYTHING),
+        (LAST, "paint", paint, "elicitation", {"roots": {}}),
+    ):
+        session = await begun(asking, revision, **declared)
+        reply = await session.call(tool, arguments)
+        assert reply.result["isError"], (revision, tool)
+        assert capability in reply.text
 
 
 async def test_an_address_is_asked_about_where_the_revision_can(asking: Cast) -> None:
@@ -130,45 +126,59 @@ async def test_an_address_is_asked_about_where_the_revision_can(asking: Cast) ->
 
 
 @with_forms
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [
+async def test_prompts_and_resources_ask_as_tools_do(asking: Cast, revision: str) -> None:
+    session = await begun(asking, revision)
+    for method, params in (
         ("prompts/get", {"name": "letter", "arguments": {"to": "Ada"}}),
         ("resources/read", {"uri": "asking://page"}),
         ("resources/read", {"uri": "asking://days/monday"}),
-    ],
-)
-async def test_prompts_and_resources_ask_as_tools_do(
-    asking: Cast, revision: str, method: str, params: Any
-) -> None:
-    session = await begun(asking, revision)
-    async with session.begun(message(method, params, 1)) as stream:
-        await accepted(session, await stream.message(), RED)
-        assert "red" in str((await stream.message())["result"])
+    ):
+        async with session.begun(message(method, params, 1)) as stream:
+            await accepted(session, await stream.message(), RED)
+            assert "red" in str((await stream.message())["result"])
 
 
 # --- answers ---
 
 
 @with_forms
-@pytest.mark.parametrize(
-    ("said", "end"),
-    [
-        ({"result": {"action": "decline"}}, "Declined"),
-        ({"result": {"action": "cancel"}}, "Cancelled"),
-        ({"error": {"code": -1, "message": "no screen"}}, "no screen"),
-    ],
-)
-async def test_an_answer_that_is_none_is_one_too(
-    asking: Cast, revision: str, said: Any, end: str
+async def test_an_answer_that_is_none_is_one_too(asking: Cast, revision: str) -> None:
+    session = await begun(asking, revision)
+    error = {"code": -1, "message": "no screen"}
+    for said, end in (
+        ({"result": {"action": "decline"}}, "declined"),
+        ({"result": {"action": "cancel"}}, "cancelled"),
+        ({"error": error}, "failed: no screen"),
+    ):
+        tool = calling("catches_all" if "error" in said else "catches")
+        async with session.begun(tool) as stream:
+            question = await stream.message()
+            reply = await session.send({"jsonrpc": "2.0", "id": question["id"], **said})
+            assert (reply.status, reply.raw) == (202, b"")
+            assert await text(stream) == end
+    received = [entry.outcome for entry in await _entries("answer.received")]
+    assert received == ["decline", "cancel", "failed"]
+
+
+@with_forms
+async def test_an_answer_that_does_not_fit_is_asked_for_again_under_another_id(
+    asking: Cast, revision: str
 ) -> None:
     session = await begun(asking, revision)
-    tool = calling("catches_all" if "error" in said else "catches")
-    async with session.begun(tool) as stream:
-        question = await stream.message()
-        reply = await session.send({"jsonrpc": "2.0", "id": question["id"], **said})
-        assert (reply.status, reply.raw) == (202, b"")
-        assert end.lower() in await text(stream)
+    async with session.begun(calling("paint", {"what": "a wall"})) as stream:
+        first = question = await stream.message()
+        grey = {"action": "accept", "content": {"colour": "grey"}}
+        odd = [
+            {"action": action, "content": RED["content"]} for action in ({}, ["accept"], 1, None)
+        ]
+        for unfit in (grey, *odd):
+            await accepted(session, question, unfit)
+            again = await stream.message()
+            assert again["id"] != question["id"], unfit
+            assert again["params"] == first["params"]
+            question = again
+        await accepted(session, question, RED)
+        assert await text(stream) == "a wall is red"
 
 
 @with_forms

@@ -74,16 +74,11 @@ STEPS = [1, {"step": 1}, 2, {"step": 2}, 3, {"step": 3}, "done"]
 # --- what is streamed ---
 
 
-async def test_a_call_that_says_nothing_is_answered_as_json_and_leaves_no_rows(
-    session: Session,
-) -> None:
-    reply = await session.call("echo", {"text": "a"}, progressToken="p")
-    assert not reply.streamed
-    assert await in_database(Stream.objects.count) == 0
-
-
 @pytest.mark.requirement("session.answer-last")
 async def test_what_a_call_says_is_streamed_with_ids_and_its_answer_last(session: Session) -> None:
+    reply = await session.call("echo", {"text": "a"}, progressToken="p")
+    assert not reply.streamed
+    assert await in_database(Stream.objects.count) == 0, "nothing was said"
     async with session.begun(calling("steps", progressToken="p")) as stream:
         assert await said(stream) == STEPS
         reply = await stream.done()
@@ -93,8 +88,9 @@ async def test_what_a_call_says_is_streamed_with_ids_and_its_answer_last(session
     names, numbers = zip(*(one.split("-") for one in stream.ids), strict=True)
     assert len(set(names)) == 1
     assert [int(one) for one in numbers] == list(range(1, len(stream.ids) + 1))
-    kept = await in_database(StreamEvent.objects.count)
-    assert kept == len(stream.ids)
+    kept = await in_database(lambda: [one.message for one in StreamEvent.objects.all()])
+    assert len(kept) == len(stream.ids)
+    assert not any("progress" in one for one in kept), "they are sealed"
 
 
 @pytest.mark.requirement("session.primed")
@@ -176,8 +172,9 @@ async def test_it_can_be_resumed_from_every_event_and_by_many(session: Session) 
 
 
 async def test_a_reader_that_is_too_slow_is_cut_and_not_its_call(
-    session: Session, settings: Settings
+    served: Cast, settings: Settings
 ) -> None:
+    session = await begin("acme", served.owner.mcp_token, LAST)
     settings.MCPHOST_UNREAD_LIMIT = 100_000
     async with session.begun(calling("flood", progressToken="p")) as stream:
         await stream.message()
@@ -239,39 +236,31 @@ async def test_a_follower_of_a_call_in_the_same_process_looks_seldom_without_new
 # --- invalid event ids ---
 
 
-@pytest.mark.parametrize(
-    "last_id", ["nonsense", "1", f"{'0' * 32}-1", f"{'0' * 32}-{'9' * 16}", "x" * 4_000, "\xff-1"]
-)
-async def test_an_event_that_never_was_is_refused(session: Session, last_id: str) -> None:
-    reply = await session.exchange(b"", "GET", last_event_id=last_id).done()
-    assert reply.status == 400
-    assert bool(reply.raw) is (session.revision == LAST)
-    if reply.raw:
-        assert reply.check().error["code"] == INVALID_REQUEST
-
-
 @pytest.mark.requirement("session.events-own")
 @every_revision
-async def test_an_event_of_another_session_is_refused_as_if_it_never_was(
+async def test_an_event_that_never_was_or_is_of_another_session_is_refused_alike(
     served: Cast, revision: str
 ) -> None:
     mine, other = [await begin("acme", served.owner.mcp_token, revision) for _ in range(2)]
     elsewhere = await begin("globex", served.stranger.mcp_token, revision)
     async with mine.begun(calling("steps", progressToken="p")) as stream:
         await said(stream)
+    never = f"{'0' * 32}-1"
+    ids = ["nonsense", "1", never, f"{'0' * 32}-{'9' * 16}", "x" * 4_000, "\xff-1"]
+    tried = [(mine, id) for id in ids]
+    tried += [(one, id) for one in (other, elsewhere) for id in (stream.ids[0], never)]
+    for one, last_id in tried:
+        reply = await one.exchange(b"", "GET", last_event_id=last_id).done()
+        assert reply.status == 400, last_id
+        assert bool(reply.raw) is (revision == LAST)
+        if reply.raw:
+            assert reply.check().error["code"] == INVALID_REQUEST
     refusals = [
-        await one.exchange(b"", "GET", last_event_id=last_id).done()
-        for one in (other, elsewhere)
-        for last_id in (stream.ids[0], f"{'0' * 32}-1")
+        await one.exchange(b"", "GET", last_event_id=last_id).done() for one, last_id in tried[-4:]
     ]
     assert {(one.status, one.raw) for one in refusals} == {(400, refusals[0].raw)}
-
-
-async def test_a_session_that_ended_has_no_events_any_more(session: Session) -> None:
-    async with session.begun(calling("steps", progressToken="p")) as stream:
-        await said(stream)
-    await session.end()
-    reply = await session.exchange(b"", "GET", last_event_id=stream.ids[0]).done()
+    await mine.end()
+    reply = await mine.exchange(b"", "GET", last_event_id=stream.ids[0]).done()
     assert reply.status == 404
 
 
@@ -279,8 +268,9 @@ async def test_a_session_that_ended_has_no_events_any_more(session: Session) -> 
 
 
 async def test_who_comes_back_while_the_database_is_away_waits(
-    session: Session, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    served: Cast, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    session = await begin("acme", served.owner.mcp_token, LAST)
     settings.MCPHOST_COMMENT_SECONDS = 0.05
     async with session.begun(calling("steps", progressToken="p")) as stream:
         await stream.message()
@@ -303,8 +293,9 @@ async def test_who_comes_back_while_the_database_is_away_waits(
 
 
 async def test_who_waited_for_an_event_that_never_was_is_sent_away(
-    session: Session, monkeypatch: pytest.MonkeyPatch
+    served: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    session = await begin("acme", served.owner.mcp_token, LAST)
     asked = threading.Event()
     found = streams.find
 
@@ -363,22 +354,21 @@ async def test_calls_of_a_batch_speak_on_one_stream_and_are_answered_one_by_one(
     assert [one["progress"] for one in heard if one["progressToken"] == "b"] == [1]
 
 
-async def test_a_call_of_a_batch_is_called_off_by_itself(served: Cast) -> None:
+async def test_calls_of_a_batch_are_called_off_one_by_one(served: Cast) -> None:
     session = await begin("acme", served.owner.mcp_token, FIRST)
-    async with session.begun([calling("hang", id=1), message("ping", id=2)]) as posted:
-        await probes().running.wait()
-        await session.notify("notifications/cancelled", {"requestId": 1})
-        reply = await posted.done()
-    assert [one["id"] for one in reply.messages[0]] == [2]
-
-
-async def test_a_batch_that_was_called_off_whole_has_no_answer(served: Cast) -> None:
-    session = await begin("acme", served.owner.mcp_token, FIRST)
-    async with session.begun([calling("hang", id=1)]) as posted:
-        await probes().running.wait()
-        await session.notify("notifications/cancelled", {"requestId": 1})
-        reply = await posted.done()
-    assert (reply.status, reply.raw) == (202, b"")
+    for batch, left in (
+        ([calling("hang", id=1), message("ping", id=2)], [2]),
+        ([calling("hang")], []),
+    ):
+        probes().reset()
+        async with session.begun(batch) as posted:
+            await probes().running.wait()
+            await session.notify("notifications/cancelled", {"requestId": 1})
+            reply = await posted.done()
+        if left:
+            assert [one["id"] for one in reply.messages[0]] == left
+        else:
+            assert (reply.status, reply.raw) == (202, b"")
 
 
 @pytest.mark.usefixtures("at_once")

@@ -34,31 +34,28 @@ async def _is_cancelled(task: Task) -> None:
 
 
 @pytest.mark.requirement("session-tasks.cancelled")
-async def test_it_returns_the_task_as_cancelled_and_the_tool_is_cancelled(
+async def test_it_returns_the_task_as_cancelled_and_ends_the_tool_and_all_that_wait(
     client: TaskClient,
 ) -> None:
     task = await client.begin("hangs")
     await happened("running")
-    seen = await task.cancel()
-    assert seen["status"] == "cancelled"
-    for name in ("taskId", "createdAt", "ttl", "pollInterval"):
-        assert seen[name] == task.handle[name]
+    async with task.following() as one, task.following() as other:
+        assert (await task.get())["status"] == "working"
+        seen = await task.cancel()
+        assert seen["status"] == "cancelled"
+        for name in ("taskId", "createdAt", "ttl", "pollInterval"):
+            assert seen[name] == task.handle[name]
+        for each in (one, other):
+            assert "cancelled" in (await each.response())["error"]["message"]
     await happened("cancelled")
     assert await task.get() == seen
     await _is_cancelled(task)
     assert did() == ["hangs began"]
-
-
-async def test_a_request_that_waits_for_the_result_ends_with_an_error(client: TaskClient) -> None:
-    task = await client.begin("hangs")
-    await happened("running")
-    async with task.following() as one, task.following() as other:
-        assert (await task.get())["status"] == "working"
-        await task.cancel()
-        for each in (one, other):
-            response = await each.response()
-            assert "cancelled" in response["error"]["message"]
-    await _is_cancelled(task)
+    reply = refused(await client.ask("tasks/cancel", taskId=task.id), -32602)
+    assert "cancelled" in reply.error["message"], "a second time"
+    hanging = Entry.objects.filter(target="hangs").values_list("action", flat=True)
+    actions = await in_database(lambda: list(hanging))
+    assert actions.count("task.cancelled") == 1, actions
 
 
 async def test_a_request_that_waits_for_the_result_is_told_an_operators_reason(
@@ -81,31 +78,18 @@ async def test_a_request_that_waits_for_the_result_is_told_an_operators_reason(
     assert (await task.result()).error["message"] == TOLD.format("No paint is left.")
 
 
-async def test_a_question_on_a_stream_is_withdrawn_and_the_stream_ends(client: TaskClient) -> None:
-    task = await client.begin("paint")
-    await task.reaches("input_required")
-    async with task.following() as following:
-        question = await following.asked()
-        assert (await task.cancel())["status"] == "cancelled"
-        reply = await following.posted.done()
-        assert "cancelled" in reply.check().error["message"]
-        await client.answer(question, RED)
-    await _is_cancelled(task)
-    assert did() == []
-
-
-async def test_a_task_whose_question_was_on_two_streams_is_cancelled(client: TaskClient) -> None:
+async def test_a_question_on_streams_is_withdrawn_and_they_end(client: TaskClient) -> None:
     task = await client.begin("paint")
     await task.reaches("input_required")
     async with task.following() as one:
         questions = [await one.asked()]
         async with task.following() as other:
             questions.append(await other.asked())
-            await task.cancel()
+            assert (await task.cancel())["status"] == "cancelled"
             for each in (one, other):
-                assert "cancelled" in (await each.posted.done()).error["message"]
-        for question in questions:
-            await client.answer(question, RED)
+                assert "cancelled" in (await each.posted.done()).check().error["message"]
+    for question in questions:
+        await client.answer(question, RED)
     await _is_cancelled(task)
     assert did() == []
 
@@ -143,54 +127,27 @@ async def test_another_session_of_the_caller_may_cancel(tasks: Cast, client: Tas
     await _is_cancelled(task)
 
 
-@pytest.mark.parametrize("tool", ["counts", "refuses", "needs_sampling"])
 @pytest.mark.requirement("session-tasks.cancelled-late")
-async def test_after_the_end_it_is_refused_and_changes_nothing(tasks: Cast, tool: str) -> None:
+async def test_after_the_end_it_is_refused_and_changes_nothing(tasks: Cast) -> None:
     client = await client_of(tasks.owner, elicitation={})
-    task = await client.begin(tool, **({"text": "a"} if tool == "counts" else {}))
-    seen = await task.ended()
-    result = await task.result()
-    for _ in range(2):
-        reply = refused(await client.ask("tasks/cancel", taskId=task.id), -32602)
-        assert seen["status"] in reply.error["message"]
-    assert await task.get() == seen
-    assert {**(await task.result()).last, "id": 0} == {**result.last, "id": 0}
+    for tool, arguments in (("counts", {"text": "a"}), ("refuses", {}), ("needs_sampling", {})):
+        task = await client.begin(tool, **arguments)
+        seen = await task.ended()
+        result = await task.result()
+        for _ in range(2):
+            reply = refused(await client.ask("tasks/cancel", taskId=task.id), -32602)
+            assert seen["status"] in reply.error["message"]
+        assert await task.get() == seen
+        assert {**(await task.result()).last, "id": 0} == {**result.last, "id": 0}
 
 
-async def test_a_second_cancellation_is_refused(client: TaskClient) -> None:
-    task = await client.begin("hangs")
-    await happened("running")
-    await task.cancel()
-    reply = refused(await client.ask("tasks/cancel", taskId=task.id), -32602)
-    assert "cancelled" in reply.error["message"]
-    await _is_cancelled(task)
-
-
-async def test_other_tasks_of_the_caller_go_on(client: TaskClient) -> None:
-    kept, cancelled = await client.begin("hangs"), await client.begin("paint")
+async def test_other_tasks_go_on_and_so_does_a_task_whose_session_ends(tasks: Cast) -> None:
+    first, second = await client_of(tasks.owner), await client_of(tasks.owner)
+    kept, cancelled = await first.begin("hangs"), await first.begin("paint")
     await happened("running")
     await cancelled.cancel()
     assert (await kept.get())["status"] == "working"
-    release()
-    assert await kept.text() == "hangs"
-
-
-async def test_the_end_of_the_session_cancels_no_task(tasks: Cast) -> None:
-    first, second = await client_of(tasks.owner), await client_of(tasks.owner)
-    task = await first.begin("hangs")
-    await happened("running")
     assert (await first.session.end()).status == 204
-    assert (await second.known(task.id).get())["status"] == "working"
+    assert (await second.known(kept.id).get())["status"] == "working"
     release()
-    assert await second.known(task.id).text() == "hangs"
-
-
-async def test_a_cancellation_is_recorded(client: TaskClient) -> None:
-    task = await client.begin("hangs")
-    await happened("running")
-    await task.cancel()
-    await happened("cancelled")
-    actions = await in_database(
-        lambda: list(Entry.objects.filter(target="hangs").values_list("action", flat=True))
-    )
-    assert actions.count("task.cancelled") == 1, actions
+    assert await second.known(kept.id).text() == "hangs"
