@@ -60,6 +60,11 @@ class Home:
         return self.path / "demo-token"
 
     @property
+    def password_checks(self) -> Path:
+        """The file with the last results of comparing generated passwords, each under a keyed digest."""
+        return self.path / "password-checks"
+
+    @property
     def mark(self) -> Path:
         """The file that marks the folder as ours, and its secrets as all written once."""
         return self.path / "mcphost-home"
@@ -72,6 +77,7 @@ class Home:
             self.admin_password,
             self.auditor_password,
             self.demo_token,
+            self.password_checks,
         )
 
     def is_ours(self) -> bool:

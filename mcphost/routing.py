@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Awaitable, Callable
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 from channels.routing import ProtocolTypeRouter, URLRouter
 from django.core.asgi import get_asgi_application
-from django.urls import re_path
+from django.urls import get_resolver, re_path
 
-from mcphost.console.live.routing import urlpatterns as sockets
+from mcphost.serving import first_use
 from mcphost.transport.django_requests import Limited
 from mcphost.transport.endpoint import endpoint
 from mcphost.transport.operations import healthz, metrics, not_found, readyz, status
@@ -34,6 +36,34 @@ class Front:
         return serve(scope, receive, send)
 
 
+class LoadedAtFirstUse:
+    """An ASGI application that is loaded when its first request arrives.
+
+    Loading the console takes a third of a second, and many processes never serve a page of it.
+    """
+
+    def __init__(self, load: Callable[[], Any]) -> None:
+        self._load = cache(load)  # in one thread: requests that come together load it once
+        self._application: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self._application is None:
+            self._application = await first_use.load(self._load)
+        await self._application(scope, receive, send)
+
+
+def django_application() -> Any:
+    """Load Django's application with all its pages, which it would import at the first request, on
+    the event loop."""
+    loaded = get_asgi_application()
+    _ = get_resolver().url_patterns
+    return loaded
+
+
+def _sockets() -> Any:
+    return URLRouter(import_module("mcphost.console.live.routing").urlpatterns)
+
+
 def _at(pattern: str, application: Any) -> Any:
     """Return a route to an ASGI application; Django's types allow only views."""
     return re_path(pattern, application)
@@ -49,11 +79,11 @@ application = ProtocolTypeRouter(
                     _at(r"^readyz$", readyz),
                     _at(r"^metrics$", metrics),
                     _at(r"^status\.json$", status),
-                    _at(r"", Limited(get_asgi_application())),
+                    _at(r"", Limited(LoadedAtFirstUse(django_application))),
                 ]
             )
         ),
-        "websocket": URLRouter(sockets),
+        "websocket": LoadedAtFirstUse(_sockets),
         "lifespan": lifespan,
     }
 )

@@ -17,6 +17,7 @@ from mcphost.feed.nodes import heartbeat
 from mcphost.identity.last_use import last_use
 from mcphost.kinds.script.kind import script_kind
 from mcphost.observability.availability import availability
+from mcphost.protocol.shapes import wire_shapes
 from mcphost.vault.secrets.selectors import secret_uses
 from tests.cast import Cast, build_cast
 from tests.keeping import Kept
@@ -39,8 +40,10 @@ settings.load_profile("without-clocks")
 
 @pytest.fixture(scope="session", autouse=True)
 def _wired() -> None:
-    """Register ports and subscribe caches to the change log, as in a started process."""
+    """Register ports and subscribe caches to the change log, as in a started process that has met
+    requests of all kinds."""
     autodiscover_modules("wiring")
+    wire_shapes.load()
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from mcphost.tenants.models import Tenant
 MAX_SHOWN = 100
 
 
-@register()
+@register("mcphost")
 def check_kinds(
     app_configs: Sequence[AppConfig] | None = None, **options: Any
 ) -> list[CheckMessage]:
@@ -27,7 +27,7 @@ def check_kinds(
     ]
 
 
-@register(Tags.database)
+@register("mcphost", Tags.database)
 def check_published(
     app_configs: Sequence[AppConfig] | None = None,
     databases: Sequence[str] | None = None,

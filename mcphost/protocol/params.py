@@ -4,7 +4,7 @@ Simple fields are checked by hand: this takes a microsecond where the wire model
 take five, and it refuses what they coerce (`true` for 1, null for absent). Nested fields (sampling
 results, completion references, subscription filters) are validated against the schemas of those
 models (`shapes`), which stop at the first misfit. The models themselves only explain what is wrong
-with small params (`effort`).
+with small params (`effort`). Until they are loaded, these checks raise `shapes.NotLoadedError`.
 """
 
 import re
@@ -14,8 +14,7 @@ from typing import Any, Final
 
 import orjson
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, LOG_LEVEL_META_KEY
-from mcp_types.methods import CLIENT_REQUESTS
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from mcphost.protocol import tasks
 from mcphost.protocol.effort import is_explained
@@ -23,7 +22,7 @@ from mcphost.protocol.eras import REVISION
 from mcphost.protocol.errors import ProtocolError, invalid_params
 from mcphost.protocol.exchange import Meta
 from mcphost.protocol.messages import LOG_LEVELS
-from mcphost.protocol.shapes import Shape
+from mcphost.protocol.shapes import DEEP, wire_shapes
 
 NAME_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -54,14 +53,6 @@ _FIELDS: Final[Mapping[str, Mapping[str, type]]] = {
     "resources/templates/list": _PAGE,
 }
 """The optional fields, by method."""
-
-_DEEP: Final = frozenset({"prompts/get", "completion/complete", "subscriptions/listen"})
-"""The methods whose params are also validated against the wire models."""
-
-_SHAPES: Final[Mapping[tuple[str, str], Shape]] = MappingProxyType(
-    {key: Shape(CLIENT_REQUESTS[key]) for key in CLIENT_REQUESTS if key[0] in _DEEP}
-)
-"""The request schemas of these methods, by method and revision."""
 
 _ACTIONS: Final = ("accept", "decline", "cancel")
 _FILLED_IN: Final = frozenset({str, int, float, bool, type(None)})
@@ -99,11 +90,6 @@ _ABSENT: Final = object()
 
 _BRIEF: Final[Any] = {"include_url": False, "include_context": False, "include_input": False}
 
-# The type of all input responses, which has no public name of its own.
-_CALL: Final[Any] = CLIENT_REQUESTS["tools/call", REVISION].model_fields["params"].annotation
-_INPUT_RESPONSES: Final[Any] = _CALL.model_fields["input_responses"].annotation
-_RESPONSES: Final = Shape(TypeAdapter(_INPUT_RESPONSES))
-
 _TASK_IDS: Final = "params.notifications.taskIds"
 _META: Final = "params._meta"
 _CLIENT_INFO: Final = f"{_META}[{CLIENT_INFO_META_KEY!r}]"
@@ -128,6 +114,7 @@ def check_params(method: str, params: Mapping[str, Any], revision: str = REVISIO
     """Refuse params that the method's request type does not allow. Raises INVALID_PARAMS.
 
     A method that the revision does not define passes: dispatch decides later whether it is served.
+    Raises NotLoadedError for a method of `shapes.DEEP` until the wire models are loaded.
     """
     fields = _FIELDS.get(method)
     if fields is not None:
@@ -136,11 +123,11 @@ def check_params(method: str, params: Mapping[str, Any], revision: str = REVISIO
                 required(params, name, expected, "params")
     if fields is not None and "inputResponses" in params and "inputResponses" in fields:
         check_responses(params["inputResponses"])
-    shape = _SHAPES.get((method, revision))
-    if shape is not None:
+    wire = wire_shapes.request(method, revision) if method in DEEP else None
+    if wire is not None:
         request = {"jsonrpc": "2.0", "id": 0, "method": method, "params": params}
-        if not shape.fits(request):
-            raise invalid_params(_explained(CLIENT_REQUESTS[method, revision], request))
+        if not wire.shape.fits(request):
+            raise invalid_params(_explained(wire.model, request))
     check = _OF_TASKS.get(method)
     if check is not None and revision == REVISION:
         check(params)
@@ -214,14 +201,15 @@ def check_responses(responses: Mapping[str, Any]) -> None:
     Raises INVALID_PARAMS.
 
     Whether a response fits its own input request is checked later, where the request is available.
-    Form responses are checked by hand, because nearly all input responses are of forms.
+    Form responses are checked by hand, because nearly all input responses are of forms. Raises
+    NotLoadedError for other ones until the wire models are loaded.
     """
     for key, response in responses.items():
         if type(response) is dict and response.get("action") in _ACTIONS:
             content = response.get("content", {})
             if type(content) is dict and _FILLED_IN.issuperset(map(type, content.values())):
                 continue
-        if not _RESPONSES.fits({"": response}):
+        if not wire_shapes.responses.fits({"": response}):
             where = _member("params.inputResponses", key)
             raise invalid_params(
                 f"{where} must be the result of an elicitation, sampling or roots request"

@@ -5,10 +5,16 @@ content blocks takes seconds and gigabytes. A compiled schema stops at the first
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from importlib import import_module
+from typing import Any, Final, NamedTuple
 
 import jsonschema_rs
 from pydantic import BaseModel, TypeAdapter
+
+from mcphost.protocol.eras import REVISION
+
+DEEP: Final = frozenset({"prompts/get", "completion/complete", "subscriptions/listen"})
+"""The methods whose params are validated against the wire models."""
 
 _WHOLE: Final = "writtenWhole"
 _ANYTHING: Final = "JSONValue"
@@ -41,6 +47,71 @@ class Shape:
     def fits(self, value: Any) -> bool:
         """Whether JSON, as `orjson` parses it, is of the type. Stops at the first misfit."""
         return self._compiled.is_valid(value)
+
+
+class NotLoadedError(Exception):
+    """The wire models are not loaded yet: call `WireShapes.load`, then try again."""
+
+
+class RequestShape(NamedTuple):
+    """A request of one method in one revision: its model explains what its schema refuses."""
+
+    model: type[BaseModel]
+    shape: Shape
+
+
+class _Loaded(NamedTuple):
+    requests: Mapping[tuple[str, str], RequestShape]
+    responses: Shape
+
+
+class WireShapes:
+    """The schemas of requests of all revisions, and of input responses.
+
+    The models behind them take a third of a second to import, and few requests need them. They are
+    loaded at the first use, by a caller that may wait: nothing here loads them by itself.
+    """
+
+    def __init__(self) -> None:
+        self._loaded: _Loaded | None = None
+
+    @property
+    def loaded(self) -> bool:
+        return self._loaded is not None
+
+    def load(self) -> None:
+        """Import the models and compile their schemas. A second call does nothing."""
+        if self._loaded is None:
+            self._loaded = _load()
+
+    def request(self, method: str, revision: str) -> RequestShape | None:
+        """Return the shape of a request of a method in `DEEP`; None if the revision does not have it.
+        Raises NotLoadedError."""
+        return self._require().requests.get((method, revision))
+
+    @property
+    def responses(self) -> Shape:
+        """The shape of `inputResponses`. Raises NotLoadedError."""
+        return self._require().responses
+
+    def _require(self) -> _Loaded:
+        if self._loaded is None:
+            raise NotLoadedError
+        return self._loaded
+
+
+wire_shapes: Final = WireShapes()
+
+
+def _load() -> _Loaded:
+    models = import_module("mcp_types.methods").CLIENT_REQUESTS
+    requests = {
+        key: RequestShape(models[key], Shape(models[key])) for key in models if key[0] in DEEP
+    }
+    # The type of all input responses, which has no public name of its own.
+    call = models["tools/call", REVISION].model_fields["params"].annotation
+    responses = call.model_fields["input_responses"].annotation
+    return _Loaded(requests, Shape(TypeAdapter(responses)))
 
 
 def _strict(node: Any) -> Any:

@@ -15,7 +15,7 @@ from mcphost.serving.process import lifecycle
 from mcphost.serving.tasks import job_worker
 
 
-@register(Tags.security, deploy=True)
+@register("mcphost", Tags.security, deploy=True)
 def check_deployment(
     app_configs: Sequence[AppConfig] | None = None, **options: Any
 ) -> list[CheckMessage]:

@@ -20,6 +20,7 @@ from mcphost.protocol.opening import open_post
 from mcphost.protocol.subscriptions import lasting
 from mcphost.serving.context import Incoming
 from mcphost.serving.database import AWAY
+from mcphost.serving.first_use import with_shapes
 from mcphost.serving.methods.dispatch import LONG_LIVED, dispatch, dispatch_long_lived
 from mcphost.serving.process.lifecycle import ensure_started
 from mcphost.serving.replies import error_for
@@ -112,7 +113,7 @@ async def _enter(
         if waited:  # perhaps for half a minute: check the caller's authority again
             admitted = (await admit(request)).admitted
             cors.allow(request.headers.get("origin"), admitted.tenant.allowed_origins)
-        exchange = open_post(request.headers, body)
+        exchange = await with_shapes(open_post, request.headers, body)
         if isinstance(exchange, LegacyBody):
             wire = HttpWire(receive, send, headers)
             sent = Post(request, admitted, exchange, len(body))

@@ -11,7 +11,7 @@ from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.services import verify_master_key
 
 
-@register(Tags.database)
+@register("mcphost", Tags.database)
 def check_master_key(
     app_configs: Any, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:

@@ -51,7 +51,7 @@ def test_preparing_makes_a_closed_folder_with_closed_secrets_once(folder):
     assert {path.name: path.read_bytes() for path in prepared.path.iterdir()} == before
     assert {path.name for path in prepared.secrets()} == {
         "secret-key", "master-key", "new-master-key", "admin-password", "auditor-password",
-        "demo-token",
+        "demo-token", "password-checks",
     }  # fmt: skip
     assert os.path.commonpath(prepared.secrets()) == str(folder)
 

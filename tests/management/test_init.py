@@ -78,19 +78,12 @@ def test_the_demo_tenant_has_tools_an_owner_an_auditor_and_a_token_for_all_of_it
     assert modules == {"demo", "demo_asking"}
 
 
-def test_running_it_again_changes_nothing_but_replaces_a_lost_token(
-    data: home.Home, settings: Settings
-) -> None:
-    settings.PASSWORD_HASHERS = ["tests.management.test_init.CountingHasher"]
+def test_running_it_again_changes_nothing_but_replaces_a_lost_token(data: home.Home) -> None:
     _init(demo=True)
     before = _everything()
     files = data.admin_password, data.auditor_password, data.demo_token
     secrets = [file.read_text() for file in files]
-    CountingHasher.verified = 0
     _init(demo=True)
-    accounts = [_account("admin", data.admin_password), _account("auditor", data.auditor_password)]
-    assert [each.password for each in accounts] == [home.read(file) for file in files[:2]]
-    assert CountingHasher.verified == 2, "one for each account"
     assert _everything() == before
     assert [file.read_text() for file in files] == secrets
     first = home.read(data.demo_token)
@@ -165,6 +158,46 @@ class CountingHasher(MD5PasswordHasher):
     def verify(self, password: str, encoded: str) -> bool:
         CountingHasher.verified += 1
         return super().verify(password, encoded)
+
+
+def _start(data: home.Home) -> tuple[int, list[str]]:
+    """Start as `up` does: how many passwords it hashed, and those that it shows."""
+    CountingHasher.verified = 0
+    _init(demo=True)
+    files = {"admin": data.admin_password, "auditor": data.auditor_password}
+    shown = [_account(data, name, file).password for name, file in files.items()]
+    return CountingHasher.verified, shown
+
+
+def test_the_passwords_of_an_account_are_hashed_at_one_start_and_at_none_after_it(
+    data: home.Home, settings: Settings
+) -> None:
+    settings.PASSWORD_HASHERS = ["tests.management.test_init.CountingHasher"]
+    _init(demo=True)
+    generated = [home.read(data.admin_password), home.read(data.auditor_password)]
+    assert _start(data) == (2, generated)
+    assert _start(data) == (0, generated)
+    assert data.password_checks.stat().st_mode & 0o777 == 0o600
+    assert not holds_a_secret(data.password_checks.read_text())
+
+    _give(User.objects.get(username="admin"), "one of their own")
+    assert _start(data) == (1, ["", generated[1]]), "another hash is checked again"
+    assert _start(data) == (0, ["", generated[1]])
+
+    _give(User.objects.get(username="admin"), generated[0])
+    assert _start(data) == (1, generated)
+    data.password_checks.unlink()
+    assert _start(data) == (2, generated)
+
+
+def test_a_result_is_valid_only_with_the_secret_key_that_it_was_kept_under(
+    data: home.Home, settings: Settings
+) -> None:
+    settings.PASSWORD_HASHERS = ["tests.management.test_init.CountingHasher"]
+    _init(demo=True)
+    _start(data)
+    settings.SECRET_KEY = "another one, of a stranger"
+    assert _start(data)[0] == 2
 
 
 def _give(user: User, password: str) -> None:

@@ -11,8 +11,9 @@ from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.legacy.opening import LegacyBody, fitting
 from mcphost.protocol.nesting import _OF_MESSAGE, MAX_DEPTH
 from mcphost.protocol.opening import open_post
-from mcphost.protocol.params import _RESPONSES, _SHAPES
 from mcphost.protocol.revisions import REVISIONS
+from mcphost.protocol.shapes import DEEP as IN_SHAPES
+from mcphost.protocol.shapes import wire_shapes
 from mcphost.serving.legacy.methods import OF_TASKS, OWN, SHARED
 from mcphost.serving.methods.dispatch import HANDLERS, LONG_LIVED
 from tests.bodies import (
@@ -85,7 +86,7 @@ def most_validations(message: Any, place: Place) -> int:
     """One of the depth, one of the params if their method has a schema, one of each input response."""
     responses = message.get("params", {}).get("inputResponses", {})
     adds_one = place.steps[-2:] == ("inputResponses", "*")
-    return 1 + ((message.get("method"), MODERN_REVISION) in _SHAPES) + len(responses) + adds_one
+    return 1 + (message.get("method") in IN_SHAPES) + len(responses) + adds_one
 
 
 def most_steps(place: Place) -> int:
@@ -213,9 +214,9 @@ def test_the_worst_bodies_cost_at_most_twice_parsing_them_and_one_validation(
 
     def look() -> None:
         _OF_MESSAGE.is_valid(parsed)
-        _RESPONSES.fits(parsed["params"].get("inputResponses", {}))
-        if (method, MODERN_REVISION) in _SHAPES:
-            _SHAPES[method, MODERN_REVISION].fits(parsed)
+        wire_shapes.responses.fits(parsed["params"].get("inputResponses", {}))
+        if wire := wire_shapes.request(method, MODERN_REVISION):
+            wire.shape.fits(parsed)
 
     compare_cpu("opening", lambda: act(body), lambda: (parse(), parse(), look()), 1)
     compare_cpu("validation", look, parse, LOOKS)

@@ -20,6 +20,7 @@ class Command(BaseCommand):
     """Create what is missing. Running it again changes nothing."""
 
     help = "Create secrets, tables and the first administrator; with --demo also the demo tenant."
+    requires_system_checks = ["mcphost"]  # Django's own load all pages of the console
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--demo", action="store_true", help="seed the demo tenant")

@@ -25,6 +25,7 @@ class Command(BaseCommand):
     """Shows and changes tasks. Running processes are notified through the change log."""
 
     help = "List tasks, show one without its contents, cancel one, or try one again now."
+    requires_system_checks = ["mcphost"]  # Django's own load all pages of the console
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")

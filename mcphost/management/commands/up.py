@@ -20,6 +20,7 @@ class Command(BaseCommand):
     """The command that `make up` runs."""
 
     help = "Set up the data folder and the demo tenant, print its URLs and accounts, and serve."
+    requires_system_checks = ["mcphost"]  # Django's own load all pages of the console
 
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = settings.MCPHOST_HOST, settings.MCPHOST_PORT
@@ -34,8 +35,8 @@ class Command(BaseCommand):
         shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
         welcome = Welcome(
             base=f"http://{shown}:{port}",
-            admin=_account(ADMIN, data.admin_password),
-            auditor=_account(AUDITOR, data.auditor_password),
+            admin=_account(data, ADMIN, data.admin_password),
+            auditor=_account(data, AUDITOR, data.auditor_password),
             token=home.read(data.demo_token),
             token_file=data.demo_token,
         )
@@ -54,9 +55,9 @@ def _refuse_exposure(host: str) -> None:
     )
 
 
-def _account(name: str, file: Path) -> Account:
+def _account(data: home.Home, name: str, file: Path) -> Account:
     """Return an account, with its generated password if that is still valid."""
     password = home.read(file)
     user = get_user_model().objects.filter(username=name).first()
-    known = user is not None and fits(user.password, password)
+    known = user is not None and fits(data, user.password, password)
     return Account(name, password if known else "", file)

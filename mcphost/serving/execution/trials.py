@@ -41,6 +41,7 @@ from mcphost.serving.database import in_database
 from mcphost.serving.execution import cancelling, resume, rounds
 from mcphost.serving.execution.calls import RoundPorts
 from mcphost.serving.execution.links import warm
+from mcphost.serving.first_use import with_shapes
 from mcphost.serving.options import options
 from mcphost.serving.replies import Answered, Asking, Reply, finish, server_info
 from mcphost.serving.request_state import InvalidState, RequestState
@@ -277,7 +278,8 @@ async def _resumed(turn: Turn, trial: Trial) -> Turn:
     """The round after the state, if there is one. Raises ProtocolError."""
     if not trial.state:
         return turn
-    check_responses({k: v for k, v in trial.responses.items() if v is not REFUSAL})
+    responses = {k: v for k, v in trial.responses.items() if v is not REFUSAL}
+    await with_shapes(check_responses, responses)
     try:
         state = await _opened(turn, trial.state)
     except InvalidState as error:

@@ -23,6 +23,7 @@ from mcphost.serving import limits, policy
 from mcphost.serving.context import Incoming
 from mcphost.serving.database import BatchReader
 from mcphost.serving.execution import audit_records, resume, stored_tasks
+from mcphost.serving.first_use import with_shapes
 from mcphost.serving.ports import EventStream
 from mcphost.serving.replies import server_info
 from mcphost.serving.request_state import who
@@ -50,8 +51,8 @@ async def update_task(incoming: Incoming, stream: EventStream) -> Mapping[str, A
     """
     row = await _found(incoming)
     responses = incoming.exchange.params["inputResponses"]
-    check_responses({one.key: responses[one.key] for one in row.open if one.key in responses})
     given = [(one, responses[one.key]) for one in row.open if one.key in responses]
+    await with_shapes(check_responses, {one.key: response for one, response in given})
     for asked, response in given:
         resume.check_kind(asked.key, asked.method, response)
     await asyncio.gather(*(_store(row, asked, response) for asked, response in given))

@@ -37,6 +37,7 @@ from mcphost.protocol.params import required
 from mcphost.protocol.results import prepared
 from mcphost.protocol.revisions import REVISIONS, negotiate
 from mcphost.serving.context import ClientSession, Incoming
+from mcphost.serving.first_use import with_shapes
 from mcphost.serving.legacy import answers, call, cancellation
 from mcphost.serving.legacy import session as sessions
 from mcphost.serving.legacy.call import SessionCall
@@ -86,7 +87,7 @@ async def post(posted: Post, wire: HttpWire) -> int | Shown:
         )
         # Responses are stored only in a session that is open: that is part of their commit.
         session = await find(posted.admitted, posted.request.headers, checked=not answers_only)
-        body = fitting(posted.body, REVISIONS[session.revision])
+        body = await with_shapes(fitting, posted.body, REVISIONS[session.revision])
         body = body.keeping(lambda one: _check_id(session, one))
         await _take(posted, session, body)
     except NoSession:

@@ -2,14 +2,20 @@
 
 import socket
 
+MAX_PORT = 65_535
+
 
 def cannot_listen(host: str, port: int) -> str:
     """The error message, with what to do."""
+    if port > MAX_PORT:
+        return f"Could not listen on {host}:{port}. The highest port is {MAX_PORT}: set PORT to another one."
     return f"Could not listen on {host}:{port}. If the port is taken, set PORT to another one."
 
 
 def is_free(host: str, port: int) -> bool:
     """Whether a server could listen there now. False also for an address of another machine."""
+    if port > MAX_PORT:  # the resolver would take its last 16 bits
+        return False
     try:
         for family, kind, protocol, _, address in socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

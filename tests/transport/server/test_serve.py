@@ -28,6 +28,11 @@ def test_a_taken_port_is_refused_with_the_name_of_the_variable(settled_memory: N
     assert gc.get_freeze_count() > 0
 
 
+def test_a_port_beyond_the_highest_one_is_refused_and_nothing_listens() -> None:
+    with pytest.raises(CommandError, match=r"127\.0\.0\.1:99999.* 65535: set PORT"):
+        call_command("serve", host="127.0.0.1", port=99_999)
+
+
 def test_a_server_may_have_as_many_files_open_as_the_system_allows() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:

@@ -22,6 +22,7 @@ class Command(BaseCommand):
     """Lists tools, prompts and resources, publishes one, grants a function."""
 
     help = "List tools, prompts and resources, publish one, grant a Python function to a tenant."
+    requires_system_checks = ["mcphost"]  # Django's own load all pages of the console
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)

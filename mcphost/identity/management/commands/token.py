@@ -28,6 +28,7 @@ class Command(BaseCommand):
     """Issue, revoke and list bearer tokens. The change log notifies running processes."""
 
     help = "Issue, revoke or list bearer tokens."
+    requires_system_checks = ["mcphost"]  # Django's own load all pages of the console
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True, metavar="issue|revoke|list")

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from mcphost.transport.server.graceful_shutdown import ShutdownTimes
-from mcphost.transport.server.port_check import cannot_listen
+from mcphost.transport.server.port_check import MAX_PORT, cannot_listen
 from mcphost.transport.server.uvicorn import ClientTimeouts, build
 
 
@@ -18,17 +18,19 @@ class Command(BaseCommand):
     """Serves until SIGTERM or Ctrl-C; then drains, and ends with status 0."""
 
     help = "Serve MCP, the console and health on HOST and PORT, with uvicorn."
+    requires_system_checks = ["mcphost"]  # Django's own load all pages of the console
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default=settings.MCPHOST_HOST)
         parser.add_argument("--port", type=int, default=settings.MCPHOST_PORT)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        application = get_default_application()
         host, port = options["host"], options["port"]
+        if port > MAX_PORT:  # the system would listen on another port: on its last 16 bits
+            raise CommandError(cannot_listen(host, port))
+        application = get_default_application()
         # The objects that were loaded at start are never freed. A full garbage collection over them
         # takes most of a second, and all calls wait for it.
-        gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
         allow_files()

@@ -17,6 +17,7 @@ class Command(BaseCommand):
     """Works until SIGTERM or Ctrl-C; then drains, and ends with status 0."""
 
     help = "Run rounds of tasks in a process that serves no requests. Needs PostgreSQL."
+    requires_system_checks = ["mcphost"]  # Django's own load all pages of the console
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(

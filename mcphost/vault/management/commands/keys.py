@@ -33,6 +33,7 @@ class Command(BaseCommand):
         "Manage the keys that seal the tokens held by clients: list, rotate, retire and destroy them, "
         "or wrap them under a new master key."
     )
+    requires_system_checks = ["mcphost"]  # Django's own load all pages of the console
     pause = staticmethod(time.sleep)
 
     def add_arguments(self, parser: CommandParser) -> None:
