@@ -46,6 +46,8 @@ def test_a_ratio_outlives_the_drift_of_the_machine() -> None:
     ours = drifting()[0]
     assert ours.ratios == {"mcphost": 1.0, "sdk": 10.0, "bare": 0.5}
     assert (ours.rate, ours.low, ours.high) == (500, 100, 1000)
+    (sdk,) = summarise(LABELS, {"sdk": [sample(1, errors=2), sample(1, errors=3)]})
+    assert sdk.errors == 5, "those of every pass"
 
 
 def test_cpu_per_call_is_compared_within_each_pass_and_told_per_number_of_connections() -> None:
@@ -56,11 +58,6 @@ def test_cpu_per_call_is_compared_within_each_pass_and_told_per_number_of_connec
     assert figures[0].cpu == pytest.approx(0.00045)
     table = report.profile_table({1: figures, 64: figures}).splitlines()
     assert table[2].split() == ["64", "450.0", "µs", "750", "150.0", "µs", "1,500", "3.00"]
-
-
-def test_errors_of_every_pass_are_counted() -> None:
-    figures = summarise(LABELS, {"sdk": [sample(1, errors=2), sample(1, errors=3)]})
-    assert figures[0].errors == 5
 
 
 def test_each_server_has_a_row_for_each_number_of_connections_and_each_target_a_line() -> None:
@@ -101,33 +98,19 @@ def test_only_what_stands_between_the_markers_is_written(tmp_path: Path) -> None
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- x: begin -->\nold\n<!-- x: end -->\nafter\n")
     report.write("x", "new", page)
-    assert page.read_text() == "before\n<!-- x: begin -->\n\nnew\n\n<!-- x: end -->\nafter\n"
-
-
-def test_a_page_without_the_markers_is_left_alone(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("no place here\n")
+    written = "before\n<!-- x: begin -->\n\nnew\n\n<!-- x: end -->\nafter\n"
+    assert page.read_text() == written
     with pytest.raises(ValueError, match="no place"):
-        report.write("x", "new", page)
-    assert page.read_text() == "no place here\n"
+        report.write("y", "new", page)
+    assert page.read_text() == written
 
 
 def test_the_page_has_a_place_for_every_scenario() -> None:
     text = report.PAGE.read_text()
-    for name in (
-        "call",
-        "ask",
-        "kinds",
-        "sessions",
-        "scale",
-        "nodes",
-        "listeners",
-        "waiting",
-        "tasks",
-    ):
-        marker = f"bench {name}"
-        assert text.count(f"<!-- {marker}: begin -->") == 1
-        assert text.count(f"<!-- {marker}: end -->") == 1
+    names = "call ask kinds sessions scale nodes listeners waiting tasks"
+    for name in names.split():
+        for edge in ("begin", "end"):
+            assert text.count(f"<!-- bench {name}: {edge} -->") == 1
 
 
 def test_the_picture_is_xml_with_the_least_cpu_first() -> None:
@@ -142,9 +125,6 @@ def test_what_wrk_says_is_read_in_milliseconds() -> None:
         'Running\nbench {"requests":10,"microseconds":2000000,"errors":1,"p50":1500,"p99":9000}\n'
     )
     assert parse(said, "") == Sample(10, 2.0, 1, 1.5, 9.0)
-
-
-def test_a_wrk_that_says_nothing_is_an_error_with_its_words() -> None:
     with pytest.raises(LoadError, match="unable to connect"):
         parse("", "unable to connect to 127.0.0.1:1")
 

@@ -80,6 +80,9 @@ def test_every_page_and_command_serves_what_works_and_names_what_does_not(
     offering = selectors.offering(tenant)
     assert {tool.name for tool in offering.tools} == works
     assert {problem.name for problem in offering.problems} == broken
+    messages = {problem.name: problem.message for problem in offering.problems}
+    for name in FILES:
+        assert f"{name}.py" in messages[name]
     tenants = Tenant.objects.filter(pk=tenant)
     assert {problem.name for problem in selectors.problems_of(tenants)} == broken
     assert len(selectors.primitives(tenants)) == len(works | broken)

@@ -65,10 +65,6 @@ def test_grant_says_whether_it_was_new(globex: UUID) -> None:
     assert run("grant", "globex", "demo.echo") == ["globex could already use demo.echo"]
 
 
-def test_states_prints_the_diagram() -> None:
-    assert "draft --publish--> published" in run("states")
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -80,13 +76,11 @@ def test_states_prints_the_diagram() -> None:
 def test_what_is_not_there_is_said_in_one_line(acme: UUID, words: list[str], said: str) -> None:
     with pytest.raises(CommandError, match=said):
         run(*words)
-
-
-def test_a_closed_tenant_is_not_there(acme: UUID) -> None:
     close_tenant(acme, actor=ACTOR)
     with pytest.raises(CommandError, match="no open tenant 'acme'"):
         run("publish", "acme", "echo")
     assert run("list") == []
+    assert "draft --publish--> published" in run("states")
 
 
 def test_publish_says_how_large_arguments_may_be_that_are_dear_to_check(

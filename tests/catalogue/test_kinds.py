@@ -92,20 +92,3 @@ def test_a_function_without_a_description_needs_one_from_the_operator(tenant: UU
         services.create(tenant, fields("voice.silent", config=config), ACTOR)
     assert list(refusal.value.problems) == ["config.volume"]
     services.create(tenant, fields("voice.silent", description="Says nothing."), ACTOR)
-
-
-def test_a_file_that_broke_takes_only_its_own_tools_off_the_list(
-    tenant: UUID, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (folder / "other.py").write_text(SOURCE.replace("shout", "yell"))
-    publish_functions(tenant, ["voice.loud"], ACTOR)
-    (folder / "voice.py").write_text("raise RuntimeError('boo')\n")
-    python = PythonKind()
-    python.configure(folder)
-    monkeypatch.setitem(kinds.KINDS, "python", python)
-    publish_functions(tenant, ["other.loud"], ACTOR)
-    assert [tool.name for tool in selectors.offering(tenant).tools] == ["yell"]
-    (problem,) = selectors.problems(tenant)
-    assert problem.name == "shout"
-    assert "voice.py:1" in problem.message
-    assert "boo" in problem.message

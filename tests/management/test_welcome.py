@@ -31,9 +31,6 @@ def test_it_says_where_everything_is_and_how_to_sign_in() -> None:
         "/data/demo-token",
     ):
         assert part in text
-
-
-def test_a_password_that_was_changed_is_not_claimed_to_be_known() -> None:
     text = replace(WELCOME, admin=replace(WELCOME.admin, password="")).text()
     assert "password (changed by you)" in text
     assert "/data/admin-password" in text

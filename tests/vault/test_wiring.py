@@ -1,5 +1,6 @@
 """The vault's subscriptions: changes of other processes, new tenants; and audit's port."""
 
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -35,33 +36,27 @@ def warm() -> UUID:
     return tenant
 
 
-def tell(tenant: UUID | None = None) -> None:
+def tell(name: str = "key", **columns: Any) -> None:
     with transaction.atomic():
-        announce("key", tenant=tenant)
+        announce(name, **columns)
     assert loop.poll()
 
 
-def test_a_salt_destroyed_elsewhere_is_noticed(warm: UUID) -> None:
+def test_what_was_changed_elsewhere_is_noticed_and_the_rest_stays_in_memory(
+    warm: UUID, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    tell(tenant=uuid4())
+    with django_assert_num_queries(0):
+        assert selectors.is_warm(warm)
     TenantSecret.objects.update(wrapped_salt="")
     assert selectors.salt(warm)
-    tell(warm)
+    tell(tenant=warm)
     assert selectors.salt(warm) == b""
-
-
-def test_a_change_of_the_ring_elsewhere_is_noticed(warm: UUID) -> None:
     RingKey.objects.update(state=KeyState.RETIRING)
     assert selectors.ring().active.id
     tell()
     with pytest.raises(NoActiveKeyError):
         selectors.ring()
-
-
-def test_a_change_at_one_tenant_leaves_the_others_in_memory(
-    warm: UUID, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    tell(uuid4())
-    with django_assert_num_queries(0):
-        assert selectors.is_warm(warm)
 
 
 def test_after_a_gap_in_the_feed_everything_is_read_again(warm: UUID) -> None:
@@ -75,18 +70,12 @@ def test_a_new_tenant_gets_its_secrets_at_once() -> None:
     assert TenantSecret.objects.filter(tenant=tenant).exists()
 
 
-def tell_of_master_key(name: str) -> None:
-    with transaction.atomic():
-        announce(NEWS, object_id=name)
-    assert loop.poll()
-
-
 def test_a_process_that_was_left_without_the_master_key_says_so_and_keeps_what_it_knows(
     warm: UUID, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tell_of_master_key(f"abcdef012345 {kek_id(master_key())}")
+    tell(NEWS, object_id=f"abcdef012345 {kek_id(master_key())}")
     assert not caplog.messages
-    tell_of_master_key("abcdef012345")
+    tell(NEWS, object_id="abcdef012345")
     assert any("abcdef012345" in each and "restart" in each for each in caplog.messages)
     assert selectors.is_warm(warm)
 

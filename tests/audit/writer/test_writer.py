@@ -176,23 +176,21 @@ def test_a_bad_row_stands_alone_and_the_rest_lands(
     assert len(stored()) == 29 * 2 + 1
 
 
-def test_a_payload_is_refused_while_no_cipher_is_set(start: Start) -> None:
-    set_payload_cipher(None)
+@pytest.mark.parametrize(
+    ("cipher", "words"),
+    [(None, "no payload cipher"), (BrokenCipher(ValueError("canary: hello")), "")],
+    ids=["none", "one that raises"],
+)
+def test_a_cipher_that_is_missing_or_raises_costs_its_own_record_only_and_leaks_nothing(
+    start: Start, caplog: pytest.LogCaptureFixture, cipher: BrokenCipher | None, words: str
+) -> None:
+    set_payload_cipher(cipher)
     good = record()
     refused, landed = commit(start(), [with_payload()], [good])
     assert isinstance(refused, RecordRefused)
-    assert "no payload cipher" in str(refused)
+    assert words in str(refused)
     assert landed is None
     assert stored() == {good.id}
-
-
-def test_a_cipher_that_raises_costs_its_own_record_only_and_leaks_nothing(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
-    set_payload_cipher(BrokenCipher(ValueError("canary: hello")))
-    refused, landed = commit(start(), [with_payload()], [record()])
-    assert isinstance(refused, RecordRefused)
-    assert landed is None
     assert "canary" not in f"{caplog.text} {refused}"
 
 
@@ -200,20 +198,6 @@ def test_a_key_that_cannot_be_read_now_is_asked_for_again(start: Start) -> None:
     set_payload_cipher(BrokenCipher(OperationalError("gone for a moment"), times=3))
     assert commit(start(), [with_payload()], [record()]) == [None, None]
     assert len(stored()) == 2
-
-
-def test_a_locked_database_is_tried_again_until_it_takes_the_records(
-    start: Start, failures: Listening, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    impatient(monkeypatch)
-    writer = start()
-    mine = [with_payload(), record()]
-    with locked():
-        waiting = in_background(lambda: submit_and_wait(writer, mine))
-        failures.wait()
-        failures.wait()
-    assert waiting() is None
-    assert stored() == {each.id for each in mine}
 
 
 def test_a_database_locked_for_too_long_loses_the_records_and_half_writes_none(
@@ -368,19 +352,21 @@ def test_stopping_has_an_end_even_if_the_database_takes_nothing(
     assert len(stored()) == 1
 
 
-def test_new_calls_wait_from_the_first_failed_attempt_until_the_records_are_written(
+def test_a_locked_database_is_tried_again_and_new_calls_wait_until_it_takes_the_records(
     start: Start, failures: Listening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     impatient(monkeypatch)
     writer = start()
+    mine = [with_payload(), record()]
     with locked():
-        waiting = in_background(lambda: submit_and_wait(writer, [record()]))
+        waiting = in_background(lambda: submit_and_wait(writer, mine))
         failures.wait()
         assert availability.away
         assert writer.is_behind()
         assert not writer.refuse_new(), "who waits is not refused"
         failures.wait()
     assert waiting() is None
+    assert stored() == {each.id for each in mine}
     assert not writer.is_behind()
     assert becomes(lambda: not availability.away)
 
@@ -514,9 +500,16 @@ def test_giving_up_waiting_does_not_give_up_the_record(start: Start, gate: GateC
     with pytest.raises(TimeoutError):
         submit_and_wait(writer, [record()], timeout=0)
     gate.open_gate()
+
+    async def staying() -> None:
+        """The loop goes on, and leaves a cancelled wait alone when its record lands."""
+        writer.submit([record()]).cancel()
+        await writer.submit([record()])
+
+    asyncio.run(staying())
     assert writer.stop(20) is True
     assert {cancelled.id, abandoned.id} <= stored()
-    assert len(stored()) == 3
+    assert len(stored()) == 5
 
 
 def test_large_payloads_are_committed_in_portions(
