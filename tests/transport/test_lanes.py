@@ -72,69 +72,66 @@ async def test_the_key_covers_every_header_that_decides(served: Cast, read: set[
     assert len(lanes._lanes) == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "status"),
-    [
+def _with_more(token: str, *more: tuple[bytes, bytes]) -> Exchange:
+    """A request with more header lines, of which some may come twice."""
+    exchange = Exchange("/t/acme/mcp", headers_for(request("tools/list"), token))
+    pairs: list[tuple[bytes, bytes]] = exchange._scope["headers"]  # type: ignore[assignment]
+    pairs += more
+    return exchange
+
+
+async def test_no_request_gets_into_the_lane_of_another(served: Cast) -> None:
+    token = served.owner.mcp_token
+    assert (await send("acme", request("tools/list"), token)).status == 200
+    for name, value, status in (
         ("authorization", "Bearer another", 401),
         ("host", "elsewhere.example", 403),
         ("accept", "text/html", 406),
         ("content-type", "text/plain", 415),
         ("origin", "https://elsewhere.example", 403),
         ("content-length", "99999999999", 413),
-    ],
-)
-async def test_no_request_gets_into_the_lane_of_another(
-    served: Cast, name: str, value: str, status: int
-) -> None:
-    token = served.owner.mcp_token
-    assert (await send("acme", request("tools/list"), token)).status == 200
-    reply = await send("acme", request("tools/list"), token, {name: value})
-    assert reply.status == status
+    ):
+        reply = await send("acme", request("tools/list"), token, {name: value})
+        assert reply.status == status, name
     assert (await send("globex", request("tools/list"), token)).status == 401
+    for twice in ((b"authorization", f"Bearer {token}".encode()), (b"host", b"localhost")):
+        exchange = _with_more(token, twice)
+        exchange.write(orjson.dumps(request("tools/list")))
+        assert (await exchange.done()).status in {401, 403}, twice
+    length = (b"content-length", b"99999999")
+    assert (await _with_more(token, length, (b"x-a", b"1"), (b"x-a", b"2")).done()).status == 413
 
 
-@pytest.mark.parametrize("name", ["authorization", "host"])
-async def test_a_header_that_is_sent_twice_is_another_head(served: Cast, name: str) -> None:
-    token = served.owner.mcp_token
-    assert (await send("acme", request("tools/list"), token)).status == 200
-    body = request("tools/list")
-    exchange = Exchange("/t/acme/mcp", headers_for(body, token))
-    pairs: list[tuple[bytes, bytes]] = exchange._scope["headers"]  # type: ignore[assignment]
-    pairs += [pair for pair in pairs if pair[0] == name.encode()]
-    exchange.write(orjson.dumps(body))
-    assert (await exchange.done()).status in {401, 403}
+def _without_origins(cast: Cast, settings: Settings) -> None:
+    update_tenant(cast.acme.id, TenantFields(title="Acme"), actor=ACTOR)
 
 
-async def test_a_lane_ends_with_the_tenants_origins(served: Cast) -> None:
-    token, page = served.owner.mcp_token, {"origin": PAGE}
+def _closed(cast: Cast, settings: Settings) -> None:
+    close_tenant(cast.acme.id, actor=ACTOR)
+
+
+def _not_public(cast: Cast, settings: Settings) -> None:
+    update_tenant(cast.commons.id, TenantFields(title="Commons", public=False), actor=ACTOR)
+
+
+def _other_hosts(cast: Cast, settings: Settings) -> None:
+    settings.ALLOWED_HOSTS = ["elsewhere.example"]
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [(_without_origins, 403), (_closed, 401), (_not_public, 401), (_other_hosts, 403)],
+)
+async def test_a_lane_ends_with_what_it_was_admitted_by(
+    served: Cast, settings: Settings, change: Callable[[Cast, Settings], None], status: int
+) -> None:
     allowing = TenantFields(title="Acme", allowed_origins=(PAGE,))
     await in_database(update_tenant, served.acme.id, allowing, actor=ACTOR)
-    assert (await send("acme", request("tools/list"), token, page)).status == 200
-    await in_database(update_tenant, served.acme.id, TenantFields(title="Acme"), actor=ACTOR)
-    assert (await send("acme", request("tools/list"), token, page)).status == 403
-
-
-async def test_a_lane_ends_with_its_tenant(served: Cast) -> None:
-    token = served.owner.mcp_token
-    assert (await send("acme", request("tools/list"), token)).status == 200
-    await in_database(close_tenant, served.acme.id, actor=ACTOR)
-    assert (await send("acme", request("tools/list"), token)).status == 401
-
-
-async def test_a_lane_of_anonymous_callers_ends_when_the_tenant_is_public_no_more(
-    served: Cast,
-) -> None:
-    assert (await send("commons", request("tools/list"))).status == 200
-    private = TenantFields(title="Commons", public=False)
-    await in_database(update_tenant, served.commons.id, private, actor=ACTOR)
-    assert (await send("commons", request("tools/list"))).status == 401
-
-
-async def test_a_lane_ends_with_the_settings(served: Cast, settings: Settings) -> None:
-    token = served.owner.mcp_token
-    assert (await send("acme", request("tools/list"), token)).status == 200
-    settings.ALLOWED_HOSTS = ["elsewhere.example"]
-    assert (await send("acme", request("tools/list"), token)).status == 403
+    slug, token = ("commons", None) if change is _not_public else ("acme", served.owner.mcp_token)
+    headers = {"origin": PAGE} if change is _without_origins else {}
+    assert (await send(slug, request("tools/list"), token, headers)).status == 200
+    await in_database(change, served, settings)
+    assert (await send(slug, request("tools/list"), token, headers)).status == status
 
 
 async def test_a_lane_ends_when_its_token_expires(
@@ -156,33 +153,20 @@ async def test_every_use_of_a_token_is_noted(served: Cast) -> None:
         assert last_use._noted
 
 
-async def test_lanes_keep_no_credential_and_nothing_long(served: Cast) -> None:
+async def test_lanes_keep_no_credential_nothing_long_and_no_header_many_times(
+    served: Cast,
+) -> None:
     token = served.owner.mcp_token
     assert (await send("acme", request("tools/list"), token)).status == 200
     assert token not in repr(list(lanes._lanes))
     lanes._lanes.clear()
     long = {"accept": f"*/*;x={'a' * 257}"}
     assert (await send("acme", request("tools/list"), token, long)).status == 200
+    for value in (b"", b"*/*"):
+        exchange = _with_more(token, *[(b"accept", value)] * 500)
+        exchange.write(orjson.dumps(request("tools/list")))
+        assert (await exchange.done()).status == 200
     assert not lanes._lanes
-
-
-@pytest.mark.parametrize("value", [b"", b"*/*"])
-async def test_lanes_keep_no_head_with_a_header_many_times(served: Cast, value: bytes) -> None:
-    body = request("tools/list")
-    exchange = Exchange("/t/acme/mcp", headers_for(body, served.owner.mcp_token))
-    pairs: list[tuple[bytes, bytes]] = exchange._scope["headers"]  # type: ignore[assignment]
-    pairs += [(b"accept", value)] * 500
-    exchange.write(orjson.dumps(body))
-    assert (await exchange.done()).status == 200
-    assert not lanes._lanes
-
-
-async def test_a_length_is_checked_whatever_else_is_sent_twice(served: Cast) -> None:
-    body = request("tools/list")
-    exchange = Exchange("/t/acme/mcp", headers_for(body, served.owner.mcp_token))
-    pairs: list[tuple[bytes, bytes]] = exchange._scope["headers"]  # type: ignore[assignment]
-    pairs += [(b"content-length", b"99999999"), (b"x-a", b"1"), (b"x-a", b"2")]
-    assert (await exchange.done()).status == 413
 
 
 async def test_a_body_that_came_slowly_needs_an_origin_that_is_still_allowed(served: Cast) -> None:

@@ -423,54 +423,49 @@ async def test_the_outcome_of_another_round_of_the_call_is_not_told(
     assert (error.code, error.message) == (INTERNAL_ERROR, claims.GONE)
 
 
-async def test_an_outcome_that_was_changed_is_not_told_and_the_round_not_run_again(
-    one: Process, cast: Cast, caplog: pytest.LogCaptureFixture
-) -> None:
-    def change() -> None:
-        row = Claim.objects.get()
-        Claim.objects.update(outcome=row.outcome[:-1] + ("A" if row.outcome[-1] != "A" else "B"))
+def _change() -> None:
+    row = Claim.objects.get()
+    Claim.objects.update(outcome=row.outcome[:-1] + ("A" if row.outcome[-1] != "A" else "B"))
 
-    error = await spoilt(wanted(cast.acme.id), one, change)
+
+def _lose_the_key() -> None:
+    prefix, _, body = Claim.objects.get().outcome.split(".")
+    Claim.objects.update(outcome=f"{prefix}.gone.{body}")
+
+
+def _move() -> None:
+    """Tell the outcome of another call."""
+    theirs = Claim.objects.order_by("call").first()
+    assert theirs is not None
+    Claim.objects.update(outcome=theirs.outcome)
+
+
+def _destroy_the_salt() -> None:
+    TenantSecret.objects.update(wrapped_salt="")
+    vault.forget_everything()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "logged"),
+    [
+        (_change, "not-"),
+        (_lose_the_key, "unknown-key"),
+        (_move, "not-authentic"),
+        (_destroy_the_salt, "bad-salt"),
+    ],
+)
+async def test_an_outcome_that_cannot_be_opened_is_not_told_and_the_round_not_run_again(
+    one: Process,
+    cast: Cast,
+    caplog: pytest.LogCaptureFixture,
+    spoil: Callable[[], None],
+    logged: str,
+) -> None:
+    if spoil is _move:
+        await one.conclude(await one.win(wanted(cast.acme.id)), b"theirs", [])
+    error = await spoilt(wanted(cast.acme.id), one, spoil)
     assert (error.code, error.message) == (INTERNAL_ERROR, claims.GONE)
-    assert any("cannot be opened: not-" in each for each in caplog.messages)
-
-
-async def test_an_outcome_under_a_key_that_is_gone_is_not_told(
-    one: Process, cast: Cast, caplog: pytest.LogCaptureFixture
-) -> None:
-    def lose_the_key() -> None:
-        prefix, _, body = Claim.objects.get().outcome.split(".")
-        Claim.objects.update(outcome=f"{prefix}.gone.{body}")
-
-    error = await spoilt(wanted(cast.acme.id), one, lose_the_key)
-    assert error.message == claims.GONE
-    assert any("cannot be opened: unknown-key" in each for each in caplog.messages)
-
-
-async def test_an_outcome_of_another_round_is_not_told(
-    one: Process, cast: Cast, caplog: pytest.LogCaptureFixture
-) -> None:
-    other = wanted(cast.acme.id)
-    await one.conclude(await one.win(other), b"theirs", [])
-
-    def move() -> None:
-        Claim.objects.update(outcome=Claim.objects.get(call=other.call).outcome)
-
-    error = await spoilt(wanted(cast.acme.id), one, move)
-    assert error.message == claims.GONE
-    assert any("not-authentic" in each for each in caplog.messages)
-
-
-async def test_an_outcome_whose_salt_was_destroyed_is_not_told(
-    one: Process, cast: Cast, caplog: pytest.LogCaptureFixture
-) -> None:
-    def destroy() -> None:
-        TenantSecret.objects.update(wrapped_salt="")
-        vault.forget_everything()
-
-    error = await spoilt(wanted(cast.acme.id), one, destroy)
-    assert error.message == claims.GONE
-    assert any("cannot be opened: bad-salt" in each for each in caplog.messages)
+    assert any(f"cannot be opened: {logged}" in each for each in caplog.messages)
 
 
 async def test_keys_that_cannot_be_read_now_are_no_reason_to_say_that_it_is_gone(

@@ -1,9 +1,10 @@
 """Rounds of stateless calls at a process that lacks the function: another process runs them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from functools import partial
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -52,6 +53,11 @@ async def _stopped(asking: Cast) -> AsyncIterator[None]:
 
 
 @pytest.fixture
+def asker(asking: Cast) -> Asker:
+    return calling(asking.owner.mcp_token, "paint", what="it")
+
+
+@pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests wait for another process only for a moment."""
     monkeypatch.setattr(claims._claiming, "_limits", SHORT)
@@ -88,8 +94,7 @@ def _retryable(reply: Reply, message: str = ABSENT) -> None:
     assert reply.error["data"]["retryAfter"] > 0
 
 
-async def test_a_first_call_is_run_by_a_process_that_has_the_function(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
+async def test_a_first_call_is_run_by_a_process_that_has_the_function(asker: Asker) -> None:
     async with lacking(PAINT) as here:
         first = await _run_elsewhere(here, asyncio.create_task(asker.leg()))
     assert list(asked(first)) == ["colour"]
@@ -118,29 +123,20 @@ async def test_an_answer_there_is_recorded_and_another_process_acts_on_it_once(
         await _is_left()
         assert await _recorded(tool, "answer.received") == [("answer.received", "accept")]
         assert _did() == []
+        if tool == "paint":
+            frozen(await asker.leg(state, BLUE))
+            again = asyncio.create_task(asker.leg(state, RED))
         assert done(await _run_elsewhere(here, request)) == "it is red"
+        if tool == "paint":
+            async with asyncio.timeout(BOUND):
+                assert done(await again) == "it is red"
+            assert done(await asker.leg(state, RED)) == "it is red"
+            frozen(await asker.leg(state, BLUE))
     assert _did() == ["it red"]
     assert await _recorded(tool, "answer.received") == [("answer.received", "accept")]
 
 
-async def test_what_it_did_is_done_once_and_other_answers_are_refused(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
-    state = state_of(await asker.leg())
-    async with lacking(PAINT) as here:
-        request = asyncio.create_task(asker.leg(state, RED))
-        await _is_left()
-        frozen(await asker.leg(state, BLUE))
-        again = asyncio.create_task(asker.leg(state, RED))
-        assert done(await _run_elsewhere(here, request)) == "it is red"
-        async with asyncio.timeout(BOUND):
-            assert done(await again) == "it is red"
-    assert done(await asker.leg(state, RED)) == "it is red"
-    frozen(await asker.leg(state, BLUE))
-    assert _did() == ["it red"]
-
-
-async def test_a_wrong_answer_there_is_refused_at_once(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
+async def test_a_wrong_answer_there_is_refused_at_once(asker: Asker) -> None:
     state = state_of(await asker.leg())
     async with lacking(PAINT):
         refused = await asker.leg(state, {"colour": {"roots": []}})
@@ -151,9 +147,8 @@ async def test_a_wrong_answer_there_is_refused_at_once(asking: Cast) -> None:
 
 
 async def test_without_another_process_in_time_a_state_holds_the_answers(
-    asking: Cast, impatient: None
+    asker: Asker, impatient: None
 ) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
     state = state_of(await asker.leg())
     async with lacking(PAINT) as here:
         sent_on = await asker.leg(state, RED)
@@ -171,14 +166,22 @@ async def test_without_another_process_in_time_a_state_holds_the_answers(
     assert await _recorded("paint", "answer.received") == [("answer.received", "accept")]
 
 
-async def test_a_first_call_is_sent_on_with_a_state_too(asking: Cast, impatient: None) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
+async def test_a_first_call_is_sent_on_with_a_state_and_run_though_its_client_stays_away(
+    asker: Asker, impatient: None
+) -> None:
+    shed = counters.rounds_shed.series[("absent",)]
+    before = shed.value
     async with lacking(PAINT) as here:
         sent_on = await asker.leg()
         assert "inputRequests" not in sent_on.result
-        _retryable(await asker.leg(state_of(sent_on)), NOT_TAKEN)
+        assert shed.value == before + 1
+        held = state_of(sent_on)
+        _retryable(await asker.leg(held), NOT_TAKEN)
         here.end()
-        first = await asker.leg(state_of(sent_on))
+        ended = Claim.objects.exclude(function="").exclude(outcome="").filter(epoch=1)
+        await becomes(ended.exists, "the round has run")
+        first = await asker.leg(held)
+    assert list(asked(first)) == ["colour"]
     assert done(await asker.leg(state_of(first), RED)) == "it is red"
     assert _did() == ["it red"]
 
@@ -188,9 +191,8 @@ async def _set_claim(**changes: object) -> None:
 
 
 async def test_a_first_call_waits_for_its_end_however_long_another_process_runs_it(
-    asking: Cast, impatient: None
+    asker: Asker, impatient: None
 ) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
     async with lacking(PAINT) as here:
         request = asyncio.create_task(asker.leg())
         await _is_left()
@@ -203,9 +205,8 @@ async def test_a_first_call_waits_for_its_end_however_long_another_process_runs_
 
 
 async def test_a_first_call_whose_process_has_died_is_sent_on(
-    asking: Cast, impatient: None
+    asker: Asker, impatient: None
 ) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
     async with lacking(PAINT) as here:
         request = asyncio.create_task(asker.leg())
         await _is_left()
@@ -219,54 +220,53 @@ async def test_a_first_call_whose_process_has_died_is_sent_on(
         assert list(asked(await asker.leg(sent_on))) == ["colour"]
 
 
-async def test_what_waits_is_run_even_if_its_client_does_not_come_back(
-    asking: Cast, impatient: None
+@pytest.mark.parametrize(("epoch", "end"), [(3, ""), (MAX_ATTEMPTS, GIVEN_UP)])
+async def test_a_round_that_its_process_gave_up_is_taken_again_but_not_for_ever(
+    asker: Asker, epoch: int, end: str
 ) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
-    async with lacking(PAINT) as here:
-        held = state_of(await asker.leg())
-        _retryable(await asker.leg(held), NOT_TAKEN)
-        here.end()
-        ended = Claim.objects.exclude(function="").exclude(outcome="").filter(epoch=1)
-        await becomes(ended.exists, "the round has run")
-        assert list(asked(await asker.leg(held))) == ["colour"]
-
-
-async def test_a_round_is_taken_again_if_its_process_gave_it_up(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
     state = state_of(await asker.leg())
     async with lacking(PAINT) as here:
         request = asyncio.create_task(asker.leg(state, RED))
         await _is_left()
-        # As if another process had begun the round and had released it at its end.
-        await in_database(lambda: Claim.objects.exclude(function="").update(epoch=3))
-        assert done(await _run_elsewhere(here, request)) == "it is red"
-    assert _did() == ["it red"]
+        # As if other processes had begun the round and had released it at their end.
+        await _set_claim(epoch=epoch)
+        reply = await _run_elsewhere(here, request)
+    if end:
+        assert (reply.error["code"], reply.error["message"]) == (-32603, end)
+    else:
+        assert done(reply) == "it is red"
+    assert _did() == ([] if end else ["it red"])
 
 
-@pytest.mark.parametrize(
-    ("function", "request_"),
-    [
-        ("asking.blocking", ("tools/call", {"name": "blocking", "arguments": {}})),
-        ("asking.letter", ("prompts/get", {"name": "letter", "arguments": {"to": "Ada"}})),
-        ("asking.page", ("resources/read", {"uri": "asking://page"})),
-        ("asking.day", ("resources/read", {"uri": "asking://days/1"})),
-    ],
-)
-async def test_a_first_call_that_only_reads_is_refused_for_now(
-    asking: Cast, function: str, request_: tuple[str, dict[str, object]]
+READING: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "asking.blocking": ("tools/call", {"name": "blocking", "arguments": {}}),
+    "asking.letter": ("prompts/get", {"name": "letter", "arguments": {"to": "Ada"}}),
+    "asking.page": ("resources/read", {"uri": "asking://page"}),
+    "asking.day": ("resources/read", {"uri": "asking://days/1"}),
+}
+
+
+async def test_a_first_call_that_only_reads_is_refused_for_now_and_for_good_without_processes(
+    asking: Cast,
 ) -> None:
-    method, params = request_
-    asker = Asker(asking.owner.mcp_token, params, method=method)
-    async with lacking(function) as here:
-        _retryable(await asker.leg())
+    askers = [
+        Asker(asking.owner.mcp_token, params, method=method) for method, params in READING.values()
+    ]
+    async with lacking(*READING) as here:
+        for asker in askers:
+            _retryable(await asker.leg())
         assert not await in_database(Claim.objects.exists)
         here.end()
-        assert asked(await asker.leg())
+        for asker in askers:
+            assert asked(await asker.leg())
+    async with lacking(*READING) as here:
+        await here.none_lives()
+        for asker in askers:
+            refused = await asker.leg()
+            assert (refused.error["code"], refused.error["message"]) == (-32603, NO_PROCESS)
 
 
-async def test_a_state_without_its_answers_is_asked_for_again_by_others(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
+async def test_a_state_without_its_answers_is_asked_for_again_by_others(asker: Asker) -> None:
     first = await asker.leg()
     async with lacking(PAINT) as here:
         _retryable(await asker.leg(state_of(first)))
@@ -274,8 +274,7 @@ async def test_a_state_without_its_answers_is_asked_for_again_by_others(asking: 
         assert list(asked(await asker.leg(state_of(first)))) == ["colour"]
 
 
-async def test_a_first_call_whose_client_leaves_is_not_run(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
+async def test_a_first_call_whose_client_leaves_is_not_run(asking: Cast, asker: Asker) -> None:
     async with lacking(PAINT) as here:
         async with begun("acme", asker.message(), asking.owner.mcp_token) as exchange:
             await _is_left()
@@ -286,8 +285,7 @@ async def test_a_first_call_whose_client_leaves_is_not_run(asking: Cast) -> None
     assert await _recorded("paint") == [("round.finished", "cancelled")]
 
 
-async def test_an_answer_whose_client_leaves_is_acted_on(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
+async def test_an_answer_whose_client_leaves_is_acted_on(asking: Cast, asker: Asker) -> None:
     state = state_of(await asker.leg())
     async with lacking(PAINT) as here:
         message = asker.message(requestState=state, inputResponses=RED)
@@ -378,9 +376,8 @@ def test_left_rounds_are_read_of_all_tenants_in_turn(asking: Cast) -> None:
 
 
 async def test_a_process_that_refuses_a_round_does_not_take_it_from_one_that_runs_it(
-    asking: Cast,
+    asker: Asker,
 ) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
     state = state_of(await asker.leg())
     async with lacking(PAINT) as here:
         request = asyncio.create_task(asker.leg(state, RED))
@@ -403,8 +400,7 @@ async def test_an_anonymous_caller_is_served_by_others_too(asking: Cast) -> None
         frozen(await asker.leg(state, BLUE))
 
 
-async def test_a_tool_that_was_disabled_meanwhile_is_not_run(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
+async def test_a_tool_that_was_disabled_meanwhile_is_not_run(asking: Cast, asker: Asker) -> None:
     state = state_of(await asker.leg())
     async with lacking(PAINT) as here:
         request = asyncio.create_task(asker.leg(state, RED))
@@ -416,8 +412,7 @@ async def test_a_tool_that_was_disabled_meanwhile_is_not_run(asking: Cast) -> No
     assert _did() == []
 
 
-async def test_a_caller_who_has_lost_access_meanwhile_is_refused(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
+async def test_a_caller_who_has_lost_access_meanwhile_is_refused(asker: Asker) -> None:
     state = state_of(await asker.leg())
     async with lacking(PAINT) as here:
         held = asyncio.create_task(asker.leg(state, RED))
@@ -431,9 +426,8 @@ async def test_a_caller_who_has_lost_access_meanwhile_is_refused(asking: Cast) -
 
 
 async def test_a_published_function_that_no_process_has_is_not_called_unknown(
-    asking: Cast,
+    asker: Asker,
 ) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
     async with lacking(PAINT) as here:
         await here.none_lives()
         refused = await asker.leg()
@@ -442,44 +436,6 @@ async def test_a_published_function_that_no_process_has_is_not_called_unknown(
         _retryable(await asker.leg())
         missing = await asker.but(params={"name": "nothing", "arguments": {}}).leg()
         assert missing.error["message"] == "Unknown tool: 'nothing'"
-
-
-async def test_states_for_absent_functions_are_counted(asking: Cast, impatient: None) -> None:
-    shed = counters.rounds_shed.series[("absent",)]
-    before = shed.value
-    async with lacking(PAINT):
-        state_of(await calling(asking.owner.mcp_token, "paint", what="it").leg())
-    assert shed.value == before + 1
-
-
-async def test_a_round_that_stops_its_processes_again_and_again_is_given_up(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
-    state = state_of(await asker.leg())
-    async with lacking(PAINT) as here:
-        request = asyncio.create_task(asker.leg(state, RED))
-        await _is_left()
-        left = Claim.objects.exclude(function="")
-        await in_database(lambda: left.update(epoch=MAX_ATTEMPTS))
-        refused = await _run_elsewhere(here, request)
-    assert (refused.error["code"], refused.error["message"]) == (-32603, GIVEN_UP)
-    assert _did() == []
-
-
-@pytest.mark.parametrize(
-    ("function", "method", "params"),
-    [
-        ("asking.letter", "prompts/get", {"name": "letter", "arguments": {"to": "Ada"}}),
-        ("asking.page", "resources/read", {"uri": "asking://page"}),
-        ("asking.day", "resources/read", {"uri": "asking://days/1"}),
-    ],
-)
-async def test_prompts_and_resources_that_no_process_has_are_not_called_unknown(
-    asking: Cast, function: str, method: str, params: dict[str, object]
-) -> None:
-    async with lacking(function) as here:
-        await here.none_lives()
-        refused = await Asker(asking.owner.mcp_token, params, method=method).leg()
-    assert (refused.error["code"], refused.error["message"]) == (-32603, NO_PROCESS)
 
 
 async def test_a_function_that_is_no_longer_granted_is_unknown(asking: Cast) -> None:
