@@ -278,6 +278,7 @@ def test_a_cancelled_task_or_call_is_cancelled_and_waits_for_nothing() -> None:
     found = call_list.waiting(OURS, timezone.now())
     assert [each.entry.target for each in found] == ["other"]
     assert calls_of(ACME, timezone.now(), HALF_HOUR) == 1
+    assert calls_of(OTHER, timezone.now(), HALF_HOUR) == 0
     entry = Entry.objects.get(action="call.cancelled", actor_label="olga")
     assert (entry.reason, entry.target) == ("stuck", "gone")
 
