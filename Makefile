@@ -8,7 +8,7 @@ VENV := .venv/bin
 # the transport and the methods, is tested on it by e2e.
 SQL := $(wildcard tests/serving/test_*.py) $(addprefix tests/,audit feed tenants vault calls tasks \
   identity catalogue rounds serving/execution serving/tasks serving/process serving/subscriptions \
-  console/records/test_saved_filter_races.py console/rights/test_races.py)
+  console/records/test_saved_filters.py console/rights/test_races.py)
 PURE := mcphost/protocol/*,mcphost/sealing/*,mcphost/runtime/*
 # Two workers suit two cores; TESTS narrows a run: make test TESTS=tests/protocol
 WORKERS ?= 2
