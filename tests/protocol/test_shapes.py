@@ -1,0 +1,48 @@
+"""The wire models are loaded when they are first needed, by the caller."""
+
+import pytest
+
+from mcphost.protocol import params
+from mcphost.protocol.params import check_params, check_responses
+from mcphost.protocol.revisions import REVISIONS
+from mcphost.protocol.shapes import DEEP, NotLoadedError, WireShapes
+from tests.protocol.requests import REVISION
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> WireShapes:
+    shapes = WireShapes()
+    monkeypatch.setattr(params, "wire_shapes", shapes)
+    return shapes
+
+
+def test_a_check_that_needs_them_says_so_and_passes_once_they_are_loaded(
+    fresh: WireShapes,
+) -> None:
+    def check() -> None:
+        check_params("prompts/get", {"name": "review"}, "2025-11-25")
+        check_responses({"q": {"roots": []}})
+
+    with pytest.raises(NotLoadedError):
+        check()
+    with pytest.raises(NotLoadedError):
+        check_responses({"q": {"roots": []}})
+    assert not fresh.loaded
+    fresh.load()
+    assert fresh.loaded
+    check()
+
+
+def test_loading_again_keeps_what_is_loaded(fresh: WireShapes) -> None:
+    fresh.load()
+    responses = fresh.responses
+    fresh.load()
+    assert fresh.responses is responses
+
+
+def test_each_revision_has_the_requests_that_it_defines(fresh: WireShapes) -> None:
+    fresh.load()
+    for method in DEEP:
+        revisions = {name for name in (REVISION, *REVISIONS) if fresh.request(method, name)}
+        modern_only = method == "subscriptions/listen"
+        assert revisions == ({REVISION} if modern_only else {REVISION, *REVISIONS})
