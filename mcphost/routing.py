@@ -11,10 +11,12 @@ from django.core.asgi import get_asgi_application
 from django.urls import get_resolver, re_path
 
 from mcphost.serving import first_use
+from mcphost.serving.process.lifecycle import ServerProcess
 from mcphost.transport.django_requests import Limited
 from mcphost.transport.endpoint import endpoint
 from mcphost.transport.operations import healthz, metrics, not_found, readyz, status
-from mcphost.transport.server.lifespan import lifespan
+from mcphost.transport.server.lifespan import Lifespan
+from mcphost.transport.wiring import wakeups
 
 LINK = re.compile(r"/t/[^/]+/(done|callback)/")
 
@@ -26,10 +28,12 @@ class Front:
     neither, and every tool call has it. Links that users open (`LINK`) are pages of Django.
     """
 
-    def __init__(self, router: Any) -> None:
+    def __init__(self, process: ServerProcess, router: Any) -> None:
+        self._process = process
         self._router = router
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
+        self._process.start()
         path = scope["path"]
         mcp = path.startswith("/t/") and (path.endswith("/mcp") or not LINK.match(path))
         serve: Callable[..., Awaitable[None]] = endpoint if mcp else self._router
@@ -69,9 +73,11 @@ def _at(pattern: str, application: Any) -> Any:
     return re_path(pattern, application)
 
 
+process = ServerProcess(wakeups)
 application = ProtocolTypeRouter(
     {
         "http": Front(
+            process,
             URLRouter(
                 [
                     _at(r"^\.well-known/", not_found),
@@ -81,9 +87,9 @@ application = ProtocolTypeRouter(
                     _at(r"^status\.json$", status),
                     _at(r"", Limited(LoadedAtFirstUse(django_application))),
                 ]
-            )
+            ),
         ),
         "websocket": LoadedAtFirstUse(_sockets),
-        "lifespan": lifespan,
+        "lifespan": Lifespan(process),
     }
 )

@@ -18,6 +18,7 @@ from mcphost.identity.last_use import last_use
 from mcphost.kinds.script.kind import script_kind
 from mcphost.observability.availability import availability
 from mcphost.protocol.shapes import wire_shapes
+from mcphost.routing import process
 from mcphost.vault.secrets.selectors import secret_uses
 from tests.cast import Cast, build_cast
 from tests.keeping import Kept
@@ -68,6 +69,7 @@ def _nothing_remembered(_wired: None) -> Iterator[None]:
     _drop_everything()
     script_kind.sandbox.places_to_check._begun.clear()  # the cast has one id in all tests
     yield
+    assert process.loop is None, "the test has left its process running"
     availability.forget()
     _drop_everything()
 

@@ -1,5 +1,6 @@
 """Fixtures: tenants that serve the probes, in a process with a running writer and change log."""
 
+import asyncio
 import sys
 import threading
 from collections import OrderedDict
@@ -15,10 +16,11 @@ from mcphost.audit.models import Entry
 from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds
 from mcphost.catalogue.seeding import publish_functions
+from mcphost.routing import process
 from mcphost.serving import database, limits
 from mcphost.serving.database import in_database
+from mcphost.serving.legacy.call import under_way
 from mcphost.serving.limits import Windows
-from mcphost.serving.process import lifecycle
 from tests.cast import Cast, build_cast
 from tests.keeping import Kept
 from tests.serving.made import MADE, offer
@@ -63,8 +65,18 @@ def serving(kept: Kept[Cast], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]
     probes().reset()
     yield cast
     probes().release.set()
-    lifecycle.stop()
+    stop()
     _wait_for_threads()
+
+
+def stop() -> None:
+    """Stop the process, if it runs. Neither it nor the test may leave a task on its event loop."""
+    loop = process.loop
+    if loop is not None:
+        loop.run_until_complete(process.stop())
+        left = asyncio.all_tasks(loop)
+        assert not left, f"tasks are left: {left}"
+        assert not under_way, "calls of sessions are left"
 
 
 def _wait_for_threads() -> None:
@@ -74,6 +86,13 @@ def _wait_for_threads() -> None:
         with suppress(threading.BrokenBarrierError):
             for future in [pool.submit(everyone.wait, 5) for _ in range(pool._max_workers)]:
                 future.result(10)
+
+
+@pytest.fixture
+def stopped(transactional_db: None) -> Iterator[None]:
+    """Stop the process after the test, which starts it by a request."""
+    yield
+    stop()
 
 
 @pytest.fixture

@@ -63,12 +63,14 @@ class Heartbeat:
     """One process's row, and its count of the others.
 
     A draining process does not count: it takes no new calls. `clock` counts seconds, compared only
-    with itself. `overloaded` returns whether other processes should send no calls here, `report` a
-    few facts for display, as JSON. `functions` returns those that this process has loaded.
+    with itself. `drains` returns whether this process takes no new calls, because it is draining or a
+    worker; `overloaded` whether others should send none here. `report` returns a few facts for display,
+    as JSON; `functions` the functions that this process has loaded.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self.drains: Callable[[], bool] = bool
         self.overloaded: Callable[[], bool] = bool
         self.report: Callable[[], Mapping[str, Any]] = dict
         self.functions: Callable[[], Declared] = dict
@@ -80,7 +82,6 @@ class Heartbeat:
         self._id = uuid4()
         self._alive = 1
         self._free = 0
-        self._draining = False
         self._beaten_at: float | None = None
         self._steady_since = 0.0
         self._others: frozenset[UUID] | None = None
@@ -102,7 +103,7 @@ class Heartbeat:
     @property
     def draining(self) -> bool:
         """Whether this process takes no new calls."""
-        return self._draining
+        return self.drains()
 
     def free(self) -> int:
         """How many other processes serve and are not overloaded, as of the last heartbeat."""
@@ -149,17 +150,12 @@ class Heartbeat:
         beats = now - self._beaten_at <= STEADY_SECONDS
         return beats and now - self._steady_since >= ALIVE.total_seconds()
 
-    def drain(self) -> None:
-        """Mark this process as one that takes no new calls, from the next heartbeat on: it is
-        draining, or a worker."""
-        self._draining = True
-
     def beat(self) -> None:
         """Write a heartbeat and count the living processes. Raises the database's errors."""
         overloaded, facts = self.overloaded(), self._reported()
         with transaction.atomic():
             mine = Node.objects.filter(id=self._id)
-            told = {"draining": self._draining, "overloaded": overloaded, "facts": facts}
+            told = {"draining": self.drains(), "overloaded": overloaded, "facts": facts}
             if not mine.update(seen_at=Now(), **told):
                 node = Node.objects.create(
                     id=self._id, name=_name(), started_at=Now(), seen_at=Now(), **told

@@ -215,7 +215,7 @@ class BatchReader(Generic[K, T]):
             return (await in_database(self._read, (key,))).get(key)
         with self._lock:
             batch = self._open
-            if batch is None or batch.reading.get_loop() is not asyncio.get_running_loop():
+            if batch is None:
                 batch = self._open = self._opened()
             batch.keys.add(key)
         return (await asyncio.shield(batch.reading)).get(key)

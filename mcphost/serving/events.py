@@ -130,7 +130,7 @@ class Relay(Generic[T]):
     However many items there are, the loop is woken once, and there is one task, only while there is
     work. `pause` returns the seconds for which items wait on the loop before they are handled. When
     `handle` raises, it is called again with the same items after half a second, so it must accept
-    an item twice. Items before the first `attach` are dropped.
+    an item twice. Items before the start and after the stop are dropped.
     """
 
     def __init__(
@@ -146,13 +146,19 @@ class Relay(Generic[T]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def attach(self) -> None:
-        """Use the running loop from now on. A server has one loop; tests have several."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            with self._lock:
-                self._loop, self._task = loop, None
-                self._arrived, self._due = [], []
+    def start(self) -> None:
+        """Pass items on, on the running loop. Does nothing if it has started."""
+        with self._lock:
+            self._loop = asyncio.get_running_loop()
+
+    async def stop(self) -> None:
+        """Cancel the handling of items, wait for its end, and drop those that are left."""
+        with self._lock:
+            self._loop, self._arrived = None, []
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        self._task, self._due = None, []
 
     def put(self, item: T) -> None:
         """Queue `item`. From any thread; returns at once."""
@@ -165,7 +171,7 @@ class Relay(Generic[T]):
             try:
                 # In an empty context: a task started in a tool's context would end with the tool.
                 self._loop.call_soon_threadsafe(self._collect, context=Context())
-            except RuntimeError:  # the loop has ended, and its tasks with it
+            except RuntimeError:  # the loop was closed, without a stop: Daphne has no lifespan
                 self._loop, self._arrived = None, []
 
     def _collect(self) -> None:
@@ -178,6 +184,8 @@ class Relay(Generic[T]):
             self._take(arrived)
 
     def _take(self, items: Sequence[T]) -> None:
+        if self._loop is None:  # it was stopped meanwhile
+            return
         self._due.extend(items)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._work())

@@ -61,12 +61,18 @@ class Presences:
         self._expiry: dict[Presence, asyncio.TimerHandle] = {}
         self._relay: Relay[Doubt] = Relay(self._look_into)
 
+    def start(self) -> None:
+        """Look into changes, on the running loop."""
+        self._relay.start()
+
+    async def stop(self) -> None:
+        await self._relay.stop()
+
     def enter(self, presence: Presence) -> None:
         """Register `presence` until `leave`: it ends when its caller loses access.
 
         A change between the caller's authentication and this call is noticed, too.
         """
-        self._relay.attach()
         principal = presence.principal
         self._by_credential.setdefault(_credential(principal), set()).add(presence)
         if principal.expires_at is not None:

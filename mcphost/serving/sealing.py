@@ -11,6 +11,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from mcphost.sealing.tokens import Purpose, Reason, Ring, SealError
+from mcphost.serving.background import background
 from mcphost.serving.database import in_database
 from mcphost.vault import sealer, selectors
 from mcphost.vault.sealer import TenantSealer
@@ -32,16 +33,15 @@ class LateKeys:
 
         Raises the errors of the read: VaultError, or the database's.
         """
-        loop = asyncio.get_running_loop()
-        if self._waiting is None or self._waiting.done() or self._waiting.get_loop() is not loop:
-            self._waiting = loop.create_task(self._next(self._reading))
+        if self._waiting is None or self._waiting.done():
+            self._waiting = background.start(self._next(self._reading))
             self._waiting.add_done_callback(_look_at)
         # A caller that disconnects does not cancel the read for the others.
         return await asyncio.shield(self._waiting)
 
     async def _next(self, before: "asyncio.Task[Ring] | None") -> Ring:
         loop = asyncio.get_running_loop()
-        if before is not None and before.get_loop() is loop:
+        if before is not None:
             await asyncio.wait([before])
         await asyncio.sleep(self._began_at + EVERY_SECONDS - loop.time())
         # From here on the read may miss a new key: later callers need the next read.

@@ -72,7 +72,7 @@ def cut() -> None:
 
 
 def reset() -> None:
-    """Return to the first phase, as at the start of a process. The callbacks stay."""
+    """Return to the first phase, once the process has stopped. The callbacks stay."""
     global _phase  # noqa: PLW0603 - one process, one end
     _phase = Phase.SERVING
 

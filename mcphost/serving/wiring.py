@@ -23,9 +23,9 @@ from mcphost.serving.legacy.get_stream import SESSIONS_GAP, get_streams
 from mcphost.serving.legacy.stream import following
 from mcphost.serving.legacy.task_notices import session_task_notices
 from mcphost.serving.options import options
-from mcphost.serving.process.facts import process_facts
+from mcphost.serving.process.facts import WORKER, process_facts
 from mcphost.serving.revocation import presences
-from mcphost.serving.shutdown import on_cut, on_drain
+from mcphost.serving.shutdown import draining, on_cut, on_drain
 from mcphost.serving.subscriptions.registry import listeners
 from mcphost.serving.tasks.job_worker import job_worker
 from mcphost.serving.tasks.notices import notices
@@ -84,10 +84,10 @@ heartbeat.on_functions(left_rounds.look)
 heartbeat.on_functions(runner.on_gap)
 heartbeat.on_functions(takeover.look_again)
 following.replay = replay.replay
+heartbeat.drains = lambda: draining() or process_facts.role == WORKER
 heartbeat.overloaded = load.lag.is_over
 heartbeat.report = process_facts.read
 on_drain(listeners.end_all)
-on_drain(heartbeat.drain)
 on_drain(following.send_all_away)
 on_drain(call.release_all)
 on_drain(tasks.end_all)

@@ -22,7 +22,6 @@ from mcphost.serving.context import Incoming
 from mcphost.serving.database import AWAY
 from mcphost.serving.first_use import with_shapes
 from mcphost.serving.methods.dispatch import LONG_LIVED, dispatch, dispatch_long_lived
-from mcphost.serving.process.lifecycle import ensure_started
 from mcphost.serving.replies import error_for
 from mcphost.transport import cors, errors, guard, lanes, visitors
 from mcphost.transport.authentication import Admitted, admit
@@ -52,7 +51,6 @@ class Ended(NamedTuple):
 
 async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
     """Serve one HTTP request below `/t/`. Paths other than `/t/<tenant>/mcp` get a 404 in JSON."""
-    ensure_started()
     match = PATH.fullmatch(scope["path"])
     if match is None:
         await send_json(send, 404, b'{"error":"not_found"}', cors.ANYONE)

@@ -18,7 +18,6 @@ from mcphost.observability.availability import Source, availability
 from mcphost.protocol.headers import Headers
 from mcphost.serving.database import AWAY, in_database
 from mcphost.serving.process import status as platform
-from mcphost.serving.process.lifecycle import ensure_started
 from mcphost.serving.process.status import PlatformStatus
 from mcphost.transport import cors
 from mcphost.transport.guard import knows_probe
@@ -65,7 +64,6 @@ async def _send_readiness(send: Send, *, detailed: bool) -> None:
     Warnings, about what the process can do without for a while, do not change the status; nor do facts,
     such as how the sandbox of scripts is confined, once a worker has started.
     """
-    ensure_started()
     problems = health.problems()
     status, word = (503, "unready") if problems else (200, "ready")
     facts: dict[str, Any] = {"status": word}
@@ -93,7 +91,6 @@ async def metrics(scope: Mapping[str, Any], receive: Receive, send: Send) -> Non
 
     The text is rendered in a thread, because that takes longer than many calls.
     """
-    ensure_started()
     if await _refused(scope, send):
         return
     accept = Headers(scope["headers"]).get("accept") or ""
@@ -108,7 +105,6 @@ async def status(scope: Mapping[str, Any], receive: Receive, send: Send) -> None
 
     It has the same protection as the metrics.
     """
-    ensure_started()
     if await _refused(scope, send):
         return
     found = await _platform_status()

@@ -1,4 +1,4 @@
-"""Connect the wake-ups to the change log, the process's lifecycle and its health.
+"""Connect the wake-ups to the change log and to the process's health.
 
 Cached settings are cleared when a setting changes.
 """
@@ -11,7 +11,6 @@ from django.core.signals import setting_changed
 
 from mcphost.feed.loop import loop
 from mcphost.observability import health
-from mcphost.serving.process import lifecycle
 from mcphost.transport.django_requests import slots
 from mcphost.transport.options import options
 from mcphost.transport.redis_wakeups import Wakeups
@@ -31,5 +30,4 @@ setting_changed.connect(forget_options)
 
 wakeups = Wakeups(shared_layer)
 loop.set_waker(wakeups.send)
-lifecycle.register_companion(wakeups)
 health.warn("redis", wakeups.problem)

@@ -42,6 +42,16 @@ class Service:
     arrived: list[Arrived] = field(default_factory=list)
     connections: int = 0
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+    serving: set["asyncio.Task[None]"] = field(default_factory=set)
+
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.serving.add(asyncio.create_task(self.serve(reader, writer)))
+
+    async def close(self) -> None:
+        """End what is left of its connections."""
+        for each in self.serving:
+            each.cancel()
+        await asyncio.gather(*self.serving, return_exceptions=True)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -98,12 +108,13 @@ async def running(
     handler: Handler, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
 ) -> AsyncIterator[Service]:
     service = Service(handler)
-    server = await asyncio.start_server(service.serve, host, 0, ssl=tls)
+    server = await asyncio.start_server(service.accept, host, 0, ssl=tls)
     service.port = server.sockets[0].getsockname()[1]
     try:
         yield service
     finally:
         server.close()
+        await service.close()
 
 
 def policy(*entries: str, tenant: str = "acme", **limits: float) -> EgressPolicy:

@@ -57,4 +57,3 @@ def run(
         yield Run(cast, clock, settings, monkeypatch, tools, exchanges)
         tools.thread_release.set()
     threads.cache_clear()
-    shutdown.reset()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcphost.serving.process import lifecycle
+from mcphost.routing import process
 from tests.cast import Cast
 from tests.mcp import Reply
 from tests.rounds.conftest import module
@@ -82,4 +82,4 @@ def test_no_answer_and_no_state_makes_the_server_fail_or_act(asking: Cast) -> No
 
     with asyncio.Runner() as runner:
         sends()
-        lifecycle.stop()
+        runner.run(process.stop())

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcphost.observability import counters
+from mcphost.routing import process
 from mcphost.serving import shutdown
-from mcphost.serving.process import lifecycle
 from tests.cast import Cast
 from tests.rounds.journeys import Journey
 from tests.rounds.legs import calling
@@ -65,7 +65,7 @@ def test_every_program_ends_as_if_nothing_had_happened(asking: Cast, leaving: Le
 
     with asyncio.Runner() as runner:
         ends()
-        lifecycle.stop()
+        runner.run(process.stop())
 
 
 @pytest.mark.parametrize("tool", ["interpret", "interpret_freely"])

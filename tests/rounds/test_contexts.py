@@ -10,12 +10,10 @@ import pytest
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import MESSAGE_REFUSED, QUESTION_ASKED
+from mcphost.routing import process
 from mcphost.runtime.ports import Misuse
 from mcphost.sdk import Context
 from mcphost.serving.database import in_database
-from mcphost.serving.legacy import call as calls
-from mcphost.serving.legacy import stream
-from mcphost.serving.process import lifecycle
 from tests.cast import Cast
 from tests.mcp import Reply
 from tests.rounds.legs import Asker, calling, done
@@ -29,7 +27,7 @@ LOGGED = "a tool context was misused"
 
 
 async def _entries(*actions: str) -> list[Entry]:
-    await in_database(lifecycle.stop)  # which writes what waits
+    await process.stop()  # which writes what waits
     found = Entry.objects.filter(action__in=actions).order_by("id")
     return await in_database(lambda: list(found))
 
@@ -105,8 +103,6 @@ async def test_a_call_of_a_session_is_as_much_its_own(asking: Cast) -> None:
     done(await _anonymous("wants_back").leg())
     answer = await asyncio.wait_for(call.settled(), 10)
     assert answer is not None
-    stream.live.clear()
-    calls.under_way.clear()
     assert all(REFUSED in error for error in tried.values()), tried
     found = await _entries(MESSAGE_REFUSED, QUESTION_ASKED)
     assert {(one.tenant, one.reason) for one in found} == {

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ANSWER_RECEIVED, ANSWER_REPEATED
+from mcphost.routing import process
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import claims
 from mcphost.serving.execution.claims import Claiming
-from mcphost.serving.process import lifecycle
 from tests.cast import Cast
 from tests.mcp import Reply
 from tests.rounds.conftest import module
@@ -299,4 +299,4 @@ def test_at_most_one_set_of_answers_takes_effect_whatever_a_client_sends_in_whic
 
     with asyncio.Runner() as runner:
         takes_one()
-        lifecycle.stop()
+        runner.run(process.stop())

@@ -11,9 +11,9 @@ from pytest_django import Settings
 from mcphost.audit.writer.writer import WriterLimits, writer
 from mcphost.feed.nodes import Heartbeat, heartbeat
 from mcphost.observability import counters
+from mcphost.routing import process
 from mcphost.serving import limits, load
 from mcphost.serving.database import in_database
-from mcphost.serving.process import lifecycle
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import update_tenant
 from tests.cast import ACTOR, Cast
@@ -34,7 +34,7 @@ STEPS: Program = [["step", "a", 1], ["step", "b", 2]]
 async def _stopped(asking: Cast) -> AsyncIterator[None]:
     """Stop the threads that wake the event loop before it is closed."""
     yield
-    await asyncio.to_thread(lifecycle.stop)
+    await process.stop()
     load.lag.reset()
 
 
@@ -145,7 +145,7 @@ async def test_no_call_is_sent_where_it_would_not_be_served_better(
     await in_database(_beat, other)
     assert done(await asker.leg()), "it is overloaded"
     other.overloaded = lambda: False
-    other.drain()
+    other.drains = lambda: True
     await in_database(_beat, other)
     assert done(await asker.leg()), "it is draining"
     await in_database(other.leave)

@@ -13,10 +13,10 @@ from mcphost.audit.records import ANSWER_RECEIVED, ROUND_FINISHED, STATE_REFUSED
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.models import Primitive
+from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import trials
 from mcphost.serving.execution.trials import REFUSAL, Trial, TrialRound
-from mcphost.serving.process import lifecycle
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import close_tenant, update_tenant
 from tests.cast import ACTOR, Cast
@@ -52,7 +52,7 @@ def function(reference: str) -> PrimitiveFields:
 
 @pytest.fixture
 async def acme(asking: Cast) -> Cast:
-    lifecycle.ensure_started()
+    process.start()
     return asking
 
 

@@ -129,6 +129,7 @@ async def test_a_question_that_nobody_waits_for_any_more_stays_asked() -> None:
         assert keys(required(round)) == ["a", "b"]
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_an_unwinding_that_nobody_awaits_is_not_complained_of() -> None:
     complaints: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, said: complaints.append(said))

@@ -178,6 +178,7 @@ async def test_a_guarded_coroutine_can_be_closed_and_awaited() -> None:
     guarded().close()
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_the_task_factory_of_the_loop_goes_on_making_tasks() -> None:
     made: list[Any] = []
 

@@ -36,7 +36,7 @@ class Desk:
 async def test_what_comes_together_is_handled_together_and_in_order() -> None:
     desk = Desk()
     relay = Relay(desk.handle)
-    relay.attach()
+    relay.start()
     thread = threading.Thread(target=lambda: [relay.put(number) for number in range(100)])
     thread.start()
     thread.join()
@@ -48,7 +48,7 @@ async def test_what_failed_is_handled_again_before_what_came_later() -> None:
     desk = Desk()
     desk.failures = 1
     relay = Relay(desk.handle)
-    relay.attach()
+    relay.start()
     relay.put(1)
     await asyncio.sleep(0)
     relay.put(2)
@@ -58,7 +58,7 @@ async def test_what_failed_is_handled_again_before_what_came_later() -> None:
 async def test_items_rest_for_as_long_as_they_are_told_to() -> None:
     desk = Desk()
     relay = Relay(desk.handle, lambda: 0.001)
-    relay.attach()
+    relay.start()
     relay.put(1)
     await asyncio.sleep(0)
     assert desk.lots == []
@@ -71,7 +71,7 @@ def test_nobody_is_told_before_there_is_a_loop_nor_after_its_end() -> None:
     relay.put(1)
 
     async def attach() -> None:
-        relay.attach()
+        relay.start()
 
     asyncio.run(attach())
     relay.put(2)
@@ -87,7 +87,7 @@ async def test_what_a_tool_hands_over_does_not_end_with_the_tool() -> None:
         done.set()
 
     relay = Relay(handle)
-    relay.attach()
+    relay.start()
     tasks = ToolTasks(NotificationChannel(NullNotifier()))
     tasks.enter()
     relay.put(1)

@@ -18,6 +18,7 @@ from mcphost.identity.models import Token
 from mcphost.identity.selectors import authenticate
 from mcphost.identity.services import TokenRequest, issue, revoke
 from mcphost.protocol.errors import ProtocolError
+from mcphost.routing import process
 from mcphost.runtime.call import Principal
 from mcphost.serving.database import in_database
 from mcphost.serving.revocation import presences
@@ -199,6 +200,7 @@ async def test_a_body_that_took_its_time_is_no_way_around_it(served: Cast) -> No
 
 
 async def _guest(cast: Cast) -> Guest:
+    process.start()
     found = await in_database(authenticate, cast.member.mcp_token, Audience.MCP, "acme")
     assert found is not None
     return Guest(found.principal)

@@ -212,21 +212,6 @@ async def test_a_reading_that_fails_when_all_have_hung_up_is_nobodys(
     assert (await late.ring()).active.id == "k2"
 
 
-def test_an_event_loop_that_ended_in_the_middle_holds_up_no_other(short: None) -> None:
-    reads = Reads()
-    late = LateKeys(reads)
-
-    async def leave_in_the_middle() -> None:
-        asyncio.create_task(late.ring())  # noqa: RUF006 - left behind on purpose
-        await reads.begun()
-        asyncio.create_task(late.ring())  # noqa: RUF006 - likewise
-        await asyncio.sleep(0)
-        reads.may_end.release(2)
-
-    asyncio.run(leave_in_the_middle())
-    assert asyncio.run(late.ring()).active.id == f"k{reads.count}"
-
-
 async def test_a_tenant_met_for_the_first_time_is_read_off_the_event_loop(cast: Cast) -> None:
     selectors.forget_everything()
     token = await sealing.seal(Purpose.STATE, cast.acme.id, b"x")

@@ -7,8 +7,8 @@ import pytest
 from django.test import override_settings
 
 from mcphost.observability import health
+from mcphost.routing import process
 from mcphost.serving import shutdown
-from mcphost.serving.process import lifecycle
 from tests.cast import Cast
 from tests.mcp import begun, call, request
 from tests.served import entries, probes
@@ -47,13 +47,13 @@ def test_one_that_raises_keeps_nobody_else_from_knowing(caplog: pytest.LogCaptur
 
 @pytest.mark.django_db(transaction=True)
 async def test_a_process_that_was_given_notice_is_not_ready(served: Cast) -> None:
-    lifecycle.ensure_started()
+    process.start()
     try:
         assert "drain" not in health.problems()
         shutdown.give_notice()
         assert health.problems()["drain"] == "the server is about to stop"
     finally:
-        await asyncio.to_thread(lifecycle.stop)
+        await process.stop()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -69,7 +69,7 @@ async def test_a_call_that_is_cut_is_told_so_and_recorded_so(served: Cast) -> No
     assert reply.status == 200
     assert reply.last["error"]["message"] == "The server shut down before the call was complete"
     assert probes().cancelled.is_set()
-    await asyncio.to_thread(lifecycle.stop)
+    await process.stop()
     last = (await entries("hang"))[-1]
     assert (last.outcome, last.reason) == (
         "cancelled",

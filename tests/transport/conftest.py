@@ -1,4 +1,4 @@
 from tests.rounds.conftest import asking
-from tests.served import offered, served
+from tests.served import offered, served, stopped
 
-__all__ = ["asking", "offered", "served"]
+__all__ = ["asking", "offered", "served", "stopped"]

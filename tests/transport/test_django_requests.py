@@ -16,7 +16,7 @@ from mcphost.transport import django_requests
 from mcphost.transport.django_requests import PER_ADDRESS, SMALL, UNREAD_PER_ADDRESS, Limited, slots
 from tests.mcp import Exchange, Reply
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("stopped")]
 
 PATIENCE = 20.0
 SIGN_IN = "/admin/login/"
@@ -84,8 +84,10 @@ class Blocking:
         loop = asyncio.get_running_loop()
         view = asyncio.ensure_future(sync_to_async(self._view)(loop))
         gone = asyncio.ensure_future(receive())
-        await asyncio.wait([view, gone], return_when=asyncio.FIRST_COMPLETED)
-        gone.cancel()
+        try:
+            await asyncio.wait([view, gone], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
         if not view.done():
             view.cancel()
             return

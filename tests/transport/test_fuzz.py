@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcphost.serving.process import lifecycle
+from mcphost.routing import process
 from tests.cast import build_cast
 from tests.legacy import Session, begin
 from tests.mcp import PREFIX, Reply, headers_for, meta, send
@@ -122,7 +122,7 @@ def test_no_body_is_answered_with_a_5xx_or_a_traceback(transactional_db: None) -
 
     with asyncio.Runner() as runner:
         sends()
-        lifecycle.stop()
+        runner.run(process.stop())
 
 
 @pytest.mark.parametrize("revision", SESSION_BASED)
@@ -141,7 +141,7 @@ def test_no_body_in_a_session_is_answered_with_what_its_client_does_not_know(
         session = runner.run(begin("acme", cast.owner.mcp_token, revision))
         sends()
         runner.run(session.end())
-        lifecycle.stop()
+        runner.run(process.stop())
 
 
 async def _send_in(session: Session, body: bytes) -> None:

@@ -21,7 +21,7 @@ from mcphost.vault import sealer
 from tests.cast import Cast
 from tests.mcp import Exchange
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("stopped")]
 
 
 def a_link(cast: Cast, kind: str = PAGE, key: str = "payment") -> tuple[Link, str]:

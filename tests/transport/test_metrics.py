@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -16,6 +15,9 @@ from tests.mcp import PATIENCE, PREFIX, Exchange, Reply, begun, call, listening,
 from tests.served import probes
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+MOST_THREADS = 32
+"""Of asyncio's default executor."""
 
 TOKEN = "a-token-for-prometheus"
 OPEN = override_settings(MCPHOST_METRICS_TOKEN=TOKEN)
@@ -73,14 +75,13 @@ async def test_the_numbers_are_read_with_the_token_and_get_alone(served: Cast) -
 @OPEN
 async def test_tools_that_hold_all_threads_of_asyncio_hide_no_numbers(served: Cast) -> None:
     release = threading.Event()
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
-    held = asyncio.create_task(asyncio.to_thread(release.wait))
+    held = [asyncio.create_task(asyncio.to_thread(release.wait)) for _ in range(MOST_THREADS)]
     await asyncio.sleep(0)
     try:
         assert (await get()).status == 200
     finally:
         release.set()
-        await held
+        await asyncio.wait(held)
 
 
 @OPEN

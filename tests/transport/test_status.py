@@ -1,6 +1,5 @@
 """`/status.json`: protected as the metrics are, and about all processes."""
 
-import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -12,8 +11,8 @@ from mcphost.catalogue import elsewhere
 from mcphost.feed.models import Node
 from mcphost.feed.nodes import ALIVE, Heartbeat
 from mcphost.observability.availability import Source, availability
+from mcphost.routing import process
 from mcphost.serving.database import in_database
-from mcphost.serving.process import lifecycle
 from mcphost.serving.replies import VERSION
 from tests.cast import Cast
 from tests.mcp import Exchange, Reply
@@ -67,7 +66,7 @@ async def test_a_dead_process_is_a_problem_of_the_whole(served: Cast) -> None:
         await in_database(lambda: Node.objects.filter(id=two.id).update(seen_at=late))
         reply = await get()
     finally:
-        await asyncio.to_thread(lifecycle.stop)  # its own heartbeat ends, too
+        await process.stop()  # its own heartbeat ends, too
     assert (reply.status, list(lines(reply))) == (503, ["processes"])
     assert [each["state"] for each in reply.last["processes"]].count("gone") == 1
 

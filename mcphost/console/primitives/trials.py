@@ -42,8 +42,7 @@ from mcphost.console.signin import may_enter
 from mcphost.console.words import WORDS
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.execution import trials
-from mcphost.serving.execution.trials import REFUSAL, Trial, TrialEndedError, TrialRound
-from mcphost.serving.process import lifecycle
+from mcphost.serving.execution.trials import REFUSAL, Trial, TrialEndedError
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
@@ -324,7 +323,7 @@ def _run(
         if busy:
             return _busy(request, _BUSY[busy])
         try:
-            given = async_to_sync(_started)(trial)
+            given = async_to_sync(trials.run)(trial)
         except PermissionDenied:
             return _page(request, status=403, problems=[NO_ACCESS])
         except Invalid as refusal:
@@ -355,11 +354,6 @@ def _run(
         carried=_signed(request, after),
         end=_signed_end(request, after),
     )
-
-
-async def _started(trial: Trial) -> TrialRound:
-    lifecycle.ensure_started()
-    return await trials.run(trial)
 
 
 def _asked(

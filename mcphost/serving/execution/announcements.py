@@ -34,9 +34,13 @@ class Announcements:
         self._next = 0.0
         self._relay: Relay[None] = Relay(self._write, self._pause)
 
-    def attach(self) -> None:
-        """Use the running loop for writing from now on."""
-        self._relay.attach()
+    def start(self) -> None:
+        """Write what is announced, on the running loop."""
+        self._relay.start()
+
+    async def stop(self) -> None:
+        """Write no more by itself; `flush` writes what is left."""
+        await self._relay.stop()
 
     def add(self, tenant: UUID, topic: str, *, checked: bool) -> None:
         """Queue a URI or the name of a list. From any thread.

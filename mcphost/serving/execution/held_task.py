@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from mcphost.runtime.call import Delivery, Principal
 from mcphost.runtime.outcomes import Failed, FailureKind, InputRequest
 from mcphost.sealing.tokens import Reason, SealError
 from mcphost.serving import shutdown
+from mcphost.serving.background import background
 from mcphost.serving.context import FRESH, Resumed, RoundEnding
 from mcphost.serving.database import commit_patiently
 from mcphost.serving.execution import stored_tasks
@@ -157,7 +159,7 @@ class HeldTask:
 
     def _write(self) -> None:
         if self._writing is None or self._writing.done():
-            self._writing = asyncio.get_running_loop().create_task(self._written())
+            self._writing = background.start(self._written(), copy_context())
 
     async def _written(self) -> None:
         """Write what is unwritten. What cannot be written now is written with the round's end."""
@@ -222,7 +224,7 @@ class HeldTask:
         """Start the asyncio task of the round. The round ends when the task expires: its result could
         not be fetched any more."""
         loop = asyncio.get_running_loop()
-        self._work = loop.create_task(work)
+        self._work = background.start(work, copy_context())
         timer = loop.call_later(max(0.0, self.expires_at - time.time()), self.cancel, EXPIRED)
         self._work.add_done_callback(lambda _: timer.cancel())
 
@@ -382,10 +384,6 @@ class RunningTasks:
         """Wait until no round of a task runs here."""
         while self._by_id:
             await next(iter(self._by_id.values())).over()
-
-    def forget(self) -> None:
-        """Forget all: their event loop has ended."""
-        self._by_id.clear()
 
     def cancel(self, task: UUID, reason: str) -> None:
         """Cancel the round of a task, if it runs here."""

@@ -29,6 +29,7 @@ from mcphost.protocol.errors import (
 from mcphost.runtime.call import Principal
 from mcphost.sealing.tokens import Purpose, SealError
 from mcphost.serving import lookups, replies, revocation, sealing, shutdown
+from mcphost.serving.background import background
 from mcphost.serving.context import Incoming, Turn
 from mcphost.serving.database import AWAY, in_database
 from mcphost.serving.events import Relay
@@ -79,9 +80,13 @@ class LeftRounds:
     def __len__(self) -> int:
         return len(self._running)
 
-    def attach(self) -> None:
-        """Take rounds on the running loop from now on."""
-        self._relay.attach()
+    def start(self) -> None:
+        """Take rounds, on the running loop."""
+        self._relay.start()
+
+    async def stop(self) -> None:
+        """Take no more rounds. Those that run go on."""
+        await self._relay.stop()
 
     def look(self) -> None:
         """Find rounds that wait for a process. In a database thread, every few seconds."""
@@ -112,7 +117,7 @@ class LeftRounds:
                 continue
             if len(self._running) >= MAX_ROUNDS:
                 return
-            work = asyncio.get_running_loop().create_task(self._run(left))
+            work = background.start(self._run(left))
             self._running[key] = work
             self._by_tenant[left.tenant] += 1
             work.add_done_callback(partial(self._over, left))

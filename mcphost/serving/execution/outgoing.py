@@ -93,23 +93,20 @@ def _unreadable(error: VaultError) -> EgressSecretError:
 
 
 class _Sender:
-    """The process's sender. It belongs to one event loop: a server has one, tests have several."""
+    """The process's sender, made when it is first used."""
 
     def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._egress: Egress | None = None
 
     def get(self) -> Egress:
-        loop = asyncio.get_running_loop()
-        if self._egress is None or self._loop is not loop:
-            self._loop = loop
+        if self._egress is None:
             self._egress = Egress(loopback_ports=settings.MCPHOST_EGRESS_LOOPBACK_PORTS)
         return self._egress
 
     async def close(self) -> None:
         """Close all connections, at the end of the process."""
         egress, self._egress = self._egress, None
-        if egress is not None and self._loop is asyncio.get_running_loop():
+        if egress is not None:
             await egress.aclose()
 
 

@@ -29,6 +29,7 @@ from mcphost.protocol.legacy.errors import in_session
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal
 from mcphost.serving import limits, shutdown
+from mcphost.serving.background import background
 from mcphost.serving.context import ClientSession, Incoming
 from mcphost.serving.database import in_database_unbounded
 from mcphost.serving.execution import stored_requests
@@ -211,8 +212,7 @@ class SessionCall:
 
     def _start(self, interrupted: str | None = None) -> None:
         """Start a task: for the whole call, or until it rests."""
-        loop = asyncio.get_running_loop()
-        self._task = loop.create_task(self._run(interrupted), context=self._context)
+        self._task = background.start(self._run(interrupted), self._context)
         self._task.add_done_callback(self._over)
 
     def _interrupt(self, reason: str) -> None:
@@ -266,7 +266,7 @@ class SessionCall:
         answer = self._refused() if task.cancelled() else JsonAnswer(b"")
         self._settle(answer)
         if task.cancelled() and self.outgoing.streaming and not self.outgoing.closed:
-            self._task = asyncio.get_running_loop().create_task(self._end(answer))
+            self._task = background.start(self._end(answer))
 
     async def _run(self, interrupted: str | None = None) -> None:
         answer = JsonAnswer(b"")

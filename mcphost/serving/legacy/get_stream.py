@@ -198,7 +198,6 @@ async def open_get_stream(
     await limits.count_change(principal, source)
     places = listeners.take_place(principal, source)
     try:
-        listeners.attach()
         one = SessionStream(session, principal, stream)
         async with _joined(one):
             await _tell_opened(one)

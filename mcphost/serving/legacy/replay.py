@@ -5,10 +5,8 @@ Events are read from the stream's rows. News of further events comes from the ca
 process owns it, and otherwise through the change log.
 """
 
-import asyncio
 import logging
 import re
-from contextvars import Context
 from typing import Final
 from uuid import UUID
 
@@ -17,6 +15,7 @@ from mcphost.calls.streams import Page, StreamRow
 from mcphost.observability.logs import FirstTimes
 from mcphost.protocol.errors import ProtocolError, invalid_request
 from mcphost.sealing.tokens import SealError
+from mcphost.serving.background import background
 from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database_unbounded
 from mcphost.serving.events import Waiter, waiters
@@ -35,8 +34,6 @@ ends at that moment does not know yet that its stream is read from another proce
 LOOK_HERE_SECONDS: Final = 30.0
 """The longest interval where this process owns the call, which notifies of every event."""
 
-_tasks: Final[set["asyncio.Task[None]"]] = set()
-"""The tasks of `replay`, referenced because nothing waits for them."""
 _EVENT: Final = re.compile(r"([0-9a-f]{32})-([0-9]{1,15})")
 
 log = logging.getLogger(__name__)
@@ -60,9 +57,7 @@ def replay(stream: StreamRow, after: int, reader: Reader) -> None:
     """Begin to show the events of a stream after a number, until it or `reader` has ended. On the event
     loop. With too many such streams of a session, the client has to resume this one."""
     replaying = _replay(stream, after, reader)
-    task = Context().run(asyncio.get_running_loop().create_task, replaying)
-    _tasks.add(task)
-    task.add_done_callback(_tasks.discard)
+    background.start(replaying)
 
 
 async def _replay(stream: StreamRow, after: int, reader: Reader) -> None:

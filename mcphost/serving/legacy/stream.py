@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import Context
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -25,6 +24,7 @@ from mcphost.feed.loop import ChangeNews
 from mcphost.observability.availability import availability
 from mcphost.protocol.errors import over_limit
 from mcphost.runtime.call import Principal
+from mcphost.serving.background import background
 from mcphost.serving.database import commit_patiently, in_database, in_database_unbounded
 from mcphost.serving.events import Relay, waiters
 from mcphost.serving.legacy.outbound_guard import Gate
@@ -430,7 +430,6 @@ class Outgoing:
 
     def _be_stream(self) -> None:
         self.streaming = True
-        _followed.attach()
         live[self.stored.stream.id] = self
         self._on_stream()
 
@@ -442,9 +441,7 @@ class Outgoing:
         self._queue.append(portion)
         self._queued += sum(map(len, portion.messages))
         if self._writer is None:
-            loop = asyncio.get_running_loop()
-            # In an empty context, so that a tool's messages are written even after its round ends.
-            self._writer = Context().run(loop.create_task, self._write_all())
+            self._writer = background.start(self._write_all())
 
     async def _write_all(self) -> None:
         try:
@@ -580,14 +577,14 @@ async def _heed(followed: Sequence[UUID | None]) -> None:
         await in_database(streams.tell, streams.NEWS, about[start : start + TOLD_AT_ONCE])
 
 
-_followed: Final[Relay[UUID | None]] = Relay(_heed)
+followed: Final[Relay[UUID | None]] = Relay(_heed)
 
 
 def on_change(news: ChangeNews) -> None:
     """Note that a stream is read from another process. From the change log's thread."""
-    _followed.put(UUID(news.object_id))
+    followed.put(UUID(news.object_id))
 
 
 def on_gap() -> None:
     """Handle a gap in the change log. From the change log's thread."""
-    _followed.put(None)
+    followed.put(None)

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from contextvars import Context
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -28,6 +27,7 @@ from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal
 from mcphost.sealing.tokens import SealError
 from mcphost.serving import revocation, shutdown
+from mcphost.serving.background import background
 from mcphost.serving.context import Incoming
 from mcphost.serving.database import commit_patiently, in_database_unbounded
 from mcphost.serving.events import Relay
@@ -77,9 +77,15 @@ def on_change(news: ChangeNews) -> None:
         _found.put(UUID(news.object_id))
 
 
-def attach() -> None:
-    """Continue calls on the running loop from now on."""
-    _found.attach()
+def start() -> None:
+    """Continue calls, on the running loop."""
+    _found.start()
+
+
+async def stop() -> None:
+    """Take over no more calls."""
+    await _found.stop()
+    _left.clear()
 
 
 async def take_over(**which: UUID) -> None:
@@ -90,10 +96,7 @@ async def take_over(**which: UUID) -> None:
     if shutdown.draining():
         return
     if found := await in_database_unbounded(session_calls.orphans, heartbeat.id, **which):
-        task = asyncio.get_running_loop().create_task(_take_over_all(found), context=Context())
-        _tasks.add(task)
-        task.add_done_callback(_tasks.discard)
-        await asyncio.shield(task)
+        await asyncio.shield(background.start(_take_over_all(found)))
 
 
 async def go_on(call: UUID, tenant: UUID) -> None:
@@ -243,5 +246,3 @@ _left: Final[dict[UUID, SessionTarget]] = {}
 _in_hand: Final[dict[UUID, "asyncio.Future[None]"]] = {}
 """Calls that are being taken over, so that only one task does it; others wait for it. For the event
 loop's thread."""
-_tasks: Final[set["asyncio.Task[None]"]] = set()
-"""The tasks of `take_over`, referenced because their callers may have been cancelled."""

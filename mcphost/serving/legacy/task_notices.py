@@ -46,9 +46,12 @@ class SessionTaskNotices:
     def __init__(self) -> None:
         self._relay: Relay[TaskChange] = Relay(self._tell)
 
-    def attach(self) -> None:
-        """Notify on the running loop from now on."""
-        self._relay.attach()
+    def start(self) -> None:
+        """Notify, on the running loop."""
+        self._relay.start()
+
+    async def stop(self) -> None:
+        await self._relay.stop()
 
     async def changed(self, news: Sequence[ChangeNews]) -> None:
         """Find the streams of changed tasks. For the registry of listeners."""

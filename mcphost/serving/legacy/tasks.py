@@ -9,7 +9,6 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from contextvars import Context
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -31,6 +30,7 @@ from mcphost.runtime.journal import EMPTY, TIMED_OUT
 from mcphost.runtime.outcomes import InputRequest, InputRequired
 from mcphost.sealing.tokens import Purpose, SealError, key_id
 from mcphost.serving import policy, request_state, sealing, shutdown
+from mcphost.serving.background import background
 from mcphost.serving.context import ClientSession, Held, Incoming, RoundEnding
 from mcphost.serving.database import DatabaseAwayError, in_database
 from mcphost.serving.events import Waiter, waiters
@@ -105,8 +105,7 @@ async def result(incoming: Incoming, session: ClientSession) -> Mapping[str, Any
         await in_database(services.carry, row.id, held.call)
         return await _wait(incoming, session, held, row)
     except asyncio.CancelledError:  # before it streams, other requests cannot see that it is over
-        _looking.add(leaving := asyncio.get_running_loop().create_task(_leave(row, held.call)))
-        leaving.add_done_callback(_looking.discard)
+        background.start(_leave(row, held.call))
         raise
 
 
@@ -318,9 +317,7 @@ class _Watch(Waiter):
         waiters.add(self._key, self)
 
     def _wake(self) -> None:
-        loop = self._loop
-        _looking.add(task := loop.create_task(self._look(), context=Context()))
-        task.add_done_callback(_looking.discard)
+        background.start(self._look())
 
     async def _look(self) -> None:
         tenant, task = self._key
@@ -331,7 +328,3 @@ class _Watch(Waiter):
             await in_database(questions.expire_digests, tenant, [one.hex for one in gone])
         if gone or not await in_database(questions.any_of_call, self._call):
             waiters.discard(self._key, self)
-
-
-_looking: Final[set["asyncio.Task[None]"]] = set()
-"""The looks under way, referenced so that they are not collected."""

@@ -3,9 +3,9 @@
 import asyncio
 import atexit
 import logging
-import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import Final, Protocol
 
 from django.conf import settings
 from django.utils.module_loading import autodiscover_modules
@@ -18,25 +18,31 @@ from mcphost.observability import counters, health, tracing
 from mcphost.observability.availability import availability
 from mcphost.observability.loop_watch import LoopWatch
 from mcphost.serving import database, load, shutdown
+from mcphost.serving.background import background
 from mcphost.serving.database import waiting
 from mcphost.serving.execution import claims
 from mcphost.serving.execution.announcements import announcements
 from mcphost.serving.execution.held_task import running_tasks
 from mcphost.serving.execution.left_rounds import left_rounds
+from mcphost.serving.execution.outgoing import sender
 from mcphost.serving.execution.ports import threads
-from mcphost.serving.legacy import takeover
+from mcphost.serving.legacy import stream, takeover
 from mcphost.serving.legacy.task_notices import session_task_notices
 from mcphost.serving.options import options
 from mcphost.serving.process import startup_checks
-from mcphost.serving.process.facts import WORKER, process_facts
+from mcphost.serving.process.facts import SERVER, WORKER, process_facts
 from mcphost.serving.process.housekeeping import Housekeeping
 from mcphost.serving.process.startup_checks import KeyCheck
 from mcphost.serving.process.summaries import SummariesThread
 from mcphost.serving.replies import VERSION
+from mcphost.serving.revocation import presences
+from mcphost.serving.subscriptions.registry import listeners
 from mcphost.serving.tasks.job_worker import job_worker
 from mcphost.serving.tasks.notices import notices
 from mcphost.serving.tasks.runner import runner
 
+CUT_SECONDS = 2.0
+"""How long work that was cut may take to end."""
 STOP_SECONDS = 10.0
 SEND_SECONDS = 5.0
 """How long the process waits at its end for the collector to take the last spans."""
@@ -57,19 +63,90 @@ class Companion(Protocol):
     def stop(self) -> None: ...
 
 
-_companions: list[Companion] = []
+class LoopPart(Protocol):
+    """A component that works on the event loop, on what other threads pass to it."""
+
+    def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+PARTS: Final[tuple[LoopPart, ...]] = (
+    presences,
+    listeners,
+    stream.followed,
+    takeover,
+    runner,
+    left_rounds,
+    notices,
+    session_task_notices,
+    announcements,
+)
 key_check = KeyCheck()
 
 
-def register_companion(companion: Companion) -> None:
-    """Start and stop `companion` with everything else."""
-    _companions.append(companion)
+class ServerProcess:
+    """What a process runs besides its requests, from a start to a stop. It can be started again.
+
+    `role` is what the process does: serve requests, or only run tasks. `companions` are components of
+    higher packages.
+    """
+
+    def __init__(self, *companions: Companion, role: str = SERVER) -> None:
+        self._role = role
+        self._companions = companions
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._threads: _Threads | None = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop on which the process runs; None unless it runs."""
+        return self._loop
+
+    def start(self) -> None:
+        """Start, on the running event loop. Does nothing while the process runs.
+
+        Every request calls this, because Daphne has no lifespan to do it earlier.
+        """
+        if self._loop is not None:
+            return
+        self._loop = asyncio.get_running_loop()
+        process_facts.role = self._role
+        for part in PARTS:
+            part.start()
+        if self._role == WORKER or options().tasks.worker_in_server:
+            job_worker.start()
+        running = self._threads = _Threads(self._companions)
+        running.start()
+        atexit.register(running.stop)
+
+    async def stop(self) -> None:
+        """End the work under way, and wait for that; then write what is queued, and end the threads.
+
+        Does nothing unless the process runs. Work that others can continue is released to them.
+        """
+        if self._threads is None:
+            return
+        shutdown.begin()
+        shutdown.cut()
+        await background.end(CUT_SECONDS)
+        for part in PARTS:
+            await part.stop()
+        await job_worker.ended()
+        await sender.close()
+        atexit.unregister(self._threads.stop)
+        # In a separate thread: tools that never return may block all of asyncio's threads.
+        with ThreadPoolExecutor(1, thread_name_prefix="mcphost-stop") as pool:
+            await asyncio.get_running_loop().run_in_executor(pool, self._threads.stop)
+        shutdown.reset()
+        self._loop = self._threads = None
 
 
-class _Parts:
-    """The components of a serving process, from one start to its stop."""
+class _Threads:
+    """The threads of a process, and what it measures."""
 
-    def __init__(self) -> None:
+    def __init__(self, companions: Sequence[Companion]) -> None:
+        self._companions = companions
         self._watch = LoopWatch(tool_on, lag=load.lag)
         self._housekeeping = Housekeeping()
         self._summaries = SummariesThread()
@@ -78,7 +155,7 @@ class _Parts:
         tracing.start(VERSION)  # before the loop is watched: loading it takes a while
         writer.start()
         feed.start()
-        for companion in _companions:
+        for companion in self._companions:
             companion.start()
         key_check.start()
         self._housekeeping.start()
@@ -86,6 +163,9 @@ class _Parts:
             self._summaries.start()
         process_facts.summaries = self._summaries.facts
         self._watch.start()
+        self._measure()
+
+    def _measure(self) -> None:
         health.register("records", writer.problem)
         health.register("feed", feed.problem)
         health.register("database", _database_problem)
@@ -102,6 +182,7 @@ class _Parts:
         counters.measure("threads_lost", lambda: threads().lost)
 
     def stop(self) -> None:
+        """Commit what is queued, and end the threads."""
         self._watch.stop()
         self._housekeeping.stop(STOP_SECONDS)
         self._summaries.stop(STOP_SECONDS)
@@ -110,18 +191,13 @@ class _Parts:
             announcements.flush()
         except Exception:
             log.exception("announcements were left unwritten at the end")
-        for companion in _companions:
+        for companion in self._companions:
             companion.stop()
         if not writer.stop(STOP_SECONDS):
             log.error("records were left unwritten at the end")
         claims.release_all()  # after the writer: rounds that it has concluded are not released
         feed.stop()  # last: after it this process and its claims no longer count as alive
         tracing.stop(SEND_SECONDS)
-
-
-_lock = threading.Lock()
-_parts: _Parts | None = None
-_loop: asyncio.AbstractEventLoop | None = None
 
 
 def prepare() -> None:
@@ -137,43 +213,6 @@ def prepare() -> None:
     kinds.log_problems()
     with ThreadPoolExecutor(1) as pool:
         pool.submit(key_check.check).result()
-
-
-def ensure_started() -> None:
-    """Start what runs besides the requests, once per process, and use the running loop from now on.
-
-    Called on the event loop, at every request, because Daphne has no lifespan to call it earlier.
-    A server has one loop; tests have several.
-    """
-    global _parts, _loop  # noqa: PLW0603 - one process, one start
-    loop = asyncio.get_running_loop()
-    if loop is _loop:
-        return
-    with _lock:
-        takeover.attach()
-        runner.attach()
-        left_rounds.attach()
-        notices.attach()
-        session_task_notices.attach()
-        announcements.attach()  # tools announce from threads, too
-        if options().tasks.worker_in_server:
-            job_worker.attach()
-        if _parts is None:
-            parts = _Parts()
-            parts.start()
-            atexit.register(stop)
-            _parts = parts
-        _loop = loop
-
-
-def stop() -> None:
-    """Commit what is queued and stop. Does nothing if nothing was started."""
-    global _parts, _loop
-    with _lock:
-        parts, _parts, _loop = _parts, None, None
-        if parts is not None:
-            atexit.unregister(stop)
-            parts.stop()
 
 
 def _database_problem() -> str | None:

@@ -5,20 +5,17 @@ import logging
 import os
 import signal
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final
 
 from uvicorn.loops.auto import auto_loop_factory
 
-from mcphost.feed.nodes import heartbeat
 from mcphost.serving import shutdown
 from mcphost.serving.execution.held_task import running_tasks
 from mcphost.serving.execution.left_rounds import left_rounds
-from mcphost.serving.execution.outgoing import sender
 from mcphost.serving.process import lifecycle
-from mcphost.serving.process.facts import WORKER, process_facts
-from mcphost.serving.tasks.job_worker import job_worker
+from mcphost.serving.process.facts import WORKER
+from mcphost.serving.process.lifecycle import Companion, ServerProcess
 
 CUT_SECONDS: Final = 2.0
 """How long rounds that were cut may take to free their tasks."""
@@ -35,8 +32,11 @@ class WorkerProcess:
     """Works until SIGTERM or Ctrl-C, then drains: it begins no rounds, and those under way leave at
     their next step, or are cut after `drain_seconds`. A second signal cuts them at once."""
 
-    def __init__(self, drain_seconds: float, beside: Beside = NOTHING) -> None:
+    def __init__(
+        self, drain_seconds: float, *companions: Companion, beside: Beside = NOTHING
+    ) -> None:
         self._drain_seconds = drain_seconds
+        self._companions = companions
         self._beside = beside
         self._told = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -46,17 +46,13 @@ class WorkerProcess:
         loop = asyncio.get_running_loop()
         for each in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(each, self._stop)
-        heartbeat.drain()  # other processes can send no calls here
-        process_facts.role = WORKER
-        lifecycle.ensure_started()
-        job_worker.attach()
+        process = ServerProcess(*self._companions, role=WORKER)
+        process.start()
         async with self._beside:
             log.info("the worker has started")
             await self._told.wait()
             await self._leave()
-        # In a separate thread: tools that never return may block all of asyncio's threads.
-        with ThreadPoolExecutor(1, thread_name_prefix="mcphost-stop") as pool:
-            await loop.run_in_executor(pool, lifecycle.stop)
+        await process.stop()
 
     async def _leave(self) -> None:
         log.info("the worker drains")
@@ -68,8 +64,6 @@ class WorkerProcess:
         shutdown.cut()
         self._hurry.clear()
         await self._settle(CUT_SECONDS)
-        await job_worker.ended()
-        await sender.close()
 
     def _stop(self) -> None:
         if self._told.is_set():
@@ -92,7 +86,7 @@ async def _rounds_over() -> None:
     await left_rounds.all_over()
 
 
-def work(drain_seconds: float, beside: Beside = NOTHING) -> None:
+def work(drain_seconds: float, *companions: Companion, beside: Beside = NOTHING) -> None:
     """Run a worker in this process, until a signal. What is `beside` runs on its event loop.
 
     Raises vault.errors.MasterKeyMismatch when the process's master key is not the platform's.
@@ -101,6 +95,6 @@ def work(drain_seconds: float, beside: Beside = NOTHING) -> None:
     last_resort = threading.Timer(EXIT_SECONDS, os._exit, (0,))
     last_resort.daemon = True
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:  # as uvicorn chooses it
-        runner.run(WorkerProcess(drain_seconds, beside).run())
+        runner.run(WorkerProcess(drain_seconds, *companions, beside=beside).run())
         last_resort.start()
     last_resort.cancel()

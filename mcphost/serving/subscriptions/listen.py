@@ -62,7 +62,6 @@ async def listen(incoming: Incoming, stream: LongLivedStream) -> Mapping[str, An
 
 
 async def _attend(incoming: Incoming, wanted: Filter, stream: LongLivedStream) -> None:
-    listeners.attach()  # before reading the offering, so that no change is missed in between
     principal = incoming.principal
     lists = wanted.lists if principal.may(policy.LIST) else ()
     asked = wanted.uris if principal.may(policy.CALL) else ()

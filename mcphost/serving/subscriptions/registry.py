@@ -220,9 +220,12 @@ class Listeners:
     def __len__(self) -> int:
         return self._counts[""]
 
-    def attach(self) -> None:
-        """Receive changes from now on. Call this before reading what a new listener sees."""
-        self._relay.attach()
+    def start(self) -> None:
+        """Tell listeners of changes, on the running loop."""
+        self._relay.start()
+
+    async def stop(self) -> None:
+        await self._relay.stop()
 
     def take_place(self, principal: Principal, source: str) -> tuple[str, ...]:
         """Count one more subscription; pass the result to `give_back`.

@@ -50,21 +50,18 @@ logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL + 1)
 
 
 class JobWorker:
-    """Takes jobs while it is attached. Only for the event loop's thread."""
+    """Takes jobs from its start to its end. Only for the event loop's thread."""
 
     def __init__(self) -> None:
         self._working: asyncio.Task[None] | None = None
         self._workers: Sequence[Worker] = ()
         self._ending = asyncio.Event()
 
-    def attach(self) -> None:
-        """Do jobs on the running loop from now on, if rounds are queued at all."""
-        loop = asyncio.get_running_loop()
-        if not options().tasks.queued:
-            return
-        if self._working is None or self._working.get_loop() is not loop:
-            self._ending = asyncio.Event()
-            self._working = loop.create_task(self._work())
+    def start(self) -> None:
+        """Do jobs, on the running loop, if rounds are queued at all."""
+        if options().tasks.queued:
+            self._ending.clear()
+            self._working = asyncio.get_running_loop().create_task(self._work())
 
     def works(self) -> bool:
         """Whether it takes jobs now. From any thread."""

@@ -23,10 +23,13 @@ class TaskNotices:
     def __init__(self) -> None:
         self._relay: Relay[UUID | None] = Relay(self._tell)
 
-    def attach(self) -> None:
-        """Notify on the running loop from now on."""
-        self._relay.attach()
+    def start(self) -> None:
+        """Notify, on the running loop."""
+        self._relay.start()
         listeners.followed = self._begin
+
+    async def stop(self) -> None:
+        await self._relay.stop()
 
     def on_change(self, news: ChangeNews) -> None:
         """A task has changed. From the change log's thread."""

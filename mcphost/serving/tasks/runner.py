@@ -86,20 +86,17 @@ class Runner:
         self._left = False
         self._beginning: set[UUID] = set()
         self._absent: set[tuple[UUID, str]] = set()
-        self._loop: asyncio.AbstractEventLoop | None = None
 
-    def attach(self) -> None:
-        """Run tasks on the running loop from now on. A server has one loop; tests have several."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # the rounds of an earlier one have ended with it
-            self._loop = loop
-            self._places.clear()
-            self._occupied.clear()
-            self._beginning.clear()
-            running_tasks.forget()
-        self._relay.attach()
-        self._cancelled.attach()
+    def start(self) -> None:
+        """Run tasks, on the running loop."""
+        self._relay.start()
+        self._cancelled.start()
         running_tasks.freed = self._freed
+
+    async def stop(self) -> None:
+        """Begin no more rounds. Those that run go on."""
+        await self._relay.stop()
+        await self._cancelled.stop()
 
     def look(self) -> None:
         """Find tasks that wait for a process. In a database thread, every few seconds."""

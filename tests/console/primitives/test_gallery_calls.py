@@ -1,7 +1,6 @@
 """Every template of the gallery works: picked, saved and published by an operator, then called by
 clients of both eras, which answer its questions. Only the address is filled in."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -14,10 +13,9 @@ from pytest_django import Settings
 from mcphost.console.primitives.gallery import templates
 from mcphost.console.primitives.primitives import PUBLISH
 from mcphost.kinds.script import functions
+from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution.outgoing import sender
-from mcphost.serving.legacy import call, stream
-from mcphost.serving.process import lifecycle
 from mcphost.tenants.services import update_tenant
 from tests.cast import ACTOR, Cast, build_cast
 from tests.console.forms.sent import SentForm
@@ -162,8 +160,6 @@ def acme(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ca
     monkeypatch.setattr(functions, "LONGEST_SLEEP", 0.01)
     with serving(EMPTY, monkeypatch) as cast:
         yield cast
-    stream.live.clear()
-    call.under_way.clear()
 
 
 @asynccontextmanager
@@ -180,7 +176,7 @@ async def published(cast: Cast, key: str, settings: Settings) -> AsyncIterator[S
             yield shop
         finally:
             await sender.close()
-            await asyncio.to_thread(lifecycle.stop)
+            await process.stop()
 
 
 def publish(cast: Cast, key: str, base: str) -> None:

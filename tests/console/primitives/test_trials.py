@@ -1,7 +1,7 @@
 """Tests of Try it: the document that runs a tool before it is saved or published."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from html import unescape
 from textwrap import dedent
@@ -23,9 +23,9 @@ from mcphost.console.middleware import FRAMING
 from mcphost.console.primitives import trials
 from mcphost.console.primitives.trial_results import blocks
 from mcphost.console.primitives.trials import CARRIED, LOST, POLICY
+from mcphost.routing import process
 from mcphost.runtime.program import TaskSupport
 from mcphost.serving.execution.trials import TrialRound
-from mcphost.serving.process import lifecycle
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import set_member
 from tests.cast import ACTOR, PASSWORD, Cast
@@ -49,10 +49,11 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 @pytest.fixture
-def acme(acme: Things) -> Iterator[Things]:
+async def acme(acme: Things) -> AsyncIterator[Things]:
     """As everywhere, with a process that records."""
+    process.start()
     yield acme
-    lifecycle.stop()
+    await process.stop()
 
 
 def form(code: str = SCRIPT, **others: Any) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from mcphost.catalogue.models import KeptDocument, Primitive
 from mcphost.console.forms.script_part import START
 from mcphost.console.primitives import imports, trials
 from mcphost.identity.models import ServiceAccount, Token
-from mcphost.serving.process import lifecycle
 from mcphost.tenants.models import Invitation, Membership, Tenant
 from mcphost.tenants.roles import Role
 from mcphost.vault.models import StoredSecret
@@ -332,10 +331,7 @@ def test_a_trial_does_not_run_for_a_user_who_lost_the_right(
 
     monkeypatch.setattr(trials, "compile_draft", late)
     fields = {**arguments, "_run": "1", "arguments-value-item": "tea"}
-    try:
-        refused = operator.post(test_trials.TRY, fields)
-    finally:
-        lifecycle.stop()
+    refused = operator.post(test_trials.TRY, fields)
     assert refused.status_code == 403
     assert trials.NO_ACCESS in refused.content.decode()
     assert Entry.objects.count() == before

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import orjson
 
 from mcphost.catalogue import selectors
+from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import trials
 from mcphost.serving.execution.trials import Trial, TrialEndedError
 from mcphost.serving.legacy.cancellation import cancellations
-from mcphost.serving.process import lifecycle
 from mcphost.tenants.models import Tenant
 from tests.cast import Cast
 from tests.mcp import Reply, begun
@@ -202,7 +202,7 @@ class Playground:
         self._cast = cast
 
     async def begin(self, do: str) -> None:
-        lifecycle.ensure_started()
+        process.start()
         acme = self._cast.acme.id
         (row,) = await in_database(selectors.primitives, Tenant.objects.filter(pk=acme))
         self._trial = Trial(

@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
+from mcphost.routing import process
 from mcphost.serving.database import in_database
-from mcphost.serving.execution.outgoing import sender
-from mcphost.serving.legacy import call, stream
-from mcphost.serving.process import lifecycle
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import update_tenant
 from tests.cast import ACTOR, Cast, build_cast
@@ -38,8 +36,6 @@ def acme(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ca
     with serving(CONTRACTS, monkeypatch) as cast:
         module("contract").reset()
         yield cast
-    stream.live.clear()
-    call.under_way.clear()
 
 
 @pytest.fixture
@@ -56,9 +52,8 @@ async def offer(acme: Cast, pair: tuple[str, str], settings: Settings) -> AsyncI
     made = Offer(allowed, *pair, service, f"{base}/")
     await made.publish()
     yield made
-    await sender.close()
+    await process.stop()
     server.close()
-    await asyncio.to_thread(lifecycle.stop)
 
 
 @pytest.fixture

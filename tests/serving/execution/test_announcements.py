@@ -1,6 +1,5 @@
 """`ctx.announce`: checked at once, written in batches, notified to listeners."""
 
-import asyncio
 import logging
 from uuid import UUID
 
@@ -11,11 +10,11 @@ from mcphost.catalogue import selectors as catalogue
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.updates import announce_update
 from mcphost.feed.models import Change
+from mcphost.routing import process
 from mcphost.runtime.ports import NotAnnounced
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import announcements as announcing
 from mcphost.serving.execution.announcements import MOST_PER_TENANT, Announcements, TenantAnnouncer
-from mcphost.serving.process import lifecycle
 from tests.cast import ACTOR, Cast
 from tests.mcp import call
 
@@ -113,11 +112,11 @@ async def test_what_cannot_be_written_at_the_end_is_said_in_the_log(
     def fails(about: object) -> None:
         raise OperationalError("the database has gone")
 
-    lifecycle.ensure_started()
+    process.start()
     announcing.announcements.add(served.acme.id, "a:1", checked=True)
     with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
         patch.setattr(announcing, "announce_updates", fails)
-        await asyncio.to_thread(lifecycle.stop)
+        await process.stop()
     assert "announcements were left unwritten" in caplog.text
     await in_database(announcing.announcements.flush)
     assert await in_database(written) == [(served.acme.id, "a:1")]

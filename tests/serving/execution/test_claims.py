@@ -15,6 +15,7 @@ from mcphost.calls import claims as stored
 from mcphost.calls.models import Claim
 from mcphost.observability import counters, labels
 from mcphost.protocol.errors import INTERNAL_ERROR, UNAVAILABLE, ProtocolError
+from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import claims
 from mcphost.serving.execution.claims import (
@@ -27,7 +28,6 @@ from mcphost.serving.execution.claims import (
     WantedClaim,
     Won,
 )
-from mcphost.serving.process import lifecycle
 from mcphost.serving.process.housekeeping import Housekeeping
 from mcphost.vault import selectors as vault
 from mcphost.vault.models import TenantSecret
@@ -365,10 +365,10 @@ async def test_a_process_that_ends_without_a_database_leaves_its_claims_to_their
 
 
 async def test_a_process_lets_go_at_its_end_and_forgets_when_it_tidies_up(served: Cast) -> None:
-    lifecycle.ensure_started()
+    process.start()
     asked = wanted(served.acme.id)
     assert isinstance(await claims.claim(asked, [record()]), Won)
-    await asyncio.to_thread(lifecycle.stop)
+    await process.stop()
     assert (await in_database(Claim.objects.get)).state == "released"
     await in_database(expire_claims, timedelta(days=2))
     await in_database(Housekeeping().work)

@@ -22,6 +22,7 @@ from mcphost.identity.models import Token
 from mcphost.kinds.declarations import ABSENT, NO_PROCESS
 from mcphost.observability import counters
 from mcphost.protocol.errors import invalid_params
+from mcphost.routing import process
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import claims, left_rounds
@@ -29,7 +30,6 @@ from mcphost.serving.execution.claims import ClaimLimits
 from mcphost.serving.execution.elsewhere import NOT_TAKEN
 from mcphost.serving.execution.left_rounds import GONE
 from mcphost.serving.execution.rounds import GIVEN_UP, MAX_ATTEMPTS
-from mcphost.serving.process import lifecycle
 from tests.cast import ACTOR, Cast
 from tests.mcp import Reply, begun
 from tests.rounds.conftest import asking, module
@@ -49,7 +49,7 @@ PAINT = "asking.paint"
 async def _stopped(asking: Cast) -> AsyncIterator[None]:
     """Stop the threads that wake the event loop before it is closed."""
     yield
-    await asyncio.to_thread(lifecycle.stop)
+    await process.stop()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from mcphost.protocol.exchange import Exchange, Meta
 from mcphost.protocol.headers import Headers
 from mcphost.protocol.legacy.opening import LegacyResponse
 from mcphost.protocol.revisions import REVISIONS
+from mcphost.routing import process
 from mcphost.runtime.call import Principal
 from mcphost.serving import lookups
 from mcphost.serving.context import NO_QUOTA, ClientSession, Incoming
@@ -23,7 +24,6 @@ from mcphost.serving.legacy import call as calls
 from mcphost.serving.legacy import session as sessions
 from mcphost.serving.legacy.call import SessionCall
 from mcphost.serving.legacy.replay import follow
-from mcphost.serving.process import lifecycle
 from tests.cast import Cast, Person
 
 PATIENCE = 30.0
@@ -106,7 +106,7 @@ class Caller:
         revision: str = "2025-11-25",
         capabilities: Mapping[str, Any] = EVERYTHING,
     ) -> "Caller":
-        lifecycle.ensure_started()
+        process.start()
         bearer = (person or cast.owner).mcp_token
         found = await lookups.authenticated(bearer, "acme", timezone.now())
         assert found is not None

@@ -1,7 +1,7 @@
 """Calls of sessions that reach a process without their code, while another process has it or may come."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -26,9 +26,9 @@ from tests.cast import ACTOR, Cast
 from tests.rounds.conftest import module
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
 from tests.serving.legacy.processes import Processes, processes
-from tests.serving.legacy.test_takeover import _dies, _not_leaving, _only, _row, _text
+from tests.serving.legacy.test_takeover import _dies, _only, _row, _text
 
-__all__ = ["_not_leaving", "processes"]
+__all__ = ["processes"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -40,12 +40,6 @@ KINDS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "template": ("asking.day", "resources/read", {"uri": "asking://days/monday"}),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left() -> Iterator[None]:
-    yield
-    takeover._left.clear()
 
 
 async def _asks(caller: Caller, kind: str = "tool") -> Shown:

@@ -35,13 +35,6 @@ from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture(autouse=True)
-def _nothing_from_before() -> None:
-    questions._open_rounds.clear()
-    calls._calls.clear()
-    calls._bytes.clear()
-
-
 def _only() -> SessionCall:
     (call,) = calls.under_way
     return call

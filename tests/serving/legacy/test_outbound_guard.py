@@ -13,13 +13,13 @@ from mcphost.calls.questions import RoundQuestions
 from mcphost.calls.session_calls import CallOwner, WaitingCall
 from mcphost.calls.streams import StreamRow
 from mcphost.protocol import messages
+from mcphost.routing import process
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.runtime.notification_channel import CallEnded
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import call as calls
 from mcphost.serving.legacy.outbound_guard import NOT_ITS_STREAM, OVER, Gate, Stopped
 from mcphost.serving.legacy.stream import Outgoing
-from mcphost.serving.process import lifecycle
 from tests.cast import Cast
 from tests.rounds.conftest import module
 from tests.serving.legacy.callers import PATIENCE, Caller, accept
@@ -31,7 +31,7 @@ LOG = messages.log_message("info", "hello")
 
 
 async def _violations() -> list[Entry]:
-    await in_database(lifecycle.stop)  # writes the waiting records
+    await process.stop()  # writes the waiting records
     found = Entry.objects.filter(action=MESSAGE_REFUSED).order_by("id")
     return await in_database(lambda: list(found))
 

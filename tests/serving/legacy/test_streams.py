@@ -22,13 +22,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 RED = accept(colour="red")
 
 
-@pytest.fixture(autouse=True)
-def _nothing_left() -> None:
-    """Forget the calls of other tests, which have ended with their event loops."""
-    call._calls.clear()
-    call._bytes.clear()
-
-
 async def test_what_a_tools_own_code_says_is_written_though_its_round_ends_at_once_unless_too_large(
     asking: Cast,
 ) -> None:

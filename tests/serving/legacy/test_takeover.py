@@ -1,7 +1,6 @@
 """Takeover of calls whose process has died or released them."""
 
 import asyncio
-from collections.abc import Iterator
 from datetime import timedelta
 from random import Random
 from uuid import uuid4
@@ -28,12 +27,6 @@ from tests.rounds.conftest import module
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _not_leaving() -> Iterator[None]:
-    yield
-    shutdown.reset()
 
 
 def _only() -> SessionCall:

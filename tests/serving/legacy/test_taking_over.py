@@ -22,9 +22,7 @@ from mcphost.serving.legacy.cancellation import cancellations, name_of
 from mcphost.tenants import selectors as tenants
 from tests.cast import Cast
 from tests.serving.legacy.callers import Caller, Shown, accept, true
-from tests.serving.legacy.test_takeover import _dies, _not_leaving, _only, _row, _text, _waits
-
-__all__ = ["_not_leaving"]
+from tests.serving.legacy.test_takeover import _dies, _only, _row, _text, _waits
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

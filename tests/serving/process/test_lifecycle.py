@@ -11,9 +11,10 @@ from mcphost.audit.ports import payload_cipher, set_payload_cipher
 from mcphost.identity.last_use import last_use
 from mcphost.identity.models import Token
 from mcphost.observability import counters
+from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.process import lifecycle
-from mcphost.serving.process.facts import process_facts
+from mcphost.serving.process.lifecycle import ServerProcess
 from mcphost.vault.errors import MasterKeyMismatch
 from tests.audit.ciphers import GateCipher
 from tests.cast import Cast
@@ -36,7 +37,7 @@ async def test_the_last_use_of_a_token_is_written_at_the_latest_when_the_process
 ) -> None:
     token = served.owner.mcp_token
     assert (await send("acme", request("tools/list"), token)).status == 200
-    await asyncio.to_thread(lifecycle.stop)
+    await process.stop()
     used = Token.objects.filter(pk=token.split("_")[1]).values_list("last_used_at", flat=True)
     assert await in_database(lambda: list(used)) != [None]
     last_use.forget_all()
@@ -45,7 +46,7 @@ async def test_the_last_use_of_a_token_is_written_at_the_latest_when_the_process
 async def test_it_starts_again_after_it_was_stopped(served: Cast) -> None:
     for _ in range(2):
         assert (await call("acme", "echo", {"text": "a"}, served.owner.mcp_token)).text == "a"
-        await asyncio.to_thread(lifecycle.stop)
+        await process.stop()
 
 
 def test_a_wrong_master_key_is_a_refusal_to_start(served: Cast) -> None:
@@ -58,13 +59,13 @@ async def test_what_could_not_be_written_by_the_end_is_said(
     served: Cast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(lifecycle, "STOP_SECONDS", 0.05)
-    lifecycle.ensure_started()
+    process.start()
     gate, before = GateCipher(), payload_cipher()
     set_payload_cipher(gate)
     try:
         waiting = asyncio.create_task(call("acme", "echo", {"text": "a"}, served.owner.mcp_token))
         await asyncio.to_thread(gate.await_arrival)
-        await asyncio.to_thread(lifecycle.stop)
+        await process.stop()
         assert "records were left unwritten at the end" in caplog.messages
     finally:
         gate.open_gate()
@@ -75,7 +76,7 @@ async def test_what_could_not_be_written_by_the_end_is_said(
 async def test_the_process_says_how_many_threads_it_has_lost_and_records_it_holds(
     served: Cast,
 ) -> None:
-    lifecycle.ensure_started()
+    process.start()
     numbers = counters.snapshot()
     assert (numbers["threads_lost"], numbers["records_waiting"]) == (0, 0)
 
@@ -85,13 +86,12 @@ async def test_the_process_says_how_many_threads_it_has_lost_and_records_it_hold
     [(True, "server", True), (False, "server", False), (False, "worker", True)],
 )
 async def test_summaries_are_written_where_the_setting_says(
-    served: Cast, monkeypatch: pytest.MonkeyPatch, in_server: bool, role: str, writes: bool
+    transactional_db: None, in_server: bool, role: str, writes: bool
 ) -> None:
-    await asyncio.to_thread(lifecycle.stop)
-    monkeypatch.setattr(process_facts, "role", role)
+    process = ServerProcess(role=role)
     with override_settings(MCPHOST_SUMMARIES_IN_SERVER=in_server):
-        lifecycle.ensure_started()
+        process.start()
     names = {thread.name for thread in threading.enumerate()}
     assert ("mcphost-summaries" in names) is writes
-    await asyncio.to_thread(lifecycle.stop)
+    await process.stop()
     assert "mcphost-summaries" not in {thread.name for thread in threading.enumerate()}

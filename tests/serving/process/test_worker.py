@@ -12,13 +12,20 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
+from mcphost.calls.models import StreamedCall
+from mcphost.calls.session_calls import NO_OWNER
+from mcphost.calls.states import CallState
+from mcphost.routing import process
 from mcphost.serving import shutdown
+from mcphost.serving.background import background
 from mcphost.serving.database import in_database
+from mcphost.serving.legacy.call import under_way
 from mcphost.serving.process.worker import WorkerProcess
 from mcphost.tasks import selectors
 from mcphost.tasks.selectors import TaskRow
 from mcphost.tasks.states import TaskState
 from tests.cast import Cast
+from tests.serving.legacy.callers import Caller, true
 from tests.serving.tasks.following import RED, Follower, did, happened, release
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -99,6 +106,24 @@ async def test_what_does_not_end_in_time_is_left_to_others(owner: Follower) -> N
     await happened("cancelled")
     left = await row(id)
     assert (left.state, left.is_owned) == (TaskState.WORKING, False)
+
+
+async def test_a_server_that_stops_leaves_to_others_what_it_does(
+    owner: Follower, tasks: Cast
+) -> None:
+    hanging = await the_task(owner, "hangs")
+    await happened("running")
+    caller = await Caller.at(tasks)
+    waiting, running = caller.call("paint"), caller.call("hangs")
+    await true(lambda: StreamedCall.objects.filter(state=CallState.WAITING).exists())
+    await process.stop()
+    assert not background
+    assert not under_way
+    assert not (await row(hanging)).is_owned
+    owners = await in_database(lambda: dict(StreamedCall.objects.values_list("state", "owner")))
+    assert owners == {CallState.WAITING: NO_OWNER}
+    assert await waiting.settled() is None
+    assert (await running.settled()) is not None
 
 
 async def test_a_second_signal_skips_the_wait(owner: Follower) -> None:

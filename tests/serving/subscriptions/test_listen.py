@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from typing import Any
@@ -366,12 +366,6 @@ async def test_processes_share_how_many_a_tenant_and_a_token_may_have(
         listening("acme", owner, toolsListChanged=True),
     ):
         assert (await ask("acme", "subscriptions/listen", wanted, owner)).status == 429
-
-
-@pytest.fixture(autouse=True)
-def _not_draining() -> Iterator[None]:
-    yield
-    shutdown.reset()
 
 
 async def test_news_rests_where_other_processes_may_serve(served: Cast, settings: Settings) -> None:

@@ -1,6 +1,5 @@
 """`subscriptions/listen` to resources written by operators, and announcements by tools."""
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -163,12 +162,6 @@ def test_an_announcement_of_a_person_is_recorded(cast: Cast) -> None:
     announce_update(cast.acme.id, "NOTES://today", ACTOR)
     entry = Entry.objects.filter(action="resource.announced").get()
     assert (entry.tenant, entry.target) == (cast.acme.id, TODAY)
-
-
-@pytest.fixture(autouse=True)
-def _not_draining() -> Iterator[None]:
-    yield
-    shutdown.reset()
 
 
 async def test_a_function_that_is_taken_away_takes_its_resources_along(served: Cast) -> None:

@@ -1,6 +1,5 @@
 """Tenants that serve tools which become tasks."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds
 from mcphost.catalogue.seeding import publish_functions
-from mcphost.serving.process import lifecycle
+from mcphost.routing import process
 from tests.cast import Cast, build_cast
 from tests.keeping import Kept
 from tests.rounds.conftest import module
@@ -38,4 +37,4 @@ def tasks(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[C
 async def _stopped(tasks: Cast) -> AsyncIterator[None]:
     """Stop the threads that wake the event loop before it is closed."""
     yield
-    await asyncio.to_thread(lifecycle.stop)
+    await process.stop()

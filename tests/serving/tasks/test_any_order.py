@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from mcphost.audit.writer.writer import writer
 from mcphost.feed.nodes import heartbeat
+from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution.held_task import running_tasks
-from mcphost.serving.process import lifecycle
 from mcphost.serving.tasks.runner import runner
 from mcphost.tasks import changes, services
 from mcphost.tasks.changes import NO_OWNER, TaskOwner
@@ -251,4 +251,4 @@ def test_a_task_has_one_end_and_each_key_one_question(tasks: Cast) -> None:
 
     with asyncio.Runner() as loop:
         follows()
-        loop.run(asyncio.to_thread(lifecycle.stop))
+        loop.run(process.stop())

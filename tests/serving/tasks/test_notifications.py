@@ -1,6 +1,6 @@
 """`notifications/tasks` on `subscriptions/listen`: own tasks only, and each change of them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -28,12 +28,6 @@ LEADS_TO: Mapping[str, set[str]] = {
     "working": {"working", "input_required", *TERMINAL},
     "input_required": {"input_required", "working", *TERMINAL},
 }
-
-
-@pytest.fixture(autouse=True)
-def _not_draining() -> Iterator[None]:
-    yield
-    shutdown.reset()
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def owner(tasks: Cast, settings: Settings) -> Iterator[Follower]:
 async def working() -> AsyncIterator[JobWorker]:
     """A worker that takes jobs meanwhile."""
     worker = JobWorker()
-    worker.attach()
+    worker.start()
     try:
         yield worker
     finally:

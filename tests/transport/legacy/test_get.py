@@ -12,10 +12,10 @@ from mcphost.calls import sessions as rows
 from mcphost.calls.models import Session as SessionModel
 from mcphost.catalogue.updates import announce_update
 from mcphost.identity.services import TokenRequest, issue, revoke
+from mcphost.routing import process
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy.get_stream import get_streams
-from mcphost.serving.process import lifecycle
 from mcphost.serving.subscriptions.registry import listeners
 from tests.cast import ACTOR, Cast
 from tests.legacy import Posted, Session, begin
@@ -132,7 +132,7 @@ async def test_clients_are_pinged_where_an_operator_wants_it_and_their_answers_a
         for ping in pings:
             reply = await session.send({"jsonrpc": "2.0", "id": ping["id"], "result": {}})
             assert (reply.status, reply.raw) == (202, b"")
-    await in_database(lifecycle.stop)  # writes what is still waiting
+    await process.stop()  # writes what is still waiting
     assert not await in_database(Entry.objects.filter(action=ANSWER_REFUSED).exists)
 
 

@@ -1,7 +1,5 @@
 """POSTs of sessions to a process that lacks the code of what they call, and stays: their responses do, too."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from mcphost.calls import session_calls
@@ -9,8 +7,9 @@ from mcphost.calls.models import StreamedCall
 from mcphost.calls.session_calls import NO_OWNER
 from mcphost.feed.loop import ChangeNews
 from mcphost.kinds.declarations import ABSENT
+from mcphost.serving.background import background
 from mcphost.serving.database import in_database
-from mcphost.serving.legacy import replay, takeover
+from mcphost.serving.legacy import takeover
 from tests.cast import Cast
 from tests.legacy import calling
 from tests.rounds.conftest import module
@@ -29,12 +28,6 @@ from tests.wire import SESSION_BASED
 __all__ = ["_nothing_is_left", "processes"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left() -> Iterator[None]:
-    yield
-    takeover._left.clear()
 
 
 async def _taken_over(processes: Processes, count: int = 1) -> None:
@@ -84,6 +77,6 @@ async def test_a_response_is_no_longer_replayed_once_its_client_has_left(
     async with session.begun(calling("paint", {"what": "a wall"})) as stream:
         await stream.upcoming()
         await true(lambda: StreamedCall.objects.filter(owner=NO_OWNER).exists())
-        await true(lambda: replay._tasks)
+        await true(lambda: background)
     await stream.done()
-    await true(lambda: not replay._tasks)
+    await true(lambda: not background)

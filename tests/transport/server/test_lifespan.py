@@ -9,7 +9,8 @@ import pytest
 
 from mcphost.audit.writer.writer import writer
 from mcphost.routing import application
-from mcphost.transport.server.lifespan import lifespan
+from mcphost.serving.process.lifecycle import ServerProcess
+from mcphost.transport.server.lifespan import Lifespan
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,7 +31,7 @@ class Host:
             return answer
 
 
-@pytest.mark.parametrize("app", [lifespan, application])
+@pytest.mark.parametrize("app", [Lifespan(ServerProcess()), application])
 async def test_records_can_be_written_from_the_start_to_the_stop(app: Any) -> None:
     host = Host()
     following = asyncio.create_task(app(SCOPE, host.told.get, host.heard.put))
@@ -42,13 +43,17 @@ async def test_records_can_be_written_from_the_start_to_the_stop(app: Any) -> No
     await following
 
 
-async def test_tools_that_hold_all_threads_of_asyncio_do_not_keep_the_server_from_its_end() -> None:
+def test_tools_that_hold_all_threads_of_asyncio_do_not_keep_the_server_from_its_end() -> None:
+    asyncio.run(_ends_while_all_threads_are_held())
+
+
+async def _ends_while_all_threads_are_held() -> None:
     release = threading.Event()
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
     held = asyncio.create_task(asyncio.to_thread(release.wait))
     await asyncio.sleep(0)
     host = Host()
-    following = asyncio.create_task(lifespan(SCOPE, host.told.get, host.heard.put))
+    following = asyncio.create_task(Lifespan(ServerProcess())(SCOPE, host.told.get, host.heard.put))
     try:
         assert await host.say("lifespan.startup") == "lifespan.startup.complete"
         assert await host.say("lifespan.shutdown") == "lifespan.shutdown.complete"

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from mcphost.observability import logs
 from mcphost.serving.process.worker import work
 from mcphost.transport.server.operations_port import HOST, OperationsPort
+from mcphost.transport.wiring import wakeups
 
 
 class Command(BaseCommand):
@@ -36,7 +37,7 @@ class Command(BaseCommand):
         beside = nullcontext() if port is None else OperationsPort(_listening(port))
         logs.configure(settings.MCPHOST_LOG_FORMAT, settings.MCPHOST_LOG_LEVEL)
         gc.freeze()  # as in `serve`: what was loaded at the start is never freed
-        work(settings.MCPHOST_DRAIN_SECONDS, beside)
+        work(settings.MCPHOST_DRAIN_SECONDS, wakeups, beside=beside)
 
 
 def _listening(port: int) -> socket.socket:

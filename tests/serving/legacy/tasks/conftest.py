@@ -1,11 +1,9 @@
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
-from mcphost.serving import shutdown
+from mcphost.routing import process
 from mcphost.serving.legacy import stream
-from mcphost.serving.process import lifecycle
 from tests.cast import Cast
 from tests.serving.legacy.callers import true
 from tests.serving.legacy.tasks.client import TaskClient, client_of
@@ -18,9 +16,8 @@ __all__ = ["tasks"]
 async def _stopped(tasks: Cast) -> AsyncIterator[None]:
     """After a test all streams have ended; stop the threads that wake the event loop."""
     yield
-    shutdown.reset()
     await true(lambda: not stream.live)
-    await asyncio.to_thread(lifecycle.stop)
+    await process.stop()
 
 
 @pytest.fixture
