@@ -3,13 +3,14 @@
 Walks are generated from the URL patterns: a new page is walked from its first day.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from django.urls import URLPattern, reverse
 
 from mcphost.audit.models import Entry, Payload
@@ -65,6 +66,9 @@ _MODELS = (
     CancelledCall,
     Claim,
 )
+
+
+_CHANGES_NOTHING: Final = re.compile(r"SELECT|SAVEPOINT|RELEASE|ROLLBACK|.*\bdjango_session\b")
 
 
 def chunk_name(patterns: list[URLPattern]) -> str:
@@ -199,3 +203,20 @@ def undone() -> Iterator[None]:
     with block:
         yield
         transaction.set_rollback(True)
+
+
+@contextmanager
+def writes() -> Iterator[list[str]]:
+    """Yield the statements that may change rows meanwhile: without any, rows need not be compared.
+
+    Those of sessions are left out: each page may write the visitor's.
+    """
+    statements: list[str] = []
+
+    def note(execute: Any, sql: str, *others: Any) -> Any:
+        if not _CHANGES_NOTHING.match(sql):
+            statements.append(sql)
+        return execute(sql, *others)
+
+    with connection.execute_wrapper(note):
+        yield statements

@@ -33,7 +33,7 @@ from tests.console.rights.services import (
     Scene,
 )
 from tests.console.things import Things
-from tests.console.walking import undone
+from tests.console.walking import undone, writes
 
 ROOT = Path(__file__).resolve().parents[3] / "mcphost"
 AUDIT = "mcphost.audit.services"
@@ -58,12 +58,14 @@ LOSSES: Mapping[str, Callable[[Any, Any, Any], object]] = {
 }
 
 
-def _rows() -> dict[str, list[str]]:
-    """Return all rows of all tables of ours, and the accounts."""
+def _rows(statements: list[str]) -> dict[str, list[str]]:
+    """Return all rows of the tables that the statements name: of ours, and of the accounts."""
     models = [model for model in apps.get_models() if model.__module__.startswith("mcphost.")]
+    named = "\n".join(statements)
     return {
         model._meta.db_table: sorted(map(repr, model._default_manager.values_list()))
         for model in [*models, User]
+        if model._meta.db_table in named
     }
 
 
@@ -74,12 +76,18 @@ def _acts_as_it_should(case: Case, loss: str, scene: Scene) -> bool:
     act = case.prepare(scene, user)
     if loss:
         _take(user, loss, scene)
-    before = _rows()
+    with undone():
+        with writes() as statements:
+            done = _is_done(act)
+        after = _rows(statements)
+    return done == (after != _rows(statements)) == (not loss)
+
+
+def _is_done(act: Callable[[], object]) -> bool:
     try:
-        done = act() is not False
+        return act() is not False
     except (PermissionDenied, UnknownTenantError):
-        done = False
-    return done == (_rows() != before) == (not loss)
+        return False
 
 
 @pytest.mark.django_db
