@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, Final
 
 from django.contrib.auth.models import User
@@ -78,6 +79,20 @@ def chunk_name(patterns: list[URLPattern]) -> str:
 def permission_of(pattern: URLPattern) -> Any:
     """Return the permission that guards a page; None for pages about the user."""
     return getattr(pattern.callback, "permission", None)
+
+
+def guard_of(pattern: URLPattern) -> tuple[str, bool]:
+    """Return the permission that guards a page, "" for none, and whether it is one in a tenant."""
+    return str(permission_of(pattern) or ""), "slug" in pattern.pattern.converters
+
+
+def by_guard() -> Iterator[list[URLPattern]]:
+    """Yield the pages of each guard."""
+    for _, pages in groupby(sorted(PATTERNS, key=guard_of), guard_of):
+        yield list(pages)
+
+
+ONE_OF_EACH_GUARD: Final = [pages[0] for pages in by_guard()]
 
 
 def address(pattern: URLPattern, things: Things, slug: str) -> str:
