@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mcphost.kinds.script import program as programs
 from mcphost.kinds.script.functions import MOST_REQUESTS
 from mcphost.kinds.script.program import MOST_PRINTED
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
@@ -20,6 +21,8 @@ from tests.work import Work
 
 SECRET = "a secret of the server"
 OWNED = "mcphost-owned"
+TURN_SECONDS = 0.5
+"""Less than in production: what never ends computes for so long."""
 HELLO = "def f() -> str:\n return 'hello'"
 
 ENDLESS = {
@@ -111,7 +114,11 @@ async def test_an_attack_fails_and_the_next_call_works(
     sandbox: Sandbox, name: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("MCPHOST_SECRET_KEY", SECRET)
-    outcome = await DrivenScript(script(EVERY[name]), sandbox).advance()
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            programs, "LIMITS", {**programs.LIMITS, "max_turn_duration_secs": TURN_SECONDS}
+        )
+        outcome = await DrivenScript(script(EVERY[name]), sandbox).advance()
     assert isinstance(outcome, Failed | Complete), outcome
     text = str(outcome)
     assert SECRET not in text and "root:" not in text and "uid=" not in text
