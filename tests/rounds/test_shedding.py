@@ -171,6 +171,7 @@ async def test_with_a_limit_of_0_or_a_full_queue_of_the_writer_no_call_leaves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def without_a_limit() -> None:
+        settings.MCPHOST_SHED_LAG_SECONDS = LAG
         await _overload()
         settings.MCPHOST_SHED_LAG_SECONDS = 0.0
 
