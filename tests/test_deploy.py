@@ -113,42 +113,6 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
         assert said.returncode == 0, said.stdout + said.stderr
 
 
-def _operate(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """Run deploy/manage with the shipped environment, except for the paths."""
-    text = (DEPLOY / "systemd" / "mcphost.env").read_text()
-    text = re.sub(r"^(DATABASE|REDIS)_URL=.*\n", "", text, flags=re.MULTILINE)
-    text = text.replace("/var/lib/mcphost", str(tmp_path / "home"))
-    text = text.replace("/etc/mcphost/master-key", str(tmp_path / "master-key"))
-    (tmp_path / "mcphost.env").write_text(text)
-    (tmp_path / "master-key").write_text("dGVzdHMtb25seS1tYXN0ZXIta2V5LXRlc3RzLW9ubHk=\n")
-    given = {**environment("HOST"), "ENV_FILE": str(tmp_path / "mcphost.env")}
-    return run(str(DEPLOY / "manage"), *command, env=given)
-
-
-def test_the_shipped_environment_passes_the_deployment_checks(tmp_path: Path) -> None:
-    made = _operate(tmp_path, "init")
-    assert made.returncode == 0, made.stderr
-    checked = _operate(tmp_path, "check", "--deploy", "--fail-level", "ERROR")
-    assert checked.returncode == 0, checked.stderr
-
-
-def test_a_backup_of_sqlite_as_the_guide_makes_it_can_be_put_back(tmp_path: Path) -> None:
-    assert _operate(tmp_path, "init").returncode == 0
-    (statement,) = re.findall(r'sqlite3 \S+ "(VACUUM INTO [^"]+)"', GUIDE)
-    home = tmp_path / "home"
-    with closing(sqlite3.connect(home / "db.sqlite3")) as database:
-        database.execute(statement.replace("/var/lib/mcphost", str(home)))
-    for name in ("db.sqlite3", "db.sqlite3-wal", "db.sqlite3-shm"):
-        (home / name).unlink(missing_ok=True)
-    (home / "backup.sqlite3").rename(home / "db.sqlite3")
-    again = _operate(tmp_path, "init")
-    assert again.returncode == 0, again.stderr
-    with closing(sqlite3.connect(home / "db.sqlite3")) as database:
-        assert database.execute("SELECT count(*) FROM auth_user").fetchone() == (1,)
-        table = MigrationRecorder.Migration._meta.db_table
-        assert database.execute(f"SELECT count(*) FROM {table}").fetchone() > (0,)
-
-
 def test_whoever_waits_for_a_process_that_is_not_there_is_told_so() -> None:
     waited = run(sys.executable, str(DEPLOY / "await-ready"), "1")
     assert waited.returncode == 1
@@ -215,24 +179,69 @@ def test_the_image_is_built_from_files_that_are_there_and_not_left_out() -> None
     assert ast.literal_eval(command) == ["python", "manage.py", "serve"]
 
 
-def test_what_is_in_the_image_is_enough_to_run(tmp_path: Path) -> None:
-    image = tmp_path / "image"
-    image.mkdir()
+def _image(folder: Path) -> dict[str, str]:
+    """Put the files of the image into a folder; return the variables that it sets."""
+    folder.mkdir()
     dockerfile = (DEPLOY / "compose" / "Dockerfile").read_text()
     for source, target in re.findall(r"^COPY (\S+) (\S+)$", dockerfile, re.MULTILINE):
-        there = ROOT / source
-        (image / target).parent.mkdir(parents=True, exist_ok=True)
-        if there.is_dir():
-            shutil.copytree(there, image / target, ignore=shutil.ignore_patterns("__pycache__"))
+        (folder / target).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / source).is_dir():
+            shutil.copytree(ROOT / source, folder / target)
         else:
-            shutil.copy(there, image / target)
+            shutil.copy(ROOT / source, folder / target)
     (settings,) = re.findall(r"^ENV (.*)$", dockerfile, re.MULTILINE)
-    given = dict(pair.split("=", 1) for pair in settings.split())
+    return dict(pair.split("=", 1) for pair in settings.split())
+
+
+def _shipped_environment(tmp_path: Path, **paths: Path) -> Path:
+    """Write the environment file of the service with other paths, and without its databases."""
+    text = (DEPLOY / "systemd" / "mcphost.env").read_text()
+    text = re.sub(r"^(DATABASE|REDIS)_URL=.*\n", "", text, flags=re.MULTILINE)
+    for name, path in paths.items():
+        variable = f"MCPHOST_{name.upper()}"
+        text = re.sub(rf"^{variable}=.*", f"{variable}={path}", text, flags=re.MULTILINE)
+    file = tmp_path / "mcphost.env"
+    file.write_text(text)
+    return file
+
+
+def _put_back(home: Path) -> None:
+    """Make a backup as the guide does, and start again from nothing but that."""
+    (statement,) = re.findall(r'sqlite3 \S+ "(VACUUM INTO [^"]+)"', GUIDE)
+    with closing(sqlite3.connect(home / "db.sqlite3")) as database:
+        database.execute(statement.replace("/var/lib/mcphost", str(home)))
+    for name in ("db.sqlite3", "db.sqlite3-wal", "db.sqlite3-shm"):
+        (home / name).unlink(missing_ok=True)
+    (home / "backup.sqlite3").rename(home / "db.sqlite3")
+
+
+def test_what_is_in_the_image_serves_and_its_backup_passes_the_checks_of_the_shipped_environment(
+    tmp_path: Path,
+) -> None:
+    """One scenario: each process takes seconds to start, and the first one to migrate."""
+    image, home, key = (tmp_path / name for name in ("image", "data", "master-key"))
+    key.write_text("dGVzdHMtb25seS1tYXN0ZXIta2V5LXRlc3RzLW9ubHk=\n")
+    given = _image(image)
     assert given["MCPHOST_HOME"] == "/data"
-    given = {**environment(), **given, "MCPHOST_HOME": str(tmp_path / "data")}
-    for command in ("init", "check"):
-        ran = run(sys.executable, "manage.py", command, cwd=image, env=given)
-        assert ran.returncode == 0, ran.stderr
+    clean = environment("HOST", "PYTHONDONTWRITEBYTECODE")  # the second process starts sooner
+    given |= {"MCPHOST_HOME": str(home), "MCPHOST_MASTER_KEY_FILE": str(key)}
+    made = run(sys.executable, "manage.py", "init", cwd=image, env={**clean, **given})
+    assert made.returncode == 0, made.stderr
+    _put_back(home)
+
+    shutil.copy(DEPLOY / "manage", image / "deploy" / "manage")
+    (image / ".venv").symlink_to(ROOT / ".venv")
+    file = _shipped_environment(tmp_path, home=home, master_key_file=key)
+    # `init` again, and `check --deploy --fail-level ERROR`.
+    both = "call_command('init'); call_command('check', deploy=True, fail_level='ERROR')"
+    script = f"from django.core.management import call_command; {both}"
+    command = (str(image / "deploy" / "manage"), "shell", "--no-imports", "-c", script)
+    again = run(*command, env={**clean, "ENV_FILE": str(file)})
+    assert again.returncode == 0, again.stderr
+    with closing(sqlite3.connect(home / "db.sqlite3")) as database:
+        assert database.execute("SELECT count(*) FROM auth_user").fetchone() == (1,)
+        table = MigrationRecorder.Migration._meta.db_table
+        assert database.execute(f"SELECT count(*) FROM {table}").fetchone() > (0,)
 
 
 def test_nginx_closes_idle_connections_first_and_repeats_no_call() -> None:

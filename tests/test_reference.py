@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from django.core.management import get_commands
@@ -19,10 +20,10 @@ from mcphost.settings import Environment
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 # The functions that write records: the first argument names the action.
-RECORDING = re.compile(r"(^|\.)_?(record\w*|member_changed|note)$")
+RECORDING = re.compile(r"\b_?(record\w*|member_changed|note)")
 ACTION = re.compile(r"[a-z_]+\.[a-z_]+")
 # The form of actions in constants, wherever these are defined.
-PARTICIPLE = re.compile(r"(?!mcphost\.)[a-z]+\.([a-z_]+ed|set)")
+PARTICIPLE = re.compile(r"""(["'])((?!mcphost\.)[a-z]+\.(?:[a-z_]+ed|set))\1""")
 
 
 def rows(title: str) -> dict[str, str]:
@@ -43,9 +44,17 @@ def strings(node: ast.AST) -> set[str]:
     }
 
 
-def sources() -> list[ast.Module]:
+def sources() -> list[str]:
     paths = sorted((ROOT / "mcphost").rglob("*.py"))
-    return [ast.parse(path.read_text()) for path in paths if "migrations" not in path.parts]
+    return [path.read_text() for path in paths if "migrations" not in path.parts]
+
+
+def first_arguments(function: re.Pattern[str]) -> Iterator[ast.expr]:
+    """Yield the first argument of each call of a function. Only files that name one are parsed."""
+    called, name = (re.compile(f"{function.pattern}{end}") for end in (r"\(", "$"))
+    for node in (n for text in sources() if called.search(text) for n in ast.walk(ast.parse(text))):
+        if isinstance(node, ast.Call) and node.args and name.search(ast.unparse(node.func)):
+            yield node.args[0]
 
 
 def environment_variables() -> set[str]:
@@ -71,15 +80,9 @@ def verbs() -> set[str]:
 
 def actions() -> set[str]:
     found = {f"{sort.value}.{verb}" for sort in PrimitiveType for verb in verbs()}
-    for tree in sources():
-        found |= {text for text in strings(tree) if PARTICIPLE.fullmatch(text)}
-        for node in ast.walk(tree):
-            if (
-                isinstance(node, ast.Call)
-                and RECORDING.search(ast.unparse(node.func))
-                and node.args
-            ):
-                found |= {text for text in strings(node.args[0]) if ACTION.fullmatch(text)}
+    found |= {match[2] for text in sources() for match in PARTICIPLE.finditer(text)}
+    for argument in first_arguments(RECORDING):
+        found |= {text for text in strings(argument) if ACTION.fullmatch(text)}
     return found
 
 
@@ -123,14 +126,8 @@ def test_every_audit_action_has_a_row():
 
 
 def test_every_health_probe_has_a_row():
-    registered = {
-        text
-        for tree in sources()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "health.register"
-        for text in strings(node.args[0])
-    }
-    assert set(rows("Health")) == registered
+    registered = [strings(name) for name in first_arguments(re.compile(r"\bhealth\.register"))]
+    assert set(rows("Health")) == set().union(*registered)
 
 
 def test_every_deployment_check_has_a_row():

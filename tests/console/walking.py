@@ -3,13 +3,15 @@
 Walks are generated from the URL patterns: a new page is walked from its first day.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, Final
 
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from django.urls import URLPattern, reverse
 
 from mcphost.audit.models import Entry, Payload
@@ -67,6 +69,9 @@ _MODELS = (
 )
 
 
+_CHANGES_NOTHING: Final = re.compile(r"SELECT|SAVEPOINT|RELEASE|ROLLBACK|.*\bdjango_session\b")
+
+
 def chunk_name(patterns: list[URLPattern]) -> str:
     return f"{patterns[0].name} to {patterns[-1].name}"
 
@@ -74,6 +79,20 @@ def chunk_name(patterns: list[URLPattern]) -> str:
 def permission_of(pattern: URLPattern) -> Any:
     """Return the permission that guards a page; None for pages about the user."""
     return getattr(pattern.callback, "permission", None)
+
+
+def guard_of(pattern: URLPattern) -> tuple[str, bool]:
+    """Return the permission that guards a page, "" for none, and whether it is one in a tenant."""
+    return str(permission_of(pattern) or ""), "slug" in pattern.pattern.converters
+
+
+def by_guard() -> Iterator[list[URLPattern]]:
+    """Yield the pages of each guard."""
+    for _, pages in groupby(sorted(PATTERNS, key=guard_of), guard_of):
+        yield list(pages)
+
+
+ONE_OF_EACH_GUARD: Final = [pages[0] for pages in by_guard()]
 
 
 def address(pattern: URLPattern, things: Things, slug: str) -> str:
@@ -199,3 +218,20 @@ def undone() -> Iterator[None]:
     with block:
         yield
         transaction.set_rollback(True)
+
+
+@contextmanager
+def writes() -> Iterator[list[str]]:
+    """Yield the statements that may change rows meanwhile: without any, rows need not be compared.
+
+    Those of sessions are left out: each page may write the visitor's.
+    """
+    statements: list[str] = []
+
+    def note(execute: Any, sql: str, *others: Any) -> Any:
+        if not _CHANGES_NOTHING.match(sql):
+            statements.append(sql)
+        return execute(sql, *others)
+
+    with connection.execute_wrapper(note):
+        yield statements

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mcphost.kinds.script import program as programs
 from mcphost.kinds.script.functions import MOST_REQUESTS
 from mcphost.kinds.script.program import MOST_PRINTED
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
@@ -20,6 +21,8 @@ from tests.work import Work
 
 SECRET = "a secret of the server"
 OWNED = "mcphost-owned"
+TURN_SECONDS = 0.5
+"""Less than in production: what never ends computes for so long."""
 HELLO = "def f() -> str:\n return 'hello'"
 
 ENDLESS = {
@@ -111,7 +114,11 @@ async def test_an_attack_fails_and_the_next_call_works(
     sandbox: Sandbox, name: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("MCPHOST_SECRET_KEY", SECRET)
-    outcome = await DrivenScript(script(EVERY[name]), sandbox).advance()
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            programs, "LIMITS", {**programs.LIMITS, "max_turn_duration_secs": TURN_SECONDS}
+        )
+        outcome = await DrivenScript(script(EVERY[name]), sandbox).advance()
     assert isinstance(outcome, Failed | Complete), outcome
     text = str(outcome)
     assert SECRET not in text and "root:" not in text and "uid=" not in text
@@ -228,22 +235,23 @@ async def test_attacks_of_one_tenant_delay_no_call_of_another(sandbox: Sandbox):
     await asyncio.gather(*attacks, return_exceptions=True)
 
 
-async def test_the_event_loop_stays_free_while_a_script_floods(sandbox: Sandbox):
+async def test_the_event_loop_stays_free_while_a_script_floods(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+):
     """Counts the lines of Python of each pass: those for all calls that a script may make, at most, and none
     for each byte."""
-    longest, ended = 0, False
-
-    async def watch(work: Work) -> None:
-        nonlocal longest
-        while not ended:
-            before = work.steps
-            await asyncio.sleep(0)  # all else that is ready runs once
-            longest = max(longest, work.steps - before)
+    loop, passes = asyncio.get_running_loop(), []
+    run_once = loop._run_once  # type: ignore[attr-defined]  # waits, and runs all that is ready
 
     with Work() as work:
-        watching = asyncio.create_task(watch(work))
+
+        def counted() -> None:
+            before = work.steps
+            run_once()
+            passes.append(work.steps - before)
+
+        monkeypatch.setattr(loop, "_run_once", counted)
         for body in (WRITES["prints"], f"return 'x' * {LARGEST // 2}", ENDLESS["a loop of calls"]):
             await DrivenScript(script(body), sandbox).advance()
-        ended = True
-        await watching
-    assert longest < LARGEST // 8
+        monkeypatch.undo()
+    assert 100 < max(passes) < LARGEST // 8

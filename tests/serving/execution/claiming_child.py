@@ -1,8 +1,7 @@
 """A process that claims rounds and prints the results. Run by test_claims_races.py.
 
-`<tenant> <name> hold` claims the first round and waits for ever. `<tenant> <name> end` claims and
-ends one round after the other, for ever. `<tenant> <name> race <count>` claims and ends `count`
-rounds once it has read a line.
+`<tenant> <name> <count>` claims and ends `count` rounds once it has read a line. Then it claims the
+round HELD, which never ends, and claims and ends one round after the other, for ever.
 """
 
 import asyncio
@@ -15,20 +14,17 @@ from mcphost.serving.execution.claims import Claimed, Won
 from tests.serving.execution.claimers import UNHURRIED, Process, answer, ended, numbered, processes
 
 AT_ONCE = 8
+HELD = 1_000_000
+"""The number of a round that never ends."""
 
 
 def say(*words: object) -> None:
     os.write(1, f"{' '.join(map(str, words))}\n".encode())
 
 
-async def hold(process: Process, tenant: UUID) -> None:
-    won = await process.win(numbered(tenant, 0), answer(0))
-    say("won", won.epoch)
-    await asyncio.Event().wait()
-
-
-async def end(process: Process, tenant: UUID, name: str) -> None:
-    numbers = iter(range(1_000_000))
+async def end(process: Process, tenant: UUID, name: str, first: int) -> None:
+    """Claim and end rounds, for ever: their numbers are `first` and those after it."""
+    numbers = iter(range(first, HELD))
 
     async def one_after_the_other() -> None:
         for number in numbers:
@@ -38,13 +34,6 @@ async def end(process: Process, tenant: UUID, name: str) -> None:
             say("ended", number)
 
     await asyncio.gather(*(one_after_the_other() for _ in range(AT_ONCE)))
-
-
-async def race(process: Process, tenant: UUID, name: str, count: int) -> None:
-    say("ready")
-    await asyncio.to_thread(sys.stdin.readline)
-    async for number, claimed in racing(process, tenant, name, count):
-        say(type(claimed).__name__, number)
 
 
 async def racing(
@@ -65,17 +54,17 @@ async def run(process: Process, tenant: UUID, name: str, number: int) -> Claimed
     return claimed
 
 
-async def main(tenant: UUID, name: str, mode: str, *more: str) -> None:
+async def main(tenant: UUID, name: str, count: int) -> None:
     with processes(1, UNHURRIED) as (process,):
         await asyncio.to_thread(process.heartbeat.beat)
-        match mode:
-            case "hold":
-                await hold(process, tenant)
-            case "end":
-                await end(process, tenant, name)
-            case _:
-                await race(process, tenant, name, int(more[0]))
+        say("ready")
+        await asyncio.to_thread(sys.stdin.readline)
+        async for number, claimed in racing(process, tenant, name, count):
+            say(type(claimed).__name__, number)
+        held = await process.win(numbered(tenant, HELD), answer(HELD))
+        say("held", held.epoch)
+        await end(process, tenant, name, count)
 
 
 def start() -> None:
-    asyncio.run(main(UUID(sys.argv[1]), *sys.argv[2:]))
+    asyncio.run(main(UUID(sys.argv[1]), sys.argv[2], int(sys.argv[3])))

@@ -37,11 +37,13 @@ from tests.serving.execution.claimers import (
     targets,
     wanted,
 )
-from tests.serving.execution.claiming_child import racing
+from tests.serving.execution.claiming_child import HELD, racing
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ROUNDS = 40
+UNTIL_KILLED = 60
+"""What another process says until it is killed."""
 CHILD = "import django; django.setup(); from tests.serving.execution import claiming_child as c; c.start()"
 
 
@@ -79,8 +81,8 @@ def test_two_threads_that_race_have_one_winner_for_each_round(
 
 
 @contextmanager
-def child(tenant: UUID, *words: str) -> Iterator[tuple["subprocess.Popen[str]", IO[str]]]:
-    """Another process on the same database, and its output."""
+def child(tenant: UUID) -> Iterator[tuple["subprocess.Popen[str]", IO[str]]]:
+    """Another process on the same database, and its output (claiming_child.py)."""
     there = connection.settings_dict
     where = f"sqlite:///{there['NAME']}"
     if connection.vendor == "postgresql":
@@ -93,7 +95,7 @@ def child(tenant: UUID, *words: str) -> Iterator[tuple["subprocess.Popen[str]", 
         "PYTHONPATH": str(settings.BASE),
     }
     process = subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(tenant), "child", *words],
+        [sys.executable, "-c", CHILD, str(tenant), "child", str(ROUNDS)],
         env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None
@@ -104,13 +106,13 @@ def child(tenant: UUID, *words: str) -> Iterator[tuple["subprocess.Popen[str]", 
         process.communicate(timeout=20)
 
 
-def test_two_processes_that_race_have_one_winner_for_each_round(cast: Cast) -> None:
-    tenant = cast.acme.id
+def _race(tenant: UUID, other: "subprocess.Popen[str]", said: IO[str]) -> None:
+    """Let the other process and one in this process claim the same rounds."""
 
     async def race(process: Process) -> list[Claimed]:
         return [claimed async for _, claimed in racing(process, tenant, "parent", ROUNDS)]
 
-    with child(tenant, "race", str(ROUNDS)) as (other, said), processes(1, UNHURRIED) as (here,):
+    with processes(1, UNHURRIED) as (here,):
         assert said.readline() == "ready\n"
         assert other.stdin is not None
         other.stdin.write("go\n")
@@ -119,34 +121,17 @@ def test_two_processes_that_race_have_one_winner_for_each_round(cast: Cast) -> N
         theirs = [said.readline().split() for _ in range(ROUNDS)]
     for number, (claimed, (word, _)) in enumerate(zip(mine, theirs, strict=True)):
         assert sorted([type(claimed).__name__, word]) == ["Finished", "Won"], number
-    assert Counter(targets()) == Counter(
-        f"{what} {number}" for number in range(ROUNDS) for what in ("answer", "end")
-    )
 
 
-def test_the_round_of_a_process_that_was_killed_is_run_by_another(cast: Cast) -> None:
-    asked = numbered(cast.acme.id, 0)
-    with child(cast.acme.id, "hold") as (killed, said):
-        assert said.readline() == "won 1\n"
-        killed.send_signal(signal.SIGKILL)
-        killed.wait(20)
-    assert targets() == ["answer 0"]
-
-    async def stand_in(process: Process) -> None:
-        with pytest.raises(ProtocolError, match="being processed"):
-            await process.claim(asked, [])
-        await in_database(age_claims)
-        with pytest.raises(ProtocolError, match="being processed"):
-            await process.claim(asked, [])
-        await in_database(age_processes)
-        won = await process.win(asked)
-        assert won.epoch == 2
-        await process.conclude(won, b"done", [ended(0)])
-        assert await process.claim(asked, []) == Finished(b"done")
-
-    with processes(1) as (here,):
-        asyncio.run(stand_in(here))
-    assert sorted(targets()) == ["answer 0", "end 0"]
+def _kill(killed: "subprocess.Popen[str]", said: IO[str]) -> set[tuple[str, int]]:
+    """Kill the process while it claims and ends; return what it said that it has won and ended."""
+    assert said.readline() == "held 1\n"
+    lines = [said.readline().split() for _ in range(UNTIL_KILLED)]
+    killed.send_signal(signal.SIGKILL)
+    lines += [line.split() for line in said.readlines() if line.endswith("\n")]
+    killed.wait(20)
+    _wait_for_its_last_commit()
+    return {(word, int(number)) for word, number in lines}
 
 
 def _wait_for_its_last_commit() -> None:
@@ -166,31 +151,46 @@ def _wait_for_its_last_commit() -> None:
     pytest.fail("PostgreSQL still works for the killed process")
 
 
-@pytest.mark.parametrize("count", [1, 150])
-def test_killed_anywhere_no_round_that_ended_runs_again_and_every_other_can(
-    cast: Cast, count: int
+async def _stand_in(process: Process, tenant: UUID) -> None:
+    """Run the round that the killed process held, as soon as that counts as dead."""
+    asked = numbered(tenant, HELD)
+    with pytest.raises(ProtocolError, match="being processed"):
+        await process.claim(asked, [])
+    await in_database(age_claims)
+    with pytest.raises(ProtocolError, match="being processed"):
+        await process.claim(asked, [])
+    await in_database(age_processes)
+    won = await process.win(asked)
+    assert won.epoch == 2
+    await process.conclude(won, b"done", [ended(HELD)])
+    assert await process.claim(asked, []) == Finished(b"done")
+
+
+def test_processes_that_race_have_one_winner_for_each_round_and_another_runs_what_a_killed_one_left(
+    cast: Cast,
 ) -> None:
+    """One scenario, because another process takes seconds to start. The killed one is in the middle
+    of eight rounds."""
     tenant = cast.acme.id
-    with child(tenant, "end") as (killed, said):
-        lines = [said.readline().split() for _ in range(count)]
-        killed.send_signal(signal.SIGKILL)
-        lines += [line.split() for line in said.readlines() if line.endswith("\n")]
-        killed.wait(20)
-    _wait_for_its_last_commit()
-    told = {(word, int(number)) for word, number in lines}
+    with child(tenant) as (other, said):
+        _race(tenant, other, said)
+        raced = Counter(what for what in targets() if int(what.split()[1]) < ROUNDS)
+        each = [f"{what} {number}" for number in range(ROUNDS) for what in ("answer", "end")]
+        assert raced == Counter(each)
+        told = _kill(other, said)
     last = max(number for _, number in told) + 20
     before = Counter(targets())
     finished = set(Claim.objects.filter(state="finished").values_list("call", flat=True))
-    age_claims()
-    age_processes()
+    with processes(1) as (here,):
+        asyncio.run(_stand_in(here, tenant))
 
     async def again(process: Process) -> list[Claimed]:
-        asked = [numbered(tenant, number) for number in range(last)]
+        asked = [numbered(tenant, number) for number in range(ROUNDS, last)]
         return await gathered(*(process.claim(each, [answer(0)]) for each in asked))
 
     with processes(1, UNHURRIED) as (here,):
         got = asyncio.run(again(here))
-    for number, claimed in enumerate(got):
+    for number, claimed in enumerate(got, ROUNDS):
         answered, over = before[f"answer {number}"], before[f"end {number}"]
         assert (UUID(int=number) in finished) == bool(over), "the end and its record land together"
         assert isinstance(claimed, Finished if over else Won)

@@ -54,7 +54,7 @@ SOUND: Mapping[str, Fields] = {
     "tasks/cancel": (OF_TASK, {}),
 }
 QUICKLY = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
