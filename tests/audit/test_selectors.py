@@ -122,11 +122,7 @@ def test_calls_are_found_by_the_beginning_of_their_id() -> None:
 
 def test_one_calls_entries_come_in_order_and_to_its_tenant_only() -> None:
     call = a_call()
-    written = [
-        start(call),
-        finish(call, "input_required"),
-        finish(call._replace(round=2)),
-    ]
+    written = [start(call), finish(call, "input_required"), finish(call._replace(round=2))]
     finish(a_call())
     entries = selectors.call_entries(call.id, frozenset({ACME}))
     assert [each.id for each in entries] == [each.id for each in written]

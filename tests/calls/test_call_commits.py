@@ -153,10 +153,7 @@ def test_a_change_of_a_call_is_committed_once_with_its_records(start: Start, kin
 @every_kind
 @pytest.mark.parametrize(
     "losses",
-    [
-        (before_the_commit,),
-        (after_the_commit, before_the_commit, after_the_commit),
-    ],
+    [(before_the_commit,), (after_the_commit, before_the_commit, after_the_commit)],
     ids=["before", "after-before-after"],
 )
 def test_a_connection_that_is_lost_in_a_commit_changes_a_call_once(

@@ -72,9 +72,7 @@ def tenant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[UUID]:
             del sys.modules[name]
 
 
-def test_every_page_and_command_serves_what_works_and_names_what_does_not(
-    tenant: UUID,
-) -> None:
+def test_every_page_and_command_serves_what_works_and_names_what_does_not(tenant: UUID) -> None:
     works = {"good", *(f"{name}-beside" for name in FUNCTIONS)}
     broken = {*FUNCTIONS, *FILES, *(f"{name}-beside" for name in FILES)}
     offering = selectors.offering(tenant)

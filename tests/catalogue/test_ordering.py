@@ -48,8 +48,7 @@ def in_form(cast: Cast) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(
-    "value",
-    [{}, [], 1, {"b": {"z": 1, "a": [{"y": 1, "b": {}}]}, "a": {"x": None, "c": 2}}],
+    "value", [{}, [], 1, {"b": {"z": 1, "a": [{"y": 1, "b": {}}]}, "a": {"x": None, "c": 2}}]
 )
 def test_the_order_of_a_value_is_restored(value: Any) -> None:
     def jumbled(each: Any) -> Any:

@@ -74,8 +74,7 @@ OF_OWNERS = [
 
 
 @pytest.mark.parametrize(
-    ("who", "pages"),
-    [("owner", OF_OWNERS), ("operator", OF_OPERATORS), ("auditor", OF_OPERATORS)],
+    ("who", "pages"), [("owner", OF_OWNERS), ("operator", OF_OPERATORS), ("auditor", OF_OPERATORS)]
 )
 def test_the_menu_offers_what_a_person_may_do(
     cast: Cast, browse: Browser, who: str, pages: list[str]

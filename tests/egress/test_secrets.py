@@ -15,11 +15,7 @@ import pytest
 from mcphost.egress.errors import EgressError, EgressRequestError, EgressSecretError
 from mcphost.egress.masking import MASKED, Mask
 from mcphost.egress.messages import FormBody, JsonBody, OutgoingRequest
-from mcphost.egress.secret_values import (
-    Secret,
-    SecretPlace,
-    Template,
-)
+from mcphost.egress.secret_values import Secret, SecretPlace, Template
 from tests.egress.conftest import Arrived, answer, echo, local, opened, running, url, write
 from tests.egress.exchanges import ANYWHERE, KEY, KEYED, exchange, hiding, revealing, saying
 
@@ -28,10 +24,7 @@ VALUE = 'p&q/r+s "t\\u=ü<w>~%41'
 
 ASCII = "s3cr3t/value+with=signs"
 REQUESTS: dict[str, tuple[dict[str, Any], Callable[[Arrived], bool]]] = {
-    "header": (
-        {"headers": (("X-Key", KEY),)},
-        lambda arrived: arrived.headers["x-key"] == ASCII,
-    ),
+    "header": ({"headers": (("X-Key", KEY),)}, lambda arrived: arrived.headers["x-key"] == ASCII),
     "part of a header": (
         {"headers": (("Authorization", Template(("Bearer ", KEY))),)},
         lambda arrived: arrived.headers["authorization"] == f"Bearer {ASCII}",

@@ -72,10 +72,7 @@ class Smuggler:
 async def next_body(smuggler: Smuggler, method: str, tls: ssl.SSLContext | None, client: ssl.SSLContext | None) -> bytes:  # fmt: skip
     """Return what answers the request after the one with a surplus."""
     options = {} if client is None else {"tls": client}
-    async with (
-        running(smuggler.handle, tls=tls) as service,
-        opened(service, **options) as egress,
-    ):
+    async with running(smuggler.handle, tls=tls) as service, opened(service, **options) as egress:
         base = f"{'http' if tls is None else 'https'}://127.0.0.1:{service.port}"
         first = OutgoingRequest(f"{base}/first", method)
         await egress.send(first, policy(base))

@@ -5,12 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from mcphost.protocol.messages import response
-from mcphost.protocol.prompts import (
-    PromptArgument,
-    PromptListing,
-    check_arguments,
-    describe_prompt,
-)
+from mcphost.protocol.prompts import PromptArgument, PromptListing, check_arguments, describe_prompt
 from mcphost.protocol.results import cacheable, complete
 from tests.wire import check_response
 

@@ -135,13 +135,7 @@ def test_a_template_tells_its_variables_and_which_may_be_missing() -> None:
     assert template.optional == {"c", "d"}
 
 
-TEMPLATES = (
-    "docs:{a}",
-    "docs:{a}/{b}",
-    "docs://host/{+a}",
-    "docs:x/{a}/y{?b,c}",
-    "docs:{a}?b={b}",
-)
+TEMPLATES = ("docs:{a}", "docs:{a}/{b}", "docs://host/{+a}", "docs:x/{a}/y{?b,c}", "docs:{a}?b={b}")
 VALUES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 
 

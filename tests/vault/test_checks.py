@@ -59,8 +59,7 @@ def test_a_wrong_master_key_stops_migrate_and_check(
 
 
 def test_a_check_that_may_not_use_the_database_does_not(
-    give_master_key: Callable[[bytes], None],
-    django_assert_num_queries: DjangoAssertNumQueries,
+    give_master_key: Callable[[bytes], None], django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     ensure_ring()
     give_master_key(STRANGE_KEY)

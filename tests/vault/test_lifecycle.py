@@ -15,12 +15,7 @@ from mcphost.feed.models import Change
 from mcphost.sealing.tokens import Purpose, Reason, SealError, key_id
 from mcphost.tenants.services import create_tenant
 from mcphost.vault import lifecycle, sealer, selectors
-from mcphost.vault.errors import (
-    KeyRefusalError,
-    NoActiveKeyError,
-    UnknownKeyError,
-    VaultError,
-)
+from mcphost.vault.errors import KeyRefusalError, NoActiveKeyError, UnknownKeyError, VaultError
 from mcphost.vault.lifecycle import (
     SLACK,
     STANDBY,

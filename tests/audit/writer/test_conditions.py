@@ -46,11 +46,7 @@ def _steps(columns: Sequence[str], *templates: str, name: str) -> Steps:
     """`{r}` are the rows; `{before}` and `{held}` choose those that PostgreSQL must leave out."""
     extracted = ", ".join(f"json_extract(value, '$.{column}') AS {column}" for column in columns)
     typed = ", ".join(f"{c} {'integer' if c == 'number' else 'text'}" for c in columns)
-    sqlite = {
-        "r": f"(SELECT {extracted} FROM json_each(?)) AS r",
-        "before": "true",
-        "held": "true",
-    }
+    sqlite = {"r": f"(SELECT {extracted} FROM json_each(?)) AS r", "before": "true", "held": "true"}
     postgres = {
         "r": f"json_to_recordset(%s::json) AS r({typed})",
         "held": "r.nonce IN (SELECT nonce FROM held)",
@@ -157,10 +153,7 @@ def total() -> int:
 
 def put(table: str, **values: str) -> None:
     with connection.cursor() as cursor:
-        cursor.executemany(
-            f"INSERT INTO {table} (id, state) VALUES (%s, %s)",
-            list(values.items()),
-        )
+        cursor.executemany(f"INSERT INTO {table} (id, state) VALUES (%s, %s)", list(values.items()))
 
 
 @pytest.fixture(autouse=True)

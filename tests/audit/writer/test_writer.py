@@ -24,15 +24,7 @@ from mcphost.observability import counters
 from mcphost.observability.availability import Source, availability
 from tests.audit.ciphers import BrokenCipher, GateCipher
 from tests.audit.conftest import HandClock, Listening, Start
-from tests.audit.databases import (
-    AT,
-    cut_connections,
-    full_disk,
-    impatient,
-    locked,
-    record,
-    stored,
-)
+from tests.audit.databases import AT, cut_connections, full_disk, impatient, locked, record, stored
 from tests.audit.submitting import submit_and_wait
 
 pytestmark = pytest.mark.django_db(transaction=True)

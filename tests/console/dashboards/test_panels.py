@@ -132,10 +132,7 @@ def test_names_that_are_counted_together_lead_to_no_list(
     calls(cast.acme.id, 1, client_name="second")
     calls(cast.acme.id, 1, client_name="third")
     clients = panel(owner).tops[1]
-    assert {row.name: bool(row.url) for row in clients.rows} == {
-        "first": True,
-        "all others": False,
-    }
+    assert {row.name: bool(row.url) for row in clients.rows} == {"first": True, "all others": False}
 
 
 def test_where_nothing_was_called_the_page_says_so(cast: Cast, owner: Client) -> None:

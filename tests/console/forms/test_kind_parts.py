@@ -93,11 +93,7 @@ CONVERSATION: dict[str, Any] = {
             "role": "user",
             "content": {
                 "type": "resource",
-                "resource": {
-                    "uri": "docs://d",
-                    "mimeType": "application/pdf",
-                    "blob": base64(PDF),
-                },
+                "resource": {"uri": "docs://d", "mimeType": "application/pdf", "blob": base64(PDF)},
             },
         },
     ],

@@ -84,14 +84,8 @@ def test_what_is_not_in_the_code_is_not_granted_nor_what_was_chosen_with_it(
     [
         ({"verb": "grant"}, "Choose the functions"),
         ({"verb": "eat", "function": "probe.write"}, "Choose the functions"),
-        (
-            {"verb": "grant probe.echo"},
-            "Nothing changed: acme already may use probe.echo.",
-        ),
-        (
-            {"verb": "revoke probe.write"},
-            "Nothing changed: acme has no grant of probe.write.",
-        ),
+        ({"verb": "grant probe.echo"}, "Nothing changed: acme already may use probe.echo."),
+        ({"verb": "revoke probe.write"}, "Nothing changed: acme has no grant of probe.write."),
         ({"verb": "grant probe.write", "function": "probe.echo"}, "acme may use probe.write."),
     ],
 )

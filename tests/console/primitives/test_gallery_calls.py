@@ -130,9 +130,7 @@ TALKS: Mapping[str, Talk] = {
         ["POST /tickets/4/close"],
     ),
     "question-unasked": Talk(
-        {"number": 4, "result": "solved"},
-        "solved: no reason",
-        seen=["POST /tickets/4/close"],
+        {"number": 4, "result": "solved"}, "solved: no reason", seen=["POST /tickets/4/close"]
     ),
     "asking_service": Talk(
         {"order": 17},

@@ -103,12 +103,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("state", "actions", "sentence", "goes_on"), TABLE)
 def test_a_trial_goes_on_after_a_change_of_its_tool_just_if_the_page_says_so(
-    operator: Client,
-    acme: Things,
-    state: str,
-    actions: list[str],
-    sentence: str,
-    goes_on: bool,
+    operator: Client, acme: Things, state: str, actions: list[str], sentence: str, goes_on: bool
 ) -> None:
     page = tool(acme.tenant, published=state != DRAFT)
     if actions == ["roll-back"]:

@@ -13,12 +13,7 @@ from django.utils import timezone
 from django.utils.html import strip_tags
 
 from mcphost.audit.models import Entry, Payload
-from mcphost.audit.records import (
-    ANSWER_RECEIVED,
-    ANSWER_REFUSED,
-    MESSAGE_REFUSED,
-    Actor,
-)
+from mcphost.audit.records import ANSWER_RECEIVED, ANSWER_REFUSED, MESSAGE_REFUSED, Actor
 from mcphost.audit.services import record
 from mcphost.audit.summaries.follower import catch_up
 from tests.audit.asking import HALF_HOUR, MINUTE, Story

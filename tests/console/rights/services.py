@@ -139,9 +139,7 @@ def _roll_back(scene: Scene, _: User) -> Arguments:
     return scene.things.tool, scene.things.version
 
 
-def _moved(
-    *before: Callable[[UUID, Actor], object],
-) -> Callable[[Scene, User], Arguments]:
+def _moved(*before: Callable[[UUID, Actor], object]) -> Callable[[Scene, User], Arguments]:
     def arguments(scene: Scene, _: User) -> Arguments:
         for verb in before:
             verb(scene.things.tool, ACTOR)
@@ -257,12 +255,7 @@ CASES = (
     Case(filter_store.save, lambda s, user: (user, None, MINE, "tool=echo"), "staff", OF_PLATFORM),
     Case(filter_store.change, _own_filter(FilterFields("Renamed", shared=True)), losses=OF_READER),
     Case(filter_store.delete, _own_filter(), losses=OF_READER),
-    Case(
-        changes.create,
-        lambda s, user: ("newcomer", "pw", PersonFields()),
-        "staff",
-        OF_PLATFORM,
-    ),
+    Case(changes.create, lambda s, user: ("newcomer", "pw", PersonFields()), "staff", OF_PLATFORM),
     Case(
         changes.update,
         lambda s, user: (s.cast.member.user, PersonFields(is_staff=True)),

@@ -124,12 +124,7 @@ def test_parameters_of_one_name_become_different_arguments() -> None:
         },
         path="/x/{id}",
     )
-    assert list(read.input_schema["properties"]) == [
-        "id",
-        "query_id",
-        "query_body",
-        "odd '(name)'",
-    ]
+    assert list(read.input_schema["properties"]) == ["id", "query_id", "query_body", "odd '(name)'"]
     assert [each.value for each in read.request.query] == [
         "{arguments.query_id}",
         "{arguments.query_body}",

@@ -174,8 +174,7 @@ def test_links_are_addresses_or_objects():
 
 
 @pytest.mark.parametrize(
-    "value",
-    [None, 5, "no address", {}, {"uri": 5}, {"uri": "docs:a", "title": 5}, [["docs:a"]]],
+    "value", [None, 5, "no address", {}, {"uri": 5}, {"uri": "docs:a", "title": 5}, [["docs:a"]]]
 )
 def test_what_is_no_link_is_refused(value: Any):
     with pytest.raises(BadReplyError, match="address, or an object with uri and name"):

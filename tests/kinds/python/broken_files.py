@@ -243,8 +243,7 @@ FILES: Final = {
     "resource_no_uri": importing("resource", "@resource(5)  # @@\ndef f(): ..."),
     "completer_of_nothing": importing("complete", "@complete(print, 'x')  # @@\ndef f(t): ..."),
     "completer_unhashable": importing(
-        "complete, prompt",
-        "@prompt\ndef f(x: str): ...\n@complete(f, [])  # @@\ndef g(t): ...",
+        "complete, prompt", "@prompt\ndef f(x: str): ...\n@complete(f, [])  # @@\ndef g(t): ..."
     ),
     "marked_builtin": importing("tool", "tool(print)  # @@"),
 }

@@ -181,9 +181,7 @@ def test_what_a_file_changes_of_the_process_is_undone(tmp_path: Path) -> None:
     assert shared_state() == before
 
 
-def test_a_thread_that_a_file_starts_does_not_keep_the_process_from_ending(
-    tmp_path: Path,
-) -> None:
+def test_a_thread_that_a_file_starts_does_not_keep_the_process_from_ending(tmp_path: Path) -> None:
     text = """
         import threading
         import mcphost_tests_gate

@@ -52,12 +52,7 @@ GOOD = """
 
 def test_marked_functions_are_found_by_module_and_name(write: Write) -> None:
     found = discover(write(first=GOOD, second=GOOD))
-    assert sorted(found.functions) == [
-        "first.better",
-        "first.good",
-        "second.better",
-        "second.good",
-    ]
+    assert sorted(found.functions) == ["first.better", "first.good", "second.better", "second.good"]
     assert found.broken == {}
 
 

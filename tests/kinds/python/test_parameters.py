@@ -72,11 +72,7 @@ def test_a_plain_signature_gives_a_plain_schema() -> None:
 def test_a_function_without_parameters_takes_an_empty_object() -> None:
     def function() -> None: ...
 
-    assert schema(function) == {
-        "type": "object",
-        "properties": {},
-        "additionalProperties": False,
-    }
+    assert schema(function) == {"type": "object", "properties": {}, "additionalProperties": False}
     assert refused(function, {"more": 1}) == {"more": "is not expected"}
 
 

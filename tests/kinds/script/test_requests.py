@@ -8,16 +8,7 @@ import pytest
 
 from mcphost.kinds.script.requests import LIMITS
 from mcphost.sandbox.pool import Sandbox
-from tests.egress.conftest import (
-    Arrived,
-    Handler,
-    Service,
-    answer,
-    echo,
-    opened,
-    running,
-    write,
-)
+from tests.egress.conftest import Arrived, Handler, Service, answer, echo, opened, running, write
 from tests.kinds.asking import accept, asking_call
 from tests.kinds.outgoing import Outgoing, base, outgoing
 from tests.kinds.script.driving import DrivenScript

@@ -62,10 +62,7 @@ CHANGES: dict[str, tuple[Callable[[UUID, UUID], object], set[str]]] = {
         {VALUE, OTHER},
     ),
     "deleted and stored anew": (
-        lambda tenant, row: (
-            delete_secret(tenant, row, actor=OLGA),
-            stored(tenant, value=OTHER),
-        ),
+        lambda tenant, row: (delete_secret(tenant, row, actor=OLGA), stored(tenant, value=OTHER)),
         {VALUE, OTHER},
     ),
 }
