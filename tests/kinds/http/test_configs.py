@@ -151,8 +151,7 @@ def test_a_condition_may_name_an_earlier_question_whose_key_has_a_dot():
 
 @pytest.mark.parametrize("field", ["input_schema", "output_schema"])
 def test_a_schema_is_refused(field: str):
-    found = problems(config(**{field: {"type": "no type"}}))
-    assert list(found) == [field]
+    assert list(problems(config(**{field: {"type": "no type"}}))) == [field]
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,7 @@ FUNCTIONS: Final = {
     # Signatures
     "positional": "@tool  # @@\ndef bad(x: int, /) -> str: ...",
     "generator": "@tool  # @@\ndef bad():\n    yield 1",
+    "async_generator": "@tool  # @@\nasync def bad():\n    yield 1",
     "signature_raises": """
         @tool  # @@
         def bad() -> str: ...
