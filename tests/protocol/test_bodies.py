@@ -137,9 +137,7 @@ WALKED = {
 
 
 @pytest.mark.parametrize(("method", "steps", "many"), WALKED.values(), ids=WALKED)
-def test_what_is_walked_in_python_takes_a_few_lines_for_each_value(
-    method: str, steps: tuple[str, ...], many: Any
-) -> None:
+def test_what_is_walked_in_python_takes_a_few_lines_for_each_value(method, steps, many):
     message = modern(method)
     node = message["params"]
     for step in steps[:-1]:

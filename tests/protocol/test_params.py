@@ -216,8 +216,7 @@ def test_a_subscription_names_tasks(task_ids):
 def test_a_subscription_to_tasks_that_cannot_be_is_refused_with_the_place(
     task_ids, text, capabilities
 ):
-    message = problem(following(task_ids, capabilities))
-    assert message == f"params.notifications.taskIds{text}"
+    assert problem(following(task_ids, capabilities)) == f"params.notifications.taskIds{text}"
 
 
 @pytest.mark.parametrize(

@@ -209,9 +209,7 @@ def test_an_acknowledgement_says_nothing_of_the_task(method: str) -> None:
         ({"tasks": {"requests": {"tools": {"call": {}}}}}, False),
     ],
 )
-def test_a_client_declares_the_extension_by_its_name(
-    capabilities: dict[str, Any], is_declared: bool
-) -> None:
+def test_a_client_declares_the_extension_by_its_name(capabilities, is_declared):
     assert declared(capabilities) is is_declared
 
 

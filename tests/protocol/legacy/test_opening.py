@@ -122,11 +122,6 @@ def test_what_is_not_json_is_refused_before_anybody_asks_who_sent_it():
         assert isinstance(caught.value, SessionError) is (version == LAST)
 
 
-@pytest.mark.parametrize("version", SESSION_BASED)
-def test_what_is_not_json_has_no_body_where_an_error_must_have_an_id(version):
-    assert refused(b"{", version).bare is (version != LAST)
-
-
 # --- accepted messages ---
 
 
