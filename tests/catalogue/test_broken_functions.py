@@ -116,9 +116,7 @@ def test_a_function_that_cannot_be_published_keeps_no_other_from_being_set_up(
     assert [row.name for row in publish_functions(globex, ["demo.add"], ACTOR)] == ["add"]
 
 
-def test_each_problem_of_the_code_is_logged_with_its_place(
-    shelf: Shelf, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_each_problem_of_the_code_is_logged_with_its_place(shelf, caplog):
     shelf.problems.append(ArgumentProblem("tools/a.py:3", "SyntaxError: invalid syntax"))
     shelf.problems.append(ArgumentProblem("tools/b.py:1", "SystemExit: 3"))
     kinds.log_problems()

@@ -192,9 +192,7 @@ def test_functions_are_set_up_as_what_they_are(globex: UUID, shelf: Shelf) -> No
     assert publish_functions(globex, ["demo.greet", "demo.page"], ACTOR) == ()
 
 
-def test_what_the_code_moved_elsewhere_is_not_served_at_either_uri(
-    globex: UUID, shelf: Shelf
-) -> None:
+def test_what_the_code_moved_elsewhere_is_not_served_at_either_uri(globex: UUID, shelf: Shelf):
     shelf.put("demo.readme", primitive_type=PrimitiveType.RESOURCE, uri="docs://readme")
     publish_functions(globex, ["demo.readme"], ACTOR)
     shelf.put("demo.readme", primitive_type=PrimitiveType.RESOURCE, uri="docs://moved")
