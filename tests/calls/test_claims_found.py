@@ -38,9 +38,7 @@ def test_a_claim_is_found_as_it_was_made_and_as_it_ended(start: Start) -> None:
 
 @pytest.mark.parametrize("beat", [None, timedelta(0), ALIVE - SECOND, ALIVE + SECOND])
 @pytest.mark.parametrize("lease", [timedelta(0), LEASE - 2 * SECOND, LEASE + SECOND])
-def test_an_owner_is_silent_when_both_its_lease_and_its_process_are(
-    start: Start, lease: timedelta, beat: timedelta | None
-) -> None:
+def test_an_owner_is_silent_when_both_its_lease_and_its_process_are(start, lease, beat):
     of, heartbeat = wanted(), Heartbeat()
     taking = ClaimOwner.of(of, heartbeat.id)
     submit(start(), (claims.claim(taking, of), []))
