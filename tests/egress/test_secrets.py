@@ -111,15 +111,6 @@ def test_every_form_of_a_value_is_masked(form: str, around: bytes):
     assert Mask([VALUE]).bytes(content) == around + MASKED + around
 
 
-@pytest.mark.parametrize("offset", range(4))
-@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
-def test_a_value_inside_longer_base64_is_masked(offset: int, encode: Callable[[bytes], bytes]):
-    content = encode(b"x" * offset + VALUE.encode() + b"and more")
-    masked = Mask([VALUE]).bytes(content)
-    assert MASKED in masked
-    assert len(masked) <= len(content) - len(VALUE) + len(MASKED)
-
-
 def test_a_value_that_contains_another_is_masked_whole():
     for inner in ("secret-value", "value-longer", "et-value-l"):
         assert Mask([inner, "secret-value-longer"]).bytes(b"secret-value-longer") == MASKED
@@ -285,8 +276,7 @@ async def test_a_redirect_to_the_same_origin_takes_headers_with_it():
 
     query, headers = (("key", KEY),), (("X-Key", KEY),)
     sent = await exchange(handler, OutgoingRequest("/old", query=query, headers=headers), ASCII)
-    assert sent.arrived[1].path == "/new"
-    assert sent.arrived[1].headers["x-key"] == ASCII
+    assert (sent.arrived[1].path, sent.arrived[1].headers["x-key"]) == ("/new", ASCII)
 
 
 async def test_a_body_with_a_secret_does_not_follow_a_redirect_to_another_origin():

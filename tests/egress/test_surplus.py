@@ -170,5 +170,4 @@ async def test_a_response_that_proxies_may_read_otherwise_is_refused(name: str):
 async def test_lines_of_a_body_may_begin_with_spaces():
     body = b"HTTP/1.1 100 x\n\n a\n\tb\r\n c"
     content = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b"
-    sent = await exchange(saying(content % (len(body), body)))
-    assert sent.response.body == body
+    assert (await exchange(saying(content % (len(body), body)))).response.body == body
