@@ -25,7 +25,7 @@ from mcphost.audit.records import (
     new_id,
     of_round,
 )
-from mcphost.audit.selectors import Entries, EntryFilter
+from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.services import erase_payload
 from mcphost.audit.services import record as record_verb
 from mcphost.audit.writer.writer import Writer
@@ -130,9 +130,7 @@ def test_one_calls_entries_come_in_order_and_to_its_tenant_only() -> None:
     assert selectors.call_entries(call.id, frozenset({OTHER})) == ()
 
 
-def test_of_a_call_with_very_many_entries_its_end_and_the_oldest_are_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_a_call_with_very_many_entries_its_end_and_the_oldest_are_read(monkeypatch):
     monkeypatch.setattr(selectors, "MOST_ENTRIES", 3)
     call = a_call()
     written = [finish(call, "input_required") for _ in range(4)]
@@ -177,9 +175,7 @@ def test_pages_of_verbs_lead_back_to_the_newest() -> None:
 
 
 @pytest.mark.parametrize("read", [selectors.verbs, selectors.refusals])
-def test_a_page_for_which_too_many_entries_are_compared_is_short(
-    monkeypatch: pytest.MonkeyPatch, read: Callable[..., Entries]
-) -> None:
+def test_a_page_for_which_too_many_entries_are_compared_is_short(monkeypatch, read):
     monkeypatch.setattr(windows, "LARGEST", 2)
     monkeypatch.setattr(windows, "COMPARING_SECONDS", 0.0)
     action = "key.rotated" if read is selectors.verbs else STATE_REFUSED

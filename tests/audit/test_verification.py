@@ -96,9 +96,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_payload_that_was_changed_in_the_database_is_found(
-    way: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_payload_that_was_changed_in_the_database_is_found(way, caplog):
     ids = recorded(3)
     WAYS[way](ids[1])
     found = run()
@@ -109,9 +107,7 @@ def test_a_payload_that_was_changed_in_the_database_is_found(
 @pytest.mark.parametrize(
     "back", [None, {"erased_at": None}, {}], ids=["erased", "put back", "full"]
 )
-def test_a_payload_that_a_user_erased_is_as_it_should_be_unless_its_content_is_back(
-    back: dict[str, object] | None,
-) -> None:
+def test_a_payload_that_a_user_erased_is_as_it_should_be_unless_its_content_is_back(back):
     ids = recorded(2)
     kept = bytes(Payload.objects.get(entry=ids[0]).ciphertext)
     services.erase_payload(ids[0], Actor.system("a test"))
@@ -207,9 +203,7 @@ SPOILT = {
 @pytest.mark.sqlite
 @pytest.mark.parametrize("value", ["changed", 5])
 @pytest.mark.parametrize("column", SPOILT)
-def test_a_value_of_another_type_is_found_and_the_others_are_verified(
-    column: str, value: object
-) -> None:
+def test_a_value_of_another_type_is_found_and_the_others_are_verified(column: str, value: object):
     ids = recorded(PORTION + 3)
     table, name, key = SPOILT[column]
     with connection.cursor() as cursor:
@@ -239,8 +233,7 @@ def test_passes_go_on_after_a_clock_was_wrong(ended: bool) -> None:
     else:
         verification.run(later, _hurried())
     WAYS["changed"](ids[0])
-    found = run()
-    assert found == VerificationState(len(ids), 0, NOW, NOW, 1, ids[0])
+    assert run() == VerificationState(len(ids), 0, NOW, NOW, 1, ids[0])
     WAYS["deleted"](ids[1])
     assert run(NOW + PASS_EVERY).wrong == 2
 

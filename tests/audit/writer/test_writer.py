@@ -151,9 +151,7 @@ BAD = [
 
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("place", [0, 13, 29])
-def test_a_bad_row_stands_alone_and_the_rest_lands(
-    start: Start, gate: GateCipher, bad: dict[str, Any], place: int
-) -> None:
+def test_a_bad_row_stands_alone_and_the_rest_lands(start, gate, bad, place):
     writer = start()
     held = block(writer, gate)
     jobs = [[record(), record()] for _ in range(29)]
@@ -228,9 +226,7 @@ def test_a_full_disk_loses_records_whole_and_is_forgotten_when_there_is_room(
     assert stored() == {large.id}
 
 
-def test_a_connection_that_was_lost_is_replaced(
-    start: Start, failures: Listening, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_that_was_lost_is_replaced(start, failures, monkeypatch):
     impatient(monkeypatch)
     writer = start()
     first, second = record(), with_payload()
@@ -247,9 +243,7 @@ def test_a_connection_that_was_lost_is_replaced(
     assert stored() == {first.id, second.id}
 
 
-def test_a_connection_that_is_lost_before_its_first_batch_is_replaced(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_that_is_lost_before_its_first_batch_is_replaced(start, monkeypatch):
     prepared, attempts = writer_module.sink, []
 
     def lost(link: Any) -> Any:
@@ -266,9 +260,7 @@ def test_a_connection_that_is_lost_before_its_first_batch_is_replaced(
     assert len(attempts) == 2
 
 
-def test_records_whose_commit_was_not_confirmed_land_once_and_are_not_lost(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_whose_commit_was_not_confirmed_land_once_and_are_not_lost(start, monkeypatch):
     confirmed = writer_module.sink
     losses = [True, True]
 
@@ -306,9 +298,7 @@ def test_stopping_writes_what_waits(start: Start, gate: GateCipher) -> None:
     assert len(stored()) == 51
 
 
-def test_a_writer_that_is_stopped_or_was_never_started_refuses_and_may_be_started(
-    start: Start,
-) -> None:
+def test_a_writer_that_is_stopped_or_was_never_started_refuses_and_may_be_started(start: Start):
     assert Writer().stop() is True
     with pytest.raises(RecordLost):
         submit_and_wait(Writer(), [record()])
@@ -329,9 +319,7 @@ def test_a_writer_that_is_stopped_or_was_never_started_refuses_and_may_be_starte
     assert commit(writer, [record()]) == [None]
 
 
-def test_stopping_has_an_end_even_if_the_database_takes_nothing(
-    start: Start, failures: Listening, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopping_has_an_end_even_if_the_database_takes_nothing(start, failures, monkeypatch):
     impatient(monkeypatch)
     writer = start()
     with locked():
@@ -381,9 +369,7 @@ def test_a_writer_that_gave_everything_up_leaves_it_to_the_probe_to_find_the_dat
     assert becomes(lambda: not availability.away)
 
 
-def test_a_backlog_is_written_before_new_calls_go_on(
-    start: Start, gate: GateCipher, clock: HandClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_backlog_is_written_before_new_calls_go_on(start, gate, clock, monkeypatch):
     seen: list[bool] = []
     reached = availability.reached
 
@@ -406,9 +392,7 @@ def test_a_backlog_is_written_before_new_calls_go_on(
     assert not writer.is_behind()
 
 
-def test_the_process_is_unready_while_the_oldest_record_waits_too_long(
-    start: Start, gate: GateCipher, clock: HandClock
-) -> None:
+def test_the_process_is_unready_while_the_oldest_record_waits_too_long(start, gate, clock):
     writer = start(late=2)
     held = block(writer, gate)
     clock.now += 1.9
@@ -504,9 +488,7 @@ def test_giving_up_waiting_does_not_give_up_the_record(start: Start, gate: GateC
     assert len(stored()) == 5
 
 
-def test_large_payloads_are_committed_in_portions(
-    start: Start, gate: GateCipher, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_payloads_are_committed_in_portions(start, gate, monkeypatch):
     monkeypatch.setattr(jobs_module, "PAYLOAD_BYTES", 100)
     jobs = [Job([with_payload()], 0, asyncio.Future(loop=_NO_LOOP), None) for _ in range(5)]
     gate.open_gate()
@@ -533,9 +515,7 @@ def test_a_thread_that_dies_loses_nothing_in_silence(start: Start) -> None:
     assert commit(writer, [with_payload()]) == [None]
 
 
-def test_a_surprise_in_the_thread_is_survived(
-    start: Start, clock: HandClock, failures: Listening, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_surprise_in_the_thread_is_survived(start, clock, failures, monkeypatch):
     writer = start()
 
     def surprise(jobs: Any) -> Any:
