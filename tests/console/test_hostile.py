@@ -15,8 +15,6 @@ from django.test import Client
 
 from mcphost.audit.models import Payload
 from tests.audit.asking import Story
-from tests.cast import Cast
-from tests.console.conftest import Browser
 from tests.console.things import Things, said
 from tests.console.walking import PATTERNS, address, body, busy
 
@@ -155,9 +153,7 @@ def _faults(client: Client, things: Things, *, post: bool = False) -> tuple[dict
 
 
 @pytest.mark.parametrize("role", ["staff", "owner", "auditor", "member", "stranger"])
-def test_every_page_shows_hostile_text_as_text(
-    role: str, cast: Cast, planted: Things, browse: Browser
-) -> None:
+def test_every_page_shows_hostile_text_as_text(role, cast, planted, browse):
     """An operator sees what an owner sees."""
     faults, shown = _faults(browse(getattr(cast, role)), planted)
     assert faults == {}
@@ -166,9 +162,7 @@ def test_every_page_shows_hostile_text_as_text(
 
 
 @pytest.mark.parametrize("role", ["staff", "owner"])
-def test_hostile_text_in_every_field_of_every_form_is_answered_with_a_page(
-    role: str, cast: Cast, planted: Things, browse: Browser
-) -> None:
+def test_hostile_text_in_every_field_of_every_form_gets_a_page(role, cast, planted, browse):
     faults, _ = _faults(browse(getattr(cast, role)), planted, post=True)
     assert faults == {}
 

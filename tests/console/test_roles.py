@@ -18,7 +18,6 @@ from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, Permission
 from mcphost.tenants.services import remove_member
 from tests.cast import ACTOR, Cast
-from tests.console.conftest import Browser
 from tests.console.things import Things
 from tests.console.walking import (
     BY_NAME,
@@ -45,14 +44,9 @@ CHANGING_ONESELF: Final = {"calls_filter_add", "connect", "own_token_add", "leav
 OF_PRIMITIVES: Final = {
     Permission.VIEW_TOOLS: ("{}s", "{}", "{}_version"),
     Permission.EDIT_TOOLS: (
-        "{}_add",
-        "{}_edit",
-        "{}_move",
-        "{}_delete",
-        "{}s_bulk",
-        "{}_roll_back",
+        "{}_add", "{}_edit", "{}_move", "{}_delete", "{}s_bulk", "{}_roll_back",
     ),
-}
+}  # fmt: skip
 PAGES: Final = {
     Permission.VIEW_TOOLS: "tenant first_steps connect functions secrets",
     Permission.EDIT_TOOLS: (
@@ -110,9 +104,7 @@ def _expected(cast: Cast, role: str, pattern: URLPattern) -> int:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_each_role_sees_the_pages_of_its_permissions_and_no_others(
-    role: str, cast: Cast, acme: Things, browse: Browser
-) -> None:
+def test_each_role_sees_the_pages_of_its_permissions_and_no_others(role, cast, acme, browse):
     person = getattr(cast, "auditor" if role == "former member" else role)
     client = browse(person)
     if role == "former member":
@@ -133,9 +125,7 @@ def test_each_role_sees_the_pages_of_its_permissions_and_no_others(
     assert rows_of(acme) == before
 
 
-def test_an_auditor_changes_nothing_but_what_is_their_own(
-    cast: Cast, acme: Things, auditor: Client
-) -> None:
+def test_an_auditor_changes_nothing_but_what_is_their_own(cast, acme, auditor):
     before, fields = rows_of(acme), body(acme)
     for pattern in PATTERNS:
         if pattern.name not in CHANGING_ONESELF:
@@ -187,9 +177,7 @@ def forms_of(client: Client, acme: Things) -> dict[str, set[str]]:
     return {action: names for action, names in forms.items() if "logout" not in action}
 
 
-def test_ids_of_another_tenant_in_every_field_change_and_show_nothing_of_it(
-    cast: Cast, acme: Things, globex: Things, owner: Client
-) -> None:
+def test_ids_of_another_tenant_in_every_field_change_and_show_nothing(cast, acme, globex, owner):
     """The owner has the forms of all roles but those of payloads, which change nothing."""
     ids = (globex.tool, globex.version, globex.token, globex.entry, globex.account, globex.secret)
     foreign = [*map(str, (*ids, globex.invitation, globex.user)), f"canary-{globex.slug}-tool"]

@@ -42,12 +42,8 @@ from tests.console.things import ACTOR, Things, told, tool_fields
 from tests.tasks.rows import a_task
 
 REMOVED, DEMOTED, DEACTIVATED, CLOSED, UNSTAFFED = (
-    "removed from the tenant",
-    "demoted",
-    "deactivated",
-    "tenant closed",
-    "no longer staff",
-)
+    "removed from the tenant", "demoted", "deactivated", "tenant closed", "no longer staff",
+)  # fmt: skip
 OF_TENANT = (REMOVED, DEMOTED, DEACTIVATED, CLOSED, UNSTAFFED)
 OF_PLATFORM = (UNSTAFFED, DEACTIVATED)
 OF_MEMBER = (REMOVED, DEACTIVATED, CLOSED)
