@@ -160,11 +160,9 @@ def test_a_call_whose_seal_opens_no_more_is_lost_and_counts_nowhere_as_open(tell
     assert calls_of(ACME, timezone.now(), 2 * HALF_HOUR) == 0
     assert ("expired", "expired") in states()
     found = call_list.call(told["open"].call.id, OURS, timezone.now())
-    assert found is not None
     assert (found.state, found.loss) == ("lost", row.loss)
     assert [question.fate for question in found.questions] == ["lost"]
     later = call_list.call(told["open"].call.id, OURS, timezone.now() + 2 * HALF_HOUR)
-    assert later is not None
     assert later.state == "lost"
 
 
@@ -289,7 +287,6 @@ def test_calls_are_told_to_their_tenant_only() -> None:
     keep(made, plain(tenant=OTHER))
     now = timezone.now()
     found = call_list.call(made.call.id, OURS, now)
-    assert found is not None
     assert found.state == "open"
     assert call_list.call(made.call.id, None, now) == found
     assert call_list.call(made.call.id, frozenset({OTHER}), now) is None

@@ -32,7 +32,6 @@ def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
 def recorded(many: int = 1, at: datetime = OLD, *, payload: bool = True) -> list[UUID]:
     """Entries with payloads, as the writer writes them."""
     cipher = payload_cipher()
-    assert cipher is not None
     ids = [UUID(int=first_id(at).int + number) for number in range(many)]
     entries, payloads = [], []
     for id in ids:
@@ -140,7 +139,6 @@ def test_a_run_stops_in_time_and_the_next_goes_on() -> None:
     for portions, clock in ((1, _hurried()), (2, lambda: next(slow, 1.0))):
         verification.run(NOW, clock)
         found = verification.state()
-        assert found is not None
         assert (found.payloads_now, found.ended_at) == (portions * PORTION, None)
         assert found.reached == time_of(ids[portions * PORTION - 1])
     found = run()
@@ -167,7 +165,6 @@ def test_large_payloads_are_read_one_by_one() -> None:
         change(id, ciphertext=bytes(verification._BYTES))
     verification.run(NOW, _hurried())
     found = verification.state()
-    assert found is not None
     assert (found.payloads_now, found.wrong, found.first_wrong) == (1, 1, ids[0])
     assert run().wrong == 3
 

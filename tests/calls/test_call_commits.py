@@ -24,7 +24,7 @@ from tests.audit.ciphers import GateCipher
 from tests.audit.databases import record, stored
 from tests.audit.writer.test_writer import block, in_background
 from tests.calls.conftest import Start
-from tests.calls.losing import Loss, after_the_commit, before_the_commit, lose_connections
+from tests.calls.losing import after_the_commit, before_the_commit, lose_connections
 from tests.calls.made import TENANT, submit, taking, wanted, with_payload
 from tests.calls.streaming import MadeCall, everything, write
 
@@ -152,9 +152,7 @@ def test_a_change_of_a_call_is_committed_once_with_its_records(start: Start, kin
     [(before_the_commit,), (after_the_commit, before_the_commit, after_the_commit)],
     ids=["before", "after-before-after"],
 )
-def test_a_connection_that_is_lost_in_a_commit_changes_a_call_once(
-    start: Start, monkeypatch: pytest.MonkeyPatch, kind: Kind, losses: tuple[Loss, ...]
-) -> None:
+def test_a_connection_lost_in_a_commit_changes_a_call_once(start, monkeypatch, kind, losses):
     made = ready(kind, start())
     lose_connections(monkeypatch, *losses)
     records = [with_payload(), record()]

@@ -72,7 +72,6 @@ def test_a_call_is_taken_from_the_dead_only(start: Start, monkeypatch: pytest.Mo
     assert session_calls.orphans(me, stream=made.stream.id) == (made.taking.call,)
     assert session_calls.orphans(me, stream=uuid4()) == ()
     taken_over = session_calls.Takeover(made.taking.call, me)()
-    assert taken_over is not None
     assert taken_over.owner == CallOwner(made.taking.call, me, 2)
     assert (taken_over.stream, taken_over.call) == (made.stream, made.stored)
     assert (taken_over.last, taken_over.round, taken_over.state) == (1, 1, CallState.RUNNING)
@@ -119,7 +118,6 @@ def test_only_what_waits_is_let_go(start: Start) -> None:
     assert made.row.owner == NO_OWNER
     assert not Change.objects.filter(what=session_calls.RELEASED).exists()
     taken_over = session_calls.Takeover(made.taking.call, uuid4())()
-    assert taken_over is not None
     session_calls.release(taken_over.owner, TENANT, told=True)
     (news,) = Change.objects.filter(what=session_calls.RELEASED)
     assert news.object_id == made.taking.call.hex

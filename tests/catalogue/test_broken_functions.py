@@ -21,7 +21,7 @@ from mcphost.runtime.schema import ArgumentProblem
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.services import create_tenant
-from tests.catalogue.kit import ACTOR, Shelf
+from tests.catalogue.kit import ACTOR
 from tests.kinds.python.broken_files import FILES, FUNCTIONS, GOOD, write_all
 
 pytestmark = pytest.mark.django_db
@@ -101,9 +101,7 @@ def test_every_page_and_command_serves_what_works_and_names_what_does_not(tenant
     assert published.name == "beside"
 
 
-def test_a_function_that_cannot_be_published_keeps_no_other_from_being_set_up(
-    globex: UUID, shelf: Shelf, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_function_that_cannot_be_published_keeps_no_other_from_it(globex, shelf, caplog):
     shelf.put("demo.add", description="")
     shelf.put("demo.clock", name="no name")
     rows = publish_functions(globex, ["demo.add", "demo.clock", "demo.echo"], ACTOR)

@@ -166,13 +166,7 @@ def test_what_a_tenant_may_not_use_or_has_not_published_is_not_offered(tenant, o
     ["", "5", "[]", "{}", "[" * 100_000, '{"completes": false}', '{"primitive_type": "other"}'],
     ids=range(7),
 )
-def test_a_declaration_that_cannot_be_read_spoils_no_other(
-    tenant: UUID,
-    other: Heartbeat,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    text: str,
-) -> None:
+def test_an_unreadable_declaration_spoils_no_other(tenant, other, monkeypatch, caplog, text):
     declared = {**elsewhere.declared(), ECHO: text}
     other.functions = lambda: declared
     other.beat()

@@ -62,7 +62,6 @@ def test_a_tool_that_was_published_is_still_served_and_survives_the_way_back(bef
     assert tools.get().live.tool_id == tool_id
     migrate()
     row = selectors.primitive(tool_id)
-    assert row is not None
     assert (row.sort, row.fields.name, row.fields.title) == (PrimitiveType.TOOL, "echo", "Parrot")
     assert (row.state, row.version) == (PrimitiveState.PUBLISHED, "1+00000000")
     [tool] = selectors.offering(tenant_id).tools

@@ -71,9 +71,7 @@ def test_a_published_version_uses_it_until_another_one_is_published(acme: UUID) 
     assert uses(acme) == [("forecast", False, False)], "a working copy is no publication"
 
 
-def test_what_cannot_be_served_any_more_still_uses_it_unless_its_kind_is_gone(
-    acme: UUID, shelf: Naming, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_served_still_uses_it_unless_its_kind_is_gone(acme, shelf, monkeypatch):
     services.publish(tool(acme, "forecast"), ACTOR)
     del shelf.functions["demo.echo"]
     assert uses(acme) == [("forecast", True, True)]

@@ -150,7 +150,6 @@ def test_what_is_served_is_found_by_name_and_uri(globex: UUID) -> None:
         offering.prompts_by_name.get("one"),
         offering.resources_by_uri.get("docs://readme"),
     )
-    assert prompt is not None
     assert resource is not None
     assert prompt.arguments == (PromptArgument("who", required=True),)
     assert prompt.completer is not None

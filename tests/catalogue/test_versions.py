@@ -130,7 +130,6 @@ def test_a_draft_and_an_archived_tool_are_deleted_and_their_records_stay(acme: U
 def test_a_working_copy_that_changed_since_it_was_reviewed_is_not_published(tool: UUID) -> None:
     services.update(tool, fields(title="Reviewed"), ACTOR)
     reviewed = selectors.primitive(tool)
-    assert reviewed is not None
     services.update(tool, fields(title="Later"), ACTOR)
     before = Entry.objects.count(), PrimitiveVersion.objects.count()
     with pytest.raises(ConflictError, match="changed meanwhile"):
@@ -142,13 +141,11 @@ def test_a_working_copy_that_changed_since_it_was_reviewed_is_not_published(tool
 
 def test_an_edit_of_an_older_working_copy_is_refused(tool: UUID) -> None:
     row = selectors.primitive(tool)
-    assert row is not None
     read = fingerprint(row.fields)
     services.update(tool, fields(title="Third"), ACTOR, based_on=read)
     with pytest.raises(ConflictError, match="changed meanwhile"):
         services.update(tool, fields(title="Fourth"), ACTOR, based_on=read)
     now = selectors.primitive(tool)
-    assert now is not None
     assert now.fields.title == "Third"
     # Publishing changes no working copy, so it is no conflict.
     services.publish(tool, ACTOR)

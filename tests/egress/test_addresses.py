@@ -58,9 +58,7 @@ def test_public_addresses_are_accepted(address: str):
         ([], 443, False),
     ],
 )
-def test_every_address_of_a_name_must_be_public_or_on_a_named_loopback_port(
-    addresses: list[str], port: int, expected: bool
-):
+def test_all_addresses_of_a_name_are_public_or_on_a_named_loopback_port(addresses, port, expected):
     assert may_connect(addresses, port, frozenset({9000})) is expected
 
 

@@ -84,9 +84,7 @@ class Echo:
 @pytest.mark.parametrize("asked", [True, False])
 @pytest.mark.parametrize("chunked", [True, False])
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "identity"])
-async def test_no_byte_differs_whatever_the_secret_is_and_whatever_is_guessed(
-    coding: str, chunked: bool, asked: bool
-):
+async def test_no_byte_differs_whatever_the_secret_and_the_guess_are(coding, chunked, asked):
     echo = Echo(coding, chunked=chunked, asked=asked)
     observed = [(SECRETS[0], guess) for guess in GUESSES]
     observed += [(secret, GUESSES[0]) for secret in SECRETS[1:]]

@@ -117,9 +117,7 @@ async def test_many_headers_or_secrets_are_searched_beside_the_event_loop(header
         ("http://other.example/lower-case-value", "redirects with a secret"),
     ],
 )
-async def test_an_error_is_masked_beside_the_event_loop_if_there_are_many_large_secrets(
-    location: str, words: str
-):
+async def test_an_error_is_masked_beside_the_loop_if_many_secrets_are_large(location, words):
     watched = Watched("lower-case-value")
     hidden = hiding(watched, *large(2))
     error = (await exchange(answer(302, b"", Location=location), hidden=hidden)).outcome

@@ -37,9 +37,7 @@ async def test_what_ends_in_time_is_left_alone() -> None:
 async def test_what_does_not_is_cancelled_and_out_of_time() -> None:
     with pytest.raises(OutOfTime, match=r"not finished within 0\.001 seconds"):
         await limited(hang)
-    task = asyncio.current_task()
-    assert task is not None
-    assert task.cancelling() == 0
+    assert asyncio.current_task().cancelling() == 0
 
 
 @pytest.mark.parametrize("instead", ["return", "raise"])
@@ -142,9 +140,7 @@ async def hurried(body: Callable[[], Any]) -> Any:
 async def test_what_waits_for_ever_in_a_round_that_is_over_is_unwound() -> None:
     with pytest.raises(Unwound):
         await hurried(hang)
-    task = asyncio.current_task()
-    assert task is not None
-    assert task.cancelling() == 0
+    assert asyncio.current_task().cancelling() == 0
 
 
 async def test_what_goes_on_after_that_is_unwound_a_while_later(monkeypatch: pytest.MonkeyPatch):

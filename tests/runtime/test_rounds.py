@@ -510,9 +510,7 @@ async def test_a_round_refuses_code_of_none() -> None:
 
 
 @pytest.mark.parametrize("ended", [False, True])
-async def test_a_thread_that_takes_no_notice_is_slowed_down_and_no_event_loop_is(
-    ended: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_thread_that_takes_no_notice_is_slowed_down_and_no_loop_is(ended, monkeypatch):
     monkeypatch.setattr(channel_module, "MOST_MISUSES", 2)
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)

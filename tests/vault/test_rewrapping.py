@@ -110,9 +110,7 @@ def test_secrets_made_on_the_way_are_opened_by_both(tokens: dict[UUID, str], giv
 
 
 @pytest.mark.parametrize("after", range(4))
-def test_what_was_interrupted_anywhere_opens_everywhere_and_is_ended_by_the_next_run(
-    tokens: dict[UUID, str], give: Give, monkeypatch: pytest.MonkeyPatch, after: int
-) -> None:
+def test_what_was_interrupted_opens_and_is_ended_by_the_next_run(tokens, give, monkeypatch, after):
     write = rewrapping._write
     written = 0
 

@@ -62,9 +62,7 @@ def test_what_a_process_noted_whose_clock_was_ahead_holds_nothing_up() -> None:
 
 
 @pytest.mark.parametrize("leased", [-MINUTE, MINUTE, None])
-def test_a_reader_writes_a_few_calls_and_leaves_more_to_the_process_that_follows(
-    leased: timedelta | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_writes_a_few_calls_and_leaves_more_to_who_follows(leased, monkeypatch):
     now = timezone.now()
     follow()
     Following.objects.update(leased_until=leased and now + leased)

@@ -102,9 +102,7 @@ async def test_whatever_a_function_returns_instead_its_question_is_asked(swallow
         assert isinstance(outcome, InputRequired)
 
 
-async def test_a_function_that_waits_for_what_an_unwound_task_would_have_done_is_unwound(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_function_that_waits_for_an_unwound_task_is_unwound(monkeypatch):
     monkeypatch.setattr(deadlines, "HURRY_SECONDS", 0.001)
 
     async def function(ctx: Context) -> str:
@@ -136,9 +134,7 @@ async def test_what_is_tidied_up_in_the_meantime_is_tidied_up_in_peace() -> None
     assert tidied == ["up"]
 
 
-async def test_a_function_that_swallows_everything_and_goes_on_ends_when_its_time_is_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_function_that_swallows_everything_ends_when_its_time_is_up(monkeypatch):
     monkeypatch.setattr(deadlines, "WARNING_SECONDS", 0.001)
 
     def asks(keys: Iterable[str]) -> Callable[..., Any]:

@@ -337,7 +337,6 @@ async def test_a_task_that_the_function_cancelled_itself_is_no_hang_up() -> None
 
 def _cancel_myself(times: int = 1) -> None:
     task = asyncio.current_task()
-    assert task is not None
     for _ in range(times):
         task.cancel()
 

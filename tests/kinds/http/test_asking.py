@@ -222,9 +222,7 @@ async def test_without_a_json_body_the_service_gets_none_back():
     ("method", "repeatable", "sent"),
     [("POST", None, 2), ("PUT", None, 2), ("POST", False, 2), ("POST", True, 4), ("PUT", True, 4)],
 )
-async def test_answers_are_sent_again_only_if_the_author_says_that_the_request_may_be_repeated(
-    method: str, repeatable: bool | None, sent: int
-):
+async def test_answers_are_sent_again_only_if_the_author_allows_it(method, repeatable, sent):
     async with outgoing(in_turn(asking("s", why="Why?"), 503)) as (service, http):
         config = tool(service, request={"method": method, "repeatable": repeatable})
         driven = DrivenHttp(config, http)

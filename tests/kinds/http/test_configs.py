@@ -183,9 +183,7 @@ def test_a_composed_input_schema_may_have_any_argument():
         ("DELETE", False, True, True),
     ],
 )
-def test_hints_follow_from_the_method_unless_they_are_given(
-    method: str, read_only: bool, destructive: bool, idempotent: bool
-):
+def test_hints_follow_from_the_method_if_not_given(method, read_only, destructive, idempotent):
     hints = KIND.compile(config({"method": method})).annotations
     assert hints == {
         "readOnlyHint": read_only,

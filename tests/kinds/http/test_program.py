@@ -301,9 +301,7 @@ async def full(tenant: str, expression: str, data: Any) -> Any:
 
 
 @pytest.mark.parametrize(("method", "words"), [("GET", ""), ("DELETE", " The request was sent.")])
-async def test_a_mapping_that_waits_in_vain_says_whether_the_request_was_sent(
-    method: str, words: str, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_mapping_that_waits_in_vain_says_if_the_request_went(method, words, monkeypatch):
     """The response to a GET does not wait."""
     if words:
         monkeypatch.setattr(program, "MAPPING_SECONDS", 0)

@@ -107,9 +107,7 @@ def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_several_folders_are_one_collection_in_which_the_first_file_of_a_name_counts(
-    write: Write, tmp_path: Path
-) -> None:
+def test_several_folders_are_one_and_the_first_file_of_a_name_counts(write: Write, tmp_path: Path):
     more = tmp_path / "more"
     more.mkdir()
     (more / "some.py").write_text("raise RuntimeError")

@@ -50,7 +50,6 @@ async def result(function: Callable[..., Any], target: str = "x", **arguments: A
 
 async def suggested(function: Callable[..., Any], name: str, typed: str, **filled: str) -> Any:
     completer = compiled(function).completer
-    assert completer is not None
     asked = {"argument": {"name": name, "value": typed}, "context": {"arguments": filled}}
     done = await completer.advance(a_call(asked), EMPTY, ports())
     assert isinstance(done, Complete), done
@@ -266,7 +265,6 @@ async def test_a_completer_that_returns_no_texts_fails() -> None:
         return [1]
 
     completer = compiled(asking).completer
-    assert completer is not None
     asked = {"argument": {"name": "a", "value": ""}, "context": {"arguments": {}}}
     done = await completer.advance(a_call(asked), EMPTY, ports())
     assert isinstance(done, Failed)

@@ -41,7 +41,6 @@ def problems(config: Any, sort: PrimitiveType = PrimitiveType.PROMPT) -> dict[st
 
 
 async def outcome(program: Program | None, call: Call) -> Any:
-    assert program is not None
     done = await program.advance(call, EMPTY, ports())
     assert isinstance(done, Complete)
     return done.result

@@ -177,9 +177,7 @@ def test_a_response_is_a_result_or_an_error():
         (nested(MAX_DEPTH + 1), INVALID_REQUEST, "64 levels"),
     ],
 )
-def test_a_request_that_is_none_is_answered_under_its_id_with_status_200(
-    identifier, changes, code, text
-):
+def test_a_request_that_is_none_gets_its_id_and_status_200(identifier, changes, code, text):
     error = refused({**LIST, **changes, "id": identifier})
     said = (error.code, error.status, error.request_id, error.bare)
     assert said == (code, 200, identifier, False)
@@ -235,9 +233,7 @@ def test_a_message_may_be_as_deep_as_the_limit_in_a_batch_too():
     ("message", "identifier"),
     [(LIST, 1), ([LIST], None), ({"jsonrpc": "2.0", "id": 1, "result": {}}, None)],
 )
-def test_a_header_of_a_revision_that_does_not_exist_is_a_400_that_names_those_that_do(
-    version, message, identifier
-):
+def test_a_header_of_an_unknown_revision_is_a_400_with_the_known_ones(version, message, identifier):
     error = refused(message, version)
     assert (error.code, error.status, error.request_id) == (INVALID_PARAMS, 400, identifier)
     assert error.data == {"supported": [*SESSION_BASED, REVISION], "requested": version}

@@ -89,9 +89,7 @@ def test_what_a_secret_was_is_masked_whatever_became_of_it(change, acme, cast, e
     assert masked(cast.globex.id) == set()
 
 
-def test_values_to_mask_are_found_without_a_query_once_they_were_read(
-    acme: UUID, cast: Cast, django_assert_num_queries: CountQueries
-) -> None:
+def test_values_to_mask_are_found_without_a_query_once_read(acme, cast, django_assert_num_queries):
     rotate_secret(acme, stored(acme), OTHER, actor=OLGA)
     for tenant in (acme, cast.globex.id):
         assert cached_values_to_mask(tenant) is MISS
@@ -117,9 +115,7 @@ async def test_serving_reads_values_to_mask_once(acme: UUID, transactional_db: N
 def test_a_former_value_is_used_for_nothing_else(acme: UUID) -> None:
     secret = stored(acme)
     rotate_secret(acme, secret, OTHER, actor=OLGA)
-    found = load_secret(acme, NAME)
-    assert found is not None
-    assert found.reveal() == OTHER
+    assert load_secret(acme, NAME).reveal() == OTHER
     (row,) = tenant_secrets(acme)
     assert row.version == 2
     delete_secret(acme, secret, actor=OLGA)

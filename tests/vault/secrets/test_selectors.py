@@ -36,9 +36,7 @@ def usable(found: UsableSecret | Miss | None) -> UsableSecret:
     return found
 
 
-def test_a_secret_is_found_without_a_query_once_its_tenants_secrets_were_read(
-    acme: UUID, django_assert_num_queries: CountQueries
-) -> None:
+def test_a_secret_is_found_without_a_query_once_all_were_read(acme, django_assert_num_queries):
     stored(acme)
     assert cached_secret(acme, NAME) is MISS
     assert usable(load_secret(acme, NAME)).reveal() == VALUE
@@ -84,9 +82,7 @@ async def test_serving_reads_a_secret_from_the_database_once(acme: UUID, transac
     assert await lookups.secret(acme, "unknown_key") is None
 
 
-def test_the_last_use_is_noted_when_the_value_is_read_and_written_later(
-    acme: UUID, django_assert_num_queries: CountQueries
-) -> None:
+def test_the_last_use_is_noted_at_the_reading_and_written_later(acme, django_assert_num_queries):
     secret = stored(acme)
     begun = timezone.now()
     found = usable(load_secret(acme, NAME))

@@ -40,7 +40,6 @@ def entries() -> list[tuple[str, dict[str, object]]]:
 
 def value_of(tenant: UUID, name: str = NAME) -> str:
     found = load_secret(tenant, name)
-    assert found is not None
     return found.reveal()
 
 
@@ -133,7 +132,6 @@ def test_rules_are_changed_with_the_value_or_narrowed_without_it(acme: UUID) -> 
     secret = stored(acme)
     assert change_secret(acme, secret, **rules, actor=OLGA, value=VALUE)
     found = load_secret(acme, NAME)
-    assert found is not None
     assert (found.hosts, found.places) == (set(rules["hosts"]), set(rules["places"]))
     assert found.reveal() == VALUE
     with pytest.raises(InvalidError):
