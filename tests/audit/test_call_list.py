@@ -1,6 +1,5 @@
 """The list of calls, and the list of questions that wait for an answer."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
@@ -83,8 +82,7 @@ def test_every_call_says_how_it_stands_for_what_it_waits_and_is_found_by_it() ->
         assert states(outcome=state) == [each for each in states() if each[1] == state], state
     waiting = {row.entry.target: row for row in rows(outcome="open")}
     assert waiting["open"].expires_at == stories["open"].made[-1].at + HALF_HOUR
-    assert waiting["open"].waiting == ("a",)
-    assert waiting["half answered"].waiting == ("b",)
+    assert (waiting["open"].waiting, waiting["half answered"].waiting) == (("a",), ("b",))
 
 
 def test_a_state_follows_rounds_and_not_the_order_of_clocks() -> None:
@@ -149,9 +147,7 @@ def lost(action: str, target: str, tenant: UUID | None = None, **facts: object) 
     ],
     ids=["retired", "compromised", "salt destroyed"],
 )
-def test_a_call_whose_seal_opens_no_more_is_lost_and_counts_nowhere_as_open(
-    tell: Callable[[], None], reason: str
-) -> None:
+def test_a_call_whose_seal_opens_no_more_is_lost_and_counts_nowhere_as_open(tell, reason):
     told = every_state()
     tell()
     (row,) = [each for each in rows(outcome="lost") if each.entry.target == "open"]
@@ -164,11 +160,9 @@ def test_a_call_whose_seal_opens_no_more_is_lost_and_counts_nowhere_as_open(
     assert calls_of(ACME, timezone.now(), 2 * HALF_HOUR) == 0
     assert ("expired", "expired") in states()
     found = call_list.call(told["open"].call.id, OURS, timezone.now())
-    assert found is not None
     assert (found.state, found.loss) == ("lost", row.loss)
     assert [question.fate for question in found.questions] == ["lost"]
     later = call_list.call(told["open"].call.id, OURS, timezone.now() + 2 * HALF_HOUR)
-    assert later is not None
     assert later.state == "lost"
 
 
@@ -196,9 +190,7 @@ def test_pages_hold_every_call_once_though_more_come_in() -> None:
     assert seen == [each.made[-1].id for each in reversed(expected)]
 
 
-def test_a_page_on_which_few_match_is_short_rather_than_late(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_page_on_which_few_match_is_short_rather_than_late(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(windows, "LARGEST", 2)
     monkeypatch.setattr(windows, "COMPARING_SECONDS", 0.0)
     rare = plain()
@@ -295,7 +287,6 @@ def test_calls_are_told_to_their_tenant_only() -> None:
     keep(made, plain(tenant=OTHER))
     now = timezone.now()
     found = call_list.call(made.call.id, OURS, now)
-    assert found is not None
     assert found.state == "open"
     assert call_list.call(made.call.id, None, now) == found
     assert call_list.call(made.call.id, frozenset({OTHER}), now) is None
@@ -305,9 +296,7 @@ def test_calls_are_told_to_their_tenant_only() -> None:
     assert len(call_list.calls(EVERYONE, now).calls) == 2
 
 
-def test_what_waits_is_listed_the_soonest_to_expire_first_and_all_is_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_waits_is_listed_the_soonest_to_expire_first_and_all_is_counted(monkeypatch):
     monkeypatch.setattr(call_list, "MOST_WAITING", MOST_WAITING)
     soon = asking("x", "y", target="soon", ago=HALF_HOUR - MINUTE)
     again = asking("a", "b", target="again").play("back; answer a; ask b; again; ask b")
@@ -331,9 +320,7 @@ def test_what_waits_is_listed_the_soonest_to_expire_first_and_all_is_counted(
     assert call_list.count_waiting(None, now, until=now + 2 * MINUTE) == 2
 
 
-def test_overdue_calls_are_listed_although_others_expire_sooner(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_overdue_calls_are_listed_although_others_expire_sooner(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(call_list, "MOST_WAITING", MOST_WAITING)
     late, later = (
         asking(target="late", ago=4 * MINUTE),
@@ -407,9 +394,7 @@ def test_newer_pages_lead_back_to_the_first() -> None:
     ("by", "exact", "part"),
     [("target", "rare tool", ""), ("client", "rare client", "are cl"), ("principal", "rare", "ar")],
 )
-def test_a_name_without_a_place_in_the_figures_is_found_too(
-    monkeypatch: pytest.MonkeyPatch, tenants: frozenset[UUID] | None, by: str, exact: str, part: str
-) -> None:
+def test_a_name_without_a_place_in_the_figures_is_found_too(monkeypatch, tenants, by, exact, part):
     monkeypatch.setattr(rollups, "MOST_NAMES", 1)
     keep(first := plain())
     follow()
@@ -449,9 +434,7 @@ def test_a_call_by_a_name_that_is_a_part_of_others_hides_none_of_them() -> None:
         assert [row.entry.call for row in rows(outcome="complete", **chosen)] == wanted
 
 
-def test_a_name_that_more_tenants_have_than_are_read_one_by_one_is_found_in_all(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_name_that_more_tenants_have_than_are_read_one_by_one_is_found_in_all(monkeypatch):
     monkeypatch.setattr(search, "MOST_NAMES", 2)
     keep(*(plain(tenant=uuid4()) for _ in range(4)))
     follow()

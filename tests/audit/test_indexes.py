@@ -104,9 +104,7 @@ def test_writers_do_not_wait_for_an_index_that_is_made(before: None) -> None:
 
 
 @pytest.mark.postgresql
-def test_a_migration_that_was_cancelled_leaves_an_invalid_index_which_is_made_again(
-    before: None,
-) -> None:
+def test_a_migration_that_was_cancelled_leaves_an_invalid_index_which_is_made_again(before: None):
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = '500ms'")
     try:

@@ -8,7 +8,6 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
 
 from mcphost.audit.models import Entry
 from mcphost.audit.open_calls import calls_by_key, lost_by_key
@@ -63,9 +62,7 @@ def test_a_call_is_in_flight_under_a_key_or_is_not(case: str) -> None:
     assert counted() == expected
 
 
-def test_calls_that_wait_are_counted_by_the_key_of_their_latest_round(
-    django_assert_num_queries: DjangoAssertNumQueries,
-) -> None:
+def test_calls_that_wait_are_counted_by_the_key_of_their_latest_round(django_assert_num_queries):
     asked("k1")
     again = asked("k1")
     asked("k2", call=again, number=2)

@@ -74,9 +74,7 @@ def properties(**named: Any) -> dict[str, Any]:
         (lambda s: s, "x", REDACTED),
     ],
 )  # fmt: skip
-def test_what_a_schema_calls_secret_is_redacted_wherever_it_lies(
-    secret: Any, wrap: Any, value: Any, expected: Any
-) -> None:
+def test_what_a_schema_calls_secret_is_redacted_wherever_it_lies(secret, wrap, value, expected):
     before = copy.deepcopy(value)
     redactor = compile(wrap(secret))
     assert redactor.rules

@@ -25,7 +25,7 @@ from mcphost.audit.records import (
     new_id,
     of_round,
 )
-from mcphost.audit.selectors import Entries, EntryFilter
+from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.services import erase_payload
 from mcphost.audit.services import record as record_verb
 from mcphost.audit.writer.writer import Writer
@@ -73,7 +73,6 @@ def test_an_entry_view_has_every_column(writer: Writer) -> None:
     )  # fmt: skip
     submit_and_wait(writer, [written], 20)
     view = selectors.entry(written.id, frozenset({ACME}))
-    assert view is not None
     for name in Record._fields[:-2]:
         assert getattr(view, name) == getattr(written, name)
     assert view.facts == {}
@@ -122,11 +121,7 @@ def test_calls_are_found_by_the_beginning_of_their_id() -> None:
 
 def test_one_calls_entries_come_in_order_and_to_its_tenant_only() -> None:
     call = a_call()
-    written = [
-        start(call),
-        finish(call, "input_required"),
-        finish(call._replace(round=2)),
-    ]
+    written = [start(call), finish(call, "input_required"), finish(call._replace(round=2))]
     finish(a_call())
     entries = selectors.call_entries(call.id, frozenset({ACME}))
     assert [each.id for each in entries] == [each.id for each in written]
@@ -134,9 +129,7 @@ def test_one_calls_entries_come_in_order_and_to_its_tenant_only() -> None:
     assert selectors.call_entries(call.id, frozenset({OTHER})) == ()
 
 
-def test_of_a_call_with_very_many_entries_its_end_and_the_oldest_are_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_a_call_with_very_many_entries_its_end_and_the_oldest_are_read(monkeypatch):
     monkeypatch.setattr(selectors, "MOST_ENTRIES", 3)
     call = a_call()
     written = [finish(call, "input_required") for _ in range(4)]
@@ -181,9 +174,7 @@ def test_pages_of_verbs_lead_back_to_the_newest() -> None:
 
 
 @pytest.mark.parametrize("read", [selectors.verbs, selectors.refusals])
-def test_a_page_for_which_too_many_entries_are_compared_is_short(
-    monkeypatch: pytest.MonkeyPatch, read: Callable[..., Entries]
-) -> None:
+def test_a_page_for_which_too_many_entries_are_compared_is_short(monkeypatch, read):
     monkeypatch.setattr(windows, "LARGEST", 2)
     monkeypatch.setattr(windows, "COMPARING_SECONDS", 0.0)
     action = "key.rotated" if read is selectors.verbs else STATE_REFUSED
@@ -205,9 +196,7 @@ def test_a_page_for_which_too_many_entries_are_compared_is_short(
 def test_a_payload_is_read_by_its_own_tenant_only(writer: Writer) -> None:
     said = record(tenant=ACME, payload={"n": 2**70, "s": "\ud800"})
     submit_and_wait(writer, [said], 20)
-    view = selectors.payload(said.id, ACME)
-    assert view is not None
-    assert view.content == {"n": 2**70, "s": "\ud800"}
+    assert selectors.payload(said.id, ACME).content == {"n": 2**70, "s": "\ud800"}
     assert selectors.payload(said.id, OTHER) is None
     assert selectors.payload(uuid4(), ACME) is None
 
@@ -236,11 +225,9 @@ def test_a_payload_that_cannot_be_opened_says_why(writer: Writer) -> None:
     submit_and_wait(writer, [said], 20)
     Payload.objects.update(key_id="destroyed")
     view = selectors.payload(said.id, ACME)
-    assert view is not None
     assert (view.content, view.problem) == (None, "its key is gone")
     set_payload_cipher(None)
     view = selectors.payload(said.id, ACME)
-    assert view is not None
     assert view.problem == "no payload cipher is set"
 
 

@@ -53,9 +53,7 @@ def test_a_verb_that_is_rolled_back_was_not_done() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_erased_payload_leaves_a_tombstone_its_proof_and_an_entry_of_its_own(
-    writer: Writer,
-) -> None:
+def test_an_erased_payload_leaves_a_tombstone_its_proof_and_an_entry_of_its_own(writer: Writer):
     said = some_record(tenant=TENANT, payload={"text": "hello"})
     submit_and_wait(writer, [said], 20)
     commitment = Entry.objects.get(id=said.id).commitment

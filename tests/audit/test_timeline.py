@@ -63,14 +63,14 @@ STATES = [
 
 
 @pytest.mark.parametrize(("script", "state", "ends"), STATES)
-def test_a_call_has_a_state_and_each_of_its_questions_a_fate(
-    script: str, state: str, ends: str
-) -> None:
+def test_a_call_has_a_state_and_each_of_its_questions_a_fate(script: str, state: str, ends: str):
     story = Story().play(script)
     found, late = read(story), read(story, HALF_HOUR)
     assert (found.state, fates(found)) == (state, ends)
-    if state != "unknown":
-        assert (found.expires_at is not None) is (state == "open")
+    if state == "open":
+        assert read(story, found.expires_at - story.at).state == "expired", "from that moment on"
+    elif state != "unknown":
+        assert found.expires_at is None
     assert (late.state, fates(late)) == (
         state.replace("open", "expired"),
         ends.replace("open", "expired"),
@@ -214,8 +214,7 @@ def test_a_call_with_twice_the_entries_is_read_with_twice_the_work() -> None:
 
 
 def _often_resent(count: int) -> Sequence[EntryView]:
-    story = Story()
-    story.ask("a", "b")
+    story = Story().play("ask a b")
     for number in range(count):
         story.back() if number % 2 else story.again()
         story.answer("a")

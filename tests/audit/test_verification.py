@@ -32,7 +32,6 @@ def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
 def recorded(many: int = 1, at: datetime = OLD, *, payload: bool = True) -> list[UUID]:
     """Entries with payloads, as the writer writes them."""
     cipher = payload_cipher()
-    assert cipher is not None
     ids = [UUID(int=first_id(at).int + number) for number in range(many)]
     entries, payloads = [], []
     for id in ids:
@@ -96,9 +95,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_payload_that_was_changed_in_the_database_is_found(
-    way: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_payload_that_was_changed_in_the_database_is_found(way, caplog):
     ids = recorded(3)
     WAYS[way](ids[1])
     found = run()
@@ -109,9 +106,7 @@ def test_a_payload_that_was_changed_in_the_database_is_found(
 @pytest.mark.parametrize(
     "back", [None, {"erased_at": None}, {}], ids=["erased", "put back", "full"]
 )
-def test_a_payload_that_a_user_erased_is_as_it_should_be_unless_its_content_is_back(
-    back: dict[str, object] | None,
-) -> None:
+def test_a_payload_that_a_user_erased_is_as_it_should_be_unless_its_content_is_back(back):
     ids = recorded(2)
     kept = bytes(Payload.objects.get(entry=ids[0]).ciphertext)
     services.erase_payload(ids[0], Actor.system("a test"))
@@ -144,7 +139,6 @@ def test_a_run_stops_in_time_and_the_next_goes_on() -> None:
     for portions, clock in ((1, _hurried()), (2, lambda: next(slow, 1.0))):
         verification.run(NOW, clock)
         found = verification.state()
-        assert found is not None
         assert (found.payloads_now, found.ended_at) == (portions * PORTION, None)
         assert found.reached == time_of(ids[portions * PORTION - 1])
     found = run()
@@ -171,7 +165,6 @@ def test_large_payloads_are_read_one_by_one() -> None:
         change(id, ciphertext=bytes(verification._BYTES))
     verification.run(NOW, _hurried())
     found = verification.state()
-    assert found is not None
     assert (found.payloads_now, found.wrong, found.first_wrong) == (1, 1, ids[0])
     assert run().wrong == 3
 
@@ -207,9 +200,7 @@ SPOILT = {
 @pytest.mark.sqlite
 @pytest.mark.parametrize("value", ["changed", 5])
 @pytest.mark.parametrize("column", SPOILT)
-def test_a_value_of_another_type_is_found_and_the_others_are_verified(
-    column: str, value: object
-) -> None:
+def test_a_value_of_another_type_is_found_and_the_others_are_verified(column: str, value: object):
     ids = recorded(PORTION + 3)
     table, name, key = SPOILT[column]
     with connection.cursor() as cursor:
@@ -239,8 +230,7 @@ def test_passes_go_on_after_a_clock_was_wrong(ended: bool) -> None:
     else:
         verification.run(later, _hurried())
     WAYS["changed"](ids[0])
-    found = run()
-    assert found == VerificationState(len(ids), 0, NOW, NOW, 1, ids[0])
+    assert run() == VerificationState(len(ids), 0, NOW, NOW, 1, ids[0])
     WAYS["deleted"](ids[1])
     assert run(NOW + PASS_EVERY).wrong == 2
 

@@ -11,6 +11,7 @@ from mcphost.audit.writer.writer import Writer
 from mcphost.calls import claims
 from mcphost.calls.claims import ClaimOwner, WantedClaim
 from mcphost.calls.models import Claim
+from tests.audit.databases import record
 
 TENANT = UUID(int=7)
 Submission = tuple[Condition, Sequence[Record]]
@@ -20,6 +21,10 @@ def wanted(answers: str = "these", **values: Any) -> WantedClaim:
     """A wanted claim of a new call."""
     made = {"call": new_id(), "round": 2, "tenant": TENANT, "seconds": 600.0, **values}
     return WantedClaim(answers=answers, **made)
+
+
+def with_payload() -> Record:
+    return record(tenant=TENANT, payload={"answer": "yes"})
 
 
 def taking(of: WantedClaim, epoch: int = 1) -> ClaimOwner:

@@ -22,17 +22,7 @@ from mcphost.feed.models import Change, Counter
 from tests.calls.made import TENANT, submit
 
 HOUR = timedelta(hours=1)
-TABLES = (
-    StreamedCall,
-    Stream,
-    StreamEvent,
-    OpenQuestion,
-    Session,
-    Change,
-    Counter,
-    Entry,
-    Payload,
-)
+TABLES = (StreamedCall, Stream, StreamEvent, OpenQuestion, Session, Change, Counter, Entry, Payload)
 TIMES = frozenset({"taken_at", "created_at", "asked_at", "settled_at", "ended_at", "expires_at"})
 
 

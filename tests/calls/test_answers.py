@@ -69,9 +69,7 @@ UNANSWERABLE: dict[str, Callable[[MadeCall], object]] = {
 
 @starting
 @pytest.mark.parametrize("spoil", UNANSWERABLE.values(), ids=UNANSWERABLE)
-def test_a_question_that_cannot_be_answered_is_not_and_starts_nothing(
-    start: Start, spoil: Callable[[MadeCall], object], state: CallState
-) -> None:
+def test_a_question_that_cannot_be_answered_is_not_and_starts_nothing(start, spoil, state):
     made = begun(writer := start(), waits=True)
     spoil(made)
     before = everything()
@@ -80,9 +78,7 @@ def test_a_question_that_cannot_be_answered_is_not_and_starts_nothing(
 
 
 @starting
-def test_the_same_sealed_answer_again_is_accepted_and_changes_nothing(
-    start: Start, state: CallState
-) -> None:
+def test_the_same_sealed_answer_again_is_accepted_and_changes_nothing(start, state):
     made = begun(writer := start(), waits=True)
     assert write(writer, made.answer(state=state)) == [True]
     before = everything(times=False)
@@ -94,9 +90,7 @@ def test_the_same_sealed_answer_again_is_accepted_and_changes_nothing(
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_the_answer_that_starts_the_next_round_may_be_stored_already(
-    start: Start, elsewhere: bool
-) -> None:
+def test_the_answer_that_starts_the_next_round_may_be_stored_already(start: Start, elsewhere: bool):
     made = begun(writer := start(), waits=True)
     before = everything()
     for number in (1, 3):
@@ -144,8 +138,7 @@ def test_an_answer_that_waits_for_a_takeover_is_refused(start: Start, state: Cal
     made = begun(writer := start(), waits=True)
     made.dies()
     with transaction.atomic():
-        taken_over = Takeover(made.taking.call, uuid4())()
-        assert taken_over is not None
+        assert Takeover(made.taking.call, uuid4())() is not None
         answering = in_background(lambda: submit(writer, (made.answer(state=state), [record()])))
         await_a_lock("WITH call_answer0")
     assert answering() == [False]
@@ -187,9 +180,7 @@ def _and_close(function: Callable[[], Any]) -> Callable[[], Any]:
 
 
 @starting
-def test_an_answer_is_stored_before_a_takeover_reads_it_or_refused(
-    start: Start, state: CallState
-) -> None:
+def test_an_answer_is_stored_before_a_takeover_reads_it_or_refused(start: Start, state: CallState):
     writer = start()
     session = MadeCall().stream.session
     every = [begun(writer, waits=True, of=session) for _ in range(15)]
@@ -203,7 +194,6 @@ def test_an_answer_is_stored_before_a_takeover_reads_it_or_refused(
         for made in every:
             together.wait(20)
             taken_over = Takeover(made.taking.call, me)()
-            assert taken_over is not None
             statuses = questions.statuses(made.taking.call, 1)
             answered = any(each.state is ANSWERED for each in statuses)
             seen.append((answered, taken_over.state))
@@ -224,9 +214,7 @@ def test_an_answer_is_stored_before_a_takeover_reads_it_or_refused(
 
 @pytest.mark.postgresql
 @starting
-def test_an_answer_and_a_cancellation_wait_for_one_another_in_the_same_order(
-    start: Start, state: CallState
-) -> None:
+def test_an_answer_and_a_cancellation_wait_for_one_another_in_the_same_order(start, state):
     made = begun(writer := start(), waits=True)
     with transaction.atomic():
         StreamedCall.objects.filter(id=made.taking.call).update(state=CallState.CANCELLED)
@@ -241,9 +229,7 @@ def test_an_answer_and_a_cancellation_wait_for_one_another_in_the_same_order(
 
 
 @pytest.mark.postgresql
-def test_the_end_of_a_call_and_an_answer_elsewhere_wait_for_one_another_in_the_same_order(
-    start: Start,
-) -> None:
+def test_the_end_of_a_call_and_an_answer_elsewhere_wait_for_one_another_in_the_same_order(start):
     made = begun(writer := start(), waits=True)
     last = Batch([Event(2, "last")], HOUR, told=True)
     end = session_calls.finish(made.taking, made.stream, CallState.CANCELLED, lambda: last)
@@ -263,9 +249,7 @@ def test_the_end_of_a_call_and_an_answer_elsewhere_wait_for_one_another_in_the_s
 
 
 @starting
-def test_of_two_processes_that_answer_a_question_one_is_accepted(
-    start: Start, state: CallState
-) -> None:
+def test_of_two_processes_that_answer_a_question_one_is_accepted(start: Start, state: CallState):
     writer = start()
     session = MadeCall().stream.session
     every = [begun(writer, waits=True, of=session) for _ in range(15)]

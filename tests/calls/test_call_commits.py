@@ -24,8 +24,8 @@ from tests.audit.ciphers import GateCipher
 from tests.audit.databases import record, stored
 from tests.audit.writer.test_writer import block, in_background
 from tests.calls.conftest import Start
-from tests.calls.losing import Loss, after_the_commit, before_the_commit, lose_connections
-from tests.calls.made import TENANT, submit, taking, wanted
+from tests.calls.losing import after_the_commit, before_the_commit, lose_connections
+from tests.calls.made import TENANT, submit, taking, wanted, with_payload
 from tests.calls.streaming import MadeCall, everything, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -117,10 +117,6 @@ def ready(kind: Kind, writer: Writer, of: UUID | None = None, *, begun: bool = F
     return made
 
 
-def with_payload() -> Record:
-    return record(tenant=TENANT, payload={"answer": "yes"})
-
-
 @pytest.fixture
 def news() -> Iterator[list[ChangeNews]]:
     """News of streams that this process reads from the change log."""
@@ -153,15 +149,10 @@ def test_a_change_of_a_call_is_committed_once_with_its_records(start: Start, kin
 @every_kind
 @pytest.mark.parametrize(
     "losses",
-    [
-        (before_the_commit,),
-        (after_the_commit, before_the_commit, after_the_commit),
-    ],
+    [(before_the_commit,), (after_the_commit, before_the_commit, after_the_commit)],
     ids=["before", "after-before-after"],
 )
-def test_a_connection_that_is_lost_in_a_commit_changes_a_call_once(
-    start: Start, monkeypatch: pytest.MonkeyPatch, kind: Kind, losses: tuple[Loss, ...]
-) -> None:
+def test_a_connection_lost_in_a_commit_changes_a_call_once(start, monkeypatch, kind, losses):
     made = ready(kind, start())
     lose_connections(monkeypatch, *losses)
     records = [with_payload(), record()]
@@ -171,9 +162,7 @@ def test_a_connection_that_is_lost_in_a_commit_changes_a_call_once(
 
 
 @every_kind
-def test_who_was_superseded_or_has_a_bad_record_writes_nothing_at_all(
-    start: Start, kind: Kind
-) -> None:
+def test_who_was_superseded_or_has_a_bad_record_writes_nothing_at_all(start: Start, kind: Kind):
     made = ready(kind, writer := start())
     before = everything()
     (fate,) = submit(writer, (kind.make(made, made.taking), [record(), record(duration_us=2**70)]))
@@ -182,15 +171,12 @@ def test_who_was_superseded_or_has_a_bad_record_writes_nothing_at_all(
     made = ready(kind, writer, begun=True)
     before = everything()
     for other in made.superseded():
-        late = kind.make(made, other)
-        assert submit(writer, (late, [with_payload()])) == [False]
+        assert submit(writer, (kind.make(made, other), [with_payload()])) == [False]
         assert everything() == before
 
 
 @every_kind
-def test_who_is_superseded_before_the_repetition_is_told_so(
-    start: Start, monkeypatch: pytest.MonkeyPatch, kind: Kind
-) -> None:
+def test_who_is_superseded_before_the_repetition_is_told_so(start, monkeypatch, kind):
     made = ready(kind, start(), begun=True)
 
     def taken_over_meanwhile(*_: Any) -> None:
@@ -244,9 +230,7 @@ def test_many_calls_in_one_batch_are_told_apart(start: Start, gate: GateCipher, 
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_changes_of_all_kinds_go_into_one_batch_in_any_order(
-    start: Start, gate: GateCipher, seed: int
-) -> None:
+def test_changes_of_all_kinds_go_into_one_batch_in_any_order(start, gate, seed):
     order, writer = random.Random(seed), start()
     ours = [(kind, ready(kind, writer)) for kind in KINDS.values() for _ in range(3)]
     late = [(kind, ready(kind, writer, begun=True)) for kind in KINDS.values()]
@@ -276,9 +260,7 @@ def test_changes_of_all_kinds_go_into_one_batch_in_any_order(
 # --- the change log ---
 
 
-def test_told_batches_are_numbered_one_after_the_other(
-    start: Start, monkeypatch: pytest.MonkeyPatch, news: list[ChangeNews]
-) -> None:
+def test_told_batches_are_numbered_one_after_the_other(start, monkeypatch, news):
     writer = start()
     every = [ready(KINDS["append"], writer) for _ in range(20)]
     assert not Counter.objects.exists()
@@ -309,9 +291,7 @@ def test_told_batches_are_numbered_one_after_the_other(
     assert [each.seq for each in news] == list(range(1, last))
 
 
-def test_a_told_batch_wakes_the_reader_of_the_change_log_after_the_commit(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_told_batch_wakes_the_reader_of_the_change_log_after_the_commit(start, monkeypatch):
     seen: list[tuple[str, set[UUID]]] = []
     made = ready(KINDS["append"], writer := start())
     monkeypatch.setattr(loop, "_waker", None)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -18,21 +17,16 @@ from mcphost.calls import claims
 from mcphost.calls.claims import KEPT_LONGER
 from mcphost.calls.models import Claim
 from tests.audit.ciphers import GateCipher
-from tests.audit.conftest import HandClock, Listening
 from tests.audit.databases import await_a_lock, impatient, locked, record, stored
 from tests.audit.submitting import submit_and_wait
 from tests.audit.writer.test_writer import block, in_background
 from tests.calls.conftest import Start
-from tests.calls.losing import Loss, after_the_commit, before_the_commit, lose_connections
-from tests.calls.made import TENANT, claimed, row, submit, taking, wanted
+from tests.calls.losing import after_the_commit, before_the_commit, lose_connections
+from tests.calls.made import TENANT, claimed, row, submit, taking, wanted, with_payload
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 BAD = {"duration_us": 2**70}
-
-
-def with_payload() -> Any:
-    return record(tenant=TENANT, payload={"answer": "yes"})
 
 
 def test_a_claim_is_written_with_all_that_was_wanted(start: Start) -> None:
@@ -140,9 +134,7 @@ LOSSES = [
 
 
 @pytest.mark.parametrize("losses", LOSSES)
-def test_a_connection_lost_in_a_commit_leaves_no_doubt_who_won(
-    start: Start, monkeypatch: pytest.MonkeyPatch, losses: tuple[Loss, ...]
-) -> None:
+def test_a_connection_lost_in_a_commit_leaves_no_doubt_who_won(start, monkeypatch, losses):
     taken, free, ended, freed, orphan = (wanted() for _ in range(5))
     plain = start()
     _, first, second, _ = [claimed(plain, of) for of in (taken, ended, freed, orphan)]
@@ -168,9 +160,7 @@ def test_a_connection_lost_in_a_commit_leaves_no_doubt_who_won(
 
 
 @pytest.mark.postgresql
-def test_a_commit_that_lands_only_after_the_next_attempt_began_is_known_too(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_that_lands_only_after_the_next_attempt_began_is_known_too(start, monkeypatch):
     of, mine = wanted(), record()
     other = connections.create_connection(DEFAULT_DB_ALIAS)
     other.ensure_connection()
@@ -194,9 +184,7 @@ def test_a_commit_that_lands_only_after_the_next_attempt_began_is_known_too(
     assert stored() == {mine.id}
 
 
-def test_a_database_away_for_too_long_claims_nothing(
-    start: Start, failures: Listening, clock: HandClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_away_for_too_long_claims_nothing(start, failures, clock, monkeypatch):
     impatient(monkeypatch)
     writer, of = start(give_up=10), wanted()
     with locked():

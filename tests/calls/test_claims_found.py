@@ -24,7 +24,6 @@ SECOND = timedelta(seconds=1)
 def test_a_claim_is_found_as_it_was_made_and_as_it_ended(start: Start) -> None:
     mine = claimed(writer := start(), of := wanted())
     found = claims.find_claim(of.call, of.round, of.tenant)
-    assert found is not None
     assert (found.answers, found.state, found.outcome) == ("these", ClaimState.RUNNING, "")
     assert (found.owner, found.epoch, found.nonce) == (mine.owner, 1, mine.nonce)
     assert claims.find_claim(of.call, of.round, uuid4()) is None
@@ -32,15 +31,12 @@ def test_a_claim_is_found_as_it_was_made_and_as_it_ended(start: Start) -> None:
     assert claims.find_claim(uuid4(), of.round, of.tenant) is None
     submit(writer, (claims.conclude(mine, lambda: "sealed"), []))
     found = claims.find_claim(of.call, of.round, of.tenant)
-    assert found is not None
     assert (found.state, found.outcome) == (ClaimState.FINISHED, "sealed")
 
 
 @pytest.mark.parametrize("beat", [None, timedelta(0), ALIVE - SECOND, ALIVE + SECOND])
 @pytest.mark.parametrize("lease", [timedelta(0), LEASE - 2 * SECOND, LEASE + SECOND])
-def test_an_owner_is_silent_when_both_its_lease_and_its_process_are(
-    start: Start, lease: timedelta, beat: timedelta | None
-) -> None:
+def test_an_owner_is_silent_when_both_its_lease_and_its_process_are(start, lease, beat):
     of, heartbeat = wanted(), Heartbeat()
     taking = ClaimOwner.of(of, heartbeat.id)
     submit(start(), (claims.claim(taking, of), []))
@@ -49,6 +45,5 @@ def test_an_owner_is_silent_when_both_its_lease_and_its_process_are(
         heartbeat.beat()
         Node.objects.update(seen_at=Now() - beat)
     found = claims.find_claim(of.call, of.round, of.tenant)
-    assert found is not None
     assert found.lapsed == (lease > LEASE)
     assert found.silent == (lease > LEASE and (beat is None or beat > ALIVE))

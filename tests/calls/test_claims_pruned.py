@@ -1,11 +1,10 @@
 """Deleting expired claims, and releasing claims."""
 
-from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -13,7 +12,6 @@ from mcphost.calls import claims
 from mcphost.calls.claims import ClaimOwner
 from mcphost.calls.models import Claim
 from mcphost.calls.states import ClaimState
-from tests.calls.conftest import Start
 from tests.calls.made import TENANT, claimed, row, submit, taking, wanted
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,17 +44,10 @@ def test_what_is_over_goes_in_portions_and_the_rest_stays() -> None:
     assert Claim.objects.count() == 2
 
 
-@pytest.fixture
-def other() -> Iterator[object]:
-    made = connections.create_connection(DEFAULT_DB_ALIAS)
-    yield made
-    made.close()
-
-
 @pytest.mark.postgresql
-def test_what_another_process_is_forgetting_is_left_to_it(other: object) -> None:
+def test_what_another_process_is_forgetting_is_left_to_it(other: Any) -> None:
     put(4, ClaimState.FINISHED, HOUR)
-    with other.cursor() as cursor:  # type: ignore[attr-defined]
+    with other.cursor() as cursor:
         cursor.execute("BEGIN")
         cursor.execute("SELECT 1 FROM calls_claim ORDER BY expires_at LIMIT 3 FOR UPDATE")
         assert claims.prune() == 1
@@ -64,9 +55,7 @@ def test_what_another_process_is_forgetting_is_left_to_it(other: object) -> None
     assert claims.prune() == 3
 
 
-def test_only_what_is_still_as_it_was_taken_is_let_go_in_portions(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_is_still_as_it_was_taken_is_let_go_in_portions(start, monkeypatch):
     monkeypatch.setattr(claims, "PRUNED_AT_ONCE", 2)
     writer = start()
     rounds = [wanted() for _ in range(8)]

@@ -22,19 +22,13 @@ def a_link(**said: object) -> Link:
     return Link(UUID(int=1), UUID(int=2), "payment")._replace(**said)
 
 
-def test_a_link_is_opened_once_and_no_other_with_it() -> None:
+def test_a_link_is_opened_once_for_all_processes_and_on_record_and_no_other_with_it() -> None:
     assert not links.is_open(a_link())
     assert links.confirm(a_link(), ADA, LATER, NOW)
     assert links.is_open(a_link())
     for other in ({"tenant": uuid4()}, {"call": uuid4()}, {"key": "other"}):
         assert not links.is_open(a_link(**other))
     assert not links.confirm(a_link(), ADA, LATER, NOW)
-    assert Change.objects.filter(what="link").count() == 1
-    assert Entry.objects.filter(action="link.confirmed").count() == 1
-
-
-def test_every_process_hears_of_it_and_it_is_on_record() -> None:
-    links.confirm(a_link(), ADA, LATER, NOW)
     news = Change.objects.get(what="link")
     assert (news.tenant, news.object_id) == (UUID(int=1), f"{UUID(int=2).hex} payment")
     entry = Entry.objects.get(action="link.confirmed")

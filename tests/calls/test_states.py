@@ -18,9 +18,7 @@ def test_every_state_has_a_row() -> None:
 
 @pytest.mark.parametrize("now", ClaimState)
 @pytest.mark.parametrize("then", ClaimState)
-def test_a_claim_goes_only_where_the_table_lets_it(
-    start: Start, now: ClaimState, then: ClaimState
-) -> None:
+def test_a_claim_goes_only_where_the_table_lets_it(start: Start, now: ClaimState, then: ClaimState):
     writer, of = start(), wanted()
     mine = claimed(writer, of)
     Claim.objects.update(state=now)

@@ -8,7 +8,6 @@ from mcphost.calls import session_calls, streams
 from mcphost.calls.models import Stream, StreamedCall, StreamEvent
 from mcphost.calls.states import CallState
 from mcphost.calls.streams import Event
-from mcphost.feed.models import Change
 from tests.calls.conftest import Start
 from tests.calls.made import TENANT
 from tests.calls.streaming import HOUR, MadeCall, begun, write
@@ -27,7 +26,8 @@ def test_a_stream_is_read_by_its_tenant_from_anywhere_until_it_is_whole(start: S
     assert write(writer, made.append(2, 3)) == [True]
     for _ in range(2):
         assert write(writer, made.finish(4)) == [True]
-    assert write(writer, made.append(5)) == [False], "nothing is written after the end"
+    late = made.append(5), made.finish(5, state=CallState.CANCELLED)
+    assert write(writer, *late) == [False, False], "nothing is written after the end"
     assert made.numbers == [1, 2, 3, 4]
     assert [each.number for each in streams.read(stream, 2).events] == [3, 4]
     assert streams.read(stream, 4) == ((), True)
@@ -56,24 +56,10 @@ def test_a_stream_is_kept_for_as_long_as_its_latest_batch_says(start: Start) -> 
     assert second.expires_at - first.expires_at > 22 * HOUR
 
 
-def test_others_are_told_only_if_somebody_follows(start: Start) -> None:
-    made = begun(writer := start())
-    before = Change.objects.count()
-    assert write(writer, made.append(2)) == [True]
-    assert Change.objects.count() == before
-    assert write(writer, made.append(3, told=True)) == [True]
-    told = Change.objects.order_by("seq").last()
-    assert told is not None
-    assert (told.tenant, told.what, told.object_id) == (TENANT, streams.NEWS, made.stream.id.hex)
-
-
-def test_what_is_over_is_forgotten_with_its_last_event_and_nothing_else(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_over_is_forgotten_with_its_last_event_and_nothing_else(start, monkeypatch):
     monkeypatch.setattr(streams, "PRUNED_AT_ONCE", 3)
     begun(writer := start())
-    made = begun(writer)
-    assert write(writer, made.finish(2, 3, 4, kept=-HOUR)) == [True]
+    assert write(writer, begun(writer).finish(2, 3, 4, kept=-HOUR)) == [True]
     assert streams.prune() == 3
     assert Stream.objects.count() == 2
     assert streams.prune() == 1

@@ -21,7 +21,7 @@ from mcphost.runtime.schema import ArgumentProblem
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.services import create_tenant
-from tests.catalogue.kit import ACTOR, Shelf
+from tests.catalogue.kit import ACTOR
 from tests.kinds.python.broken_files import FILES, FUNCTIONS, GOOD, write_all
 
 pytestmark = pytest.mark.django_db
@@ -72,9 +72,7 @@ def tenant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[UUID]:
             del sys.modules[name]
 
 
-def test_every_page_and_command_serves_what_works_and_names_what_does_not(
-    tenant: UUID,
-) -> None:
+def test_every_page_and_command_serves_what_works_and_names_what_does_not(tenant: UUID) -> None:
     works = {"good", *(f"{name}-beside" for name in FUNCTIONS)}
     broken = {*FUNCTIONS, *FILES, *(f"{name}-beside" for name in FILES)}
     offering = selectors.offering(tenant)
@@ -103,9 +101,7 @@ def test_every_page_and_command_serves_what_works_and_names_what_does_not(
     assert published.name == "beside"
 
 
-def test_a_function_that_cannot_be_published_keeps_no_other_from_being_set_up(
-    globex: UUID, shelf: Shelf, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_function_that_cannot_be_published_keeps_no_other_from_it(globex, shelf, caplog):
     shelf.put("demo.add", description="")
     shelf.put("demo.clock", name="no name")
     rows = publish_functions(globex, ["demo.add", "demo.clock", "demo.echo"], ACTOR)
@@ -118,9 +114,7 @@ def test_a_function_that_cannot_be_published_keeps_no_other_from_being_set_up(
     assert [row.name for row in publish_functions(globex, ["demo.add"], ACTOR)] == ["add"]
 
 
-def test_each_problem_of_the_code_is_logged_with_its_place(
-    shelf: Shelf, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_each_problem_of_the_code_is_logged_with_its_place(shelf, caplog):
     shelf.problems.append(ArgumentProblem("tools/a.py:3", "SyntaxError: invalid syntax"))
     shelf.problems.append(ArgumentProblem("tools/b.py:1", "SystemExit: 3"))
     kinds.log_problems()

@@ -152,9 +152,7 @@ operations = st.lists(
 
 
 @given(operations=operations, size=st.integers(1, 4))
-def test_it_never_answers_what_was_dropped_and_never_grows_past_its_size(
-    operations: list[tuple[str, int]], size: int
-) -> None:
+def test_it_never_answers_what_was_dropped_and_never_grows_past_its_size(operations, size):
     truth = dict.fromkeys(range(6), 0)
     cache = FilledCache(truth.__getitem__, size)
     for verb, key in operations:

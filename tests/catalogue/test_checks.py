@@ -35,8 +35,7 @@ def test_a_published_tool_that_cannot_be_served_is_a_warning(acme: UUID, shelf: 
     del shelf.functions["demo.add"]
     del shelf.functions["demo.clock"]
     (warning,) = checks.check_published(databases=["default"])
-    assert warning.id == f"{OURS}W002"
-    assert warning.obj == f"tenant {acme}"
+    assert (warning.id, warning.obj) == (f"{OURS}W002", f"tenant {acme}")
     assert warning.msg == "The published tool add is not served: There is no function demo.add."
 
 

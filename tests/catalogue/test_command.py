@@ -5,7 +5,6 @@ from uuid import UUID
 
 import pytest
 from django.core.management import CommandError, call_command
-from pytest_django import Settings
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
@@ -22,9 +21,7 @@ def run(*words: str) -> list[str]:
     return out.getvalue().splitlines()
 
 
-def test_list_shows_every_tool_its_state_and_what_keeps_it_back(
-    acme: UUID, globex: UUID, shelf: Shelf
-) -> None:
+def test_list_shows_every_tool_its_state_and_what_keeps_it_back(acme, globex, shelf):
     services.grant_function(globex, "demo.echo", ACTOR)
     services.create(globex, fields(), ACTOR)
     echo = services.publish(services.create(acme, fields(), ACTOR).id, ACTOR)
@@ -83,9 +80,7 @@ def test_what_is_not_there_is_said_in_one_line(acme: UUID, words: list[str], sai
     assert "draft --publish--> published" in run("states")
 
 
-def test_publish_says_how_large_arguments_may_be_that_are_dear_to_check(
-    acme: UUID, shelf: Shelf, settings: Settings
-) -> None:
+def test_publish_says_how_large_arguments_may_be_that_are_dear_to_check(acme, shelf, settings):
     settings.MCPHOST_BODY_LIMIT = 1_000_000
     steps = {"type": "array", "items": {"multipleOf": 0.01}}
     shelf.put("demo.sum", input_schema={"type": "object", "properties": {"steps": steps}})

@@ -91,9 +91,7 @@ def everything(offering: Offering) -> list[dict[str, Any]]:
     return [served(snapshot) for snapshot in offering.everything]
 
 
-def test_all_is_offered_as_where_the_code_is(
-    tenant: UUID, other: Heartbeat, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_is_offered_as_where_the_code_is(tenant, other, monkeypatch):
     there = selectors.offering(tenant)
     other.beat()
     lack(monkeypatch)
@@ -111,9 +109,7 @@ def test_all_is_offered_as_where_the_code_is(
             assert problems[0] == problems[1]
 
 
-def test_the_code_of_this_process_comes_first(
-    tenant: UUID, other: Heartbeat, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_code_of_this_process_comes_first(tenant, other, monkeypatch):
     changed = replace(python_kind.functions()[ECHO], description="Of the other process.")
     other.functions = lambda: {ECHO: declarations.write(changed)}
     other.beat()
@@ -129,9 +125,7 @@ def test_the_code_of_this_process_comes_first(
     )
 
 
-def test_an_offering_follows_the_processes_that_come_and_go(
-    tenant: UUID, other: Heartbeat, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_offering_follows_the_processes_that_come_and_go(tenant, other, monkeypatch):
     clock = HandClock()
     monkeypatch.setattr(heartbeat, "_clock", clock)
     declared = elsewhere.declared()
@@ -154,9 +148,7 @@ def test_an_offering_follows_the_processes_that_come_and_go(
     assert "echo" not in selectors.offering(tenant).tools_by_name
 
 
-def test_what_a_tenant_may_not_use_or_has_not_published_is_not_offered(
-    tenant: UUID, other: Heartbeat, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_tenant_may_not_use_or_has_not_published_is_not_offered(tenant, other, monkeypatch):
     other.beat()
     lack(monkeypatch)
     heartbeat.beat()
@@ -174,13 +166,7 @@ def test_what_a_tenant_may_not_use_or_has_not_published_is_not_offered(
     ["", "5", "[]", "{}", "[" * 100_000, '{"completes": false}', '{"primitive_type": "other"}'],
     ids=range(7),
 )
-def test_a_declaration_that_cannot_be_read_spoils_no_other(
-    tenant: UUID,
-    other: Heartbeat,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    text: str,
-) -> None:
+def test_an_unreadable_declaration_spoils_no_other(tenant, other, monkeypatch, caplog, text):
     declared = {**elsewhere.declared(), ECHO: text}
     other.functions = lambda: declared
     other.beat()
@@ -192,9 +178,7 @@ def test_a_declaration_that_cannot_be_read_spoils_no_other(
     assert "cannot be read" in caplog.text
 
 
-def test_a_function_of_another_type_is_not_offered_as_the_published_one(
-    tenant: UUID, other: Heartbeat, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_function_of_another_type_is_not_offered_as_the_published_one(tenant, other, monkeypatch):
     changed = replace(python_kind.functions()[ECHO], primitive_type=PrimitiveType.PROMPT)
     other.functions = lambda: {ECHO: declarations.write(changed)}
     other.beat()

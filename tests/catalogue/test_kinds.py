@@ -75,8 +75,7 @@ def test_a_function_of_a_file_becomes_a_tool(tenant: UUID) -> None:
     publish_functions(tenant, ["voice.loud"], ACTOR)
     (tool,) = selectors.offering(tenant).tools
     assert (tool.name, tool.read_only) == ("shout", True)
-    assert tool.listing["title"] == "Shout"
-    assert tool.listing["description"] == "Say it louder."
+    assert (tool.listing["title"], tool.listing["description"]) == ("Shout", "Say it louder.")
     assert tool.listing["inputSchema"]["required"] == ["text"]
     assert tool.input_validator.problems({"text": "a"}) == ()
     assert tool.input_validator.problems({"text": 5}) != ()

@@ -11,7 +11,7 @@ from django.db.migrations.state import StateApps
 from mcphost.catalogue import selectors, services
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.kinds.primitive_types import PrimitiveType
-from tests.catalogue.kit import ACTOR, Shelf, fields
+from tests.catalogue.kit import ACTOR, fields
 
 BEFORE = ("catalogue", "0001_initial")
 
@@ -54,9 +54,7 @@ def published_then(apps: StateApps, name: str) -> tuple[UUID, UUID]:
     return tool.id, tenant.id
 
 
-def test_a_tool_that_was_published_is_still_served_and_survives_the_way_back(
-    before: StateApps, shelf: Shelf
-) -> None:
+def test_a_tool_that_was_published_is_still_served_and_survives_the_way_back(before, shelf):
     tool_id, tenant_id = published_then(before, "echo")
     migrate()
     tools = migrate(BEFORE).get_model("catalogue", "Tool").objects
@@ -64,7 +62,6 @@ def test_a_tool_that_was_published_is_still_served_and_survives_the_way_back(
     assert tools.get().live.tool_id == tool_id
     migrate()
     row = selectors.primitive(tool_id)
-    assert row is not None
     assert (row.sort, row.fields.name, row.fields.title) == (PrimitiveType.TOOL, "echo", "Parrot")
     assert (row.state, row.version) == (PrimitiveState.PUBLISHED, "1+00000000")
     [tool] = selectors.offering(tenant_id).tools

@@ -69,9 +69,7 @@ def test_a_secret_must_be_there(acme: UUID, globex: UUID) -> None:
         ("http://api.example.com/", {}, "is sent over https only"),
     ],
 )
-def test_a_secret_must_be_allowed_to_go_there(
-    acme: UUID, url: str, rules: dict[str, Any], words: str
-) -> None:
+def test_a_secret_must_be_allowed_to_go_there(acme, url, rules, words):
     stored(acme, **rules)
     allow(acme, "*", "http://api.example.com")
     (sentence,) = refused(draft(acme, fields(url)))["config.request.headers.0.value"]

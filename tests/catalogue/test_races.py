@@ -1,13 +1,10 @@
 """Tests of concurrent verbs: they are atomic and serialized, on both databases."""
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connections
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
@@ -18,28 +15,23 @@ from mcphost.tenants.errors import InvalidError
 from mcphost.vault.secrets.selectors import tenant_secrets
 from mcphost.vault.secrets.services import delete_secret
 from tests.catalogue.kit import ACTOR, fields
+from tests.vault.at_once import at_once as in_threads
 from tests.vault.secrets.kit import NAME, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SECONDS = 30
 PEOPLE = 4
 
 
 def at_once(verb: Callable[[], Any], people: int = PEOPLE) -> list[Any]:
     """Return the results of `verb`, or its errors, for four threads that start together."""
-    ready = threading.Barrier(people)
 
     def one() -> Any:
         try:
-            ready.wait(SECONDS)
             return verb()
         except (Invalid, InvalidError, UnchangedError, WrongStateError) as error:
             return error
-        finally:
-            connections.close_all()
 
-    with ThreadPoolExecutor(people) as pool:
-        return [future.result(SECONDS) for future in [pool.submit(one) for _ in range(people)]]
+    return in_threads(one, people)
 
 
 def test_of_verbs_on_one_tool_at_once_one_is_done(acme: UUID, globex: UUID) -> None:

@@ -12,8 +12,6 @@ from mcphost.catalogue.rows import SecretUse
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.python.kind import PythonKind
 from mcphost.kinds.text.kind import TextKind
-from mcphost.tenants.errors import InvalidError
-from mcphost.vault.secrets.services import create_secret, delete_secret
 from tests.catalogue.kit import ACTOR, Shelf
 
 pytestmark = pytest.mark.django_db
@@ -73,9 +71,7 @@ def test_a_published_version_uses_it_until_another_one_is_published(acme: UUID) 
     assert uses(acme) == [("forecast", False, False)], "a working copy is no publication"
 
 
-def test_what_cannot_be_served_any_more_still_uses_it_unless_its_kind_is_gone(
-    acme: UUID, shelf: Naming, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_served_still_uses_it_unless_its_kind_is_gone(acme, shelf, monkeypatch):
     services.publish(tool(acme, "forecast"), ACTOR)
     del shelf.functions["demo.echo"]
     assert uses(acme) == [("forecast", True, True)]
@@ -91,14 +87,3 @@ def test_what_is_disabled_still_uses_it_but_is_not_published(acme: UUID) -> None
     services.disable(made, ACTOR)
     assert uses(acme) == uses(acme, "map_key") == [("forecast", True, False)]
     assert selectors.published_uses(acme, "map_key") == []
-
-
-def test_the_vault_is_told_what_is_published(acme: UUID) -> None:
-    rules = {"hosts": ["api.example.com"], "places": ["header"]}
-    secret = create_secret(acme, "weather_key", "a-secret-value", **rules, actor=ACTOR)
-    made = tool(acme, "forecast")
-    services.publish(made, ACTOR)
-    with pytest.raises(InvalidError, match="forecast"):
-        delete_secret(acme, secret, actor=ACTOR)
-    services.disable(made, ACTOR)
-    assert delete_secret(acme, secret, actor=ACTOR)

@@ -8,24 +8,11 @@ from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.seeding import publish_functions
-from mcphost.catalogue.states import PrimitiveState
 from mcphost.feed.models import Change
-from tests.catalogue.kit import ACTOR, Shelf, fields
+from tests.catalogue.kit import ACTOR, fields
 
 pytestmark = pytest.mark.django_db
 REFERENCES = ("demo.echo", "demo.add")
-
-
-def test_each_function_is_granted_and_published_under_its_authors_name(
-    globex: UUID, shelf: Shelf
-) -> None:
-    shelf.put("demo.add", name="sum-up")
-    rows = publish_functions(globex, REFERENCES, ACTOR)
-    assert [(row.name, row.state) for row in rows] == [
-        ("echo", PrimitiveState.PUBLISHED),
-        ("sum-up", PrimitiveState.PUBLISHED),
-    ]
-    assert [tool.name for tool in selectors.offering(globex).tools] == ["echo", "sum-up"]
 
 
 def test_doing_it_again_changes_nothing(globex: UUID) -> None:

@@ -17,9 +17,7 @@ from tests.catalogue.kit import ACTOR, Shelf, fields
 pytestmark = pytest.mark.django_db
 
 
-def test_tools_of_some_tenants_are_listed_in_every_state_by_one_query(
-    acme: UUID, globex: UUID
-) -> None:
+def test_tools_of_some_tenants_are_listed_in_every_state_by_one_query(acme: UUID, globex: UUID):
     services.grant_function(globex, "demo.echo", ACTOR)
     draft = services.create(acme, fields("demo.echo"), ACTOR)
     published = services.publish(services.create(acme, fields("demo.add"), ACTOR).id, ACTOR)
@@ -67,9 +65,7 @@ def test_a_tool_nobody_has_is_none_and_has_no_versions(db: None) -> None:
     assert selectors.versions(uuid4()) == ()
 
 
-def test_the_problems_of_many_tenants_are_read_by_one_query_and_not_kept(
-    acme: UUID, globex: UUID, shelf: Shelf
-) -> None:
+def test_the_problems_of_many_tenants_are_read_by_one_query_and_not_kept(acme, globex, shelf):
     for function in ("demo.echo", "demo.add"):
         services.publish(services.create(acme, fields(function), ACTOR).id, ACTOR)
     shelf.functions.clear()
@@ -83,9 +79,7 @@ def test_the_problems_of_many_tenants_are_read_by_one_query_and_not_kept(
     assert list(selectors.problems_of(Tenant.objects.filter(pk=globex))) == []
 
 
-def test_functions_are_those_of_the_code_and_those_that_were_granted(
-    globex: UUID, shelf: Shelf
-) -> None:
+def test_functions_are_those_of_the_code_and_those_that_were_granted(globex: UUID, shelf: Shelf):
     services.grant_function(globex, "demo.clock", ACTOR)
     services.grant_function(globex, "demo.add", ACTOR)
     del shelf.functions["demo.clock"]

@@ -150,7 +150,6 @@ def test_what_is_served_is_found_by_name_and_uri(globex: UUID) -> None:
         offering.prompts_by_name.get("one"),
         offering.resources_by_uri.get("docs://readme"),
     )
-    assert prompt is not None
     assert resource is not None
     assert prompt.arguments == (PromptArgument("who", required=True),)
     assert prompt.completer is not None
@@ -192,9 +191,7 @@ def test_functions_are_set_up_as_what_they_are(globex: UUID, shelf: Shelf) -> No
     assert publish_functions(globex, ["demo.greet", "demo.page"], ACTOR) == ()
 
 
-def test_what_the_code_moved_elsewhere_is_not_served_at_either_uri(
-    globex: UUID, shelf: Shelf
-) -> None:
+def test_what_the_code_moved_elsewhere_is_not_served_at_either_uri(globex: UUID, shelf: Shelf):
     shelf.put("demo.readme", primitive_type=PrimitiveType.RESOURCE, uri="docs://readme")
     publish_functions(globex, ["demo.readme"], ACTOR)
     shelf.put("demo.readme", primitive_type=PrimitiveType.RESOURCE, uri="docs://moved")

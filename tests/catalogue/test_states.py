@@ -19,9 +19,7 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize(("state", "verb"), list(itertools.product(PrimitiveState, PrimitiveVerb)))
-def test_each_verb_leads_from_each_state_where_the_table_says(
-    state: PrimitiveState, verb: PrimitiveVerb
-) -> None:
+def test_each_verb_leads_from_each_state_where_the_table_says(state, verb):
     assert following(state, verb) == EXPECTED.get((state, verb))
 
 

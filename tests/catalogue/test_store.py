@@ -93,9 +93,7 @@ def test_what_begins_anew_is_not_taken_for_what_was_deleted(acme: UUID) -> None:
     assert get(acme, "a").value == "new"
 
 
-def test_a_tenant_has_room_for_so_many_keys_and_others_have_their_own(
-    acme: UUID, globex: UUID, settings: Any
-) -> None:
+def test_a_tenant_has_room_for_so_many_keys_and_others_have_their_own(acme, globex, settings):
     settings.MCPHOST_STORE_KEYS = 2
     assert put(acme, "a", 1, 0)
     assert put(acme, "b", 1, 0)

@@ -10,13 +10,11 @@ from django.test.utils import CaptureQueriesContext
 
 from mcphost.console import navigation
 from mcphost.kinds.script.kind import script_kind
-from mcphost.observability import health
 from mcphost.sandbox.pool import Sandbox
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import create_tenant, set_member
 from tests.cast import Cast
-from tests.console.conftest import Browser
 from tests.console.things import ACTOR, Things
 
 pytestmark = pytest.mark.django_db
@@ -31,27 +29,15 @@ def test_the_root_leads_to_the_console() -> None:
     assert Client().get("/")["Location"] == "/admin/"
 
 
-def test_the_dashboard_shows_ones_own_tenants_and_calls(
-    owner: Client, acme: Things, globex: Things
-) -> None:
+def test_the_dashboard_shows_ones_own_tenants_and_calls(owner, staff, acme, globex):
     page = owner.get("/admin/")
     assert [card.tenant.slug for card in page.context["cards"]] == ["acme"]
     assert page.context["cards"][0].counts[0].published == 1
     assert "http://testserver/t/acme/mcp" in page.content.decode()
     assert [slug for _, slug in page.context["calls"]] == ["acme"]
     assert "New tenant" not in page.content.decode()
-
-
-def test_staff_see_every_tenant_and_what_is_wrong_with_the_process(
-    staff: Client, acme: Things, globex: Things
-) -> None:
-    health.register("console-test", lambda: "the disk is full")
-    try:
-        page = staff.get("/admin/")
-    finally:
-        health.unregister("console-test")
-    assert {slug for _, slug in page.context["calls"]} == {"acme", "globex"}
-    assert "the disk is full" in page.content.decode()
+    everything = staff.get("/admin/").context["calls"]
+    assert {slug for _, slug in everything} == {"acme", "globex"}
 
 
 def test_of_many_tenants_the_dashboard_shows_the_first(staff: Client, cast: Cast) -> None:
@@ -74,12 +60,9 @@ OF_OWNERS = [
 
 
 @pytest.mark.parametrize(
-    ("who", "pages"),
-    [("owner", OF_OWNERS), ("operator", OF_OPERATORS), ("auditor", OF_OPERATORS)],
+    ("who", "pages"), [("owner", OF_OWNERS), ("operator", OF_OPERATORS), ("auditor", OF_OPERATORS)]
 )
-def test_the_menu_offers_what_a_person_may_do(
-    cast: Cast, browse: Browser, who: str, pages: list[str]
-) -> None:
+def test_the_menu_offers_what_a_person_may_do(cast, browse, who, pages):
     menu = titles(browse(getattr(cast, who)))
     assert menu == {"": ["Dashboard", "Your access"], "Acme": pages}
 
@@ -89,9 +72,7 @@ def test_the_menu_offers_staff_the_pages_of_the_platform(staff: Client, cast: Ca
     assert {"Keys", "Status", "Users"} <= titles_of_platform
 
 
-def test_the_menu_costs_few_queries_however_many_pages_it_offers(
-    cast: Cast, django_assert_max_num_queries: Any
-) -> None:
+def test_the_menu_costs_few_queries_however_long_it_is(cast, django_assert_max_num_queries):
     for person in (cast.owner, cast.staff):
         request: Any = RequestFactory().get("/admin/t/acme/")
         request.user = person.user
@@ -101,18 +82,7 @@ def test_the_menu_costs_few_queries_however_many_pages_it_offers(
         assert sum(len(group["items"]) for group in menu.groups) > 15
 
 
-def test_every_page_that_the_menu_offers_opens(
-    owner: Client, operator: Client, auditor: Client, staff: Client, acme: Things
-) -> None:
-    for client in (owner, operator, auditor, staff):
-        for group in client.get("/admin/t/acme/").context["menu"].groups:
-            for item in group["items"]:
-                assert client.get(item["link"]).status_code == 200, item
-
-
-def test_who_has_several_tenants_switches_between_them(
-    staff: Client, owner: Client, cast: Cast
-) -> None:
+def test_who_has_several_tenants_switches_between_them(staff: Client, owner: Client, cast: Cast):
     for path in ("/admin/", "/admin/t/acme/tools/"):
         page = staff.get(path)
         assert [each.slug for each in page.context["menu"].tenants] == ["acme", "commons", "globex"]
@@ -153,9 +123,7 @@ def test_nobody_has_an_empty_menu() -> None:
     assert navigation.menu(request).groups == ()
 
 
-def test_staff_see_how_the_sandbox_is_confined(
-    staff: Client, owner: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_staff_see_how_the_sandbox_is_confined(staff, owner, acme, monkeypatch):
     title = "Sandbox of scripts in this process"
     assert title not in owner.get("/admin/").content.decode()
     sandbox = Sandbox(2)
@@ -179,9 +147,7 @@ def statements(client: Client, path: str) -> list[str]:
     return [query["sql"] for query in queries]
 
 
-def test_pages_read_of_the_database_only_what_they_show(
-    owner: Client, staff: Client, acme: Things, globex: Things
-) -> None:
+def test_pages_read_of_the_database_only_what_they_show(owner, staff, acme, globex):
     tenant = "/admin/t/acme/"
     naming = ("", "calls/", "tasks/", "tokens/new/", "first-steps/")
     for path in ("/admin/", *(f"{tenant}{page}" for page in naming)):

@@ -17,8 +17,6 @@ from django.urls import URLPattern
 from mcphost.audit.models import Payload
 from mcphost.tenants.roles import Permission
 from tests.audit.asking import Story
-from tests.cast import Cast
-from tests.console.conftest import Browser
 from tests.console.things import Things, said
 from tests.console.walking import (
     ONE_OF_EACH_GUARD,
@@ -181,9 +179,7 @@ an operator what an owner gets. Pages about the user are shown to those who have
 
 
 @pytest.mark.parametrize("role", PAGES)
-def test_every_page_shows_hostile_text_as_text(
-    role: str, cast: Cast, planted: Things, browse: Browser
-) -> None:
+def test_every_page_shows_hostile_text_as_text(role, cast, planted, browse):
     faults, shown = _faults(browse(getattr(cast, role)), planted, PAGES[role])
     assert faults == {}
     # The proof that it was planted: most pages of a tenant show some of it.

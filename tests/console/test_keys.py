@@ -11,7 +11,6 @@ from django.test import Client
 from django.utils import timezone
 
 from mcphost.audit.models import Entry
-from mcphost.audit.open_calls import calls_of
 from mcphost.audit.records import Actor
 from mcphost.calls.models import Session
 from mcphost.console import key_effects
@@ -93,17 +92,14 @@ def test_an_empty_ring_says_what_makes_the_first_key(staff: Client) -> None:
     assert "manage.py init" in text(staff.get(KEYS))
 
 
-def test_rotating_is_confirmed_and_then_followed_until_the_new_key_seals(
-    staff: Client, old: str
-) -> None:
+def test_rotating_is_confirmed_and_then_followed_until_the_new_key_seals(staff: Client, old: str):
     assert "No call is interrupted" in text(staff.get(f"{KEYS}rotate/"))
     assert states() == {old: "active"}
     done = staff.post(f"{KEYS}rotate/")
     (new,) = set(states()) - {old}
     assert done["Location"] == f"{KEYS}#key-{new}"
     assert states()[new] == "standby"
-    waiting = staff.get(KEYS)
-    assert 'http-equiv="refresh"' in text(waiting)
+    assert 'http-equiv="refresh"' in text(staff.get(KEYS))
     have_waited(new)
     run_due_transitions()
     assert 'http-equiv="refresh"' not in text(staff.get(KEYS))
@@ -148,9 +144,7 @@ def test_a_compromise_replaces_only_the_key_that_its_page_named(staff: Client, o
     assert states() == after == {old: "retired", new: "active"}
 
 
-def test_a_key_that_has_sealed_meanwhile_is_not_retired_as_one_on_standby(
-    staff: Client, old: str
-) -> None:
+def test_a_key_that_has_sealed_meanwhile_is_not_retired_as_one_on_standby(staff: Client, old: str):
     new = rotate(Actor.system())
     seen = bound(staff.get(f"{KEYS}{new}/retire/"))
     assert seen == {"was": "standby"}
@@ -200,9 +194,7 @@ def test_destroying_says_first_that_nothing_brings_it_back(staff: Client, old: s
         ("destroy", KeyState.STANDBY, "is about to become active"),
     ],
 )
-def test_what_cannot_be_done_is_refused_with_the_reason(
-    staff: Client, old: str, verb: str, state: KeyState, why: str
-) -> None:
+def test_what_cannot_be_done_is_refused_with_the_reason(staff, old, verb, state, why):
     add_key("k1", state)
     path = f"{KEYS}k1/{verb}/"
     for method in (staff.get, staff.post):
@@ -222,11 +214,9 @@ def test_an_owner_destroys_the_salt_by_typing_the_slug(cast: Cast, owner: Client
     ensure_tenant(tenant)
     assert SALT in text(owner.get("/admin/t/acme/settings/"))
     assert "No calls wait for a response in this tenant" in text(owner.get(SALT))
-    wrong = owner.post(SALT, {"slug": "globex"})
-    assert "This is not the tenant's slug." in text(wrong)
+    assert "This is not the tenant's slug." in text(owner.post(SALT, {"slug": "globex"}))
     assert TenantSecret.objects.get(tenant=tenant).wrapped_salt
-    done = owner.post(SALT, {"slug": "acme"})
-    assert done["Location"] == "/admin/t/acme/settings/"
+    assert owner.post(SALT, {"slug": "acme"})["Location"] == "/admin/t/acme/settings/"
     assert TenantSecret.objects.get(tenant=tenant).wrapped_salt == ""
     entry = Entry.objects.get(action="salt.destroyed")
     assert (entry.tenant, entry.actor_label) == (tenant, "owner")
@@ -237,15 +227,6 @@ def test_an_owner_destroys_the_salt_by_typing_the_slug(cast: Cast, owner: Client
         last = said(owner, method(SALT, {"slug": "acme"}))[-1]
         assert last == "The salt has already been destroyed."
     assert Entry.objects.filter(action="salt.destroyed").count() == 1
-
-
-def test_what_waits_is_counted_for_one_tenant_alone(cast: Cast) -> None:
-    day = timedelta(days=1)
-    asked("k1", tenant=cast.acme.id)
-    asked("k2", tenant=cast.acme.id)
-    asked("k1", tenant=cast.globex.id)
-    assert calls_of(cast.acme.id, timezone.now(), day) == 2
-    assert calls_of(cast.globex.id, timezone.now(), day) == 1
 
 
 def test_the_ring_is_drawn_over_time_from_its_newest_keys(staff: Client, old: str) -> None:
@@ -275,9 +256,7 @@ def test_rotating_says_how_many_calls_wait(staff: Client, old: str) -> None:
     assert "Under the keys before it 1 waiting call, no open sessions and no tasks go on." in after
 
 
-def test_sessions_and_tasks_count_for_the_key_that_sealed_them(
-    staff: Client, cast: Cast, old: str
-) -> None:
+def test_sessions_and_tasks_count_for_the_key_that_sealed_them(staff: Client, cast: Cast, old: str):
     first = RingKey.objects.get(pk=old)
     first.activated_at = timezone.now() - timedelta(hours=3)
     first.save()
@@ -291,8 +270,7 @@ def test_sessions_and_tasks_count_for_the_key_that_sealed_them(
     assert (under[old].sessions, under[old].tasks) == (1, 1)
     assert (under[new.id].sessions, under[new.id].tasks) == (0, 1)
     assert "1 session<br>1 task" in text(staff.get(KEYS))
-    salt = key_effects.of_tenant(cast.acme.id, timezone.now())
-    assert salt == key_effects.UnderKey(0, 1, 1)
+    assert key_effects.of_tenant(cast.acme.id, timezone.now()) == key_effects.UnderKey(0, 1, 1)
     assert key_effects.of_tenant(cast.globex.id, timezone.now()) == key_effects.UnderKey(0, 0, 1)
 
 

@@ -19,7 +19,6 @@ from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, Permission
 from mcphost.tenants.services import remove_member
 from tests.cast import ACTOR, Cast
-from tests.console.conftest import Browser
 from tests.console.things import Things
 from tests.console.walking import (
     BY_NAME,
@@ -50,14 +49,9 @@ CHANGING_ONESELF: Final = {"calls_filter_add", "connect", "own_token_add", "leav
 OF_PRIMITIVES: Final = {
     Permission.VIEW_TOOLS: ("{}s", "{}", "{}_version"),
     Permission.EDIT_TOOLS: (
-        "{}_add",
-        "{}_edit",
-        "{}_move",
-        "{}_delete",
-        "{}s_bulk",
-        "{}_roll_back",
+        "{}_add", "{}_edit", "{}_move", "{}_delete", "{}s_bulk", "{}_roll_back",
     ),
-}
+}  # fmt: skip
 PAGES: Final = {
     Permission.VIEW_TOOLS: "tenant first_steps connect functions secrets",
     Permission.EDIT_TOOLS: (
@@ -126,9 +120,7 @@ def _opened_by(cast: Cast, role: str) -> list[URLPattern]:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_each_role_sees_the_pages_of_its_permissions_and_no_others(
-    role: str, cast: Cast, acme: Things, browse: Browser
-) -> None:
+def test_each_role_sees_the_pages_of_its_permissions_and_no_others(role, cast, acme, browse):
     person = getattr(cast, "auditor" if role == "former member" else role)
     client = browse(person)
     if role == "former member":

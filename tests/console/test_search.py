@@ -55,16 +55,12 @@ def call(acme: Things) -> UUID:
         ("stranger", set()),
     ],
 )
-def test_each_role_finds_what_it_may_see(
-    cast: Cast, browse: Browser, who: str, groups: set[str]
-) -> None:
+def test_each_role_finds_what_it_may_see(cast: Cast, browse: Browser, who: str, groups: set[str]):
     assert set(found(browse(getattr(cast, who)), "canary-acme")) == groups
 
 
 @pytest.mark.parametrize("who", ["operator", "staff"])
-def test_a_call_is_found_by_the_beginning_of_its_id(
-    cast: Cast, browse: Browser, call: UUID, who: str
-) -> None:
+def test_a_call_is_found_by_the_beginning_of_its_id(cast, browse, call, who):
     client = browse(getattr(cast, who))
     recorded(cast.acme.id, call, target="canary-acme-tool")  # a second entry is no second hit
     for text in (str(call), call.hex[:8], f" {str(call)[:13].upper()} "):
@@ -74,9 +70,7 @@ def test_a_call_is_found_by_the_beginning_of_its_id(
     assert "Calls" not in found(client, f"{call.hex}0")
 
 
-def test_tokens_are_found_by_name_and_public_id_each_as_a_row_of_its_list(
-    owner: Client, operator: Client, acme: Things
-) -> None:
+def test_tokens_are_found_by_name_and_public_id_each_as_a_row_of_its_list(owner, operator, acme):
     assert found(owner, "canary-acme-tok")["Tokens"] == ["canary-acme-token"]
     assert found(owner, acme.token[:6])["Tokens"] == ["canary-acme-token"]
     assert found(operator, "operator's client")["Tokens"] == ["operator's client"]
@@ -125,9 +119,7 @@ def test_characters_of_patterns_are_plain_text(owner: Client) -> None:
         assert "Tokens" not in found(owner, text)
 
 
-def test_foreign_and_unknown_things_answer_alike(
-    cast: Cast, browse: Browser, acme: Things, call: UUID
-) -> None:
+def test_foreign_and_unknown_things_answer_alike(cast, browse, acme, call):
     stranger = browse(cast.stranger)
     fresh = new_id()
     pairs = [
@@ -183,9 +175,7 @@ def test_a_hostile_name_is_text(owner: Client, acme: Things) -> None:
     assert typed not in owner.get(SEARCH, {"q": typed}).content.decode()
 
 
-def test_the_number_of_queries_does_not_grow_with_what_there_is(
-    staff: Client, acme: Things, globex: Things
-) -> None:
+def test_the_number_of_queries_does_not_grow_with_what_there_is(staff, acme, globex):
     staff.get(SEARCH, {"q": "canary"})
     with CaptureQueriesContext(connection) as before:
         staff.get(SEARCH, {"q": "canary", "part": "1"})
@@ -196,9 +186,7 @@ def test_the_number_of_queries_does_not_grow_with_what_there_is(
     assert len(after) == len(before) <= 20
 
 
-def test_a_search_that_takes_too_long_says_so(
-    owner: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_that_takes_too_long_says_so(owner: Client, monkeypatch: pytest.MonkeyPatch):
     def late(asked: search.Search) -> search.Hits:
         raise OperationalError("canceling statement due to statement timeout") from QueryCanceled
 
@@ -209,9 +197,7 @@ def test_a_search_that_takes_too_long_says_so(
 
 
 @pytest.mark.postgresql
-def test_the_database_ends_a_search_that_takes_too_long(
-    owner: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_database_ends_a_search_that_takes_too_long(owner, monkeypatch):
     def late(asked: search.Search) -> search.Hits:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_sleep(60)")
@@ -222,9 +208,7 @@ def test_the_database_ends_a_search_that_takes_too_long(
     assert "The search took too long" in owner.get(SEARCH, {"q": "tok"}).content.decode()
 
 
-def test_a_database_that_is_away_is_no_search_that_takes_too_long(
-    owner: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_is_away_is_no_search_that_takes_too_long(owner, monkeypatch):
     def away(asked: search.Search) -> search.Hits:
         raise OperationalError("the server closed the connection")
 

@@ -24,8 +24,7 @@ def test_a_file_is_cached_for_good_under_the_url_with_its_version() -> None:
     url = static(CSS)
     assert url == f"/static/{CSS}?v={version_of(CSS)}"
     response = Client().get(url)
-    assert response.status_code == 200
-    assert response["Cache-Control"] == FOR_GOOD
+    assert (response.status_code, response["Cache-Control"]) == (200, FOR_GOOD)
     assert b"".join(response.streaming_content) == content(CSS)
     response.close()
 

@@ -64,9 +64,7 @@ def test_all_is_well_with_two_processes(staff: Client, two: tuple[Heartbeat, Hea
     assert json.loads(found.content)["status"] == "ok"
 
 
-def test_a_killed_process_is_shown_as_gone_with_what_to_do(
-    staff: Client, two: tuple[Heartbeat, Heartbeat]
-) -> None:
+def test_a_killed_process_is_shown_as_gone_with_what_to_do(staff, two):
     late = timezone.now() - ALIVE - timedelta(seconds=5)
     Node.objects.filter(id=two[0].id).update(seen_at=late)
     shown = text(staff)
@@ -79,9 +77,7 @@ def test_a_killed_process_is_shown_as_gone_with_what_to_do(
     assert states == {nodes.alone({}, late, late).name: "gone", HOSTILE: "serves"}
 
 
-def test_hostile_names_and_facts_are_shown_as_text(
-    staff: Client, two: tuple[Heartbeat, Heartbeat]
-) -> None:
+def test_hostile_names_and_facts_are_shown_as_text(staff: Client, two: tuple[Heartbeat, Heartbeat]):
     facts = {
         "version": HOSTILE,
         "key": HOSTILE,
@@ -110,9 +106,7 @@ def lacking(
     own.leave()
 
 
-def test_processes_with_old_code_are_named_with_what_to_do(
-    staff: Client, lacking: Heartbeat
-) -> None:
+def test_processes_with_old_code_are_named_with_what_to_do(staff: Client, lacking: Heartbeat):
     shown = unescape(text(staff))
     assert "Functions are missing" in shown
     assert "newer.brand_new" in shown

@@ -185,7 +185,6 @@ def said(tenant: UUID, entry: UUID, content: Any) -> None:
     """Write the payload of an entry, encrypted as the product does."""
     ensure_tenant(tenant)
     cipher = payload_cipher()
-    assert cipher is not None
     sealed = cipher.commit_and_seal(tenant, json.dumps(content).encode())
     Payload.objects.create(
         entry=entry, tenant=tenant, key_id=sealed.key_id, ciphertext=sealed.ciphertext
@@ -205,10 +204,8 @@ def asking(things: Things, *, ago: timedelta = timedelta(minutes=5)) -> Story:
     canary = f"canary-{things.slug}"
     story = Story.of(things.tenant, f"{canary}-asks", at=timezone.now() - ago)
     story.call = story.call._replace(arguments={"of": f"{canary}-argument"})
-    story.start()
-    story.ask("reason", "colour")
+    story.play("start; ask reason colour")
     reply = {"action": "accept", "content": {"reason": f"{canary}-answer"}}
     story.back(timedelta(minutes=2)).answer("reason", payload=reply)
-    story.start()
-    story.ask("colour")
+    story.play("start; ask colour")
     return story

@@ -35,14 +35,9 @@ CHUNKS: Final = [PATTERNS[at : at + 17] for at in range(0, len(PATTERNS), 17)]
 
 OPEN_TO_ANYBODY: Final = {"login", "sign_in", "logout"}
 PERSONAL: Final = {
-    "you",
-    "password_change",
-    "own_token_add",
-    "own_token_revoke",
-    "leave",
-    "invitation",
+    "you", "password_change", "own_token_add", "own_token_revoke", "leave", "invitation",
     "glossary",
-}
+}  # fmt: skip
 """Pages of any signed-in account about itself."""
 OWN: Final = {"index", "tenants", "search", *PERSONAL, *OPEN_TO_ANYBODY}
 """Pages for all users who may enter the console, which show only the user's own data."""

@@ -218,8 +218,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(
-            x509.KeyUsage(True, False, False, False, False, True, True, False, False),
-            critical=True,
+            x509.KeyUsage(True, False, False, False, False, True, True, False, False), critical=True
         )
         .sign(key, hashes.SHA256())
     )

@@ -84,9 +84,7 @@ class Echo:
 @pytest.mark.parametrize("asked", [True, False])
 @pytest.mark.parametrize("chunked", [True, False])
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "identity"])
-async def test_no_byte_differs_whatever_the_secret_is_and_whatever_is_guessed(
-    coding: str, chunked: bool, asked: bool
-):
+async def test_no_byte_differs_whatever_the_secret_and_the_guess_are(coding, chunked, asked):
     echo = Echo(coding, chunked=chunked, asked=asked)
     observed = [(SECRETS[0], guess) for guess in GUESSES]
     observed += [(secret, GUESSES[0]) for secret in SECRETS[1:]]
@@ -101,9 +99,7 @@ async def test_no_byte_differs_whatever_the_secret_is_and_whatever_is_guessed(
 
 
 @pytest.mark.parametrize(("values", "coding"), [([], "gzip, deflate"), (["a-secret"], "identity")])
-async def test_compression_is_asked_for_only_where_nothing_is_hidden(
-    values: list[str], coding: str
-):
+async def test_compression_is_asked_for_only_where_nothing_is_hidden(values, coding):
     sent = await exchange(answer(), hidden=hiding(*values))
     assert sent.arrived[0].headers["accept-encoding"] == coding
 
@@ -152,9 +148,7 @@ def sending(method: str, status: int, body: bytes) -> Handler:
         ("POST", 201, b"made"),
     ],
 )
-async def test_what_is_computed_of_bytes_that_are_not_shown_is_left_out(
-    method: str, status: int, body: bytes
-):
+async def test_what_is_computed_of_bytes_that_are_not_shown_is_left_out(method, status, body):
     response = await received(sending(method, status, body), "a-secret", method=method)
     assert [name for name, _ in response.headers] == OTHERS
 
@@ -193,9 +187,7 @@ async def outcome(content: bytes, secret: str, method: str = "GET", **limits: fl
 
 @pytest.mark.parametrize("framed", [by_length, by_chunks, by_gzip])
 @pytest.mark.parametrize("beside", [-1, 0, 1])
-async def test_a_limit_on_the_body_does_not_tell_how_long_a_secret_is(
-    framed: Callable[[bytes], bytes], beside: int
-):
+async def test_a_limit_on_the_body_does_not_tell_how_long_a_secret_is(framed, beside):
     text = b"x" * 500
     limit = len(text + MASKED) + beside
     outcomes = [

@@ -100,9 +100,7 @@ async def test_many_large_secrets_do_not_keep_the_event_loop():
 @pytest.mark.parametrize(
     ("headers", "body", "others"), [(250, 0, 0), (20, 0, 99), (0, 400, 50), (0, 17 * 1024, 0)]
 )
-async def test_many_headers_or_secrets_are_searched_beside_the_event_loop(
-    headers: int, body: int, others: int
-):
+async def test_many_headers_or_secrets_are_searched_beside_the_event_loop(headers, body, others):
     watched = Watched(VALUE)
     heads = {f"X_{number}": VALUE for number in range(headers)}
     values = [f"another-secret-{number}" for number in range(others)]
@@ -119,9 +117,7 @@ async def test_many_headers_or_secrets_are_searched_beside_the_event_loop(
         ("http://other.example/lower-case-value", "redirects with a secret"),
     ],
 )
-async def test_an_error_is_masked_beside_the_event_loop_if_there_are_many_large_secrets(
-    location: str, words: str
-):
+async def test_an_error_is_masked_beside_the_loop_if_many_secrets_are_large(location, words):
     watched = Watched("lower-case-value")
     hidden = hiding(watched, *large(2))
     error = (await exchange(answer(302, b"", Location=location), hidden=hidden)).outcome
@@ -206,9 +202,7 @@ async def test_a_job_of_a_call_that_ended_keeps_its_tenants_turn():
         assert (await second).body == BODY.replace(VALUE.encode(), MASKED)
 
 
-async def test_a_response_with_too_many_escapes_to_check_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_a_response_with_too_many_escapes_to_check_is_refused(monkeypatch):
     monkeypatch.setattr(masking, "MOST_ESCAPES", 100)
     percent, nested = b"%61-secret-value", b"\\u002561-secret-value"
     assert (await received(answer(200, percent + b"%41" * 99), VALUE)).body.startswith(MASKED)

@@ -103,9 +103,7 @@ LINES: Mapping[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("lines", LINES)
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize(("offset", "after", "encode"), ALIGNED)
-def test_base64_is_masked_at_each_alignment_in_lines(
-    offset: int, after: bytes, encode: Callable[[bytes], bytes], value: str, lines: str
-):
+def test_base64_is_masked_at_each_alignment_in_lines(offset, after, encode, value, lines):
     for before in range(offset, 140, 27):  # the line ends at another place of the value
         encoded = encode(b"x" * before + value.encode() + after)
         content = LINES[lines](encoded)
@@ -123,9 +121,7 @@ def test_base64_is_masked_at_each_alignment_in_lines(
     "form",
     [str.encode, lambda v: base64.b64encode(v.encode()), lambda v: v.encode().hex().encode()],
 )
-def test_what_stands_before_a_value_does_not_hide_its_beginning(
-    prefix: bytes, form: Callable[[str], bytes], value: str
-):
+def test_what_stands_before_a_value_does_not_hide_its_beginning(prefix, form, value):
     masked = Mask([value]).bytes(prefix + form(value) + b"|")
     assert masked.endswith(MASKED + b"|")
     assert len(masked) <= len(prefix + MASKED + b"|")
@@ -136,9 +132,7 @@ def test_what_stands_before_a_value_does_not_hide_its_beginning(
 @pytest.mark.parametrize(
     "form", [json.dumps, lambda v: json.dumps(v).replace("/", "\\/"), lambda v: "\r\n".join(v)]
 )
-def test_a_value_in_a_text_of_wide_characters_is_masked(
-    form: Callable[[str], str], encoding: str, value: str
-):
+def test_a_value_in_a_text_of_wide_characters_is_masked(form, encoding, value):
     content = f"[{form(value)}]".encode(encoding)
     masked = Mask([value]).bytes(content)
     assert MASKED in masked
@@ -164,9 +158,7 @@ def test_all_of_many_values_are_masked():
 @pytest.mark.parametrize("known", ["longer than the secret, " * 2, "short: "])
 @pytest.mark.parametrize("before", WIDE)
 @pytest.mark.parametrize("form", WIDE)
-def test_a_value_that_overlaps_another_one_does_not_reveal_the_rest(
-    form: str, before: str, known: str
-):
+def test_a_value_that_overlaps_another_one_does_not_reveal_the_rest(form, before, known):
     """Who may store secrets knows `known` and tries out how the other value goes on."""
     joint = PLAIN[0].encode(before).removesuffix(PLAIN[0].encode(form))
     content = known.encode(before) + joint + PLAIN.encode(form)

@@ -72,10 +72,7 @@ class Smuggler:
 async def next_body(smuggler: Smuggler, method: str, tls: ssl.SSLContext | None, client: ssl.SSLContext | None) -> bytes:  # fmt: skip
     """Return what answers the request after the one with a surplus."""
     options = {} if client is None else {"tls": client}
-    async with (
-        running(smuggler.handle, tls=tls) as service,
-        opened(service, **options) as egress,
-    ):
+    async with running(smuggler.handle, tls=tls) as service, opened(service, **options) as egress:
         base = f"{'http' if tls is None else 'https'}://127.0.0.1:{service.port}"
         first = OutgoingRequest(f"{base}/first", method)
         await egress.send(first, policy(base))
@@ -173,5 +170,4 @@ async def test_a_response_that_proxies_may_read_otherwise_is_refused(name: str):
 async def test_lines_of_a_body_may_begin_with_spaces():
     body = b"HTTP/1.1 100 x\n\n a\n\tb\r\n c"
     content = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b"
-    sent = await exchange(saying(content % (len(body), body)))
-    assert sent.response.body == body
+    assert (await exchange(saying(content % (len(body), body)))).response.body == body

@@ -52,9 +52,7 @@ def a_call(arguments: Mapping[str, Any] | None = None, **capabilities: Any) -> C
 def ports(notes: Notes | None = None, threads: ToolThreads | None = None, **limits: Any) -> Ports:
     """Return ports with a pool of four threads, unless another is given."""
     return FixedPorts(
-        threads=threads or ToolThreads(4),
-        notifier=notes or Notes(),
-        limits=RoundLimits(**limits),
+        threads=threads or ToolThreads(4), notifier=notes or Notes(), limits=RoundLimits(**limits)
     )
 
 

@@ -137,9 +137,7 @@ WALKED = {
 
 
 @pytest.mark.parametrize(("method", "steps", "many"), WALKED.values(), ids=WALKED)
-def test_what_is_walked_in_python_takes_a_few_lines_for_each_value(
-    method: str, steps: tuple[str, ...], many: Any
-) -> None:
+def test_what_is_walked_in_python_takes_a_few_lines_for_each_value(method, steps, many):
     message = modern(method)
     node = message["params"]
     for step in steps[:-1]:
@@ -201,7 +199,7 @@ def test_the_worst_bodies_take_little_memory(method: str, place: Place, junk: st
 
 @pytest.mark.cost
 @each_of_the_worst
-def test_the_worst_bodies_cost_at_most_twice_parsing_them_and_one_validation(
+def test_the_worst_bodies_cost_at_most_twice_their_parsing_and_validation(
     method: str, place: Place, junk: str, compare_cpu: CompareCpu
 ) -> None:
     message = modern(method)
@@ -285,9 +283,7 @@ def test_a_size_is_a_whole_number_written_as_one(size: Any, fits: bool) -> None:
 @pytest.mark.parametrize("padding", [0, 2_000])
 @pytest.mark.parametrize("brackets", [0, 100])
 @pytest.mark.parametrize("depth", [1, 60, 61, 62, 200])
-def test_what_nests_deeper_than_64_levels_is_refused_whatever_is_beside_it(
-    depth: int, brackets: int, padding: int
-) -> None:
+def test_what_nests_deeper_than_64_levels_is_refused(depth: int, brackets: int, padding: int):
     nested: Any = []
     for _ in range(depth - 1):
         nested = [nested]

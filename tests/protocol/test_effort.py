@@ -88,10 +88,7 @@ DEAR: dict[str, Any] = {
     "a tree of alternatives": {
         "properties": {"root": {"$ref": "#/$defs/node"}},
         "$defs": {
-            "node": {
-                "anyOf": [INTEGER] * 6,
-                "properties": {"next": {"$ref": "#/$defs/node"}},
-            }
+            "node": {"anyOf": [INTEGER] * 6, "properties": {"next": {"$ref": "#/$defs/node"}}}
         },
     },
     "unevaluated": many(

@@ -20,5 +20,4 @@ def test_any_other_header_is_modern(header):
 
 @pytest.mark.parametrize(("era", "is_mirrored"), [(Era.MODERN, True), (Era.LEGACY, False)])
 def test_only_the_stateless_revision_repeats_values_in_headers(era, is_mirrored):
-    exchange = Exchange(1, "tools/call", {}, Meta(), era, "any")
-    assert exchange.is_mirrored is is_mirrored
+    assert Exchange(1, "tools/call", {}, Meta(), era, "any").is_mirrored is is_mirrored

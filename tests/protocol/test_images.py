@@ -9,7 +9,6 @@ from mcphost.protocol.images import (
     check_image_uri,
     image_type,
     matches_mime_type,
-    parse_data_uri,
 )
 
 IMAGES = {
@@ -58,7 +57,3 @@ def test_what_is_called_no_such_image_is_not_looked_at() -> None:
 )
 def test_what_is_wrong_with_a_data_uri_is_said(text: str, said: str) -> None:
     assert said in str(check_image_uri(text))
-
-
-def test_a_data_uri_is_its_type_and_its_content() -> None:
-    assert parse_data_uri(uri("text/plain", b"hi")) == ("text/plain", b"hi")

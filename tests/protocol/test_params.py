@@ -213,11 +213,8 @@ def test_a_subscription_names_tasks(task_ids):
     ],
 )
 @pytest.mark.parametrize("capabilities", [FOLLOWING, {}])
-def test_a_subscription_to_tasks_that_cannot_be_is_refused_with_the_place(
-    task_ids, text, capabilities
-):
-    message = problem(following(task_ids, capabilities))
-    assert message == f"params.notifications.taskIds{text}"
+def test_a_bad_subscription_to_tasks_is_refused_with_the_place(task_ids, text, capabilities):
+    assert problem(following(task_ids, capabilities)) == f"params.notifications.taskIds{text}"
 
 
 @pytest.mark.parametrize(

@@ -1,27 +1,17 @@
 """Tests of the descriptions of prompts, and of the check of their arguments."""
 
-from collections.abc import Mapping
-
 import pytest
 
 from mcphost.protocol.messages import response
-from mcphost.protocol.prompts import (
-    PromptArgument,
-    PromptListing,
-    check_arguments,
-    describe_prompt,
-)
+from mcphost.protocol.prompts import PromptArgument, PromptListing, check_arguments, describe_prompt
 from mcphost.protocol.results import cacheable, complete
 from tests.wire import check_response
 
 ARGUMENTS = (PromptArgument("code", "Code", "What to look at", required=True), PromptArgument("by"))
 
 
-def test_a_prompt_of_few_words_is_described_by_few() -> None:
-    assert describe_prompt(PromptListing("greet")) == {"name": "greet"}
-
-
 def test_a_prompt_is_described_as_the_specification_says() -> None:
+    assert describe_prompt(PromptListing("greet")) == {"name": "greet"}
     icon = {"src": "https://example.com/a.png"}
     prompt = describe_prompt(PromptListing("review", "Review", "Looks at code", ARGUMENTS, (icon,)))
     assert prompt == {
@@ -54,9 +44,7 @@ def test_a_prompt_is_described_as_the_specification_says() -> None:
         ),
     ],
 )
-def test_arguments_are_held_against_those_declared(
-    arguments: Mapping[str, str], problem: str | None
-) -> None:
+def test_arguments_are_held_against_those_declared(arguments, problem):
     assert check_arguments(ARGUMENTS, arguments) == problem
 
 

@@ -28,8 +28,7 @@ def test_a_complete_result_says_so_and_who_answers():
 
 def test_other_keys_of_meta_are_kept():
     given = {"content": [], "_meta": {"com.example/cost": 3, INFO: {"name": "upstream"}}}
-    result = complete(given, SERVER)
-    assert result["_meta"] == {"com.example/cost": 3, INFO: SERVER}
+    assert complete(given, SERVER)["_meta"] == {"com.example/cost": 3, INFO: SERVER}
     assert given["_meta"][INFO] == {"name": "upstream"}
 
 
@@ -54,8 +53,7 @@ def test_a_result_cannot_be_fresh_for_less_than_no_time():
 def test_an_interim_result_asks_and_carries_state():
     result = input_required({"user_name": QUESTION}, "sealed", SERVER)
     assert result["inputRequests"] == {"user_name": QUESTION}
-    assert result["requestState"] == "sealed"
-    assert result["_meta"] == {INFO: SERVER}
+    assert (result["requestState"], result["_meta"]) == ("sealed", {INFO: SERVER})
     check_response("tools/call", response(1, result))
 
 

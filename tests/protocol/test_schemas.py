@@ -101,8 +101,7 @@ def test_a_schema_is_json(schema):
 
 @pytest.mark.requirement("schema.other-dialects")
 @pytest.mark.parametrize(
-    "dialect",
-    ["http://json-schema.org/draft-04/schema#", "https://example.com/mine", "", 5, None],
+    "dialect", ["http://json-schema.org/draft-04/schema#", "https://example.com/mine", "", 5, None]
 )
 def test_an_unsupported_dialect_is_refused_by_naming_the_supported_ones(dialect):
     found = problem(of(**{"$schema": dialect}))

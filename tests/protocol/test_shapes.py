@@ -16,9 +16,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> WireShapes:
     return shapes
 
 
-def test_a_check_that_needs_them_says_so_and_passes_once_they_are_loaded(
-    fresh: WireShapes,
-) -> None:
+def test_a_check_that_needs_them_says_so_and_passes_once_they_are_loaded(fresh: WireShapes) -> None:
     def check() -> None:
         check_params("prompts/get", {"name": "review"}, "2025-11-25")
         check_responses({"q": {"roots": []}})

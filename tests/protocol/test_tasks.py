@@ -126,9 +126,7 @@ def test_a_task_has_the_payload_of_its_status_and_no_other(status: TaskStatus) -
 
 @every_status
 @pytest.mark.parametrize("subscription", [1, "1", ""])
-def test_a_notification_has_the_task_as_it_would_be_got_under_the_id_of_the_subscription(
-    status: TaskStatus, subscription: str | int
-) -> None:
+def test_a_notification_has_the_task_as_got_and_the_id_of_the_subscription(status, subscription):
     message = check_message(task_notification(subscription, viewed(status=status)))
     assert message["method"] == "notifications/tasks"
     task = got(viewed(status=status))
@@ -209,9 +207,7 @@ def test_an_acknowledgement_says_nothing_of_the_task(method: str) -> None:
         ({"tasks": {"requests": {"tools": {"call": {}}}}}, False),
     ],
 )
-def test_a_client_declares_the_extension_by_its_name(
-    capabilities: dict[str, Any], is_declared: bool
-) -> None:
+def test_a_client_declares_the_extension_by_its_name(capabilities, is_declared):
     assert declared(capabilities) is is_declared
 
 

@@ -24,11 +24,8 @@ def test_any_other_name_is_refused_with_the_rule(name):
     assert "1 to 64" in (check_tool_name(name) or "")
 
 
-def test_a_tool_of_few_words_is_described_by_few():
-    assert describe_tool(ToolListing("echo", SCHEMA)) == {"name": "echo", "inputSchema": SCHEMA}
-
-
 def test_a_tool_is_described_as_the_specification_says():
+    assert describe_tool(ToolListing("echo", SCHEMA)) == {"name": "echo", "inputSchema": SCHEMA}
     listing = ToolListing(
         name="echo",
         input_schema=SCHEMA,

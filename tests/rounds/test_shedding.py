@@ -59,9 +59,9 @@ async def late(settings: Settings, asking: Cast) -> None:
     """There is a limit, and how late the event loop is, is what the test says: a busy machine makes
     it late, and a wait lets it recover."""
     settings.MCPHOST_SHED_LAG_SECONDS = LAG
-    lifecycle.ensure_started()
-    assert lifecycle._parts is not None
-    watch = lifecycle._parts._watch
+    process.start()
+    assert process._threads is not None
+    watch = process._threads._watch
     watch.stop()
     assert await asyncio.to_thread(watch.join, PATIENCE), "the watch of the event loop still runs"
     load.lag.reset()

@@ -57,8 +57,7 @@ async def test_what_is_asked_leaves_with_its_digest_and_all_that_is_known() -> N
         assert (request.key, request.method) == ("more", "elicitation/create")
         assert request.params == {"message": "?"}
         assert request.digest == question("more").digest
-        assert outcome.journal.answers == ANSWERED.answers
-        assert outcome.invalid == {}
+        assert (outcome.journal.answers, outcome.invalid) == (ANSWERED.answers, {})
 
 
 async def test_an_answer_to_another_question_does_not_count_and_is_kept() -> None:
@@ -161,9 +160,7 @@ async def test_after_the_unwinding_nothing_is_asked_or_recorded() -> None:
     assert ran == []
 
 
-async def test_who_asks_for_ever_lets_others_run_and_waits_for_its_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_who_asks_for_ever_lets_others_run_and_waits_for_its_end(monkeypatch):
     monkeypatch.setattr(recording_module, "MOST_LATE", 3)
     tries: list[BaseException] = []
 
@@ -228,33 +225,6 @@ async def test_while_tasks_end_nothing_is_asked_any_more() -> None:
     assert len(tried) == 3
 
 
-class Links:
-    """Links that return prepared results of `wait`, without waiting."""
-
-    def __init__(self, *done: bool) -> None:
-        self.done = list(done)
-
-    def page(self, key: str) -> str:
-        return f"https://example.com/done/{key}"
-
-    def callback(self, key: str) -> str:
-        return f"https://example.com/callback/{key}"
-
-    async def wait(self, key: str, seconds: float, address: str) -> bool:
-        return self.done.pop(0)
-
-
-async def test_what_came_of_waiting_is_recorded() -> None:
-    links = Links(False, True)
-    outside = ports()._replace(links=links)
-    with a_round(outside=outside) as round:
-        assert [await round.wait_for("paid", 1), await round.wait_for("paid", 1)] == [False, True]
-        await unwinds(round.ask(NAME))
-        journal = required(round).journal
-    with a_round(journal, outside) as round:
-        assert [await round.wait_for("paid", 1), await round.wait_for("paid", 1)] == [False, True]
-
-
 async def test_replaying_ends_with_the_last_of_the_journal_or_with_what_is_new() -> None:
     with a_round() as round:
         assert not round.channel.silent
@@ -288,9 +258,7 @@ async def test_an_invalid_answer_ends_the_replay() -> None:
         assert not round.channel.silent
 
 
-async def test_what_was_said_in_an_earlier_round_is_not_said_again_and_progress_does_not_fall() -> (
-    None
-):
+async def test_what_was_said_in_an_earlier_round_is_not_said_again_and_progress_does_not_fall():
     notes = Notes()
 
     async def play(round: Round) -> str:
@@ -542,9 +510,7 @@ async def test_a_round_refuses_code_of_none() -> None:
 
 
 @pytest.mark.parametrize("ended", [False, True])
-async def test_a_thread_that_takes_no_notice_is_slowed_down_and_no_event_loop_is(
-    ended: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_thread_that_takes_no_notice_is_slowed_down_and_no_loop_is(ended, monkeypatch):
     monkeypatch.setattr(channel_module, "MOST_MISUSES", 2)
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)

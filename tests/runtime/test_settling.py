@@ -78,9 +78,7 @@ async def test_each_task_starts_the_count_anew() -> None:
         assert await asked(round, round.ask(question("a")), chain(5, round)) == ["a", "b"]
 
 
-async def test_nobody_unwinds_while_a_step_runs_and_nobody_counts_turns_meanwhile(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_nobody_unwinds_while_a_step_runs_and_nobody_counts_turns_meanwhile(monkeypatch):
     go_on, scheduled = asyncio.Event(), []
     loop = asyncio.get_running_loop()
 

@@ -2,8 +2,6 @@
 
 import asyncio
 
-import pytest
-
 from mcphost.runtime.started_coroutine import StartedCoroutine
 
 
@@ -27,24 +25,6 @@ async def test_what_waits_goes_on_when_awaited() -> None:
     started = StartedCoroutine(answer())
     assert not started.over
     assert await started == 42
-
-
-async def test_what_is_raised_before_the_first_wait_is_raised_at_once() -> None:
-    async def fail() -> None:
-        raise LookupError
-
-    with pytest.raises(LookupError):
-        StartedCoroutine(fail())
-
-
-async def test_what_is_raised_after_it_is_raised_where_it_is_awaited() -> None:
-    async def fail() -> None:
-        await asyncio.sleep(0)
-        raise LookupError
-
-    started = StartedCoroutine(fail())
-    with pytest.raises(LookupError):
-        await started
 
 
 async def test_what_a_future_raises_reaches_the_coroutine() -> None:

@@ -62,12 +62,6 @@ class Counted:
         return len(self.keys)
 
 
-async def test_a_recorded_step_does_not_run_again() -> None:
-    counted = Counted()
-    assert await rounds(lambda round: step(round, counted.run, "a")) == [1, 1]
-    assert len(counted.keys) == 1
-
-
 async def test_the_same_step_again_is_the_next_occurrence_with_another_key() -> None:
     counted = Counted()
 
@@ -196,9 +190,7 @@ def returning(annotation: Any, value: Any) -> Callable[[], Any]:
         (float, 0.1),
     ],
 )
-async def test_a_result_is_what_its_annotation_says_in_every_round(
-    annotation: Any, value: Any
-) -> None:
+async def test_a_result_is_what_its_annotation_says_in_every_round(annotation: Any, value: Any):
     function = returning(annotation, value)
     assert await rounds(lambda round: step(round, function)) == [value, value]
 
@@ -222,9 +214,7 @@ async def test_without_an_annotation_a_result_is_plain_json_from_the_first_time(
         (float, float("nan")),
     ],
 )
-async def test_a_result_that_cannot_be_recorded_is_the_authors_error(
-    annotation: Any, value: Any
-) -> None:
+async def test_a_result_that_cannot_be_recorded_is_the_authors_error(annotation: Any, value: Any):
     with a_round() as round, pytest.raises(Misused, match="result of step 'do' cannot be recorded"):
         await step(round, returning(annotation, value))
 

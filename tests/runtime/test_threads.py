@@ -38,10 +38,6 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def test_the_result_of_a_function_comes_back() -> None:
-    assert await ToolThreads(1).run("acme", lambda: 42) == 42
-
-
 async def test_what_a_function_raises_is_raised_where_it_was_awaited() -> None:
     def fail() -> None:
         raise LookupError("gone")
@@ -98,9 +94,7 @@ async def test_the_cap_counts_per_owner() -> None:
 
 
 @pytest.mark.parametrize(("per_tool", "cap"), [(1, None), (None, 1), (5, 1)])
-async def test_one_tool_cannot_take_all_threads_of_its_owner(
-    per_tool: int | None, cap: int | None
-) -> None:
+async def test_one_tool_cannot_take_all_threads_of_its_owner(per_tool: int | None, cap: int | None):
     pool, gate = ToolThreads(2, per_tool), Gate()
     running = asyncio.ensure_future(pool.run("acme", gate, tool="slow", cap=cap))
     await gate.has_begun()
@@ -130,18 +124,6 @@ async def test_a_cancelled_caller_leaves_a_lost_thread_that_counts_until_it_ends
     assert pool.idle == 0
 
 
-async def test_a_lost_thread_is_not_used_again() -> None:
-    pool, gate = ToolThreads(2), Gate()
-    running = asyncio.ensure_future(pool.run("acme", gate))
-    await gate.has_begun()
-    lost = next(t for t in threading.enumerate() if t.name.startswith("tool-") and t.is_alive())
-    running.cancel()
-    await asyncio.wait([running])
-    gate.open.set()
-    await until(lambda: pool.lost == 0)
-    assert await pool.run("acme", threading.current_thread) is not lost
-
-
 async def test_a_caller_cancelled_after_the_function_ended_loses_no_thread() -> None:
     pool = ToolThreads(1)
     running = asyncio.ensure_future(pool.run("acme", lambda: None))
@@ -168,9 +150,7 @@ async def test_more_than_enough_idle_threads_end(monkeypatch: pytest.MonkeyPatch
     assert pool.idle == 1
 
 
-async def test_a_machine_without_threads_is_an_exhausted_pool(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_machine_without_threads_is_an_exhausted_pool(monkeypatch: pytest.MonkeyPatch):
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 

@@ -102,9 +102,7 @@ async def test_finished_tasks_are_not_left() -> None:
     assert tasks.left == set()
 
 
-async def test_a_task_that_will_not_end_is_given_up(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_task_that_will_not_end_is_given_up(monkeypatch, caplog):
     monkeypatch.setattr(module, "PASS_SECONDS", 0.001)
     enough = asyncio.Event()
 
@@ -124,9 +122,7 @@ async def test_a_task_that_will_not_end_is_given_up(
     await asyncio.wait([task])
 
 
-async def test_a_task_that_ends_at_the_last_moment_is_not_complained_of(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_task_that_ends_at_the_last_moment_is_not_complained_of(monkeypatch, caplog):
     monkeypatch.setattr(module, "PASSES", 1)
     with watching() as tasks:
         task = asyncio.create_task(for_ever())

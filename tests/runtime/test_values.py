@@ -8,21 +8,18 @@ import pytest
 from mcphost.egress.client import EgressLimits
 from mcphost.egress.errors import EgressAddressError
 from mcphost.egress.messages import OutgoingRequest
-from mcphost.protocol.eras import REVISION, Era
-from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
+from mcphost.runtime.call import Client, Principal, PrincipalKind
 from mcphost.runtime.journal import EMPTY, Answer, Journal, as_json, from_json
-from mcphost.runtime.outcomes import Complete, InputRequest, Outcome
+from mcphost.runtime.outcomes import Complete, InputRequest
 from mcphost.runtime.ports import (
     FixedPorts,
     LinkRefused,
     NullNotifier,
-    Ports,
     RoundLimits,
     StoreRefused,
     SystemClock,
     SystemRandomness,
 )
-from mcphost.runtime.program import Program
 from mcphost.runtime.threads import ToolThreads
 
 TENANT = UUID(int=1)
@@ -118,30 +115,3 @@ async def test_by_default_no_request_is_sent() -> None:
     ports = FixedPorts(threads=ToolThreads(1))
     with pytest.raises(EgressAddressError):
         await ports.http.send(OutgoingRequest("https://x.example/"), EgressLimits())
-
-
-class Greeter:
-    """The smallest possible program."""
-
-    async def advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
-        text = f"Hello, {call.arguments['name']}!"
-        return Complete({"content": [{"type": "text", "text": text}]})
-
-
-async def test_a_program_gives_back_a_value() -> None:
-    program: Program = Greeter()
-    call = Call(
-        id=uuid4(),
-        tenant=TENANT,
-        principal=Principal(PrincipalKind.ANONYMOUS, TENANT),
-        method="tools/call",
-        target="greet",
-        arguments={"name": "Ada"},
-        client=Client(),
-        revision=REVISION,
-        era=Era.MODERN,
-        delivery=Delivery.MODERN,
-    )
-    outcome = await program.advance(call, EMPTY, FixedPorts(threads=ToolThreads(1)))
-    assert outcome == Complete({"content": [{"type": "text", "text": "Hello, Ada!"}]})
-    assert call.round == 1

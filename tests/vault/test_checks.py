@@ -6,7 +6,6 @@ from django.core import checks
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from django.db import connection
-from pytest_django import DjangoAssertNumQueries
 
 from mcphost.vault.checks import check_master_key
 from mcphost.vault.master import master_key
@@ -21,9 +20,7 @@ def found() -> list[str | None]:
     return [message.id for message in check_master_key(None, databases=["default"])]
 
 
-def test_a_missing_master_key_is_an_error_once_there_are_keys(
-    lose_master_key: Callable[[], None], give_master_key: Callable[[bytes], None]
-) -> None:
+def test_a_missing_master_key_is_an_error_once_there_are_keys(lose_master_key, give_master_key):
     right = master_key()
     lose_master_key()
     assert found() == []
@@ -37,9 +34,7 @@ def test_a_missing_master_key_is_an_error_once_there_are_keys(
 
 
 @pytest.mark.parametrize("table", ["vault_ring_key", "vault_tenant_secret"])
-def test_a_database_without_our_tables_passes(
-    table: str, lose_master_key: Callable[[], None]
-) -> None:
+def test_a_database_without_our_tables_passes(table: str, lose_master_key: Callable[[], None]):
     ensure_ring()
     lose_master_key()
     with connection.cursor() as cursor:
@@ -47,9 +42,7 @@ def test_a_database_without_our_tables_passes(
     assert found() == []
 
 
-def test_a_wrong_master_key_stops_migrate_and_check(
-    give_master_key: Callable[[bytes], None],
-) -> None:
+def test_a_wrong_master_key_stops_migrate_and_check(give_master_key: Callable[[bytes], None]):
     ensure_ring()
     give_master_key(STRANGE_KEY)
     with pytest.raises(SystemCheckError, match=r"vault\.E001"):
@@ -58,10 +51,7 @@ def test_a_wrong_master_key_stops_migrate_and_check(
         call_command("migrate", verbosity=0, skip_checks=False)
 
 
-def test_a_check_that_may_not_use_the_database_does_not(
-    give_master_key: Callable[[bytes], None],
-    django_assert_num_queries: DjangoAssertNumQueries,
-) -> None:
+def test_a_check_that_may_not_use_the_database_does_not(give_master_key, django_assert_num_queries):
     ensure_ring()
     give_master_key(STRANGE_KEY)
     with django_assert_num_queries(0):

@@ -4,7 +4,6 @@ import base64
 from collections.abc import Callable
 from functools import partial
 from io import StringIO
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -114,18 +113,14 @@ def _interrupt() -> None:
     ],
     ids=["interrupted", "cancelled"],
 )
-def test_who_does_not_wait_to_the_end_is_told_what_happens(
-    old: str, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object], words: str
-) -> None:
+def test_who_does_not_wait_to_the_end_is_told_what_happens(old, monkeypatch, meanwhile, words):
     monkeypatch.setattr(Command, "pause", staticmethod(lambda seconds: meanwhile()))
     with pytest.raises(CommandError, match=words):
         run("rotate")
     assert states()[old] == "active"
 
 
-def test_a_promotion_that_a_serving_process_did_first_is_as_good(
-    old: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_promotion_that_a_serving_process_did_first_is_as_good(old, monkeypatch):
     def promote(seconds: float) -> None:
         RingKey.objects.filter(pk=old).update(state=KeyState.RETIRING)
         RingKey.objects.filter(state=KeyState.STANDBY).update(state=KeyState.ACTIVE)
@@ -143,9 +138,7 @@ def test_a_second_rotation_is_refused_and_an_abandoned_one_ended(old: str) -> No
     assert sorted(states().values()) == ["active", "retiring", "retiring"]
 
 
-def test_a_compromised_key_is_replaced_without_waiting(
-    old: str, no_time_is_lost: list[float]
-) -> None:
+def test_a_compromised_key_is_replaced_without_waiting(old: str, no_time_is_lost: list[float]):
     add_key("k1", KeyState.RETIRING)
     said = run("rotate", "--compromised")
     (new,) = set(states()) - {old, "k1"}
@@ -158,9 +151,7 @@ def test_a_compromised_key_is_replaced_without_waiting(
     assert (entry.actor_kind, entry.actor_label) == ("system", "manage.py keys")
 
 
-def test_retiring_asks_and_says_how_much_is_in_flight(
-    old: str, answers: Callable[[str | None], list[str]]
-) -> None:
+def test_retiring_asks_and_says_how_much_is_in_flight(old, answers):
     add_key("k1", KeyState.RETIRING)
     asked("k1")
     questions = answers("n")
@@ -178,9 +169,7 @@ def test_retiring_asks_and_says_how_much_is_in_flight(
     assert "Nothing was sealed under it" in questions[0], "a rotation is called off"
 
 
-def test_destroying_asks_and_says_how_much_is_in_flight(
-    old: str, answers: Callable[[str | None], list[str]]
-) -> None:
+def test_destroying_asks_and_says_how_much_is_in_flight(old, answers):
     add_key("k1", KeyState.RETIRED)
     asked("k1")
     asked("k1")
@@ -195,9 +184,7 @@ def test_destroying_asks_and_says_how_much_is_in_flight(
 
 
 @pytest.mark.parametrize("verb", ["retire", "destroy"])
-def test_where_nobody_can_answer_only_yes_goes_on(
-    old: str, verb: str, answers: Callable[[str | None], list[str]]
-) -> None:
+def test_where_nobody_can_answer_only_yes_goes_on(old, verb, answers):
     add_key("k1", KeyState.RETIRING if verb == "retire" else KeyState.RETIRED)
     questions = answers(None)
     with pytest.raises(CommandError, match="use `--yes`"):
@@ -222,9 +209,7 @@ def test_where_nobody_can_answer_only_yes_goes_on(
         (["destroy", "k3"], "is already destroyed"),
     ],
 )
-def test_what_cannot_be_done_is_refused_with_the_reason_before_anything_is_asked(
-    old: str, arguments: list[str], said: str, answers: Callable[[str | None], list[str]]
-) -> None:
+def test_what_cannot_be_done_is_refused_with_the_reason_unasked(old, arguments, said, answers):
     for name, state in (
         ("k1", KeyState.RETIRING),
         ("k2", KeyState.RETIRED),
@@ -257,9 +242,7 @@ def test_wrapping_anew_says_what_was_done_and_what_is_next(old: str, settings: S
     assert "Rewrapped: 0 keys and the secrets of 0 tenants" in run("rewrap")
 
 
-def test_taking_a_master_key_away_asks_first(
-    old: str, settings: Settings, answers: Callable[[str | None], list[str]]
-) -> None:
+def test_taking_a_master_key_away_asks_first(old, settings, answers):
     before = kek_id(master_key())
     settings.MCPHOST_NEW_MASTER_KEY = lambda: NEW
     run("rewrap")
@@ -273,9 +256,7 @@ def test_taking_a_master_key_away_asks_first(
     assert wrappers(RingKey.objects.get().wrapped) == {kek_id(NEW)}
 
 
-def test_one_master_key_replaces_another_in_the_data_folder_as_the_documentation_says(
-    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_master_key_replaces_another_as_the_documentation_says(tmp_path, settings, monkeypatch):
     """docs/keys.md, "Another master key"."""
     monkeypatch.delenv("MCPHOST_MASTER_KEY")
     folder = home.Home(tmp_path)
@@ -311,9 +292,7 @@ def test_wrong_master_keys_are_refused_in_words(old: str, settings: Settings) ->
             run(verb)
 
 
-def test_damaged_secrets_are_named_at_the_end(
-    old: str, settings: Settings, spoil: Callable[[str], str]
-) -> None:
+def test_damaged_secrets_are_named_at_the_end(old, settings, spoil):
     tenant = uuid4()
     ensure_tenant(tenant)
     row = TenantSecret.objects.get()

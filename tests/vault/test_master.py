@@ -1,5 +1,3 @@
-from collections.abc import Callable
-
 import pytest
 from pytest_django import Settings
 
@@ -7,9 +5,7 @@ from mcphost.vault.errors import MasterKeyMismatch
 from mcphost.vault.master import MasterKeys, master_key, master_keys
 
 
-def test_the_master_key_is_read_from_its_place_at_every_call(
-    give_master_key: Callable[[bytes], None], lose_master_key: Callable[[], None]
-) -> None:
+def test_the_master_key_is_read_from_its_place_at_every_call(give_master_key, lose_master_key):
     for key in (bytes(32), bytes(range(32))):
         give_master_key(key)
         assert master_key() == key
@@ -36,9 +32,7 @@ def test_there_may_be_a_second_one_that_is_to_replace_it(settings: Settings) -> 
         master_keys()
 
 
-def test_the_new_one_moved_into_the_place_of_the_old_one_is_never_missed(
-    settings: Settings,
-) -> None:
+def test_the_new_one_moved_into_the_place_of_the_old_one_is_never_missed(settings: Settings):
     """`mv new-master-key master-key` between reading the one and the other."""
     old, new = bytes(32), bytes(range(32))
     files = {"new": new, "master": old}

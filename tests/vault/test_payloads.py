@@ -5,7 +5,6 @@ from uuid import UUID, uuid4
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pytest_django import DjangoAssertNumQueries
 
 from mcphost.audit.ports import PayloadCipher, UnreadablePayloadError
 from mcphost.vault import selectors
@@ -26,9 +25,7 @@ def tenant() -> UUID:
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plaintext=st.binary(max_size=2000))
-def test_a_payload_opens_again_and_its_commitment_can_be_proved(
-    tenant: UUID, plaintext: bytes
-) -> None:
+def test_a_payload_opens_again_and_its_commitment_can_be_proved(tenant: UUID, plaintext: bytes):
     port: PayloadCipher = cipher
     sealed = port.commit_and_seal(tenant, plaintext)
     assert port.open(tenant, sealed.key_id, sealed.ciphertext) == plaintext
@@ -108,9 +105,7 @@ def test_a_payload_of_a_key_that_is_gone_says_so(tenant: UUID) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_payloads_cost_no_query_once_the_tenant_is_warm(
-    tenant: UUID, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
+def test_payloads_cost_no_query_once_the_tenant_is_warm(tenant, django_assert_num_queries):
     ensure_tenant(tenant)
     with django_assert_num_queries(0):
         sealed = cipher.commit_and_seal(tenant, PLAIN)

@@ -76,9 +76,7 @@ def by(*keys: bytes) -> set[frozenset[str]]:
     return {frozenset(map(kek_id, keys))}
 
 
-def test_at_every_step_every_process_that_should_opens_everything(
-    tokens: dict[UUID, str], give: Give
-) -> None:
+def test_at_every_step_every_process_that_should_opens_everything(tokens, give):
     give(OLD, NEW)
     assert all_open(tokens)
     assert rewrap(OLGA) == Rewrapped(2, len(TENANTS), ())
@@ -112,9 +110,7 @@ def test_secrets_made_on_the_way_are_opened_by_both(tokens: dict[UUID, str], giv
 
 
 @pytest.mark.parametrize("after", range(4))
-def test_what_was_interrupted_anywhere_opens_everywhere_and_is_ended_by_the_next_run(
-    tokens: dict[UUID, str], give: Give, monkeypatch: pytest.MonkeyPatch, after: int
-) -> None:
+def test_what_was_interrupted_opens_and_is_ended_by_the_next_run(tokens, give, monkeypatch, after):
     write = rewrapping._write
     written = 0
 
@@ -142,9 +138,7 @@ def test_what_was_interrupted_anywhere_opens_everywhere_and_is_ended_by_the_next
     assert all_open(tokens)
 
 
-def test_a_process_that_changes_over_too_early_refuses_to_start(
-    tokens: dict[UUID, str], give: Give
-) -> None:
+def test_a_process_that_changes_over_too_early_refuses_to_start(tokens, give):
     give(OLD, NEW)
     rewrap(OLGA)
     give(OLD)
@@ -157,9 +151,7 @@ def test_a_process_that_changes_over_too_early_refuses_to_start(
 
 
 @pytest.mark.parametrize("given", [(STRANGE,), (STRANGE, NEW), (NEW,)])
-def test_wrong_master_keys_change_nothing(
-    tokens: dict[UUID, str], give: Give, given: tuple[bytes, ...]
-) -> None:
+def test_wrong_master_keys_change_nothing(tokens, give, given):
     give(*given)
     for work in (lambda: rewrap(OLGA), verify_master_key):
         with pytest.raises(MasterKeyMismatch):
@@ -168,9 +160,7 @@ def test_wrong_master_keys_change_nothing(
     assert not Entry.objects.filter(action="key.rewrapped").exists()
 
 
-def test_running_it_again_does_nothing_and_says_nothing(
-    tokens: dict[UUID, str], give: Give
-) -> None:
+def test_running_it_again_does_nothing_and_says_nothing(tokens: dict[UUID, str], give: Give):
     give(OLD, NEW)
     rewrap(OLGA)
     before = list(TenantSecret.objects.values()), list(RingKey.objects.values())
@@ -181,9 +171,7 @@ def test_running_it_again_does_nothing_and_says_nothing(
     assert Change.objects.filter(what=NEWS).count() == 1
 
 
-def test_a_salt_that_is_destroyed_meanwhile_does_not_come_back(
-    tokens: dict[UUID, str], give: Give, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_salt_that_is_destroyed_meanwhile_does_not_come_back(tokens, give, monkeypatch):
     write = rewrapping._write
 
     def late(anew: Any) -> int:
@@ -200,9 +188,7 @@ def test_a_salt_that_is_destroyed_meanwhile_does_not_come_back(
     assert wrappers(row.wrapped_payload_key) == frozenset({kek_id(OLD), kek_id(NEW)})
 
 
-def test_a_damaged_secret_is_named_and_keeps_nothing_else_from_being_wrapped(
-    tokens: dict[UUID, str], give: Give, spoil: Callable[[str], str]
-) -> None:
+def test_a_damaged_secret_is_named_and_keeps_nothing_else_from_being_wrapped(tokens, give, spoil):
     row = TenantSecret.objects.get(tenant=TENANTS[4])
     bad = spoil(row.wrapped_salt)
     TenantSecret.objects.filter(pk=row.pk).update(wrapped_salt=bad)
@@ -216,9 +202,7 @@ def test_a_damaged_secret_is_named_and_keeps_nothing_else_from_being_wrapped(
     assert wrapping().left == 1
 
 
-def test_a_damaged_key_of_the_ring_stops_it_before_anything_is_changed(
-    tokens: dict[UUID, str], give: Give, spoil: Callable[[str], str]
-) -> None:
+def test_a_damaged_key_of_the_ring_stops_it_before_anything_is_changed(tokens, give, spoil):
     row = RingKey.objects.get(pk="retiring")
     RingKey.objects.filter(pk="retiring").update(wrapped=spoil(row.wrapped))
     give(OLD, NEW)
@@ -227,9 +211,7 @@ def test_a_damaged_key_of_the_ring_stops_it_before_anything_is_changed(
     assert every_wrapping() == by(OLD)
 
 
-def test_how_things_are_wrapped_is_told_and_giving_up_takes_the_new_key_away(
-    tokens: dict[UUID, str], give: Give
-) -> None:
+def test_how_things_are_wrapped_is_told_and_giving_up_takes_the_new_key_away(tokens, give):
     rows = 2 + len(TENANTS)
     only = rewrapping.Wrapping((kek_id(OLD),), 0, ())
     assert wrapping() == only
@@ -251,9 +233,7 @@ def test_how_things_are_wrapped_is_told_and_giving_up_takes_the_new_key_away(
     assert all_open(tokens)
 
 
-def test_a_process_without_one_of_the_rings_master_keys_makes_no_key(
-    tokens: dict[UUID, str], give: Give
-) -> None:
+def test_a_process_without_one_of_the_rings_master_keys_makes_no_key(tokens, give):
     give(OLD, NEW)
     rewrap(OLGA)
     before = list(RingKey.objects.values())
@@ -265,9 +245,7 @@ def test_a_process_without_one_of_the_rings_master_keys_makes_no_key(
     assert list(RingKey.objects.values()) == before
 
 
-def test_keys_in_memory_go_on_while_everything_is_wrapped_anew(
-    tokens: dict[UUID, str], settings: Settings
-) -> None:
+def test_keys_in_memory_go_on_while_everything_is_wrapped_anew(tokens, settings):
     selectors.ring()
     settings.MCPHOST_NEW_MASTER_KEY = lambda: NEW
     assert selectors.is_warm(TENANTS[0])

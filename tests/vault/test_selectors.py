@@ -2,25 +2,15 @@ from uuid import uuid4
 
 import pytest
 from django.db import transaction
-from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
 
 from mcphost.vault import selectors
 from mcphost.vault.errors import DamagedSecretError, NoActiveKeyError, NoSecretsError
-from mcphost.vault.master import master_key
-from mcphost.vault.models import RingKey, TenantSecret, place
+from mcphost.vault.models import TenantSecret
 from mcphost.vault.services import ensure_ring, ensure_tenant
 from mcphost.vault.states import KeyState
-from mcphost.vault.wrapping import wrap
+from tests.vault.rings import add_key
 
 pytestmark = pytest.mark.django_db
-
-
-def add_key(key_id: str, state: KeyState) -> None:
-    now = timezone.now()
-    row = RingKey(id=key_id, state=state, created_at=now, state_since=now)
-    row.wrapped = wrap(bytes(32), place(row, "wrapped"), master_key(), bytes(12))
-    row.save()
 
 
 def test_the_ring_seals_with_the_active_key_and_opens_with_those_that_may() -> None:
@@ -40,9 +30,7 @@ def test_a_ring_without_an_active_key_says_what_would_help(state: KeyState) -> N
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_read_once_is_read_again_only_if_it_is_forgotten(
-    django_assert_num_queries: DjangoAssertNumQueries,
-) -> None:
+def test_what_was_read_once_is_read_again_only_if_it_is_forgotten(django_assert_num_queries):
     first, second = uuid4(), uuid4()
     with pytest.raises(NoSecretsError, match=str(first)):
         selectors.secrets(first)

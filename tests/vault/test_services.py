@@ -4,7 +4,6 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
 
 from mcphost.audit.models import Entry
 from mcphost.feed.models import Change
@@ -41,9 +40,7 @@ def test_processes_that_start_at_once_agree_on_one_first_key() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_key_that_another_process_makes_in_between_is_the_one_that_counts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_key_that_another_process_makes_in_between_is_the_one_that_counts(monkeypatch):
     theirs = ensure_ring()
     answers = iter([None, theirs])  # missing at the first look-up, there after the insert
     monkeypatch.setattr("mcphost.vault.services._active_key_id", lambda: next(answers))
@@ -61,9 +58,7 @@ def test_the_database_takes_no_second_active_key_and_no_unknown_state() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_tenants_secrets_are_made_once_and_are_its_own(
-    django_assert_num_queries: DjangoAssertNumQueries,
-) -> None:
+def test_a_tenants_secrets_are_made_once_and_are_its_own(django_assert_num_queries):
     tenant = uuid4()
     made = ensure_tenant(tenant)
     with django_assert_num_queries(0):
@@ -90,9 +85,7 @@ def test_processes_that_meet_a_new_tenant_at_once_agree_on_its_secrets() -> None
 
 
 @pytest.mark.django_db(transaction=True)
-def test_secrets_that_another_process_made_in_between_are_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_secrets_that_another_process_made_in_between_are_kept(monkeypatch: pytest.MonkeyPatch):
     tenant = uuid4()
     theirs = ensure_tenant(tenant)
     selectors.forget_everything()
@@ -108,16 +101,6 @@ def test_secrets_that_another_process_made_in_between_are_kept(
     monkeypatch.setattr(selectors, "_load_tenant", load_too_early)
     assert ensure_tenant(tenant) == theirs
     assert Entry.objects.filter(action="secrets.created").count() == 1
-
-
-def test_a_destroyed_salt_is_never_made_again() -> None:
-    tenant = uuid4()
-    ensure_tenant(tenant)
-    TenantSecret.objects.update(wrapped_salt="")
-    selectors.forget_everything()
-    assert ensure_tenant(tenant).salt == b""
-    assert TenantSecret.objects.get().wrapped_salt == ""
-    verify_master_key()
 
 
 def test_without_a_master_key_no_first_key_is_made(lose_master_key: Callable[[], None]) -> None:
@@ -170,9 +153,7 @@ def test_one_tenants_secret_under_another_master_key_is_found(name: str) -> None
         verify_master_key()
 
 
-def test_a_damaged_key_of_the_ring_is_told_from_a_wrong_master_key(
-    spoil: Callable[[str], str],
-) -> None:
+def test_a_damaged_key_of_the_ring_is_told_from_a_wrong_master_key(spoil: Callable[[str], str]):
     ensure_ring()
     row = RingKey.objects.get()
     RingKey.objects.update(wrapped=spoil(row.wrapped))

@@ -5,7 +5,6 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.db import transaction
-from pytest_django import DjangoAssertNumQueries
 
 from mcphost.audit.ports import payload_cipher, set_payload_cipher
 from mcphost.feed.loop import loop
@@ -42,9 +41,7 @@ def tell(name: str = "key", **columns: Any) -> None:
     assert loop.poll()
 
 
-def test_what_was_changed_elsewhere_is_noticed_and_the_rest_stays_in_memory(
-    warm: UUID, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
+def test_what_was_changed_elsewhere_is_noticed_and_the_rest_stays(warm, django_assert_num_queries):
     tell(tenant=uuid4())
     with django_assert_num_queries(0):
         assert selectors.is_warm(warm)
@@ -70,9 +67,7 @@ def test_a_new_tenant_gets_its_secrets_at_once() -> None:
     assert TenantSecret.objects.filter(tenant=tenant).exists()
 
 
-def test_a_process_that_was_left_without_the_master_key_says_so_and_keeps_what_it_knows(
-    warm: UUID, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_process_left_without_the_master_key_says_so_and_keeps_what_it_knows(warm, caplog):
     tell(NEWS, object_id=f"abcdef012345 {kek_id(master_key())}")
     assert not caplog.messages
     tell(NEWS, object_id="abcdef012345")

@@ -20,9 +20,7 @@ WRAPPED_BEFORE = "v1.591183460cd0.AAECAwQFBgcICQoLJiKlfqaXp2-tLvGrxYERH_evqkCHFH
     place=st.text(max_size=50),
     nonce=st.binary(min_size=12, max_size=12),
 )
-def test_what_was_wrapped_is_unwrapped_in_its_place(
-    secret: bytes, place: str, nonce: bytes
-) -> None:
+def test_what_was_wrapped_is_unwrapped_in_its_place(secret: bytes, place: str, nonce: bytes):
     assert unwrap(wrap(secret, place, KEK, nonce), place, KEK) == secret
 
 

@@ -122,9 +122,7 @@ def _same(found: CallSums, wanted: CallSums) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_there_before_the_summaries_began_is_read_backwards_in_portions(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_was_there_before_the_summaries_began_is_read_backwards_in_portions(monkeypatch):
     monkeypatch.setattr(unseen, "PORTION", 3)
     monkeypatch.setattr(batches, "AT_ONCE", 2)
     keep(*(plain() for _ in range(5)), asking(), forked(Story.of(OTHER, at=timezone.now())))
@@ -177,9 +175,7 @@ def test_nothing_changes_when_the_same_entries_are_read_again() -> None:
     check()
 
 
-def test_calls_whose_time_is_over_are_projected_by_the_next_step(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_calls_whose_time_is_over_are_projected_by_the_next_step(monkeypatch: pytest.MonkeyPatch):
     keep(asking())
     follow()
     assert CallSummary.objects.get().state == "open"
@@ -192,9 +188,7 @@ def test_calls_whose_time_is_over_are_projected_by_the_next_step(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_step_that_ends_halfway_is_continued_by_any_process(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_step_that_ends_halfway_is_continued_by_any_process(monkeypatch: pytest.MonkeyPatch):
     keep(plain())
     follow()
     monkeypatch.setattr("mcphost.audit.summaries.follower.AT_ONCE", 2)
@@ -251,9 +245,7 @@ def test_a_bucket_counts_names_without_a_place_together(monkeypatch: pytest.Monk
     check()
 
 
-def test_names_that_callers_choose_freely_take_no_place_of_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_names_that_callers_choose_freely_take_no_place_of_others(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(rollups, "MOST_NAMES", 2)
     stranger = Principal(PrincipalKind.ANONYMOUS, ACME, label="anonymous")
     for number in range(4):
@@ -322,9 +314,7 @@ def test_what_an_earlier_release_counted_and_this_one_takes_away_is_counted_once
     check()
 
 
-def test_the_funnel_has_a_row_for_the_pairs_without_a_place(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_funnel_has_a_row_for_the_pairs_without_a_place(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(rollups, "MOST_NAMES", 1)
     for name in ("first", "second", "third"):
         keep(asking(target=name))
@@ -355,9 +345,7 @@ def _follow_many(follower: Follower, name: str) -> None:
     assert follower.step().written == FEW + 1
 
 
-def test_a_fold_that_another_process_made_meanwhile_is_not_made_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_fold_that_another_process_made_meanwhile_is_not_made_again(monkeypatch):
     keep(plain(), plain())
     follow()
     keep(late := plain())
@@ -388,9 +376,7 @@ def test_a_fold_that_another_process_made_meanwhile_is_not_made_again(
     ],
     ids=["started", "cancelled", "answered", "declined", "complete and refused"],
 )
-def test_of_a_call_that_was_resent_often_a_limited_number_of_entries_is_read(
-    script: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_call_that_was_resent_often_a_limited_number_of_entries_is_read(script, monkeypatch):
     most = 40
     for module in (batches, audit_selectors):
         monkeypatch.setattr(module, "MOST_ENTRIES", most)

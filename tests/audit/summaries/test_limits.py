@@ -62,9 +62,7 @@ def test_what_a_process_noted_whose_clock_was_ahead_holds_nothing_up() -> None:
 
 
 @pytest.mark.parametrize("leased", [-MINUTE, MINUTE, None])
-def test_a_reader_writes_a_few_calls_and_leaves_more_to_the_process_that_follows(
-    leased: timedelta | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_writes_a_few_calls_and_leaves_more_to_who_follows(leased, monkeypatch):
     now = timezone.now()
     follow()
     Following.objects.update(leased_until=leased and now + leased)
@@ -114,9 +112,7 @@ def test_a_page_that_asks_several_questions_of_one_moment_catches_up_once() -> N
     assert selectors.totals(None, Period.DAY, now + SECOND).calls == 2
 
 
-def test_calls_under_a_lost_key_are_projected_in_portions_and_not_by_readers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_calls_under_a_lost_key_are_projected_in_portions_and_not_by_readers(monkeypatch):
     monkeypatch.setattr(follower, "DUE_AT_ONCE", 2)
     keep(*(asking() for _ in range(5)))
     follow()
@@ -131,9 +127,7 @@ def test_calls_under_a_lost_key_are_projected_in_portions_and_not_by_readers(
     check()
 
 
-def test_a_reader_projects_a_limited_number_of_calls_whose_time_is_over(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_reader_projects_a_limited_number_of_calls_whose_time_is_over(monkeypatch):
     monkeypatch.setattr(follower, "AT_ONCE", 2)
     keep(*(asking() for _ in range(3)))
     follow()
@@ -146,9 +140,7 @@ def test_a_reader_projects_a_limited_number_of_calls_whose_time_is_over(
 
 
 @pytest.mark.parametrize("ago", [2 * MINUTE, MINUTE])
-def test_entries_that_are_found_to_be_missing_while_others_are_read_are_read_too(
-    ago: timedelta, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_entries_that_are_found_to_be_missing_while_others_are_read_are_read_too(ago, monkeypatch):
     """Another process finds that: the older ones of them, or as many as before."""
     now = timezone.now()
     follow()
@@ -186,14 +178,11 @@ def test_a_bucket_is_kept_for_as_long_as_its_resolution() -> None:
         bucket = rows.values_list("bucket", flat=True).distinct().get()
         begun = datetime.fromtimestamp(bucket * resolution.seconds, UTC)
         assert rollups.prune(begun + kept) == 0
-        later = begun + kept + timedelta(seconds=resolution.seconds)
-        assert rollups.prune(later) > 0
+        assert rollups.prune(begun + kept + timedelta(seconds=resolution.seconds)) > 0
         assert not rows.exists()
 
 
-def test_old_buckets_are_deleted_in_portions_that_one_index_finds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_old_buckets_are_deleted_in_portions_that_one_index_finds(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(rollups, "PRUNED_AT_ONCE", 2)
     monkeypatch.setattr(follower, "PRUNED_PORTIONS", 3)
     keep(*(plain(f"tool{number}") for number in range(5)))

@@ -50,9 +50,7 @@ def test_calls_errors_and_latency_are_counted(now: datetime) -> None:
         ("answer a decline; ask b; back; answer b; end tool_error", 1),
     ],
 )
-def test_a_tool_that_a_person_kept_from_its_work_has_not_failed(
-    now: datetime, script: str, errors: int
-) -> None:
+def test_a_tool_that_a_person_kept_from_its_work_has_not_failed(now, script, errors):
     keep(asking("a").play("back").play(script))
     found = selectors.totals(OURS, Period.DAY, now)
     assert (found.calls, found.errors) == (1, errors)

@@ -23,7 +23,7 @@ from mcphost.audit.writer.rows import RecordRefused, prepare
 from mcphost.audit.writer.writer import RecordLost
 from mcphost.observability import counters
 from tests.audit.ciphers import GateCipher
-from tests.audit.conftest import HandClock, Listening, Start
+from tests.audit.conftest import Start
 from tests.audit.databases import locked, record, stored
 from tests.audit.submitting import submit_and_wait
 from tests.audit.writer.test_writer import block, in_background, with_payload
@@ -46,11 +46,7 @@ def _steps(columns: Sequence[str], *templates: str, name: str) -> Steps:
     """`{r}` are the rows; `{before}` and `{held}` choose those that PostgreSQL must leave out."""
     extracted = ", ".join(f"json_extract(value, '$.{column}') AS {column}" for column in columns)
     typed = ", ".join(f"{c} {'integer' if c == 'number' else 'text'}" for c in columns)
-    sqlite = {
-        "r": f"(SELECT {extracted} FROM json_each(?)) AS r",
-        "before": "true",
-        "held": "true",
-    }
+    sqlite = {"r": f"(SELECT {extracted} FROM json_each(?)) AS r", "before": "true", "held": "true"}
     postgres = {
         "r": f"json_to_recordset(%s::json) AS r({typed})",
         "held": "r.nonce IN (SELECT nonce FROM held)",
@@ -157,10 +153,7 @@ def total() -> int:
 
 def put(table: str, **values: str) -> None:
     with connection.cursor() as cursor:
-        cursor.executemany(
-            f"INSERT INTO {table} (id, state) VALUES (%s, %s)",
-            list(values.items()),
-        )
+        cursor.executemany(f"INSERT INTO {table} (id, state) VALUES (%s, %s)", list(values.items()))
 
 
 @pytest.fixture(autouse=True)
@@ -219,9 +212,7 @@ def test_effects_of_many_conditions_are_told_apart_in_one_batch(start: Start) ->
     assert called == ["mcphost-writer"], "once for the batch"
 
 
-def test_the_same_effect_of_different_changes_is_written_for_each_that_took_hold(
-    start: Start,
-) -> None:
+def test_the_same_effect_of_different_changes_is_written_for_each_that_took_hold(start: Start):
     put("probe", set="old", unset="other", seen="old", unlocked="old", closed="old")
     put("probe_lock", unlocked="open", closed="shut")
     fates = submit(
@@ -294,9 +285,7 @@ LOSSES: Sequence[tuple[Loss, ...]] = [
 
 
 @pytest.mark.parametrize("losses", LOSSES)
-def test_after_a_lost_connection_each_condition_is_told_its_own_fate(
-    start: Start, monkeypatch: pytest.MonkeyPatch, losses: tuple[Loss, ...]
-) -> None:
+def test_after_a_lost_connection_each_condition_is_told_its_own_fate(start, monkeypatch, losses):
     put("probe", taken="old", set="old", unset="other")
     lose_connections(monkeypatch, *losses)
     called: list[int] = []
@@ -314,9 +303,7 @@ def test_after_a_lost_connection_each_condition_is_told_its_own_fate(
     assert called == [1], "what follows from a commit is done once"
 
 
-def test_nothing_follows_from_a_commit_that_never_succeeds(
-    start: Start, failures: Listening, clock: HandClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_follows_from_a_commit_that_never_succeeds(start, failures, clock, monkeypatch):
     called = threading.Event()
 
     def never(*_: Any) -> None:
@@ -334,9 +321,7 @@ def test_nothing_follows_from_a_commit_that_never_succeeds(
     assert (states(), notes(), stored()) == ({}, {}, set())
 
 
-def test_values_are_asked_for_once_and_in_the_writers_thread(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_are_asked_for_once_and_in_the_writers_thread(start, monkeypatch):
     asked: list[str] = []
 
     def values() -> Values:
@@ -352,9 +337,7 @@ def test_values_are_asked_for_once_and_in_the_writers_thread(
 
 
 @pytest.mark.parametrize("place", [0, 13, 29])
-def test_an_effect_that_the_database_refuses_costs_its_own_condition_only(
-    start: Start, place: int
-) -> None:
+def test_an_effect_that_the_database_refuses_costs_its_own_condition_only(start: Start, place: int):
     jobs = [(condition(_ADD, f"n{n}", effects={_NOTE: noting(n)}), [record()]) for n in range(30)]
     bad = [{"number": place, "said": None}]
     jobs[place] = (condition(_ADD, f"n{place}", effects={_NOTE: bad}), [record()])
@@ -365,9 +348,7 @@ def test_an_effect_that_the_database_refuses_costs_its_own_condition_only(
     assert f"n{place}" not in states()
 
 
-def test_a_condition_whose_values_fail_leaves_the_others_alone(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_condition_whose_values_fail_leaves_the_others_alone(start, caplog):
     def broken() -> Values:
         raise ValueError("canary")
 
@@ -407,9 +388,7 @@ def test_a_batch_that_only_reads_writes_nothing(start: Start) -> None:
         assert cursor.fetchone() != before
 
 
-def test_what_comes_with_a_condition_that_only_reads_is_written_if_it_takes_hold(
-    start: Start,
-) -> None:
+def test_what_comes_with_a_condition_that_only_reads_is_written_if_it_takes_hold(start: Start):
     put("probe", a="old")
     called, own, lost = threading.Event(), record(), record()
     effects = {note(called.set): noting(1)}

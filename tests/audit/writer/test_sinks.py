@@ -35,8 +35,7 @@ def test_sqlite_gets_utc_as_django_writes_it_and_ids_as_hexadecimal() -> None:
     there = record(at=AT.astimezone(timezone(timedelta(hours=-3))))
     ((_, entry),) = sinks._sqlite_inserts([prepare(there)])
     values = dict(zip(ENTRY_COLUMNS, entry, strict=True))
-    assert values["at"] == "2026-01-02 03:04:05.678901"
-    assert values["id"] == there.id.hex
+    assert (values["at"], values["id"]) == ("2026-01-02 03:04:05.678901", there.id.hex)
     assert values["facts"] == "{}"
 
 

@@ -24,15 +24,7 @@ from mcphost.observability import counters
 from mcphost.observability.availability import Source, availability
 from tests.audit.ciphers import BrokenCipher, GateCipher
 from tests.audit.conftest import HandClock, Listening, Start
-from tests.audit.databases import (
-    AT,
-    cut_connections,
-    full_disk,
-    impatient,
-    locked,
-    record,
-    stored,
-)
+from tests.audit.databases import AT, cut_connections, full_disk, impatient, locked, record, stored
 from tests.audit.submitting import submit_and_wait
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -104,7 +96,6 @@ def test_what_was_submitted_is_there_when_the_future_is_done(start: Start) -> No
     payload = Payload.objects.get()
     assert (payload.entry, payload.tenant, payload.key_id) == (full.id, TENANT, "k1")
     cipher = payload_cipher()
-    assert cipher is not None
     plaintext = cipher.open(TENANT, "k1", bytes(payload.ciphertext))
     assert plaintext == b'{"request":{"a":1},"result":"ok"}'
     assert len(bytes(entry.commitment or b"")) == 32
@@ -159,9 +150,7 @@ BAD = [
 
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("place", [0, 13, 29])
-def test_a_bad_row_stands_alone_and_the_rest_lands(
-    start: Start, gate: GateCipher, bad: dict[str, Any], place: int
-) -> None:
+def test_a_bad_row_stands_alone_and_the_rest_lands(start, gate, bad, place):
     writer = start()
     held = block(writer, gate)
     jobs = [[record(), record()] for _ in range(29)]
@@ -181,9 +170,7 @@ def test_a_bad_row_stands_alone_and_the_rest_lands(
     [(None, "no payload cipher"), (BrokenCipher(ValueError("canary: hello")), "")],
     ids=["none", "one that raises"],
 )
-def test_a_cipher_that_is_missing_or_raises_costs_its_own_record_only_and_leaks_nothing(
-    start: Start, caplog: pytest.LogCaptureFixture, cipher: BrokenCipher | None, words: str
-) -> None:
+def test_a_failing_cipher_costs_its_own_record_only_and_leaks_nothing(start, caplog, cipher, words):
     set_payload_cipher(cipher)
     good = record()
     refused, landed = commit(start(), [with_payload()], [good])
@@ -200,9 +187,7 @@ def test_a_key_that_cannot_be_read_now_is_asked_for_again(start: Start) -> None:
     assert len(stored()) == 2
 
 
-def test_a_database_locked_for_too_long_loses_the_records_and_half_writes_none(
-    start: Start, failures: Listening, clock: HandClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_locked_for_too_long_half_writes_no_record(start, failures, clock, monkeypatch):
     impatient(monkeypatch)
     writer = start(give_up=10)
     with locked():
@@ -218,9 +203,7 @@ def test_a_database_locked_for_too_long_loses_the_records_and_half_writes_none(
 
 
 @pytest.mark.sqlite  # the file of this test can be full
-def test_a_full_disk_loses_records_whole_and_is_forgotten_when_there_is_room(
-    start: Start, failures: Listening, clock: HandClock
-) -> None:
+def test_a_full_disk_loses_whole_records_and_is_forgotten_with_room(start, failures, clock):
     writer = start()
     large = record(tenant=TENANT, payload={"text": "x" * 200_000})
     with full_disk():
@@ -236,9 +219,7 @@ def test_a_full_disk_loses_records_whole_and_is_forgotten_when_there_is_room(
     assert stored() == {large.id}
 
 
-def test_a_connection_that_was_lost_is_replaced(
-    start: Start, failures: Listening, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_that_was_lost_is_replaced(start, failures, monkeypatch):
     impatient(monkeypatch)
     writer = start()
     first, second = record(), with_payload()
@@ -255,9 +236,7 @@ def test_a_connection_that_was_lost_is_replaced(
     assert stored() == {first.id, second.id}
 
 
-def test_a_connection_that_is_lost_before_its_first_batch_is_replaced(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_that_is_lost_before_its_first_batch_is_replaced(start, monkeypatch):
     prepared, attempts = writer_module.sink, []
 
     def lost(link: Any) -> Any:
@@ -274,9 +253,7 @@ def test_a_connection_that_is_lost_before_its_first_batch_is_replaced(
     assert len(attempts) == 2
 
 
-def test_records_whose_commit_was_not_confirmed_land_once_and_are_not_lost(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_whose_commit_was_not_confirmed_land_once_and_are_not_lost(start, monkeypatch):
     confirmed = writer_module.sink
     losses = [True, True]
 
@@ -314,9 +291,7 @@ def test_stopping_writes_what_waits(start: Start, gate: GateCipher) -> None:
     assert len(stored()) == 51
 
 
-def test_a_writer_that_is_stopped_or_was_never_started_refuses_and_may_be_started(
-    start: Start,
-) -> None:
+def test_a_writer_that_is_stopped_or_was_never_started_refuses_and_may_be_started(start: Start):
     assert Writer().stop() is True
     with pytest.raises(RecordLost):
         submit_and_wait(Writer(), [record()])
@@ -337,9 +312,7 @@ def test_a_writer_that_is_stopped_or_was_never_started_refuses_and_may_be_starte
     assert commit(writer, [record()]) == [None]
 
 
-def test_stopping_has_an_end_even_if_the_database_takes_nothing(
-    start: Start, failures: Listening, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopping_has_an_end_even_if_the_database_takes_nothing(start, failures, monkeypatch):
     impatient(monkeypatch)
     writer = start()
     with locked():
@@ -352,9 +325,7 @@ def test_stopping_has_an_end_even_if_the_database_takes_nothing(
     assert len(stored()) == 1
 
 
-def test_a_locked_database_is_tried_again_and_new_calls_wait_until_it_takes_the_records(
-    start: Start, failures: Listening, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_locked_database_is_tried_again_and_new_calls_wait_for_it(start, failures, monkeypatch):
     impatient(monkeypatch)
     writer = start()
     mine = [with_payload(), record()]
@@ -371,7 +342,7 @@ def test_a_locked_database_is_tried_again_and_new_calls_wait_until_it_takes_the_
     assert becomes(lambda: not availability.away)
 
 
-def test_a_writer_that_gave_everything_up_leaves_it_to_the_probe_to_find_the_database(
+def test_a_writer_that_gave_up_lets_the_probe_find_the_database(
     start: Start, failures: Listening, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     impatient(monkeypatch)
@@ -389,9 +360,7 @@ def test_a_writer_that_gave_everything_up_leaves_it_to_the_probe_to_find_the_dat
     assert becomes(lambda: not availability.away)
 
 
-def test_a_backlog_is_written_before_new_calls_go_on(
-    start: Start, gate: GateCipher, clock: HandClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_backlog_is_written_before_new_calls_go_on(start, gate, clock, monkeypatch):
     seen: list[bool] = []
     reached = availability.reached
 
@@ -414,9 +383,7 @@ def test_a_backlog_is_written_before_new_calls_go_on(
     assert not writer.is_behind()
 
 
-def test_the_process_is_unready_while_the_oldest_record_waits_too_long(
-    start: Start, gate: GateCipher, clock: HandClock
-) -> None:
+def test_the_process_is_unready_while_the_oldest_record_waits_too_long(start, gate, clock):
     writer = start(late=2)
     held = block(writer, gate)
     clock.now += 1.9
@@ -512,9 +479,7 @@ def test_giving_up_waiting_does_not_give_up_the_record(start: Start, gate: GateC
     assert len(stored()) == 5
 
 
-def test_large_payloads_are_committed_in_portions(
-    start: Start, gate: GateCipher, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_payloads_are_committed_in_portions(start, gate, monkeypatch):
     monkeypatch.setattr(jobs_module, "PAYLOAD_BYTES", 100)
     jobs = [Job([with_payload()], 0, asyncio.Future(loop=_NO_LOOP), None) for _ in range(5)]
     gate.open_gate()
@@ -541,9 +506,7 @@ def test_a_thread_that_dies_loses_nothing_in_silence(start: Start) -> None:
     assert commit(writer, [with_payload()]) == [None]
 
 
-def test_a_surprise_in_the_thread_is_survived(
-    start: Start, clock: HandClock, failures: Listening, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_surprise_in_the_thread_is_survived(start, clock, failures, monkeypatch):
     writer = start()
 
     def surprise(jobs: Any) -> Any:

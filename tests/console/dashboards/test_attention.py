@@ -22,7 +22,6 @@ from mcphost.runtime.call import Delivery
 from mcphost.tenants.roles import CALL_TOOLS
 from tests.audit.asking import Story, keep
 from tests.cast import Cast
-from tests.console.conftest import Browser
 from tests.console.dashboards.rows import calls
 from tests.console.things import Things
 
@@ -94,9 +93,7 @@ def test_open_requests_near_their_end_are_found_among_many(cast: Cast, auditor: 
     assert texts(auditor)[-1] == f"{more} more open input requests expire within ten minutes."
 
 
-def test_tokens_about_to_expire_are_for_those_who_manage_them(
-    cast: Cast, owner: Client, operator: Client, staff: Client
-) -> None:
+def test_tokens_about_to_expire_are_for_those_who_manage_them(cast, owner, operator, staff):
     token(cast, "laptop", timedelta(days=3))
     token(cast, "tonight", timedelta(hours=5))
     token(cast, "later", timedelta(days=20))
@@ -114,9 +111,7 @@ def test_tokens_about_to_expire_are_for_those_who_manage_them(
     assert texts(owner) == []
 
 
-def test_a_tool_that_is_not_served_leads_to_its_page(
-    cast: Cast, acme: Things, owner: Client
-) -> None:
+def test_a_tool_that_is_not_served_leads_to_its_page(cast: Cast, acme: Things, owner: Client):
     Grant.objects.all().delete()
     catalogue.forget_all()
     line = hands(owner)[0]
@@ -152,9 +147,7 @@ def ranked(calls: int, errors: int) -> Ranked:
     return Ranked(uuid4(), "report", False, calls, errors)
 
 
-def test_what_is_wrong_with_the_process_is_for_staff(
-    cast: Cast, owner: Client, staff: Client
-) -> None:
+def test_what_is_wrong_with_the_process_is_for_staff(cast: Cast, owner: Client, staff: Client):
     health.register("console-test", lambda: "the disk is full")
     try:
         assert texts(staff, "/admin/") == ["console-test: the disk is full"]
@@ -163,9 +156,7 @@ def test_what_is_wrong_with_the_process_is_for_staff(
         health.unregister("console-test")
 
 
-def test_the_most_urgent_comes_first_and_a_stranger_sees_none(
-    cast: Cast, acme: Things, owner: Client, browse: Browser
-) -> None:
+def test_the_most_urgent_comes_first_and_a_stranger_sees_none(cast, acme, owner, browse):
     token(cast, "laptop", timedelta(days=3))
     waiting(cast, timedelta(minutes=4))
     calls(cast.acme.id, 12, outcome="tool_error")
@@ -173,9 +164,3 @@ def test_the_most_urgent_comes_first_and_a_stranger_sees_none(
     catalogue.forget_all()
     assert [each.tone for each in hands(owner)] == ["bad", "bad", "warn", "info"]
     assert texts(browse(cast.stranger), "/admin/") == []
-
-
-def test_names_from_outside_are_text(cast: Cast, owner: Client) -> None:
-    waiting(cast, timedelta(minutes=4), "<b>\u202e")
-    page = owner.get(OVERVIEW).content.decode()
-    assert "<bdi><b>&lt;b&gt;⟨U+202E⟩</b></bdi> waits for a response" in page

@@ -12,7 +12,6 @@ from mcphost.identity.models import Token
 from mcphost.runtime.call import Delivery
 from mcphost.tenants.models import Tenant
 from tests.cast import Cast
-from tests.console.conftest import Browser
 from tests.console.dashboards.rows import calls
 from tests.console.things import ACTOR, tool_fields
 
@@ -45,9 +44,7 @@ def add_tool(cast: Cast, *, publish: bool = True) -> None:
         catalogue.publish(made.id, ACTOR)
 
 
-def test_a_new_tenant_has_four_steps_each_with_a_page_that_does_it(
-    bare: Cast, owner: Client
-) -> None:
+def test_a_new_tenant_has_four_steps_each_with_a_page_that_does_it(bare: Cast, owner: Client):
     shown = steps(owner)
     assert [each.title for each in shown.steps] == [
         "Add a tool",
@@ -97,9 +94,7 @@ def test_a_trial_in_the_admin_is_not_the_first_call(bare: Cast, owner: Client) -
         ("staff", True, True),
     ],
 )
-def test_steps_that_a_user_may_not_do_say_who_can(
-    bare: Cast, browse: Browser, who: str, adds: bool, makes: bool
-) -> None:
+def test_steps_that_a_user_may_not_do_say_who_can(bare, browse, who, adds, makes):
     client = browse(getattr(bare, who))
     tool, token = steps(client).steps[:2]
     assert (bool(tool.url), bool(token.url)) == (adds, makes)

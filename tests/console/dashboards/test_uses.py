@@ -11,7 +11,7 @@ from mcphost.console.dashboards.uses import Use
 from tests.audit.asking import Story, keep
 from tests.cast import Cast
 from tests.console.dashboards.rows import calls, queries
-from tests.console.things import ACTOR, Things, tool_fields
+from tests.console.things import ACTOR, tool_fields
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
@@ -51,9 +51,7 @@ def test_what_was_not_used_has_no_numbers(cast: Cast, owner: Client) -> None:
     assert "No client has used it in this period." in page.content.decode()
 
 
-def test_prompts_and_resources_have_them_alike_and_templates_have_none(
-    cast: Cast, acme: Things, owner: Client
-) -> None:
+def test_prompts_and_resources_have_them_alike_and_templates_have_none(cast, acme, owner):
     calls(cast.acme.id, 2, target="canary-acme-prompt", method="prompts/get")
     calls(cast.acme.id, 3, target="docs://canary-acme", method="resources/read")
     assert use_of(owner, "/admin/t/acme/prompts/", "canary-acme-prompt").calls == "2"
@@ -61,13 +59,10 @@ def test_prompts_and_resources_have_them_alike_and_templates_have_none(
     templates = owner.get("/admin/t/acme/templates/")
     assert templates.context["uses"] is None
     assert "Last use" not in templates.content.decode()
-    page = owner.get(f"/admin/t/acme/templates/{acme.template}/")
-    assert page.context["use"] is None
+    assert owner.get(f"/admin/t/acme/templates/{acme.template}/").context["use"] is None
 
 
-def test_a_tools_page_has_its_numbers_over_a_period_and_a_chart_with_its_table(
-    cast: Cast, acme: Things, auditor: Client
-) -> None:
+def test_a_tools_page_has_its_numbers_over_a_period_and_a_chart_with_its_table(cast, acme, auditor):
     calls(cast.acme.id, 3, target=TOOL, ago=timedelta(hours=30))
     calls(cast.acme.id, 2, target=TOOL, outcome="tool_error", ago=timedelta(hours=60))
     calls(cast.acme.id, 40, target="other")
@@ -88,15 +83,10 @@ def test_a_tools_page_has_its_numbers_over_a_period_and_a_chart_with_its_table(
     assert "There is no period “never”." in auditor.get(f"{path}?period=never").content.decode()
 
 
-def test_a_tools_page_says_what_became_of_its_input_requests(
-    cast: Cast, acme: Things, owner: Client
-) -> None:
+def test_a_tools_page_says_what_became_of_its_input_requests(cast, acme, owner):
     for outcome in ("accept", "accept", "decline"):
         story = Story.of(cast.acme.id, TOOL, at=timezone.now() - timedelta(minutes=5))
-        story.ask("approve")
-        story.back().answer("approve", outcome)
-        story.end()
-        keep(story)
+        keep(story.play(f"ask approve; back; answer approve {outcome}; end"))
     page = owner.get(f"/admin/t/acme/tools/{acme.tool}/")
     line = page.context["use"].lines[0]
     assert (line.row.asked, line.counts[0], line.counts[1]) == (3, 2, 1)

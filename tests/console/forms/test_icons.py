@@ -42,9 +42,7 @@ def kept(client: Client, page: str) -> list[str]:
     return [row.carried for row in client.get(page).context["form"].icons.filled]
 
 
-def test_images_are_kept_in_the_order_of_the_page_and_known_by_their_content(
-    operator: Client,
-) -> None:
+def test_images_are_kept_in_the_order_of_the_page_and_known_by_their_content(operator: Client):
     rows = {
         "icons-7-kept": "",
         "icons-7-file": image(WEBP, "image/png"),
@@ -113,9 +111,7 @@ def test_an_image_survives_an_error_elsewhere(operator: Client) -> None:
         ({"icons-0-address": "https://a/b.png", "icons-0-theme": "blue"}, "theme", "valid choice"),
     ],
 )
-def test_what_is_wrong_with_an_icon_stands_in_its_row(
-    operator: Client, fields: dict[str, Any], field: str, said: str
-) -> None:
+def test_what_is_wrong_with_an_icon_stands_in_its_row(operator, fields, field, said):
     page = operator.post(NEW, form(**fields))
     (row,) = page.context["form"].icons.filled
     assert list(row.errors) == [field]

@@ -93,11 +93,7 @@ CONVERSATION: dict[str, Any] = {
             "role": "user",
             "content": {
                 "type": "resource",
-                "resource": {
-                    "uri": "docs://d",
-                    "mimeType": "application/pdf",
-                    "blob": base64(PDF),
-                },
+                "resource": {"uri": "docs://d", "mimeType": "application/pdf", "blob": base64(PDF)},
             },
         },
     ],
@@ -118,7 +114,6 @@ def test_what_was_left_out_of_a_configuration_is_shown_as_it_counts() -> None:
     assert part.arguments.filled[0]["required"].value() is True
     assert part.messages.filled[0]["role"].value() == "user"
     held = ResourcePart(NOTHING, {"uri": "docs://a", "blob": base64(PDF)}).blob
-    assert held is not None
     assert held.mime_type == "application/octet-stream"
 
 
@@ -168,9 +163,7 @@ def test_a_new_conversation_is_made_of_the_rows_that_hold_something() -> None:
         (("messages", "2"), "messages", 2, "__all__"),
     ],
 )
-def test_a_problem_stands_in_the_row_that_it_is_about(
-    path: tuple[str, ...], rows: str, number: int, field: str
-) -> None:
+def test_a_problem_stands_in_the_row_that_it_is_about(path, rows, number, field):
     fields = posted(PromptPart(NOTHING, CONVERSATION).arguments)
     fields |= posted(PromptPart(NOTHING, CONVERSATION).messages)
     part = PromptPart(sent(fields), CONVERSATION)
@@ -269,8 +262,7 @@ def test_a_template_has_a_text_and_what_is_suggested_for_its_variables() -> None
     part.place_at(["choices", "b"], ["Unknown."])
     part.place_at(["text"], ["Empty."])
     assert part.variables.filled[0].errors == {"choices": ["No."]}
-    assert part.variables.errors == ["Unknown."]
-    assert part.errors == {"text": ["Empty."]}
+    assert (part.variables.errors, part.errors) == (["Unknown."], {"text": ["Empty."]})
 
 
 def test_a_function_is_one_of_those_that_are_offered() -> None:

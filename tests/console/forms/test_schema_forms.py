@@ -107,9 +107,7 @@ def test_what_is_typed_becomes_json_of_the_type(property_: Any, typed: Any, valu
         ({"type": "string"}, "a\0b", "Null characters are not allowed."),
     ],
 )
-def test_bad_input_is_said_beside_its_field_and_kept(
-    property_: Any, typed: str, sentence: str
-) -> None:
+def test_bad_input_is_said_beside_its_field_and_kept(property_: Any, typed: str, sentence: str):
     form = sent(of(a=property_), a=typed)
     assert sentence in problem(form, "a")
     assert form["value-a"].value() == typed
@@ -166,8 +164,7 @@ def test_names_that_collide_or_look_odd_are_told_apart() -> None:
 
 def test_a_problem_of_a_dotted_name_stands_at_the_longest_name() -> None:
     schema = of(**{"a": {}, "a.b": {"type": "string", "minLength": 2}})
-    form = sent(schema, **{"a.b": "x"})
-    assert "shorter than 2" in problem(form, "a.b")
+    assert "shorter than 2" in problem(sent(schema, **{"a.b": "x"}), "a.b")
 
 
 def test_hostile_texts_are_escaped() -> None:
@@ -190,8 +187,7 @@ def test_hostile_texts_are_escaped() -> None:
 def test_a_schema_that_no_form_can_express_has_json_only(schema: dict[str, Any], why: str) -> None:
     form = form_of(schema)
     assert why in form.why_json
-    assert form.values == []
-    assert form.chosen_mode == "json"
+    assert (form.values, form.chosen_mode) == ([], "json")
     written = form_of(schema, {TEXT: '{"a": 1}'})
     assert written.is_valid(), written.errors
     assert written.arguments() == {"a": 1}

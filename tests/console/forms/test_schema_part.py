@@ -107,5 +107,4 @@ def test_a_configuration_that_no_form_can_show_is_written_as_json() -> None:
     assert part.config() == {"a": 1}
     part.place_at(["a"], ["No."])
     assert part.errors == {"json": ["No."]}
-    again = SchemaPart((None, None), {"a": 2}, schema)
-    assert again["json"].value() == '{\n  "a": 2\n}'
+    assert SchemaPart((None, None), {"a": 2}, schema)["json"].value() == '{\n  "a": 2\n}'

@@ -13,7 +13,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.http import urlencode
-from pytest_django import DjangoAssertNumQueries
 
 from mcphost.audit import call_list
 from mcphost.audit.selectors import EntryFilter
@@ -31,9 +30,7 @@ def asked(client: Client, query: str, path: str = ACME) -> Any:
     return json.loads(client.get(f"{path}?{query}").content)
 
 
-def test_a_poll_returns_what_changed_and_the_cursor_to_go_on_from(
-    auditor: Client, acme: Things, globex: Things
-) -> None:
+def test_a_poll_returns_what_changed_and_the_cursor_to_go_on_from(auditor, acme, globex):
     since = selectors.newest()
     assert asked(auditor, f"cursor={since}") == {"cursor": str(since)}
     made = uuid4()
@@ -54,9 +51,7 @@ def test_the_filters_of_the_address_apply(staff: Client, acme: Things, globex: T
     assert asked(staff, f"cursor={since}&tool=two&tenant=acme", ALL)["rows"] == []
 
 
-def test_characters_that_are_not_seen_are_made_visible_in_rows(
-    auditor: Client, acme: Things
-) -> None:
+def test_characters_that_are_not_seen_are_made_visible_in_rows(auditor: Client, acme: Things):
     since = selectors.newest()
     recorded(acme.tenant, uuid4(), target="a\u202eb", client_name="c\u200bd")
     (row,) = asked(auditor, f"cursor={since}")["rows"]
@@ -77,9 +72,7 @@ def test_a_filter_value_that_does_not_exist_shows_nothing(auditor: Client, acme:
     assert asked(auditor, f"cursor={since}&outcome=nonsense").get("rows", []) == []
 
 
-def test_the_page_names_where_its_live_rows_come_from(
-    auditor: Client, staff: Client, acme: Things
-) -> None:
+def test_the_page_names_where_its_live_rows_come_from(auditor: Client, staff: Client, acme: Things):
     page = auditor.get("/admin/t/acme/calls/?tool=a").content.decode()
     assert f'data-url="{ACME}" data-query="tool=a" data-cursor="{selectors.newest()}"' in page
     assert f'data-url="{ALL}"' in staff.get("/admin/calls/").content.decode()
@@ -101,12 +94,10 @@ def test_each_filter_chooses_the_same_live(acme: Things, globex: Things) -> None
     now = timezone.now()
     told(asking(acme), asking(globex))
     done = Story.of(acme.tenant, "deploy", at=now - timedelta(minutes=3))
-    done.ask("sure")
-    done.back().answer("sure", "decline")
+    done.play("ask sure; back; answer sure decline")
     done.end("tool_error", "the Host did not answer")
     refused = Story.of(acme.tenant, "deploy", at=now - timedelta(minutes=2))
-    refused.ask("sure")
-    refused.refuse("expired")
+    refused.play("ask sure; refuse expired")
     keep(done, refused)
     recorded(acme.tenant, UUID(int=7), client_name="Inspector")
     everything = call_list.calls(EntryFilter(None), now).calls
@@ -126,17 +117,13 @@ def test_each_filter_chooses_the_same_live(acme: Things, globex: Things) -> None
     assert chosen > len(FILTERS)
 
 
-def test_a_turn_reads_as_often_for_many_lists_and_calls_as_for_one(
-    acme: Things, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
+def test_a_turn_reads_as_often_for_many_lists_and_calls_as_for_one(acme, django_assert_num_queries):
     now = timezone.now()
 
     def read(many: int) -> tuple[frozenset[UUID], list[LiveView]]:
         stories = [Story.of(acme.tenant, "deploy", at=now) for _ in range(many)]
         for each in stories:
-            each.ask("sure")
-            each.back().answer("sure", "decline")
-            each.end("complete")
+            each.play("ask sure; back; answer sure decline; end complete")
         keep(*stories)
         fields = [{"questions": "unasked", "target": f"{at}"} for at in range(many)]
         views = [

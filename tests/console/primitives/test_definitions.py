@@ -37,8 +37,7 @@ def test_a_request_is_shown_as_it_is_sent() -> None:
     head = f"POST {URL}\n  ?a={{arguments.a}}\n  &b=2\nX-Key: {{secrets.key}}\n\n"
     assert shown["Request"] == head + '{\n  "a": "{answers.why.b}"\n}'
     assert shown["Input request why"].startswith("Why?\nOnly if {")
-    assert shown["Response why"] == {"type": "object"}
-    assert shown["Expression"] == "items"
+    assert (shown["Response why"], shown["Expression"]) == ({"type": "object"}, "items")
 
 
 @pytest.mark.parametrize(
@@ -69,18 +68,7 @@ def test_other_kinds_are_shown_by_their_fields() -> None:
     assert parts("http", {"request": 5}) == {"Configuration": {"request": 5}}
 
 
-def test_a_page_shows_the_definition_escaped(operator: Client, acme: Things) -> None:
-    operator.post(NEW, {"kind": "http", "name": "evil", "description": "d", "method": "POST",
-                        "url": URL, "body": "text", "body_text": EVIL})  # fmt: skip
-    page = operator.get(f"{TOOLS}{Primitive.objects.get(name='evil').id}/").content.decode()
-    assert "How it is defined" in page
-    assert EVIL not in page
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-
-
-def test_what_is_wrong_is_named_by_the_labels_of_the_form_with_a_link(
-    operator: Client, acme: Things
-) -> None:
+def test_what_is_wrong_is_named_by_the_labels_of_the_form_with_a_link(operator, acme):
     operator.post(NEW, {"kind": "http", "name": "order", "description": "d", "method": "GET",
                         "url": URL, "headers-0-name": "X-Key",
                         "headers-0-value": "{secrets.missing}"})  # fmt: skip

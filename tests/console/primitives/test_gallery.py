@@ -83,9 +83,7 @@ def test_the_address_of_a_template_is_plain_to_see_and_replaced_everywhere() -> 
         assert template.address not in filled
 
 
-def test_the_page_of_a_new_tool_lists_all_templates_until_a_choice_is_made(
-    operator: Client,
-) -> None:
+def test_the_page_of_a_new_tool_lists_all_templates_until_a_choice_is_made(operator: Client):
     page = operator.get(NEW)
     assert page.context["gallery_open"]
     text = page.content.decode()
@@ -96,9 +94,7 @@ def test_the_page_of_a_new_tool_lists_all_templates_until_a_choice_is_made(
 
 
 @pytest.mark.parametrize("key", EVERY)
-def test_picking_a_template_fills_in_the_form_and_saving_that_saves_the_template(
-    operator: Client, key: str
-) -> None:
+def test_picking_a_template_fills_in_the_form_and_saving_that_saves_the_template(operator, key):
     before = Primitive.objects.count()
     template = templates()[key]
     address = MINE if template.address else ""
@@ -132,9 +128,7 @@ def test_picking_a_template_fills_in_the_form_and_saving_that_saves_the_template
         ("http://shop.example.com", "not among the hosts"),
     ],
 )
-def test_a_wrong_address_is_refused_beside_its_field_and_not_filled_in(
-    operator: Client, cast: Cast, address: str, said: str
-) -> None:
+def test_a_wrong_address_is_refused_at_its_field_and_not_filled_in(operator, cast, address, said):
     allow(cast, "shop.example.com")
     page = operator.get(NEW, picking("approval", address=address))
     assert page.status_code == 200

@@ -128,9 +128,7 @@ TALKS: Mapping[str, Talk] = {
         ["POST /tickets/4/close"],
     ),
     "question-unasked": Talk(
-        {"number": 4, "result": "solved"},
-        "solved: no reason",
-        seen=["POST /tickets/4/close"],
+        {"number": 4, "result": "solved"}, "solved: no reason", seen=["POST /tickets/4/close"]
     ),
     "asking_service": Talk(
         {"order": 17},
@@ -194,8 +192,7 @@ def answered(question: Mapping[str, Any], answers: list[Answer]) -> dict[str, An
     """Return the next answer, to a question that must be the one that is expected."""
     wanted, content = answers.pop(0)
     assert wanted in question["params"]["message"]
-    properties = question["params"]["requestedSchema"]["properties"]
-    assert properties.keys() == content.keys()
+    assert question["params"]["requestedSchema"]["properties"].keys() == content.keys()
     return {"action": "accept", "content": dict(content)}
 
 
@@ -244,9 +241,7 @@ def test_every_template_is_called() -> None:
 
 
 @pytest.mark.parametrize("name", TALKS)
-async def test_a_template_works_when_picked_for_clients_of_both_eras(
-    acme: Cast, settings: Settings, name: str
-):
+async def test_a_template_works_when_picked_for_clients_of_both_eras(acme, settings, name):
     key, talk = name.split("-")[0], TALKS[name]
     async with published(acme, key, settings) as shop:
         for call_by_client in (by_a_stateless_client, by_a_client_of_a_session):
@@ -257,9 +252,7 @@ async def test_a_template_works_when_picked_for_clients_of_both_eras(
             assert (shop.seen, shop.deleted) == (list(talk.seen), list(talk.deleted))
 
 
-async def test_the_long_task_is_a_task_for_clients_that_follow_tasks(
-    acme: Cast, settings: Settings
-):
+async def test_the_long_task_is_a_task_for_clients_that_follow_tasks(acme, settings):
     talk = TALKS["long_task"]
     async with published(acme, "long_task", settings) as shop:
         follower = Follower(acme.member.mcp_token)
@@ -291,9 +284,7 @@ async def test_a_report_collects_side_by_side(acme: Cast, settings: Settings):
         ("question", {"number": 5, "result": "solved"}, "404"),
     ],
 )
-async def test_what_is_wrong_is_an_error_that_the_caller_reads(
-    acme: Cast, settings: Settings, key: str, arguments: Mapping[str, Any], said: str
-):
+async def test_what_is_wrong_is_an_error_for_the_caller(acme, settings, key, arguments, said):
     async with published(acme, key, settings):
         heard = await by_a_stateless_client(acme, templates()[key].name, Talk(arguments, None))
         assert heard.result["isError"] is True

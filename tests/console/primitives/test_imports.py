@@ -23,8 +23,6 @@ from mcphost.kinds.http.openapi_documents import MOST_BYTES
 from mcphost.kinds.http.openapi_finding import MOST_LISTED
 from mcphost.tenants.models import Tenant
 from tests.cast import Cast
-from tests.console.conftest import Browser
-from tests.console.things import Things
 
 PAGE = "/admin/t/acme/tools/import/"
 EVIL = "<script>alert(1)</script>{{ 7*7 }}"
@@ -136,9 +134,7 @@ def test_operations_are_listed_and_previewed_and_nothing_is_made(operator: Clien
     assert not made()
 
 
-def test_the_chosen_ones_become_drafts_with_names_descriptions_and_secrets(
-    operator: Client,
-) -> None:
+def test_the_chosen_ones_become_drafts_with_names_descriptions_and_secrets(operator: Client):
     fields = {"name-1": "make_order", "secret:key": "canary_acme_secret"}
     text = {"description-1": "Makes an order."}
     made_now = imported(
@@ -242,23 +238,11 @@ def test_one_that_cannot_be_changed_stops_all(operator: Client) -> None:
     assert made()["GET /orders"].config["input_schema"]["properties"] == {}
 
 
-def test_what_is_not_of_the_document_and_another_secret_are_no_changes(operator: Client) -> None:
-    imported(operator, "GET /orders", "POST /orders", **{"secret:key": "canary_acme_secret"})
-    row = made()["GET /orders"]
-    row.config["response"] = {"select": "items"}
-    row.config["request"]["timeout_seconds"] = 5
-    row.save()
-    page = operator.post(PAGE, {"document": document()})
-    assert {states(page)[source] for source in made()} == {"same"}
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [("no blanks", "A name is"), ("canary-acme-tool", "Another tool"), ("orders", "Another tool")],
 )
-def test_one_that_is_wrong_stops_all_and_says_so_beside_it(
-    operator: Client, name: str, said: str
-) -> None:
+def test_one_that_is_wrong_stops_all_and_says_so_beside_it(operator: Client, name: str, said: str):
     given, entries = listed(operator, document()), Entry.objects.count()
     fields = {"chosen": ["GET /orders", "POST /orders"], "name-1": name, "_create": ""}
     page = operator.post(PAGE, {**given, **fields})
@@ -296,9 +280,7 @@ def test_a_text_that_cannot_be_stored_is_refused(operator: Client) -> None:
         ({"kept": "00000000-0000-0000-0000-000000000000"}, "__all__", "not kept any more"),
     ],
 )
-def test_what_cannot_be_read_says_why(
-    operator: Client, fields: dict[str, Any], field: str, said: str
-) -> None:
+def test_what_cannot_be_read_says_why(operator, fields, field, said):
     page = operator.post(PAGE, fields)
     assert page.status_code == 200
     assert said in " ".join(page.context["form"].errors[field])
@@ -306,19 +288,7 @@ def test_what_cannot_be_read_says_why(
     assert not KeptDocument.objects.exists()
 
 
-def test_an_address_of_a_server_that_cannot_be_read_is_said_beside_each_operation(
-    operator: Client,
-) -> None:
-    unreadable = document().replace("https://api.example.com", "http://[")
-    said = states(operator.post(PAGE, {"document": unreadable}))
-    for operation in ("GET /orders", "POST /orders"):
-        assert "address of its server cannot be read: http://[" in said[operation]
-    assert "new" not in said.values()
-
-
-def test_a_document_is_given_once_and_forgotten_when_tools_are_made(
-    operator: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_document_is_given_once_and_forgotten_when_tools_are_made(operator, monkeypatch):
     monkeypatch.undo()  # jobs have processes of their own
     page = operator.post(PAGE, {"file": upload(YAML.encode())})
     (row,) = KeptDocument.objects.all()
@@ -330,14 +300,11 @@ def test_a_document_is_given_once_and_forgotten_when_tools_are_made(
     assert not KeptDocument.objects.exists()
 
 
-def test_a_document_is_for_one_user_of_one_tenant(
-    operator: Client, owner: Client, browse: Browser, cast: Cast, globex: Things
-) -> None:
+def test_a_document_is_for_one_user_of_one_tenant(operator, owner, browse, cast, globex):
     given = listed(operator, document())
     assert "not kept any more" in errors(owner.post(PAGE, given))
     stranger = browse(cast.stranger)
-    elsewhere = stranger.post(PAGE.replace("acme", "globex"), given)
-    assert "not kept any more" in errors(elsewhere)
+    assert "not kept any more" in errors(stranger.post(PAGE.replace("acme", "globex"), given))
     assert not errors(operator.post(PAGE, given))
 
 
@@ -358,9 +325,7 @@ def test_a_user_keeps_the_latest_documents(operator: Client) -> None:
     assert {str(row.id) for row in KeptDocument.objects.all()} == set(given[1:])
 
 
-def test_many_operations_fit_a_form_and_the_others_are_found_by_their_path(
-    operator: Client,
-) -> None:
+def test_many_operations_fit_a_form_and_the_others_are_found_by_their_path(operator: Client):
     many = {f"/many/{n}": {"get": {"operationId": f"many_{n}"}} for n in range(MOST_LISTED + 5)}
     page = operator.post(PAGE, {"document": document(**many)})
     assert len(page.context["listed"]) == MOST_LISTED
@@ -387,9 +352,7 @@ def test_those_who_write_tools_find_the_page(auditor: Client, operator: Client) 
         assert (PAGE in client.get("/admin/t/acme/tools/").content.decode()) is offered
 
 
-def test_a_user_and_a_tenant_import_one_at_a_time_and_a_process_two(
-    operator: Client, cast: Cast
-) -> None:
+def test_a_user_and_a_tenant_import_one_at_a_time_and_a_process_two(operator: Client, cast: Cast):
     fields = {"document": document()}
     here, other = cast.acme.id, cast.globex.id
     with imports.admission.of(cast.operator.user.pk, other):
@@ -403,9 +366,7 @@ def test_a_user_and_a_tenant_import_one_at_a_time_and_a_process_two(
     assert not errors(operator.post(PAGE, fields))
 
 
-def test_a_document_is_refused_in_words_when_no_process_can_be_started(
-    operator: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_document_is_refused_in_words_when_no_process_can_be_started(operator, monkeypatch):
     monkeypatch.undo()  # jobs have processes of their own
     monkeypatch.setattr("sys.executable", "/nowhere/python")  # an OSError, as of a full machine
     page = operator.post(PAGE, {"document": YAML})
@@ -468,18 +429,14 @@ def test_a_document_is_fetched_and_its_relative_server_is_where_it_was(operator:
         ([(200, {"Content-Length": f"{MOST_BYTES * 2}"}, b"")], "more than"),
     ],
 )
-def test_what_cannot_be_fetched_says_why(
-    operator: Client, answers: list[Answer], said: str
-) -> None:
+def test_what_cannot_be_fetched_says_why(operator: Client, answers: list[Answer], said: str):
     with serving(*answers) as base:
         page = operator.post(PAGE, {"url": f"{base}/openapi.json"})
     assert said in " ".join(page.context["form"].errors["url"])
     assert not KeptDocument.objects.exists()
 
 
-def test_a_pasted_text_that_is_too_large_for_a_form_is_told_to_come_as_a_file(
-    operator: Client,
-) -> None:
+def test_a_pasted_text_that_is_too_large_for_a_form_is_told_to_come_as_a_file(operator: Client):
     page = operator.post(PAGE, {"document": "a" * 3_000_000, "_list": ""})
     assert page.status_code == 400
     assert "Give a larger document as a file" in page.content.decode()

@@ -16,7 +16,6 @@ from mcphost.kinds.script.signature import MOST_CHARACTERS
 from mcphost.kinds.script.surroundings import declarations
 from mcphost.runtime.program import TaskSupport
 from mcphost.sandbox.processes import WorkerLost
-from tests.cast import Cast
 from tests.console.things import Things
 
 TOOLS = "/admin/t/acme/tools/"
@@ -37,8 +36,7 @@ def written() -> Primitive:
 
 
 def test_the_initial_text_is_a_tool_that_can_be_published(operator: Client, acme: Things) -> None:
-    page = operator.get(SCRIPT)
-    assert page.context["form"].part["code"].value() == START
+    assert operator.get(SCRIPT).context["form"].part["code"].value() == START
     operator.post(NEW, form(read_only="yes", destructive="no", _publish=""))
     tool = written()
     assert tool.config == {
@@ -100,9 +98,7 @@ def test_secrets_are_named(operator: Client) -> None:
         ("1 / 0\ndef f(): pass", 1, 1, "ZeroDivisionError"),
     ],
 )
-def test_problems_have_a_place_and_are_those_of_saving(
-    operator: Client, code: str, line: int, column: int, said: str
-) -> None:
+def test_problems_have_a_place_and_are_those_of_saving(operator, code, line, column, said):
     (problem, *_) = operator.post(CHECK, {"code": code}).json()["problems"]
     assert (problem["line"], problem["column"]) == (line, column)
     assert said.lower() in problem["message"].lower()
@@ -119,9 +115,7 @@ def test_problems_have_a_place_and_are_those_of_saving(
         ("</textarea><script>alert(1)</script>", "Line 1, column"),
     ],
 )
-def test_what_is_wrong_stands_beside_the_code_which_is_kept(
-    operator: Client, code: str, said: str
-) -> None:
+def test_what_is_wrong_stands_beside_the_code_which_is_kept(operator: Client, code: str, said: str):
     page = operator.post(NEW, form(code=code, _publish=""))
     assert said in " ".join(page.context["form"].part.errors["code"])
     assert page.context["form"].part["code"].value() == code
@@ -157,9 +151,7 @@ def test_a_body_that_is_far_too_large_is_refused_unread(operator: Client) -> Non
     assert reply.status_code in (400, 413)
 
 
-def test_checks_while_typing_and_saving_share_the_places(
-    operator: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checks_while_typing_and_saving_share_the_places(operator, cast, monkeypatch):
     places = script_kind.sandbox.places_to_check
     with places.place(str(cast.acme.id)):
         refused = operator.post(CHECK, {"code": START})
@@ -172,9 +164,7 @@ def test_checks_while_typing_and_saving_share_the_places(
     assert operator.post(CHECK, {"code": START}).status_code == 200
 
 
-def test_a_check_that_no_worker_can_make_is_said_and_frees_its_place(
-    operator: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_check_that_no_worker_can_make_is_said_and_frees_its_place(operator, monkeypatch):
     def lost(*args: object) -> None:
         raise WorkerLost("it did not start")
 
@@ -191,7 +181,6 @@ def test_the_page_gives_the_editor_what_it_suggests_and_the_arguments(operator: 
     block = re.search(
         r'<script id="script-completions" type="application/json">(.*?)</script>', page
     )
-    assert block is not None
     offered = json.loads(block[1])
     assert offered["secrets"] == ["canary_acme_secret"]
     assert "elicit" in [each["name"] for each in offered["functions"]]

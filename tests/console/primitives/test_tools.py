@@ -25,9 +25,7 @@ def served(things: Things) -> list[str]:
     return [tool.name for tool in selectors.offering(things.tenant).tools]
 
 
-def test_a_tool_is_registered_as_a_draft_and_published_then_or_at_once(
-    operator: Client, acme: Things
-) -> None:
+def test_a_tool_is_registered_as_a_draft_and_published_then_or_at_once(operator, acme):
     response = operator.post(NEW, form(scopes="mcp:a, mcp:b", time_limit_seconds="2.5"))
     tool = row("say")
     assert response["Location"] == f"{TOOLS}{tool.id}/"
@@ -45,9 +43,7 @@ def test_a_tool_is_registered_as_a_draft_and_published_then_or_at_once(
     assert PrimitiveVersion.objects.get(primitive=row("other")).published_by == "operator"
 
 
-def test_how_long_a_tools_questions_wait_is_set_published_and_shown(
-    operator: Client, acme: Things, settings: Any
-) -> None:
+def test_how_long_a_tools_questions_wait_is_set_published_and_shown(operator, acme, settings):
     assert "at most 86400." in operator.get(NEW).content.decode()
     operator.post(NEW, form(answer_within_seconds="90", _publish=""))
     tool = row("say")
@@ -64,9 +60,7 @@ def test_how_long_a_tools_questions_wait_is_set_published_and_shown(
     assert operator.get(page).context["offer"].answer_within == 60
 
 
-def test_a_version_from_before_that_time_could_be_set_is_shown_and_served(
-    operator: Client, acme: Things
-) -> None:
+def test_a_version_from_before_that_time_could_be_set_is_shown_and_served(operator, acme):
     operator.post(NEW, form(_publish=""))
     version = PrimitiveVersion.objects.get(primitive=row("say"))
     del version.snapshot["answer_within_seconds"]
@@ -75,9 +69,7 @@ def test_a_version_from_before_that_time_could_be_set_is_shown_and_served(
     assert operator.get(f"{TOOLS}{row('say').id}/").context["offer"].differences == []
 
 
-def test_only_functions_granted_to_the_tenant_are_offered(
-    operator: Client, acme: Things, globex: Things
-) -> None:
+def test_only_functions_granted_to_the_tenant_are_offered(operator, acme, globex):
     services.grant_function(globex.tenant, "probe.write", ACTOR)
     page = operator.get(NEW)
     assert [value for value, _ in page.context["form"].part.fields["function"].choices] == [
@@ -103,9 +95,7 @@ def test_only_functions_granted_to_the_tenant_are_offered(
         ({"answer_within_seconds": "86401"}, "answer_within_seconds"),
     ],
 )
-def test_what_is_wrong_stands_beside_its_field_and_nothing_is_saved(
-    operator: Client, acme: Things, changes: dict[str, Any], field: str
-) -> None:
+def test_what_is_wrong_stands_beside_its_field_and_nothing_is_saved(operator, acme, changes, field):
     response = operator.post(NEW, form(**changes, _publish=""))
     assert list(response.context["form"].errors) == [field]
     assert response.context["form"].errors[field][0] in response.context["form"].as_p().replace(
@@ -125,9 +115,7 @@ def test_a_function_of_the_code_has_to_be_chosen(operator: Client, acme: Things)
     assert "gone.away" not in page.content.decode()
 
 
-def test_an_edit_changes_the_working_copy_and_the_page_says_what_differs(
-    operator: Client, acme: Things
-) -> None:
+def test_an_edit_changes_the_working_copy_and_the_page_says_what_differs(operator, acme):
     path = f"{TOOLS}{acme.tool}/"
     assert operator.get(f"{path}edit/").context["form"].initial["name"] == "canary-acme-tool"
     fields = form(name="canary-acme-tool", title="Another", scopes="mcp:x")
@@ -148,9 +136,7 @@ def test_an_edit_changes_the_working_copy_and_the_page_says_what_differs(
     assert "cannot be changed" in renamed.context["form"].errors["name"][0]
 
 
-def test_a_disabled_tool_is_gone_at_once_and_comes_back_when_enabled(
-    operator: Client, acme: Things
-) -> None:
+def test_a_disabled_tool_is_gone_at_once_and_comes_back_when_enabled(operator, acme):
     path = f"{TOOLS}{acme.tool}/"
     assert "/enable/" not in operator.get(path).content.decode()
     assert operator.post(f"{path}disable/")["Location"] == path
@@ -165,9 +151,7 @@ def test_a_disabled_tool_is_gone_at_once_and_comes_back_when_enabled(
         assert served(acme) == ["canary-acme-tool"]
 
 
-def test_a_tool_whose_function_was_taken_away_says_why_it_is_not_served(
-    operator: Client, acme: Things
-) -> None:
+def test_a_tool_whose_function_was_taken_away_says_why_it_is_not_served(operator, acme):
     services.revoke_grant(acme.tenant, "probe.echo", ACTOR)
     for path in (TOOLS, f"{TOOLS}{acme.tool}/", "/admin/t/acme/", "/admin/"):
         assert "no longer granted" in operator.get(path).content.decode(), path
@@ -197,8 +181,7 @@ def test_a_change_of_the_code_since_publication_is_told(operator: Client, acme: 
 
 
 def test_what_has_not_changed_offers_no_publication(operator: Client, acme: Things) -> None:
-    page = operator.get(f"{TOOLS}{acme.tool}/").content.decode()
-    assert "Publish again" not in page
+    assert "Publish again" not in operator.get(f"{TOOLS}{acme.tool}/").content.decode()
     answer = operator.post(f"{TOOLS}{acme.tool}/publish/", follow=True).content.decode()
     assert "Nothing was changed." in answer
     assert "has not changed since version 1+" in answer
@@ -227,9 +210,7 @@ def test_the_list_is_narrowed_by_name_and_state(operator: Client, acme: Things) 
     assert "No matching tools" in operator.get(f"{TOOLS}?state=disabled").content.decode()
 
 
-def test_a_tenant_without_functions_begins_with_a_request_and_is_told_who_can_help(
-    operator: Client, staff: Client
-) -> None:
+def test_a_tenant_without_functions_begins_with_a_request_and_is_told_who_can_help(operator, staff):
     kinds.discover()
     assert "Register the first tool" in operator.get(TOOLS).content.decode()
     assert operator.get(NEW).context["form"].kind == "http"
@@ -237,18 +218,7 @@ def test_a_tenant_without_functions_begins_with_a_request_and_is_told_who_can_he
         assert said in client.get(f"{NEW}?kind=python").content.decode()
 
 
-def test_a_tenant_with_functions_but_no_tools_offers_the_first_one(
-    operator: Client, acme: Things
-) -> None:
-    Primitive.objects.filter(tenant=acme.tenant).update(state="draft", live=None)
-    PrimitiveVersion.objects.all().delete()
-    Primitive.objects.all().delete()
-    assert "Register the first tool" in operator.get(TOOLS).content.decode()
-
-
-def test_how_large_arguments_may_be_that_are_dear_to_check_is_told_and_shown(
-    operator: Client, acme: Things
-) -> None:
+def test_how_large_arguments_may_be_that_are_dear_to_check_is_told_and_shown(operator, acme):
     services.grant_function(acme.tenant, "probe.add_prices", ACTOR)
     told = "its arguments may have at most 16766 bytes"
     operator.post(NEW, form(function="probe.add_prices", name="sum"))

@@ -20,7 +20,6 @@ from mcphost.tenants.roles import Role
 from mcphost.tenants.services import close_tenant, remove_member, set_member
 from tests.audit.asking import catch_up
 from tests.cast import ACTOR, PASSWORD, Cast
-from tests.console.conftest import Browser
 from tests.console.primitives.test_trials import NEW, SCRIPT, TRY, acme, answer, begin, form, sent
 from tests.console.things import Things
 from tests.rounds.legs import accept, calling, state_of
@@ -102,14 +101,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("state", "actions", "sentence", "goes_on"), TABLE)
-def test_a_trial_goes_on_after_a_change_of_its_tool_just_if_the_page_says_so(
-    operator: Client,
-    acme: Things,
-    state: str,
-    actions: list[str],
-    sentence: str,
-    goes_on: bool,
-) -> None:
+def test_a_trial_goes_on_if_the_page_says_so(operator, acme, state, actions, sentence, goes_on):
     page = tool(acme.tenant, published=state != DRAFT)
     if actions == ["roll-back"]:
         fields = PrimitiveFields("order", {"code": SCRIPT}, kind="script", description="Two.")
@@ -151,7 +143,7 @@ def test_a_trial_goes_on_after_a_change_of_its_tool_just_if_the_page_says_so(
         ("roll-back", STILL, GOES_ON),
     ],
 )
-def test_a_call_of_a_client_goes_on_just_if_the_page_says_so(
+def test_a_clients_call_goes_on_if_the_page_says_so(
     operator: Client, cast: Cast, acme: Things, action: str, sentence: str, goes_on: bool
 ) -> None:
     page = tool(acme.tenant, published=True)
@@ -175,9 +167,7 @@ def test_a_call_of_a_client_goes_on_just_if_the_page_says_so(
         ("no longer active", True),
     ],
 )
-def test_a_trial_ends_with_its_operators_rights(
-    operator: Client, cast: Cast, acme: Things, change: str, is_saved: bool
-) -> None:
+def test_a_trial_ends_with_its_operators_rights(operator, cast, acme, change, is_saved):
     path = f"{tool(acme.tenant, published=True)}try/" if is_saved else TRY
     asked = begin(operator, path=path, item="tea")
     call, user = waiting(), cast.operator.user
@@ -188,8 +178,7 @@ def test_a_trial_ends_with_its_operators_rights(
         "no longer active": partial(_deactivate, user),
     }
     changes[change]()
-    refused = answer(operator, asked, path, **ACCEPTED)
-    assert refused.status_code == 403
+    assert answer(operator, asked, path, **ACCEPTED).status_code == 403
     assert rounds(call) == ["input_required"]
     assert ending(call) == (
         "The session of the operator has ended."
@@ -206,9 +195,7 @@ def csrf(browser: Client, address: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("is_saved", "back"), [(False, False), (False, True), (True, True)])
-def test_a_trial_ends_with_the_session_of_its_operator(
-    cast: Cast, acme: Things, is_saved: bool, back: bool
-) -> None:
+def test_a_trial_ends_with_the_session_of_its_operator(cast, acme, is_saved, back):
     """Also if the operator has signed in again, in another window."""
     browser = Client(enforce_csrf_checks=True)
     path = f"{tool(acme.tenant, published=True)}try/" if is_saved else TRY
@@ -258,9 +245,7 @@ def test_a_trial_whose_page_is_left_is_recorded_as_cancelled(operator: Client) -
     assert Entry.objects.filter(call=call, action=CALL_CANCELLED).count() == 1
 
 
-def test_what_ends_a_trial_is_of_its_user_only_and_no_other_text(
-    cast: Cast, browse: Browser, operator: Client
-) -> None:
+def test_what_ends_a_trial_is_of_its_user_only_and_no_other_text(cast, browse, operator):
     asked = begin(operator, item="tea")
     call = waiting()
     assert left(browse(cast.owner), asked).status_code == 204
@@ -271,9 +256,7 @@ def test_what_ends_a_trial_is_of_its_user_only_and_no_other_text(
     assert "accept tea" in answer(operator, asked, **ACCEPTED).content.decode()
 
 
-def test_a_trial_whose_page_is_left_after_the_session_has_ended_is_cancelled(
-    operator: Client,
-) -> None:
+def test_a_trial_whose_page_is_left_after_the_session_has_ended_is_cancelled(operator: Client):
     asked = begin(operator, item="tea")
     operator.session.flush()
     assert left(operator, asked).status_code == 403

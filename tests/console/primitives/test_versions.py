@@ -16,9 +16,7 @@ from mcphost.catalogue.models import Primitive, PrimitiveVersion
 from mcphost.console.primitives.version_changes import MOST_LINES, compare
 from mcphost.console.primitives.versions import MOST_AT_ONCE
 from tests.audit.asking import Story, keep
-from tests.cast import Cast
 from tests.catalogue.kit import OTHER
-from tests.console.conftest import Browser
 from tests.console.things import Things, asking
 from tests.console.things import told as put
 
@@ -49,9 +47,7 @@ def version(number: int) -> str:
     return f"versions/{PrimitiveVersion.objects.get(primitive=row(), number=number).id}/"
 
 
-def test_a_version_shows_who_published_it_why_and_what_it_changed(
-    operator: Client, auditor: Client, say: str
-) -> None:
+def test_a_version_shows_who_published_it_why_and_what_it_changed(operator, auditor, say):
     text = operator.get(say).content.decode()
     assert "the beginning" in text
     response = operator.get(say + version(2))
@@ -71,9 +67,7 @@ def test_a_version_shows_who_published_it_why_and_what_it_changed(
         assert operator.get(f"{say}{verb}/").status_code == 405
 
 
-def test_an_earlier_version_is_served_again_after_a_confirmation(
-    operator: Client, say: str
-) -> None:
+def test_an_earlier_version_is_served_again_after_a_confirmation(operator: Client, say: str):
     serve = f"{say}{version(1)}serve/"
     before = Entry.objects.count()
     assert "No call waits" in operator.get(serve).content.decode()
@@ -81,20 +75,16 @@ def test_an_earlier_version_is_served_again_after_a_confirmation(
     response = operator.post(serve, {"note": "the second is wrong"}, follow=True)
     assert "is served again" in response.content.decode()
     assert str(row().live).startswith("1+")
-    entry = Entry.objects.get(action="tool.rolled_back")
-    assert entry.facts["note"] == "the second is wrong"
+    assert Entry.objects.get(action="tool.rolled_back").facts["note"] == "the second is wrong"
     # The page says that the working copy is another one now.
     assert [each.label for each in response.context["offer"].differences] == [
         "Title",
         "Description",
     ]
-    again = operator.post(serve, follow=True).content.decode()
-    assert "Nothing was changed" in again
+    assert "Nothing was changed" in operator.post(serve, follow=True).content.decode()
 
 
-def test_a_version_published_meanwhile_is_not_taken_out_of_service_unseen(
-    operator: Client, say: str
-) -> None:
+def test_a_version_published_meanwhile_is_not_taken_out_of_service_unseen(operator, say):
     serve = f"{say}{version(1)}serve/"
     page = operator.get(serve)
     assert f'name="based_on" value="{row().live}"' in page.content.decode()
@@ -115,9 +105,7 @@ def test_a_version_published_meanwhile_is_not_taken_out_of_service_unseen(
     assert "has not changed since version 1+" in twice
 
 
-def test_a_version_of_another_tool_or_tenant_is_unknown(
-    operator: Client, acme: Things, globex: Things, say: str
-) -> None:
+def test_a_version_of_another_tool_or_tenant_is_unknown(operator, acme, globex, say):
     for foreign in (acme.version, globex.version):
         for page in (f"{say}versions/{foreign}/", f"{say}versions/{foreign}/serve/"):
             assert operator.get(page).status_code == 404
@@ -148,9 +136,7 @@ def test_calls_under_way_are_counted_however_many_there_are(operator: Client, ac
     assert f"{PAGE + 3} calls are in progress." in text
 
 
-def test_an_archived_tool_is_in_the_list_only_when_it_is_asked_for(
-    operator: Client, say: str
-) -> None:
+def test_an_archived_tool_is_in_the_list_only_when_it_is_asked_for(operator: Client, say: str):
     operator.post(f"{say}archive/")
     assert "say" not in [each.name for each, *_ in operator.get(TOOLS).context["rows"]]
     found = operator.get(f"{TOOLS}?state=archived").context["rows"]
@@ -159,9 +145,7 @@ def test_an_archived_tool_is_in_the_list_only_when_it_is_asked_for(
     assert row().state == "disabled"
 
 
-def test_a_tool_is_deleted_only_when_archived_and_its_name_is_typed(
-    operator: Client, acme: Things, say: str
-) -> None:
+def test_a_tool_is_deleted_only_when_archived_and_its_name_is_typed(operator, acme, say):
     refused = operator.post(f"{say}delete/", {"name": "say"}, follow=True).content.decode()
     assert "Archive say before you delete it" in refused
     operator.post(f"{say}archive/")
@@ -174,9 +158,7 @@ def test_a_tool_is_deleted_only_when_archived_and_its_name_is_typed(
     assert not Primitive.objects.filter(tenant=acme.tenant, name="say").exists()
 
 
-def test_what_another_user_saved_meanwhile_is_shown_and_not_overwritten(
-    operator: Client, cast: Cast, browse: Browser, say: str
-) -> None:
+def test_what_another_user_saved_meanwhile_is_not_overwritten(operator, cast, browse, say):
     edit = f"{say}edit/"
     read = operator.get(edit).context["based_on"]
     browse(cast.owner).post(edit, form(title="Theirs", based_on=read))
@@ -206,9 +188,7 @@ def test_a_form_that_was_sent_twice_is_no_conflict(operator: Client, say: str) -
     assert updated.count() == before + 2
 
 
-def test_several_tools_are_published_and_disabled_at_once(
-    operator: Client, acme: Things, globex: Things, say: str
-) -> None:
+def test_several_tools_are_published_and_disabled_at_once(operator, acme, globex, say):
     operator.post(f"{TOOLS}new/", form(name="other"))
     other = Primitive.objects.get(tenant__slug="acme", name="other")
     chosen = [str(other.id), str(row().id), str(globex.tool), str(acme.prompt), "nonsense"]
@@ -228,9 +208,7 @@ def posted(client: Client, page: str, pattern: str) -> list[str]:
     return re.findall(pattern, client.get(page).content.decode())
 
 
-def test_publishing_a_working_copy_that_was_not_reviewed_is_refused(
-    operator: Client, cast: Cast, browse: Browser, say: str
-) -> None:
+def test_publishing_a_working_copy_that_was_not_reviewed_is_refused(operator, cast, browse, say):
     operator.post(f"{say}edit/", form(title="Reviewed"))
     (based_on,) = posted(operator, say, r'name="based_on" value="(\w{64})"')
     browse(cast.owner).post(f"{say}edit/", form(title="Unreviewed"))
@@ -249,9 +227,7 @@ def test_publishing_a_working_copy_that_was_not_reviewed_is_refused(
     assert row().live.snapshot["title"] == "Unreviewed"
 
 
-def test_of_several_tools_those_that_changed_meanwhile_are_not_published(
-    operator: Client, cast: Cast, browse: Browser, say: str
-) -> None:
+def test_of_several_tools_those_changed_meanwhile_are_not_published(operator, cast, browse, say):
     operator.post(f"{say}edit/", form(title="Reviewed"))
     operator.post(f"{TOOLS}new/", form(name="other"))
     other = Primitive.objects.get(tenant__slug="acme", name="other")
@@ -272,9 +248,7 @@ def test_of_several_tools_those_that_changed_meanwhile_are_not_published(
 
 
 @pytest.mark.parametrize("verb", ["publish", "disable"])
-def test_more_tools_than_are_changed_at_once_are_refused_in_words(
-    operator: Client, say: str, verb: str
-) -> None:
+def test_more_tools_than_are_changed_at_once_are_refused_in_words(operator, say, verb):
     operator.post(f"{say}edit/", form(title="Third"))
     chosen = [str(row().id), *(f"{number}" for number in range(MOST_AT_ONCE))]
     before = Entry.objects.count()
@@ -311,8 +285,7 @@ def test_a_changed_schema_of_the_code_is_shown(operator: Client, acme: Things) -
     )
     second = selectors.versions(acme.tool)[0]
     response = operator.get(f"{TOOLS}{acme.tool}/versions/{second.id}/")
-    labels = [each.label for each in response.context["changes"]]
-    assert "Input schema" in labels
+    assert "Input schema" in [each.label for each in response.context["changes"]]
     assert "words" in response.content.decode()
 
 

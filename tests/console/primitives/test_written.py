@@ -57,9 +57,7 @@ FORMS = {"prompt": prompt, "resource": resource, "template": template}
 
 
 @pytest.mark.parametrize("sort", FORMS)
-def test_what_is_written_is_saved_published_edited_and_disabled(
-    operator: Client, acme: Things, sort: str
-) -> None:
+def test_what_is_written_is_saved_published_edited_and_disabled(operator, acme, sort):
     fields = FORMS[sort]()
     response = operator.post(path(sort, "new/"), fields)
     made = row(fields["name"])
@@ -109,7 +107,7 @@ PNG_CARRIED = f"data:image/png;base64,{b64encode(PNG).decode()}"
         ),
     ],
 )
-def test_what_is_wrong_stands_where_it_is_wrong_and_nothing_is_saved_or_lost(
+def test_what_is_wrong_is_said_there_and_nothing_saved_or_lost(
     operator: Client, sort: str, changes: dict[str, str], where: str, said: str
 ) -> None:
     fields = FORMS[sort](**{**changes, "title": "kept title"})
@@ -124,9 +122,7 @@ def test_what_is_wrong_stands_where_it_is_wrong_and_nothing_is_saved_or_lost(
     assert not Primitive.objects.filter(name=fields["name"]).exists()
 
 
-def test_a_problem_of_the_whole_is_said_above_the_fields(
-    operator: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_problem_of_the_whole_is_said_above_the_fields(operator, monkeypatch):
     def refuse(*_: Any) -> None:
         raise Invalid({"config": ["Nothing of this will do."]})
 
@@ -155,9 +151,7 @@ def test_a_file_is_kept_through_an_error_and_an_edit_and_read_as_it_is(operator:
     assert row("a").title == "B"
 
 
-def test_a_file_of_another_tenant_is_not_to_be_had_by_its_digest(
-    operator: Client, globex: Things
-) -> None:
+def test_a_file_of_another_tenant_is_not_to_be_had_by_its_digest(operator: Client, globex: Things):
     config = {"uri": "docs://b", "mime_type": "image/png", "blob": b64encode(PNG).decode()}
     services.create(globex.tenant, text_fields(PrimitiveType.RESOURCE, "b", config), ACTOR)
     file = SimpleUploadedFile("a.png", PNG, "image/png")
@@ -219,9 +213,7 @@ def test_a_long_text_is_shown_from_its_beginning(operator: Client) -> None:
     assert "long " * 1000 not in text
 
 
-def test_something_of_another_sort_is_unknown_under_this_ones_address(
-    operator: Client, acme: Things
-) -> None:
+def test_something_of_another_sort_is_unknown_under_this_ones_address(operator, acme):
     for sort in FORMS:
         assert operator.get(path(sort, f"{acme.tool}/")).status_code == 404
     assert operator.get(path("tool", f"{acme.prompt}/edit/")).status_code == 404
@@ -255,9 +247,7 @@ def announced() -> list[str]:
     return list(changes.values_list("object_id", flat=True))
 
 
-def test_subscribers_are_told_after_a_question_and_it_is_recorded(
-    operator: Client, acme: Things
-) -> None:
+def test_subscribers_are_told_after_a_question_and_it_is_recorded(operator: Client, acme: Things):
     page = path("resource", f"{acme.resource}/")
     ask = f"{page}announce/"
     assert ask in operator.get(page).content.decode()
@@ -278,9 +268,7 @@ def test_of_a_template_the_uri_is_asked(operator: Client, acme: Things) -> None:
     assert announced() == ["docs://canary-acme/7"]
 
 
-def test_nobody_is_told_of_what_is_not_served_or_by_who_may_not_edit(
-    operator: Client, auditor: Client, acme: Things
-) -> None:
+def test_nobody_is_told_of_what_is_not_served_or_by_who_may_not_edit(operator, auditor, acme):
     page = path("resource", f"{acme.resource}/")
     assert "announce/" not in auditor.get(page).content.decode()
     services.disable(acme.resource, ACTOR)

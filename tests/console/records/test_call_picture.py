@@ -52,12 +52,9 @@ def ends(bar: PartBar) -> float:
 
 
 def test_a_call_of_two_rounds_is_server_time_and_the_wait_between() -> None:
-    story = Story()
-    story.start()
-    story.ask("reason", "colour")
+    story = Story().play("start; ask reason colour")
     story.back(2 * MINUTE).answer("reason")
-    story.start()
-    story.end()
+    story.play("start; end")
     assert told(story) == [
         ("server", "Round 1", 3 * SECOND),
         ("response", "Waiting for reason, colour", 2 * MINUTE + SECOND),
@@ -66,14 +63,11 @@ def test_a_call_of_two_rounds_is_server_time_and_the_wait_between() -> None:
 
 
 def test_a_round_without_a_start_began_as_long_before_its_end_as_it_took() -> None:
-    story = Story()
-    story.end()
-    assert told(story) == [("server", "Round 1", 3 * MS)]
+    assert told(Story().play("end")) == [("server", "Round 1", 3 * MS)]
 
 
 def test_a_call_that_waits_or_waited_shows_that_too() -> None:
-    story = Story()
-    story.ask("sure")
+    story = Story().play("ask sure")
     story.later(5 * MINUTE)
     (_, waiting) = parts(read(story), story.at)
     assert waiting.goes_on
@@ -85,8 +79,7 @@ def test_a_call_that_waits_or_waited_shows_that_too() -> None:
 
 
 def test_a_task_is_queued_from_the_response_to_its_next_round() -> None:
-    story = Story()
-    story.ask("sure")
+    story = Story().play("ask sure")
     story.back(MINUTE).answer("sure")
     story.end()
     answered = NOW + 30 * SECOND
@@ -99,8 +92,7 @@ def test_a_task_is_queued_from_the_response_to_its_next_round() -> None:
 
 
 def test_a_run_without_an_end_reaches_to_the_one_that_took_over() -> None:
-    story = Story()
-    story.start()
+    story = Story().play("start")
     story.later(MINUTE).again().start()
     story.end()
     assert told(story) == [
@@ -110,18 +102,15 @@ def test_a_run_without_an_end_reaches_to_the_one_that_took_over() -> None:
 
 
 def test_a_call_that_moved_waits_for_its_next_request() -> None:
-    story = Story()
-    story.end("yielded")
+    story = Story().play("end yielded")
     story.back(MINUTE).end()
     assert told(story)[1][:2] == ("request", "Until the next request")
 
 
 def test_runs_at_the_same_time_have_no_wait_between_them() -> None:
-    story = Story()
-    story.start()
+    story = Story().play("start")
     first = story.leg
-    story.again().start()
-    story.end()
+    story.play("again; start; end")
     story.leg = first
     story.end()
     assert [each[0] for each in told(story)] == ["server", "server"]

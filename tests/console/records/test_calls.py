@@ -13,17 +13,10 @@ from django.utils import timezone
 from django.utils.html import strip_tags
 
 from mcphost.audit.models import Entry, Payload
-from mcphost.audit.records import (
-    ANSWER_RECEIVED,
-    ANSWER_REFUSED,
-    MESSAGE_REFUSED,
-    Actor,
-)
+from mcphost.audit.records import ANSWER_RECEIVED, ANSWER_REFUSED, MESSAGE_REFUSED, Actor
 from mcphost.audit.services import record
 from mcphost.audit.summaries.follower import catch_up
 from tests.audit.asking import HALF_HOUR, MINUTE, Story
-from tests.cast import Cast
-from tests.console.conftest import Browser
 from tests.console.things import Things, asking, told
 
 CALLS = "/admin/t/acme/calls/"
@@ -64,9 +57,7 @@ def story(acme: Things) -> Story:
     return made
 
 
-def test_a_call_tells_who_answered_what_how_fast_and_what_came_of_it(
-    operator: Client, story: Story
-) -> None:
+def test_a_call_tells_who_answered_what_how_fast_and_what_came_of_it(operator, story):
     page = shown(operator, page_of(story))
     for part in (
         "The call is waiting for a response to colour",
@@ -85,9 +76,7 @@ def test_a_call_tells_who_answered_what_how_fast_and_what_came_of_it(
 
 
 @pytest.mark.parametrize("who", ["owner", "staff"])
-def test_who_is_no_auditor_sees_that_something_was_said_and_not_what(
-    cast: Cast, browse: Browser, story: Story, who: str
-) -> None:
+def test_who_is_no_auditor_sees_that_something_was_said_and_not_what(cast, browse, story, who):
     client = browse(getattr(cast, who))
     page = shown(client, page_of(story))
     assert "Input request: encrypted; auditors can read it" in page
@@ -96,9 +85,7 @@ def test_who_is_no_auditor_sees_that_something_was_said_and_not_what(
     assert "canary-acme-answer" not in page
 
 
-def test_an_auditor_reads_a_whole_call_and_every_payload_read_is_on_record(
-    auditor: Client, story: Story
-) -> None:
+def test_an_auditor_reads_a_whole_call_and_every_payload_read_is_on_record(auditor, story):
     assert f"{page_of(story)}payloads/" in auditor.get(page_of(story)).content.decode()
     assert not Entry.objects.filter(action="payload.viewed").exists()
     with CaptureQueriesContext(connection) as made:
@@ -111,9 +98,7 @@ def test_an_auditor_reads_a_whole_call_and_every_payload_read_is_on_record(
     assert set(viewed.values_list("target", flat=True)) == kept
 
 
-def test_payloads_that_are_too_large_together_are_shown_each_by_itself(
-    auditor: Client, story: Story, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_payloads_that_are_too_large_together_are_shown_each_by_itself(auditor, story, monkeypatch):
     of_call = Payload.objects.filter(entry__in=[each.id for each in story.made])
     sizes = dict(of_call.order_by("entry").values_list("entry", Length("ciphertext")))
     first, *others = sizes
@@ -132,9 +117,7 @@ def test_payloads_that_are_too_large_together_are_shown_each_by_itself(
     assert "Show each by itself" not in shown(auditor, f"{page_of(story)}payloads/")
 
 
-def test_what_was_erased_is_told_as_such_and_not_as_read(
-    auditor: Client, owner: Client, story: Story
-) -> None:
+def test_what_was_erased_is_told_as_such_and_not_as_read(auditor, owner, story):
     answer = next(each for each in story.made if each.action == ANSWER_RECEIVED)
     owner.post(f"/admin/t/acme/payloads/{answer.id}/erase/")
     page = shown(auditor, f"{page_of(story)}payloads/")
@@ -145,12 +128,8 @@ def test_what_was_erased_is_told_as_such_and_not_as_read(
     assert "The payload cannot be read:" in shown(auditor, f"{page_of(story)}payloads/")
 
 
-def test_a_question_that_expired_is_as_visible_as_one_that_was_answered(
-    operator: Client, acme: Things
-) -> None:
-    story = a_story(acme, 2 * HALF_HOUR)
-    story.start()
-    story.ask("sure")
+def test_a_question_that_expired_is_as_visible_as_one_that_was_answered(operator, acme):
+    story = a_story(acme, 2 * HALF_HOUR).play("start; ask sure")
     page = shown(operator, put(story))
     assert re.search(r"There was no response to sure in time\. It expired \d+ minutes ago", page)
     assert "No response in time: expired" in page
@@ -158,32 +137,18 @@ def test_a_question_that_expired_is_as_visible_as_one_that_was_answered(
     assert targets(operator, "?outcome=open") == []
 
 
-def test_a_round_without_an_end_warns_that_its_outcome_is_unknown(
-    operator: Client, acme: Things
-) -> None:
-    story = a_story(acme)
-    story.ask("sure")
-    story.back().answer("sure")
-    story.start()
+def test_a_round_without_an_end_warns_that_its_outcome_is_unknown(operator: Client, acme: Things):
+    story = a_story(acme).play("ask sure; back; answer sure; start")
     path = put(story)
     assert "It started round 2: outcome unknown" in shown(operator, path)
     assert "It may have had effects" in shown(operator, path)
     assert targets(operator, "?outcome=unknown") == ["deploy"]
-    again = a_story(acme)
-    again.ask("sure")
-    again.back().answer("sure")
+    again = a_story(acme).play("ask sure; back; answer sure")
     assert "No round that it started is recorded" in shown(operator, put(again))
 
 
-def test_a_round_that_was_taken_over_says_how_both_runs_ended(
-    operator: Client, acme: Things
-) -> None:
-    story = a_story(acme)
-    story.ask("sure")
-    story.back().answer("sure")
-    story.start()
-    story.again().answer("sure")
-    story.start()
+def test_a_round_that_was_taken_over_says_how_both_runs_ended(operator: Client, acme: Things):
+    story = a_story(acme).play("ask sure; back; answer sure; start; again; answer sure; start")
     story.end("tool_error", "the host did not answer")
     page = shown(operator, put(story))
     assert "It started round 2: outcome unknown" in page
@@ -201,11 +166,8 @@ def test_a_round_that_was_taken_over_says_how_both_runs_ended(
         ("received", "responded"),
     ],
 )
-def test_every_answer_is_told_and_found_by_its_outcome(
-    operator: Client, acme: Things, outcome: str, said: str
-) -> None:
-    story = a_story(acme)
-    story.ask("sure")
+def test_every_answer_is_told_and_found_by_its_outcome(operator, acme, outcome, said):
+    story = a_story(acme).play("ask sure")
     story.back().answer("sure", outcome)
     story.end()
     assert f"{said} by Ada's laptop" in shown(operator, put(story))
@@ -222,12 +184,8 @@ def badges(client: Client, path: str) -> list[tuple[str, str]]:
     return re.findall(r'<span class="c-badge c-(\w+)">([^<]*)</span>', page)
 
 
-def test_an_answer_that_did_not_fit_is_nowhere_called_accepted(
-    auditor: Client, acme: Things
-) -> None:
-    story = a_story(acme)
-    story.ask("fruit")
-    story.back().answer("fruit")
+def test_an_answer_that_did_not_fit_is_nowhere_called_accepted(auditor: Client, acme: Things):
+    story = a_story(acme).play("ask fruit; back; answer fruit")
     story.ask("fruit", invalid={"fruit": "Banana is not one of the choices"})
     path = put(story)
     words = [word for _, word in badges(auditor, path)]
@@ -242,8 +200,7 @@ def test_an_answer_that_did_not_fit_is_nowhere_called_accepted(
 
 
 def test_a_lost_call_says_why_and_does_not_wait(auditor: Client, acme: Things) -> None:
-    story = a_story(acme)
-    story.ask("sure")
+    story = a_story(acme).play("ask sure")
     path = put(story)
     record(
         "key.rotated",
@@ -270,9 +227,7 @@ def test_a_lost_call_says_why_and_does_not_wait(auditor: Client, acme: Things) -
         ("after=zzz", "There is no page “zzz”."),
     ],
 )
-def test_a_filter_value_that_does_not_exist_is_named_and_shows_nothing(
-    auditor: Client, acme: Things, query: str, said: str
-) -> None:
+def test_a_filter_value_that_does_not_exist_is_named_and_shows_nothing(auditor, acme, query, said):
     put(a_refused(acme))
     for path in (CALLS, REFUSALS, "/admin/t/acme/audit-log/"):
         page = auditor.get(f"{path}?{query}")
@@ -282,19 +237,12 @@ def test_a_filter_value_that_does_not_exist_is_named_and_shows_nothing(
 
 
 def a_refused(acme: Things) -> Story:
-    story = a_story(acme)
-    story.ask("sure")
-    story.refuse("expired")
-    return story
+    return a_story(acme).play("ask sure; refuse expired")
 
 
-def test_why_an_answer_did_not_fit_is_for_auditors(
-    operator: Client, auditor: Client, acme: Things
-) -> None:
+def test_why_an_answer_did_not_fit_is_for_auditors(operator: Client, auditor: Client, acme: Things):
     """The reason may quote the answer."""
-    story = a_story(acme)
-    story.ask("sure")
-    story.back().answer("sure")
+    story = a_story(acme).play("ask sure; back; answer sure")
     story.ask("sure", invalid={"sure": "maybe is no answer"})
     path = put(story)
     assert "invalid by Ada's laptop" in shown(operator, path)
@@ -307,8 +255,7 @@ def test_why_an_answer_did_not_fit_is_for_auditors(
 def test_an_unasked_answer_is_told_as_such(operator: Client, acme: Things) -> None:
     story = a_story(acme)
     story.answer("sure", unasked=True, method="", sealed_by="", seconds=None)
-    story.answer("lost")
-    story.end()
+    story.play("answer lost; end")
     page = shown(operator, put(story))
     assert (
         "The client sent a response that was not requested; the tool accepts such responses."
@@ -318,27 +265,19 @@ def test_an_unasked_answer_is_told_as_such(operator: Client, acme: Things) -> No
     assert targets(operator, "?questions=unasked") == ["deploy"]
 
 
-def test_answers_that_came_again_are_told_on_the_page_of_their_call(
-    operator: Client, acme: Things
-) -> None:
+def test_answers_that_came_again_are_told_on_the_page_of_their_call(operator: Client, acme: Things):
     once, twice = a_story(acme), a_story(acme)
     for story in (once, twice):
-        story.ask("q")
-        story.back().answer("q")
-        story.end()
-        story.again().repeat()
+        story.play("ask q; back; answer q; end; again; repeat")
     twice.again().repeat()
     assert "The same responses were sent again: nothing ran" in shown(operator, put(once))
     assert "The same responses were sent again 2 times: nothing ran" in shown(operator, put(twice))
     assert "answer.repeated" not in shown(operator, "/admin/t/acme/audit-log/")
 
 
-def test_states_that_were_refused_are_listed_with_their_true_reason(
-    operator: Client, staff: Client, acme: Things, globex: Things
-) -> None:
+def test_states_that_were_refused_are_listed_with_their_true_reason(operator, staff, acme, globex):
     assert "No refusals yet" in shown(operator, REFUSALS)
-    story = a_story(acme)
-    story.ask("sure")
+    story = a_story(acme).play("ask sure")
     story.refuse("of another principal")
     nowhere, theirs = a_story(acme), Story.of(globex.tenant, "theirs", at=timezone.now())
     for each in (nowhere, theirs):
@@ -364,11 +303,8 @@ def test_states_that_were_refused_are_listed_with_their_true_reason(
     assert "state.refused" not in shown(operator, "/admin/t/acme/audit-log/")
 
 
-def test_answers_that_were_not_taken_and_messages_that_did_not_leave_are_told_as_what_they_are(
-    operator: Client, acme: Things
-) -> None:
-    story = a_story(acme)
-    story.ask("sure")
+def test_answers_not_taken_and_messages_that_did_not_leave_are_told_as_such(operator, acme):
+    story = a_story(acme).play("ask sure")
     story.refuse("late", ANSWER_REFUSED)
     story.refuse("answered", ANSWER_REFUSED, key="sure")
     story.refuse("over", MESSAGE_REFUSED)
@@ -390,9 +326,7 @@ def test_answers_that_were_not_taken_and_messages_that_did_not_leave_are_told_as
     assert "answer.refused" not in shown(operator, "/admin/t/acme/audit-log/")
 
 
-def test_what_was_said_outside_of_any_call_leads_back_to_the_refusals(
-    auditor: Client, acme: Things
-) -> None:
+def test_what_was_said_outside_of_any_call_leads_back_to_the_refusals(auditor, acme):
     story = a_story(acme)
     refused = story.refuse("a token that was changed")
     story.made[-1] = refused._replace(call=None, round=None, payload={"state": "as it came"})
@@ -402,9 +336,7 @@ def test_what_was_said_outside_of_any_call_leads_back_to_the_refusals(
     assert f'href="{REFUSALS}"' in page
 
 
-def test_a_call_with_very_many_entries_says_that_some_are_not_shown(
-    operator: Client, story: Story, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_with_very_many_entries_says_that_some_are_not_shown(operator, story, monkeypatch):
     number = len(story.made)
     monkeypatch.setattr("mcphost.audit.selectors.MOST_ENTRIES", 3)
     assert f"Only 3 of the call's {number} entries are shown" in shown(operator, page_of(story))
@@ -412,9 +344,7 @@ def test_a_call_with_very_many_entries_says_that_some_are_not_shown(
     assert "entries are shown" not in shown(operator, page_of(story))
 
 
-def test_what_waits_is_on_the_dashboard_and_on_the_tenants_page(
-    owner: Client, staff: Client, story: Story
-) -> None:
+def test_what_waits_is_on_the_dashboard_and_on_the_tenants_page(owner, staff, story):
     for client, path in ((owner, "/admin/"), (staff, "/admin/"), (owner, "/admin/t/acme/")):
         page = client.get(path)
         assert [each.key for each, _ in page.context["waiting"]] == ["colour"]
@@ -422,21 +352,10 @@ def test_what_waits_is_on_the_dashboard_and_on_the_tenants_page(
     assert targets(owner, "?outcome=open") == [story.call.target]
 
 
-def test_when_nothing_waits_the_pages_say_so(owner: Client, acme: Things) -> None:
-    for path, said in (
-        ("/admin/", "No input request is waiting"),
-        (f"{CALLS}?outcome=open", "No open input requests"),
-    ):
-        assert said in shown(owner, path)
-    assert "Open input requests" not in shown(owner, "/admin/t/acme/")
-
-
 def test_pages_cost_the_same_however_much_is_on_them(auditor: Client, acme: Things) -> None:
-    first = a_story(acme)
-    first.ask("q0")
+    first = a_story(acme).play("ask q0")
     told(first)
-    longer = a_story(acme)
-    longer.ask("q0", "q1", "q2")
+    longer = a_story(acme).play("ask q0 q1 q2")
     for number in range(6):
         longer.back(MINUTE / 10)
         longer.answer(f"q{number}")
@@ -444,8 +363,7 @@ def test_pages_cost_the_same_however_much_is_on_them(auditor: Client, acme: Thin
         longer.ask(*(f"q{number + each}" for each in (1, 2, 3)))
     before = [queries(auditor, path) for path in pages(first)]
     told(longer, *(asking(acme) for _ in range(10)))
-    after = [queries(auditor, path) for path in pages(longer)]
-    assert after == before
+    assert [queries(auditor, path) for path in pages(longer)] == before
 
 
 def pages(story: Story) -> tuple[str, ...]:

@@ -90,14 +90,11 @@ def test_long_lists_are_read_page_by_page_with_their_filter(operator: Client, ac
     assert len(first.context["calls"]) == selectors.PAGE
     assert first.context["older"].startswith("tool=many&after=")
     last = operator.get(f"{CALLS}?{first.context['older']}")
-    reasons = [row.entry.reason for row, _ in last.context["calls"]]
-    assert reasons == ["2", "1", "0"]
+    assert [row.entry.reason for row, _ in last.context["calls"]] == ["2", "1", "0"]
     assert last.context["older"] == ""
 
 
-def test_staff_see_the_calls_of_every_tenant_or_of_one(
-    staff: Client, acme: Things, globex: Things
-) -> None:
+def test_staff_see_the_calls_of_every_tenant_or_of_one(staff: Client, acme: Things, globex: Things):
     path = "/admin/calls/"
     assert set(targets(staff, path=path)) == {"canary-acme-tool", "canary-globex-tool"}
     assert targets(staff, "?tenant=globex", path) == ["canary-globex-tool"]
@@ -119,9 +116,7 @@ def test_a_call_without_an_end_says_so(operator: Client, acme: Things) -> None:
     assert "its end is not recorded" in operator.get(f"{CALLS}{call}/").content.decode()
 
 
-def test_an_auditor_reads_what_was_said_and_that_leaves_an_entry(
-    auditor: Client, acme: Things
-) -> None:
+def test_an_auditor_reads_what_was_said_and_that_leaves_an_entry(auditor: Client, acme: Things):
     assert f"{PAYLOADS}{acme.entry}/" in auditor.get(f"{CALLS}{acme.call}/").content.decode()
     assert "auditors can read it" not in auditor.get(f"{CALLS}{acme.call}/").content.decode()
     assert "canary-acme-said" in auditor.get(f"{PAYLOADS}{acme.entry}/").content.decode()
@@ -135,9 +130,7 @@ def test_an_auditor_reads_what_was_said_and_that_leaves_an_entry(
     assert "The payload cannot be read" in auditor.get(f"{PAYLOADS}{acme.entry}/").content.decode()
 
 
-def test_an_owner_erases_what_was_said_and_the_proof_stays(
-    owner: Client, auditor: Client, acme: Things
-) -> None:
+def test_an_owner_erases_what_was_said_and_the_proof_stays(owner, auditor, acme):
     path = f"{PAYLOADS}{acme.entry}/erase/"
     assert "erased and cannot be recovered" in owner.get(path).content.decode()
     assert owner.post(path)["Location"] == f"{CALLS}{acme.call}/"
@@ -149,9 +142,7 @@ def test_an_owner_erases_what_was_said_and_the_proof_stays(
     assert "canary-acme-said" not in page
 
 
-def test_an_entry_of_which_nothing_was_kept_has_no_payload(
-    auditor: Client, owner: Client, acme: Things
-) -> None:
+def test_an_entry_of_which_nothing_was_kept_has_no_payload(auditor, owner, acme):
     bare = recorded(acme.tenant, acme.call, target="bare")
     assert "not stored" in auditor.get(f"{CALLS}{acme.call}/").content.decode()
     assert auditor.get(f"{PAYLOADS}{bare}/").status_code == 404
@@ -170,9 +161,7 @@ def test_changes_say_who_did_what(owner: Client, staff: Client, acme: Things) ->
     assert next(slug for _, slug in everywhere) == "acme"
 
 
-def test_the_audit_log_shows_staff_all_changes_and_names_actions_in_words(
-    staff: Client, acme: Things
-) -> None:
+def test_the_audit_log_shows_staff_all_changes_and_names_actions_in_words(staff, acme):
     for action in ("tool.rolled_back", "signin.failed", "member.scopes_set"):
         recorded(None, None, action=action, target="1", outcome="")
     page = staff.get("/admin/audit-log/").content.decode()
@@ -228,9 +217,7 @@ def test_a_reason_in_the_list_has_its_code_set_apart(operator: Client, acme: Thi
 @pytest.mark.parametrize(
     "page", ["calls/?call=ffff", "audit-log/?principal=zzz", "refusals/?principal=zzz"]
 )
-def test_a_search_that_ends_early_leads_to_its_next_page(
-    operator: Client, acme: Things, monkeypatch: pytest.MonkeyPatch, page: str
-) -> None:
+def test_a_search_that_ends_early_leads_to_its_next_page(operator, acme, monkeypatch, page):
     for number in range(4):
         recorded(acme.tenant, UUID(int=number))
         for action in ("key.rotated", STATE_REFUSED):
@@ -248,9 +235,7 @@ def test_a_search_that_ends_early_leads_to_its_next_page(
     assert f'href="?{escape(early.context["older"])}"' in text
 
 
-def test_a_list_without_calls_says_what_appears_there_but_not_on_a_later_page(
-    operator: Client, auditor: Client
-) -> None:
+def test_a_list_without_calls_says_what_appears_there_but_not_on_a_later_page(operator, auditor):
     assert "No calls yet" in operator.get(CALLS).content.decode()
     assert "No calls yet" not in operator.get(f"{CALLS}?after={UUID(int=1)}").content.decode()
 

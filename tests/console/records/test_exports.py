@@ -14,7 +14,7 @@ from mcphost.audit.models import Entry
 from mcphost.console.records import exports
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import set_member
-from tests.cast import ACTOR, Cast
+from tests.cast import ACTOR
 from tests.console.things import Things, recorded
 
 CSV = "/admin/t/acme/calls/export.csv"
@@ -31,9 +31,7 @@ def objects(client: Client, url: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in client.get(url).content.decode().splitlines()]
 
 
-def test_calls_are_exported_with_an_end_that_says_they_are_all(
-    auditor: Client, acme: Things, globex: Things
-) -> None:
+def test_calls_are_exported_with_an_end_that_says_they_are_all(auditor, acme, globex):
     head, call, end = rows(auditor, CSV)
     told = dict(zip(head, call, strict=True))
     assert (told["tenant"], told["call"]) == ("acme", str(acme.call))
@@ -59,9 +57,7 @@ def test_the_filter_of_the_list_applies(auditor: Client, acme: Things) -> None:
     assert 'data-query="tool=other"' in page
 
 
-def test_a_file_that_is_full_says_where_the_next_begins(
-    auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_full_says_where_the_next_begins(auditor, acme, monkeypatch):
     for number in range(5):
         recorded(acme.tenant, uuid4(), target=f"tool{number}")
     monkeypatch.setattr(exports, "MOST_CALLS", 4)
@@ -103,9 +99,7 @@ def test_an_export_is_recorded_with_its_filter(auditor: Client, acme: Things) ->
     }
 
 
-def test_staff_export_the_calls_of_all_tenants_or_of_one(
-    staff: Client, acme: Things, globex: Things
-) -> None:
+def test_staff_export_the_calls_of_all_tenants_or_of_one(staff, acme, globex):
     everything = objects(staff, "/admin/calls/export.jsonl")
     part = staff.get("/admin/calls/export/part.jsonl").json()["text"]
     for lines in (everything, [json.loads(line) for line in part.splitlines()]):
@@ -134,9 +128,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_the_parts_make_up_one_file_with_one_head_and_one_end(
-    auditor: Client, acme: Things, globex: Things
-) -> None:
+def test_the_parts_make_up_one_file_with_one_head_and_one_end(auditor, acme, globex):
     targets = ["tool3", "tool2", "tool1", "tool0"]
     for target in reversed(targets):
         recorded(acme.tenant, uuid4(), target=target)
@@ -165,9 +157,7 @@ def test_a_file_that_was_cut_says_so_and_from_where_to_go_on(auditor: Client, ac
 
 
 @pytest.mark.usefixtures("small")
-def test_a_file_has_a_bound_and_names_where_the_next_begins(
-    auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_has_a_bound_and_names_where_the_next_begins(auditor, acme, monkeypatch):
     monkeypatch.setattr(exports, "MOST_EXPORTED", 3)
     for number in range(4):
         recorded(acme.tenant, uuid4(), target=f"tool{number}")
@@ -177,9 +167,7 @@ def test_a_file_has_a_bound_and_names_where_the_next_begins(
 
 
 @pytest.mark.usefixtures("small")
-def test_each_part_asks_again_whether_the_user_may_read(
-    auditor: Client, cast: Cast, acme: Things, globex: Things
-) -> None:
+def test_each_part_asks_again_whether_the_user_may_read(auditor, cast, acme, globex):
     recorded(acme.tenant, uuid4())
     recorded(acme.tenant, uuid4())
     path = "/admin/t/acme/calls/export/part.jsonl"
@@ -190,9 +178,7 @@ def test_each_part_asks_again_whether_the_user_may_read(
 
 
 @pytest.mark.usefixtures("small")
-def test_an_export_in_parts_is_recorded_at_its_beginning_and_at_its_end(
-    auditor: Client, acme: Things
-) -> None:
+def test_an_export_in_parts_is_recorded_at_its_beginning_and_at_its_end(auditor, acme):
     for _ in range(4):
         recorded(acme.tenant, uuid4())
     parts(auditor, "csv", "period=24h")
@@ -205,9 +191,7 @@ def test_an_export_in_parts_is_recorded_at_its_beginning_and_at_its_end(
 
 
 @pytest.mark.usefixtures("small")
-def test_no_part_is_fetched_without_a_recorded_beginning(
-    auditor: Client, owner: Client, cast: Cast, acme: Things, globex: Things
-) -> None:
+def test_no_part_is_fetched_without_a_recorded_beginning(auditor, owner, cast, acme, globex):
     for _ in range(4):
         recorded(acme.tenant, uuid4())
     path = "/admin/t/acme/calls/export/part.jsonl"
@@ -225,9 +209,7 @@ def test_no_part_is_fetched_without_a_recorded_beginning(
     assert auditor.get(f"{path}?next={following}").json()["calls"] == 4
 
 
-def test_a_part_that_reads_in_vain_ends_and_the_file_goes_on(
-    auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_that_reads_in_vain_ends_and_the_file_goes_on(auditor, acme, monkeypatch):
     for number in range(6):
         recorded(acme.tenant, uuid4(), target="wanted" if number == 2 else "other", reason="so")
     monkeypatch.setattr(exports, "READING_SECONDS", 0.0)

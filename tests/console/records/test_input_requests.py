@@ -55,14 +55,15 @@ def cancels(story: Story) -> str:
 def aim(things: Things, seconds: float) -> str:
     """Give the tenant's tool a target time; return its name."""
     row = selectors.primitive(things.tool)
-    assert row is not None
     services.update(row.id, replace(row.fields, target_seconds=seconds), ACTOR)
     return row.name
 
 
 def test_each_row_says_what_waits_for_whom_and_until_when(operator: Client, acme: Things) -> None:
-    waits(acme, "deploy", MINUTE, "colour", "size")
+    waits(acme, "<i>deploy", MINUTE, "colour", "size")
     page = operator.get(PAGE).content.decode()
+    assert "&lt;i&gt;deploy" in page
+    assert "<i>deploy" not in page
     assert '<div id="live" class="c-live" data-live>' in page
     assert "<noscript>" in page
     page = shown(operator, PAGE)
@@ -71,9 +72,7 @@ def test_each_row_says_what_waits_for_whom_and_until_when(operator: Client, acme
     assert page.count("Cancel…") == 2
 
 
-def test_overdue_requests_come_first_and_then_those_that_expire_soonest(
-    operator: Client, acme: Things
-) -> None:
+def test_overdue_requests_come_first_and_then_those_that_expire_soonest(operator, acme):
     tool = aim(acme, 120)
     waits(acme, "early", 20 * MINUTE)
     waits(acme, tool, 10 * MINUTE)
@@ -92,12 +91,9 @@ def test_overdue_requests_come_first_and_then_those_that_expire_soonest(
     assert "target 2 min" in page
 
 
-def test_of_many_requests_those_that_are_overdue_or_expire_soon_are_listed(
-    operator: Client, acme: Things
-) -> None:
+def test_of_many_requests_those_that_are_overdue_or_expire_soon_are_listed(operator, acme):
     tool = aim(acme, 120)
-    soon = Story.of(acme.tenant, "soon", at=timezone.now() - 29 * MINUTE)
-    soon.ask("colour")
+    soon = Story.of(acme.tenant, "soon", at=timezone.now() - 29 * MINUTE).play("ask colour")
     overdue = Story.of(acme.tenant, tool, at=timezone.now() - 10 * MINUTE)
     overdue.expires = 1000 * MINUTE
     overdue.ask("colour", "size")
@@ -119,9 +115,7 @@ def test_of_many_requests_those_that_are_overdue_or_expire_soon_are_listed(
     assert "2 open input requests" in text
 
 
-def test_overdue_requests_are_counted_even_if_they_are_not_listed(
-    operator: Client, acme: Things
-) -> None:
+def test_overdue_requests_are_counted_even_if_they_are_not_listed(operator: Client, acme: Things):
     tool = aim(acme, 120)
     many = [
         Story.of(acme.tenant, tool, at=timezone.now() - 9 * MINUTE) for _ in range(MOST_WAITING + 4)
@@ -142,12 +136,9 @@ def test_overdue_requests_are_counted_even_if_they_are_not_listed(
     assert page.context["late"] == 2 * (MOST_WAITING + 3) + 1
 
 
-def test_a_target_time_holds_at_once_and_is_no_change_to_publish(
-    operator: Client, acme: Things
-) -> None:
+def test_a_target_time_holds_at_once_and_is_no_change_to_publish(operator: Client, acme: Things):
     aim(acme, 90)
     row = selectors.primitive(acme.tool)
-    assert row is not None
     assert not row.edited
     assert "1 min 30 s for a response" in shown(operator, f"/admin/t/acme/tools/{acme.tool}/")
     assert selectors.targets(frozenset({acme.tenant})) == {(acme.tenant, row.name): 90}
@@ -161,9 +152,7 @@ def test_a_target_time_holds_at_once_and_is_no_change_to_publish(
     assert page.context["form"].errors["target_seconds"]
 
 
-def test_who_may_cancel_gives_a_reason_which_is_recorded_and_shown(
-    auditor: Client, operator: Client, acme: Things
-) -> None:
+def test_who_may_cancel_gives_a_reason_which_is_recorded_and_shown(auditor, operator, acme):
     client, who, story = operator, "operator", waits(acme, "deploy", MINUTE)
     assert "Cancel…" not in shown(auditor, PAGE)
     before = shown(client, cancels(story))
@@ -200,8 +189,7 @@ def test_a_reason_is_required_and_bounded(operator: Client, acme: Things, reason
 
 def test_a_call_that_has_ended_says_so_before_and_after(operator: Client, acme: Things) -> None:
     story = waits(acme, "deploy", MINUTE)
-    story.back().answer("colour")
-    story.end()
+    story.play("back; answer colour; end")
     told(replace(story, made=story.made[2:]))
     assert "no longer waits for a response: it is complete" in shown(operator, cancels(story))
     page = operator.post(cancels(story), {"reason": "late"}, follow=True).content.decode()
@@ -210,17 +198,13 @@ def test_a_call_that_has_ended_says_so_before_and_after(operator: Client, acme: 
     assert not Claim.objects.exists()
 
 
-def test_a_call_that_ended_after_very_many_attempts_cannot_be_cancelled(
-    operator: Client, acme: Things
-) -> None:
-    story = Story.of(acme.tenant, "deploy", at=timezone.now() - MINUTE)
-    story.ask("colour")
+def test_a_call_that_ended_after_very_many_attempts_cannot_be_cancelled(operator, acme):
+    story = Story.of(acme.tenant, "deploy", at=timezone.now() - MINUTE).play("ask colour")
     story.back(timedelta())
     while len(story.made) <= MOST_ENTRIES:
         story.again().ask("colour")
         story.at = timezone.now()
-    story.again().answer("colour")
-    story.end()
+    story.play("again; answer colour; end")
     keep(story)
     page = operator.get(f"/admin/t/acme/calls/{story.call.id}/").content.decode()
     assert "The call is waiting" not in page
@@ -232,9 +216,7 @@ def test_a_call_that_ended_after_very_many_attempts_cannot_be_cancelled(
     assert not CancelledCall.objects.exists()
 
 
-def test_a_response_that_is_being_processed_keeps_the_call_from_being_cancelled(
-    operator: Client, acme: Things
-) -> None:
+def test_a_response_that_is_being_processed_keeps_the_call_from_being_cancelled(operator, acme):
     story = waits(acme, "deploy", MINUTE)
     story.back(timedelta(seconds=20)).answer("colour")
     story.start()
@@ -245,17 +227,14 @@ def test_a_response_that_is_being_processed_keeps_the_call_from_being_cancelled(
 
 
 def asked(things: Things, target: str, ending: str = "") -> None:
-    story = Story.of(things.tenant, target, at=timezone.now() - 5 * MINUTE)
-    story.ask("colour")
+    story = Story.of(things.tenant, target, at=timezone.now() - 5 * MINUTE).play("ask colour")
     if ending:
         story.back().answer("colour", ending)
         story.end()
     told(story)
 
 
-def test_each_tool_and_client_has_a_row_with_how_its_requests_ended(
-    operator: Client, acme: Things, globex: Things
-) -> None:
+def test_each_tool_and_client_has_a_row_with_how_its_requests_ended(operator, acme, globex):
     for ending in ("accept", "accept", "decline", "cancel", ""):
         asked(acme, "deploy", ending)
     asked(acme, "rename", "accept")
@@ -282,16 +261,12 @@ def test_the_bar_is_as_long_as_its_parts() -> None:
     found = line(FunnelRow(uuid4(), "deploy", "client", 7, endings), "acme")
     assert [each.stage for each in found.segments] == ["answered", "declined", "expired", "never"]
     assert sum(each.width for each in found.segments) == pytest.approx(200, abs=0.1)
-    assert found.segments[0].x == 0
-    assert found.refused == 9
+    assert (found.segments[0].x, found.refused) == (0, 9)
     assert line(FunnelRow(uuid4(), "t", "c", 0, {}), "acme").share == "none"
 
 
-def test_a_request_of_a_call_that_an_operator_cancelled_has_an_ending_of_its_own(
-    operator: Client, acme: Things
-) -> None:
-    story = Story.of(acme.tenant, "deploy", at=timezone.now() - 5 * MINUTE)
-    story.ask("colour")
+def test_a_request_of_a_call_that_an_operator_cancelled_has_an_ending_of_its_own(operator, acme):
+    story = Story.of(acme.tenant, "deploy", at=timezone.now() - 5 * MINUTE).play("ask colour")
     told(story)
     audit.cancel_call(story.call.id, acme.tenant, "The release is off", Actor.person(7, "olga"))
     asked(acme, "deploy", "accept")
@@ -316,17 +291,14 @@ def test_a_request_of_a_call_that_an_operator_cancelled_has_an_ending_of_its_own
 
 
 def test_a_period_is_chosen_and_an_unknown_one_is_named(operator: Client, acme: Things) -> None:
-    story = Story.of(acme.tenant, "old", at=timezone.now() - timedelta(days=2))
-    story.ask("colour")
+    story = Story.of(acme.tenant, "old", at=timezone.now() - timedelta(days=2)).play("ask colour")
     told(story)
     assert "old" in shown(operator, FUNNEL)
     assert "No input request in this period" in shown(operator, f"{FUNNEL}?period=1h")
     assert "There is no period “soon”" in shown(operator, f"{FUNNEL}?period=soon")
 
 
-def test_staff_see_the_requests_of_all_tenants_and_their_ends(
-    staff: Client, acme: Things, globex: Things
-) -> None:
+def test_staff_see_the_requests_of_all_tenants_and_their_ends(staff, acme, globex):
     asked(acme, "deploy", "accept")
     asked(globex, "rename", "decline")
     page = shown(staff, "/admin/input-requests/funnel/")

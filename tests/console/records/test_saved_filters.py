@@ -17,10 +17,7 @@ from mcphost.console.records import filter_store
 from mcphost.console.records.filter_store import FilterFields
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.models import Tenant
-from tests.cast import Cast
-from tests.console.conftest import Browser
 from tests.console.dashboards.rows import queries
-from tests.console.things import Things
 from tests.vault.at_once import at_once
 
 CALLS = "/admin/t/acme/calls/"
@@ -58,9 +55,7 @@ def test_a_saved_filter_leads_back_to_its_list(auditor: Client) -> None:
     assert not saved.shared
 
 
-def test_a_private_one_is_seen_by_its_author_only_and_leaves_no_entry(
-    auditor: Client, owner: Client, staff: Client
-) -> None:
+def test_a_private_one_is_seen_by_its_author_only_and_leaves_no_entry(auditor, owner, staff):
     before = actions()
     saved = save(auditor, "Mine")
     assert names(auditor) == ["Mine", "canary-acme-filter"]
@@ -71,13 +66,10 @@ def test_a_private_one_is_seen_by_its_author_only_and_leaves_no_entry(
     assert actions() == before
 
 
-def test_a_shared_one_is_seen_by_all_who_read_the_list_and_by_no_other(
-    auditor: Client, operator: Client, cast: Cast, browse: Browser, acme: Things, globex: Things
-) -> None:
+def test_a_shared_one_is_seen_by_readers_of_it_only(auditor, operator, cast, browse, acme, globex):
     save(auditor, "Ours", shared="on")
     assert "Ours" in names(operator)
-    theirs = browse(cast.stranger)
-    assert names(theirs, "/admin/t/globex/calls/") == ["canary-globex-filter"]
+    assert names(browse(cast.stranger), "/admin/t/globex/calls/") == ["canary-globex-filter"]
     assert operator.get(f"{CALLS}?tool=echo").context["saved"][0].author == "auditor"
     entry = Entry.objects.get(action="filter.shared", target="Ours")
     assert (entry.tenant, entry.actor_label, entry.facts) == (
@@ -87,9 +79,7 @@ def test_a_shared_one_is_seen_by_all_who_read_the_list_and_by_no_other(
     )
 
 
-def test_the_author_renames_shares_and_deletes_and_others_do_not(
-    auditor: Client, operator: Client
-) -> None:
+def test_the_author_renames_shares_and_deletes_and_others_do_not(auditor: Client, operator: Client):
     saved = save(auditor, "First")
     page = f"{CALLS}filters/{saved.pk}/"
     auditor.post(page, {"name": "Second", "shared": "on"})
@@ -109,9 +99,7 @@ def test_the_author_renames_shares_and_deletes_and_others_do_not(
     ]
 
 
-def test_an_owner_deletes_a_shared_one_of_another_and_cannot_rename_it(
-    auditor: Client, owner: Client
-) -> None:
+def test_an_owner_deletes_a_shared_one_of_another_and_cannot_rename_it(auditor, owner):
     saved = save(auditor, "Ours", shared="on")
     page = f"{CALLS}filters/{saved.pk}/"
     owner.post(page, {"name": "Stolen", "shared": "on"})
@@ -132,9 +120,7 @@ def test_an_owner_deletes_a_shared_one_of_another_and_cannot_rename_it(
         ("a\u200bb", "The name has a character that cannot be seen."),
     ],
 )
-def test_a_name_that_cannot_be_is_refused_beside_the_field(
-    auditor: Client, name: str, said: str
-) -> None:
+def test_a_name_that_cannot_be_is_refused_beside_the_field(auditor: Client, name: str, said: str):
     response = auditor.post(f"{NEW}?tool=echo", {"name": name})
     assert response.status_code == 200
     assert said in unescape(response.content.decode())
@@ -161,11 +147,8 @@ def test_platform_staff_have_filters_of_all_calls(staff: Client) -> None:
     assert Entry.objects.get(action="filter.shared", target="Acme").tenant is None
 
 
-def test_nothing_to_save_and_too_many_are_said(
-    auditor: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    empty = auditor.post(NEW, {"name": "All"})
-    assert "No filter is set." in empty.content.decode()
+def test_nothing_to_save_and_too_many_are_said(auditor: Client, monkeypatch: pytest.MonkeyPatch):
+    assert "No filter is set." in auditor.post(NEW, {"name": "All"}).content.decode()
     assert (
         'class="c-pills-clear" href="/admin/t/acme/calls/filters'
         not in auditor.get(CALLS).content.decode()
@@ -191,9 +174,7 @@ def elsewhere(verb: Callable[[], object]) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("sent", [{"name": "Second", "shared": "on"}, {"_delete": "1"}])
-def test_a_filter_that_is_deleted_meanwhile_is_not_found(
-    auditor: Client, sent: dict[str, str]
-) -> None:
+def test_a_filter_that_is_deleted_meanwhile_is_not_found(auditor: Client, sent: dict[str, str]):
     saved = save(auditor, "First")
     with elsewhere(SavedFilter.objects.filter(pk=saved.pk).delete):
         assert auditor.post(f"{CALLS}filters/{saved.pk}/", sent).status_code == 404
@@ -220,9 +201,7 @@ def test_a_filter_whose_address_would_be_too_long_is_refused_in_words(auditor: C
     save(auditor, "Fits", urlencode({"tool": "\U0001f600" * 160}))
 
 
-def test_filters_that_others_share_do_not_hide_ones_own_and_cost_no_queries(
-    auditor: Client, operator: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_filters_that_others_share_hide_none_and_cost_no_queries(auditor, operator, monkeypatch):
     save(operator, "A", shared="on")
     save(auditor, "Mine")
     assert names(auditor)[0] == "Mine"
@@ -235,9 +214,7 @@ def test_filters_that_others_share_do_not_hide_ones_own_and_cost_no_queries(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_sessions_that_save_at_once_do_not_exceed_the_most(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sessions_that_save_at_once_do_not_exceed_the_most(cast, monkeypatch):
     monkeypatch.setattr(filter_store, "MOST_OWN", 2)
     tenant, user, numbers = Tenant.objects.get(slug="acme"), cast.auditor.user, count()
 

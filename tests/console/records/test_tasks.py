@@ -45,8 +45,7 @@ def listed(client: Client, query: str = "") -> list[str]:
 def a_story(acme: Things, tool: str = "deploy") -> Story:
     """Return a call that has become a task in its first round; the second begins."""
     story = Story.of(acme.tenant, tool, at=timezone.now() - timedelta(minutes=5))
-    story.start()
-    story.end("deferred")
+    story.play("start; end deferred")
     story.call = story.call._replace(delivery=Delivery.TASK)
     story.back()
     return story
@@ -56,9 +55,7 @@ def task_of(story: Story, **columns: Any) -> Task:
     return a_task(story.call.tenant, story.call.id, tool=story.call.target, **columns)
 
 
-def test_tasks_are_listed_newest_first_with_state_process_and_questions(
-    auditor: Client, acme: Things
-) -> None:
+def test_tasks_are_listed_newest_first_with_state_process_and_questions(auditor, acme):
     now = timezone.now()
     story = a_story(acme)
     told(story)
@@ -73,8 +70,7 @@ def test_tasks_are_listed_newest_first_with_state_process_and_questions(
     assert "colour" in text
     assert "size" not in text
     assert story.call.principal.label in text
-    name = auditor.get(TASKS).context["processes"][heartbeat.id]
-    assert name in text
+    assert auditor.get(TASKS).context["processes"][heartbeat.id] in text
 
 
 def test_retry_is_offered_for_tasks_that_could_run(operator: Client, acme: Things) -> None:
@@ -148,12 +144,8 @@ def test_pages_lead_to_older_and_newer_tasks(auditor: Client, acme: Things) -> N
     assert ">Newer</a>" not in back.content.decode()
 
 
-def test_the_page_of_a_task_has_its_questions_and_the_rounds_of_its_call(
-    auditor: Client, acme: Things
-) -> None:
-    story = a_story(acme)
-    story.start()
-    story.ask("colour")
+def test_the_page_of_a_task_has_its_questions_and_the_rounds_of_its_call(auditor, acme):
+    story = a_story(acme).play("start; ask colour")
     told(story)
     task = task_of(story)
     a_question(task, "colour", round=2)
@@ -175,9 +167,7 @@ def test_a_task_of_which_nothing_is_recorded_yet_has_a_page(auditor: Client, acm
 
 
 def test_an_operator_cancels_a_task(operator: Client, cast: Cast, acme: Things) -> None:
-    story = a_story(acme)
-    story.start()
-    story.ask("colour")
+    story = a_story(acme).play("start; ask colour")
     told(story)
     task = task_of(story, round=2)
     a_question(task)
@@ -208,9 +198,7 @@ def test_an_operator_cancels_a_task(operator: Client, cast: Cast, acme: Things) 
     assert "No input request is waiting" in shown(operator, "/admin/")
 
 
-def test_a_task_that_has_ended_is_not_cancelled_and_nothing_is_recorded(
-    operator: Client, acme: Things
-) -> None:
+def test_a_task_that_has_ended_is_not_cancelled_and_nothing_is_recorded(operator, acme):
     task = a_task(acme.tenant, state=TaskState.COMPLETED)
     reply = operator.post(f"{page_of(task)}cancel/", {"reason": "Late"}, follow=True)
     assert "The task had already ended." in reply.content.decode()
@@ -240,11 +228,8 @@ def test_a_task_that_waits_for_answers_is_not_retried(operator: Client, acme: Th
 @pytest.mark.parametrize(
     ("open_", "said"), [(False, "works as a task"), (True, "task waits for responses")]
 )
-def test_a_call_whose_task_runs_is_not_of_unknown_outcome(
-    auditor: Client, acme: Things, open_: bool, said: str
-) -> None:
-    story = a_story(acme)
-    story.start()
+def test_a_call_whose_task_runs_is_not_of_unknown_outcome(auditor, acme, open_, said):
+    story = a_story(acme).play("start")
     told(story)
     task = task_of(story, owner=uuid4())
     if open_:
@@ -258,17 +243,13 @@ def test_a_call_whose_task_runs_is_not_of_unknown_outcome(
     assert page_of(task) in auditor.get(page).content.decode()
 
 
-def test_a_call_that_became_a_task_and_whose_task_is_gone_has_expired(
-    auditor: Client, acme: Things
-) -> None:
+def test_a_call_that_became_a_task_and_whose_task_is_gone_has_expired(auditor, acme):
     told(a_story(acme))
     assert ("warn", "expired") in badges(auditor, CALLS)
 
 
 def test_a_question_of_a_task_waits_until_it_is_answered(auditor: Client, acme: Things) -> None:
-    story = a_story(acme)
-    story.start()
-    story.ask("colour", "size")
+    story = a_story(acme).play("start; ask colour size")
     told(story)
     task = task_of(story)
     colour, _ = a_question(task, "colour#2", author_key="colour"), a_question(task, "size")
@@ -285,9 +266,7 @@ def test_a_question_of_a_task_waits_until_it_is_answered(auditor: Client, acme: 
     assert waiting() == []
 
 
-def test_the_dashboard_counts_the_tasks_of_tenants_that_one_may_see(
-    auditor: Client, staff: Client, acme: Things, globex: Things
-) -> None:
+def test_the_dashboard_counts_the_tasks_of_tenants_that_one_may_see(auditor, staff, acme, globex):
     assert "Failed in the last day" not in shown(auditor, "/admin/")
     a_task(acme.tenant)
     a_question(a_task(acme.tenant))

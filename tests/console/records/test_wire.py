@@ -30,8 +30,6 @@ from mcphost.protocol.eras import Era
 from mcphost.protocol.schemas import ParamHeader
 from mcphost.runtime.call import Delivery, PrincipalKind
 from tests.audit.asking import MINUTE, Story, row
-from tests.cast import Cast
-from tests.console.conftest import Browser
 from tests.console.records.test_calls import CALLS, a_story, page_of, put, shown
 from tests.console.things import Things, asking, told
 from tests.tasks.rows import a_task
@@ -59,11 +57,7 @@ def messages(story: Story) -> list[tuple[WireMessage, ...]]:
 def two_rounds(**columns: Any) -> Story:
     story = Story()
     story.call = story.call._replace(arguments={"a": 1}, **columns)
-    story.start()
-    story.ask("colour")
-    story.back().answer("colour")
-    story.start()
-    story.end()
+    story.play("start; ask colour; back; answer colour; start; end")
     return story
 
 
@@ -127,8 +121,7 @@ def test_what_is_not_kept_is_said() -> None:
     failed.end("crashed", "the tool failed")
     failed.made[-1] = without_result(failed.made[-1])
     assert messages(failed)[0][1].note == "An error. Its body is not kept."
-    cut = Story()
-    cut.end("cancelled")
+    cut = Story().play("end cancelled")
     cut.made[-1] = without_result(cut.made[-1])
     assert messages(cut)[0][1].note == "None to this round is recorded."
     assert wire.of_call(read(story), {}) == {}
@@ -140,9 +133,7 @@ def without_result(record: Record) -> Record:
 
 @pytest.mark.parametrize("result", ["[redacted]", {"messages": "[redacted]"}, {"contents": 3}])
 @pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read"])
-def test_a_result_that_does_not_fit_the_revision_is_shown_as_it_is(
-    result: Any, method: str
-) -> None:
+def test_a_result_that_does_not_fit_the_revision_is_shown_as_it_is(result: Any, method: str):
     story = in_session("2025-03-26")
     story.made = [each._replace(method=method) for each in story.made]
     story.made[-1] = story.made[-1]._replace(payload={"arguments": {}, "result": result})
@@ -189,8 +180,7 @@ def test_arguments_that_a_tool_wants_in_headers_are_there_too() -> None:
     )
     arguments = {"where": {"region": "S\u00fcd "}, "dry": True, "n": 3}
     found = headers(repeat(Repetition(URL, read(story), arguments, mirrored)))
-    assert found["Mcp-Param-Dry"] == "true"
-    assert found["Mcp-Param-N"] == "3"
+    assert (found["Mcp-Param-Dry"], found["Mcp-Param-N"]) == ("true", "3")
     assert "Mcp-Param-None" not in found
     for value, text in (
         (found["Mcp-Param-Region"], "S\u00fcd "),
@@ -245,8 +235,7 @@ def test_json_is_coloured_and_escaped() -> None:
     assert '<span class="c-json-key">&quot;&lt;b&gt;&quot;</span>:' in text
     assert '<span class="c-json-number">-2</span>' in text
     assert '<span class="c-json-word">null</span>' in text
-    long = coloured(["x"] * 2 * MOST_COLOURED)
-    assert long.count("<span") == MOST_COLOURED
+    assert coloured(["x"] * 2 * MOST_COLOURED).count("<span") == MOST_COLOURED
 
 
 def test_states_and_ids_that_give_access_are_fingerprints() -> None:
@@ -270,9 +259,7 @@ def test_a_stretch_of_time_has_the_unit_that_suits_it() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("who", ["operator", "auditor"])
-def test_the_page_without_payloads_has_neither_messages_nor_arguments(
-    cast: Cast, browse: Browser, acme: Things, who: str
-) -> None:
+def test_the_page_without_payloads_has_neither_messages_nor_arguments(cast, browse, acme, who):
     story = asking(acme)
     told(story)
     page = shown(browse(getattr(cast, who)), page_of(story))
@@ -284,9 +271,7 @@ def test_the_page_without_payloads_has_neither_messages_nor_arguments(
 
 
 @pytest.mark.django_db
-def test_an_auditor_reads_the_messages_and_copies_the_arguments(
-    auditor: Client, acme: Things
-) -> None:
+def test_an_auditor_reads_the_messages_and_copies_the_arguments(auditor: Client, acme: Things):
     story = asking(acme)
     told(story)
     page = shown(auditor, f"{page_of(story)}payloads/")
@@ -295,11 +280,8 @@ def test_an_auditor_reads_the_messages_and_copies_the_arguments(
 
 
 @pytest.mark.django_db
-def test_the_page_links_to_all_calls_that_have_something_in_common(
-    operator: Client, acme: Things
-) -> None:
-    story = a_story(acme)
-    story.end()
+def test_the_page_links_to_all_calls_that_have_something_in_common(operator: Client, acme: Things):
+    story = a_story(acme).play("end")
     other = a_story(acme)
     other.call = other.call._replace(trace_id="another")
     other.end()
@@ -315,13 +297,9 @@ def test_the_page_links_to_all_calls_that_have_something_in_common(
 
 
 @pytest.mark.django_db
-def test_the_ids_of_sessions_and_tasks_are_on_no_page(
-    auditor: Client, staff: Client, acme: Things
-) -> None:
+def test_the_ids_of_sessions_and_tasks_are_on_no_page(auditor: Client, staff: Client, acme: Things):
     session, story = "5e551011-0000-4000-8000-000000000000", a_story(acme)
-    story.start()
-    story.ask("sure")
-    story.refuse("late", "answer.refused", "sure")
+    story.play("start; ask sure; refuse late answer.refused sure")
     story.made[-1] = story.made[-1]._replace(facts={"key": "sure", "session": session})
     told(story)
     task = a_task(acme.tenant, story.call.id, tool="deploy").id
@@ -344,9 +322,7 @@ def test_the_ids_of_sessions_and_tasks_are_on_no_page(
 
 
 @pytest.mark.django_db
-def test_the_page_of_a_long_call_makes_no_more_queries_than_that_of_a_short_one(
-    auditor: Client, acme: Things
-) -> None:
+def test_the_page_of_a_long_call_makes_no_more_queries_than_that_of_a_short_one(auditor, acme):
     short, long = a_story(acme), a_story(acme)
     short.end()
     for number in range(12):

@@ -136,24 +136,9 @@ def test_what_is_no_image_is_never_shown_as_one(data: Any) -> None:
 
 
 NAMES = [
-    "content",
-    "role",
-    "roots",
-    "messages",
-    "url",
-    "message",
-    "requestedSchema",
-    "properties",
-    "required",
-    "type",
-    "enum",
-    "oneOf",
-    "items",
-    "data",
-    "mimeType",
-    "question",
-    "answer",
-]
+    "content", "role", "roots", "messages", "url", "message", "requestedSchema", "properties",
+    "required", "type", "enum", "oneOf", "items", "data", "mimeType", "question", "answer",
+]  # fmt: skip
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (

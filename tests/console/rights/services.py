@@ -42,12 +42,8 @@ from tests.console.things import ACTOR, Things, told, tool_fields
 from tests.tasks.rows import a_task
 
 REMOVED, DEMOTED, DEACTIVATED, CLOSED, UNSTAFFED = (
-    "removed from the tenant",
-    "demoted",
-    "deactivated",
-    "tenant closed",
-    "no longer staff",
-)
+    "removed from the tenant", "demoted", "deactivated", "tenant closed", "no longer staff",
+)  # fmt: skip
 OF_TENANT = (REMOVED, DEMOTED, DEACTIVATED, CLOSED, UNSTAFFED)
 OF_PLATFORM = (UNSTAFFED, DEACTIVATED)
 OF_MEMBER = (REMOVED, DEACTIVATED, CLOSED)
@@ -139,9 +135,7 @@ def _roll_back(scene: Scene, _: User) -> Arguments:
     return scene.things.tool, scene.things.version
 
 
-def _moved(
-    *before: Callable[[UUID, Actor], object],
-) -> Callable[[Scene, User], Arguments]:
+def _moved(*before: Callable[[UUID, Actor], object]) -> Callable[[Scene, User], Arguments]:
     def arguments(scene: Scene, _: User) -> Arguments:
         for verb in before:
             verb(scene.things.tool, ACTOR)
@@ -257,12 +251,7 @@ CASES = (
     Case(filter_store.save, lambda s, user: (user, None, MINE, "tool=echo"), "staff", OF_PLATFORM),
     Case(filter_store.change, _own_filter(FilterFields("Renamed", shared=True)), losses=OF_READER),
     Case(filter_store.delete, _own_filter(), losses=OF_READER),
-    Case(
-        changes.create,
-        lambda s, user: ("newcomer", "pw", PersonFields()),
-        "staff",
-        OF_PLATFORM,
-    ),
+    Case(changes.create, lambda s, user: ("newcomer", "pw", PersonFields()), "staff", OF_PLATFORM),
     Case(
         changes.update,
         lambda s, user: (s.cast.member.user, PersonFields(is_staff=True)),

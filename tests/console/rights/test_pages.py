@@ -21,7 +21,7 @@ from mcphost.identity.models import ServiceAccount, Token
 from mcphost.tenants.models import Invitation, Membership, Tenant
 from mcphost.tenants.roles import Role
 from mcphost.vault.models import StoredSecret
-from tests.cast import PASSWORD, Cast
+from tests.cast import PASSWORD
 from tests.console.meanwhile import before_the_change
 from tests.console.primitives import test_trials
 from tests.console.primitives.test_imports import PAGE, document, imported, listed, with_page
@@ -72,9 +72,7 @@ def inspections(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_script_is_saved_and_published_after_an_inspection_outside_of_the_transaction(
-    operator: Client, acme: Things, inspections: list[bool]
-) -> None:
+def test_a_script_is_saved_after_an_inspection_out_of_the_transaction(operator, acme, inspections):
     operator.post(NEW, form(_publish=""))
     operator.post(NEW, form(name="other"))
     scripts = Primitive.objects.filter(tenant=acme.tenant, kind="script")
@@ -88,9 +86,7 @@ def test_a_script_is_saved_and_published_after_an_inspection_outside_of_the_tran
 
 
 @pytest.mark.django_db(transaction=True)
-def test_operations_are_imported_after_inspections_outside_of_the_transaction(
-    operator: Client, acme: Things, inspections: list[bool]
-) -> None:
+def test_operations_are_imported_after_inspections_out_of_transactions(operator, acme, inspections):
     first = imported(operator, "GET /orders", "POST /orders", text=document())
     again = imported(operator, "GET /orders", text=with_page())
     assert first.status_code == again.status_code == 302
@@ -98,9 +94,7 @@ def test_operations_are_imported_after_inspections_outside_of_the_transaction(
 
 
 @pytest.mark.parametrize("button", ["_publish", "_save"])
-def test_a_script_is_neither_saved_nor_published_by_a_user_who_lost_the_right(
-    operator: Client, acme: Things, cast: Cast, monkeypatch: pytest.MonkeyPatch, button: str
-) -> None:
+def test_no_script_is_saved_for_who_lost_the_right(operator, acme, cast, monkeypatch, button):
     before = Entry.objects.count()
     for lose in LOSSES.values():
         with undone(), monkeypatch.context() as patch:
@@ -114,9 +108,7 @@ def test_a_script_is_neither_saved_nor_published_by_a_user_who_lost_the_right(
             assert "greet" not in [tool.name for tool in selectors.offering(acme.tenant).tools]
 
 
-def test_nothing_is_imported_by_a_user_who_lost_the_right(
-    operator: Client, acme: Things, cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_imported_by_a_user_who_lost_the_right(operator, acme, cast, monkeypatch):
     before = Entry.objects.count()
     fields = {**listed(operator, document()), "chosen": "GET /orders", "_create": ""}
     for lose in LOSSES.values():
@@ -127,9 +119,7 @@ def test_nothing_is_imported_by_a_user_who_lost_the_right(
             assert Entry.objects.count() == before
 
 
-def test_a_document_is_not_kept_for_a_user_who_lost_the_right_while_it_was_fetched(
-    operator: Client, acme: Things, cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_document_is_kept_for_who_lost_the_right_meanwhile(operator, acme, cast, monkeypatch):
     find = imports.find
     for lose in LOSSES.values():
 
@@ -187,9 +177,7 @@ def _is_refused(page: Any) -> bool:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_of_an_owner_who_lost_the_right_meanwhile_is_refused_as_of_an_unknown_tenant(
-    owner: Client, acme: Things, cast: Cast, change: str
-) -> None:
+def test_a_change_of_an_owner_who_lost_the_right_is_refused_as_elsewhere(owner, acme, cast, change):
     member = cast.member.user
     token = Token.objects.filter(owner=member)[0].pk
     named = {name: getattr(acme, name) for name in ("account", "secret", "tool", "resource")}
@@ -215,17 +203,13 @@ def test_a_change_of_an_owner_who_lost_the_right_meanwhile_is_refused_as_of_an_u
         ("functions/change/", {"verb": "grant", "function": "probe.echo"}),
     ],
 )
-def test_staff_change_nothing_of_a_tenant_that_is_closed_meanwhile(
-    staff: Client, acme: Things, cast: Cast, path: str, fields: dict[str, str]
-) -> None:
+def test_staff_change_nothing_of_a_tenant_that_is_closed_meanwhile(staff, acme, cast, path, fields):
     Membership.objects.filter(tenant=acme.tenant, user=cast.owner.user).delete()
     with before_the_change(partial(LOSSES["tenant closed"], cast.staff.user)):
         assert _is_refused(staff.post(TENANT + path, fields))
 
 
-def test_a_user_who_is_deactivated_meanwhile_does_not_change_the_own_password(
-    cast: Cast, operator: Client
-) -> None:
+def test_a_user_who_is_deactivated_meanwhile_does_not_change_the_own_password(cast, operator):
     user = cast.operator.user
     strong = "a-much-longer-one-of-mine"
     sent = {"present": PASSWORD, "password": strong, "again": strong}
@@ -239,11 +223,8 @@ def _shown(client: Client, url: str) -> dict[str, str]:
     return {**client.get(url).context["bound"]}
 
 
-def test_a_roll_back_does_not_serve_what_another_user_disabled_meanwhile(
-    operator: Client, acme: Things
-) -> None:
+def test_a_roll_back_does_not_serve_what_another_user_disabled_meanwhile(operator, acme):
     row = selectors.primitive(acme.tool)
-    assert row is not None
     catalogue.update(row.id, replace(row.fields, title="B"), ACTOR)
     catalogue.publish(row.id, ACTOR)
     serve = f"{TENANT}tools/{acme.tool}/versions/{acme.version}/serve/"
@@ -260,11 +241,8 @@ def test_a_roll_back_does_not_serve_what_another_user_disabled_meanwhile(
 
 
 @pytest.mark.parametrize("way", ["the tool's page", "the list", "the form"])
-def test_a_publication_does_not_serve_what_another_user_disabled_meanwhile(
-    operator: Client, acme: Things, way: str
-) -> None:
+def test_a_publication_does_not_serve_what_another_user_disabled_meanwhile(operator, acme, way):
     row = selectors.primitive(acme.tool)
-    assert row is not None
     url = f"{TENANT}tools/{acme.tool}/"
     edit = operator.get(f"{url}edit/").context
     changed = replace(row.fields, title="B")
@@ -300,12 +278,9 @@ def test_a_publication_does_not_serve_what_another_user_disabled_meanwhile(
     assert not Entry.objects.filter(action="tool.published", facts__number=2).exists()
 
 
-def test_enabling_serves_no_other_version_than_the_one_that_was_shown(
-    operator: Client, acme: Things
-) -> None:
+def test_enabling_serves_no_other_version_than_the_one_that_was_shown(operator, acme):
     catalogue.disable(acme.tool, ACTOR)
     row = selectors.primitive(acme.tool)
-    assert row is not None
     url = f"{TENANT}tools/{acme.tool}/"
     assert f'name="based_on" value="{row.version}"' in operator.get(url).content.decode()
     changed = replace(row.fields, title="B")
@@ -319,9 +294,7 @@ def test_enabling_serves_no_other_version_than_the_one_that_was_shown(
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("loss", ["removed", "demoted", "deactivated"])
-def test_a_trial_does_not_run_for_a_user_who_lost_the_right(
-    operator: Client, acme: Things, cast: Cast, monkeypatch: pytest.MonkeyPatch, loss: str
-) -> None:
+def test_no_trial_runs_for_a_user_who_lost_the_right(operator, acme, cast, monkeypatch, loss):
     arguments = test_trials.sent(operator.post(test_trials.TRY, test_trials.form()))
     before, compile_draft = Entry.objects.count(), trials.compile_draft
 

@@ -20,9 +20,8 @@ from mcphost.tenants.errors import UnknownTenantError
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import close_tenant, remove_member, set_member
-from tests.cast import ACTOR, Cast
+from tests.cast import ACTOR
 from tests.console.rights.services import CASES, REMOVED, UNSTAFFED, Case, Scene
-from tests.console.things import Things
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,25 +29,17 @@ SECONDS = 30
 WAITING = "SELECT count(*) FROM pg_locks WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))"
 REPRESENTATIVE = frozenset(
     {
-        "catalogue.services.publish",
-        "catalogue.services.roll_back",
-        "catalogue.imported.create",
-        "catalogue.documents.keep",
-        "console.records.entries.erase_payload",
-        "console.records.filter_store.save",
-        "identity.service_accounts.create",
-        "identity.services.issue",
-        "identity.services.revoke",
-        "serving.execution.cancelling.cancel",
-        "serving.execution.links.confirm_link",
-        "tenants.invitations.invite",
-        "tenants.services.update_tenant",
-        "tenants.services.set_member",
-        "vault.lifecycle.rotate",
-        "vault.secrets.services.create_secret",
+        "catalogue.services.publish", "catalogue.services.roll_back",
+        "catalogue.imported.create", "catalogue.documents.keep",
+        "console.records.entries.erase_payload", "console.records.filter_store.save",
+        "identity.service_accounts.create", "identity.services.issue",
+        "identity.services.revoke", "serving.execution.cancelling.cancel",
+        "serving.execution.links.confirm_link", "tenants.invitations.invite",
+        "tenants.services.update_tenant", "tenants.services.set_member",
+        "vault.lifecycle.rotate", "vault.secrets.services.create_secret",
         "console.users.changes.set_password",
     }
-)
+)  # fmt: skip
 
 
 def _race(take: Callable[[], object], act: Callable[[], object]) -> object:
@@ -110,35 +101,25 @@ RACED = [case for case in CASES if case.name in REPRESENTATIVE]
 
 
 @pytest.mark.parametrize("case", RACED, ids=lambda case: f"{case.name} by {case.person}")
-def test_a_service_waits_for_a_removal_that_has_begun_and_refuses(
-    cast: Cast, acme: Things, case: Case
-) -> None:
+def test_a_service_waits_for_a_removal_that_has_begun_and_refuses(cast, acme, case):
     scene, user = Scene(cast, acme), getattr(cast, case.person).user
     act, removal = case.prepare(scene, user), _removal(scene, user, case)
     assert _race(removal, act) is False
     # The last entry is of the removal: nothing came after it.
-    last = Entry.objects.order_by("id").last()
-    assert last is not None
-    assert last.action in ("member.removed", "user.updated")
+    assert Entry.objects.order_by("id").last().action in ("member.removed", "user.updated")
 
 
 @pytest.mark.parametrize("name", ["catalogue.services.publish", "tenants.invitations.invite"])
-def test_a_service_waits_for_the_closing_of_its_tenant_and_refuses(
-    cast: Cast, acme: Things, name: str
-) -> None:
+def test_a_service_waits_for_the_closing_of_its_tenant_and_refuses(cast, acme, name):
     (case,) = (case for case in CASES if case.name == name)
     scene, user = Scene(cast, acme), getattr(cast, case.person).user
     closing = partial(close_tenant, scene.id, actor=ACTOR)
     assert _race(closing, case.prepare(scene, user)) is False
-    last = Entry.objects.order_by("id").last()
-    assert last is not None
-    assert last.action == "tenant.closed"
+    assert Entry.objects.order_by("id").last().action == "tenant.closed"
 
 
 @pytest.mark.parametrize("path", ["settings/", "members/{member}/scopes/"])
-def test_an_edit_and_the_deactivation_of_its_user_do_not_deadlock(
-    cast: Cast, acme: Things, owner: Client, path: str
-) -> None:
+def test_an_edit_and_the_deactivation_of_its_user_do_not_deadlock(cast, acme, owner, path):
     """An edit locks what it compares first: the account must come before the tenant there too."""
     user = cast.owner.user
     set_member(acme.tenant, cast.auditor.user, Role.OWNER, actor=ACTOR)

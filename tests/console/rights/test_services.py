@@ -20,7 +20,6 @@ from django.utils import timezone
 from mcphost.tenants.errors import UnknownTenantError
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import Role
-from tests.cast import Cast
 from tests.console.rights.services import (
     CASES,
     CLOSED,
@@ -32,7 +31,6 @@ from tests.console.rights.services import (
     Case,
     Scene,
 )
-from tests.console.things import Things
 from tests.console.walking import undone, writes
 
 ROOT = Path(__file__).resolve().parents[3] / "mcphost"
@@ -92,9 +90,7 @@ def _is_done(act: Callable[[], object]) -> bool:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("package", sorted({case.name.split(".")[0] for case in CASES}))
-def test_a_right_that_was_taken_away_meanwhile_refuses_the_change(
-    cast: Cast, acme: Things, package: str
-) -> None:
+def test_a_right_that_was_taken_away_meanwhile_refuses_the_change(cast, acme, package):
     scene, faults = Scene(cast, acme), []
     for case in CASES:
         for loss in ("", *case.losses) if case.name.startswith(f"{package}.") else ():

@@ -14,7 +14,6 @@ from django.http import HttpRequest
 from django.test import Client
 from django.utils import timezone
 from django.views.debug import ExceptionReporter
-from pytest_django import Settings
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue import compiling, kinds, services
@@ -26,7 +25,6 @@ from mcphost.vault.models import StoredSecret
 from mcphost.vault.secrets.fields import NAME_RULE, VALUE_RULE
 from mcphost.vault.secrets.selectors import forget_everything, load_secret, secret_uses
 from tests.cast import Cast
-from tests.console.conftest import Browser
 from tests.console.things import ACTOR, Things
 from tests.plugins.canaries import CANARY
 
@@ -56,7 +54,6 @@ def page(client: Client, path: str = SECRETS) -> str:
 
 def value_of(cast: Cast, name: str = "weather_key") -> str:
     found = load_secret(cast.acme.id, name)
-    assert found is not None
     return found.reveal()
 
 
@@ -88,8 +85,7 @@ def test_problems_stand_beside_their_fields(owner: Client) -> None:
     errors = owner.post(NEW, wrong).context["form"].errors
     assert "places" in errors
     errors = owner.post(NEW, {**wrong, "places": []}).context["form"].errors
-    assert errors["name"] == [NAME_RULE]
-    assert errors["value"] == [VALUE_RULE]
+    assert (errors["name"], errors["value"]) == ([NAME_RULE], [VALUE_RULE])
     assert set(errors) == {"name", "value", "hosts", "places"}
     assert list(owner.post(NEW, NEW_SECRET).context["form"].errors) == ["name"]
     assert StoredSecret.objects.count() == 1
@@ -135,9 +131,7 @@ def test_a_secret_is_stored_rotated_edited_and_deleted(operator: Client, cast: C
     assert {entry.actor_label for entry in entries} == {"operator"}
 
 
-def test_an_auditor_sees_names_and_last_use_and_no_form(
-    owner: Client, auditor: Client, cast: Cast
-) -> None:
+def test_an_auditor_sees_names_and_last_use_and_no_form(owner: Client, auditor: Client, cast: Cast):
     secret = made(owner)
     assert "never" in page(auditor)
     value_of(cast)
@@ -147,16 +141,6 @@ def test_an_auditor_sees_names_and_last_use_and_no_form(
     assert "just now" in text
     assert str(secret.pk) not in text
     assert "/secrets/new/" not in text
-
-
-@pytest.mark.parametrize("text", [HOSTILE, "a\0b", "x" * 100_000, "\u202egnp.exe", "'; DROP TABLE"])
-def test_hostile_strings_are_refused_and_shown_as_text(owner: Client, text: str) -> None:
-    for field in ("name", "hosts", "places"):
-        response = owner.post(NEW, {**NEW_SECRET, field: text})
-        assert response.status_code == 200
-        assert list(response.context["form"].errors) == [field]
-        assert "<script>alert" not in response.content.decode()
-    assert not StoredSecret.objects.exists()
 
 
 def test_a_value_is_stored_as_it_was_typed_or_refused(owner: Client, cast: Cast) -> None:
@@ -209,8 +193,7 @@ def test_the_page_says_which_tools_use_a_secret(naming: Things, owner: Client) -
     assert f'<a href="/admin/t/acme/tools/{naming.tool}/">canary-acme-tool</a>,' in text
     assert 'draft_of_it</a> <span class="c-quiet">(working copy)</span>' in text
     delete = pages_of(secret)[2]
-    asked = page(owner, delete)
-    assert "canary-acme-tool, draft_of_it" in asked
+    assert "canary-acme-tool, draft_of_it" in page(owner, delete)
     errors = owner.post(delete, {"name": "weather_key"}).context["form"].errors
     assert "canary-acme-tool" in errors["name"][0]
     assert "draft_of_it" not in errors["name"][0]
@@ -235,9 +218,7 @@ def reports() -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("form", ["new", "rotate", "edit"])
-def test_the_report_of_a_server_error_contains_no_value(
-    owner: Client, reports: list[str], settings: Settings, form: str
-) -> None:
+def test_the_report_of_a_server_error_contains_no_value(owner, reports, settings, form):
     rotate, edit, _ = pages_of(made(owner))
     path = {"new": NEW, "rotate": rotate, "edit": edit}[form]
     owner.raise_request_exception = False
@@ -275,9 +256,7 @@ def stored_bytes() -> bytes:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_value_is_in_no_page_entry_error_session_or_file(
-    acme: Things, cast: Cast, browse: Browser
-) -> None:
+def test_a_value_is_in_no_page_entry_error_session_or_file(acme, cast, browse):
     """The log is searched for it after every test."""
     owner, auditor = browse(cast.owner), browse(cast.auditor)
     owner.raise_request_exception = False

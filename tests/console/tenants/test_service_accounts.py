@@ -30,7 +30,6 @@ def test_an_owner_makes_a_service_account_and_issues_its_token(owner: Client, ca
     assert f'<option value="{account.pk}" selected>service account nightly</option>' in offered
     issued = owner.post(NEW_TOKEN, form(cast, owner=str(account.pk))).context["token"]
     found = authenticate(issued.plaintext, Audience.MCP, "acme")
-    assert found is not None
     assert found.principal.kind is PrincipalKind.SERVICE
     listed = owner.get(TOKENS).content.decode()
     assert "service account nightly" in listed
@@ -46,8 +45,7 @@ def test_a_service_account_has_no_token_for_the_api(owner: Client, cast: Cast) -
 @pytest.mark.parametrize("name", ["", "Nightly", "nightly"])
 def test_problems_stand_beside_their_fields(owner: Client, name: str) -> None:
     made(owner)
-    response = owner.post(ACCOUNTS, {"name": name})
-    assert list(response.context["form"].errors) == ["name"]
+    assert list(owner.post(ACCOUNTS, {"name": name}).context["form"].errors) == ["name"]
     assert ServiceAccount.objects.count() == 1
 
 

@@ -9,7 +9,6 @@ from mcphost.audit.models import Entry
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.services import update_tenant
 from tests.cast import Cast
-from tests.console.conftest import Browser
 from tests.console.things import ACTOR, Things
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 16
@@ -29,9 +28,7 @@ def test_staff_create_a_tenant_and_go_on_to_its_members(staff: Client) -> None:
 @pytest.mark.parametrize(
     ("slug", "said"), [("Not A Slug", "lower-case"), ("acme", "This slug is taken.")]
 )
-def test_a_bad_slug_is_refused_beside_its_field(
-    staff: Client, cast: Cast, slug: str, said: str
-) -> None:
+def test_a_bad_slug_is_refused_beside_its_field(staff: Client, cast: Cast, slug: str, said: str):
     response = staff.post("/admin/tenants/new/", {"slug": slug})
     assert said in response.context["form"].errors["slug"][0]
     assert said in response.content.decode()
@@ -58,14 +55,11 @@ def test_an_owner_edits_what_is_theirs_to_edit(owner: Client) -> None:
     assert fields["outgoing_hosts"] in page.content.decode()
     form = page.context["form"]
     names = form.fields.keys() - {"remove_icon"}
-    missing = [name for name in names if f'data-field="{name}"' not in page.content.decode()]
-    assert missing == []
+    assert [name for name in names if f'data-field="{name}"' not in page.content.decode()] == []
     assert form.initial["allowed_origins"] == "\n".join(row.allowed_origins)
 
 
-def test_settings_that_another_user_changed_meanwhile_are_not_undone(
-    owner: Client, cast: Cast
-) -> None:
+def test_settings_that_another_user_changed_meanwhile_are_not_undone(owner: Client, cast: Cast):
     opened = replace(cast.acme.fields, public=True, outgoing_hosts=("evil.example",))
     update_tenant(cast.acme.id, opened, actor=ACTOR)
     based_on = owner.get(SETTINGS).context["based_on"]
@@ -108,9 +102,7 @@ def test_a_new_icon_is_a_change_of_the_settings_too(owner: Client, cast: Cast) -
 
 
 @pytest.mark.parametrize("wrong", [{"based_on": "older"}, {"calls_per_minute": "0"}])
-def test_an_icon_that_was_chosen_for_a_refused_form_is_asked_for_again(
-    owner: Client, wrong: dict[str, str]
-) -> None:
+def test_an_icon_that_was_chosen_for_a_refused_form_is_asked_for_again(owner, wrong):
     icon = SimpleUploadedFile("icon.png", PNG, "image/png")
     refused = owner.post(SETTINGS, {"title": "Mine", "icon_file": icon, **wrong})
     (problem,) = refused.context["form"].errors["icon_file"]
@@ -157,9 +149,7 @@ def test_closing_needs_the_slug_typed_and_leaves_the_history(owner: Client) -> N
         assert owner.get(f"/admin/t/acme/{path}").status_code == 403
 
 
-def test_the_list_shows_what_a_person_may_look_at_page_by_page(
-    cast: Cast, owner: Client, staff: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_list_shows_what_a_person_may_look_at_page_by_page(cast, owner, staff, monkeypatch):
     def slugs(client: Client, query: str = "") -> list[str]:
         return [row.slug for row in client.get(f"/admin/tenants/?{query}").context["tenants"]]
 
@@ -184,19 +174,3 @@ def test_the_overview_says_where_to_connect_and_what_happened(owner: Client, acm
     page = owner.get("/admin/t/acme/").content.decode()
     assert "http://testserver/t/acme/mcp" in page
     assert "canary-acme-reason" in page
-
-
-@pytest.mark.parametrize(
-    ("who", "step"),
-    [
-        ("owner", "Connect a client"),
-        ("operator", "Add a tool"),
-        ("auditor", "An operator or an owner of this tenant can do this."),
-    ],
-)
-def test_an_empty_tenant_says_what_to_do_next(
-    cast: Cast, browse: Browser, who: str, step: str
-) -> None:
-    page = browse(getattr(cast, who)).get("/admin/t/acme/").content.decode()
-    assert "First steps" in page
-    assert step in page

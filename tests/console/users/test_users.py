@@ -50,9 +50,7 @@ def test_staff_make_a_user_who_can_be_given_a_role(staff: Client) -> None:
         ({"email": "nonsense"}, "email"),
     ],
 )
-def test_problems_stand_beside_their_fields(
-    staff: Client, cast: Cast, wrong: dict[str, str], field: str
-) -> None:
+def test_problems_stand_beside_their_fields(staff, cast, wrong, field):
     before = User.objects.count()
     response = staff.post(NEW, {"username": "olga", "password": LONG, **wrong})
     assert list(response.context["form"].errors) == [field]
@@ -88,9 +86,7 @@ def test_the_last_owner_of_a_tenant_is_not_switched_off(staff: Client, cast: Cas
     assert not User.objects.get(username="owner").is_active
 
 
-def test_access_taken_away_meanwhile_is_not_given_back_by_an_older_page(
-    staff: Client, cast: Cast
-) -> None:
+def test_access_taken_away_meanwhile_is_not_given_back_by_an_older_page(staff: Client, cast: Cast):
     path = path_of(cast.operator.user)
     changes.update(cast.operator.user, PersonFields(is_staff=True), ACTOR)
     page = staff.get(path)
@@ -116,9 +112,7 @@ def test_access_taken_away_meanwhile_is_not_given_back_by_an_older_page(
     assert (user.email, user.is_active) == ("o@x.example", False)
 
 
-def test_a_page_of_a_user_that_was_sent_twice_or_changes_nothing_is_no_conflict(
-    staff: Client, cast: Cast
-) -> None:
+def test_a_page_of_a_user_that_was_sent_twice_or_changes_nothing_is_no_conflict(staff, cast):
     path, updated = path_of(cast.operator.user), Entry.objects.filter(action="user.updated")
     staff.post(path, {"is_active": "on"})
     assert not updated.exists()
@@ -174,9 +168,7 @@ def test_a_user_who_was_deleted_meanwhile_is_gone(staff: Client, cast: Cast, par
 
 @pytest.mark.parametrize("taken", ["is_staff", "is_active"])
 @pytest.mark.parametrize("part", ["", "password/"])
-def test_staff_whose_access_was_taken_away_meanwhile_change_no_user_and_no_password(
-    staff: Client, cast: Cast, taken: str, part: str
-) -> None:
+def test_staff_who_lost_access_meanwhile_change_no_user_and_no_password(staff, cast, taken, part):
     itself = User.objects.filter(pk=cast.staff.user.pk)
     fields = {"first_name": "Olga", "is_active": "on", "password": LONG}
     with before_the_change(lambda: itself.update(**{taken: False})):
@@ -214,9 +206,7 @@ def test_everybody_changes_their_own_password_and_stays_signed_in(owner: Client)
 
 
 @pytest.mark.parametrize("path", ["/admin/password/", "/admin/users/{}/password/"])
-def test_a_password_that_was_set_meanwhile_is_not_replaced_by_an_older_session(
-    cast: Cast, browse: Browser, path: str
-) -> None:
+def test_a_password_that_was_set_meanwhile_is_not_replaced_by_an_older_session(cast, browse, path):
     intruder = browse(cast.staff)
     users = User.objects.filter(pk=cast.staff.user.pk)
     fields = {"present": PASSWORD, "password": "of-the-intruder", "again": "of-the-intruder"}
@@ -256,9 +246,7 @@ def test_of_two_changes_of_ones_own_password_at_once_one_is_refused(cast: Cast) 
     assert User.objects.get(username="owner").check_password(done)
 
 
-def test_users_are_found_by_name_page_by_page(
-    staff: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_users_are_found_by_name_page_by_page(staff, cast, monkeypatch):
     monkeypatch.setattr("mcphost.console.users.users.PER_PAGE", 4)
     first = staff.get("/admin/users/")
     names = [user.username for user in first.context["people"]]
@@ -276,6 +264,5 @@ def test_users_are_found_by_name_page_by_page(
 
 
 def test_the_page_of_a_user_names_their_roles(staff: Client, cast: Cast) -> None:
-    page = staff.get(path_of(cast.owner.user)).content.decode()
-    assert "/admin/t/acme/members/" in page
+    assert "/admin/t/acme/members/" in staff.get(path_of(cast.owner.user)).content.decode()
     assert "None yet" in staff.get(path_of(cast.staff.user)).content.decode()

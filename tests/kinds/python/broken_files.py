@@ -135,6 +135,7 @@ FUNCTIONS: Final = {
     # Signatures
     "positional": "@tool  # @@\ndef bad(x: int, /) -> str: ...",
     "generator": "@tool  # @@\ndef bad():\n    yield 1",
+    "async_generator": "@tool  # @@\nasync def bad():\n    yield 1",
     "signature_raises": """
         @tool  # @@
         def bad() -> str: ...
@@ -243,8 +244,7 @@ FILES: Final = {
     "resource_no_uri": importing("resource", "@resource(5)  # @@\ndef f(): ..."),
     "completer_of_nothing": importing("complete", "@complete(print, 'x')  # @@\ndef f(t): ..."),
     "completer_unhashable": importing(
-        "complete, prompt",
-        "@prompt\ndef f(x: str): ...\n@complete(f, [])  # @@\ndef g(t): ...",
+        "complete, prompt", "@prompt\ndef f(x: str): ...\n@complete(f, [])  # @@\ndef g(t): ..."
     ),
     "marked_builtin": importing("tool", "tool(print)  # @@"),
 }

@@ -1,7 +1,6 @@
 """A function that asks continues in the next round as if it had waited for the answer."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -12,17 +11,6 @@ from tests.kinds.asking import CANCEL, DECLINE, Driven, Name, accept, asking_cal
 
 async def greet(ctx: Context) -> str:
     return (await ctx.elicit("who", "Who are you?", Name)).name
-
-
-def greet_blocking(ctx: SyncContext) -> str:
-    return ctx.elicit("who", "Who are you?", Name).name
-
-
-async def test_an_answer_is_given_to_the_function_in_the_next_round() -> None:
-    for function in (greet, greet_blocking):
-        driven = Driven(function)
-        assert await driven.asks() == ["who"]
-        assert await driven.completes(who=accept(name="Ada")) == "Ada"
 
 
 async def test_what_is_asked_is_a_request_to_the_client() -> None:
@@ -53,36 +41,6 @@ async def test_questions_side_by_side_leave_in_one_round() -> None:
     assert await driven.asks() == ["a", "b"]
     assert await driven.asks(b=accept(name="B")) == ["a"]
     assert await driven.completes(a=accept(name="A")) == "AB"
-
-
-async def test_questions_of_a_task_group_leave_in_one_round() -> None:
-    async def both(ctx: Context) -> str:
-        async with asyncio.TaskGroup() as group:
-            first = group.create_task(ctx.elicit("a", "First?", Name))
-            second = group.create_task(ctx.elicit("b", "Second?", Name))
-        return first.result().name + second.result().name
-
-    driven = Driven(both)
-    assert await driven.asks() == ["a", "b"]
-    assert await driven.completes(a=accept(name="A"), b=accept(name="B")) == "AB"
-
-
-async def test_a_step_runs_once_and_its_key_is_stable() -> None:
-    ran: list[Any] = []
-
-    async def add(first: int, second: int, idempotency_key: str) -> int:
-        ran.append((first, second, idempotency_key))
-        return first + second
-
-    async def function(ctx: Context) -> str:
-        total = await ctx.step("add", add, 1, second=2)
-        name = await ctx.elicit("who", "Who?", Name)
-        return f"{name.name} {total}"
-
-    driven = Driven(function)
-    await driven.asks()
-    assert await driven.completes(who=accept(name="Ada")) == "Ada 3"
-    assert len(ran) == 1
 
 
 async def test_a_step_of_a_plain_function_runs_in_its_thread() -> None:
@@ -118,16 +76,3 @@ async def test_a_client_that_cannot_be_asked_is_told_what_is_missing() -> None:
     assert isinstance(outcome, Failed)
     assert outcome.error.kind is FailureKind.CAPABILITY_MISSING
     assert outcome.error.required == {"elicitation": {"form": {}}}
-
-
-async def test_what_swallows_the_unwinding_still_asks() -> None:
-    async def stubborn(ctx: Context) -> str:
-        try:
-            await ctx.elicit("who", "Who?", Name)
-        except BaseException:  # noqa: BLE001 - on purpose
-            return "never mind"
-        return "answered"
-
-    driven = Driven(stubborn)
-    assert await driven.asks() == ["who"]
-    assert await driven.completes(who=accept(name="Ada")) == "answered"

@@ -47,37 +47,8 @@ def found_in(folder: Path, text: str, seconds: float = 10) -> FoundFunctions:
     return found
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_that_cannot_be_offered_is_reported_and_stops_no_other(
-    name: str, tmp_path: Path
-) -> None:
-    text = function_file(name)
-    found = found_in(tmp_path, text)
-    assert set(found.functions) == {"bad.beside", "zz_good.good"}
-    ((reference, problem),) = found.broken.items()
-    assert reference.startswith("bad.")
-    assert problem.path == f"{tmp_path.name}/bad.py:{marked_line(text)}"
-    assert problem.message.isprintable()
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_that_cannot_be_imported_is_reported_and_stops_no_other(
-    name: str, tmp_path: Path
-) -> None:
-    text = whole_file(FILES[name])
-    found = found_in(tmp_path, text)
-    assert set(found.functions) == {"zz_good.good"}
-    assert {key: problem.path for key, problem in found.broken.items()} == {
-        "bad": f"{tmp_path.name}/bad.py:{marked_line(text)}"
-    }
-    assert found.broken["bad"].message.isprintable()
-    assert "mcphost_tools.bad" not in sys.modules
-
-
 @pytest.mark.parametrize("name", ENDLESS)
-def test_a_file_that_never_ends_is_given_up_with_the_line_at_which_it_was(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_file_that_never_ends_is_given_up_with_the_line_at_which_it_was(name, tmp_path):
     text = whole_file(ENDLESS[name])
     found = found_in(tmp_path, text, SHORT)
     assert set(found.functions) == {"zz_good.good"}
@@ -176,14 +147,11 @@ def shared_state() -> tuple[object, ...]:
 
 def test_what_a_file_changes_of_the_process_is_undone(tmp_path: Path) -> None:
     before = shared_state()
-    found = found_in(tmp_path, SHARED_STATE)
-    assert found.broken == {}
+    assert found_in(tmp_path, SHARED_STATE).broken == {}
     assert shared_state() == before
 
 
-def test_a_thread_that_a_file_starts_does_not_keep_the_process_from_ending(
-    tmp_path: Path,
-) -> None:
+def test_a_thread_that_a_file_starts_does_not_keep_the_process_from_ending(tmp_path: Path) -> None:
     text = """
         import threading
         import mcphost_tests_gate
@@ -204,11 +172,14 @@ def test_a_path_that_is_no_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "dangling.py").symlink_to("nowhere")
     (tmp_path / "circle.py").symlink_to("circle.py")
     os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "not-a-name.py").write_text("")
+    (tmp_path / "binary.py").write_bytes(b"\xff\xfe")
     Path(os.fsdecode(bytes(tmp_path) + b"/\xff.py")).write_text(GOOD)
     found = found_in(tmp_path, GOOD, SHORT)
     assert set(found.functions) == {"bad.good", "zz_good.good"}
     named = {problem.path.rpartition("/")[2] for problem in found.broken.values()}
-    assert named == {"folder.py:1", "dangling.py:1", "circle.py:1", "pipe.py:1", "\\udcff.py:1"}
+    files = ("folder", "dangling", "circle", "pipe", "\\udcff", "not-a-name", "binary")
+    assert named == {f"{name}.py:1" for name in files}
     assert all(str(problem).isprintable() for problem in found.broken.values())
 
 
@@ -222,12 +193,9 @@ def test_a_folder_that_cannot_be_read_is_reported(folder: str, tmp_path: Path) -
     assert found.broken[folder].message.startswith("this folder of tools cannot be read: ")
 
 
-def test_a_folder_may_be_relative_to_where_the_process_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_may_be_relative_to_where_the_process_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path.parent)
-    found = discover(Path(tmp_path.name))
-    assert found.broken == {}
+    assert discover(Path(tmp_path.name)).broken == {}
     (tmp_path / "bad.py").write_text("x = 1\n1 / 0\n")
     assert discover(Path(tmp_path.name)).broken["bad"].path == f"{tmp_path.name}/bad.py:2"
 
@@ -238,8 +206,11 @@ def test_all_mistakes_in_one_folder_stop_nothing_else(tmp_path: Path) -> None:
     kind.configure(tmp_path)
     good = {reference for reference, _ in kind.choices()}
     assert good == {"zz_good.good"} | {f"{name}.beside" for name in FUNCTIONS}
-    places = {problem.path for problem in kind.check()}
+    problems = kind.check()
+    places = {problem.path for problem in problems}
     assert places == {f"{tmp_path.name}/{name}.py:{line}" for name, line in lines.items()}
+    assert all(problem.message.isprintable() for problem in problems)
+    assert not [name for name in FILES if f"mcphost_tools.{name}" in sys.modules]
     for name in FUNCTIONS:
         with pytest.raises(KindError, match=name):
             kind.compile({"function": f"{name}.bad"})

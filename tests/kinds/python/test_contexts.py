@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import inspect
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import count
@@ -20,7 +20,7 @@ from mcphost.runtime.call import Call
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.memory import MemoryLinks, MemoryStore
 from mcphost.runtime.notification_channel import MOST_MISUSES
-from mcphost.runtime.outcomes import Complete, InputRequired, Outcome
+from mcphost.runtime.outcomes import Complete, Outcome
 from mcphost.runtime.ports import FixedPorts, Misuse
 from mcphost.runtime.program import Program
 from mcphost.runtime.threads import ToolThreads
@@ -316,57 +316,16 @@ async def test_the_same_goes_for_all_that_gets_a_context(lends: str, borrows: st
     assert earlier.misuses == []
 
 
-async def test_two_calls_that_use_each_others_contexts_are_both_refused() -> None:
-    parties, contexts = (Party(1), Party(2)), {}
-    both = asyncio.Barrier(2)
-    raised: list[BaseException | None] = []
-
-    async def swaps(number: int) -> None:
-        contexts[number] = current()
-        await both.wait()
-        raised.append(await _caught(USES["elicit"], contexts[1 - number]))
-        await both.wait()
-
-    outcomes = await asyncio.gather(
-        *(party.run(_with(swaps, number)) for number, party in enumerate(parties))
-    )
-    assert all(isinstance(one, Complete) for one in outcomes)
-    assert [type(each) for each in raised] == [ForeignContext, ForeignContext]
-    for party in parties:
-        assert sorted(misuse for misuse, _ in party.misuses) == [Misuse.BORROWED, Misuse.LENT]
-
-
-def _with(function: Callable[[int], Any], number: int) -> Callable[[], Any]:
-    async def run() -> None:
-        await function(number)
-
-    return run
-
-
 @pytest.mark.parametrize("name", STORE_USES)
 @pytest.mark.parametrize("by", ["tool", "plain tool"])
 @pytest.mark.parametrize("way", ["tool", "plain tool"])
-async def test_a_store_that_was_got_before_is_of_no_use_either(
-    name: str, way: str, by: str
-) -> None:
+async def test_a_store_that_was_got_before_is_of_no_use_either(name: str, way: str, by: str):
     lender, borrower = Party(1), Party(2)
     async with lent(lender, way) as ctx:
         store = (ContextStore if way == "tool" else SyncStore)(ctx)
         error = await borrow(borrower, STORE_USES[name], store, by)
     assert isinstance(error, ForeignContext)
     await lender.assert_untouched()
-
-
-async def test_a_store_is_the_tenants_for_code_of_the_call() -> None:
-    async def keeps(ctx: Context) -> list[Any]:
-        store = ctx.store
-        assert await store.put("a", "kept", 0)
-        found = await ctx.in_thread(lambda: current_sync().store.get("a"))
-        return [(await store.get("a")).value, await store.delete("a", found.revision)]
-
-    outcome = await Party(1).run(keeps)
-    assert isinstance(outcome, Complete)
-    assert outcome.result["structuredContent"] == ["kept", True]
 
 
 @pytest.mark.parametrize("way", ["tool", "plain tool"])
@@ -397,9 +356,7 @@ async def _on_another_loop(work: Callable[[], None]) -> None:
 
 
 @pytest.mark.parametrize("place", [_in_bare_thread, _in_executor, _on_another_loop])
-async def test_a_call_is_not_carried_where_context_variables_are_not(
-    place: Callable[[Callable[[], None]], Any],
-) -> None:
+async def test_a_call_is_not_carried_where_context_variables_are_not(place):
     raised: list[Exception] = []
 
     async def strays(ctx: Context) -> None:
@@ -545,33 +502,6 @@ async def test_a_worker_of_one_call_is_refused_the_context_of_another_and_told_w
     assert second.misuses == [(Misuse.LENT, None)]
 
 
-async def test_a_generator_of_one_call_is_refused_its_context_while_another_advances_it() -> None:
-    lender, borrower = Party(1), Party(2)
-    made: list[AsyncGenerator[UUID, None]] = []
-    made_it, over = asyncio.Event(), asyncio.Event()
-
-    async def generate(ctx: Context) -> AsyncGenerator[UUID, None]:
-        while True:
-            yield ctx.call_id
-
-    async def makes(ctx: Context) -> None:
-        made.append(generate(ctx))
-        await anext(made[0])
-        made_it.set()
-        await over.wait()
-
-    async def advances() -> None:
-        await anext(made[0])
-
-    task = asyncio.create_task(lender.run(makes))
-    await made_it.wait()
-    raised = await borrow(borrower, lambda _: anext(made[0]), None)
-    over.set()
-    await task
-    assert isinstance(raised, ForeignContext)
-    assert borrower.misuses == [(Misuse.BORROWED, lender.call)]
-
-
 async def test_a_coroutine_of_one_call_asks_nothing_when_another_awaits_it() -> None:
     lender, borrower = Party(1), Party(2)
     async with lent(lender) as ctx:
@@ -581,9 +511,7 @@ async def test_a_coroutine_of_one_call_asks_nothing_when_another_awaits_it() -> 
     await lender.assert_untouched()
 
 
-async def test_a_step_of_one_call_that_another_goes_on_with_makes_the_other_no_part_of_the_first() -> (
-    None
-):
+async def test_a_step_of_one_call_that_another_goes_on_with_makes_the_other_no_part_of_the_first():
     lender, borrower = Party(1), Party(2)
     half: list[Any] = []
     contexts: list[Context] = []
@@ -613,20 +541,6 @@ async def test_a_step_of_one_call_that_another_goes_on_with_makes_the_other_no_p
     assert isinstance(await task, Complete)
     assert isinstance(raised, ForeignContext)
     await lender.assert_untouched()
-
-
-async def test_a_function_that_is_handed_the_context_of_its_own_call_may_use_it() -> None:
-    async def other(ctx: Context) -> str:
-        return (await ctx.elicit("who", "Who?", Name)).name
-
-    async def calls_it(ctx: Context) -> str:
-        return await other(ctx)
-
-    party = Party(1)
-    outcome = await party.run(calls_it)
-    assert isinstance(outcome, InputRequired)
-    assert [one.key for one in outcome.requests] == ["who"]
-    assert party.misuses == []
 
 
 async def test_a_call_within_a_call_uses_neither_ones_context_for_the_other() -> None:

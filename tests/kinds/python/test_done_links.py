@@ -62,8 +62,7 @@ async def test_who_goes_on_after_the_end_of_a_round_gets_a_link_all_the_same() -
             return ctx.done_url("paid")
         return "never"
 
-    ended = await try_out(stubborn)
-    assert ended.asked == (("page",),)
+    assert (await try_out(stubborn)).asked == (("page",),)
 
 
 async def test_a_callback_is_the_same_in_every_round_and_has_an_address_of_its_own() -> None:
@@ -82,9 +81,7 @@ async def test_a_callback_is_the_same_in_every_round_and_has_an_address_of_its_o
 
 
 @pytest.mark.parametrize("page_first", [True, False])
-async def test_a_key_stands_for_a_page_or_for_a_callback_and_never_for_both(
-    *, page_first: bool
-) -> None:
+async def test_a_key_stands_for_a_page_or_for_a_callback_and_never_for_both(*, page_first: bool):
     @tool
     async def mixes(ctx: Context) -> str:
         makes = [ctx.done_url, ctx.callback]
@@ -94,5 +91,4 @@ async def test_a_key_stands_for_a_page_or_for_a_callback_and_never_for_both(
             second("paid")
         return "refused"
 
-    ended = await try_out(mixes)
-    assert isinstance(ended.outcome, Complete)
+    assert isinstance((await try_out(mixes)).outcome, Complete)

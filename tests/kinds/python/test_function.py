@@ -1,12 +1,9 @@
 """A function is inspected once, and the error names the reason if it cannot be a tool."""
 
 import functools
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from mcphost.kinds.functions.schemas import SignatureError
 from mcphost.sdk import tool
 from tests.kinds.rounds import result, seen
 
@@ -36,27 +33,6 @@ def test_without_words_there_is_a_name_and_no_description() -> None:
 
     assert seen(function).description == ""
     assert seen(function).name == "function"
-
-
-def generator() -> Iterator[int]:
-    yield 1
-
-
-async def async_generator() -> AsyncIterator[int]:
-    yield 1
-
-
-@pytest.mark.parametrize("function", [generator, async_generator])
-def test_a_generator_is_no_tool(function: Any) -> None:
-    with pytest.raises(SignatureError, match="does not yield"):
-        seen(function)
-
-
-def test_a_return_type_that_cannot_be_json_is_the_authors_error() -> None:
-    def function() -> pytest.Item: ...  # type: ignore[empty-body]
-
-    with pytest.raises(SignatureError, match="Unable to generate pydantic-core schema"):
-        seen(function)
 
 
 def loud(function: Callable[..., Any]) -> Callable[..., Any]:

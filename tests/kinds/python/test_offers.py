@@ -50,7 +50,6 @@ async def result(function: Callable[..., Any], target: str = "x", **arguments: A
 
 async def suggested(function: Callable[..., Any], name: str, typed: str, **filled: str) -> Any:
     completer = compiled(function).completer
-    assert completer is not None
     asked = {"argument": {"name": name, "value": typed}, "context": {"arguments": filled}}
     done = await completer.advance(a_call(asked), EMPTY, ports())
     assert isinstance(done, Complete), done
@@ -266,7 +265,6 @@ async def test_a_completer_that_returns_no_texts_fails() -> None:
         return [1]
 
     completer = compiled(asking).completer
-    assert completer is not None
     asked = {"argument": {"name": "a", "value": ""}, "context": {"arguments": {}}}
     done = await completer.advance(a_call(asked), EMPTY, ports())
     assert isinstance(done, Failed)
@@ -348,21 +346,9 @@ def some() -> list[Any]:
     ("function", "detail"),
     [(scan, "does not match its MIME type (image/png)"), (some, "must not mix complete contents")],
 )
-async def test_what_cannot_be_read_is_no_result_and_the_log_says_why(
-    function: Callable[..., Any], detail: str
-) -> None:
+async def test_what_cannot_be_read_is_no_result_and_the_log_says_why(function, detail):
     done = await outcome(function)
     assert isinstance(done, Failed)
     assert done.error.kind is FailureKind.INVALID_RESULT
     assert done.error.message == "The resource returned a result that is not valid."
     assert detail in done.error.detail
-
-
-def test_a_resource_of_no_mime_type_is_refused() -> None:
-    @resource("docs://a", mime_type="png")
-    def picture() -> bytes:
-        """A picture."""
-        return b""
-
-    with pytest.raises(SignatureError, match="a MIME type looks like text/plain"):
-        seen(picture)

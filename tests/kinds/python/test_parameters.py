@@ -2,12 +2,9 @@
 field."""
 
 import enum
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
-from typing import Annotated, Any, Literal, Optional
-from uuid import UUID
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given, settings
@@ -72,11 +69,7 @@ def test_a_plain_signature_gives_a_plain_schema() -> None:
 def test_a_function_without_parameters_takes_an_empty_object() -> None:
     def function() -> None: ...
 
-    assert schema(function) == {
-        "type": "object",
-        "properties": {},
-        "additionalProperties": False,
-    }
+    assert schema(function) == {"type": "object", "properties": {}, "additionalProperties": False}
     assert refused(function, {"more": 1}) == {"more": "is not expected"}
 
 
@@ -106,16 +99,6 @@ def test_the_context_is_recognised_by_its_annotation_and_is_no_argument() -> Non
     assert bound(function, {"text": "a"}) == {"text": "a"}
 
 
-def test_an_optional_parameter_takes_null() -> None:
-    def function(text: Optional[str] = None) -> None: ...  # noqa: UP045 - authors write it
-
-    assert schema(function)["properties"]["text"] == {
-        "anyOf": [{"type": "string"}, {"type": "null"}],
-        "default": None,
-    }
-    assert bound(function, {"text": None}) == {"text": None}
-
-
 def test_a_parameter_without_annotation_takes_anything() -> None:
     def function(anything, something=1): ...  # type: ignore[no-untyped-def]
 
@@ -138,34 +121,6 @@ def test_an_alias_is_the_name_on_the_wire() -> None:
     assert bound(function, {"from": "here"}) == {"from_": "here"}
 
 
-def test_models_dates_enums_and_their_kin_arrive_as_objects() -> None:
-    def function(
-        who: Person, when: date, colour: Colour, id: UUID, at: Point, price: Decimal, tags: set[str]
-    ) -> None: ...
-
-    values = bound(
-        function,
-        {
-            "who": {"name": "Ada", "born": "1815-12-10", "friends": []},
-            "when": "2026-07-28",
-            "colour": "blue",
-            "id": "01020304-0506-0708-090a-0b0c0d0e0f10",
-            "at": {"x": 1},
-            "price": "12.30",
-            "tags": ["a"],
-        },
-    )
-    assert values == {
-        "who": Person(name="Ada", born=date(1815, 12, 10)),
-        "when": date(2026, 7, 28),
-        "colour": Colour.BLUE,
-        "id": UUID(int=0x0102030405060708090A0B0C0D0E0F10),
-        "at": Point(1),
-        "price": Decimal("12.30"),
-        "tags": {"a"},
-    }
-
-
 def test_strict_models_read_json_as_json() -> None:
     class Strict(BaseModel):
         model_config = ConfigDict(strict=True)
@@ -184,12 +139,6 @@ def test_references_stay_within_the_schema() -> None:
     assert check_schema(schema(function), role="input") == ()
 
 
-def test_annotations_written_as_text_are_read() -> None:
-    def function(count: "int", mode: "Literal['a', 'b']" = "a") -> None: ...
-
-    assert schema(function)["properties"]["mode"]["enum"] == ["a", "b"]
-
-
 def test_a_default_that_is_no_json_is_left_out_of_the_schema() -> None:
     marker = object()
 
@@ -205,12 +154,6 @@ def test_every_problem_names_its_field() -> None:
     problems = refused(function, {"count": "many", "who": {"name": 1}, "extra": 1})
     assert set(problems) == {"text", "count", "who.name", "who.born", "extra"}
     assert problems["text"] == "is required"
-
-
-def test_numbers_in_text_are_not_numbers() -> None:
-    def function(count: int) -> None: ...
-
-    assert refused(function, {"count": "5"}) == {"count": 'is not of type "integer"'}
 
 
 def test_what_only_pydantic_knows_names_the_field_too() -> None:
@@ -250,44 +193,14 @@ def test_a_number_that_json_cannot_hold_is_refused() -> None:
     assert refused(function, {"count": 2**70}) == {"": "contain values that JSON does not support"}
 
 
-def test_the_error_reads_as_a_sentence() -> None:
-    def function(text: str, count: int) -> None: ...
-
-    with pytest.raises(InvalidArguments, match="text: is required; count: is required"):
-        bound(function, {})
-
-
-def positional(text: str, /) -> None: ...
-
-
-def many(*texts: str) -> None: ...
-
-
-def named(**texts: str) -> None: ...
-
-
-def positional_context(ctx: Context, /) -> None: ...
-
-
-@pytest.mark.parametrize("function", [positional, many, named, positional_context])
-def test_what_cannot_be_given_by_name_is_refused(function: Any) -> None:
+@pytest.mark.parametrize(
+    "taken", ["text: str, /", "*texts: str", "**texts: str", "ctx: Context, /"]
+)
+def test_what_cannot_be_given_by_name_is_refused(taken: str) -> None:
+    scope: dict[str, Any] = {"Context": Context}
+    exec(f"def function({taken}) -> None: ...", scope)
     with pytest.raises(SignatureError, match="cannot be given by name"):
-        seen(function)
-
-
-def unknown_name(text: "Missing") -> None: ...  # type: ignore[name-defined]  # noqa: F821
-
-
-def no_json(text: Callable[[], int]) -> None: ...
-
-
-def no_schema(text: pytest.Item) -> None: ...
-
-
-@pytest.mark.parametrize("function", [unknown_name, no_json, no_schema])
-def test_an_annotation_that_cannot_be_read_is_the_authors_error(function: Any) -> None:
-    with pytest.raises(SignatureError):
-        seen(function)
+        seen(scope["function"])
 
 
 def test_an_illegal_schema_is_the_authors_error() -> None:
@@ -340,14 +253,6 @@ def test_a_function_that_does_not_take_what_the_schema_offers_is_refused() -> No
         seen(function)
 
 
-def test_a_verbatim_schema_must_be_legal() -> None:
-    @tool(input_schema={"type": "string"})
-    def function() -> None: ...
-
-    with pytest.raises(SignatureError, match="input schema is not legal"):
-        seen(function)
-
-
 @dataclass
 class Everything:
     """All kinds of values that survive a journey through JSON."""
@@ -362,32 +267,6 @@ class Everything:
     names: list[str]
     counts: dict[str, int]
     point: tuple[int, int]
-
-
-def takes_everything(
-    text: str,
-    whole: int,
-    real: float,
-    flag: bool,
-    day: date,
-    colour: Colour,
-    maybe: str | None,
-    names: list[str],
-    counts: dict[str, int],
-    point: tuple[int, int],
-) -> Everything:
-    return Everything(
-        text=text,
-        whole=whole,
-        real=real,
-        flag=flag,
-        day=day,
-        colour=colour,
-        maybe=maybe,
-        names=names,
-        counts=counts,
-        point=point,
-    )
 
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -405,15 +284,20 @@ EVERYTHING = st.builds(
     counts=st.dictionaries(TEXT, WHOLE, max_size=5),
     point=st.tuples(WHOLE, WHOLE),
 )
-EVERYTHING_TOOL = seen(takes_everything)
+
+
+def takes(value: Everything) -> Everything:
+    return value
+
+
+EVERYTHING_TOOL = seen(takes)
 
 
 @settings(deadline=None)
 @given(EVERYTHING)
 def test_what_is_sent_as_a_result_can_be_taken_as_arguments(value: Everything) -> None:
     sent = EVERYTHING_TOOL.returns.encode(value, 1_000_000).result["structuredContent"]
-    arguments = EVERYTHING_TOOL.parameters.bind(sent)
-    assert takes_everything(**arguments) == value
+    assert EVERYTHING_TOOL.parameters.bind({"value": sent}) == {"value": value}
 
 
 JSON = st.recursive(
@@ -428,7 +312,7 @@ NAMES = st.sampled_from([*Everything.__dataclass_fields__, "other"])
 @given(st.dictionaries(NAMES, JSON))
 def test_any_arguments_fit_or_are_refused_with_a_problem(arguments: dict[str, Any]) -> None:
     try:
-        EVERYTHING_TOOL.parameters.bind(arguments)
+        EVERYTHING_TOOL.parameters.bind({"value": arguments})
     except InvalidArguments as error:
         assert error.problems
 

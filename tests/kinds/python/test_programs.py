@@ -155,9 +155,7 @@ def steps_of(part: Any) -> int:
     leaves=st.booleans(),
     defers=st.booleans(),
 )
-def test_a_program_driven_round_by_round_ends_like_one_that_is_not_interrupted(
-    program: Any, random: Any, leaves: bool, defers: bool
-) -> None:
+def test_a_program_driven_by_rounds_ends_like_an_uninterrupted_one(program, random, leaves, defers):
     asyncio.run(drive(program, random, leaves, defers))
 
 

@@ -34,19 +34,14 @@ def compiled(function: Callable[..., Any]) -> Compiled:
 
 
 @pytest.mark.parametrize("support", list(TaskSupport))
-def test_a_tool_says_when_its_calls_become_tasks(support: TaskSupport) -> None:
-    @tool(tasks=support)
+def test_a_tool_says_when_its_calls_become_tasks_and_how_often_they_run_again(support: TaskSupport):
+    retries = 0 if support is TaskSupport.NEVER else 3
+
+    @tool(tasks=support, retries=retries)
     async def function() -> None: ...
 
     assert compiled(function).task_support is support
-    assert compiled(function).retries == 0
-
-
-def test_a_tool_says_how_often_a_round_of_its_tasks_may_run_again() -> None:
-    @tool(tasks="always", retries=3)
-    async def function() -> None: ...
-
-    assert compiled(function).retries == 3
+    assert compiled(function).retries == retries
 
 
 def test_no_call_of_anything_else_becomes_a_task() -> None:

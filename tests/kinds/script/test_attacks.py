@@ -110,9 +110,7 @@ def script(body: str) -> str:
 
 
 @pytest.mark.parametrize("name", EVERY)
-async def test_an_attack_fails_and_the_next_call_works(
-    sandbox: Sandbox, name: str, monkeypatch: pytest.MonkeyPatch
-):
+async def test_an_attack_fails_and_the_next_call_works(sandbox, name, monkeypatch):
     monkeypatch.setenv("MCPHOST_SECRET_KEY", SECRET)
     with monkeypatch.context() as patch:
         patch.setattr(
@@ -172,8 +170,7 @@ async def test_a_killed_interpreter_costs_its_call_only(sandbox: Sandbox):
     for worker in children_of():
         for interpreter in children_of(worker):
             os.kill(interpreter, signal.SIGKILL)
-    failure = await running
-    assert failure.kind is FailureKind.CRASHED
+    assert (await running).kind is FailureKind.CRASHED
     assert await DrivenScript(HELLO, sandbox).completes() == "hello"
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from mcphost.runtime.outcomes import Complete, Failed
-from mcphost.sandbox.pool import Sandbox
 from mcphost.sandbox.scripts import DEEPEST
 from tests.egress.conftest import answer
 from tests.kinds.asking import asking_call
@@ -17,9 +16,7 @@ def f(base: str) -> object:
 
 
 @pytest.mark.parametrize("depth", [1, DEEPEST, DEEPEST + 1, 200, 250, 300, 1000, 5000])
-async def test_a_script_returns_deep_json_or_fails_without_a_quotation(
-    sandbox: Sandbox, depth: int
-):
+async def test_a_script_returns_deep_json_or_fails_without_a_quotation(sandbox, depth):
     body = b"[" * depth + b'"canary"' + b"]" * depth
     async with outgoing(answer(body=body)) as (service, http):
         driven = DrivenScript(SOURCE, sandbox, asking_call({"base": base(service)}), http=http)

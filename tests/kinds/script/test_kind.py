@@ -49,9 +49,7 @@ def test_a_script_is_compiled_with_what_it_declares(kind: ScriptKind):
         ({"code": "x = 1"}, "code"),
     ],
 )
-def test_a_configuration_that_is_no_script_is_refused(
-    kind: ScriptKind, config: dict[str, object], field: str
-):
+def test_a_configuration_that_is_no_script_is_refused(kind, config, field):
     with pytest.raises(KindError) as refused:
         kind.compile(config)
     assert field in refused.value.problems
@@ -100,9 +98,7 @@ async def test_the_documented_example_runs(kind: ScriptKind):
     assert driven.notes.logged == [("info", "3 are ordered", None)]
 
 
-def test_no_script_is_saved_while_none_can_be_checked(
-    kind: ScriptKind, monkeypatch: pytest.MonkeyPatch
-):
+def test_no_script_is_saved_while_none_can_be_checked(kind, monkeypatch):
     monkeypatch.setattr("mcphost.sandbox.processes.BINARY", DOCUMENT)
     (problem,) = kind.inspect({"code": "def f(): pass"}, "acme")["code"]
     assert "could not be checked" in problem

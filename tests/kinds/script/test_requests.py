@@ -8,16 +8,7 @@ import pytest
 
 from mcphost.kinds.script.requests import LIMITS
 from mcphost.sandbox.pool import Sandbox
-from tests.egress.conftest import (
-    Arrived,
-    Handler,
-    Service,
-    answer,
-    echo,
-    opened,
-    running,
-    write,
-)
+from tests.egress.conftest import Arrived, Handler, Service, answer, echo, opened, running, write
 from tests.kinds.asking import accept, asking_call
 from tests.kinds.outgoing import Outgoing, base, outgoing
 from tests.kinds.script.driving import DrivenScript
@@ -50,8 +41,7 @@ async def test_a_request_goes_over_the_wire_and_its_response_comes_back(sandbox:
 async def test_every_method_can_be_sent(sandbox: Sandbox, method: str):
     source = f"def f(base: str) -> int:\n return http.{method}(base, data='x').status"
     async with outgoing(answer(body=b"")) as (service, http):
-        driven = calling(source, sandbox, service, http)
-        assert await driven.completes() == 200
+        assert await calling(source, sandbox, service, http).completes() == 200
     (arrived,) = service.arrived
     assert (arrived.method, arrived.body) == (method.upper(), b"x")
     assert ("idempotency-key" in arrived.headers) == (method not in ("get", "head"))
@@ -109,9 +99,7 @@ async def test_a_redirect_within_the_service_shows_no_secret(sandbox: Sandbox):
 
 
 @pytest.mark.parametrize("carrying", [True, False])
-async def test_a_redirect_to_another_service_takes_no_secret_there(
-    sandbox: Sandbox, carrying: bool
-):
+async def test_a_redirect_to_another_service_takes_no_secret_there(sandbox, carrying):
     async with running(echo) as other:
 
         def away(request: Arrived) -> str:
@@ -186,9 +174,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("sent", REFUSED)
-async def test_a_request_that_must_not_be_sent_is_refused(
-    sandbox: Sandbox, sent: str, caplog: pytest.LogCaptureFixture
-):
+async def test_a_request_that_must_not_be_sent_is_refused(sandbox, sent, caplog):
     source = f"""
     def f(base: str) -> str:
         try:
@@ -214,5 +200,4 @@ async def test_a_response_that_is_too_large_is_refused(sandbox: Sandbox):
             return str(error)
     """
     async with outgoing(answer(body=b"x" * (LIMITS.response_bytes + 1))) as (service, http):
-        driven = calling(source, sandbox, service, http)
-        assert "more than" in await driven.completes()
+        assert "more than" in await calling(source, sandbox, service, http).completes()

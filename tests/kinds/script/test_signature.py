@@ -86,8 +86,7 @@ def test_a_signature_becomes_schemas_and_texts():
     ],
 )
 def test_an_annotation_becomes_a_schema(annotation: str, schema: dict[str, Any]):
-    found = signature_of(f"def f(a{annotation}): pass")
-    assert found.input_schema["properties"]["a"] == schema
+    assert signature_of(f"def f(a{annotation}): pass").input_schema["properties"]["a"] == schema
 
 
 @pytest.mark.parametrize("annotation", ["", " -> str", " -> None", " -> Any"])

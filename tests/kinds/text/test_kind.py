@@ -41,7 +41,6 @@ def problems(config: Any, sort: PrimitiveType = PrimitiveType.PROMPT) -> dict[st
 
 
 async def outcome(program: Program | None, call: Call) -> Any:
-    assert program is not None
     done = await program.advance(call, EMPTY, ports())
     assert isinstance(done, Complete)
     return done.result
@@ -133,8 +132,7 @@ async def test_a_template_puts_the_values_of_its_variables_in() -> None:
 )
 def test_a_wrong_prompt_is_refused_beside_the_field(config: Any, field: str, said: str) -> None:
     found = problems(config)
-    place = next(name for name in found if name.startswith(field))
-    assert said in " ".join(found[place])
+    assert said in " ".join(found[next(name for name in found if name.startswith(field))])
 
 
 def image(data: str, mime_type: str = "image/png") -> dict[str, Any]:
@@ -192,9 +190,7 @@ async def test_content_of_every_type_arrives_as_it_was_written(block: dict[str, 
         ),
     ],
 )
-def test_what_is_wrong_with_content_is_said_where_it_is_wrong(
-    block: Any, found: dict[str, str]
-) -> None:
+def test_what_is_wrong_with_content_is_said_where_it_is_wrong(block: Any, found: dict[str, str]):
     said = problems({"messages": [{"content": block}]})
     assert set(said) == {f"messages.0.content{place}" for place in found}
     for place, words in found.items():

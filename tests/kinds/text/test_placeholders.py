@@ -1,8 +1,6 @@
 """Tests of texts with placeholders."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mcphost.kinds.text.placeholders import fill, names_in
 
@@ -28,9 +26,3 @@ def test_a_value_is_text_whatever_it_looks_like() -> None:
 
 def test_names_are_told_once_in_their_order() -> None:
     assert names_in("{b} {a} {{c}} {b}") == ["b", "a"]
-
-
-@given(st.text(), st.dictionaries(st.sampled_from("abc"), st.text()))
-def test_what_has_no_braces_stays_as_it_is(text: str, values: dict[str, str]) -> None:
-    plain = text.replace("{", "").replace("}", "")
-    assert fill(plain, values) == plain

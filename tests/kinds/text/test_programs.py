@@ -27,9 +27,7 @@ BLOB = {"type": "resource", "resource": {"uri": "a:b", "blob": "AA=="}}
         (PrimitiveType.TEMPLATE, {"uri": "docs:{a}", "text": "{a}" * 1000}),
     ],
 )
-async def test_what_would_be_too_long_is_refused_before_it_is_made(
-    sort: PrimitiveType, config: dict[str, Any]
-) -> None:
+async def test_what_would_be_too_long_is_refused_before_it_is_made(sort, config):
     program = text_kind.compile(config, sort).program
     outside = ports(result_bytes=10_010)
     fits = await program.advance(a_call({"a": "x" * 10}), EMPTY, outside)

@@ -51,9 +51,7 @@ def test_every_error_has_a_code_that_the_revision_knows(revision, code):
         (4711, -32603, 200),
     ],
 )
-def test_an_answer_to_a_request_travels_with_200_unless_the_revision_says_otherwise(
-    code, told, status
-):
+def test_a_response_travels_with_200_unless_the_revision_says_otherwise(code, told, status):
     error = in_session(ProtocolError(code, "no", request_id=1))
     assert (error.code, error.status) == (told, status)
 

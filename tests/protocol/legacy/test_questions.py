@@ -89,8 +89,7 @@ def test_a_list_of_one_block_is_that_block_before() -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [[], [TEXT["content"]] * 2, {"type": "tool_result", "toolUseId": "1", "content": []}],
+    "content", [[], [TEXT["content"]] * 2, {"type": "tool_result", "toolUseId": "1", "content": []}]
 )
 def test_what_one_block_cannot_hold_is_not_carried(content) -> None:
     with pytest.raises(NotCarried):

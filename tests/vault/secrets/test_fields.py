@@ -137,8 +137,7 @@ def test_hosts_and_places_are_needed_and_stored_once_each_in_order() -> None:
     assert len(check_rules(many, ["body"]).hosts) == MOST_HOSTS
     assert list(problems(hosts=[*many, "one-more.example"])) == ["hosts"]
     rules = check_rules(["b.example", "A.example", "a.example:443"], ["body", "header", "body"])
-    assert rules.hosts == ("a.example", "b.example")
-    assert rules.places == ("header", "body")
+    assert (rules.hosts, rules.places) == (("a.example", "b.example"), ("header", "body"))
 
 
 def test_all_problems_are_reported_at_once() -> None:

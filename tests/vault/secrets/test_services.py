@@ -40,7 +40,6 @@ def entries() -> list[tuple[str, dict[str, object]]]:
 
 def value_of(tenant: UUID, name: str = NAME) -> str:
     found = load_secret(tenant, name)
-    assert found is not None
     return found.reveal()
 
 
@@ -69,9 +68,7 @@ def test_a_name_is_taken_in_its_tenant_until_its_secret_is_deleted(acme: UUID, c
     assert value_of(acme) == OTHER
 
 
-def test_a_refused_secret_leaves_nothing(
-    acme: UUID, cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refused_secret_leaves_nothing(acme: UUID, cast: Cast, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(InvalidError) as refused:
         create_secret(acme, "No", VALUE + "\n", hosts=[], places=[], actor=OLGA)
     assert VALUE not in str(refused.value)
@@ -109,9 +106,7 @@ WIDER = [
 
 
 @pytest.mark.parametrize("rules", WIDER)
-def test_a_host_or_place_is_added_only_with_a_value_which_replaces_the_stored_one(
-    acme: UUID, rules: dict[str, list[str]]
-) -> None:
+def test_a_host_or_place_is_added_only_with_a_value_which_replaces_the_stored_one(acme, rules):
     secret = stored(acme)
     with pytest.raises(InvalidError) as refused:
         change_secret(acme, secret, **rules, actor=OLGA)
@@ -137,7 +132,6 @@ def test_rules_are_changed_with_the_value_or_narrowed_without_it(acme: UUID) -> 
     secret = stored(acme)
     assert change_secret(acme, secret, **rules, actor=OLGA, value=VALUE)
     found = load_secret(acme, NAME)
-    assert found is not None
     assert (found.hosts, found.places) == (set(rules["hosts"]), set(rules["places"]))
     assert found.reveal() == VALUE
     with pytest.raises(InvalidError):
@@ -215,9 +209,7 @@ def used() -> Iterator[list[str]]:
     set_published_uses(catalogue.published_uses)
 
 
-def test_a_secret_is_not_deleted_while_something_published_uses_it(
-    acme: UUID, used: list[str]
-) -> None:
+def test_a_secret_is_not_deleted_while_something_published_uses_it(acme: UUID, used: list[str]):
     secret, other = stored(acme), stored(acme, "other_key")
     used += ["forecast", "history"]
     with pytest.raises(InvalidError) as refused:

@@ -3,7 +3,6 @@
 import copy
 import json
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -42,9 +41,7 @@ def test_a_secret_shows_its_name_only(secret: UsableSecret) -> None:
         TypeAdapter(Any).dump_json,
     ],
 )
-def test_a_secret_is_neither_copied_nor_serialized(
-    secret: UsableSecret, give_away: Callable[[Any], object]
-) -> None:
+def test_a_secret_is_neither_copied_nor_serialized(secret, give_away):
     with pytest.raises(Exception) as refused:
         give_away(secret)
     assert VALUE not in str(refused.value)
