@@ -5,4 +5,5 @@ pytest_plugins = [
     "tests.plugins.skips",
     "tests.plugins.canaries",
     "tests.plugins.costs",
+    "tests.plugins.starts",
 ]

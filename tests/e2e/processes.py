@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tests.plugins.starts import note_start
+
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 START_SECONDS = 60
@@ -66,6 +68,7 @@ def manage(
     home: Path, *arguments: str, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a management command to its end, within two minutes."""
+    note_start("command")
     return subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), *arguments],
         cwd=ROOT,
@@ -161,6 +164,7 @@ def _start(
     kind: str, port: int, home: Path, folder: Path, more: Mapping[str, str]
 ) -> tuple[Server, subprocess.Popen[bytes]]:
     output, log = folder / f"{kind}-{port}.out", folder / f"{kind}-{port}.log"
+    note_start(kind)
     with output.open("wb") as stdout, log.open("wb") as stderr:
         process = subprocess.Popen(
             _argv(kind, port),

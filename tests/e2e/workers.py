@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.e2e.asking import wait_until
 from tests.e2e.processes import ROOT, STOP_SECONDS, environment, group_lives
+from tests.plugins.starts import note_start
 
 STARTED = "the worker has started"
 
@@ -29,6 +30,7 @@ class Worker:
 
     def start(self) -> None:
         """It takes tasks."""
+        note_start("worker")
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, str(ROOT / "manage.py"), "worker", *self._options],
