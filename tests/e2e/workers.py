@@ -44,10 +44,6 @@ class Worker:
         wait_until(lambda: STARTED in self.log or not self._lives())
         assert self._lives(), self.log
 
-    def change(self, **settings: str) -> None:
-        """From its next life on it has these settings, too."""
-        self._environment |= settings
-
     def kill(self) -> None:
         """It dies without a word."""
         self._end(signal.SIGKILL)
