@@ -5,4 +5,6 @@ pytest_plugins = [
     "tests.plugins.skips",
     "tests.plugins.canaries",
     "tests.plugins.costs",
+    "tests.plugins.groups",
+    "tests.plugins.starts",
 ]

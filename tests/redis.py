@@ -29,6 +29,9 @@ class Redis:
         return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
+        """Be there, as before if it is already."""
+        if self._process is not None:
+            return
         loose = ("--save", "", "--appendonly", "no", "--dir", str(self._folder))
         argv = ("redis-server", "--port", str(self.port), "--bind", "127.0.0.1", *loose)
         self._process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
@@ -46,6 +49,7 @@ class Redis:
         if self._process is not None:
             self._process.terminate()
             self._process.wait(PATIENCE)
+            self._process = None
 
 
 @contextmanager

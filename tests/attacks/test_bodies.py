@@ -7,17 +7,16 @@ The costs of every method and place are held to the rule by `tests/protocol/test
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.bodies import KIBIBYTE, MEBIBYTE, encoded
-from tests.e2e import backing, raw
-from tests.e2e.processes import Server, serving
+from tests.e2e import raw
+from tests.e2e.processes import Server
 from tests.e2e.raw_sessions import Session, begin, calling
 
 LEGACY = "2025-11-25"
@@ -31,20 +30,6 @@ MARK = json.dumps(HERE).encode()
 SIZE = 2 * MEBIBYTE
 
 Send = Callable[[], raw.Reply]
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def attacked(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
-    """A server with a public tenant beside the demo's, over each database."""
-    home: Path = tmp_path_factory.mktemp("filled") / "home"
-    more = {"MCPHOST_CONFORMANCE": "1"}
-    with ExitStack() as ends:
-        if request.param == "postgresql":
-            request.getfixturevalue("machine")
-            more |= ends.enter_context(backing.initialized(home))
-        yield ends.enter_context(serving("uvicorn", home, **more))
 
 
 def posting(
@@ -113,11 +98,11 @@ BODIES: Mapping[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.fixture(params=BODIES)
-def pair(attacked: Server, request: pytest.FixtureRequest) -> tuple[Send, Send]:
-    """A body that is refused, and one as large that is not."""
+def sends(sqlite_server: Server, request: pytest.FixtureRequest) -> tuple[Send, Send]:
+    """A body that is refused, before any database is asked, and one as large that is not."""
     message, junk, tenant = BODIES[request.param]
-    wrong = posting(attacked, message, junk, SIZE, tenant)
-    right = harmless(attacked, junk, SIZE, tenant)
+    wrong = posting(sqlite_server, message, junk, SIZE, tenant)
+    right = harmless(sqlite_server, junk, SIZE, tenant)
     assert right().status == 200
     refused(wrong())
     return wrong, right
@@ -164,39 +149,39 @@ def echo(server: Server) -> raw.Reply:
 
 
 def test_a_refusal_costs_the_server_at_most_twice_what_reading_costs(
-    attacked: Server, pair: tuple[Send, Send]
+    sqlite_server: Server, sends: tuple[Send, Send]
 ) -> None:
-    wrong, right = pair
+    wrong, right = sends
     spent = reading = beside = float("inf")
     for _ in range(TRIES):
-        reading = min(reading, cpu_of(attacked, right))
-        spent = min(spent, cpu_of(attacked, wrong))
-        beside = min(beside, cpu_of(attacked, lambda: echo(attacked)))
+        reading = min(reading, cpu_of(sqlite_server, right))
+        spent = min(spent, cpu_of(sqlite_server, wrong))
+        beside = min(beside, cpu_of(sqlite_server, lambda: echo(sqlite_server)))
         if spent <= TIMES * reading + FEW * beside:
             break
     assert spent <= TIMES * reading + FEW * beside
 
 
 def test_a_refusal_takes_at_most_twice_the_memory_that_reading_takes(
-    attacked: Server, pair: tuple[Send, Send]
+    sqlite_server: Server, sends: tuple[Send, Send]
 ) -> None:
-    wrong, right = pair
-    reading = max(growth_of(attacked, right) for _ in range(3))
-    spent = min(growth_of(attacked, wrong) for _ in range(3))
+    wrong, right = sends
+    reading = max(growth_of(sqlite_server, right) for _ in range(3))
+    spent = min(growth_of(sqlite_server, wrong) for _ in range(3))
     assert spent <= TIMES * reading + 4 * SIZE
 
 
 def test_other_clients_calls_go_on_while_bodies_are_refused(
-    attacked: Server, pair: tuple[Send, Send]
+    sqlite_server: Server, sends: tuple[Send, Send]
 ) -> None:
     """They wait no longer than while as many bodies of that size are accepted and recorded."""
-    wrong, right = pair
-    answered = recorded(attacked, SIZE)
+    wrong, right = sends
+    answered = recorded(sqlite_server, SIZE)
     assert "error" not in answered().json
     worst = longest = 0.0
     for _ in range(TRIES):
-        longest = max(longest, *(_longest_echo(attacked, each) for each in (right, answered)))
-        worst = _longest_echo(attacked, wrong)
+        longest = max(longest, *(_longest_echo(sqlite_server, each) for each in (right, answered)))
+        worst = _longest_echo(sqlite_server, wrong)
         if worst <= TIMES * longest:
             break
     assert worst <= TIMES * longest

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import raw
-from tests.e2e.processes import Server, serving
+from tests.e2e.processes import Server
 
 MESSAGE = raw.request("tools/list", {})
 KIB = 1024
@@ -45,7 +45,7 @@ def chunked(server: Server, *trailers: str) -> bytes:
     return begun + b"%x\r\n%s\r\n0\r\n%s\r\n" % (len(body), body, end)
 
 
-@pytest.fixture(params=["sqlite_server", "daphne"])
+@pytest.fixture(params=["server", "daphne"])
 def either(request: pytest.FixtureRequest) -> Server:
     """`serve`, and Daphne, whose parser is another."""
     started: Server = request.getfixturevalue(request.param)
@@ -58,21 +58,23 @@ def test_a_credential_in_a_trailer_is_none(either: Server) -> None:
 
 
 def test_an_address_in_a_trailer_does_not_replace_the_one_of_the_proxy(
-    tmp_path: Path,
+    limited_sqlite: Server,
 ) -> None:
-    with serving("uvicorn", tmp_path / "home", MCPHOST_PROXIES="127.0.0.1") as server:
-        begun = raw.call("echo", {"text": "from where"})
-        body = json.dumps(begun).encode()
-        fields = {**raw.headers(begun, server.token), "X-Forwarded-For": "192.0.2.7"}
-        lines = [f"{name}: {value}" for name, value in {"Host": "localhost", **fields}.items()]
-        sent = "\r\n".join(
-            ["POST /t/demo/mcp HTTP/1.1", *lines, "Transfer-Encoding: chunked", "", ""]
-        ).encode()
-        sent += b"%x\r\n%s\r\n0\r\nX-Forwarded-For: 198.51.100.9\r\n\r\n" % (len(body), body)
-        assert b" 200 " in said(server, sent)
-        with closing(sqlite3.connect(server.home / "db.sqlite3")) as database:
-            rows = database.execute("SELECT source FROM audit_entry WHERE action LIKE 'round.%'")
-            assert set(rows) == {("192.0.2.7",)}
+    server = limited_sqlite
+    begun = raw.call("echo", {"text": "from where"})
+    body = json.dumps(begun).encode()
+    fields = {**raw.headers(begun, server.token), "X-Forwarded-For": "192.0.2.7"}
+    lines = [f"{name}: {value}" for name, value in {"Host": "localhost", **fields}.items()]
+    sent = "\r\n".join(
+        ["POST /t/demo/mcp HTTP/1.1", *lines, "Transfer-Encoding: chunked", "", ""]
+    ).encode()
+    sent += b"%x\r\n%s\r\n0\r\nX-Forwarded-For: 198.51.100.9\r\n\r\n" % (len(body), body)
+    assert b" 200 " in said(server, sent)
+    with closing(sqlite3.connect(server.home / "db.sqlite3")) as database:
+        rows = database.execute(
+            "SELECT source FROM audit_entry WHERE action LIKE 'round.%' AND target = 'echo'"
+        )
+        assert set(rows) == {("192.0.2.7",)}
 
 
 def test_headers_over_64_kib_get_400_also_when_they_come_in_one_piece(

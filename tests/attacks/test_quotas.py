@@ -1,7 +1,8 @@
 """What one caller can make the server keep for it: sessions, subscriptions, GET streams.
 
-Each test attacks from addresses or with credentials of its own, over each database. The server's limits
-are smaller than by default, so that a flood reaches them soon.
+One request after the other is tested in `tests/transport/legacy`. Each test attacks from addresses or with
+credentials of its own, over each database. The server's limits are smaller than by default, so that a flood
+reaches them soon.
 """
 
 import http.client
@@ -14,39 +15,22 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from tests.attacks.conftest import CHANGES, SESSIONS, STREAMS
 from tests.attacks.test_sessions import database_of
-from tests.e2e import backing
-from tests.e2e.processes import Server, manage, serving
+from tests.e2e.processes import Server, manage
 
 PATIENCE = 30.0
 REVISION = "2025-11-25"
-SESSIONS = 20
-CHANGES = 120
-STREAMS = 3
-URIS = 10
-LISTENERS = 10
-LIMITS = {
-    "MCPHOST_CONFORMANCE": "1",
-    "MCPHOST_PROXIES": "127.0.0.1",
-    "MCPHOST_SESSIONS_PER_TOKEN": str(SESSIONS),
-    "MCPHOST_SESSION_CHANGES_PER_MINUTE": str(CHANGES),
-    "MCPHOST_STREAMS_PER_SESSION": str(STREAMS),
-    "MCPHOST_LISTEN_URIS": str(URIS),
-    "MCPHOST_LISTENERS_PER_TOKEN": str(LISTENERS),
-    "MCPHOST_PING_SECONDS": "0.2",
-}
 CLIENT = {
     "protocolVersion": REVISION,
     "capabilities": {"elicitation": {"form": {}}},
     "clientInfo": {"name": "flood", "version": "1"},
 }
-DEPLOY = {"name": "deploy", "arguments": {"service": "shop", "version": "v2"}}
 
 _ids = count(1)
 _addresses = (f"198.51.{number // 250}.{number % 250 + 1}" for number in count())
@@ -148,20 +132,6 @@ class Caller:
         return response
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def limited(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
-    """A server with a public tenant beside the demo's, and small limits, over each database."""
-    home: Path = tmp_path_factory.mktemp("quotas") / "home"
-    with ExitStack() as ends:
-        more = dict(LIMITS)
-        if request.param == "postgresql":
-            request.getfixturevalue("machine")
-            more |= ends.enter_context(backing.initialized(home))
-        yield ends.enter_context(serving("uvicorn", home, **more))
-
-
 def stranger(server: Server) -> Caller:
     """A caller without a credential, at an address that was never used."""
     return Caller(server, next(_addresses))
@@ -261,38 +231,6 @@ def test_one_callers_flood_ends_nothing_of_others(limited: Server, named: Caller
     assert isinstance(stranger(limited).begin(), Caller)
 
 
-def test_the_longest_idle_session_ends_and_its_client_begins_again(limited: Server) -> None:
-    caller = stranger(limited)
-    mine = [caller.begun() for _ in range(SESSIONS)]
-    assert mine[0].lives()
-    caller.begun()
-    assert [each.lives() for each in mine[:3]] == [True, False, True]
-    for verb in ("GET", "DELETE"):
-        assert mine[1].do(verb).status == 404
-    again = replace(mine[1], session="").begun()
-    assert again.lives()
-    assert mine[0].lives()
-
-
-def test_sessions_with_a_call_or_a_stream_never_end_for_others(named: Caller) -> None:
-    with ExitStack() as lines:
-        busy = [named.begun() for _ in range(SESSIONS)]
-        for number, each in enumerate(busy):
-            line = lines.enter_context(each.line())
-            if number < LISTENERS:
-                assert each.listen(line).status == 200
-            else:
-                call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": DEPLOY}
-                stream = each.send(line, "POST", call)
-                assert stream.status == 200
-        refused = named.begin()
-        assert isinstance(refused, Answer)
-        assert "none is idle" in refused.error["message"]
-        assert all(each.lives() for each in busy)
-    assert busy[0].do("DELETE").status == 204
-    assert isinstance(named.begin(), Caller)
-
-
 def test_a_session_can_be_ended_however_many_were_begun(limited: Server) -> None:
     begun = [
         each for each in flood(stranger(limited), CHANGES + 1, begin) if isinstance(each, Caller)
@@ -301,25 +239,11 @@ def test_a_session_can_be_ended_however_many_were_begun(limited: Server) -> None
     assert ended == {204: SESSIONS, 404: CHANGES - SESSIONS}
 
 
-def test_an_ipv6_network_is_one_caller(limited: Server) -> None:
-    near = [Caller(limited, f"2001:db8:7::{number:x}").begun() for number in range(SESSIONS + 1)]
-    far = Caller(limited, "2001:db8:7:1::1").begun()
-    assert [each.lives() for each in near[:2]] == [False, True]
-    assert far.lives()
-
-
 # --- subscriptions ---
 
 
 def uri(number: int) -> str:
     return f"test://template/{number}/data"
-
-
-def test_a_session_subscribes_to_so_many_resources(limited: Server) -> None:
-    session = stranger(limited).begun()
-    answers = [session.ask("resources/subscribe", uri=uri(number)) for number in range(URIS + 5)]
-    assert sum(b'"result"' in each.body for each in answers) == URIS
-    assert f"at most {URIS} resources" in answers[-1].error["message"]
 
 
 def test_subscribing_again_and_again_writes_so_much_a_minute(limited: Server) -> None:
@@ -364,29 +288,6 @@ def test_opening_and_closing_streams_writes_so_much_a_minute(limited: Server) ->
     assert session.lives()
 
 
-def test_of_too_many_streams_of_a_session_the_oldest_end(limited: Server) -> None:
-    session = stranger(limited).begun()
-    with ExitStack() as lines:
-        streams = [session.listen(lines.enter_context(session.line())) for _ in range(STREAMS + 2)]
-        assert [each.status for each in streams] == [200] * (STREAMS + 2)
-        for each in streams[:2]:
-            assert each.read() is not None  # to its end
-        for each in streams[2:]:
-            assert each.readline() is not None
-
-
-def test_a_caller_has_so_many_streams_in_all_its_sessions(limited: Server) -> None:
-    caller = stranger(limited)
-    with ExitStack() as lines:
-        opened = Counter(
-            each.listen(lines.enter_context(each.line())).status
-            for each in [caller.begun() for _ in range(LISTENERS + 3)]
-        )
-        assert opened == {200: LISTENERS, 429: 3}
-        other = stranger(limited).begun()
-        assert other.listen(lines.enter_context(other.line())).status == 200
-
-
 def pings(stream: http.client.HTTPResponse, number: int) -> list[str]:
     """The ids of so many pings on a stream."""
     found: list[str] = []
@@ -400,44 +301,21 @@ def pings(stream: http.client.HTTPResponse, number: int) -> list[str]:
     return found
 
 
-def test_no_two_pings_of_a_session_have_one_id(limited: Server) -> None:
-    session = stranger(limited).begun()
-    ids: list[str] = []
-    with ExitStack() as lines:
-        for _ in range(2):
-            streams = [session.listen(lines.enter_context(session.line())) for _ in range(2)]
-            for stream in streams:
-                ids += pings(stream, 2)
-    assert len(set(ids)) == len(ids) == 8
-
-
 # --- several processes ---
 
 
-@pytest.fixture(scope="module")
-def two(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
-    """Two processes over one database."""
-    home: Path = tmp_path_factory.mktemp("quotas-of-two") / "home"
-    with (
-        backing.initialized(home) as shared,
-        serving("uvicorn", home, **shared, **LIMITS) as one,
-        serving("serve", home, **shared, **LIMITS) as other,
-    ):
-        yield one, other
-
-
-def test_all_processes_share_the_limit_of_sessions(two: tuple[Server, Server]) -> None:
+def test_all_processes_share_the_limit_of_sessions(two_limited: tuple[Server, Server]) -> None:
     address = next(_addresses)
-    callers = [Caller(server, address) for server in two]
+    callers = [Caller(server, address) for server in two_limited]
     with ThreadPoolExecutor(40) as pool:
         begun = list(pool.map(lambda number: callers[number % 2].begun(), range(40)))
     assert sum(each.lives() for each in begun) == SESSIONS
 
 
 def test_a_stream_on_another_process_keeps_a_session_and_is_counted(
-    two: tuple[Server, Server],
+    two_limited: tuple[Server, Server],
 ) -> None:
-    one, other = (Caller(server, "192.0.2.77") for server in two)
+    one, other = (Caller(server, "192.0.2.77") for server in two_limited)
     kept = one.begun()
     there = replace(kept, server=other.server)
     with ExitStack() as lines:

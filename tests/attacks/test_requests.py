@@ -1,4 +1,7 @@
-"""Requests to Django's pages: what they take of the database and of the process, they give back."""
+"""Requests to Django's pages: what they take of the database and of the process, they give back.
+
+Who sends slowly, does not read, or asks for too much at once is tested in `tests/transport/test_django_requests.py`.
+"""
 
 import http.client
 import re
@@ -230,56 +233,6 @@ def test_requests_that_are_aborted_leave_no_connection_and_no_file_open(
     assert visitor.statuses[200] == 2 * PER_ADDRESS
 
 
-def test_who_sends_slowly_keeps_no_page_from_others(attacked: Server, visit: Visit) -> None:
-    of_form = ("Content-Type: application/x-www-form-urlencoded", "Content-Length: 100")
-    stranger = visit(attacked)
-    with ExitStack() as lines:
-        for _ in range(100):
-            line = lines.enter_context(opened(attacked))
-            line.sendall(stranger.head("POST", "/admin/login/", *of_form) + b"username=")
-        for _ in range(10):
-            stranger.ask("GET", "/admin/login/")
-    assert stranger.statuses == {200: 10}
-
-
-def test_who_does_not_read_keeps_no_page_from_others(attacked: Server, visit: Visit) -> None:
-    stranger = visit(attacked)
-    with ExitStack() as lines:
-        for _ in range(100):
-            line = lines.enter_context(opened(attacked, "127.0.0.2"))
-            line.sendall(stranger.head("GET", "/static/unfold/css/styles.css") * 4)
-        for _ in range(10):
-            stranger.ask("GET", "/admin/login/")
-    assert stranger.statuses == {200: 10}
-
-
-def test_a_flood_from_one_address_is_told_to_come_back_and_others_are_served(
-    attacked: Server, visit: Visit
-) -> None:
-    """More at once than may wait: some are refused, with the time to come back."""
-    count = 400
-    head = visit(attacked).head("GET", "/admin/login/", "Connection: close")
-    replies: list[bytes] = []
-    with ExitStack() as open_lines:
-        lines = [open_lines.enter_context(opened(attacked, "127.0.0.2")) for _ in range(count)]
-        for line in lines:
-            line.sendall(head)
-        elsewhere = visit(attacked, "127.0.0.3")
-        for _ in range(5):
-            elsewhere.ask("GET", "/admin/login/")
-        for line in lines:
-            reply = b""
-            while piece := line.recv(65536):
-                reply += piece
-            replies.append(reply)
-    statuses = Counter(reply.split(b" ", 2)[1] for reply in replies)
-    refused = [reply.lower() for reply in replies if reply.split(b" ", 2)[1] == b"503"]
-    assert set(statuses) == {b"200", b"503"}
-    assert statuses[b"200"] >= PER_ADDRESS
-    assert all(b"\r\nretry-after: 2\r\n" in reply for reply in refused)
-    assert elsewhere.statuses == {200: 5}
-
-
 class _Peak:
     """The most that was held while the block ran, as far as looking again and again shows."""
 
@@ -301,11 +254,15 @@ class _Peak:
             self.most = max(self.most, self._count())
 
 
-@pytest.mark.parametrize("kind", ["daphne", "runserver"])
-def test_other_servers_leave_no_file_open_either(
-    kind: str, visit: Visit, request: pytest.FixtureRequest
-) -> None:
-    server: Server = request.getfixturevalue(kind)
+@pytest.fixture(params=["daphne", "runserver"])
+def other_server(request: pytest.FixtureRequest) -> Server:
+    """The same application under other servers."""
+    started: Server = request.getfixturevalue(request.param)
+    return started
+
+
+def test_other_servers_leave_no_file_open_either(other_server: Server, visit: Visit) -> None:
+    server = other_server
     visitors = [visit(server).sign_in() for _ in range(2)]
     visitors += [visit(server) for _ in range(2)]
     paths = ["/admin/", "/admin/calls/", "/t/x/done/made-up", *NOWHERE]

@@ -1,6 +1,6 @@
-"""Sessions and their streams: nothing of one is reached with the id, the events or the questions of another.
+"""Calls of sessions: no other session answers their questions or calls them off, over real servers.
 
-Forged, foreign and ended ids, streams of others, answers to questions of others, over real servers.
+Forged, foreign and ended ids, and the events of others, are in `tests/transport/legacy`.
 """
 
 import os
@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import raw
 from tests.e2e.asking import accept
 from tests.e2e.processes import OWN, Server, manage
-from tests.e2e.raw_sessions import Session, begin, calling
+from tests.e2e.raw_sessions import begin, calling
 
 REVISION = "2025-11-25"
 FORMS = {"elicitation": {"form": {}}}
@@ -39,54 +38,6 @@ def database_of(server: Server) -> dict[str, str]:
     environment = Path(f"/proc/{server.pid}/environ").read_bytes().split(b"\0")
     found = dict(os.fsdecode(line).partition("=")[::2] for line in environment if line)
     return {name: found[name] for name in OWN if found.get(name)}
-
-
-PING = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
-
-
-def test_a_foreign_forged_or_ended_id_is_answered_like_an_unknown_one(
-    attacked: Server, other: Server
-) -> None:
-    mine = begin(attacked, REVISION)
-    gone = begin(attacked, REVISION)
-    assert gone.send(verb="DELETE").status in (200, 204)
-    cases = {
-        "foreign": Session(other, REVISION, mine.id),
-        "changed": replace(mine, id=mine.id[:-2] + ("AA" if mine.id[-2:] != "AA" else "BB")),
-        "cut": replace(mine, id=mine.id[:-1]),
-        "made up": replace(mine, id="00000000-0000-4000-8000-000000000000"),
-        "huge": replace(mine, id="x" * 5000),
-        "ended": gone,
-    }
-    replies = {
-        (name, verb): each.send(PING if verb == "POST" else None, verb)
-        for name, each in cases.items()
-        for verb in ("POST", "GET", "DELETE")
-    }
-    assert {reply.status for reply in replies.values()} == {404}
-    for verb in ("POST", "GET", "DELETE"):
-        assert len({reply.body for (_, each), reply in replies.items() if each == verb}) == 1
-    assert mine.ask("ping", 8) == {}
-
-
-def test_the_events_of_another_session_are_shown_to_no_other(
-    attacked: Server, other: Server
-) -> None:
-    mine = begin(attacked, REVISION, **FORMS)
-    with mine.stream(DEPLOY) as events:
-        question = events.message()
-        assert question["method"] == "elicitation/create"
-        last = events.last_id
-    for stranger in (begin(attacked, REVISION), begin(other, REVISION)):
-        shown = raw.exchange(
-            stranger.server,
-            "GET",
-            "/t/demo/mcp",
-            b"",
-            stranger.headers(Last_Event_ID=last),
-        )
-        assert shown.status in (400, 404), shown
-        assert b"elicitation" not in shown.body
 
 
 def test_a_question_is_answered_by_its_own_session_only(attacked: Server, other: Server) -> None:

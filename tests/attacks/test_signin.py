@@ -1,23 +1,21 @@
 """What guessing passwords at the admin of a running server comes to.
 
-Each test attacks accounts of its own from loopback addresses of its own, so that none of them slows
-another down.
+One guess after the other is tested in `tests/console/test_signin.py`. Each test attacks accounts of its own from
+loopback addresses of its own, so that none of them slows another down.
 """
 
 import http.client
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import count
-from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from tests.e2e import backing
-from tests.e2e.processes import Server, serving
+from tests.e2e.processes import Server
 
 PATIENCE = 60
 MOST_TRIES = 200
@@ -26,7 +24,6 @@ PASSWORD_PAGE = "/admin/password/"
 FORM = "application/x-www-form-urlencoded"
 WRONG = "The user name or the password is wrong."
 AT_AN_ADDRESS = 8
-OF_AN_ADDRESS = 40
 BEFORE_PAUSES = 16
 
 CHOSEN = "correct-horse-battery"
@@ -126,42 +123,6 @@ def test_of_forty_parallel_guesses_at_one_name_eight_are_tried(attacked: Server)
     assert guess([visitor(attacked)], account(attacked), 40) == {200: AT_AN_ADDRESS, 429: 32}
 
 
-def test_a_locked_address_is_refused_the_right_password_too_and_another_address_is_not(
-    attacked: Server,
-) -> None:
-    name, locked = account(attacked), visitor(attacked)
-    guess([locked], name, AT_AN_ADDRESS)
-    page = locked.sign_in(name, CHOSEN)
-    assert page.status == 429
-    assert 0 < int(page.headers["retry-after"]) <= 900
-    assert "Too many failed attempts" in page.text
-    assert visitor(attacked).sign_in(name, CHOSEN).status == 302
-
-
-def test_a_form_without_a_password_or_a_name_gives_no_guess_back(attacked: Server) -> None:
-    name, locked = account(attacked), visitor(attacked)
-    guess([locked], name, AT_AN_ADDRESS)
-    for user, password in ((name, ""), ("", "a guess"), ("", "")):
-        assert locked.sign_in(user, password).status == 200
-    assert guess([locked], name, 4) == {429: 4}
-
-
-def test_signing_in_as_oneself_gives_no_guess_at_others_back(attacked: Server) -> None:
-    victim, own, address = account(attacked), account(attacked), next(_addresses)
-    attacker = visitor(attacked, address)
-    guess([attacker], victim, AT_AN_ADDRESS - 1)
-    assert visitor(attacked, address).sign_in(own, CHOSEN).status == 302
-    assert guess([attacker], victim, 4) == {200: 1, 429: 3}
-
-
-def test_an_address_has_a_limit_over_all_names(attacked: Server) -> None:
-    attacker = visitor(attacked)
-    with ThreadPoolExecutor(4) as pool:
-        names = (f"name-{number}" for number in range(OF_AN_ADDRESS + 4))
-        pages = list(pool.map(lambda name: attacker.sign_in(name, "a guess"), names))
-    assert Counter(page.status for page in pages) == {200: OF_AN_ADDRESS, 429: 4}
-
-
 def test_guesses_from_many_addresses_are_slowed_down_and_lock_no_owner_out(
     attacked: Server,
 ) -> None:
@@ -171,17 +132,6 @@ def test_guesses_from_many_addresses_are_slowed_down_and_lock_no_owner_out(
     # Of several guesses at once the first may come after its pause; those beside it cannot.
     assert guess(many[:1], name, 4)[429] >= 2
     assert visitor(attacked).sign_in(name, CHOSEN).status == 302
-
-
-def test_an_unknown_name_is_answered_with_the_bytes_of_a_known_one(attacked: Server) -> None:
-    def answers(name: str) -> Iterator[tuple[int, str]]:
-        came = visitor(attacked)
-        for _ in range(AT_AN_ADDRESS + 1):
-            page = came.sign_in(name, "a guess")
-            text = re.sub('(csrfmiddlewaretoken" value=)"[^"]+"', r"\1", page.text)
-            yield page.status, re.sub(r"Wait \d+", "", text.replace(name, "NAME"))
-
-    assert list(answers(account(attacked))) == list(answers(f"nothere-{next(_numbers)}"))
 
 
 def test_a_name_of_a_hundred_thousand_characters_is_a_wrong_one(attacked: Server) -> None:
@@ -209,16 +159,10 @@ def test_an_operator_sees_the_attack(attacked: Server) -> None:
         assert told in page
 
 
-def test_all_processes_count_together(machine: None, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    with (
-        backing.initialized(home) as shared,
-        serving("uvicorn", home, **shared) as one,
-        serving("serve", home, **shared) as other,
-    ):
-        address = next(_addresses)
-        both = [visitor(one, address), visitor(other, address)]
-        assert guess(both, "auditor", 24) == {200: AT_AN_ADDRESS, 429: 16}
+def test_all_processes_count_together(two_limited: tuple[Server, Server]) -> None:
+    address = next(_addresses)
+    both = [visitor(server, address) for server in two_limited]
+    assert guess(both, "auditor", 24) == {200: AT_AN_ADDRESS, 429: 16}
 
 
 def test_the_demos_auditor_and_administrator_do_not_share_a_password(attacked: Server) -> None:

@@ -7,26 +7,38 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from tests.e2e import nodes, raw
+from tests.e2e import nodes, raw, versions
 from tests.e2e.nodes import Node, Service
-from tests.e2e.processes import ROOT, Server
+from tests.e2e.processes import ROOT, Server, manage
 
 CAPABLE = {f"{raw.PREFIX}clientCapabilities": {"elicitation": {"form": {}}}}
-PROBE = ROOT / "tests" / "probes" / "interpreter.py"
-PUBLISH = """
+PROBES = ROOT / "tests" / "probes"
+OFFERED = (
+    "interpreter.",
+    "tasks.quick",
+    "tasks.steps_in_a_process",
+    "tasks.works_aloud",
+    "tasks.works_and_asks",
+    "upgraded.",
+)
+_PUBLISH = """
 from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds
 from mcphost.catalogue.seeding import publish_functions
 from mcphost.tenants.models import Tenant
 kinds.discover()
-probes = [name for name, _ in kinds.functions() if name.startswith("interpreter.")]
-publish_functions(Tenant.objects.get(slug="demo").id, probes, Actor.system("a test"))
+found = [name for name, _ in kinds.functions() if name.startswith({beginnings!r})]
+publish_functions(Tenant.objects.get(slug="demo").id, found, Actor.system("a test"))
 """
 
+METRICS_TOKEN = "a-token-for-monitoring"
+PATIENT = {"MCPHOST_DATABASE_WAIT_SECONDS": "15", "MCPHOST_STREAM_AFTER_SECONDS": "5"}
+"""How nodes wait for their database by default."""
 MOST_LEGS = 8
 PATIENCE = 60
 
@@ -36,22 +48,75 @@ Answerer = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 _ids = count(1)
 
 
+def publish(*beginnings: str) -> str:
+    """A program that publishes the functions of the tools path whose names begin like this."""
+    return _PUBLISH.format(beginnings=beginnings)
+
+
 @contextmanager
 def service(folder: Path, **settings: str) -> Iterator[Service]:
     """Two nodes. Their code is in `folder / "tools"`."""
     tools = folder / "tools"
     shutil.copytree(ROOT / "tools", tools, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(PROBE, tools)
+    for probe in ("interpreter.py", "tasks.py"):
+        shutil.copy(PROBES / probe, tools)
+    (tools / versions.FILE).write_text(versions.OLD)
     ways = {"MCPHOST_TOOLS_PATH": str(tools), "EFFECTS": str(folder / "effects.jsonl")}
     with nodes.service(folder, **ways, **settings) as two:
-        two.manage("shell", "-c", PUBLISH)
+        two.manage("shell", "-c", publish(*OFFERED))
         yield two
 
 
 def effects(service: Service) -> list[list[Any]]:
     """What steps of the interpreter did, in order: name, argument, what was before, idempotency key."""
+    return [json.loads(line) for line in _written(service) if line.startswith("[")]
+
+
+def done_in_tasks(service: Service) -> list[list[str]]:
+    """What the tools that are tasks wrote down, in order: the words of each line."""
+    return [line.split() for line in _written(service) if not line.startswith("[")]
+
+
+def _written(service: Service) -> list[str]:
     path = Path(service.settings["EFFECTS"])
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def with_code(service: Service, source: str) -> dict[str, str]:
+    """The setting for a folder of tools that has this version of `versions`."""
+    tools = Path(service.settings["MCPHOST_TOOLS_PATH"])
+    other = tools.with_name(f"tools-{sha256(source.encode()).hexdigest()[:8]}")
+    shutil.copytree(tools, other, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+    (other / versions.FILE).write_text(source)
+    return {"MCPHOST_TOOLS_PATH": str(other)}
+
+
+def offer(service: Service, settings: Mapping[str, str]) -> None:
+    """Publish the functions of such a version."""
+    own = {**service.settings, **settings}
+    done = manage(service.first.home, "shell", "-c", publish("upgraded."), env=own)
+    assert done.returncode == 0, done.stderr
+
+
+def settle(service: Service, ways: Mapping[str, str], *nodes: Node) -> None:
+    """Have these nodes with these settings, and the service as `heal` makes it."""
+    for node in nodes:
+        if not node.has(ways):
+            node.stop()
+            node.change(**ways)
+    heal(service)
+
+
+def heal(service: Service) -> None:
+    """Undo what a test that failed has left: both nodes and Redis are there, and nothing is held up."""
+    for suffix in (".kill", ".pause", ".paused"):
+        beside_effects(service, suffix).unlink(missing_ok=True)
+    service.redis.start()
+    for node in (service.first, service.second):
+        if not node.lives:
+            node.start()
+    service.proxy.wait_for(service.first.port, service.second.port)
+    service.proxy.failures.clear()
 
 
 def beside_effects(service: Service, suffix: str) -> Path:

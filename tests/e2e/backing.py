@@ -75,6 +75,14 @@ def _initialized(server: str) -> _Original:
     return _Original(home, name_of(url), shared)
 
 
+def write_key(path: Path) -> Path:
+    """A new master key in a file."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(base64.b64encode(secrets.token_bytes(32)).decode())
+    path.chmod(0o600)
+    return path
+
+
 def _drop_if_there(url: str) -> None:
     """Delete a database unless its server ended before."""
     with suppress(psycopg.OperationalError):

@@ -74,11 +74,13 @@ class Load:
 
 
 @contextmanager
-def loading(server: Server, tls: ssl.SSLContext | None = None) -> Iterator[Load]:
+def loading(
+    server: Server, tls: ssl.SSLContext | None = None, workers: int = WORKERS
+) -> Iterator[Load]:
     """Load `server` meanwhile, over TLS if a context for it is given."""
     load = Load(server, tls)
-    with ThreadPoolExecutor(WORKERS) as pool:
-        working = [pool.submit(load.work, number) for number in range(WORKERS)]
+    with ThreadPoolExecutor(workers) as pool:
+        working = [pool.submit(load.work, number) for number in range(workers)]
         try:
             yield load
         finally:

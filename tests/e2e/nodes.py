@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.e2e import backing
 from tests.e2e.admin import Admin
-from tests.e2e.processes import Server, free_port, manage, serving
+from tests.e2e.processes import Life, Server, free_port, manage
 from tests.e2e.proxy import Proxy, proxying
 
 
@@ -18,21 +18,49 @@ class Node:
     def __init__(self, home: Path, **settings: str) -> None:
         self.port = free_port()
         self.home, self._settings = home, settings
-        self._life = ExitStack()
+        self._life: Life | None = None
+        self._server: Server | None = None
 
-    def start(self, ending: signal.Signals = signal.SIGTERM) -> Server:
-        """It is ready. `ending` is what `stop` will send."""
-        return self._life.enter_context(
-            serving("uvicorn", self.home, ending, port=self.port, **self._settings)
-        )
+    @property
+    def server(self) -> Server:
+        """As it is in its present life, or was in its last."""
+        assert self._server
+        return self._server
+
+    @property
+    def pid(self) -> int:
+        return self.server.pid
+
+    @property
+    def lives(self) -> bool:
+        return self._life is not None
+
+    def start(self) -> Server:
+        """It is ready."""
+        self._life = Life("uvicorn", self.home, self.port, self._settings)
+        self._server = self._life.server
+        return self._server
+
+    def has(self, settings: Mapping[str, str]) -> bool:
+        """Whether it has these, in its next life at the latest."""
+        return settings.items() <= self._settings.items()
 
     def change(self, **settings: str) -> None:
         """From its next life on it has these settings, too."""
         self._settings |= settings
 
     def stop(self) -> None:
-        """End it; it leaves nothing, and after SIGTERM has status 0, or this fails."""
-        self._life.close()
+        """End it; it leaves nothing, and has status 0, or this fails."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """It dies without a word, or has done so already."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, ending: signal.Signals) -> None:
+        life, self._life = self._life, None
+        if life is not None:
+            life.end(ending)
 
 
 @dataclass(frozen=True)

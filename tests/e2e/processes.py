@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tests.plugins.starts import note_start
+
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 START_SECONDS = 60
@@ -66,6 +68,7 @@ def manage(
     home: Path, *arguments: str, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a management command to its end, within two minutes."""
+    note_start("command")
     return subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), *arguments],
         cwd=ROOT,
@@ -122,6 +125,34 @@ def _argv(kind: str, port: int) -> list[str]:
     }[kind]
 
 
+class Life:
+    """A server that has been started and is ready, until `end`."""
+
+    def __init__(self, kind: str, home: Path, port: int, more: Mapping[str, str]) -> None:
+        self._kind = kind
+        self.server, self._process = _start(kind, port, home, home.parent, more)
+        try:
+            _wait_until_ready(self.server, self._process)
+        except BaseException:
+            self.abandon()
+            raise
+
+    def end(self, ending: signal.Signals) -> None:
+        """End it. Asserts that the signal ended it, with status 0 for our own command (unless it was
+        killed), that its process group is empty, and that its log holds no traceback and no token."""
+        log, killed = self.server.log, ending is signal.SIGKILL
+        status = stop(self._process, ending)
+        assert status is not None, f"{ending.name} did not end it: {log.read_text()}"
+        expected = -signal.SIGKILL if killed else 0
+        assert status == expected or self._kind != "uvicorn", f"status {status}: {log.read_text()}"
+        assert not group_lives(self._process.pid), "a process is left"
+        _look_at_log(self.server)
+
+    def abandon(self) -> None:
+        """Leave nothing of it after a failure."""
+        _kill(self._process)
+
+
 @contextmanager
 def serving(
     kind: str,
@@ -131,36 +162,29 @@ def serving(
     fresh: bool = False,
     **more: str,
 ) -> Iterator[Server]:
-    """A server of one kind over `home`, ready; afterwards nothing is left of it.
+    """A server of one kind over `home`, ready; afterwards nothing is left of it (see `Life.end`).
 
     If there is no `home`, it is copied from one that was made before, unless `fresh` or `more` has
-    another database or other secrets. Leaving asserts that the signal ended it, with status 0 for our own command (unless it was
-    killed), that its process group is empty, and that its log holds no traceback and no token.
+    another database or other secrets.
     """
     if not (fresh or home.exists() or OWN.intersection(more)):
         copy_initialized(home)
     if kind != "uvicorn" and not (home / "demo-token").exists():
         initialize(home, more)
-    folder = home.parent
-    server, process = _start(kind, port or free_port(), home, folder, more)
+    life = Life(kind, home, port or free_port(), more)
     try:
-        _wait_until_ready(server, process)
-        yield server
+        yield life.server
     except BaseException:
-        _kill(process)
+        life.abandon()
         raise
-    status = stop(process, ending)
-    assert status is not None, f"{ending.name} did not end it: {server.log.read_text()}"
-    expected = -signal.SIGKILL if ending is signal.SIGKILL else 0
-    assert status == expected or kind != "uvicorn", f"status {status}: {server.log.read_text()}"
-    assert not group_lives(process.pid), "a process is left"
-    _look_at_log(server)
+    life.end(ending)
 
 
 def _start(
     kind: str, port: int, home: Path, folder: Path, more: Mapping[str, str]
 ) -> tuple[Server, subprocess.Popen[bytes]]:
     output, log = folder / f"{kind}-{port}.out", folder / f"{kind}-{port}.log"
+    note_start(kind)
     with output.open("wb") as stdout, log.open("wb") as stderr:
         process = subprocess.Popen(
             _argv(kind, port),

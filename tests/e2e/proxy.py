@@ -60,7 +60,7 @@ class Proxy:
         self._idle: dict[int, list[Line]] = defaultdict(list)
         self._changed = threading.Condition()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._looks: list[asyncio.Task[None]] = []
+        self._looks: dict[int, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.ready: frozenset[int] = frozenset()
         self.failures: list[str] = []
@@ -78,7 +78,7 @@ class Proxy:
         started.set()
         await stopping.wait()
         server.close()
-        tasks = (*self._looks, *self._tasks)
+        tasks = (*self._looks.values(), *self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -91,6 +91,12 @@ class Proxy:
         assert self._loop is not None
         self._nodes = (*self._nodes, node)
         self._loop.call_soon_threadsafe(self._begin_to_look_after, node)
+
+    def remove(self, node: int) -> None:
+        """Forget a node that was added."""
+        assert self._loop is not None
+        self._nodes = tuple(each for each in self._nodes if each != node)
+        self._loop.call_soon_threadsafe(self._looks.pop(node).cancel)
 
     def wait_for(self, *nodes: int) -> None:
         """Wait until exactly these are in rotation."""
@@ -105,7 +111,7 @@ class Proxy:
             assert self._changed.wait_for(lambda: self.served[node], PATIENCE)
 
     def _begin_to_look_after(self, node: int) -> None:
-        self._looks.append(asyncio.create_task(self._look_after(node)))
+        self._looks[node] = asyncio.create_task(self._look_after(node))
 
     async def _look_after(self, node: int) -> None:
         while True:

@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
-from tests.e2e import nodes, raw
+from tests.e2e import raw
 from tests.e2e.asking import Asker, accept, at, wait_until
 from tests.e2e.nodes import Node, Service
 from tests.e2e.processes import Server
 
 TURNS = 3
 PATIENCE = 60
-TOOL = "book_seats"
+TOOL, TASK = "book_seats", "book_seats_later"
+"""The same script: as a tool, and as one that becomes a task."""
 SOURCE = '''
 import json
 
@@ -38,7 +38,6 @@ async def book_seats(trip: str, seats: int) -> str:
 '''
 PUBLISH = """
 import json, os
-from pathlib import Path
 from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds, services
 from mcphost.catalogue.fields import PrimitiveFields
@@ -127,18 +126,11 @@ def pricing() -> Iterator[Prices]:
         server.server_close()
 
 
-@contextmanager
-def service(folder: Path, prices: Prices, **settings: str) -> Iterator[Service]:
-    """Two nodes that serve the script."""
-    ports = {"MCPHOST_EGRESS_LOOPBACK_PORTS": str(prices.port)}
-    with nodes.service(folder, **ports, **settings) as two:
-        yield two
-
-
-def publish(service: Service, prices: Prices, title: str, **config: Any) -> None:
+def publish(service: Service, prices: Prices, title: str) -> None:
     """Publish the script, or another version of it: other code, which does the same."""
     code = SOURCE.format(title=title, url=prices.url)
-    publish_tools(service, "script", prices, {TOOL: {"code": code, **config}})
+    later = {"code": code.replace(TOOL, TASK), "tasks": "always"}
+    publish_tools(service, "script", prices, {TOOL: {"code": code}, TASK: later})
 
 
 def publish_tools(
@@ -149,9 +141,9 @@ def publish_tools(
 
 
 def serves(server: Server, title: str) -> bool:
-    """Whether a process serves the version with this title."""
+    """Whether a process serves the version with this title, of both tools."""
     listed = raw.post(server, raw.request("tools/list", {}), server.token).message["result"]
-    return any(title in tool.get("description", "") for tool in listed["tools"])
+    return sum(title in tool.get("description", "") for tool in listed["tools"]) == 2
 
 
 def wait_for(service: Service, node: Node, title: str) -> None:

@@ -1,14 +1,13 @@
 """An operator cancels a waiting call on one process, and the client of the other is told why."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import httpx2
-import pytest
 
-from tests.e2e import nodes
-from tests.e2e.asking import at
+from tests.e2e.admin import Admin
+from tests.e2e.asking import at, wait_until
 from tests.e2e.nodes import Service
 from tests.e2e.sessions import Session
 from tests.e2e.test_keys import BUGS, answer, ask, call, is_done
@@ -18,19 +17,32 @@ LIST = "/admin/t/demo/input-requests/"
 ARGUMENTS = {"workItemId": BUGS[0], "fields": {"System.State": "Resolved"}}
 
 
-@pytest.fixture
-def service(machine: None, tmp_path: Path) -> Iterator[Service]:
-    with nodes.service(tmp_path) as two:
-        yield two
+def waiting(admin: Admin) -> set[str]:
+    """The pages on which the calls that wait can be cancelled."""
+    return set(re.findall(rf'href="({LIST}[0-9a-f-]{{36}}/cancel/)"', admin.get(LIST)))
 
 
-def cancel(service: Service) -> None:
-    """Cancel the only call that waits, at the first process."""
+@contextmanager
+def cancelling(service: Service) -> Iterator[Callable[[], None]]:
+    """What is yielded cancels the only call that began to wait meanwhile, at the first process."""
     admin = service.admin()
-    (path,) = set(re.findall(rf'href="({LIST}[0-9a-f-]{{36}}/cancel/)"', admin.get(LIST)))
-    assert "waits for a response to resolution" in admin.get(path)
-    admin.post(path, reason=WHY)
-    assert "No open input request" in admin.get(LIST)
+    before = waiting(admin)
+
+    def cancel() -> None:
+        (path,) = waiting(admin) - before
+        assert "waits for a response to resolution" in admin.get(path)
+        admin.post(path, reason=WHY)
+        wait_until(lambda: path not in waiting(admin))
+
+    yield cancel
+
+
+def cancelled(service: Service) -> str:
+    """The state of a call that waited and was cancelled."""
+    with cancelling(service) as cancel:
+        state = ask(service, service.first)
+        cancel()
+    return state
 
 
 def told(answered: dict[str, dict[str, object]]) -> str:
@@ -38,29 +50,24 @@ def told(answered: dict[str, dict[str, object]]) -> str:
     return str(answered["result"]["content"])
 
 
-def test_a_stateless_client_is_told_by_the_other_process_and_by_one_that_starts_later(
-    service: Service,
-) -> None:
-    state = ask(service, service.first)
-    cancel(service)
-    assert WHY in told(answer(service, service.second, state))
-    assert WHY in told(call(service, service.second, BUGS[0], requestState=state))
-    service.second.stop()
-    service.second.start()
-    assert WHY in told(answer(service, service.second, state))
-    assert is_done(answer(service, service.second, ask(service, service.first)))
+def test_a_stateless_client_is_told_by_the_other_process(asked: Service) -> None:
+    state = cancelled(asked)
+    assert WHY in told(answer(asked, asked.second, state))
+    assert WHY in told(call(asked, asked.second, BUGS[0], requestState=state))
+    assert is_done(answer(asked, asked.second, ask(asked, asked.first)))
 
 
 async def test_a_sessions_client_is_told_on_its_stream_at_the_other_process(
-    service: Service,
+    asked: Service,
 ) -> None:
-    there = at(service, service.second)
+    there = at(asked, asked.second)
     async with httpx2.AsyncClient(timeout=60) as http:
         session = await Session.begun(http, there)
-        async with session.calling(there, "update_work_item", ARGUMENTS) as stream:
-            question = await stream.question()
-            cancel(service)
-            withdrawn = await stream.message()
-            assert withdrawn["method"] == "notifications/cancelled"
-            assert withdrawn["params"]["requestId"] == question["id"]
-            assert WHY in told(await stream.message())
+        with cancelling(asked) as cancel:
+            async with session.calling(there, "update_work_item", ARGUMENTS) as stream:
+                question = await stream.question()
+                cancel()
+                withdrawn = await stream.message()
+                assert withdrawn["method"] == "notifications/cancelled"
+                assert withdrawn["params"]["requestId"] == question["id"]
+                assert WHY in told(await stream.message())

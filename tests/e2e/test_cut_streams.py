@@ -11,7 +11,6 @@ from tests.e2e.gate import Gate
 from tests.e2e.nodes import Service
 from tests.e2e.resolving import DUPLICATE, HOW, OF_WHICH, ORIGINAL, RESOLVE, RESOLVED, ended
 from tests.e2e.talking import Talk, conversing
-from tests.e2e.test_killed_rounds import mortal
 from tests.e2e.test_older_clients import OLDEST, SPEAK
 
 RESUME = ("python", "fastmcp", "typescript", "sdk", "mcp-1.30.0")
@@ -25,9 +24,9 @@ COUNTDOWN = {"call": "countdown", "arguments": {"start": 4, "seconds": 0.5}, "wa
 
 
 @pytest.fixture(scope="module")
-def gate(asked: Service) -> Iterator[Gate]:
+def gate(pair: Service) -> Iterator[Gate]:
     """The way to the proxy."""
-    gate = Gate("127.0.0.1", asked.proxy.port)
+    gate = Gate("127.0.0.1", pair.proxy.port)
     gate.open()
     yield gate
     gate.shut()
@@ -35,10 +34,10 @@ def gate(asked: Service) -> Iterator[Gate]:
 
 @pytest.fixture(scope="module")
 def talks(
-    asked: Service, node: object, gate: Gate, tmp_path_factory: pytest.TempPathFactory
+    pair: Service, node: object, gate: Gate, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[Talk]]:
     """Every client that resumes, on each revision that it speaks, through the gate."""
-    server = replace(asked.server, port=gate.port)
+    server = replace(pair.server, port=gate.port)
     with ExitStack() as ends:
         talks = []
         for name, revision in PAIRS:
@@ -96,16 +95,13 @@ def test_people_answer_although_the_process_that_asked_them_was_killed(
     asked: Service, talks: list[Talk]
 ) -> None:
     asking = those_asked(talks)
-    with mortal(asked.second):
-        asked.proxy.wait_for(asked.first.port, asked.second.port)
-        for _, talk in asking:
-            talk.say(RESOLVE)
-            assert talk.hear("asked")["message"] == HOW
-        asked.second.stop()
-        asked.proxy.wait_for(asked.first.port)
-        for _, talk in asking:
-            talk.say(DUPLICATE)
-            assert talk.hear("asked")["message"] == OF_WHICH
-            talk.say(ORIGINAL)
-            assert ended(talk) == (RESOLVED, False)
-    asked.proxy.failures.clear()
+    for _, talk in asking:
+        talk.say(RESOLVE)
+        assert talk.hear("asked")["message"] == HOW
+    asked.second.kill()
+    asked.proxy.wait_for(asked.first.port)
+    for _, talk in asking:
+        talk.say(DUPLICATE)
+        assert talk.hear("asked")["message"] == OF_WHICH
+        talk.say(ORIGINAL)
+        assert ended(talk) == (RESOLVED, False)

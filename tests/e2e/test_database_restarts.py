@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager
 from itertools import count, product
-from pathlib import Path
 from typing import Any, LiteralString
 
 import httpx2
@@ -22,10 +21,10 @@ from mcp_types import ElicitResult, TextContent
 from mcphost.feed.nodes import ALIVE
 from mcphost.identity import tokens
 from tests.e2e import asking, raw
-from tests.e2e.asking import Numbered, at, beside_effects, effects, wait_until
+from tests.e2e.asking import PATIENT, Numbered, at, beside_effects, effects, wait_until
 from tests.e2e.nodes import Service
-from tests.e2e.postgresql import Postgres, postgres
-from tests.e2e.processes import Server, serving
+from tests.e2e.postgresql import Postgres
+from tests.e2e.processes import Server
 from tests.e2e.raw import Reply
 from tests.e2e.raw_sessions import begin, calling
 from tests.e2e.sessions import Session
@@ -36,7 +35,8 @@ CLIENTS = 3
 PATIENCE = 90
 ERAS = ("auto", "legacy")
 SHORT = 3.0
-"""How long requests wait on the nodes whose database stays away for longer."""
+"""How long requests wait on the node whose database stays away for longer."""
+HASTY = {"MCPHOST_DATABASE_WAIT_SECONDS": str(SHORT), "MCPHOST_STREAM_AFTER_SECONDS": "0.2"}
 
 LEASE_SECONDS = ALIVE.total_seconds()
 NOTE_TO_ADA = {"recipient": "Ada", "note": "hello"}
@@ -48,30 +48,24 @@ UNKNOWN = tokens.new(secrets.token_bytes)
 _numbers = count(1)
 
 
-@pytest.fixture(scope="module")
-def cluster(machine: None) -> Iterator[Postgres]:
-    with postgres() as started:
-        yield started
+@pytest.fixture
+def patient(restarted: Service, cluster: Postgres) -> Service:
+    """Both nodes wait for the database as they do by default."""
+    return _with_first(restarted, cluster, PATIENT)
 
 
-@pytest.fixture(scope="module")
-def nodes(cluster: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Two nodes over the database that is restarted."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TEST_DATABASE_URL", cluster.url)
-        with asking.service(tmp_path_factory.mktemp("restarted")) as two:
-            yield two
+@pytest.fixture
+def impatient(restarted: Service, cluster: Postgres) -> Service:
+    """At the first node requests do not wait for long."""
+    return _with_first(restarted, cluster, HASTY)
 
 
-@pytest.fixture(scope="module")
-def impatient(cluster: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """The same, where requests do not wait for long."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TEST_DATABASE_URL", cluster.url)
-        folder = tmp_path_factory.mktemp("impatient")
-        ways = {"MCPHOST_DATABASE_WAIT_SECONDS": str(SHORT), "MCPHOST_STREAM_AFTER_SECONDS": "0.2"}
-        with asking.service(folder, **ways) as two:
-            yield two
+def _with_first(service: Service, cluster: Postgres, ways: Mapping[str, str]) -> Service:
+    """The service, whose first node has these settings."""
+    if not cluster.lives():
+        cluster.start()
+    asking.settle(service, ways, service.first)
+    return service
 
 
 class Crowd:
@@ -202,7 +196,7 @@ def _nothing_ran_twice(service: Service, crowd: Crowd) -> None:
     assert {key: ran[key] for key in wanted} == dict.fromkeys(wanted, 1)
 
 
-def _becomes_ready(server: Server) -> bool:
+def becomes_ready(server: Server) -> bool:
     ends = time.monotonic() + PATIENCE
     while time.monotonic() < ends:
         if raw.send(server, "GET", "/readyz").status == 200:
@@ -213,10 +207,10 @@ def _becomes_ready(server: Server) -> bool:
 
 @pytest.mark.parametrize("mode", ["immediate", "fast"])
 async def test_a_restart_of_the_database_fails_no_call_and_runs_none_twice(
-    cluster: Postgres, nodes: Service, mode: str
+    cluster: Postgres, patient: Service, mode: str
 ) -> None:
-    book = Book(nodes)
-    async with crowd(nodes) as calls:
+    book = Book(patient)
+    async with crowd(patient) as calls:
         calling = asyncio.create_task(calls.call_all())
         await calls.has_moved()
         await asyncio.to_thread(cluster.restart, mode)
@@ -225,17 +219,17 @@ async def test_a_restart_of_the_database_fails_no_call_and_runs_none_twice(
         await calling
     assert calls.failures == []
     assert calls.done["interpret"] == len(calls.asked)
-    _nothing_ran_twice(nodes, calls)
+    _nothing_ran_twice(patient, calls)
     _all_is_recorded(book, calls)
 
 
-def _is_told_to_come_back(reply: Reply, status: int) -> None:
+def is_told_to_come_back(reply: Reply, status: int) -> None:
     error = reply.message["error"]
     assert reply.status == status, reply
     assert error["data"]["retryAfter"] == int(reply.headers["retry-after"]), reply
 
 
-def _is_unready(server: Server) -> bool:
+def is_unready(server: Server) -> bool:
     return raw.send(server, "GET", "/readyz").status == 503
 
 
@@ -261,6 +255,56 @@ def _pausing(service: Service) -> Iterator[Callable[[], None]]:
         paused.unlink(missing_ok=True)
 
 
+async def test_no_call_is_taken_over_because_no_process_could_say_that_it_lives(
+    cluster: Postgres, patient: Service
+) -> None:
+    here, there = at(patient, patient.first), at(patient, patient.second)
+    number = next(_numbers)
+    program = [
+        ["ask", f"a{number}"],
+        ["step", f"a{number}", 1],
+        ["pause"],
+        ["step", f"b{number}", 1],
+    ]
+    async with asyncio.timeout(PATIENCE), httpx2.AsyncClient(timeout=PATIENCE) as http:
+        session = await Session.begun(http, here)
+        with _pausing(patient) as go_on:
+            async with session.calling(here, "interpret", {"program": program}) as stream:
+                question, last_id = await stream.question(), stream.last_id
+                await session.answer(there, question, asking.accept(number=1))
+                await asyncio.to_thread(
+                    asking.wait_until, beside_effects(patient, ".paused").exists
+                )
+                with _away(cluster, "immediate"):
+                    await asyncio.sleep(
+                        LEASE_SECONDS + 1
+                    )  # what is tested is that this is no death
+                async with session.resuming(there, last_id) as seen:
+                    go_on()
+                    assert await seen.text() == await stream.text()
+    ran = Counter(name for name, *_ in effects(patient))
+    assert (ran[f"a{number}"], ran[f"b{number}"]) == (1, 1)
+
+
+CUT = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"""
+
+
+def test_connections_cut_again_and_again_at_any_moment_leave_nothing_broken(
+    cluster: Postgres, patient: Service
+) -> None:
+    here = at(patient, patient.first)
+    url = cluster.url.replace("postgres:", "postgresql:", 1)
+    with ThreadPoolExecutor(8) as pool, closing(psycopg.connect(url, autocommit=True)) as link:
+        sent = [pool.submit(raw.post, here, NOTE, here.token) for _ in range(200)]
+        for _ in range(200):
+            link.execute(CUT)
+        for each in sent:
+            assert "result" in each.result(PATIENCE).message, each.result()
+    assert becomes_ready(here)
+    assert "result" in raw.post(here, NOTE, here.token).message
+
+
 def test_a_database_that_stays_away_costs_errors_in_time_and_all_recovers_by_itself(
     cluster: Postgres, impatient: Service
 ) -> None:
@@ -275,17 +319,16 @@ def test_a_database_that_stays_away_costs_errors_in_time_and_all_recovers_by_its
     ):
         wait_until(beside_effects(impatient, ".paused").exists)
         with _away(cluster, "immediate"):
-            wait_until(lambda: _is_unready(here) and _is_unready(there))
-            for server in (here, there):
-                _is_told_to_come_back(raw.post(server, NOTE, server.token), 503)
-                _is_told_to_come_back(raw.post(server, ECHO, UNKNOWN), 503)
-                said = session.at(server.port).send(calling("send_note", 8, **NOTE_TO_ADA))
-                _is_told_to_come_back(said, 200)
+            wait_until(lambda: is_unready(here) and is_unready(there))
+            is_told_to_come_back(raw.post(here, NOTE, here.token), 503)
+            is_told_to_come_back(raw.post(here, ECHO, UNKNOWN), 503)
+            said = session.send(calling("send_note", 8, **NOTE_TO_ADA))
+            is_told_to_come_back(said, 200)
             go_on()
             told = begun.message()
             assert (told["id"], told["error"]["code"]) == (7, -32603)
-        assert _becomes_ready(here)
-        assert _becomes_ready(there)
+        assert becomes_ready(here)
+        assert becomes_ready(there)
         for server in (here, there):
             assert raw.post(server, NOTE, server.token).status == 200
             reply = session.at(server.port).send(calling("send_note", 9, **NOTE_TO_ADA))
@@ -293,15 +336,6 @@ def test_a_database_that_stays_away_costs_errors_in_time_and_all_recovers_by_its
         for move in (DISABLE, ENABLE):
             impatient.manage("shell", "-c", move)
             assert standing.message()["method"] == "notifications/tools/list_changed"
-
-
-def test_a_process_ends_in_time_while_the_database_is_away(
-    cluster: Postgres, impatient: Service
-) -> None:
-    with _away(cluster, "fast"):
-        impatient.first.stop()
-    here = impatient.first.start()
-    assert raw.post(here, NOTE, here.token).status == 200
 
 
 def test_a_database_that_does_not_answer_costs_errors_in_time_and_keeps_no_process_from_ending(
@@ -324,25 +358,6 @@ def test_a_database_that_does_not_answer_costs_errors_in_time_and_keeps_no_proce
     assert raw.post(here, NOTE, here.token).status == 200
 
 
-CUT = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"""
-
-
-def test_connections_cut_again_and_again_at_any_moment_leave_nothing_broken(
-    cluster: Postgres, nodes: Service
-) -> None:
-    here = at(nodes, nodes.first)
-    url = cluster.url.replace("postgres:", "postgresql:", 1)
-    with ThreadPoolExecutor(8) as pool, closing(psycopg.connect(url, autocommit=True)) as link:
-        sent = [pool.submit(raw.post, here, NOTE, here.token) for _ in range(200)]
-        for _ in range(200):
-            link.execute(CUT)
-        for each in sent:
-            assert "result" in each.result(PATIENCE).message, each.result()
-    assert _becomes_ready(here)
-    assert "result" in raw.post(here, NOTE, here.token).message
-
-
 @contextmanager
 def _all_connections_taken(cluster: Postgres) -> Iterator[None]:
     """There is no other connection to be had meanwhile."""
@@ -354,10 +369,13 @@ def _all_connections_taken(cluster: Postgres) -> Iterator[None]:
         yield
 
 
-def test_a_database_without_a_connection_left_fails_no_call_that_needs_none(
+def test_a_process_ends_in_time_without_its_database_and_the_next_one_needs_few_connections(
     cluster: Postgres, impatient: Service
 ) -> None:
-    impatient.first.stop()  # so that most threads have no connection yet
+    """One that has just started has no connection in most of its threads: when the database has none left, no call
+    fails that needs none."""
+    with _away(cluster, "fast"):
+        impatient.first.stop()
     here = impatient.first.start()
     session = begin(here, "2025-11-25")
     asked = calling("send_note", 1, **NOTE_TO_ADA)
@@ -366,48 +384,12 @@ def test_a_database_without_a_connection_left_fails_no_call_that_needs_none(
         said = [pool.submit(session.send, asked | {"id": number}) for number in range(20)]
         while not all(each.done() for each in said):
             assert raw.post(here, NOTE, here.token).status == 200
-    assert _becomes_ready(here)
+    assert becomes_ready(here)
     assert "result" in session.send(asked | {"id": 30}).message
 
 
-async def test_no_call_is_taken_over_because_no_process_could_say_that_it_lives(
-    cluster: Postgres, nodes: Service
-) -> None:
-    here, there = at(nodes, nodes.first), at(nodes, nodes.second)
-    number = next(_numbers)
-    program = [
-        ["ask", f"a{number}"],
-        ["step", f"a{number}", 1],
-        ["pause"],
-        ["step", f"b{number}", 1],
-    ]
-    async with asyncio.timeout(PATIENCE), httpx2.AsyncClient(timeout=PATIENCE) as http:
-        session = await Session.begun(http, here)
-        with _pausing(nodes) as go_on:
-            async with session.calling(here, "interpret", {"program": program}) as stream:
-                question, last_id = await stream.question(), stream.last_id
-                await session.answer(there, question, asking.accept(number=1))
-                await asyncio.to_thread(asking.wait_until, beside_effects(nodes, ".paused").exists)
-                with _away(cluster, "immediate"):
-                    await asyncio.sleep(
-                        LEASE_SECONDS + 1
-                    )  # what is tested is that this is no death
-                async with session.resuming(there, last_id) as seen:
-                    go_on()
-                    assert await seen.text() == await stream.text()
-    ran = Counter(name for name, *_ in effects(nodes))
-    assert (ran[f"a{number}"], ran[f"b{number}"]) == (1, 1)
-
-
-@pytest.fixture
-def hasty(tmp_path: Path) -> Iterator[Server]:
-    """A server over SQLite, where requests do not wait for long."""
-    with serving("uvicorn", tmp_path / "home", MCPHOST_DATABASE_WAIT_SECONDS=str(SHORT)) as started:
-        yield started
-
-
 @contextmanager
-def _locked(server: Server) -> Iterator[None]:
+def locked(server: Server) -> Iterator[None]:
     """Another process holds the database file for itself."""
     path = server.home / "db.sqlite3"
     with closing(sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)) as other:
@@ -418,31 +400,14 @@ def _locked(server: Server) -> Iterator[None]:
 def test_a_lock_on_the_sqlite_file_that_is_short_fails_no_call(server: Server) -> None:
     session = begin(server, "2025-11-25")
     with ThreadPoolExecutor(8) as pool:
-        with _locked(server):
+        with locked(server):
             plain = [pool.submit(raw.post, server, NOTE, server.token) for _ in range(4)]
             other = [
                 pool.submit(session.send, calling("send_note", n, **NOTE_TO_ADA)) for n in range(4)
             ]
-            wait_until(lambda: _is_unready(server))
+            wait_until(lambda: is_unready(server))
             assert not any(each.done() for each in (*plain, *other))
         for each in (*plain, *other):
             reply = each.result(PATIENCE)
             assert "result" in reply.message, reply
-    assert _becomes_ready(server)
-
-
-def test_a_lock_on_the_sqlite_file_that_is_long_costs_errors_and_holds_no_thread(
-    hasty: Server,
-) -> None:
-    session = begin(hasty, "2025-11-25")
-    with ThreadPoolExecutor(50) as pool:
-        with _locked(hasty):
-            sent = [pool.submit(raw.post, hasty, NOTE, hasty.token) for _ in range(50)]
-            for each in sent:
-                _is_told_to_come_back(each.result(PATIENCE), 503)
-            said = session.send(calling("send_note", 1, **NOTE_TO_ADA))
-            assert (said.status, "error" in said.message) == (200, True)
-            assert _is_unready(hasty)
-        assert _becomes_ready(hasty)
-    assert raw.post(hasty, NOTE, hasty.token).status == 200
-    assert "result" in session.send(calling("send_note", 2, **NOTE_TO_ADA)).message
+    assert becomes_ready(server)

@@ -3,7 +3,6 @@
 import http.client
 import json
 import re
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -22,8 +21,9 @@ from tests.e2e.admin import Admin, Form
 from tests.e2e.asking import Asker, accept, wait_until
 from tests.e2e.callers import command
 from tests.e2e.node_client import NODE
-from tests.e2e.processes import ROOT, Server, free_port, manage, serving
-from tests.e2e.relay import ANSWERS, Relay, relaying
+from tests.e2e.nodes import Node
+from tests.e2e.processes import ROOT, Server, free_port, manage
+from tests.e2e.relay import ANSWERS, Relay
 from tests.e2e.talking import Talk, conversing
 
 PAGE = (ROOT / "docs" / "http-tools.md").read_text()
@@ -68,19 +68,11 @@ SERVICES = {"flask": _flask, "express": _express}
 
 @dataclass(frozen=True)
 class Place:
-    """A service behind a relay, and the data folder of a server that may call it."""
+    """One of the services behind the relay, and the server that calls it."""
 
     relay: Relay
     database: Path
-    home: Path
-    port: int
-
-    @contextmanager
-    def life(self, ending: signal.Signals = signal.SIGTERM) -> Iterator[Server]:
-        """A server over the folder, on the same port in each of its lives."""
-        ports = {"MCPHOST_EGRESS_LOOPBACK_PORTS": str(self.relay.port)}
-        with serving("uvicorn", self.home, ending, self.port, **ports) as server:
-            yield server
+    node: Node
 
     def placed(self, item: str) -> list[dict[str, Any]]:
         """The orders of an item that the service has stored."""
@@ -90,36 +82,30 @@ class Place:
         return [order for order in orders if order["item"] == item]
 
 
-@contextmanager
-def _placed(name: str, folder: Path) -> Iterator[Place]:
-    """A service, and a data folder with the tool, set up in the admin."""
-    with _running(name, folder) as port, relaying(port) as relay:
-        made = Place(relay, folder / "orders.db", folder / "home", free_port())
-        with made.life() as server:
-            _set_up(server, relay.port)
-        yield made
+@pytest.fixture(scope="module")
+def tool(calling_out: Node, relay: Relay) -> None:
+    """The tool, set up in the admin. It calls the relay, behind which there is any of the services."""
+    _set_up(calling_out.server, relay.port)
 
 
 @pytest.fixture(scope="module", params=SERVICES)
 def place(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    tool: None,
+    calling_out: Node,
+    relay: Relay,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Place]:
-    """Each of the two services, with the data folder of `server`."""
-    with _placed(request.param, tmp_path_factory.mktemp(request.param)) as made:
-        yield made
+    """Each of the two services."""
+    folder = tmp_path_factory.mktemp(request.param)
+    with _running(request.param, folder) as port:
+        relay.service = port
+        yield Place(relay, folder / "orders.db", calling_out)
 
 
-@pytest.fixture(params=SERVICES)
-def own_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """The same for a test that starts and ends its servers itself."""
-    with _placed(request.param, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def server(place: Place) -> Iterator[Server]:
-    with place.life() as started:
-        yield started
+@pytest.fixture
+def calls(place: Place) -> Server:
+    return place.node.server if place.node.lives else place.node.start()
 
 
 @contextmanager
@@ -188,12 +174,12 @@ def _documented_forms(port: int) -> dict[str, dict[str, str]]:
 
 
 @pytest.fixture(params=REVISIONS)
-def talk(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Iterator[Talk]:
+def talk(request: pytest.FixtureRequest, calls: Server, tmp_path: Path) -> Iterator[Talk]:
     """A client that has connected and has found the tool."""
     revision = REVISIONS[request.param]
     asked = {"revision": revision} if revision == SESSION else {}
     argv = command(request.param)
-    with conversing(argv, tmp_path, url=server.url, token=server.token, **asked) as talk:
+    with conversing(argv, tmp_path, url=calls.url, token=calls.token, **asked) as talk:
         met = talk.hear("met")
         assert met["revision"] == revision
         assert TOOL in met["tools"]
@@ -221,8 +207,8 @@ def _result(talk: Talk) -> Mapping[str, Any]:
     return result
 
 
-def test_the_forms_make_the_documented_configuration(place: Place, server: Server) -> None:
-    shown = manage(server.home, "shell", "-v", "0", "-c", CONFIG)
+def test_the_forms_make_the_documented_configuration(place: Place, calls: Server) -> None:
+    shown = manage(calls.home, "shell", "-v", "0", "-c", CONFIG)
     assert shown.returncode == 0, shown.stderr
     documented = re.findall(r"^```json\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[-1]
     documented = documented.replace(":9000", f":{place.relay.port}")
@@ -305,25 +291,24 @@ def test_a_service_refuses_what_the_platform_does_not_send(place: Place) -> None
     assert len(place.placed("by hand")) == 1
 
 
+@pytest.mark.parametrize("place", ["flask"], indirect=True)
 def test_the_service_acts_once_although_the_server_is_killed_before_its_response(
-    own_place: Place, item: str
+    place: Place, calls: Server, item: str
 ) -> None:
     """The client repeats its request, and the next process sends the answers under the same key."""
-    place = own_place
     asker = Asker(TOOL, {"item": item, "amount": 1})
     answers = {"slot": accept(slot="morning")}
     relay = place.relay
     with ThreadPoolExecutor(1) as pool:
-        with place.life(signal.SIGKILL) as server:
-            state = asker.leg(server)["requestState"]
-            relay.seen.clear()
-            relay.holds.clear()
-            lost = pool.submit(asker.leg, server, state, answers)
-            wait_until(lambda: len(place.placed(item)) == 1)
+        state = asker.leg(calls)["requestState"]
+        relay.seen.clear()
+        relay.holds.clear()
+        lost = pool.submit(asker.leg, calls, state, answers)
+        wait_until(lambda: len(place.placed(item)) == 1)
+        place.node.kill()
         relay.holds.set()
         assert lost.exception(STOP_SECONDS) is not None
-    with place.life() as server:
-        result = asker.leg(server, state, answers)
+    result = asker.leg(place.node.start(), state, answers)
     assert result["structuredContent"]["placed"] is True
     first, second = relay.seen
     assert first == second

@@ -7,7 +7,6 @@ the others are in its queue.
 """
 
 import asyncio
-import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -24,7 +23,7 @@ from tests.e2e.nodes import Node, Service
 from tests.e2e.processes import Server
 from tests.e2e.sessions import Session, Stream
 from tests.e2e.test_killed_rounds import CLAIMING, FREE
-from tests.e2e.test_watching import TOKEN, scrape
+from tests.e2e.test_watching import scrape
 
 PATIENCE = 60
 BEFORE, BETWEEN, AFTER = STEPS = ("before", "between", "after")
@@ -306,7 +305,7 @@ class Scene:
         await _until(lambda: scrape(self.server)["mcphost_records_waiting"] == how_many)
 
     async def kill(self) -> None:
-        await asyncio.to_thread(self.victim.stop)
+        await asyncio.to_thread(self.victim.kill)
 
     async def go_on(self, *, lost: bool) -> None:
         """The clients come back to the two other processes, and go on to the ends of their calls.
@@ -399,8 +398,8 @@ async def staged(service: Service) -> AsyncIterator[Scene]:
     """All calls are before their commits; those whose rounds have to end first have paused."""
     home = service.first.home.parent.parent / "mortal" / "home"
     home.parent.mkdir(exist_ok=True)
-    victim = Node(home, **service.settings, MCPHOST_METRICS_TOKEN=TOKEN)
-    await asyncio.to_thread(victim.start, signal.SIGKILL)
+    victim = Node(home, **service.settings)
+    await asyncio.to_thread(victim.start)
     server, pause = at(service, victim), beside_effects(service, ".pause")
     pause.touch()
     try:
@@ -417,7 +416,7 @@ async def staged(service: Service) -> AsyncIterator[Scene]:
     finally:
         pause.unlink(missing_ok=True)
         beside_effects(service, ".paused").unlink(missing_ok=True)
-        await asyncio.to_thread(victim.stop)
+        await asyncio.to_thread(victim.kill)
 
 
 async def test_calls_go_on_whose_process_dies_before_their_commits(asked: Service) -> None:

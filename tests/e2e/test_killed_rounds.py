@@ -4,7 +4,6 @@ A call is killed where it waits for its person, in the middle of the round that 
 between what a step did and the record of it; its client sends the same leg again, elsewhere.
 """
 
-import signal
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -82,12 +81,10 @@ class Call:
 @contextmanager
 def mortal(node: Node) -> Iterator[None]:
     """A node that is killed at the end, if it has not been by then, and started again."""
-    node.stop()
-    node.start(ending=signal.SIGKILL)
     try:
         yield
     finally:
-        node.stop()
+        node.kill()
         node.start()
 
 

@@ -46,19 +46,24 @@ def test_a_server_survives_clients_that_hang_up_in_the_middle_of_a_stream(
 
 
 def test_started_again_it_is_what_it_was_before(home: Path) -> None:
-    with serving("uvicorn", home, fresh=True) as first:
+    """It stops cleanly while streams are open; Ctrl-C gives no notice. The conformance tenant is there when it is
+    asked for, and open to anyone."""
+    ways = {"MCPHOST_CONFORMANCE": "1", "MCPHOST_NOTICE_SECONDS": "3600"}
+    with (
+        ExitStack() as outlives,
+        serving("uvicorn", home, signal.SIGINT, fresh=True, **ways) as first,
+    ):
         token = first.token
         password = (home / "admin-password").read_text()
-    with serving("uvicorn", home) as second:
+        message = raw.call("test_simple_text", {})
+        assert raw.post(first, message, None, tenant="conformance").status == 200
+        assert raw.post(first, message, "wrong", tenant="conformance").status == 401
+        outlives.enter_context(raw.streaming(first, countdown(10), STEP))
+    with ExitStack() as outlives, serving("uvicorn", home) as second:
         assert second.token == token
         assert (home / "admin-password").read_text() == password
         assert raw.post(second, ECHO, token).status == 200
-
-
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
-def test_it_stops_cleanly_while_a_stream_is_open(home: Path, ending: signal.Signals) -> None:
-    with ExitStack() as outlives, serving("uvicorn", home, ending) as server:
-        outlives.enter_context(raw.streaming(server, countdown(10), STEP))
+        outlives.enter_context(raw.streaming(second, countdown(10), STEP))
 
 
 @pytest.mark.parametrize("command", ["up", "serve"])
@@ -87,10 +92,3 @@ def test_the_secrets_of_a_new_home_are_its_owners_alone(server: Server) -> None:
     assert server.home.stat().st_mode & 0o777 == 0o700
     for name in ("secret-key", "master-key", "admin-password", "auditor-password", "demo-token"):
         assert (server.home / name).stat().st_mode & 0o777 == 0o600
-
-
-def test_the_conformance_tenant_is_there_when_asked_for_and_open_to_anyone(home: Path) -> None:
-    with serving("uvicorn", home, MCPHOST_CONFORMANCE="1") as server:
-        message = raw.call("test_simple_text", {})
-        assert raw.post(server, message, None, tenant="conformance").status == 200
-        assert raw.post(server, message, "wrong", tenant="conformance").status == 401

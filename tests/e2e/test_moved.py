@@ -2,15 +2,20 @@
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.e2e import raw
 from tests.e2e.asking import beside_effects, effects, wait_until
 from tests.e2e.callers import command
 from tests.e2e.nodes import Node, Service
 from tests.e2e.resolving import ended
 from tests.e2e.talking import PATIENCE, conversing
+
+NAMES = ("python", "typescript")
 
 
 def _has_stopped_listening(node: Node) -> bool:
@@ -18,34 +23,53 @@ def _has_stopped_listening(node: Node) -> bool:
         return probe.connect_ex(("127.0.0.1", node.port)) != 0
 
 
+def _aim(service: Service, node: Node) -> None:
+    """The next request through the balancer goes to this node."""
+    echo, other = raw.call("echo", {"text": "a"}), service.proxy.called
+    while not other or other[-1] == node.port:
+        raw.post(service.server, echo, service.server.token)
+
+
 @pytest.mark.requirement("mrtr.state-only")
-@pytest.mark.parametrize("name", ["python", "typescript"])
-def test_a_client_goes_on_elsewhere_with_a_state_and_without_input_requests(
-    asked: Service, node: object, name: str, tmp_path: Path
+def test_clients_go_on_elsewhere_with_a_state_and_without_input_requests(
+    asked: Service, node: object, tmp_path: Path
 ) -> None:
     pause, paused = (beside_effects(asked, suffix) for suffix in (".pause", ".paused"))
-    program = [["step", name, 1], ["pause"], ["step", name, 2], ["step", name, 3]]
     before, server, called = len(effects(asked)), asked.server, asked.proxy.called
-    with (
-        conversing(command(name), tmp_path, url=server.url, token=server.token) as talk,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        talk.hear("met")
-        called.clear()
+    busy = asked.first
+    with ExitStack() as ends:
+        pool, talks = ends.enter_context(ThreadPoolExecutor(1)), {}
+        for name in NAMES:
+            (tmp_path / name).mkdir()
+            asks = conversing(command(name), tmp_path / name, url=server.url, token=server.token)
+            talks[name] = ends.enter_context(asks)
+            talks[name].hear("met")
         pause.touch()
-        talk.say({"call": "interpret", "arguments": {"program": program}})
+        for name, talk in talks.items():
+            _aim(asked, busy)
+            called.clear()
+            program = [["step", name, 1], ["pause"], ["step", name, 2], ["step", name, 3]]
+            talk.say({"call": "interpret", "arguments": {"program": program}})
+            wait_until(lambda it=name: [it, 1] in _done(asked, before))
+            assert called == [busy.port]
+        called.clear()
         wait_until(paused.exists)
-        busy = next(each for each in (asked.first, asked.second) if each.port == called[-1])
         leaving = pool.submit(busy.stop)
-        try:
-            wait_until(lambda: _has_stopped_listening(busy))
-        finally:
-            pause.unlink()
-            paused.unlink(missing_ok=True)
-        text, is_error = ended(talk)
+        wait_until(lambda: _has_stopped_listening(busy))
+        pause.unlink()
+        paused.unlink(missing_ok=True)
+        for talk in talks.values():
+            text, is_error = ended(talk)
+            assert not is_error, text
         leaving.result(PATIENCE)
         busy.start()
-    assert not is_error, text
-    assert [line[:2] for line in effects(asked)[before:]] == [[name, 1], [name, 2], [name, 3]]
-    assert len(set(called)) == len(called) == 2
+    for name in NAMES:
+        mine = [step for step in _done(asked, before) if step[0] == name]
+        assert mine == [[name, 1], [name, 2], [name, 3]]
+    assert called == [asked.second.port] * len(NAMES)
     assert asked.proxy.failures == []
+
+
+def _done(service: Service, before: int) -> list[list[Any]]:
+    """The steps since then, each with its argument."""
+    return [line[:2] for line in effects(service)[before:]]

@@ -1,15 +1,16 @@
-"""Nodes come and go, and so does Redis: only who was on a node that was killed notices."""
+"""Nodes come and go, and so does Redis: only who was on a node that was killed notices, and the status says it."""
 
-import signal
+import json
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
-import pytest
-
-from tests.e2e import nodes, raw
+from tests.e2e import raw
+from tests.e2e.asking import METRICS_TOKEN, at
 from tests.e2e.load import loading
 from tests.e2e.nodes import Node, Service
 from tests.e2e.test_listening import DISABLE, ENABLE
@@ -17,65 +18,106 @@ from tests.e2e.test_listening import DISABLE, ENABLE
 CHANGED = b"notifications/tools/list_changed"
 ACKNOWLEDGED = b"notifications/subscriptions/acknowledged"
 LISTEN = raw.request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+PATIENCE = 60.0
+PAUSE = 0.2
+
+Status = Mapping[str, Any]
 
 
-@pytest.fixture
-def service(machine: None, tmp_path: Path) -> Iterator[Service]:
-    with nodes.service(tmp_path) as two:
-        yield two
+def status(node: Node) -> Status:
+    line = HTTPConnection("127.0.0.1", node.port, timeout=PATIENCE)
+    try:
+        line.request("GET", "/status.json", headers={"Authorization": f"Bearer {METRICS_TOKEN}"})
+        found: Status = json.loads(line.getresponse().read())
+        return found
+    finally:
+        line.close()
+
+
+def until(node: Node, test: Callable[[Status], bool]) -> Status:
+    """The first status of a node that passes."""
+    ends = time.monotonic() + PATIENCE
+    while not test(found := status(node)):
+        assert time.monotonic() < ends, found
+        time.sleep(PAUSE)  # between looks at other processes
+    return found
+
+
+def reasons(found: Status) -> Mapping[str, str]:
+    return {line["name"]: line["reason"] for line in found["lines"] if line["reason"]}
+
+
+def states(found: Status, *nodes: Node) -> list[str]:
+    """What the processes of these nodes do, in order; empty for one that is not known."""
+    by_pid = {int(each["name"].rpartition(":")[2]): each["state"] for each in found["processes"]}
+    return [by_pid.get(node.pid, "") for node in nodes]
 
 
 def test_only_what_was_on_a_killed_node_fails_and_an_added_one_takes_its_share(
-    service: Service, tmp_path: Path
+    asked: Service, tmp_path: Path
 ) -> None:
-    proxy, victim = service.proxy, service.second
-    victim.stop()
-    victim.start(ending=signal.SIGKILL)
-    proxy.wait_for(service.first.port, victim.port)
-    added = Node(tmp_path / "three" / "home", **service.settings)
+    proxy, first, victim = asked.proxy, asked.first, asked.second
+    before = reasons(status(first)).keys()
+    added = Node(tmp_path / "three" / "home", **asked.settings)
     added.home.parent.mkdir()
-    with loading(service.server) as load:
-        load.has_gone_on()
-        victim.stop()
-        proxy.wait_for(service.first.port)
+    with loading(asked.server) as load:
         load.has_gone_on()
         added.start()
         try:
             proxy.add(added.port)
-            proxy.wait_for(service.first.port, added.port)
+            proxy.wait_for(first.port, victim.port, added.port)
             proxy.wait_until_served_by(added.port)
+            every = until(
+                first, lambda found: states(found, first, victim, added) == ["serves"] * 3
+            )
+            assert len({each["facts"]["version"] for each in every["processes"]}) == 1
         finally:
-            load.end()
-    added.stop()
+            added.stop()
+            proxy.remove(added.port)
+        load.has_gone_on()
+        assert load.failures == proxy.failures == []
+        left = until(first, lambda found: states(found, first, victim, added)[2] == "")
+        assert f":{added.pid}" not in reasons(left).get("processes", ""), "who left is no problem"
+        victim.kill()
+        proxy.wait_for(first.port)
+        load.has_gone_on()
     assert all(failure.startswith(f"{victim.port}: ") for failure in proxy.failures)
     assert len(load.failures) == len(proxy.failures)
-    assert proxy.served[service.first.port]
+    found = until(first, lambda found: states(found, first, victim) == ["serves", "gone"])
+    assert reasons(found).keys() <= before | {"processes"}
+    assert "processes" in reasons(found)
+    assert "No heartbeat from" in asked.admin().get("/admin/status/")
+    victim.start()
+    until(first, lambda found: states(found, first, victim) == ["serves", "serves"])
 
 
 def test_without_redis_calls_go_on_and_news_is_heard_and_so_it_is_afterwards(
-    service: Service,
+    asked: Service,
 ) -> None:
-    steps = (lambda: None, service.redis.stop, service.redis.start)
+    steps = (lambda: None, asked.redis.stop, asked.redis.start)
     moves = (DISABLE, ENABLE, DISABLE)
+    asked.proxy.served.clear()
     with (
-        _listening(service, service.first) as first,
-        _listening(service, service.second) as second,
-        loading(service.server) as load,
+        _listening(asked, asked.first) as first,
+        _listening(asked, asked.second) as second,
+        loading(asked.server) as load,
     ):
-        for step, move in zip(steps, moves, strict=True):
+        for step, move, away in zip(steps, moves, (False, True, False), strict=True):
             step()
             load.has_gone_on()
-            service.manage("shell", "-c", move)
+            until(asked.first, lambda found, it=away: ("redis" in reasons(found)) is it)
+            asked.manage("shell", "-c", move)
             raw.read_until(first, CHANGED)
             raw.read_until(second, CHANGED)
             load.has_gone_on()
-    assert (load.failures, service.proxy.failures) == ([], [])
-    assert service.proxy.served.keys() == {service.first.port, service.second.port}
+    asked.manage("shell", "-c", ENABLE)
+    assert (load.failures, asked.proxy.failures) == ([], [])
+    assert asked.proxy.served.keys() == {asked.first.port, asked.second.port}
 
 
 @contextmanager
 def _listening(service: Service, node: Node) -> Iterator[socket.socket]:
     """A connection to one node, on which changes of tools are told."""
-    with raw.opened(replace(service.server, port=node.port), LISTEN) as line:
+    with raw.opened(at(service, node), LISTEN) as line:
         raw.read_until(line, ACKNOWLEDGED)
         yield line

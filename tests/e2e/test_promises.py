@@ -1,74 +1,117 @@
 """What a server promises its operators: limits, records that outlive it, words that work."""
 
-import os
 import shlex
-import signal
 import socket
 import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
+from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from tests.e2e import raw
-from tests.e2e.processes import Server, serving
+from tests.e2e.nodes import Node
+from tests.e2e.processes import Server, copy_initialized
+from tests.e2e.raw_sessions import begin, calling
+from tests.e2e.test_database_restarts import (
+    NOTE,
+    NOTE_TO_ADA,
+    becomes_ready,
+    is_told_to_come_back,
+    is_unready,
+    locked,
+)
 
 PATIENCE = 30
 
 
-def test_headers_that_do_not_come_close_the_connection(home: Path) -> None:
-    with serving("uvicorn", home, MCPHOST_HEADER_SECONDS="0.3") as server:
-        for begun in (b"", b"POST /t/demo/mcp HTTP/1.1\r\nHost: loc"):
-            with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as connection:
-                connection.sendall(begun)
-                connection.settimeout(PATIENCE)
-                assert connection.recv(1) == b""
-        assert raw.post(server, raw.call("echo", {"text": "a"}), server.token).status == 200
+@pytest.fixture(scope="module")
+def lonely(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node over SQLite on which nothing is waited for long."""
+    home = tmp_path_factory.mktemp("lonely") / "home"
+    copy_initialized(home)
+    waits = {"MCPHOST_HEADER_SECONDS": "0.3", "MCPHOST_DATABASE_WAIT_SECONDS": "3"}
+    node = Node(home, **waits)
+    yield node
+    node.stop()
 
 
-def _killed_while_calling(home: Path) -> list[str]:
-    """Call a tool that changes something until the server dies; the texts that were answered."""
+@pytest.fixture
+def alone(lonely: Node) -> Server:
+    return lonely.server if lonely.lives else lonely.start()
+
+
+def test_headers_that_do_not_come_close_the_connection(alone: Server) -> None:
+    for begun in (b"", b"POST /t/demo/mcp HTTP/1.1\r\nHost: loc"):
+        with socket.create_connection(("127.0.0.1", alone.port), PATIENCE) as connection:
+            connection.sendall(begun)
+            connection.settimeout(PATIENCE)
+            assert connection.recv(1) == b""
+    assert raw.post(alone, raw.call("echo", {"text": "a"}), alone.token).status == 200
+
+
+def test_a_lock_on_the_sqlite_file_that_is_long_costs_errors_and_holds_no_thread(
+    alone: Server,
+) -> None:
+    session = begin(alone, "2025-11-25")
+    with ThreadPoolExecutor(50) as pool:
+        with locked(alone):
+            sent = [pool.submit(raw.post, alone, NOTE, alone.token) for _ in range(50)]
+            for each in sent:
+                is_told_to_come_back(each.result(3 * PATIENCE), 503)
+            said = session.send(calling("send_note", 1, **NOTE_TO_ADA))
+            assert (said.status, "error" in said.message) == (200, True)
+            assert is_unready(alone)
+        assert becomes_ready(alone)
+    assert raw.post(alone, NOTE, alone.token).status == 200
+    assert "result" in session.send(calling("send_note", 2, **NOTE_TO_ADA)).message
+
+
+def test_every_answered_call_is_recorded_though_the_server_was_killed(
+    alone: Server, lonely: Node
+) -> None:
+    before = _recorded(alone)
     answered: list[str] = []
+    many = threading.Event()
 
-    def calls(server: Server, worker: int) -> None:
-        for number in range(200):
+    def calls(worker: int) -> None:
+        for number in range(1000):
             text = f"{worker}-{number}"
             try:
                 body = raw.call("send_note", {"recipient": "Ada", "note": text})
-                reply = raw.post(server, body, server.token)
+                reply = raw.post(alone, body, alone.token)
             except OSError:
                 return
             if reply.status == 200:
                 assert "isError" not in reply.json["result"]
                 answered.append(text)
-            if len(answered) == 100:
-                os.kill(server.pid, signal.SIGKILL)
+            if len(answered) >= 100:
+                many.set()
 
-    with (
-        pytest.raises(AssertionError, match="status -9"),
-        serving("uvicorn", home) as server,
-        ThreadPoolExecutor(4) as pool,
-    ):
-        for future in [pool.submit(calls, server, worker) for worker in range(4)]:
-            future.result(PATIENCE * 2)
-    return answered
+    with ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(calls, worker) for worker in range(4)]
+        assert many.wait(2 * PATIENCE)
+        lonely.kill()
+        for each in running:
+            each.result(2 * PATIENCE)
+    counts = _recorded(alone) - before
+    assert counts["round.finished"] >= len(answered) >= 100
+    assert counts["round.started"] >= counts["round.finished"]
 
 
-def test_every_answered_call_is_recorded_though_the_server_was_killed(home: Path) -> None:
-    answered = _killed_while_calling(home)
-    assert len(answered) >= 100
-    with closing(sqlite3.connect(home / "db.sqlite3")) as database:
+def _recorded(server: Server) -> Counter[str]:
+    """How many entries there are of each action, of calls of one tool."""
+    with closing(sqlite3.connect(server.home / "db.sqlite3")) as database:
         query = (
             "SELECT action, count(*) FROM audit_entry WHERE target = 'send_note' "
             "AND method = 'tools/call' GROUP BY action"
         )
-        counts = dict(database.execute(query).fetchall())
-    assert counts["round.finished"] >= len(answered)
-    assert counts["round.started"] >= counts["round.finished"]
+        return Counter(dict(database.execute(query).fetchall()))
 
 
 def test_the_python_client_that_is_printed_runs_as_it_is(server: Server) -> None:

@@ -70,41 +70,36 @@ def text_of(result: Any) -> str:
     return block.text
 
 
-async def test_a_client_finds_out_the_revision_and_who_serves(any_server: Server) -> None:
-    async with connected(any_server.url, any_server.token) as client:
-        assert client.protocol_version == REVISION
-        assert client.server_info is not None
-        assert client.server_info.name
-        assert client.server_capabilities.tools is not None
-
-
 @pytest.mark.requirement("pages.complete")
-async def test_all_pages_together_list_each_demo_tool_once(any_server: Server) -> None:
-    async with connected(any_server.url, any_server.token) as client:
-        names = await every_tool(client)
-        assert set(names) >= DEMO_TOOLS
-        assert len(names) == len(set(names))
-        assert names == await every_tool(client)
-
-
-async def test_echo_says_the_same_again(any_server: Server) -> None:
-    async with connected(any_server.url, any_server.token) as client:
-        result = await client.call_tool("echo", {"text": "grüße, 世界"})
-        assert not result.is_error
-        assert text_of(result) == "grüße, 世界"
-
-
-async def test_progress_arrives_in_order_and_before_the_result(any_server: Server) -> None:
+async def test_a_client_finds_out_who_serves_and_lists_and_calls(any_server: Server) -> None:
     steps: list[float] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
         steps.append(progress)
 
     async with connected(any_server.url, any_server.token) as client:
+        assert client.protocol_version == REVISION
+        assert client.server_info is not None
+        assert client.server_info.name
+        assert client.server_capabilities.tools is not None
+        names = await every_tool(client)
+        assert set(names) >= DEMO_TOOLS
+        assert len(names) == len(set(names))
+        assert names == await every_tool(client)
+        result = await client.call_tool("echo", {"text": "grüße, 世界"})
+        assert not result.is_error
+        assert text_of(result) == "grüße, 世界"
         result = await client.call_tool("countdown", {"start": 3}, progress_callback=note)
         assert not result.is_error
         assert len(steps) >= 3
         assert steps == sorted(steps)
+        result = await client.call_tool("echo", {"text": 7})
+        assert result.is_error
+        assert "text" in text_of(result)
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool("no_such_tool", {})
+        assert caught.value.code == INVALID_PARAMS
+        assert "no_such_tool" in caught.value.message
 
 
 async def test_log_messages_come_only_when_asked_for(server: Server) -> None:
@@ -125,6 +120,7 @@ async def test_log_messages_come_only_when_asked_for(server: Server) -> None:
 
 @pytest.mark.requirement("http.related-notifications")
 async def test_calls_side_by_side_get_their_own_progress_and_result(server: Server) -> None:
+    """A tool that blocks its thread holds up nobody else."""
     async with connected(server.url, server.token) as client:
 
         async def count(start: int) -> tuple[set[float | None], bool]:
@@ -137,27 +133,6 @@ async def test_calls_side_by_side_get_their_own_progress_and_result(server: Serv
             return totals, bool(result.is_error)
 
         outcomes = await asyncio.gather(*(count(start) for start in (2, 3, 4)))
-    assert outcomes == [({2.0}, False), ({3.0}, False), ({4.0}, False)]
-
-
-async def test_structured_content_fits_the_schema_it_was_announced_with(server: Server) -> None:
-    async with connected(server.url, server.token) as client:
-        await every_tool(client)  # the client validates against what it has listed
-        result = await client.call_tool("weather", {"city": "Oslo"})
-        assert not result.is_error
-        assert isinstance(result.structured_content, dict)
-
-
-async def test_a_picture_arrives_as_an_image(server: Server) -> None:
-    async with connected(server.url, server.token) as client:
-        result = await client.call_tool("picture", {})
-        images = [block for block in result.content if isinstance(block, ImageContent)]
-        assert images
-        assert images[0].mime_type.startswith("image/")
-
-
-async def test_a_tool_that_blocks_its_thread_holds_up_nobody_else(server: Server) -> None:
-    async with connected(server.url, server.token) as client:
         slow = asyncio.create_task(
             client.call_tool("slow_report", {"title": "Slow", "sections": 4})
         )
@@ -165,29 +140,21 @@ async def test_a_tool_that_blocks_its_thread_holds_up_nobody_else(server: Server
         assert text_of(result) == "meanwhile"
         assert not slow.done()
         assert not (await slow).is_error
+    assert outcomes == [({2.0}, False), ({3.0}, False), ({4.0}, False)]
 
 
-async def test_a_tool_that_changes_something_runs_too(server: Server) -> None:
+async def test_results_of_each_sort_pass_the_clients_own_validation(server: Server) -> None:
     async with connected(server.url, server.token) as client:
+        await every_tool(client)  # the client validates against what it has listed
+        result = await client.call_tool("weather", {"city": "Oslo"})
+        assert not result.is_error
+        assert isinstance(result.structured_content, dict)
+        result = await client.call_tool("picture", {})
+        images = [block for block in result.content if isinstance(block, ImageContent)]
+        assert images
+        assert images[0].mime_type.startswith("image/")
         result = await client.call_tool("send_note", {"recipient": "Ada", "note": "hello"})
         assert not result.is_error
-
-
-async def test_invalid_arguments_give_an_error_result_that_names_the_field(
-    any_server: Server,
-) -> None:
-    async with connected(any_server.url, any_server.token) as client:
-        result = await client.call_tool("echo", {"text": 7})
-        assert result.is_error
-        assert "text" in text_of(result)
-
-
-async def test_an_unknown_tool_is_refused_by_name(any_server: Server) -> None:
-    async with connected(any_server.url, any_server.token) as client:
-        with pytest.raises(MCPError) as caught:
-            await client.call_tool("no_such_tool", {})
-        assert caught.value.code == INVALID_PARAMS
-        assert "no_such_tool" in caught.value.message
 
 
 async def test_a_client_of_an_older_revision_is_asked_by_each_server(any_server: Server) -> None:
@@ -203,10 +170,8 @@ async def test_a_client_of_an_older_revision_is_asked_by_each_server(any_server:
         assert text_of(result) == "shop v2 is deployed."
 
 
-@pytest.mark.parametrize("token", [None, "wrong", "mcph_aaaaaaaaaaaa_bbbbbbbbbbbb_cccccc"])
-async def test_without_a_good_token_a_client_does_not_connect(
-    any_server: Server, token: str | None
-) -> None:
-    async with connected(any_server.url, token, mode=REVISION) as client:
-        with pytest.raises(MCPError):
-            await client.list_tools()
+async def test_without_a_good_token_a_client_does_not_connect(any_server: Server) -> None:
+    for token in (None, "wrong", "mcph_aaaaaaaaaaaa_bbbbbbbbbbbb_cccccc"):
+        async with connected(any_server.url, token, mode=REVISION) as client:
+            with pytest.raises(MCPError):
+                await client.list_tools()

@@ -6,79 +6,65 @@ import pytest
 
 from tests.e2e import raw
 from tests.e2e.processes import Server
+from tests.e2e.raw import Reply
 
+PATH = "/t/demo/mcp"
 ECHO = raw.call("echo", {"text": "hello"})
 # Well formed, with a checksum that cannot be right.
 FORGED = "mcph_aaaaaaaaaaaa_bbbbbbbbbbbb_cccccc"
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "old", "version": "1"},
+    },
+}
 
 
-@pytest.mark.requirement("auth.challenge")
-@pytest.mark.parametrize("token", [None, "", "wrong", FORGED])
-def test_without_a_good_token_it_is_401_with_a_challenge(
-    any_server: Server, token: str | None
-) -> None:
-    reply = raw.post(any_server, ECHO, token)
-    assert reply.status == 401
-    assert reply.headers["www-authenticate"].startswith("Bearer")
-    assert "scope=" in reply.headers["www-authenticate"]
-    assert "error" in reply.json
+def _opening(token: str | None) -> dict[str, str]:
+    """The headers of a client that knows no session yet."""
+    known = raw.headers(ECHO, token)
+    return {
+        name: known[name] for name in ("Content-Type", "Accept", "Authorization") if name in known
+    }
 
 
-def test_a_token_is_good_for_its_own_tenant_only(any_server: Server) -> None:
-    elsewhere = raw.post(any_server, ECHO, any_server.token, tenant="somebody-else")
-    nobody = raw.post(any_server, ECHO, None)
+def _echo(server: Server, path: str = PATH, token: str | None = None, **fields: str) -> Reply:
+    sent = {**raw.headers(ECHO, token), **fields}
+    return raw.exchange(server, "POST", path, json.dumps(ECHO).encode(), sent)
+
+
+@pytest.mark.requirement("auth.challenge", "auth.not-in-query")
+def test_without_a_good_token_it_is_401_with_a_challenge(any_server: Server) -> None:
+    nobody = _echo(any_server)
+    for token in (None, "", "wrong", FORGED):
+        reply = _echo(any_server, token=token)
+        assert reply.status == 401
+        assert reply.headers["www-authenticate"].startswith("Bearer")
+        assert "scope=" in reply.headers["www-authenticate"]
+        begun = raw.exchange(
+            any_server, "POST", PATH, json.dumps(INITIALIZE).encode(), _opening(token)
+        )
+        assert begun.status == 401
+        assert "mcp-session-id" not in begun.headers
+    elsewhere = _echo(any_server, "/t/somebody-else/mcp", any_server.token)
     assert elsewhere.status == 401
     assert elsewhere.json["error"]["code"] == nobody.json["error"]["code"]
+    assert _echo(any_server, f"{PATH}?access_token={any_server.token}").status == 401
 
 
-@pytest.mark.requirement("auth.not-in-query")
-def test_a_token_in_the_query_string_is_no_credential(any_server: Server) -> None:
-    path = f"/t/demo/mcp?access_token={any_server.token}"
-    fields = raw.headers(ECHO, None)
-    reply = raw.exchange(any_server, "POST", path, json.dumps(ECHO).encode(), fields)
-    assert reply.status == 401
-
-
-@pytest.mark.parametrize("token", [None, "wrong"])
-def test_no_session_is_opened_without_a_good_token(any_server: Server, token: str | None) -> None:
-    message = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "old", "version": "1"},
-        },
-    }
-    fields = {
-        "Content-Type": "application/json",
-        "Accept": "application/json, text/event-stream",
-        **({"Authorization": f"Bearer {token}"} if token else {}),
-    }
-    body = json.dumps(message).encode()
-    reply = raw.exchange(any_server, "POST", "/t/demo/mcp", body, fields)
-    assert reply.status == 401
-    assert "mcp-session-id" not in reply.headers
-
-
-@pytest.mark.requirement("http.one-endpoint")
-def test_only_post_is_answered_there(any_server: Server) -> None:
-    reply = raw.send(any_server, "GET", "/t/demo/mcp", Accept="text/event-stream")
-    assert reply.status == 405
-    assert "POST" in reply.headers["allow"]
-
-
-@pytest.mark.requirement("http.host")
-def test_a_foreign_host_is_refused(any_server: Server) -> None:
-    fields = {**raw.headers(ECHO, any_server.token), "Host": "evil.example.com"}
-    reply = raw.exchange(any_server, "POST", "/t/demo/mcp", json.dumps(ECHO).encode(), fields)
-    assert reply.status == 403
-
-
-def test_what_is_not_json_is_said_to_be_so(any_server: Server) -> None:
-    fields = raw.headers(ECHO, any_server.token)
-    reply = raw.exchange(any_server, "POST", "/t/demo/mcp", b'{"jsonrpc":', fields)
+@pytest.mark.requirement("http.one-endpoint", "http.host")
+def test_only_json_that_is_posted_to_the_right_host_is_answered(any_server: Server) -> None:
+    token = any_server.token
+    assert _echo(any_server, token=token).status == 200
+    got = raw.send(any_server, "GET", PATH, Accept="text/event-stream")
+    assert got.status == 405
+    assert "POST" in got.headers["allow"]
+    assert _echo(any_server, token=token, Host="evil.example.com").status == 403
+    reply = raw.exchange(any_server, "POST", PATH, b'{"jsonrpc":', raw.headers(ECHO, token))
     assert reply.status == 400
     assert reply.json["error"]["code"] == -32700
     assert "id" not in reply.json

@@ -1,52 +1,42 @@
-"""A script with a loop that asks in every turn: each of its requests is served by another process.
+"""A script with a loop that asks in every turn, while its processes are killed and its code is changed.
 
-Between the requests processes are killed and the script is changed, so that it is replayed. Local
-state survives, no question is asked again, and no request is sent again.
+There is a call of each way to make one: a stateless call, whose requests go to another process in every turn, one of
+a session, and a task. Local state survives, no question is asked again, and no request is sent again, but for one
+whose response never came: that one has the same `Idempotency-Key`.
 """
 
 import json
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from secrets import token_hex
 from typing import Any
 
 import pytest
 
 from tests.e2e import scripts
-from tests.e2e.asking import at
+from tests.e2e.asking import at, wait_until
 from tests.e2e.nodes import Node, Service
+from tests.e2e.raw_sessions import begin, calling
 from tests.e2e.scripts import TURNS, Prices
+from tests.e2e.test_task_engine import send
 
 LARGEST_STATE = 8_000
 """Characters of the request state of a small script. Recorded as a property of the test suite (`--junitxml`)."""
 
 
-@pytest.fixture(scope="module")
-def prices() -> Iterator[Prices]:
-    with scripts.pricing() as started:
-        yield started
+class StatelessCall:
+    """A call, request by request, each at the node that is given. `text` is how it ended."""
 
-
-@pytest.fixture(scope="module")
-def service(
-    machine: None, prices: Prices, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Service]:
-    with scripts.service(tmp_path_factory.mktemp("scripts"), prices) as two:
-        yield two
-
-
-class MovingCall:
-    """A call, request by request, each at the node that is given."""
-
-    def __init__(self, service: Service, trip: str) -> None:
-        self._service = service
-        self._asker = scripts.asker(trip)
+    def __init__(self, service: Service) -> None:
+        self._service, self.trip = service, token_hex(4)
+        self._asker = scripts.asker(self.trip)
         self._state: str | None = None
         self._answers: dict[str, Any] = {}
-        self.asked: list[str] = []
+        self.asked: list[int] = []
         self.sizes: list[int] = []
         self.text = ""
 
-    def request(self, node: Node) -> None:
+    def go_on(self, node: Node) -> None:
+        """Answer what was asked, or begin, and read what is asked then."""
         result = self._asker.leg(at(self._service, node), self._state, self._answers)
         if result["resultType"] == "complete":
             assert not result.get("isError"), result
@@ -56,95 +46,163 @@ class MovingCall:
         self.sizes.append(len(self._state))
         [(key, question)] = result["inputRequests"].items()
         message = question["params"]["message"]
-        self.asked.append(message)
+        self.asked.append(scripts.seat(message))
         self._answers = {key: scripts.bags(message)}
 
 
-def _through(
-    service: Service, trip: str, between: Callable[[int, Node, Node], None]
-) -> tuple[MovingCall, str]:
-    call = MovingCall(service, trip)
-    pair = (service.first, service.second)
-    for turn in range(TURNS + 1):
-        here, there = pair[turn % 2], pair[1 - turn % 2]
-        call.request(here)
-        if turn < TURNS:
-            between(turn, here, there)
-    return call, call.text
+class SessionCall:
+    """A call of a session. It is read at the node that is given, and answered at the same."""
+
+    def __init__(self, service: Service) -> None:
+        self.trip = token_hex(4)
+        self._session = begin(service.server, "2025-11-25", elicitation={"form": {}})
+        self._question: dict[str, Any] = {}
+        self._last_id = ""
+        self.asked: list[int] = []
+        self.text = ""
+
+    def go_on(self, node: Node) -> None:
+        session = self._session.at(node.port)
+        if self._question:
+            result = scripts.bags(self._question["params"]["message"])
+            answer = {"jsonrpc": "2.0", "id": self._question["id"], "result": result}
+            assert session.send(answer).status == 202
+            reading = session.stream(last_event_id=self._last_id)
+        else:
+            arguments = scripts.asker(self.trip).arguments
+            reading = session.stream(calling(scripts.TOOL, **arguments))
+        with reading as events:
+            message = events.message()
+            self._last_id = events.last_id
+        if "method" in message:
+            self._question = message
+            self.asked.append(scripts.seat(message["params"]["message"]))
+        else:
+            self.text = message["result"]["content"][0]["text"]
 
 
-def _ended_as_if_nothing_had_happened(call: MovingCall, prices: Prices, trip: str) -> None:
-    assert json.loads(call.text) == scripts.expected(trip)
-    assert [scripts.seat(message) for message in call.asked] == list(range(TURNS))
-    assert prices.requests(trip) == dict.fromkeys(range(TURNS), 1)
+class TaskCall:
+    """A task, which is looked at and answered at the node that is given."""
+
+    def __init__(self, service: Service) -> None:
+        self._service, self.trip = service, token_hex(4)
+        self._id = ""
+        self._answers: dict[str, Any] = {}
+        self.asked: list[int] = []
+        self.text = ""
+
+    def go_on(self, node: Node) -> None:
+        self.answer(node)
+        self.look(node)
+
+    def answer(self, node: Node) -> None:
+        """Answer what was asked, or begin."""
+        server = at(self._service, node)
+        if self._id:
+            update = {"taskId": self._id, "inputResponses": self._answers}
+            send(server, "tasks/update", update)
+        else:
+            call = {"name": scripts.TASK, "arguments": dict(scripts.asker(self.trip).arguments)}
+            self._id = send(server, "tools/call", call)["taskId"]
+
+    def look(self, node: Node) -> None:
+        """Wait until it asks, or has ended."""
+        server, seen = at(self._service, node), dict[str, Any]()
+
+        def is_so() -> bool:
+            seen.update(send(server, "tasks/get", {"taskId": self._id}))
+            assert seen["status"] not in ("failed", "cancelled"), seen
+            return seen["status"] == "completed" or self._is_asked(seen)
+
+        wait_until(is_so)
+        if seen["status"] == "completed":
+            self.text = seen["result"]["content"][0]["text"]
+            return
+        [(key, question)] = seen["inputRequests"].items()
+        message = question["params"]["message"]
+        self.asked.append(scripts.seat(message))
+        self._answers = {key: scripts.bags(message)}
+
+    def _is_asked(self, seen: dict[str, Any]) -> bool:
+        """Whether it asks what it has not asked before."""
+        asked = seen.get("inputRequests", {}).values()
+        return any(scripts.seat(each["params"]["message"]) == len(self.asked) for each in asked)
 
 
-def _kill(node: Node) -> None:
-    """Kill -9, and start it again."""
-    node.stop()
-    node.start(signal.SIGKILL)
+Call = StatelessCall | SessionCall | TaskCall
 
 
-@pytest.fixture
-def mortal(service: Service) -> Iterator[None]:
-    """Both nodes are ended by SIGKILL in this test, by SIGTERM afterwards."""
+def ended_as_if_nothing_had_happened(call: Call, prices: Prices, again: int = -1) -> None:
+    """`again`: the turn whose request was sent twice, under one key."""
+    assert json.loads(call.text) == scripts.expected(call.trip)
+    assert call.asked == list(range(TURNS))
+    often = {turn: 1 + (turn == again) for turn in range(TURNS)}
+    assert prices.requests(call.trip) == often
+    assert all(len(set(prices.sent[call.trip, turn])) == 1 for turn in range(TURNS))
+
+
+def _published(service: Service, prices: Prices, title: str) -> None:
+    scripts.publish(service, prices, title)
     for node in (service.first, service.second):
-        node.stop()
-        node.start(signal.SIGKILL)
-    yield
-    for node in (service.first, service.second):
-        node.stop()
-        node.start()
+        scripts.wait_for(service, node, title)
 
 
 @pytest.mark.requirement("mrtr.any-node")
-def test_a_loop_goes_on_at_another_node_in_every_turn(
-    service: Service, prices: Prices, record_testsuite_property: Callable[[str, object], None]
+def test_a_loop_is_replayed_when_its_script_is_changed_between_the_requests(
+    asked: Service, prices: Prices, record_testsuite_property: Callable[[str, object], None]
 ) -> None:
-    scripts.publish(service, prices, "Undisturbed.")
-    for node in (service.first, service.second):
-        scripts.wait_for(service, node, "Undisturbed.")
-    call, _ = _through(service, "moved", lambda *_: None)
-    _ended_as_if_nothing_had_happened(call, prices, "moved")
+    """In the first turn it is not: the script goes on at the other node."""
+    _published(asked, prices, "Version 0.")
+    call = StatelessCall(asked)
+    pair = (asked.first, asked.second)
+    for turn in range(TURNS):
+        call.go_on(pair[turn % 2])
+        if turn:
+            scripts.publish(asked, prices, f"Version {turn}.")
+            scripts.wait_for(asked, pair[1 - turn % 2], f"Version {turn}.")
+    call.go_on(pair[TURNS % 2])
+    ended_as_if_nothing_had_happened(call, prices)
     record_testsuite_property("script_request_state_characters", call.sizes)
     assert max(call.sizes) < LARGEST_STATE
 
 
-def test_a_loop_survives_that_a_process_is_killed_after_every_request(
-    service: Service, prices: Prices, mortal: None
+@pytest.mark.requirement("mrtr.any-node")
+def test_a_loop_goes_on_although_its_process_is_killed_in_every_turn(
+    asked: Service, prices: Prices
 ) -> None:
-    scripts.publish(service, prices, "Killed.")
-    for node in (service.first, service.second):
-        scripts.wait_for(service, node, "Killed.")
-    call, _ = _through(service, "killed", lambda turn, here, there: _kill(here))
-    _ended_as_if_nothing_had_happened(call, prices, "killed")
-
-
-def test_a_loop_is_replayed_when_its_script_is_changed_between_the_requests(
-    service: Service, prices: Prices
-) -> None:
-    scripts.publish(service, prices, "Version 0.")
-    scripts.wait_for(service, service.first, "Version 0.")
-
-    def change(turn: int, here: Node, there: Node) -> None:
-        scripts.publish(service, prices, f"Version {turn + 1}.")
-        scripts.wait_for(service, there, f"Version {turn + 1}.")
-
-    call, _ = _through(service, "changed", change)
-    _ended_as_if_nothing_had_happened(call, prices, "changed")
-
-
-def test_a_loop_may_be_killed_and_changed_at_once(
-    service: Service, prices: Prices, mortal: None
-) -> None:
-    scripts.publish(service, prices, "Both 0.")
-    scripts.wait_for(service, service.first, "Both 0.")
-
-    def disturb(turn: int, here: Node, there: Node) -> None:
-        if turn % 2:  # every other request continues the paused script, not a replay
-            scripts.publish(service, prices, f"Both {turn}.")
-            scripts.wait_for(service, there, f"Both {turn}.")
-        _kill(here)
-
-    call, _ = _through(service, "both", disturb)
-    _ended_as_if_nothing_had_happened(call, prices, "both")
+    """In every turn only one process is left, which is killed once the other one is back. After the first turn the
+    code is another one, too; in the last one the task waits for the service when its process is killed."""
+    _published(asked, prices, "Killed 0.")
+    pair = (asked.first, asked.second)
+    task = TaskCall(asked)
+    calls: tuple[Call, ...] = (
+        StatelessCall(asked),
+        SessionCall(asked),
+        task,
+    )
+    for turn in range(TURNS - 1):
+        here, there = pair[turn % 2], pair[1 - turn % 2]
+        for call in calls:
+            call.go_on(here)
+        if turn == 0:
+            scripts.publish(asked, prices, "Killed 1.")
+            scripts.wait_for(asked, there, "Killed 1.")
+        else:
+            there.start()
+        here.kill()
+    here, there = pair[(TURNS - 1) % 2], pair[TURNS % 2]
+    for call in calls[:-1]:
+        call.go_on(here)
+    prices.holds.clear()
+    task.answer(here)
+    wait_until(lambda: prices.requests(task.trip)[TURNS - 1] == 1)
+    there.start()
+    here.kill()
+    prices.holds.set()
+    task.look(there)
+    for call in calls:
+        call.go_on(there)
+    here.start()
+    for call in calls:
+        again = TURNS - 1 if call is task else -1
+        ended_as_if_nothing_had_happened(call, prices, again)

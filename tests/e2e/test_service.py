@@ -1,13 +1,12 @@
 """Clients of every make at a service of two nodes, request by request at another one."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from bench.environment import fastmcp_python
-from tests.e2e import nodes
 from tests.e2e.admin import Admin
 from tests.e2e.node_client import FOLDER, NODE
 from tests.e2e.nodes import Service
@@ -16,8 +15,6 @@ from tests.e2e.talking import talking
 from tests.e2e.test_python_client import DEMO_TOOLS, REVISION
 
 CLIENTS = ROOT / "tests" / "e2e" / "clients"
-# Small, so that every client has to turn pages, each on the other node.
-PAGE_SIZE = "2"
 # The page that lists it, its name, and how it is listed to clients.
 LISTS = (
     ("tools", "picture", "picture"),
@@ -54,10 +51,9 @@ for name, sort, config in (
 
 
 @pytest.fixture(scope="module")
-def service(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with nodes.service(tmp_path_factory.mktemp("service"), MCPHOST_PAGE_SIZE=PAGE_SIZE) as two:
-        two.manage("shell", "-c", OFFER)
-        yield two
+def offered(pair: Service) -> None:
+    """The demo has a prompt, resources and a template, too."""
+    pair.manage("shell", "-c", OFFER)
 
 
 @pytest.fixture(params=["python", "typescript", "fastmcp"])
@@ -72,9 +68,10 @@ def client(request: pytest.FixtureRequest) -> Sequence[str]:
 
 
 def test_every_client_sees_everything_and_hears_of_changes_in_the_admin_of_either_node(
-    service: Service, client: Sequence[str], tmp_path: Path
+    asked: Service, offered: None, client: Sequence[str], tmp_path: Path
 ) -> None:
-    server = service.server
+    service, server = asked, asked.server
+    service.proxy.served.clear()
     password = (service.first.home / "admin-password").read_text().strip()
     admins = [Admin(node.port, password) for node in (service.first, service.second)]
     with talking(client, tmp_path, url=server.url, token=server.token) as following:

@@ -1,7 +1,6 @@
 """A process is killed while it holds calls of sessions: they go on elsewhere as if nothing had happened."""
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -48,12 +47,10 @@ class Caller:
 @asynccontextmanager
 async def mortal(node: Node) -> AsyncIterator[None]:
     """A node that dies meanwhile, and is started again."""
-    await asyncio.to_thread(node.stop)
-    await asyncio.to_thread(node.start, signal.SIGKILL)
     try:
         yield
     finally:
-        await asyncio.to_thread(node.stop)
+        await asyncio.to_thread(node.kill)
         await asyncio.to_thread(node.start)
 
 
@@ -83,7 +80,7 @@ async def test_calls_of_sessions_outlive_the_process_that_held_them(asked: Servi
             kill.touch()
             await unrecorded.answer(second)
             await asyncio.to_thread(wait_until, lambda: not kill.exists())
-            await asyncio.to_thread(asked.first.stop)
+            await asyncio.to_thread(asked.first.kill)
         pause.unlink()
         paused.unlink()
         await waiting.answer(second)

@@ -1,165 +1,254 @@
-"""FastMCP's client with its package of tasks, on 2026-07-28: it drives calls that become tasks."""
+"""Real clients drive calls that become tasks, over SQLite; their tasks outlive the server."""
 
-import shutil
-import signal
+import re
+import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.asking import accept, wait_until
+from tests.e2e.asking import wait_until
 from tests.e2e.callers import command
-from tests.e2e.processes import ROOT, Server, copy_initialized, free_port, manage, serving
-from tests.e2e.talking import Talk, conversing
+from tests.e2e.node_client import FOLDER
+from tests.e2e.processes import ROOT
+from tests.e2e.task_clients import (
+    CLIENTS,
+    OF_SESSIONS,
+    RELATED,
+    Place,
+    TaskClient,
+    client,
+    placed,
+)
 
-CLIENT = "fastmcp-tasks"
-PROBE = ROOT / "tests" / "probes" / "tasks.py"
-PUBLISH = """
-from mcphost.audit.records import Actor
-from mcphost.catalogue import kinds
-from mcphost.catalogue.seeding import publish_functions
-from mcphost.tenants.models import Tenant
-kinds.discover()
-probes = [name for name, _ in kinds.functions() if name.startswith("tasks.")]
-publish_functions(Tenant.objects.get(slug="demo").id, probes, Actor.system("a test"))
-"""
+FASTMCP = CLIENTS[0]
+PAGE = (ROOT / "docs" / "tasks.md").read_text()
+PROGRAM = re.compile(r"^```(python|javascript)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+DOCUMENTED = ("fastmcp-tasks", "mcp-tasks", "sdk-tasks")
+"""The clients of the page's programs, in its order."""
+SECONDS = 60
 
 
-@dataclass(frozen=True)
-class Place:
-    """A data folder whose tenant `demo` serves tools that become tasks."""
-
-    home: Path
-    tools: Path
-    effects: Path
-    port: int
-
-    @contextmanager
-    def life(self, ending: signal.Signals = signal.SIGTERM) -> Iterator[Server]:
-        """A server over the folder, on the same port in each of its lives."""
-        with serving("uvicorn", self.home, ending, self.port, **self.settings) as server:
-            yield server
-
-    @property
-    def settings(self) -> dict[str, str]:
-        return {"MCPHOST_TOOLS_PATH": str(self.tools), "EFFECTS": str(self.effects)}
-
-    def said(self) -> list[str]:
-        """What the tools have written down."""
-        return self.effects.read_text().split() if self.effects.exists() else []
+@pytest.fixture(scope="module")
+def tasks_home(node: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with placed(tmp_path_factory.mktemp("tasks")) as made:
+        yield made
 
 
 @pytest.fixture
-def place(tmp_path: Path, home: Path) -> Place:
-    tools = tmp_path / "tools"
-    shutil.copytree(ROOT / "tools", tools, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(PROBE, tools)
-    made = Place(home, tools, tmp_path / "effects", free_port())
-    copy_initialized(home)
-    published = manage(home, "shell", "-c", PUBLISH, env=made.settings)
-    assert published.returncode == 0, published.stderr
-    return made
+def place(tasks_home: Place) -> Place:
+    tasks_home.begun()
+    return tasks_home
 
 
-@contextmanager
-def client(server: Server, folder: Path, name: str = "client") -> Iterator[Talk]:
-    """A client that has found out which revision the server speaks."""
-    own = folder / name
-    own.mkdir()
-    with conversing(command(CLIENT), own, url=server.url, token=server.token) as talk:
-        assert talk.hear("met")["revision"] == "2026-07-28"
-        yield talk
+@pytest.fixture
+def fastmcp(place: Place, tmp_path: Path) -> Iterator[TaskClient]:
+    with client(FASTMCP, place.server, tmp_path / "client") as one:
+        yield one
 
 
-def _answers(talk: Talk, colour: str) -> None:
-    assert "Which colour" in talk.hear("asked")["message"]
-    talk.say(accept(colour=colour))
+@pytest.fixture(params=OF_SESSIONS)
+def of_session(
+    request: pytest.FixtureRequest, place: Place, tmp_path: Path
+) -> Iterator[TaskClient]:
+    with client(request.param, place.server, tmp_path / "client") as one:
+        yield one
 
 
-def test_it_drives_a_task_with_questions_to_its_end(place: Place, tmp_path: Path) -> None:
-    with place.life() as server, client(server, tmp_path) as talk:
-        talk.say({"call": "paint_sized", "arguments": {"what": "the door"}})
-        _answers(talk, "red")
-        assert talk.hear("asked")["message"] == "How large?"
-        talk.say(accept(size=3))
-        assert talk.hear("done") == "the door is red, size 3"
-        talk.say({"call": "required", "arguments": {"text": "hello"}})
-        assert talk.hear("done") == "hello"
-        talk.say({"call": "never", "arguments": {"text": "hello"}})
-        assert talk.hear("done") == "hello"
-        talk.say({"call": "refuses", "arguments": {}})
-        assert "out of paper" in talk.hear("raised")
-        talk.say({"call": "needs_sampling", "arguments": {}})
-        assert talk.hear("raised").startswith("ToolError")
+def test_fastmcp_drives_tasks_to_their_ends(fastmcp: TaskClient) -> None:
+    talk = fastmcp.talk
+    talk.say({"call": "paint_sized", "arguments": {"what": "the door"}})
+    fastmcp.answers("Which colour", colour="red")
+    fastmcp.answers("How large?", size=3)
+    assert fastmcp.text() == "the door is red, size 3"
+    for tool in ("required", "never"):
+        talk.say({"call": tool, "arguments": {"text": "hello"}})
+        assert fastmcp.text() == "hello"
+    talk.say({"call": "refuses", "arguments": {}})
+    assert "out of paper" in talk.hear("raised")
+    talk.say({"call": "needs_sampling", "arguments": {}})
+    assert talk.hear("raised").startswith("ToolError")
 
 
-def test_it_is_asked_in_its_request_and_then_follows_the_task(place: Place, tmp_path: Path) -> None:
-    with place.life() as server, client(server, tmp_path) as talk:
-        talk.say({"call": "defers", "arguments": {}})
-        _answers(talk, "blue")
-        assert talk.hear("done") == "blue"
+def test_fastmcp_is_asked_in_its_request_and_then_follows_the_task(fastmcp: TaskClient) -> None:
+    fastmcp.talk.say({"call": "defers", "arguments": {}})
+    fastmcp.answers("Which colour", colour="blue")
+    assert fastmcp.text() == "blue"
 
 
-def test_it_cancels_a_task(place: Place, tmp_path: Path) -> None:
-    with place.life() as server, client(server, tmp_path) as talk:
-        talk.say({"begin": "hangs_in_a_process", "arguments": {}})
-        id = talk.hear("begun")
-        wait_until(lambda: place.said() == ["began"])
-        talk.say({"cancel": id})
-        assert talk.hear("seen")["status"] == "cancelled"
-        wait_until(lambda: place.said() == ["began", "cancelled"])
-        talk.say({"finish": id, "tool": "hangs_in_a_process"})
-        assert "cancelled" in talk.hear("raised")
+def test_fastmcp_cancels_a_task(place: Place, fastmcp: TaskClient) -> None:
+    id = fastmcp.begin("hangs_in_a_process")
+    wait_until(lambda: place.said() == ["began"])
+    fastmcp.talk.say({"cancel": id})
+    assert fastmcp.talk.hear("seen")["status"] == "cancelled"
+    wait_until(lambda: place.said() == ["began", "cancelled"])
+    fastmcp.finish(id, "hangs_in_a_process")
+    assert "cancelled" in fastmcp.talk.hear("raised")
 
 
-def test_it_comes_back_to_its_task_after_the_server_was_killed(
+def test_a_client_of_sessions_drives_a_task_with_questions_to_its_end(
+    of_session: TaskClient,
+) -> None:
+    talk = of_session.talk
+    talk.say({"call": "paint_sized", "arguments": {"what": "the door"}})
+    ids = {
+        of_session.answers("Which colour for the door?", colour="red"),
+        of_session.answers("How large?", size=3),
+    }
+    done = talk.hear("done")
+    assert done["content"][0]["text"] == "the door is red, size 3"
+    assert {done["_meta"][RELATED]["taskId"]} == ids
+    talk.say({"list": True})
+    assert ids <= set(talk.hear("listed"))
+
+
+def test_a_client_of_sessions_gets_results_and_failures(of_session: TaskClient) -> None:
+    talk = of_session.talk
+    for tool in ("required", "always", "quick"):
+        talk.say({"call": tool, "arguments": {"text": tool}})
+        assert of_session.text() == tool
+    for tool in ("never", "always"):
+        talk.say({"plain": tool, "arguments": {"text": "hello"}})
+        assert of_session.text() == "hello"
+    talk.say({"begin": "never", "arguments": {"text": "hello"}})
+    assert "cannot be called as a task" in talk.hear("raised")
+    id = of_session.begin("refuses")
+    wait_until(lambda: of_session.look(id)["status"] == "failed")
+    of_session.finish(id, "refuses")
+    done = talk.hear("done")
+    assert done["isError"]
+    assert "out of paper" in done["content"][0]["text"]
+    of_session.finish("A" * 32, "refuses")
+    assert "does not exist" in talk.hear("raised")
+
+
+def test_a_client_of_sessions_cancels_a_task(place: Place, of_session: TaskClient) -> None:
+    talk = of_session.talk
+    id = of_session.begin("hangs_in_a_process")
+    wait_until(lambda: place.said() == ["began"])
+    talk.say({"cancel": id})
+    assert talk.hear("seen")["status"] == "cancelled"
+    wait_until(lambda: place.said() == ["began", "cancelled"])
+    of_session.finish(id, "hangs_in_a_process")
+    assert "cancelled" in talk.hear("raised")
+    talk.say({"cancel": id})
+    assert "cancelled" in talk.hear("raised")
+    asks = of_session.begin("paint")
+    of_session.waits(asks)
+    talk.say({"cancel": asks})
+    assert talk.hear("seen")["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("number", range(len(DOCUMENTED)), ids=DOCUMENTED)
+def test_a_client_program_of_docs_tasks_gets_the_result_of_its_task(
+    place: Place, tmp_path: Path, number: int
+) -> None:
+    programs = PROGRAM.findall(PAGE)
+    assert len(programs) == len(DOCUMENTED)
+    language, text = programs[number]
+    folder = tmp_path if language == "python" else FOLDER  # Node looks for packages beside it
+    file = folder / f"documented{'.py' if language == 'python' else '.mjs'}"
+    assert "https://mcp.example.com/t/acme/mcp" in text
+    text = text.replace("https://mcp.example.com/t/acme/mcp", place.server.url)
+    file.write_text(text.replace("TOKEN", place.server.token))
+    run = [command(DOCUMENTED[number])[0], str(file)]
+    done = subprocess.run(
+        run, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=folder
+    )
+    assert (done.returncode, done.stdout) == (0, "the door is red\n"), done.stderr
+
+
+class Lives:
+    """Clients, each of whose tasks goes on in the next life of the server."""
+
+    def __init__(self, place: Place, folder: Path, ends: ExitStack) -> None:
+        self._place, self._folder, self._ends = place, folder, ends
+        self._tasks: dict[str, str] = {}
+        self._in_sessions: dict[TaskClient, str] = {}
+        self._work = ""
+        self._number = 0
+
+    def _client(self, name: str, ends: ExitStack) -> TaskClient:
+        self._number += 1
+        folder = self._folder / f"{name}-{self._number}"
+        return ends.enter_context(client(name, self._place.server, folder))
+
+    def begin(self) -> None:
+        """A task of each client asks; clients of sessions stay connected to another one."""
+        with ExitStack() as ends:
+            for name in CLIENTS:
+                one = self._client(name, ends)
+                self._tasks[name] = one.begin("paint_sized", what="it")
+                one.waits(self._tasks[name], "colour")
+        for name in OF_SESSIONS:
+            one = self._client(name, self._ends)
+            self._in_sessions[one] = one.begin("paint", what="it")
+            one.waits(self._in_sessions[one])
+
+    def begin_to_work(self) -> None:
+        """A task is in the middle."""
+        before = self._place.said()
+        self._place.pause.touch()
+        with ExitStack() as ends:
+            self._work = self._client(FASTMCP, ends).begin("works_in_a_process")
+            wait_until(lambda: self._place.said() == [*before, "one"])
+
+    def work_on(self) -> None:
+        """That task works on to its end, and repeats nothing."""
+        before = self._place.said()
+        with ExitStack() as ends:
+            one = self._client(FASTMCP, ends)
+            assert one.look(self._work)["status"] == "working"
+            self._place.pause.unlink()
+            one.finish(self._work, "works_in_a_process")
+            assert one.text() == "worked"
+        assert self._place.said() == [*before, "two"]
+
+    def go_on_in_sessions(self) -> None:
+        for one, id in self._in_sessions.items():
+            one.finish(id, "paint")
+            one.answers("Which colour for it?", id, colour="green")
+            assert one.text() == "it is green"
+
+    def come_back(self) -> None:
+        """New clients find the tasks, and answer the first question of each."""
+        with ExitStack() as ends:
+            for name, id in self._tasks.items():
+                one = self._client(name, ends)
+                one.waits(id, "colour")
+                if name in OF_SESSIONS:
+                    one.talk.say({"list": True})
+                    assert id in one.talk.hear("listed")
+                one.finish(id, "paint_sized")
+                one.answers("Which colour for it?", id, colour="green")
+                one.is_asked("How large?", id)
+
+    def end(self) -> None:
+        """The last question of each is asked again, and answered."""
+        with ExitStack() as ends:
+            for name, id in self._tasks.items():
+                one = self._client(name, ends)
+                one.waits(id, "size")
+                one.finish(id, "paint_sized")
+                one.answers("How large?", id, size=4)
+                assert one.text() == "it is green, size 4"
+
+
+def test_tasks_go_on_in_the_next_server_when_one_is_killed_or_ends(
     place: Place, tmp_path: Path
 ) -> None:
-    with place.life(signal.SIGKILL) as server, client(server, tmp_path, "first") as talk:
-        talk.say({"begin": "paint_sized", "arguments": {"what": "it"}})
-        id = talk.hear("begun")
-        _waits(talk, id, "colour")
-    with place.life(signal.SIGKILL) as server, client(server, tmp_path, "second") as talk:
-        _waits(talk, id, "colour")
-        talk.say({"finish": id, "tool": "paint_sized"})
-        _answers(talk, "green")
-        assert talk.hear("asked")["message"] == "How large?"
-    with place.life() as server, client(server, tmp_path, "third") as talk:
-        _waits(talk, id, "size")
-        talk.say({"finish": id, "tool": "paint_sized"})
-        assert talk.hear("asked")["message"] == "How large?"
-        talk.say(accept(size=4))
-        assert talk.hear("done") == "it is green, size 4"
-
-
-@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
-def test_a_task_that_worked_when_its_server_ended_goes_on_in_the_next(
-    place: Place, tmp_path: Path, ending: signal.Signals
-) -> None:
-    pause = place.effects.with_suffix(".pause")
-    pause.touch()
-    with place.life(ending) as server, client(server, tmp_path, "first") as talk:
-        talk.say({"begin": "works_in_a_process", "arguments": {}})
-        id = talk.hear("begun")
-        wait_until(lambda: place.said() == ["one"])
-    with place.life() as server, client(server, tmp_path, "second") as talk:
-        talk.say({"look": id})
-        assert talk.hear("seen")["status"] == "working"
-        pause.unlink()
-        talk.say({"finish": id, "tool": "works_in_a_process"})
-        assert talk.hear("done") == "worked"
-    assert place.said() == ["one", "two"]
-
-
-def _waits(talk: Talk, id: str, key: str) -> None:
-    """Wait until the task shows its question."""
-
-    def is_asked() -> bool:
-        talk.say({"look": id})
-        seen = talk.hear("seen")
-        assert seen["status"] in ("working", "input_required"), seen
-        return list(seen.get("inputRequests", ())) == [key]
-
-    wait_until(is_asked)
+    with ExitStack() as ends:
+        lives = Lives(place, tmp_path, ends)
+        lives.begin()
+        lives.begin_to_work()
+        place.node.kill()
+        place.node.start()
+        lives.go_on_in_sessions()
+        lives.work_on()
+        lives.come_back()
+        lives.begin_to_work()
+        place.node.stop()
+        place.node.start()
+        lives.work_on()
+        lives.end()

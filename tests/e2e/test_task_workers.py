@@ -1,4 +1,4 @@
-"""Tasks that two nodes and three workers run, while workers are killed, Redis is away and PostgreSQL
+"""Tasks that two workers run for two nodes, while workers are killed, Redis is away and PostgreSQL
 restarts.
 
 `CHAOS_TASKS` is the number of tasks with the queue of jobs, `CHAOS_SEED` what is random about the
@@ -9,7 +9,6 @@ import asyncio
 import os
 import random
 import re
-import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -20,12 +19,11 @@ import httpx2
 import psycopg
 import pytest
 
-from tests.e2e import nodes, raw
-from tests.e2e.asking import accept, at, wait_until
+from tests.e2e import asking, raw
+from tests.e2e.asking import accept, at, done_in_tasks, wait_until
 from tests.e2e.nodes import Service
-from tests.e2e.postgresql import Postgres, postgres
-from tests.e2e.processes import ROOT, Server
-from tests.e2e.test_task_clients import PROBE, PUBLISH
+from tests.e2e.postgresql import Postgres
+from tests.e2e.processes import Server
 from tests.e2e.workers import Worker
 
 MANY = int(os.environ.get("CHAOS_TASKS") or 200)
@@ -33,7 +31,7 @@ FEW = 3 * MANY // 10
 SEED = int(os.environ.get("CHAOS_SEED") or 1)
 AT_ONCE = 150
 """How many clients follow a task at the same time."""
-WORKERS = 3
+WORKERS = 2
 REDIS_AWAY_SECONDS = 10
 PATIENCE = 600
 POLL_SECONDS = 0.5
@@ -49,43 +47,38 @@ ABLE = {
 Seen = Mapping[str, Any]
 
 
-@pytest.fixture(scope="module")
-def cluster(machine: None) -> Iterator[Postgres]:
-    with postgres() as started:
-        yield started
+class Crowd(NamedTuple):
+    """Who runs the tasks, how many there are, and how often a worker is killed meanwhile."""
+
+    engine: str
+    tasks: int
+    kills: int
 
 
-@pytest.fixture(params=[("procrastinate", MANY), ("embedded", FEW)], ids=lambda each: each[0])
-def crowd(request: pytest.FixtureRequest) -> tuple[str, int]:
-    """The engine, and how many tasks it has."""
-    engine, count = request.param
-    return engine, count
+CROWDS = (Crowd("procrastinate", MANY, 2), Crowd("embedded", FEW, 1))
 
 
-@pytest.fixture
-def service(cluster: Postgres, crowd: tuple[str, int], tmp_path: Path) -> Iterator[Service]:
-    """Two nodes over the database that is restarted."""
-    tools = tmp_path / "tools"
-    shutil.copytree(ROOT / "tools", tools, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(PROBE, tools)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TEST_DATABASE_URL", cluster.url)
-        with nodes.service(
-            tmp_path,
-            MCPHOST_TASK_ENGINE=crowd[0],
-            MCPHOST_TASK_WORKER_IN_SERVER="0",
-            MCPHOST_TOOLS_PATH=str(tools),
-            EFFECTS=str(tmp_path / "effects"),
-        ) as two:
-            two.manage("shell", "-c", PUBLISH)
-            yield two
+@pytest.fixture(params=CROWDS, ids=lambda each: each.engine)
+def crowd(request: pytest.FixtureRequest) -> Crowd:
+    """Each of the engines."""
+    found: Crowd = request.param
+    return found
 
 
 @pytest.fixture
-def workers(service: Service) -> Iterator[Sequence[Worker]]:
+def service(restarted: Service, crowd: Crowd) -> Service:
+    """Two nodes over the database that is restarted, which leave tasks to workers."""
+    engine = {"MCPHOST_TASK_ENGINE": crowd.engine}
+    asking.settle(restarted, engine, restarted.first, restarted.second)
+    Path(restarted.settings["EFFECTS"]).unlink(missing_ok=True)
+    return restarted
+
+
+@pytest.fixture
+def workers(service: Service, crowd: Crowd) -> Iterator[Sequence[Worker]]:
     """Workers that take tasks."""
-    home = service.first.home
-    made = [Worker(home, f"worker-{number}", service.settings) for number in range(WORKERS)]
+    home, settings = service.first.home, {**service.settings, "MCPHOST_TASK_ENGINE": crowd.engine}
+    made = [Worker(home, f"worker-{number}", settings) for number in range(WORKERS)]
     with ExitStack() as ends:
         for worker in made:
             ends.callback(worker.close)
@@ -104,10 +97,7 @@ class Effect(NamedTuple):
 
 def effects(service: Service) -> list[Effect]:
     """What the tool has written down, in order."""
-    path = Path(service.settings["EFFECTS"])
-    lines = path.read_text().splitlines() if path.exists() else []
-    words = map(str.split, lines)
-    return [Effect((number, step), *more) for number, step, *more in words]
+    return [Effect((number, step), *more) for number, step, *more in done_in_tasks(service)]
 
 
 class Caller:
@@ -175,21 +165,23 @@ def _text(seen: Seen) -> str:
 class Disturbances:
     """What happens to the service while tasks run."""
 
-    def __init__(self, service: Service, workers: Sequence[Worker], cluster: Postgres) -> None:
+    def __init__(
+        self, service: Service, workers: Sequence[Worker], cluster: Postgres, kills: int
+    ) -> None:
         self._service, self._workers, self._cluster = service, workers, cluster
+        self._kills_left = kills
         self._random = random.Random(SEED)
         self._database = asyncio.Lock()
         self.over = asyncio.Event()
-        self.kills = 0
 
     async def kill_workers(self) -> None:
-        """Kill a worker when another step has begun, and start it again; and so on until it is over."""
-        while not self.over.is_set():
+        """Kill a worker when another step has begun, and start it again; so often, or until it is over."""
+        while self._kills_left and not self.over.is_set():
             await asyncio.sleep(self._random.uniform(0.5, 3))
             await asyncio.to_thread(self._a_step_begins)
             worker = self._random.choice(self._workers)
             await asyncio.to_thread(worker.kill)
-            self.kills += 1
+            self._kills_left -= 1
             async with self._database:  # a worker does not start without
                 await asyncio.to_thread(worker.start)
 
@@ -256,23 +248,38 @@ def no_recorded_step_ran_again(seen: Sequence[Effect]) -> None:
     assert len(set().union(*keys.values())) == len(keys), "two steps had one idempotency key"
 
 
-def ended_calls(service: Service) -> list[int]:
-    """How many ends the records have of each call."""
-    ends: LiteralString = (
-        "SELECT count(*) FROM audit_entry "
-        "WHERE action = 'round.finished' AND outcome = 'complete' GROUP BY call"
-    )
-    url = service.settings["DATABASE_URL"].replace("postgres:", "postgresql:", 1)
-    with closing(psycopg.connect(url, autocommit=True)) as link:
-        return [count for (count,) in link.execute(ends).fetchall()]
+class Ends:
+    """What the records have of the calls of tasks that ended from here on."""
+
+    def __init__(self, service: Service) -> None:
+        self._url = service.settings["DATABASE_URL"].replace("postgres:", "postgresql:", 1)
+        self._since = self._ask("SELECT statement_timestamp()")[0][0]
+
+    def of_each(self) -> list[int]:
+        """How many ends there are of each call."""
+        ends: LiteralString = (
+            "SELECT count(*) FROM audit_entry WHERE action = 'round.finished' "
+            "AND outcome = 'complete' AND at >= %s GROUP BY call"
+        )
+        return [count for (count,) in self._ask(ends, self._since)]
+
+    def _ask(self, statement: LiteralString, *values: Any) -> list[Any]:
+        with closing(psycopg.connect(self._url, autocommit=True)) as link:
+            return link.execute(statement, values).fetchall()
+
+
+def _listed(service: Service, state: str) -> int:
+    """How many tasks the command lists that are so."""
+    listed = service.manage("tasks", "list", "--state", state).splitlines()
+    return 0 if listed == ["No tasks."] else len(listed) - 1
 
 
 async def test_every_task_ends_once_with_its_own_result(
-    service: Service, workers: Sequence[Worker], cluster: Postgres, crowd: tuple[str, int]
+    service: Service, workers: Sequence[Worker], cluster: Postgres, crowd: Crowd
 ) -> None:
     servers = [at(service, node) for node in (service.first, service.second)]
-    _, count = crowd
-    disturbances = Disturbances(service, workers, cluster)
+    count, ends, completed = crowd.tasks, Ends(service), _listed(service, "completed")
+    disturbances = Disturbances(service, workers, cluster, crowd.kills)
     limits = httpx2.Limits(max_connections=AT_ONCE)
     async with httpx2.AsyncClient(limits=limits, timeout=60) as http:
         callers = [Caller(http, servers, number) for number in range(count)]
@@ -287,11 +294,8 @@ async def test_every_task_ends_once_with_its_own_result(
     }
     assert len(told) == 2 * count
     assert {(each.step, each.value) for each in seen if each.what == "recorded"} == told
-    assert ended_calls(service) == [1] * count
-    begun = sum(each.what == "began" for each in seen)
-    print(f"{disturbances.kills} workers killed; {begun} steps begun for {len(told)}")
+    assert ends.of_each() == [1] * count
     for worker in workers:
         await asyncio.to_thread(worker.stop)
-    assert service.manage("tasks", "list", "--state", "working").strip() == "No tasks."
-    listed = service.manage("tasks", "list", "--state", "completed")
-    assert len(listed.splitlines()) == count + 1
+    assert _listed(service, "working") == 0
+    assert _listed(service, "completed") == completed + count

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.e2e.asking import wait_until
 from tests.e2e.processes import ROOT, STOP_SECONDS, environment, group_lives
+from tests.plugins.starts import note_start
 
 STARTED = "the worker has started"
 
@@ -29,6 +30,7 @@ class Worker:
 
     def start(self) -> None:
         """It takes tasks."""
+        note_start("worker")
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, str(ROOT / "manage.py"), "worker", *self._options],
@@ -41,10 +43,6 @@ class Worker:
             )
         wait_until(lambda: STARTED in self.log or not self._lives())
         assert self._lives(), self.log
-
-    def change(self, **settings: str) -> None:
-        """From its next life on it has these settings, too."""
-        self._environment |= settings
 
     def kill(self) -> None:
         """It dies without a word."""

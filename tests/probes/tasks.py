@@ -455,11 +455,12 @@ async def progresses_and_asks(ctx: Context) -> str:
 
 @tool(tasks="always")
 async def works_aloud(ctx: Context, number: int) -> str:
-    """Reports progress around a question, and writes down a step after it."""
+    """Reports progress around a question, and writes down a step after it, with the port of its process."""
     ctx.progress(1, 2)
     chosen = await ctx.elicit("colour", "Which colour?", Colour)
     ctx.progress(2, 2)
-    return f"{await ctx.step('aloud', _worked, number, 'aloud')} {chosen.colour}"
+    where = f"aloud-{os.environ.get('PORT')}"
+    return f"{await ctx.step('aloud', _worked, number, where)} {chosen.colour}"
 
 
 @tool(tasks="always")

@@ -22,6 +22,8 @@ import person
 from mcp import ClientSession, types
 from mcp.client.streamable_http import streamablehttp_client
 
+HOUR_MS = 3_600_000
+"""How long tasks are kept; the library would say a minute."""
 DUMPED: dict[str, Any] = {"mode": "json", "by_alias": True, "exclude_none": True}
 
 
@@ -64,7 +66,7 @@ async def do(session: ClientSession, wanted: dict[str, Any]) -> dict[str, Any]:
         case {"plain": tool, "arguments": arguments}:
             return {"done": (await session.call_tool(tool, arguments)).model_dump(**DUMPED)}
         case {"begin": tool, "arguments": arguments}:
-            created = await tasks.call_tool_as_task(tool, arguments)
+            created = await tasks.call_tool_as_task(tool, arguments, ttl=HOUR_MS)
             return {"begun": created.task.taskId}
         case {"look": id}:
             return {"seen": (await tasks.get_task(id)).model_dump(**DUMPED)}

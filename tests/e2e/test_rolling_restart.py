@@ -1,0 +1,205 @@
+"""Both processes are started again, one after the other, with another master key, and nobody notices.
+
+Meanwhile clients call through a balancer that honours `/readyz` and through nginx, which does not ask for it; some
+are asked and answer at once, others think for longer than all of it takes.
+"""
+
+import re
+import ssl
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.e2e import backing, raw
+from tests.e2e.asking import Asker, Numbered, accept
+from tests.e2e.load import CALLS, Load, loading
+from tests.e2e.nodes import Node, Service
+from tests.e2e.processes import Server
+from tests.e2e.raw_sessions import Session, begin, calling
+from tests.e2e.test_cancelled import WHY, cancelled, told
+from tests.e2e.test_keys import answer, ask, is_done
+from tests.e2e.test_keys import asking as asked_across
+from tests.e2e.test_nginx import front, tls
+
+__all__ = ["front", "tls"]
+
+PATIENCE = 60
+WORKERS = 2
+
+
+class AskingLoad:
+    """Calls that ask, one after the other, through the balancer; some take their time to act."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._over = threading.Event()
+        self._went_on = threading.Event()
+        self.done: Counter[str] = Counter()
+
+    def work(self, worker: int) -> None:
+        number = worker
+        while not self._over.is_set():
+            self._deploy() if number % 5 == 0 else self._ask(Numbered(number))
+            self._went_on.set()
+            number += WORKERS
+
+    def _ask(self, call: Numbered) -> None:
+        assert call.is_told_by(call.asker.finish(self._server, call.answer))
+        self.done["interpret"] += 1
+
+    def _deploy(self) -> None:
+        asker = Asker("deploy", {"service": "shop", "version": "v2"})
+        said = asker.finish(self._server, lambda *_: accept(deploy=True))
+        assert said == "shop v2 is deployed."
+        self.done["deploy"] += 1
+
+    def has_gone_on(self) -> None:
+        """Wait until another call has ended."""
+        self._went_on.clear()
+        assert self._went_on.wait(PATIENCE)
+
+    def end(self) -> None:
+        self._over.set()
+
+
+@contextmanager
+def asking_load(server: Server) -> Iterator[AskingLoad]:
+    load = AskingLoad(server)
+    with ThreadPoolExecutor(WORKERS) as pool:
+        working = [pool.submit(load.work, worker) for worker in range(WORKERS)]
+        try:
+            load.has_gone_on()
+            yield load
+        finally:
+            load.end()
+        for each in working:
+            each.result(PATIENCE)
+
+
+@contextmanager
+def slow_calls(server: Server) -> Iterator[None]:
+    """Calls that take longer than the notice, one on each node; they end well."""
+    message = raw.call("countdown", {"start": 3, "seconds": 1})
+    with ThreadPoolExecutor(2) as pool:
+        calls: list[Future[raw.Reply]] = [
+            pool.submit(raw.post, server, message, server.token) for _ in range(2)
+        ]
+        yield
+        for each in calls:
+            assert each.result(PATIENCE).json["result"]["content"][0]["text"] == "Lift-off!"
+
+
+class Thinker:
+    """A person in a session, who is asked twice, and reads from whichever process there is."""
+
+    def __init__(self, service: Service) -> None:
+        self._session = begin(service.server, "2025-11-25", elicitation={"form": {}})
+        self._call = Numbered(1)
+        asker = self._call.asker
+        first = self._session.at(service.first.port)
+        with first.stream(calling(asker.tool, **asker.arguments)) as events:
+            self._question, self._last_id = events.message(), events.last_id
+
+    @contextmanager
+    def reading(self, node: Node) -> Iterator[None]:
+        with self._session.at(node.port).stream(last_event_id=self._last_id):
+            yield
+
+    def answers(self, service: Service) -> None:
+        """Both questions, each at another process than the one that shows it."""
+        here, there = (self._session.at(node.port) for node in (service.first, service.second))
+        _answer(there, self._question, self._call.answer("q0"))
+        with here.stream(last_event_id=self._last_id) as events:
+            _answer(there, events.message(), self._call.answer("q1"))
+            assert self._call.is_told_by(events.message()["result"]["content"][0]["text"])
+
+
+def _answer(session: Session, question: dict[str, Any], result: dict[str, Any]) -> None:
+    message = {"jsonrpc": "2.0", "id": question["id"], "result": result}
+    assert session.send(message).status == 202
+
+
+class KeyChange:
+    """docs/keys.md, "Another master key", step by step."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._new = Path(service.settings["MCPHOST_NEW_MASTER_KEY_FILE"])
+        self._early = ask(service, service.first)
+
+    def begin(self) -> None:
+        """The new key is there, and then in the place of the one before."""
+        with asked_across(self._service) as askers:
+            backing.write_key(self._new)
+            assert re.search(r"Rewrapped: \d+ key", self._service.manage("keys", "rewrap"))
+            askers.go_on()
+            self._new.rename(self._service.settings["MCPHOST_MASTER_KEY_FILE"])
+            askers.go_on()
+        assert askers.wrong == []
+
+    def goes_on(self, staying: Node) -> None:
+        """What was asked before is answered while there is this process only."""
+        assert is_done(answer(self._service, staying, self._early))
+        self._early = ask(self._service, staying)
+
+    def end(self) -> None:
+        service = self._service
+        with asked_across(service) as askers:
+            rewrapped = service.manage("keys", "rewrap", "--yes")
+            assert re.search(r"Rewrapped: \d+ key", rewrapped)
+            service.manage("keys", "rotate")
+            askers.go_on()
+        assert askers.wrong == []
+        assert is_done(answer(service, service.first, self._early))
+        listed = service.manage("keys", "list")
+        assert "All keys and secrets are wrapped under master key" in listed
+
+
+def restart(service: Service, leaving: Node, staying: Node, loads: list[Load | AskingLoad]) -> None:
+    """Start a process again while calls go on before it, without it, and with it."""
+    proxy = service.proxy
+    _go_on(loads)
+    leaving.stop()
+    proxy.wait_for(staying.port)
+    _go_on(loads)
+    leaving.start()
+    proxy.wait_for(leaving.port, staying.port)
+    _go_on(loads)
+
+
+def _go_on(loads: list[Load | AskingLoad]) -> None:
+    for load in loads:
+        load.has_gone_on()
+
+
+def test_no_call_fails_while_both_processes_are_started_again(
+    asked: Service, front: Server, tls: ssl.SSLContext
+) -> None:
+    patient, service = Numbered(500), asked
+    question = patient.asker.leg(service.server)
+    state, thinker, keys = cancelled(service), Thinker(service), KeyChange(service)
+    keys.begin()
+    service.proxy.served.clear()
+    with ExitStack() as ends:
+        plain = ends.enter_context(loading(service.server, workers=WORKERS))
+        behind = ends.enter_context(loading(front, tls, workers=WORKERS))
+        deep = ends.enter_context(asking_load(service.server))
+        for leaving, staying in (
+            (service.first, service.second),
+            (service.second, service.first),
+        ):
+            with slow_calls(service.server), thinker.reading(staying):
+                restart(service, leaving, staying, [plain, behind, deep])
+            keys.goes_on(staying)
+    keys.end()
+    assert plain.failures == behind.failures == service.proxy.failures == []
+    assert set(plain.answers) == set(behind.answers) == {name for name, _ in CALLS}
+    assert deep.done.keys() == {"interpret", "deploy"}
+    assert service.proxy.served.keys() == {service.first.port, service.second.port}
+    assert patient.is_told_by(patient.asker.finish(service.server, patient.answer, question))
+    assert WHY in told(answer(service, service.second, state)), "both have started since"
+    thinker.answers(service)
