@@ -11,7 +11,9 @@ from django.utils.module_loading import autodiscover_modules
 from hypothesis import HealthCheck, settings
 from pytest_django import DjangoDbBlocker
 
+from mcphost.audit import windows
 from mcphost.calls.sessions import session_uses
+from mcphost.console.records import pills
 from mcphost.feed.loop import loop
 from mcphost.feed.nodes import heartbeat
 from mcphost.identity.last_use import last_use
@@ -45,6 +47,15 @@ def _wired() -> None:
     requests of all kinds."""
     autodiscover_modules("wiring")
     wire_shapes.load()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _unhurried() -> Iterator[None]:
+    """Let pages look for as long as they need: how long that takes depends on the machine only."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(windows, "COMPARING_SECONDS", 60.0)
+        patch.setattr(pills, "FINDING_SECONDS", 60.0)
+        yield
 
 
 @pytest.fixture(scope="session")

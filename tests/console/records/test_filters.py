@@ -13,7 +13,6 @@ from django.utils import timezone
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ROUND_FINISHED, STATE_REFUSED
 from mcphost.audit.selectors import PAGE, first_id
-from mcphost.console.records import pills
 from mcphost.console.records.filters import RecordFilter
 from mcphost.console.records.pills import Pill
 from mcphost.console.records.ranges import range_of
@@ -79,13 +78,6 @@ def test_a_hostile_value_is_text_in_its_chip(auditor: Client) -> None:
     assert "&lt;script&gt;⟨U+202E⟩x&quot;" in found
 
 
-@pytest.fixture
-def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let searches for what to remove begin however slow the machine is."""
-    monkeypatch.setattr(pills, "FINDING_SECONDS", 60)
-
-
-@pytest.mark.usefixtures("_unhurried")
 def test_an_empty_list_says_which_filter_to_remove(auditor):
     found = auditor.get(f"{CALLS}?tool=canary-acme-tool&client=nobody&period=30d").context
     assert [each.label for each in found["removals"]] == ["Client"]
@@ -96,7 +88,6 @@ def test_an_empty_list_says_which_filter_to_remove(auditor):
     assert auditor.get(f"{CALLS}?client=nobody").context["removals"] == []
 
 
-@pytest.mark.usefixtures("_unhurried")
 def test_an_empty_list_looks_beyond_the_tenant_only_for_staff(staff, auditor, globex):
     query = "?tool=canary-globex-tool&tenant=acme"
     found = staff.get(f"/admin/calls/{query}").context["removals"]
