@@ -3,7 +3,8 @@
 import ast
 import re
 import tomllib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -142,6 +143,88 @@ def imported(node: ast.AST) -> list[str]:
     if isinstance(node, ast.ImportFrom) and node.module is not None:
         return [f"{node.module}.{alias.name}" for alias in node.names]
     return []
+
+
+STATEFUL = frozenset(
+    [
+        "BoundedSemaphore",
+        "Counter",
+        "OrderedDict",
+        "Random",
+        "ThreadPoolExecutor",
+        "WeakSet",
+        "count",
+        "defaultdict",
+        "deque",
+        "local",
+    ]
+)
+"""Classes of Python's library whose instances change."""
+STATES: Mapping[str, int] = {
+    "audit": 7,
+    "calls": 1,
+    "catalogue": 5,
+    "console": 3,
+    "feed": 3,
+    "identity": 5,
+    "kinds": 3,
+    "observability": 5,
+    "protocol": 1,
+    "routing.py": 1,
+    "runtime": 1,
+    "serving": 45,
+    "tenants": 2,
+    "transport": 5,
+    "vault": 6,
+}
+"""How many names of modules hold something that changes while the process runs, by package. What a process
+holds belongs into an object that `ServerProcess` makes and hands down, so these numbers only shrink."""
+
+
+def test_what_modules_hold_that_changes_only_gets_less():
+    assert Counter(path.parts[1] for path, _ in _states()) == STATES
+
+
+def _states() -> Iterator[tuple[Path, str]]:
+    """Yield each name at the top of a module that is bound again by a function, to an empty container, or to
+    an instance of a class that is not frozen."""
+    changing = STATEFUL | {
+        node.name
+        for path in sources("mcphost")
+        for node in parse(path).body
+        if isinstance(node, ast.ClassDef) and not _is_frozen(node)
+    }
+    for path in sources("mcphost"):
+        tree = parse(path)
+        bound = {n for node in ast.walk(tree) if isinstance(node, ast.Global) for n in node.names}
+        for node in tree.body:
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                (target,) = node.targets if isinstance(node, ast.Assign) else [node.target]
+                name = ast.unparse(target)
+                if name in bound or _changes(node.value, changing):
+                    yield path.relative_to(ROOT), name
+
+
+def _changes(value: ast.expr, changing: Collection[str]) -> bool:
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func).rpartition(".")[2] in changing
+    return ast.unparse(value) in ("[]", "{}", "set()")
+
+
+def _is_frozen(node: ast.ClassDef) -> bool:
+    """Whether instances stay as they are made: named tuples, enumerations, frozen data classes; or classes
+    that set nothing of themselves after they were made."""
+    said = " ".join(map(ast.unparse, [*node.bases, *node.decorator_list]))
+    if re.search(r"NamedTuple|Enum|frozen=True|Protocol|Exception|Error", said):
+        return True
+    if STATEFUL & set(re.findall(r"\w+", said)):
+        return False
+    return not any(
+        isinstance(part, ast.Attribute)
+        and isinstance(part.value, ast.Name)
+        and part.value.id == "self"
+        for part in ast.walk(node)
+    )
 
 
 def test_every_kind_is_in_the_contract_that_keeps_kinds_apart():
