@@ -48,6 +48,8 @@ async def working(drain_seconds: float) -> AsyncIterator[asyncio.Task[None]]:
             await worker
     finally:
         worker.cancel()
+        for each in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().remove_signal_handler(each)
         shutdown.reset()
 
 
