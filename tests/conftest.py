@@ -14,6 +14,7 @@ from pytest_django import DjangoDbBlocker
 from mcphost.audit import windows
 from mcphost.calls.sessions import session_uses
 from mcphost.console.records import pills
+from mcphost.console.static_files import StaticFilesMiddleware
 from mcphost.feed.loop import loop
 from mcphost.feed.nodes import heartbeat
 from mcphost.identity.last_use import last_use
@@ -55,6 +56,23 @@ def _unhurried() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windows, "COMPARING_SECONDS", 60.0)
         patch.setattr(pills, "FINDING_SECONDS", 60.0)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _files_found_once() -> Iterator[None]:
+    """Let all clients of Django share the static files that the first one has found. Each loads the middleware,
+    which looks at every file: that takes longer than a page."""
+    find, found = StaticFilesMiddleware.add_files_from_finders, {}
+
+    def share(middleware: StaticFilesMiddleware) -> None:
+        if not found:
+            find(middleware)
+            found.update(middleware.files)
+        middleware.files.update(found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StaticFilesMiddleware, "add_files_from_finders", share)
         yield
 
 
