@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -162,16 +163,18 @@ async def test_a_cancelled_call_kills_its_script(sandbox: Sandbox):
     assert await DrivenScript(HELLO, sandbox).completes() == "hello"
 
 
-async def test_a_killed_interpreter_costs_its_call_only(sandbox: Sandbox):
+async def test_a_killed_interpreter_costs_its_call_only():
     source = "import time\ndef f():\n while True: log('on')"
-    driven = DrivenScript(source, sandbox)
-    running = asyncio.create_task(driven.fails())
-    await until(lambda: bool(driven.notes.logged))
-    for worker in children_of():
-        for interpreter in children_of(worker):
-            os.kill(interpreter, signal.SIGKILL)
-    assert (await running).kind is FailureKind.CRASHED
-    assert await DrivenScript(HELLO, sandbox).completes() == "hello"
+    before = set(children_of())
+    with closing(Sandbox(1, wait_seconds=30)) as sandbox:
+        driven = DrivenScript(source, sandbox)
+        running = asyncio.create_task(driven.fails())
+        await until(lambda: bool(driven.notes.logged))
+        for worker in set(children_of()) - before:
+            for interpreter in children_of(worker):
+                os.kill(interpreter, signal.SIGKILL)
+        assert (await running).kind is FailureKind.CRASHED
+        assert await DrivenScript(HELLO, sandbox).completes() == "hello"
 
 
 async def test_a_call_sends_a_limited_number_of_requests(sandbox: Sandbox):
