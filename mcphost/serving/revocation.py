@@ -20,9 +20,10 @@ from mcphost.identity.selectors import anonymous
 from mcphost.protocol.errors import FORBIDDEN, INTERNAL_ERROR, UNAUTHORIZED, ProtocolError
 from mcphost.runtime.call import Principal
 from mcphost.runtime.ports import SystemClock
-from mcphost.serving import lookups
+from mcphost.serving import lookups, shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.events import Relay
+from mcphost.serving.shutdown import Phase
 from mcphost.tenants import selectors as tenants
 from mcphost.tenants.selectors import TenantSnapshot
 
@@ -71,7 +72,8 @@ class Presences:
     def enter(self, presence: Presence) -> None:
         """Register `presence` until `leave`: it ends when its caller loses access.
 
-        A change between the caller's authentication and this call is noticed, too.
+        A change between the caller's authentication and this call is noticed, too, and the cut of this
+        process.
         """
         principal = presence.principal
         self._by_credential.setdefault(_credential(principal), set()).add(presence)
@@ -81,6 +83,8 @@ class Presences:
             self._expiry[presence] = loop.call_later(seconds, presence.revoke, _EXPIRED)
         if not _holds(principal):
             self._relay.put(principal)
+        if shutdown.phase() is Phase.CUT:
+            asyncio.get_running_loop().call_soon(presence.revoke, _STOPPED)
 
     def leave(self, presence: Presence) -> None:
         """Remove a presence. Does nothing if it is not registered."""

@@ -41,6 +41,8 @@ from mcphost.serving.tasks.job_worker import job_worker
 from mcphost.serving.tasks.notices import notices
 from mcphost.serving.tasks.runner import runner
 
+DRAIN_SECONDS = 1.0
+"""How long the drain takes if the server has not drained before it stops."""
 CUT_SECONDS = 2.0
 """How long work that was cut may take to end."""
 STOP_SECONDS = 10.0
@@ -86,7 +88,8 @@ key_check = KeyCheck()
 
 
 class ServerProcess:
-    """What a process runs besides its requests, from a start to a stop. It can be started again.
+    """What a process runs besides its requests, from a start to a stop. It can be started again, on the
+    same event loop.
 
     `role` is what the process does: serve requests, or only run tasks. `companions` are components of
     higher packages.
@@ -106,19 +109,20 @@ class ServerProcess:
     def start(self) -> None:
         """Start, on the running event loop. Does nothing while the process runs.
 
-        Every request calls this, because Daphne has no lifespan to do it earlier.
+        Every request calls this, because Daphne has no lifespan to do it earlier. When it raises, the
+        next request tries again.
         """
         if self._loop is not None:
             return
-        self._loop = asyncio.get_running_loop()
         process_facts.role = self._role
         for part in PARTS:
             part.start()
+        running = _Threads(self._companions)
+        running.start()
         if self._role == WORKER or options().tasks.worker_in_server:
             job_worker.start()
-        running = self._threads = _Threads(self._companions)
-        running.start()
         atexit.register(running.stop)
+        self._threads, self._loop = running, asyncio.get_running_loop()
 
     async def stop(self) -> None:
         """End the work under way, and wait for that; then write what is queued, and end the threads.
@@ -127,7 +131,9 @@ class ServerProcess:
         """
         if self._threads is None:
             return
-        shutdown.begin()
+        if not shutdown.draining():
+            shutdown.begin()
+            await background.over(DRAIN_SECONDS)
         shutdown.cut()
         await background.end(CUT_SECONDS)
         for part in PARTS:

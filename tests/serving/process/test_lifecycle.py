@@ -14,6 +14,7 @@ from mcphost.observability import counters
 from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.process import lifecycle
+from mcphost.serving.process.housekeeping import Housekeeping
 from mcphost.serving.process.lifecycle import ServerProcess
 from mcphost.vault.errors import MasterKeyMismatch
 from tests.audit.ciphers import GateCipher
@@ -47,6 +48,20 @@ async def test_it_starts_again_after_it_was_stopped(served: Cast) -> None:
     for _ in range(2):
         assert (await call("acme", "echo", {"text": "a"}, served.owner.mcp_token)).text == "a"
         await process.stop()
+
+
+async def test_a_start_that_fails_is_tried_again_by_the_next_request(
+    served: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: Housekeeping) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Housekeeping, "start", fails)
+        with pytest.raises(RuntimeError, match="new thread"):
+            process.start()
+    assert (await call("acme", "echo", {"text": "a"}, served.owner.mcp_token)).text == "a"
+    assert "mcphost-housekeeping" in {thread.name for thread in threading.enumerate()}
 
 
 def test_a_wrong_master_key_is_a_refusal_to_start(served: Cast) -> None:
