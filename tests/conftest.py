@@ -62,7 +62,7 @@ def _unhurried() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _files_found_once() -> Iterator[None]:
     """Let all clients of Django share the static files that the first one has found. Each loads the middleware,
-    which looks at every file: that takes longer than a page."""
+    which looks at every file."""
     find, found = StaticFilesMiddleware.add_files_from_finders, {}
 
     def share(middleware: StaticFilesMiddleware) -> None:

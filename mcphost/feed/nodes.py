@@ -155,10 +155,10 @@ class Heartbeat:
         overloaded, facts = self.overloaded(), self._reported()
         with transaction.atomic():
             mine = Node.objects.filter(id=self._id)
-            told = {"draining": self.drains(), "overloaded": overloaded, "facts": facts}
-            if not mine.update(seen_at=Now(), **told):
+            fields = {"draining": self.drains(), "overloaded": overloaded, "facts": facts}
+            if not mine.update(seen_at=Now(), **fields):
                 node = Node.objects.create(
-                    id=self._id, name=_name(), started_at=Now(), seen_at=Now(), **told
+                    id=self._id, name=_name(), started_at=Now(), seen_at=Now(), **fields
                 )
                 NodeFunctions.objects.create(node=node, declared=dict(self._own_functions()))
                 _delete_old()

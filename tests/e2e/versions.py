@@ -28,9 +28,7 @@ async def known(ctx: Context, number: int) -> str:
     note(f"{number} {answer.word}")
     return f"{number} {answer.word}"
 """
-OLD: Final = (
-    _HEAD
-    + """
+_TRAVEL: Final = """
 @tool(version="1")
 async def travel(ctx: Context) -> str:
     \"\"\"Asks for a seat and a meal.\"\"\"
@@ -38,7 +36,7 @@ async def travel(ctx: Context) -> str:
     meal = await ctx.elicit("meal", "Which meal?", Number)
     return f"old: seat {seat.number}, meal {meal.number}"
 """
-)
+OLD: Final = _HEAD + _TRAVEL
 NEW: Final = (
     _HEAD
     + """
@@ -55,14 +53,8 @@ async def brand_new_task(ctx: Context, number: int) -> str:
     answer = await ctx.elicit("word", f"Which word for {number}?", Word)
     note(f"{number} {answer.word}")
     return f"{number} {answer.word}"
-
-@tool(version="1")
-async def travel(ctx: Context) -> str:
-    \"\"\"Asks for a seat and a meal.\"\"\"
-    seat = await ctx.elicit("seat", "Which seat?", Number)
-    meal = await ctx.elicit("meal", "Which meal?", Number)
-    return f"old: seat {seat.number}, meal {meal.number}"
 """
+    + _TRAVEL
 )
 NEWEST: Final = (
     _HEAD
