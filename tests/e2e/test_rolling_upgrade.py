@@ -37,6 +37,19 @@ ABLE: Final = {
 ASKABLE: Final = {f"{raw.PREFIX}clientCapabilities": {"elicitation": {"form": {}}}}
 
 
+class Paced(httpx2.AsyncHTTPTransport):
+    """Opens few requests at a time: all calls begin at once, in one event loop. With hundreds of new connections
+    it would reach the first of them again only after the server has closed it."""
+
+    def __init__(self) -> None:
+        super().__init__(limits=httpx2.Limits(max_keepalive_connections=0))
+        self._opening = asyncio.Semaphore(10)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        async with self._opening:
+            return await super().handle_async_request(request)
+
+
 @dataclass
 class Fleet:
     """The nodes, as clients without a balancer see them, and the phases of the upgrade."""
@@ -182,8 +195,7 @@ async def _all_list(fleet: Fleet, name: str) -> None:
 
 @asynccontextmanager
 async def _fleet(service: Service) -> AsyncIterator[Fleet]:
-    limits = httpx2.Limits(max_keepalive_connections=0)
-    async with httpx2.AsyncClient(timeout=BOUND, limits=limits) as http:
+    async with httpx2.AsyncClient(timeout=BOUND, transport=Paced()) as http:
         yield Fleet((at(service, service.first), at(service, service.second)), http)
 
 

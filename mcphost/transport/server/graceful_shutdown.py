@@ -34,8 +34,9 @@ from mcphost.serving.execution.left_rounds import left_rounds
 ECHO_SECONDS = 1.0
 """Another SIGTERM within this time is the same one: `make` passes on one sent to the group."""
 LOOK_SECONDS = 0.05
-FRESH_SECONDS = 0.5
-"""How long to wait for the first request on a new connection."""
+FRESH_SECONDS = 2.0
+"""How long to wait for the first request on a new connection: a busy client opens many before it
+writes on the first one, and does not send a request again that was reset."""
 CUT_SECONDS = 2.0
 """Limit of each step of the cut: cancelled requests send their errors, then connections close."""
 EXIT_SECONDS = 5.0

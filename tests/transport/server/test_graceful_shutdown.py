@@ -120,7 +120,10 @@ async def test_an_idle_connection_is_closed() -> None:
         assert await end(reader) == b""
 
 
-async def test_a_connection_on_which_nothing_ever_came_is_closed() -> None:
+async def test_a_connection_on_which_nothing_ever_came_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(graceful_shutdown, "FRESH_SECONDS", 0.05)
     async with running(shutdown_times=LONG) as served:
         await answer((await served.line(GET))[0])
         reader, _ = await served.line()
