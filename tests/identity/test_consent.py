@@ -1,15 +1,10 @@
 """Tests that a token's owner issued it, or that it is labelled "without consent"."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
-from django.db.migrations.state import StateApps
-from django.utils import timezone
 
-from mcphost.audit.records import Actor, new_id
+from mcphost.audit.records import Actor
 from mcphost.identity import selectors
 from mcphost.identity.models import Token
 from mcphost.identity.services import FOR_ONESELF, TokenRequest, issue
@@ -97,43 +92,3 @@ def test_a_granted_scope_works_until_it_is_taken_away_unless_others_issued_the_t
     grant_scopes(cast.acme.id, user, [], actor=_itself(cast.owner))
     assert _principal(issued.plaintext).scopes == {"mcp:list"}
     assert _principal(theirs.plaintext).scopes == {"mcp:list", "mcp:payroll"}
-
-
-def _migrate(*to: tuple[str, str]) -> StateApps:
-    executor = MigrationExecutor(connection)
-    return executor.migrate(list(to) or executor.loader.graph.leaf_nodes()).apps
-
-
-@pytest.fixture
-def before(transactional_db: None) -> Iterator[StateApps]:
-    """The tables of a server on which owners issued tokens for all members."""
-    yield _migrate(("identity", "0001_initial"))
-    _migrate()
-
-
-@pytest.mark.django_db(transaction=True)
-def test_older_tokens_are_without_consent_unless_a_record_proves_it(before: StateApps) -> None:
-    user = before.get_model("auth", "User").objects.create(username="olga")
-    tenant = before.get_model("tenants", "Tenant").objects.create(slug="acme", title="Acme")
-    rows = [
-        (("person", str(user.pk), "olga"), "olga", True),
-        (("person", "0", "boss"), "boss", False),
-        (("system", "", "manage.py token"), "manage.py token", False),
-        (("system", "", "manage.py init"), "manage.py init", True),
-        (None, "", False),
-    ]
-    for number, (actor, _, _) in enumerate(rows):
-        before.get_model("identity", "Token").objects.create(
-            id=f"token{number}", tenant=tenant, owner=user, audience="mcp", name="old",
-            digest=bytes([number]),
-        )  # fmt: skip
-        if actor is not None:
-            columns = dict(zip(("actor_kind", "actor_id", "actor_label"), actor, strict=True))
-            before.get_model("audit", "Entry").objects.create(
-                id=new_id(), at=timezone.now(), tenant=tenant.pk, action="token.issued",
-                target=f"token{number}", **columns,
-            )  # fmt: skip
-    _migrate()
-    tokens = Token.objects.order_by("id")
-    assert [(token.issued_by, token.consented) for token in tokens] == [row[1:] for row in rows]
-    assert all(token.without_consent is not token.consented for token in tokens)
