@@ -60,7 +60,7 @@ lint: dev ## format, lint, types, layers and the shape of the code
 	$(VENV)/ruff check .
 	$(VENV)/mypy
 	$(VENV)/lint-imports
-	$(VENV)/python -m pytest -q tests/test_shape.py
+	$(VENV)/python -m pytest -q tests/test_shape.py tests/test_names.py
 
 conformance: dev ## the official MCP conformance suite against one server and against two nodes
 	$(VENV)/python -m tests.conformance.run

@@ -1,0 +1,40 @@
+"""The names in the code are nouns and verbs of the field. Those that are not only get fewer."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.test_shape import parse, sources
+
+NAMELESS = re.compile(
+    "_*(each|found|one|asked|known|given|said|left|wanted|place|most|sort|taking|held|what|chosen|taken|told|word"
+    "|others|who|mine|other|look|leave|seen|gone|theirs|legs?|tell|some|ours|say|keep|whose|hear)_*",
+    re.IGNORECASE,
+)
+"""Pronouns, participles and verbs that name nothing: a variable is named after what it holds (`rows`, not
+`found`), a function after what it does to what (`release_claim`, not `leave`)."""
+MAX_NAMES = 2487
+"""How many names of the product are such a word alone. Lower it when there are fewer."""
+SLACK = 25
+"""How many fewer there may be before the limit has to be lowered: not every change has to touch it."""
+
+
+def _names() -> Iterator[str]:
+    """Yield each name that is assigned, an argument or a function."""
+    for path in sources("mcphost"):
+        for node in ast.walk(parse(path)):
+            match node:
+                case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                    yield name
+                case (
+                    ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name)
+                ):
+                    yield name
+                case _:
+                    pass
+
+
+def test_names_that_name_nothing_only_get_fewer() -> None:
+    names = [name.strip("_").lower() for name in _names() if NAMELESS.fullmatch(name)]
+    assert MAX_NAMES - SLACK <= len(names) <= MAX_NAMES, Counter(names).most_common()
