@@ -307,7 +307,6 @@ MCPHOST_SUMMARIES_IN_SERVER = ENVIRONMENT.summaries_in_server
 INSTALLED_APPS = [
     # Its app replaces `runserver`, and imports its server, which takes a tenth of the time to start.
     *(["daphne"] if "runserver" in sys.argv[1:2] else []),
-    "unfold",  # its fonts
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

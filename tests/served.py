@@ -10,7 +10,6 @@ from types import ModuleType
 from uuid import UUID
 
 import pytest
-from limits.aio.strategies import MovingWindowRateLimiter
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import Actor
@@ -59,7 +58,7 @@ def serving(kept: Kept[Cast], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]
     """Serve the kept tenants in this process."""
     kinds.discover()
     # All tests have the same `acme`; its rate limits must start without earlier calls.
-    monkeypatch.setattr(limits, "_rates", MovingWindowRateLimiter(Windows()))
+    monkeypatch.setattr(limits, "_rates", Windows())
     monkeypatch.setattr(limits, "_turned_away", OrderedDict())
     cast = kept.put()
     probes().reset()

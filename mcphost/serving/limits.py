@@ -19,9 +19,6 @@ from typing import Any
 
 import orjson
 from django.utils.crypto import salted_hmac
-from limits import RateLimitItemPerMinute
-from limits.aio.storage import MemoryStorage
-from limits.aio.strategies import MovingWindowRateLimiter
 
 from mcphost.feed.nodes import live
 from mcphost.identity.attempts import network
@@ -32,47 +29,42 @@ from mcphost.runtime.schema import Validator
 from mcphost.serving.context import NO_QUOTA, Incoming
 from mcphost.serving.options import options
 
+WINDOW_SECONDS = 60
 DROPPED_AT_ONCE = 2
 
 
-class Windows(MemoryStorage):
-    """Moving windows in memory. The cost of a hit does not depend on their number.
+class Windows:
+    """How often each key was hit within a minute, in moving windows. Only for the event loop's thread.
 
-    The base class checks all keys after every hit, each in a thread. Here the keys are in the order
-    of their last hit, and every hit drops a few expired keys: more than it can add. All windows of
-    one storage must have the same length.
+    The cost of a hit does not depend on the number of keys: they are in the order of their last hit,
+    and every hit drops a few expired ones, which is more than it can add.
     """
 
     def __init__(self) -> None:
-        super().__init__()
         # Not a dict: finding its first key scans all entries deleted before it.
         self._hits: OrderedDict[str, deque[float]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._hits)
 
-    async def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        """Count `amount` hits for the key unless that exceeds `limit` within `expiry` seconds."""
+    def hit(self, key: str, limit: int) -> float:
+        """Count a hit and return 0, unless there were `limit` of them within a minute: then return in
+        how many seconds the oldest of these is a minute old."""
         now = time.time()
+        begins = now - WINDOW_SECONDS
         for oldest in tuple(islice(self._hits, DROPPED_AT_ONCE)):
-            if self._hits[oldest][-1] > now - expiry:
+            if self._hits[oldest][-1] > begins:
                 break
             del self._hits[oldest]
         hits = self._hits.get(key, deque())
-        while hits and hits[0] <= now - expiry:
+        while hits and hits[0] <= begins:
             hits.popleft()
-        if len(hits) + amount > limit:
-            return False
-        hits.extend([now] * amount)
+        if len(hits) >= limit:
+            return hits[0] - begins
+        hits.append(now)
         self._hits.pop(key, None)
         self._hits[key] = hits
-        return True
-
-    async def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
-        """The time of the oldest hit in the window, and the number of hits."""
-        now = time.time()
-        hits = [at for at in self._hits.get(key, ()) if at > now - expiry]
-        return (hits[0], len(hits)) if hits else (now, 0)
+        return 0
 
 
 class InUse(Counter[str]):
@@ -127,21 +119,13 @@ CALLER_TIMES = 10
 _SALT = "mcphost.serving.limits"
 
 Limit = tuple[str, int]
-Key = bytes | str | int | float
-
-
-class _PerMinute(RateLimitItemPerMinute):
-    """A rate whose key is independent of the limit, which changes with the number of processes."""
-
-    def key_for(self, *identifiers: Key) -> str:
-        return "/".join(map(str, identifiers))
 
 
 _running = InUse()
 _turned_away: OrderedDict[str, float] = OrderedDict()
 """When a call was last refused by these limits, or had to wait (`time.monotonic`). The oldest comes
 first."""
-_rates = MovingWindowRateLimiter(Windows())
+_rates = Windows()
 
 
 def check_size(incoming: Incoming, validator: Validator, arguments: Mapping[str, Any]) -> None:
@@ -167,30 +151,30 @@ def are_set(incoming: Incoming) -> bool:
     )
 
 
-async def count_call(incoming: Incoming) -> None:
+def count_call(incoming: Incoming) -> None:
     """Count one call against its per-minute limits.
 
     Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` in seconds.
     """
     tenant, credential = incoming.tenant.calls_per_minute, incoming.quota.calls_per_minute
     for key, limit in _set(incoming, tenant, credential):
-        await _count(key, limit, "calls")
+        _count(key, limit, "calls")
 
 
-async def count_change(principal: Principal, source: str) -> None:
+def count_change(principal: Principal, source: str) -> None:
     """Count one change of a caller's sessions.
 
     That is a new session, a subscription, a log level or a GET stream. Raises ProtocolError
     (OVER_LIMIT) with `data.retryAfter` in seconds.
     """
     key = f"sessions:{caller(principal, source)}"
-    await _count(key, options().sessions.changes_per_minute, "changes of sessions")
+    _count(key, options().sessions.changes_per_minute, "changes of sessions")
 
 
-async def count_poll(task: str, who: str) -> None:
+def count_poll(task: str, who: str) -> None:
     """Count one request of a caller about a task: another caller, who may only know its id, uses up
     nothing of that. Raises ProtocolError (OVER_LIMIT)."""
-    await _count(f"task:{task} {who}", POLLS_PER_MINUTE, "requests about a task")
+    _count(f"task:{task} {who}", POLLS_PER_MINUTE, "requests about a task")
 
 
 def caller(principal: Principal, source: str) -> str:
@@ -214,30 +198,28 @@ async def place(incoming: Incoming, seconds: float = math.inf) -> None:
         await asyncio.sleep(RETRY_CONCURRENT_SECONDS)
 
 
-async def may_be_recorded(about: str, holder: str = "") -> bool:
+def may_be_recorded(about: str, holder: str = "") -> bool:
     """Whether one more refusal about `about`, and of `holder`, may be recorded in this minute."""
-    return await _may(REFUSALS_PER_MINUTE, "refused", about, holder)
+    return _may(REFUSALS_PER_MINUTE, "refused", about, holder)
 
 
-async def may_notify(about: str, holder: str = "") -> bool:
+def may_notify(about: str, holder: str = "") -> bool:
     """Whether other processes may be notified once more about `about`, and for `holder`, in this
     minute, where this process cannot know whether one of them is concerned."""
-    return await _may(NOTICES_PER_MINUTE, "told", about, holder)
+    return _may(NOTICES_PER_MINUTE, "told", about, holder)
 
 
-async def _may(most: int, what: str, about: str, holder: str) -> bool:
-    if not await _rates.hit(_PerMinute(most), f"{what}:{about}"):
+def _may(limit: int, what: str, about: str, holder: str) -> bool:
+    if _rates.hit(f"{what}:{about}", limit):
         return False
-    return not holder or await _rates.hit(_PerMinute(most * CALLER_TIMES), f"{what}:{holder}")
+    return not holder or not _rates.hit(f"{what}:{holder}", limit * CALLER_TIMES)
 
 
-async def _count(key: str, limit: int, what: str) -> None:
-    rate = _PerMinute(share(limit))
-    if not await _rates.hit(rate, key):
-        window = await _rates.get_window_stats(rate, key)
-        seconds = max(1, math.ceil(window.reset_time - time.time()))
+def _count(key: str, limit: int, what: str) -> None:
+    seconds = _rates.hit(key, share(limit))
+    if seconds:
         message = f"Over the limit of {limit} {what} per minute"
-        raise over_limit(message, seconds)
+        raise over_limit(message, max(1, math.ceil(seconds)))
 
 
 @contextmanager

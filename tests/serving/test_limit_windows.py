@@ -31,55 +31,44 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-async def test_so_many_are_counted_within_any_minute_and_no_more(clock: Clock) -> None:
+def test_so_many_are_counted_within_any_minute_and_no_more(clock: Clock) -> None:
     windows = Windows()
     for _ in range(2):
-        assert await windows.acquire_entry("a", 2, MINUTE)
+        assert windows.hit("a", 2) == 0
         clock.now += 20
-    assert not await windows.acquire_entry("a", 2, MINUTE)
-    assert await windows.acquire_entry("a", 3, MINUTE)
-    assert await windows.acquire_entry("b", 2, MINUTE, 2)
-    assert not await windows.acquire_entry("b", 2, MINUTE)
+    assert windows.hit("a", 2) == 20
+    assert windows.hit("a", 3) == 0
+    assert windows.hit("b", 1) == 0
+    assert windows.hit("b", 1) == MINUTE
     clock.now = 1060
-    assert await windows.acquire_entry("a", 3, MINUTE), "the first is a minute old"
-    assert not await windows.acquire_entry("a", 3, MINUTE)
+    assert windows.hit("a", 3) == 0, "the first is a minute old"
+    assert windows.hit("a", 3) == 20
 
 
-async def test_when_the_oldest_of_a_window_was(clock: Clock) -> None:
-    windows = Windows()
-    assert await windows.get_moving_window("a", 2, MINUTE) == (1000.0, 0)
-    await windows.acquire_entry("a", 2, MINUTE)
-    clock.now += 30
-    await windows.acquire_entry("a", 2, MINUTE)
-    assert await windows.get_moving_window("a", 2, MINUTE) == (1000.0, 2)
-    clock.now += 40
-    assert await windows.get_moving_window("a", 2, MINUTE) == (1030.0, 1)
-
-
-async def test_keys_are_forgotten_that_were_not_counted_for_a_minute(clock: Clock) -> None:
+def test_keys_are_forgotten_that_were_not_counted_for_a_minute(clock: Clock) -> None:
     windows = Windows()
     for number in range(100):
-        await windows.acquire_entry(f"{number}", 1, MINUTE)
+        windows.hit(f"{number}", 1)
     clock.now += MINUTE
     for number in range(50):
-        await windows.acquire_entry(f"new {number}", 1, MINUTE)
+        windows.hit(f"new {number}", 1)
     assert len(windows) == 50
 
 
-async def hit_all(windows: Windows, keys: int) -> None:
+def hit_all(windows: Windows, keys: int) -> None:
     for number in range(keys):
-        await windows.acquire_entry(f"{number}", 1000, MINUTE)
+        windows.hit(f"{number}", 1000)
 
 
-async def test_a_hit_costs_the_same_however_many_keys_there_are() -> None:
-    async def steps_of(keys: int) -> int:
+def test_a_hit_costs_the_same_however_many_keys_there_are() -> None:
+    def steps_of(keys: int) -> int:
         windows = Windows()
-        await hit_all(windows, keys)
+        hit_all(windows, keys)
         with Work() as work:
-            await hit_all(windows, 200)
+            hit_all(windows, 200)
         return work.steps
 
-    assert await steps_of(20_000) == await steps_of(200)
+    assert steps_of(20_000) == steps_of(200)
 
 
 @pytest.mark.cost
@@ -90,8 +79,7 @@ def test_a_hit_takes_no_longer_however_many_keys_there_are(compare_cpu: CompareC
         windows = Windows()
 
         def act() -> None:
-            with pytest.raises(StopIteration):  # it waits for nothing
-                hit_all(windows, keys).send(None)
+            hit_all(windows, keys)
 
         act()
         return act
@@ -100,7 +88,7 @@ def test_a_hit_takes_no_longer_however_many_keys_there_are(compare_cpu: CompareC
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40)), max_size=60))
-async def test_it_counts_as_a_list_of_all_hits_does(steps: list[tuple[str, int]]) -> None:
+def test_it_counts_as_a_list_of_all_hits_does(steps: list[tuple[str, int]]) -> None:
     clock, windows, limit = Clock(), Windows(), 3
     taken: list[tuple[str, float]] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -109,6 +97,6 @@ async def test_it_counts_as_a_list_of_all_hits_does(steps: list[tuple[str, int]]
             clock.now += seconds
             recent = [at for of, at in taken if of == key and at > clock.now - MINUTE]
             expected = len(recent) < limit
-            assert await windows.acquire_entry(key, limit, MINUTE) is expected
+            assert (windows.hit(key, limit) == 0) is expected
             if expected:
                 taken.append((key, clock.now))

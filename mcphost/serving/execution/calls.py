@@ -187,7 +187,7 @@ async def run_unrecorded(turn: Turn, stream: EventStream) -> Mapping[str, Any]:
 
     Raises ProtocolError for any outcome that is not a result.
     """
-    await limits.count_call(turn.incoming)
+    limits.count_call(turn.incoming)
     with limits.occupy(turn.incoming):
         return await rounds.run_unrecorded(turn, RoundPorts(turn, stream))
 
@@ -225,7 +225,7 @@ async def _run_limited(turn: Turn, stream: EventStream) -> Reply:
     if turn.resumed.state is not None:
         await limits.place(incoming)
     else:
-        await limits.count_call(incoming)
+        limits.count_call(incoming)
         if limits.turns_away(incoming) is not None:
             if begins_as_task(turn):
                 return await _run(turn, stream)

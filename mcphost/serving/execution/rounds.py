@@ -295,7 +295,7 @@ async def _refuse_if_answered(turn: Turn) -> None:
 
 async def _record_repetition(turn: Turn) -> None:
     """Record that a client repeated its input responses, limited per minute as refusals are."""
-    if await limits.may_be_recorded(f"{turn.call.id}:repeated"):
+    if limits.may_be_recorded(f"{turn.call.id}:repeated"):
         await _commit((audit_records.repeated(turn),))
 
 

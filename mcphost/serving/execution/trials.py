@@ -330,7 +330,7 @@ async def _run(turn: Turn, stream: _Received) -> Reply:
     """Run the round within the tenant's limits. Raises ProtocolError."""
     if not limits.are_set(turn.incoming):
         return await rounds.run(turn, RoundPorts(turn, stream))
-    await limits.count_call(turn.incoming)
+    limits.count_call(turn.incoming)
     with limits.occupy(turn.incoming):
         return await rounds.run(turn, RoundPorts(turn, stream))
 

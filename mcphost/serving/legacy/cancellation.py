@@ -62,7 +62,7 @@ class Cancellations:
         request is over.
         """
         name = name_of(session.id, request)
-        if not self._cancel(name) and await may_notify(session.id.hex, session.holder):
+        if not self._cancel(name) and may_notify(session.id.hex, session.holder):
             await in_database(session_calls.cancel, session.id, session.tenant, name)
 
     def on_change(self, news: ChangeNews) -> None:

@@ -195,7 +195,7 @@ async def open_get_stream(
     the caller has too many streams, or opened too many per minute; SESSION_GONE when the session
     has ended.
     """
-    await limits.count_change(principal, source)
+    limits.count_change(principal, source)
     places = listeners.take_place(principal, source)
     try:
         one = SessionStream(session, principal, stream)

@@ -66,7 +66,7 @@ async def _set_level(incoming: Incoming, session: ClientSession) -> Mapping[str,
     if level not in LOG_LEVELS:
         raise invalid_params(f"params.level must be one of {', '.join(LOG_LEVELS)}")
     if level != session.log_level:
-        await limits.count_change(incoming.principal, incoming.source)
+        limits.count_change(incoming.principal, incoming.source)
         await set_log_level(session, level)
     return {}
 
@@ -78,7 +78,7 @@ async def _subscribe(incoming: Incoming, session: ClientSession) -> Mapping[str,
     offered = await offering(incoming.tenant.id)
     if offered.read_at(normal, incoming.principal.scopes) is None:
         raise resource_not_found(uri)
-    await limits.count_change(incoming.principal, incoming.source)
+    limits.count_change(incoming.principal, incoming.source)
     most = options().listeners.uris
     try:
         await in_database(sessions.subscribe, session.id, session.tenant, uri, most)
@@ -93,7 +93,7 @@ async def _subscribe(incoming: Incoming, session: ClientSession) -> Mapping[str,
 
 async def _unsubscribe(incoming: Incoming, session: ClientSession) -> Mapping[str, Any]:
     uri, _ = _uri(incoming)
-    await limits.count_change(incoming.principal, incoming.source)
+    limits.count_change(incoming.principal, incoming.source)
     await in_database(sessions.unsubscribe, session.id, session.tenant, uri)
     return {}
 

@@ -34,7 +34,7 @@ async def refuse(
     The number of records per minute is limited for each session and for all sessions of its caller.
     """
     entry = _entry(action, session, principal, reason, call, facts)
-    if not await may_be_recorded(session.id.hex, session.holder):
+    if not may_be_recorded(session.id.hex, session.holder):
         return
     try:
         await writer.submit((entry,))

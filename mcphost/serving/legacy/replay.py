@@ -94,7 +94,7 @@ class _Following:
         ):
             page = await self._show()
             elsewhere = not page.whole and self._stream.id not in outgoing.live
-            if elsewhere and await may_notify(self._stream.id.hex):
+            if elsewhere and may_notify(self._stream.id.hex):
                 await in_database_unbounded(streams.tell, streams.FOLLOWED, [self._stream])
             while not page.whole and not self._reader.closed:
                 if len(page.events) < streams.READ_AT_ONCE:

@@ -61,7 +61,7 @@ async def begin(
     Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` when none is idle, or when the caller
     has begun too many per minute.
     """
-    await limits.count_change(principal, source)
+    limits.count_change(principal, source)
     identifier = new_id()
     session = ClientSession(
         id=identifier,

@@ -85,7 +85,7 @@ async def found(incoming: Incoming) -> TaskRow:
     if task is None:
         raise unknown_task()
     caller = who(principal)
-    await limits.count_poll(task.hex, caller)
+    limits.count_poll(task.hex, caller)
     row = await tasks_of_callers.get(TaskKey(task, incoming.tenant.id, caller, exchange.era))
     if row is None:
         raise unknown_task()

@@ -50,7 +50,7 @@ async def listen(incoming: Incoming, stream: LongLivedStream) -> Mapping[str, An
         raise invalid_request(f"The id of a subscription has at most {MAX_ID} characters")
     wanted = _wanted(incoming.exchange.params)
     if limits.are_set(incoming):
-        await limits.count_call(incoming)
+        limits.count_call(incoming)
     places = listeners.take_place(incoming.principal, incoming.source)
     try:
         await _attend(incoming, wanted, stream)

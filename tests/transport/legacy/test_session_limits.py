@@ -1,6 +1,7 @@
 """Limits on beginning and changing sessions, over HTTP."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -11,6 +12,7 @@ from mcphost.feed.models import Change
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.serving import limits
 from mcphost.serving.database import in_database
+from mcphost.serving.legacy import get_stream, methods
 from mcphost.serving.options import options
 from mcphost.serving.subscriptions.registry import listeners
 from tests.cast import Cast
@@ -203,13 +205,16 @@ async def test_a_session_that_has_ended_meanwhile_gets_no_stream_and_no_topic(
 ) -> None:
     await in_database(publish_days, served.acme.id)
     session = await begin("acme", served.owner.mcp_token, LAST)
-    real = limits.count_change
 
-    async def while_it_ends(principal: Principal, source: str) -> None:
-        await real(principal, source)
-        await session.end()
+    def ends_before(real: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def step(*arguments: Any) -> Any:
+            await session.end()
+            return await real(*arguments)
 
-    monkeypatch.setattr(limits, "count_change", while_it_ends)
+        return step
+
+    monkeypatch.setattr(methods, "offering", ends_before(methods.offering))
+    monkeypatch.setattr(get_stream, "open_stream", ends_before(get_stream.open_stream))
     reply = await session.ask("resources/subscribe", {"uri": f"{DAY}monday"})
     # The end of a session cancels its requests in progress: without a response, or with a 404.
     assert reply.status in (202, 404)
