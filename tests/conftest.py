@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import pytest
 from django.core.management.commands import flush
 from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 from django.utils.module_loading import autodiscover_modules
 from hypothesis import HealthCheck, settings
 from pytest_django import DjangoDbBlocker
@@ -48,6 +51,14 @@ def _wired() -> None:
     requests of all kinds."""
     autodiscover_modules("wiring")
     wire_shapes.load()
+    connection_created.connect(_keep_open)
+
+
+def _keep_open(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    """Let the pools' threads, which live as long as the run, keep their connections. Threads of tests end with
+    theirs closed (CONN_MAX_AGE)."""
+    if threading.current_thread().name.startswith(("mcphost-database", "mcphost-unauthenticated")):
+        connection.close_at = None
 
 
 @pytest.fixture(scope="session", autouse=True)

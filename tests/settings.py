@@ -17,7 +17,7 @@ os.environ["DATABASE_URL"] = os.environ.get("TEST_DATABASE_URL", "")
 from mcphost.settings import *  # noqa: E402, F403
 from mcphost.settings import DATABASES  # noqa: E402
 
-# A database to which threads still have connections cannot be dropped at the end.
+# Threads that tests start close their connections after each piece of work: nothing else would.
 DATABASES["default"]["CONN_MAX_AGE"] = 0
 if os.environ["DATABASE_URL"]:
     # What tests commit need not survive a loss of power; on SQLite neither (below).

@@ -21,6 +21,7 @@ from tests.cast import ACTOR, Cast
 from tests.rounds.conftest import module
 from tests.rounds.legs import Asker, calling, done, state_of
 from tests.rounds.programs import Program
+from tests.serving.legacy.processes import beat_at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -69,7 +70,7 @@ async def late(settings: Settings, asking: Cast) -> None:
 
 def _beat(other: Heartbeat) -> None:
     other.beat()
-    heartbeat.beat()
+    beat_at_once()
 
 
 def _during_steps(act: Callable[[], Awaitable[None]]) -> None:
@@ -117,7 +118,7 @@ async def test_a_late_event_loop_sends_a_call_away_once_and_the_others_are_told(
 ) -> None:
     async def overloads() -> None:
         await _overload()
-        await in_database(heartbeat.beat)
+        await in_database(beat_at_once)
         await in_database(other.beat)
 
     before = _shed("lag")
@@ -158,7 +159,7 @@ async def test_no_call_is_sent_where_it_would_not_be_served_better(
     await in_database(_beat, other)
     assert done(await asker.leg()), "it is draining"
     await in_database(other.leave)
-    await in_database(heartbeat.beat)
+    await in_database(beat_at_once)
     assert done(await asker.leg()), "it has left"
     await in_database(heartbeat.leave)
 
