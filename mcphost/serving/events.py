@@ -63,16 +63,26 @@ class Waiters:
     def __init__(self) -> None:
         self._lock = Lock()
         self._waiting: dict[Hashable, set[Waiter]] = {}
+        self._until_drain: set[Waiter] = set()
 
     @contextmanager
-    def expecting(self, key: Hashable) -> Iterator[Waiter]:
-        """Receive notifications of `key` inside the context. Enter before the first look."""
+    def expecting(self, key: Hashable, *, until_drain: bool = False) -> Iterator[Waiter]:
+        """Receive notifications of `key` inside the context, and of the drain if it ends the wait. Enter
+        before the first look."""
         waiter = Waiter()
         self.add(key, waiter)
+        if until_drain:
+            self._until_drain.add(waiter)
         try:
             yield waiter
         finally:
             self.remove(key, waiter)
+            self._until_drain.discard(waiter)
+
+    def drain(self) -> None:
+        """Notify those whose wait ends with the drain. On the event loop."""
+        for waiter in tuple(self._until_drain):
+            waiter.notify()
 
     def add(self, key: Hashable, waiter: Waiter) -> None:
         """Notify `waiter` of `key` until it is removed."""

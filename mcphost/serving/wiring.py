@@ -17,7 +17,7 @@ from mcphost.serving import load
 from mcphost.serving.events import waiters
 from mcphost.serving.execution.cancelled_calls import cancelled_calls
 from mcphost.serving.execution.left_rounds import left_rounds
-from mcphost.serving.legacy import call, replay, stream, takeover, tasks
+from mcphost.serving.legacy import call, replay, stream, takeover
 from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.serving.legacy.get_stream import SESSIONS_GAP, get_streams
 from mcphost.serving.legacy.stream import following
@@ -90,7 +90,7 @@ heartbeat.report = process_facts.read
 on_drain(listeners.end_all)
 on_drain(following.send_all_away)
 on_drain(call.release_all)
-on_drain(tasks.end_all)
+on_drain(waiters.drain)
 on_drain(job_worker.end)
 on_cut(left_rounds.cut)
 on_cut(presences.end_all)

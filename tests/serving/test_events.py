@@ -81,3 +81,17 @@ async def test_a_loop_that_has_ended_keeps_no_other_from_being_notified() -> Non
     with waiters.expecting("a") as waiter:
         waiters.notify("a")
         assert await waiter.wait(SECONDS)
+
+
+async def test_the_drain_wakes_those_whose_wait_it_ends() -> None:
+    waiters = Waiters()
+    with (
+        waiters.expecting("a", until_drain=True) as ends,
+        waiters.expecting("a") as goes_on,
+    ):
+        with waiters.expecting("a", until_drain=True) as left:
+            pass
+        waiters.drain()
+        assert await asyncio.wait_for(ends.wait(), SECONDS)
+        assert not await goes_on.wait(0.001)
+        assert not await left.wait(0.001)

@@ -20,7 +20,6 @@ from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database_unbounded
 from mcphost.serving.events import Waiter, waiters
 from mcphost.serving.legacy import stream as outgoing
-from mcphost.serving.legacy import stream as readers
 from mcphost.serving.legacy import takeover
 from mcphost.serving.legacy.storage import event_id, message_of
 from mcphost.serving.limits import may_notify
@@ -62,7 +61,7 @@ def replay(stream: StreamRow, after: int, reader: Reader) -> None:
 
 async def _replay(stream: StreamRow, after: int, reader: Reader) -> None:
     try:
-        with readers.place_of(stream.session.hex):
+        with outgoing.place_of(stream.session.hex):
             await _Following(stream, after, reader).run()
     except ProtocolError:
         reader.end(outgoing.RETRY_MS)
@@ -89,8 +88,8 @@ class _Following:
     async def _run(self) -> None:
         awaited = (self._stream.tenant, self._stream.id.hex)
         with (
-            waiters.expecting(awaited) as waiter,
-            readers.following.present(self._stream.id, self._reader),
+            waiters.expecting(awaited, until_drain=True) as waiter,
+            outgoing.following.present(self._stream.id, self._reader),
         ):
             page = await self._show()
             elsewhere = not page.whole and self._stream.id not in outgoing.live

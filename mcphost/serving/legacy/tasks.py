@@ -7,8 +7,8 @@ latest such request. Earlier ones wait for the task's end only.
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -114,7 +114,7 @@ async def _wait(
 ) -> Mapping[str, Any]:
     """Wait for the task's end and return its result; an empty one once its questions are sent."""
     give_up_at, unsent = time.monotonic() + SENT_SECONDS, _Unsent()
-    with waiters.expecting((row.tenant, row.id.hex)) as waiter, _blocked(waiter):
+    with waiters.expecting((row.tenant, row.id.hex), until_drain=True) as waiter:
         while not shutdown.draining():
             found = await in_database(selectors.find, row.id, row.tenant)
             if found is None:
@@ -278,26 +278,6 @@ def _state(incoming: Incoming, held: Held, row: TaskRow) -> RequestState:
         journal=EMPTY,
         claim=number + 1,
     )
-
-
-@contextmanager
-def _blocked(waiter: Waiter) -> Iterator[None]:
-    """Let the drain wake a waiting request inside the context."""
-    _waiting.add(waiter)
-    try:
-        yield
-    finally:
-        _waiting.discard(waiter)
-
-
-def end_all() -> None:
-    """End all requests that wait for a task, at shutdown: their clients send them again."""
-    for waiter in tuple(_waiting):
-        waiter.notify()
-
-
-_waiting: Final[set[Waiter]] = set()
-"""The requests that wait. Only for the event loop's thread."""
 
 
 class _Watch(Waiter):

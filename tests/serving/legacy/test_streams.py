@@ -1,6 +1,7 @@
 """What goes on a call's stream, who reads it, and how many calls a caller has at once."""
 
-from uuid import uuid4
+import asyncio
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -11,15 +12,18 @@ from mcphost.runtime.notification_channel import NotificationChannel
 from mcphost.runtime.ports import NullNotifier
 from mcphost.runtime.tool_tasks import ToolTasks
 from mcphost.sealing.tokens import Reason, SealError
-from mcphost.serving.legacy import call
+from mcphost.serving import shutdown
+from mcphost.serving.legacy import call, replay, stream, takeover
 from mcphost.serving.legacy.storage import NumberedMessages, StoredStream
 from mcphost.serving.legacy.stream import MOST, MOST_BYTES, Readers
 from tests.cast import Cast
-from tests.serving.legacy.callers import Caller, Shown, accept, true
+from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
 from tests.serving.legacy.test_takeover import _only, _row, _text, _waits
 
 pytestmark = pytest.mark.django_db(transaction=True)
 RED = accept(colour="red")
+AT_ONCE = 10.0
+"""Seconds in which nothing but the drain wakes a reader."""
 
 
 async def test_what_a_tools_own_code_says_is_written_though_its_round_ends_at_once_unless_too_large(
@@ -93,3 +97,29 @@ async def test_who_has_too_much_under_way_is_refused_until_some_is_over(
         await shown.whole()
     await true(lambda: not call.under_way)
     assert (call._calls.total(), call._bytes.total()) == (0, 0)
+
+
+async def test_a_stream_of_another_process_is_not_followed_beyond_the_drain(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    for name in ("FIRST_LOOK_SECONDS", "LOOK_SECONDS"):
+        monkeypatch.setattr(replay, name, 600.0)
+    real, looked = takeover.take_over, asyncio.Event()
+
+    async def look(stream: UUID) -> None:
+        await real(stream=stream)
+        looked.set()
+
+    monkeypatch.setattr(takeover, "take_over", look)
+    with monkeypatch.context() as of_another:
+        of_another.setattr(stream, "live", {})
+        of_another.setattr(call, "under_way", set())
+        followed, following = caller.following(shown.ids[0])
+        await asyncio.wait_for(looked.wait(), PATIENCE)
+        shutdown.begin()
+        async with asyncio.timeout(AT_ONCE):
+            await following
+    assert followed.retry is not None
+    call.release_all()
