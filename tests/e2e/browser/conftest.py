@@ -1,5 +1,6 @@
 """One server and one browser for all journeys; nothing may come from elsewhere."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from playwright.sync_api import (
 
 from tests.e2e.processes import ROOT, Server, serving
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = shutil.which("chromium-headless-shell") or "/usr/bin/chromium"
+"""Debian's. The one without windows takes a third less CPU."""
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -51,7 +53,6 @@ def playwright() -> Iterator[Playwright]:
 
 @pytest.fixture(scope="session")
 def browser(playwright: Playwright) -> Iterator[Browser]:
-    """Debian's chromium."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     started = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
     yield started

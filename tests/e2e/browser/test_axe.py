@@ -10,7 +10,7 @@ from tests.e2e.browser import mcp
 from tests.e2e.browser.conftest import Visit
 from tests.e2e.browser.test_input_requests import REQUESTS, TOOL, leg
 from tests.e2e.node_client import install
-from tests.e2e.processes import Server
+from tests.e2e.processes import Server, manage
 
 RULES = {
     "light": '["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]',
@@ -18,6 +18,21 @@ RULES = {
 }
 """What is looked for in each theme: all of it once, and the colours again."""
 TENANT = "/admin/t/demo/"
+OVER = """
+from django.contrib.auth.models import User
+from mcphost.audit.records import Actor
+from mcphost.identity import service_accounts, services
+from mcphost.tenants import invitations
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Role
+actor, admin, demo = Actor.system("tests"), User.objects.get(username="admin"), Tenant.objects.get(slug="demo").id
+token = services.issue(demo, admin, services.TokenRequest("former", ("mcp:list",)), actor=actor)
+services.revoke(demo, token.id, actor=actor)
+service_accounts.disable(demo, service_accounts.create(demo, "former", actor=actor), actor=actor)
+invited = invitations.invite(demo, "nobody-yet", Role.MEMBER, inviter=admin)
+invitations.withdraw(demo, invited.id, actor=actor)
+"""
+"""Makes a token, a service account and an invitation that are over: their rows look different."""
 FORMS = (
     "tools/new/?kind=python",
     "tools/new/?kind=script",
@@ -45,6 +60,12 @@ PLATFORM = (
     "calls/export/",
     "input-requests/funnel/",
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _over(server: Server) -> None:
+    made = manage(server.home, "shell", "-c", OVER)
+    assert made.returncode == 0, made.stderr
 
 
 @pytest.fixture(scope="session")
