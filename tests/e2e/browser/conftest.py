@@ -86,14 +86,14 @@ class Watch:
 
 
 @pytest.fixture(scope="session")
-def signed_in() -> dict[str, StorageState]:
+def signed_in() -> dict[tuple[str, str], StorageState]:
     """The cookies of users who have signed in: each signs in once, and again after they have signed out."""
     return {}
 
 
 @pytest.fixture
 def visit(
-    browser: Browser, server: Server, signed_in: dict[str, StorageState]
+    browser: Browser, server: Server, signed_in: dict[tuple[str, str], StorageState]
 ) -> Iterator[Visit]:
     """`visit("admin")`: somebody signed in, on the dashboard, in a window of their own."""
     watch = Watch(server.base)
@@ -107,7 +107,7 @@ def visit(
             viewport=size,  # type: ignore[arg-type]
             color_scheme=theme,  # type: ignore[arg-type]
             permissions=["clipboard-read", "clipboard-write"],
-            storage_state=signed_in.get(name),
+            storage_state=signed_in.get((server.base, name)),
         )
         context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
@@ -121,7 +121,7 @@ def visit(
             page.fill("[name=password]", secret or generated_password(server, name))
             page.click("button[type=submit]")
             page.wait_for_url("**/admin/")
-            signed_in[name] = context.storage_state()
+            signed_in[server.base, name] = context.storage_state()
         return page
 
     yield open_window

@@ -48,7 +48,8 @@ def call(server: Server, tool: str, **arguments: Any) -> str:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with the public tenant `conformance`, which has functions that become tasks."""
     home = tmp_path_factory.mktemp("tasks") / "home"
-    with serving("uvicorn", home, MCPHOST_CONFORMANCE="1") as started:
+    # At the end a task is still running, which the drain would wait for.
+    with serving("uvicorn", home, MCPHOST_CONFORMANCE="1", MCPHOST_DRAIN_SECONDS="1") as started:
         yield started
 
 
