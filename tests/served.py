@@ -3,7 +3,6 @@
 import asyncio
 import sys
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import ModuleType
@@ -19,7 +18,7 @@ from mcphost.routing import process
 from mcphost.serving import database, limits
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy.call import under_way
-from mcphost.serving.limits import Windows
+from mcphost.serving.limits import CallerCounts
 from tests.cast import Cast, build_cast
 from tests.keeping import Kept
 from tests.serving.made import MADE, offer
@@ -58,8 +57,7 @@ def serving(kept: Kept[Cast], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]
     """Serve the kept tenants in this process."""
     kinds.discover()
     # All tests have the same `acme`; its rate limits must start without earlier calls.
-    monkeypatch.setattr(limits, "_rates", Windows())
-    monkeypatch.setattr(limits, "_turned_away", OrderedDict())
+    monkeypatch.setattr(limits, "_counted", CallerCounts())
     cast = kept.put()
     probes().reset()
     yield cast

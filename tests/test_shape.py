@@ -172,7 +172,7 @@ STATES: Mapping[str, int] = {
     "protocol": 1,
     "routing.py": 1,
     "runtime": 1,
-    "serving": 46,
+    "serving": 39,
     "tenants": 2,
     "transport": 5,
     "vault": 6,

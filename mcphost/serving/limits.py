@@ -121,11 +121,18 @@ _SALT = "mcphost.serving.limits"
 Limit = tuple[str, int]
 
 
-_running = InUse()
-_turned_away: OrderedDict[str, float] = OrderedDict()
-"""When a call was last refused by these limits, or had to wait (`time.monotonic`). The oldest comes
-first."""
-_rates = Windows()
+class CallerCounts:
+    """What one process counts of its callers."""
+
+    def __init__(self) -> None:
+        self.running = InUse()
+        self.rates = Windows()
+        self.turned_away: OrderedDict[str, float] = OrderedDict()
+        """When a call was last refused by these limits, or had to wait (`time.monotonic`). The oldest
+        comes first."""
+
+
+_counted = CallerCounts()
 
 
 def check_size(incoming: Incoming, validator: Validator, arguments: Mapping[str, Any]) -> None:
@@ -210,13 +217,13 @@ def may_notify(about: str, holder: str = "") -> bool:
 
 
 def _may(limit: int, what: str, about: str, holder: str) -> bool:
-    if _rates.hit(f"{what}:{about}", limit):
+    if _counted.rates.hit(f"{what}:{about}", limit):
         return False
-    return not holder or not _rates.hit(f"{what}:{holder}", limit * CALLER_TIMES)
+    return not holder or not _counted.rates.hit(f"{what}:{holder}", limit * CALLER_TIMES)
 
 
 def _count(key: str, limit: int, what: str) -> None:
-    seconds = _rates.hit(key, share(limit))
+    seconds = _counted.rates.hit(key, share(limit))
     if seconds:
         message = f"Over the limit of {limit} {what} per minute"
         raise over_limit(message, max(1, math.ceil(seconds)))
@@ -231,7 +238,7 @@ def occupy(incoming: Incoming) -> Iterator[None]:
     limit = turns_away(incoming)
     if limit is not None:
         raise over_limit(f"Over the limit of {limit} calls at once", RETRY_CONCURRENT_SECONDS)
-    with _running.held([key for key, _ in _concurrent(incoming)]):
+    with _counted.running.held([key for key, _ in _concurrent(incoming)]):
         yield
 
 
@@ -239,13 +246,13 @@ def turns_away(incoming: Incoming) -> int | None:
     """The limit of concurrent calls that is reached, if any. That it was is noted for `is_over`."""
     now = time.monotonic()
     for key, limit in _concurrent(incoming):
-        if _running[key] >= share(limit):
-            for oldest in tuple(islice(_turned_away, DROPPED_AT_ONCE)):
-                if _turned_away[oldest] > now - options().shed_share_seconds:
+        if _counted.running[key] >= share(limit):
+            for oldest in tuple(islice(_counted.turned_away, DROPPED_AT_ONCE)):
+                if _counted.turned_away[oldest] > now - options().shed_share_seconds:
                     break
-                del _turned_away[oldest]
-            _turned_away.pop(key, None)
-            _turned_away[key] = now
+                del _counted.turned_away[oldest]
+            _counted.turned_away.pop(key, None)
+            _counted.turned_away[key] = now
             return limit
     return None
 
@@ -254,14 +261,14 @@ def is_over(incoming: Incoming) -> bool:
     """Whether the caller's or tenant's share of concurrent calls is over: all its places here are
     taken, and within MCPHOST_SHED_SHARE_SECONDS one more call was refused, or had to wait."""
     return any(
-        _running[key] >= share(limit) and _is_recent(_turned_away.get(key))
+        _counted.running[key] >= share(limit) and _is_recent(_counted.turned_away.get(key))
         for key, limit in _concurrent(incoming)
     )
 
 
 def shares_over() -> int:
     """How many shares have turned a call away within MCPHOST_SHED_SHARE_SECONDS. In any thread."""
-    return sum(map(_is_recent, tuple(_turned_away.values())))
+    return sum(map(_is_recent, tuple(_counted.turned_away.values())))
 
 
 def _is_recent(at: float | None) -> bool:

@@ -17,10 +17,11 @@ from mcphost.serving import load
 from mcphost.serving.events import waiters
 from mcphost.serving.execution.cancelled_calls import cancelled_calls
 from mcphost.serving.execution.left_rounds import left_rounds
-from mcphost.serving.legacy import call, replay, stream, takeover
+from mcphost.serving.legacy import call, replay
 from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.serving.legacy.get_stream import SESSIONS_GAP, get_streams
-from mcphost.serving.legacy.stream import following
+from mcphost.serving.legacy.stream import following, live
+from mcphost.serving.legacy.takeover import takeovers
 from mcphost.serving.legacy.task_notices import session_task_notices
 from mcphost.serving.options import options
 from mcphost.serving.process.facts import WORKER, process_facts
@@ -47,15 +48,15 @@ for what in ("token", "member", "tenant"):
 loop.subscribe(LINK, waiters.changed)
 loop.subscribe(cancelled.CANCELLED, cancelled_calls.on_change)
 loop.subscribe(cancelled.CANCELLED, waiters.changed)
-loop.subscribe(cancelled.CANCELLED, takeover.on_change)
+loop.subscribe(cancelled.CANCELLED, takeovers.on_change)
 loop.on_gap(cancelled_calls.on_gap)
 loop.subscribe(session_calls.CANCELLED, cancellations.on_change)
 loop.subscribe(sessions.ENDED, cancellations.ended)
-loop.subscribe(session_calls.RELEASED, takeover.on_change)
+loop.subscribe(session_calls.RELEASED, takeovers.on_change)
 loop.subscribe(streams.NEWS, waiters.changed)
 loop.subscribe(questions.NEWS, waiters.changed)
-loop.subscribe(streams.FOLLOWED, stream.on_change)
-loop.on_gap(stream.on_gap)
+loop.subscribe(streams.FOLLOWED, live.on_change)
+loop.on_gap(live.on_gap)
 for what, handler in (
     (sessions.OPENED, get_streams.opened),
     (sessions.CLOSED, get_streams.closed),
@@ -82,7 +83,7 @@ loop.on_gap(presences.on_gap)
 heartbeat.on_functions(listeners.on_gap)  # after the catalogue's caches
 heartbeat.on_functions(left_rounds.look)
 heartbeat.on_functions(runner.on_gap)
-heartbeat.on_functions(takeover.look_again)
+heartbeat.on_functions(takeovers.look_again)
 following.replay = replay.replay
 heartbeat.drains = lambda: draining() or process_facts.role == WORKER
 heartbeat.overloaded = load.lag.is_over

@@ -255,7 +255,7 @@ async def test_a_call_that_was_sent_away_waits_for_a_place_where_it_arrives(
     holding = asyncio.create_task(asker.but(id=1).leg())
     async with asyncio.timeout(PATIENCE):
         await running.wait()
-    limits._turned_away.clear()
+    limits._counted.turned_away.clear()
     arriving = asyncio.create_task(asker.but(id=2).leg(state))
     async with asyncio.timeout(PATIENCE):
         while not limits.shares_over():  # noqa: ASYNC110 - nothing else tells that a call waits

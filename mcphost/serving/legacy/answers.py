@@ -23,10 +23,11 @@ from mcphost.sealing.tokens import Purpose, SealError
 from mcphost.serving import sealing
 from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database
-from mcphost.serving.legacy import outbound_guard, takeover
+from mcphost.serving.legacy import outbound_guard
 from mcphost.serving.legacy.questions import Given, open_round
 from mcphost.serving.legacy.refusal_records import refuse
 from mcphost.serving.legacy.session import check
+from mcphost.serving.legacy.takeover import takeovers
 
 NOT_ASKED: Final = "not-asked"
 FOREIGN: Final = "foreign"
@@ -60,7 +61,7 @@ async def take(session: ClientSession, principal: Principal, response: LegacyRes
     answer = _Answer(session, given)
     taken = await in_database(answer.keep)
     if taken is not None and taken.owner != heartbeat.id:
-        await takeover.go_on(taken.call, session.tenant)
+        await takeovers.go_on(taken.call, session.tenant)
     if taken is None:
         found = await in_database(questions.find, question, session.id)
         if found is None:

@@ -45,15 +45,39 @@ from mcphost.serving.limits import InUse, caller
 from mcphost.serving.replies import Asking, Refused, SealedState, error_for
 from mcphost.serving.revocation import presences
 
-MOST_CALLS: Final = 10_000
-MOST_BYTES: Final = 64 * 1024 * 1024
+MAX_CALLS: Final = 10_000
+MAX_BYTES: Final = 64 * 1024 * 1024
 """The total size of the request bodies of those calls."""
 TIMES: Final = 4
 """The limits of a tenant are this many times those of one caller."""
 RETRY_FULL_SECONDS: Final = 60
 
-_calls = InUse()
-_bytes = InUse()
+
+class InProgress:
+    """How many calls are in progress, and the size of their requests in bytes, by caller and tenant."""
+
+    def __init__(self) -> None:
+        self.calls = InUse()
+        self.bytes = InUse()
+
+    def check(self, key: str, times: int) -> None:
+        """Raise ProtocolError (OVER_LIMIT) if the limits, so many times, are reached under `key`."""
+        if self.calls[key] >= MAX_CALLS * times or self.bytes[key] >= MAX_BYTES * times:
+            message = "Too many or too large calls in progress: answer or cancel some"
+            raise over_limit(message, RETRY_FULL_SECONDS)
+
+    def take(self, keys: Sequence[str], size: int) -> None:
+        """Count a call under each key."""
+        self.calls.take(keys)
+        self.bytes.take(keys, size)
+
+    def give_back(self, keys: Sequence[str], size: int) -> None:
+        """Undo `take` with the same arguments."""
+        self.calls.give_back(keys)
+        self.bytes.give_back(keys, size)
+
+
+_in_progress = InProgress()
 
 
 class Capacity:
@@ -72,24 +96,16 @@ class Capacity:
         Raises ProtocolError (OVER_LIMIT) when a limit is reached, unless `anyway` is set.
         """
         if not anyway:
-            _check(tuple(zip(self._keys, (1, TIMES), strict=True)))
+            for key, times in zip(self._keys, (1, TIMES), strict=True):
+                _in_progress.check(key, times)
         self.taken = True
-        _calls.take(self._keys)
-        _bytes.take(self._keys, self._size)
+        _in_progress.take(self._keys, self._size)
 
     def give_back(self) -> None:
         """Count the call no longer, if it was counted."""
         if self.taken:
             self.taken = False
-            _calls.give_back(self._keys)
-            _bytes.give_back(self._keys, self._size)
-
-
-def _check(places: tuple[tuple[str, int], ...]) -> None:
-    for place, times in places:
-        if _calls[place] >= MOST_CALLS * times or _bytes[place] >= MOST_BYTES * times:
-            message = "Too many or too large calls in progress: answer or cancel some"
-            raise over_limit(message, RETRY_FULL_SECONDS)
+            _in_progress.give_back(self._keys, self._size)
 
 
 PRESENT_AFTER_SECONDS: Final = 0.02

@@ -20,8 +20,8 @@ from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database_unbounded
 from mcphost.serving.events import Waiter, waiters
 from mcphost.serving.legacy import stream as outgoing
-from mcphost.serving.legacy import takeover
 from mcphost.serving.legacy.storage import event_id, message_of
+from mcphost.serving.legacy.takeover import takeovers
 from mcphost.serving.limits import may_notify
 from mcphost.serving.ports import Reader
 from mcphost.vault.errors import VaultError
@@ -61,7 +61,7 @@ def replay(stream: StreamRow, after: int, reader: Reader) -> None:
 
 async def _replay(stream: StreamRow, after: int, reader: Reader) -> None:
     try:
-        with outgoing.place_of(stream.session.hex):
+        with outgoing.following.place(stream.session.hex):
             await _Following(stream, after, reader).run()
     except ProtocolError:
         reader.end(outgoing.RETRY_MS)
@@ -104,7 +104,7 @@ class _Following:
     async def _wait(self, waiter: Waiter) -> None:
         """Wait for more events; take over the call first if its owner process is dead."""
         if self._stream.id not in outgoing.live:
-            await takeover.take_over(stream=self._stream.id)
+            await takeovers.take_over(stream=self._stream.id)
         await waiter.wait(self._look)
         longest = LOOK_HERE_SECONDS if self._stream.id in outgoing.live else LOOK_SECONDS
         self._look = min(2 * self._look, longest)

@@ -23,13 +23,12 @@ from mcphost.calls.streams import StreamRow
 from mcphost.feed.loop import ChangeNews
 from mcphost.observability.availability import availability
 from mcphost.protocol.errors import over_limit
-from mcphost.runtime.call import Principal
 from mcphost.serving.background import background
 from mcphost.serving.database import commit_patiently, in_database, in_database_unbounded
 from mcphost.serving.events import Relay, waiters
 from mcphost.serving.legacy.outbound_guard import Gate
 from mcphost.serving.legacy.storage import NumberedMessages, StoredStream, event_id
-from mcphost.serving.limits import InUse, caller
+from mcphost.serving.limits import InUse
 from mcphost.serving.ports import Reader
 
 RETRY_MS: Final = 1000
@@ -41,29 +40,6 @@ MOST_OF_CALLER: Final = 1000
 """Streams that may be replayed to one caller at once in this process. Each replay polls its rows
 for as long as its call waits."""
 RETRY_SECONDS: Final = 30
-
-_replays = InUse()
-
-
-@contextmanager
-def place(principal: Principal, source: str) -> Iterator[None]:
-    """Count one more replay for the caller inside the context. `source` is its address.
-
-    Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` when the caller has too many.
-    """
-    with place_of(caller(principal, source)):
-        yield
-
-
-@contextmanager
-def place_of(key: str) -> Iterator[None]:
-    """Count one more replay under `key` inside the context, as `place` does for a caller."""
-    if _replays[key] >= MOST_OF_CALLER:
-        message = f"This caller already has {MOST_OF_CALLER} resumed streams"
-        raise over_limit(message, RETRY_SECONDS)
-    with _replays.held([key]):
-        yield
-
 
 Replay = Callable[[StreamRow, int, Reader], None]
 
@@ -81,6 +57,7 @@ class Readers:
     def __init__(self) -> None:
         self.replay: Replay = _end_reader
         self._present: dict[UUID, list[Reader]] = {}
+        self._places = InUse()
 
     def __contains__(self, stream: UUID) -> bool:
         return stream in self._present
@@ -99,6 +76,18 @@ class Readers:
                 present.remove(reader)
             if not self._present.get(stream):
                 self._present.pop(stream, None)
+
+    @contextmanager
+    def place(self, key: str) -> Iterator[None]:
+        """Count one more replay for a caller or session inside the context.
+
+        Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` when it has too many.
+        """
+        if self._places[key] >= MOST_OF_CALLER:
+            message = f"This caller already has {MOST_OF_CALLER} resumed streams"
+            raise over_limit(message, RETRY_SECONDS)
+        with self._places.held([key]):
+            yield
 
     def send_away(self, stream: UUID) -> None:
         """End the responses that show the stream. Their clients reconnect for the rest."""
@@ -557,34 +546,46 @@ class Outgoing:
         return {"call": str(self.stored.owner.call), "stream": str(self.stored.stream.id)}
 
 
-live: Final[dict[UUID, Outgoing]] = {}
-"""The streams to which this process writes. Only for the event loop's thread."""
+class LiveStreams(dict[UUID, Outgoing]):
+    """The streams to which this process writes. Only for the event loop's thread.
 
-
-async def _heed(followed: Sequence[UUID | None]) -> None:
-    """Handle news that these streams (None: perhaps any) are read from other processes.
-
-    Announce the streams' messages from now on. Announce once now, too: the reader may have looked
-    before the latest message was written.
+    When the change log says that streams are read from other processes, their messages are announced
+    from then on.
     """
-    found = [live[each] for each in followed if each in live]
-    if None in followed:
-        found = list(live.values())
-    for each in found:
-        each.followed = True
-    about = [each.stored.stream for each in found]
-    for start in range(0, len(about), TOLD_AT_ONCE):
-        await in_database(streams.tell, streams.NEWS, about[start : start + TOLD_AT_ONCE])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._followed: Relay[UUID | None] = Relay(self._announce)
+
+    def start(self) -> None:
+        """Handle what the change log says, on the running loop."""
+        self._followed.start()
+
+    async def stop(self) -> None:
+        await self._followed.stop()
+
+    def on_change(self, news: ChangeNews) -> None:
+        """Note that a stream is read from another process. From the change log's thread."""
+        self._followed.put(UUID(news.object_id))
+
+    def on_gap(self) -> None:
+        """Handle a gap in the change log: perhaps any is. From the change log's thread."""
+        self._followed.put(None)
+
+    async def _announce(self, followed: Sequence[UUID | None]) -> None:
+        """Announce the messages of these streams (None: of all).
+
+        Announce once now, too: the reader may have looked before the latest message was written.
+        """
+        if None in followed:
+            outgoing = list(self.values())
+        else:
+            outgoing = [self[stream] for stream in followed if stream in self]  # type: ignore[index]
+        for stream in outgoing:
+            stream.followed = True
+        rows = [stream.stored.stream for stream in outgoing]
+        for start in range(0, len(rows), TOLD_AT_ONCE):
+            await in_database(streams.tell, streams.NEWS, rows[start : start + TOLD_AT_ONCE])
 
 
-followed: Final[Relay[UUID | None]] = Relay(_heed)
-
-
-def on_change(news: ChangeNews) -> None:
-    """Note that a stream is read from another process. From the change log's thread."""
-    followed.put(UUID(news.object_id))
-
-
-def on_gap() -> None:
-    """Handle a gap in the change log. From the change log's thread."""
-    followed.put(None)
+live: Final = LiveStreams()

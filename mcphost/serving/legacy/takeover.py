@@ -52,96 +52,99 @@ class TenantGone(Exception):  # noqa: N818 - a refusal that says what happened
     """The tenant of the call no longer exists."""
 
 
-def look() -> None:
-    """Take over calls that no living process owns. In a database thread."""
-    if not shutdown.draining():
-        most = session_calls.FOUND_AT_ONCE + len(_left)  # those left do not keep it from the others
-        orphans = dict.fromkeys(session_calls.orphans(heartbeat.id, most))
-        for call in tuple(_left):  # the event loop's thread changes it meanwhile
-            if call not in orphans:
-                _left.pop(call, None)
-        for call in orphans:
-            _found.put(call)
+class Takeovers:
+    """The takeovers of one process, one at a time for each call."""
 
+    def __init__(self) -> None:
+        self._found: Relay[UUID] = Relay(self._take_over_all)
+        self._left: dict[UUID, SessionTarget] = {}
+        """Calls that were left to other processes, and what they run."""
+        self._in_hand: dict[UUID, asyncio.Future[None]] = {}
+        """Calls that are being taken over, so that only one task does it; others wait for it. For the
+        event loop's thread."""
 
-def look_again() -> None:
-    """Look at the calls that were left to other processes, whose functions have changed. From the
-    change log's thread."""
-    for call in tuple(_left):
-        _found.put(call)
+    def look(self) -> None:
+        """Take over calls that no living process owns. In a database thread."""
+        if not shutdown.draining():
+            # Those that are left do not keep it from finding the others.
+            limit = session_calls.FOUND_AT_ONCE + len(self._left)
+            orphans = dict.fromkeys(session_calls.orphans(heartbeat.id, limit))
+            for call in tuple(self._left):  # the event loop's thread changes it meanwhile
+                if call not in orphans:
+                    self._left.pop(call, None)
+            for call in orphans:
+                self._found.put(call)
 
+    def look_again(self) -> None:
+        """Look at the calls that were left to other processes, whose functions have changed. From the
+        change log's thread."""
+        for call in tuple(self._left):
+            self._found.put(call)
 
-def on_change(news: ChangeNews) -> None:
-    """Take over a call that a process has released. From the change log's thread."""
-    if not shutdown.draining():
-        _found.put(UUID(news.object_id))
+    def on_change(self, news: ChangeNews) -> None:
+        """Take over a call that a process has released. From the change log's thread."""
+        if not shutdown.draining():
+            self._found.put(UUID(news.object_id))
 
+    def start(self) -> None:
+        """Continue calls, on the running loop."""
+        self._found.start()
 
-def start() -> None:
-    """Continue calls, on the running loop."""
-    _found.start()
+    async def stop(self) -> None:
+        """Take over no more calls."""
+        await self._found.stop()
+        self._left.clear()
 
+    async def take_over(self, **which: UUID) -> None:
+        """Take over calls that no living process owns; `which` filters by column values.
 
-async def stop() -> None:
-    """Take over no more calls."""
-    await _found.stop()
-    _left.clear()
-
-
-async def take_over(**which: UUID) -> None:
-    """Take over calls that no living process owns; `which` filters by column values.
-
-    Cancelling this coroutine does not stop the takeover.
-    """
-    if shutdown.draining():
-        return
-    if found := await in_database_unbounded(session_calls.orphans, heartbeat.id, **which):
-        await asyncio.shield(background.start(_take_over_all(found)))
-
-
-async def go_on(call: UUID, tenant: UUID) -> None:
-    """Continue a call of another process that has a new input response: here if no living process
-    owns it, or where its code is."""
-    await take_over(id=call)
-    if call in _left:
-        await in_database_unbounded(session_calls.announce_released, call, tenant)
-
-
-async def _take_over_all(found: Sequence[UUID]) -> None:
-    for call in found:
-        if shutdown.draining():  # other processes take over the rest without waiting
+        Cancelling this coroutine does not stop the takeover.
+        """
+        if shutdown.draining():
             return
-        other = _in_hand.get(call)
-        if other is not None:
-            await asyncio.wait((other,))
-            continue
-        done = _in_hand[call] = asyncio.get_running_loop().create_future()
-        try:
-            await _take_over(call)
-        finally:
-            del _in_hand[call]
-            done.set_result(None)
+        if orphans := await in_database_unbounded(session_calls.orphans, heartbeat.id, **which):
+            await asyncio.shield(background.start(self._take_over_all(orphans)))
 
+    async def go_on(self, call: UUID, tenant: UUID) -> None:
+        """Continue a call of another process that has a new input response: here if no living process
+        owns it, or where its code is."""
+        await self.take_over(id=call)
+        if call in self._left:
+            await in_database_unbounded(session_calls.announce_released, call, tenant)
 
-async def _take_over(call: UUID) -> None:
-    if await _is_left(call):
-        return
-    taken_over = await in_database_unbounded(session_calls.Takeover(call, heartbeat.id))
-    if taken_over is not None:
-        log.warning("a call is taken over", extra={"call": str(call)})
-        await _go_on(taken_over)
+    async def _take_over_all(self, found: Sequence[UUID]) -> None:
+        for call in found:
+            if shutdown.draining():  # other processes take over the rest without waiting
+                return
+            other = self._in_hand.get(call)
+            if other is not None:
+                await asyncio.wait((other,))
+                continue
+            done = self._in_hand[call] = asyncio.get_running_loop().create_future()
+            try:
+                await self._take_over(call)
+            finally:
+                del self._in_hand[call]
+                done.set_result(None)
 
+    async def _take_over(self, call: UUID) -> None:
+        if await self._is_left(call):
+            return
+        taken_over = await in_database_unbounded(session_calls.Takeover(call, heartbeat.id))
+        if taken_over is not None:
+            log.warning("a call is taken over", extra={"call": str(call)})
+            await _go_on(taken_over)
 
-async def _is_left(call: UUID) -> bool:
-    """Whether the call is left to another process, which can run it. Its request is read once."""
-    target = _left.get(call) or await _target(call)
-    if target is None or not await absent.awaits_another(target):
-        _left.pop(call, None)
-        return False
-    if call not in _left:
-        log.info("a call is left to processes that have its code", extra={"call": str(call)})
-        _left[call] = target
-    return True
+    async def _is_left(self, call: UUID) -> bool:
+        """Whether the call is left to another process, which can run it. Its request is read once."""
+        target = self._left.get(call) or await _target(call)
+        if target is None or not await absent.awaits_another(target):
+            self._left.pop(call, None)
+            return False
+        if call not in self._left:
+            log.info("a call is left to processes that have its code", extra={"call": str(call)})
+            self._left[call] = target
+        return True
 
 
 async def _target(call: UUID) -> SessionTarget | None:
@@ -240,9 +243,4 @@ async def _pick_up(
         held.uncertain = True
 
 
-_found: Final[Relay[UUID]] = Relay(_take_over_all)
-_left: Final[dict[UUID, SessionTarget]] = {}
-"""Calls that were left to other processes, and what they run."""
-_in_hand: Final[dict[UUID, "asyncio.Future[None]"]] = {}
-"""Calls that are being taken over, so that only one task does it; others wait for it. For the event
-loop's thread."""
+takeovers: Final = Takeovers()

@@ -11,7 +11,7 @@ from mcphost.calls.sessions import session_uses
 from mcphost.identity.last_use import last_use
 from mcphost.serving.execution import claims
 from mcphost.serving.execution.left_rounds import left_rounds
-from mcphost.serving.legacy import takeover
+from mcphost.serving.legacy.takeover import takeovers
 from mcphost.serving.options import options
 from mcphost.serving.tasks import upkeep
 from mcphost.serving.tasks.runner import runner
@@ -52,7 +52,7 @@ CHORES: tuple[upkeep.Chore, ...] = (
     *WRITES,
     _read_ring,
     claims.tidy,
-    takeover.look,
+    takeovers.look,
     runner.look,
     left_rounds.look,
 )

@@ -26,7 +26,8 @@ from mcphost.serving.execution.held_task import running_tasks
 from mcphost.serving.execution.left_rounds import left_rounds
 from mcphost.serving.execution.outgoing import sender
 from mcphost.serving.execution.ports import threads
-from mcphost.serving.legacy import stream, takeover
+from mcphost.serving.legacy.stream import live
+from mcphost.serving.legacy.takeover import takeovers
 from mcphost.serving.legacy.task_notices import session_task_notices
 from mcphost.serving.options import options
 from mcphost.serving.process import startup_checks
@@ -76,8 +77,8 @@ class LoopPart(Protocol):
 PARTS: Final[tuple[LoopPart, ...]] = (
     presences,
     listeners,
-    stream.followed,
-    takeover,
+    live,
+    takeovers,
     runner,
     left_rounds,
     notices,

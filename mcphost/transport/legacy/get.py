@@ -11,9 +11,10 @@ from mcphost.protocol.legacy.errors import in_post
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal
 from mcphost.serving.context import ClientSession
-from mcphost.serving.legacy import stream as readers
 from mcphost.serving.legacy.get_stream import open_get_stream
 from mcphost.serving.legacy.replay import follow
+from mcphost.serving.legacy.stream import following
+from mcphost.serving.limits import caller
 from mcphost.serving.replies import error_for
 from mcphost.serving.revocation import presences
 from mcphost.serving.shutdown import draining
@@ -39,7 +40,7 @@ async def get(request: HttpRequest, admitted: Admitted, wire: HttpWire) -> int:
         wire = wire._replace(polling=REVISIONS[session.revision].polling)
         if not last_event:  # an empty header counts as none
             return await _listen(session, admitted, request, wire)
-        with readers.place(admitted.principal, request.source):
+        with following.place(caller(admitted.principal, request.source)):
             return await _resume(session, admitted, last_event, wire)
     except Exception as error:
         raise in_post(error_for(error), request.headers.get(VERSION_HEADER)) from error

@@ -20,8 +20,9 @@ from mcphost.kinds.declarations import ABSENT, NO_PROCESS
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import call as calls
-from mcphost.serving.legacy import storage, takeover
+from mcphost.serving.legacy import storage
 from mcphost.serving.legacy.call import SessionCall
+from mcphost.serving.legacy.takeover import takeovers
 from tests.cast import ACTOR, Cast
 from tests.rounds.conftest import module
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
@@ -59,7 +60,7 @@ async def _released() -> StreamedCall:
 async def _becomes_the_other(processes: Processes, row: StreamedCall) -> None:
     """The process with the code learns of the released call."""
     await in_database(processes.becomes_the_other)
-    takeover.on_change(ChangeNews(1, row.tenant, session_calls.RELEASED, row.id.hex))
+    takeovers.on_change(ChangeNews(1, row.tenant, session_calls.RELEASED, row.id.hex))
 
 
 async def _error(call: SessionCall) -> dict[str, Any]:
@@ -81,7 +82,7 @@ async def test_a_call_stays_due_for_a_process_that_has_its_code(
     shown = await _asks(caller, kind)
     before = (await _row()).owner
     await in_database(processes.only_the_other_has, KINDS[kind][0])
-    await takeover.take_over()
+    await takeovers.take_over()
     assert ((await _row()).owner, calls.under_way) == (before, set())
     await in_database(processes.becomes_the_other)
     await caller.answer(shown.requests[0], RED)
@@ -95,7 +96,7 @@ async def test_a_call_whose_code_no_process_has_fails_in_words(
     caller = await Caller.at(asking)
     shown = await _asks(caller)
     await in_database(processes.only_the_other_has, "asking.paint")
-    await takeover.take_over()
+    await takeovers.take_over()
     await in_database(processes.the_other_dies)
     await true(lambda: StreamedCall.objects.get().owner == heartbeat.id)
     await caller.answer(shown.requests[0], RED)
@@ -109,10 +110,10 @@ async def test_a_call_whose_code_no_process_declares_waits_for_one_that_may_come
     caller = await Caller.at(asking)
     shown = await _asks(caller)
     await in_database(processes.neither_has, "asking.paint")
-    await takeover.take_over()
+    await takeovers.take_over()
     assert not calls.under_way
     await in_database(processes.time_passes)
-    await takeover.take_over()
+    await takeovers.take_over()
     assert (await _row()).owner == heartbeat.id
     await caller.answer(shown.requests[0], RED)
     resumed = await caller.resumed(shown.ids[-1])
@@ -144,11 +145,11 @@ async def test_calls_that_are_left_keep_no_others_from_being_taken_over(
     await in_database(processes.only_the_other_has, "asking.paint")
 
     def taken_over() -> bool:
-        takeover.look()
+        takeovers.look()
         return StreamedCall.objects.filter(owner=heartbeat.id).exists()
 
     await true(taken_over)
-    assert len(takeover._left) == 5
+    assert len(takeovers._left) == 5
 
 
 async def test_the_request_of_a_call_that_is_left_is_opened_once(
@@ -166,7 +167,7 @@ async def test_the_request_of_a_call_that_is_left_is_opened_once(
 
     monkeypatch.setattr(storage, "unseal", counted)
     for _ in range(3):
-        await takeover.take_over()
+        await takeovers.take_over()
     assert len(opened) == 1
 
 
@@ -176,11 +177,11 @@ async def test_calls_that_others_have_ended_are_forgotten(
     caller = await Caller.at(asking)
     await _asks(caller)
     await in_database(processes.only_the_other_has, "asking.paint")
-    await takeover.take_over()
-    assert len(takeover._left) == 1
+    await takeovers.take_over()
+    assert len(takeovers._left) == 1
     await in_database(lambda: StreamedCall.objects.update(owner=heartbeat.id))
-    await in_database(takeover.look)
-    assert not takeover._left
+    await in_database(takeovers.look)
+    assert not takeovers._left
 
 
 async def test_an_input_response_is_stored_and_announced_without_the_code(
@@ -209,9 +210,9 @@ async def test_an_input_response_is_announced_while_another_task_has_the_call_in
     await _asks(caller)
     await in_database(processes.only_the_other_has, "asking.paint")
     row = await _row()
-    looking = asyncio.ensure_future(takeover.take_over(id=row.id))
-    await true(lambda: row.id in takeover._in_hand or row.id in takeover._left)
-    await takeover.go_on(row.id, row.tenant)
+    looking = asyncio.ensure_future(takeovers.take_over(id=row.id))
+    await true(lambda: row.id in takeovers._in_hand or row.id in takeovers._left)
+    await takeovers.go_on(row.id, row.tenant)
     await looking
     announced = Change.objects.filter(what=session_calls.RELEASED, object_id=row.id.hex)
     assert await in_database(announced.exists)
@@ -257,7 +258,7 @@ async def test_a_first_call_that_no_process_can_take_fails_in_words(
     await in_database(processes.only_the_other_has, "asking.paint")
     shown = await caller.streamed("paint", what="a wall")
     await _released()
-    await true(lambda: takeover._left)
+    await true(lambda: takeovers._left)
     await in_database(processes.the_other_dies)
     messages = await shown.whole()
     assert messages[-1]["error"]["message"] == NO_PROCESS

@@ -53,7 +53,7 @@ async def test_who_follows_from_another_process_is_told_by_the_feed(served: Cast
     follower, following = caller.following(shown.ids[0])
     await true(lambda: _announced(streams.FOLLOWED, stream))
     outgoing.live[stream] = here
-    outgoing.on_change(ChangeNews(1, served.acme.id, streams.FOLLOWED, stream.hex))
+    outgoing.live.on_change(ChangeNews(1, served.acme.id, streams.FOLLOWED, stream.hex))
     await true(lambda: _announced(streams.NEWS, stream))
     probes().release.set()
     assert len(await follower.whole()) == 1
@@ -80,7 +80,7 @@ async def test_after_a_gap_every_stream_may_be_followed(served: Cast) -> None:
     caller = await Caller.at(served)
     call = caller.call("hang")
     call.open()
-    outgoing.on_gap()
+    outgoing.live.on_gap()
     await true(lambda: call.outgoing.followed)
     await cancellations.cancel(caller.session, 1)
     await call.outgoing.written()

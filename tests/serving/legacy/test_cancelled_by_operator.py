@@ -17,8 +17,8 @@ from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.execution.cancelling import CancelResult, cancel
 from mcphost.serving.legacy import call as calls
-from mcphost.serving.legacy import takeover
 from mcphost.serving.legacy.call import SessionCall
+from mcphost.serving.legacy.takeover import takeovers
 from tests.cast import Cast
 from tests.rounds.conftest import module
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
@@ -146,6 +146,6 @@ async def test_housekeeping_ends_a_cancelled_call_that_no_process_has(asking: Ca
     assert await _cancelled(asking.acme.id) is CancelResult.DONE
     shutdown.reset()
     assert await in_database(lambda: StreamedCall.objects.get().state) == CallState.CANCELLED
-    await in_database(takeover.look)
+    await in_database(takeovers.look)
     await true(lambda: StreamedCall.objects.get().state == CallState.FINISHED)
     assert WHY in _told(await caller.resumed(shown.ids[-1]))

@@ -84,8 +84,8 @@ async def _nothing_is_left() -> None:
     await true(lambda: not calls.under_way)
     assert not stream.live
     assert not questions._open_rounds
-    assert not calls._calls
-    assert not calls._bytes
+    assert not calls._in_progress.calls
+    assert not calls._in_progress.bytes
 
 
 async def _ends() -> list[str]:

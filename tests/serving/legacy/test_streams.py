@@ -13,9 +13,10 @@ from mcphost.runtime.ports import NullNotifier
 from mcphost.runtime.tool_tasks import ToolTasks
 from mcphost.sealing.tokens import Reason, SealError
 from mcphost.serving import shutdown
-from mcphost.serving.legacy import call, replay, stream, takeover
+from mcphost.serving.legacy import call, replay, stream
 from mcphost.serving.legacy.storage import NumberedMessages, StoredStream
 from mcphost.serving.legacy.stream import MOST, MOST_BYTES, Readers
+from mcphost.serving.legacy.takeover import takeovers
 from tests.cast import Cast
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
 from tests.serving.legacy.test_takeover import _only, _row, _text, _waits
@@ -77,7 +78,7 @@ async def test_of_too_many_readers_the_first_has_to_go() -> None:
     assert stream not in readers
 
 
-@pytest.mark.parametrize("limit", [("MOST_CALLS", 2), ("MOST_BYTES", 20)])
+@pytest.mark.parametrize("limit", [("MAX_CALLS", 2), ("MAX_BYTES", 20)])
 async def test_who_has_too_much_under_way_is_refused_until_some_is_over(
     asking: Cast, monkeypatch: pytest.MonkeyPatch, limit: tuple[str, int]
 ) -> None:
@@ -96,7 +97,7 @@ async def test_who_has_too_much_under_way_is_refused_until_some_is_over(
         await one.answer(shown.requests[0], RED)
         await shown.whole()
     await true(lambda: not call.under_way)
-    assert (call._calls.total(), call._bytes.total()) == (0, 0)
+    assert (call._in_progress.calls.total(), call._in_progress.bytes.total()) == (0, 0)
 
 
 async def test_a_stream_of_another_process_is_not_followed_beyond_the_drain(
@@ -106,13 +107,13 @@ async def test_a_stream_of_another_process_is_not_followed_beyond_the_drain(
     shown = await _waits(caller)
     for name in ("FIRST_LOOK_SECONDS", "LOOK_SECONDS"):
         monkeypatch.setattr(replay, name, 600.0)
-    real, looked = takeover.take_over, asyncio.Event()
+    real, looked = takeovers.take_over, asyncio.Event()
 
     async def look(stream: UUID) -> None:
         await real(stream=stream)
         looked.set()
 
-    monkeypatch.setattr(takeover, "take_over", look)
+    monkeypatch.setattr(takeovers, "take_over", look)
     with monkeypatch.context() as of_another:
         of_another.setattr(stream, "live", {})
         of_another.setattr(call, "under_way", set())

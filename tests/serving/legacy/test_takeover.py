@@ -19,9 +19,10 @@ from mcphost.identity import services as identity
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import call as calls
-from mcphost.serving.legacy import session, takeover
+from mcphost.serving.legacy import session
 from mcphost.serving.legacy.call import SessionCall
 from mcphost.serving.legacy.cancellation import cancellations
+from mcphost.serving.legacy.takeover import takeovers
 from tests.cast import ACTOR, Cast
 from tests.rounds.conftest import module
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
@@ -100,10 +101,10 @@ async def test_housekeeping_goes_on_with_what_nobody_asks_for(asking: Cast) -> N
     caller = await Caller.at(asking)
     shown = await _waits(caller)
     await _dies(_only())
-    await in_database(takeover.look)
+    await in_database(takeovers.look)
     await true(lambda: calls.under_way)
     assert (await _row()).owner == heartbeat.id
-    await in_database(takeover.look)
+    await in_database(takeovers.look)
     await caller.answer(shown.requests[0], accept(colour="red"))
     assert _text(await caller.resumed(shown.ids[0])) == "a wall is red"
 
@@ -146,7 +147,7 @@ async def test_a_call_of_a_session_that_has_ended_ends(asking: Cast) -> None:
     await _waits(caller)
     await _dies(_only())
     await session.end(caller.session)
-    await in_database(takeover.look)
+    await in_database(takeovers.look)
     await true(lambda: StreamedCall.objects.get().state == CallState.CANCELLED)
 
 
@@ -168,7 +169,7 @@ async def test_a_process_that_leaves_lets_go_of_what_waits(asking: Cast) -> None
     await shown.until(lambda shown: shown.ended)
     assert shown.retry is not None
     await true(lambda: StreamedCall.objects.get().owner == NO_OWNER)
-    await in_database(takeover.look)
+    await in_database(takeovers.look)
     await true(lambda: not calls.under_way)
     shutdown.reset()  # as in another process
     await caller.answer(shown.requests[0], accept(colour="red"))
@@ -208,9 +209,9 @@ async def test_whatever_dies_when_each_call_is_answered_once(asking: Cast) -> No
             await caller.answer(question, one)
 
     await kill()
-    await asyncio.gather(*(answer(n) for n in range(0, 12, 2)), in_database(takeover.look))
+    await asyncio.gather(*(answer(n) for n in range(0, 12, 2)), in_database(takeovers.look))
     await kill()
-    await asyncio.gather(in_database(takeover.look), *(answer(n) for n in range(1, 12, 2)))
+    await asyncio.gather(in_database(takeovers.look), *(answer(n) for n in range(1, 12, 2)))
     ends = await asyncio.gather(*(caller.resumed(shown.ids[0]) for shown in every))
     assert [_text(one) for one in ends] == [f"w{n} is {c}" for n, c in enumerate(colours)]
     assert set(module("asking").did) == {f"w{n} {c}" for n, c in enumerate(colours)}
@@ -238,7 +239,7 @@ async def test_what_is_let_go_and_can_go_on_is_taken_at_once(asking: Cast) -> No
     await true(lambda: StreamedCall.objects.filter(owner=NO_OWNER).exists())
     shutdown.reset()
     row = await _row()
-    takeover.on_change(ChangeNews(1, row.tenant, session_calls.RELEASED, row.id.hex))
+    takeovers.on_change(ChangeNews(1, row.tenant, session_calls.RELEASED, row.id.hex))
     await true(lambda: StreamedCall.objects.get().state == CallState.FINISHED)
     assert module("asking").did == ["one", "two"]
     assert call not in calls.under_way

@@ -17,8 +17,9 @@ from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import call as calls
 from mcphost.serving.legacy import questions as asking_module
-from mcphost.serving.legacy import storage, takeover
+from mcphost.serving.legacy import storage
 from mcphost.serving.legacy.cancellation import cancellations, name_of
+from mcphost.serving.legacy.takeover import takeovers
 from mcphost.tenants import selectors as tenants
 from tests.cast import Cast
 from tests.serving.legacy.callers import Caller, Shown, accept, true
@@ -64,7 +65,7 @@ async def test_the_database_may_go_away_after_a_call_was_taken_over(
     shown = await _waits(caller)
     await _dies(_only())
     monkeypatch.setattr(tenants, "tenant", _once_away(tenants.tenant))
-    await in_database(takeover.look)
+    await in_database(takeovers.look)
     await true(lambda: calls.under_way)
     assert await _finds_its_answer(caller, shown)
 
@@ -86,7 +87,7 @@ async def test_a_process_that_leaves_takes_over_nothing_more(
     await _dies(_only())
     with monkeypatch.context() as patched:
         patched.setattr(storage, "unseal", _as_the_drain_begins(storage.unseal))
-        await takeover.take_over()
+        await takeovers.take_over()
         await true(lambda: StreamedCall.objects.get().owner == NO_OWNER)
     assert (await _row()).state == CallState.WAITING
     shutdown.reset()

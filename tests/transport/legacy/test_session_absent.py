@@ -9,7 +9,7 @@ from mcphost.feed.loop import ChangeNews
 from mcphost.kinds.declarations import ABSENT
 from mcphost.serving.background import background
 from mcphost.serving.database import in_database
-from mcphost.serving.legacy import takeover
+from mcphost.serving.legacy.takeover import takeovers
 from tests.cast import Cast
 from tests.legacy import calling
 from tests.rounds.conftest import module
@@ -36,7 +36,7 @@ async def _taken_over(processes: Processes, count: int = 1) -> None:
     await true(lambda: released.count() == count)
     await in_database(processes.becomes_the_other)
     for row in await in_database(lambda: list(released)):
-        takeover.on_change(ChangeNews(1, row.tenant, session_calls.RELEASED, row.id.hex))
+        takeovers.on_change(ChangeNews(1, row.tenant, session_calls.RELEASED, row.id.hex))
 
 
 @with_forms

@@ -207,7 +207,7 @@ async def test_one_caller_follows_so_many_streams_at_once(
         async with resuming(mine, stream.last_id) as again:
             assert (await again.message())["params"]["progress"] == 2
             probes().release.set()
-    await true(lambda: not readers._replays)
+    await true(lambda: not readers.following._places)
 
 
 async def test_a_follower_of_a_call_in_the_same_process_looks_seldom_without_news(

@@ -11,7 +11,7 @@ from mcphost.calls.models import StreamedCall
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import call as calls
-from mcphost.serving.legacy import takeover
+from mcphost.serving.legacy.takeover import takeovers
 from tests.serving.legacy.callers import true
 from tests.serving.legacy.tasks.client import RED, Task, TaskClient
 from tests.serving.tasks.following import did, happened, release
@@ -109,7 +109,7 @@ async def test_housekeeping_goes_on_with_a_request_that_no_client_reads(
         question = await following.asked()
         await _its_process_dies()
     await following.posted.done()
-    await asyncio.to_thread(takeover.look)
+    await asyncio.to_thread(takeovers.look)
     await true(lambda: calls.under_way)
     await client.answer(question, RED)
     assert await task.text() == "it is red"
