@@ -1,5 +1,7 @@
 """Every file of the folder is imported once, and a broken file does not affect the others."""
 
+import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from mcphost.kinds.python.discovery import discover
 from mcphost.kinds.python.kind import PythonConfig, PythonKind, python_kind
 
 Write = Callable[..., Path]
+PATIENCE = 60.0
 
 
 @pytest.fixture
@@ -91,13 +94,23 @@ def test_files_that_begin_with_an_underscore_are_left_alone(write: Write) -> Non
 
 
 def test_an_interrupt_by_the_operator_at_start_is_no_broken_file(write: Write) -> None:
-    text = """
-        import os, signal, time
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(60)
-    """
-    with pytest.raises(KeyboardInterrupt):
-        discover(write(slow=text), seconds=60)
+    """In a process of its own, because this one ignores interrupts if a shell runs the tests in the background."""
+    folder = write(slow='import time\nprint("began", flush=True)\ntime.sleep(600)')
+    program = (
+        "import signal; from pathlib import Path; from mcphost.kinds.python.discovery import discover; "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "
+        f"discover(Path({str(folder)!r}), seconds=600)"
+    )
+    run = [sys.executable, "-c", program]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        try:
+            assert process.stdout.readline() == b"began\n"
+            process.send_signal(signal.SIGINT)
+            status = process.wait(PATIENCE)
+            assert (status, b"KeyboardInterrupt" in process.stderr.read()) == (-signal.SIGINT, True)
+        finally:
+            process.kill()
 
 
 def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
