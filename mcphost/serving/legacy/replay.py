@@ -15,6 +15,7 @@ from mcphost.calls.streams import Page, StreamRow
 from mcphost.observability.logs import FirstTimes
 from mcphost.protocol.errors import ProtocolError, invalid_request
 from mcphost.sealing.tokens import SealError
+from mcphost.serving import shutdown
 from mcphost.serving.background import background
 from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database_unbounded
@@ -96,6 +97,9 @@ class _Following:
             if elsewhere and may_notify(self._stream.id.hex):
                 await in_database_unbounded(streams.tell, streams.FOLLOWED, [self._stream])
             while not page.whole and not self._reader.closed:
+                if shutdown.draining():  # its client resumes it at another process
+                    self._reader.end(outgoing.RETRY_MS)
+                    return
                 if len(page.events) < streams.READ_AT_ONCE:
                     await self._wait(waiter)
                 page = await self._show()

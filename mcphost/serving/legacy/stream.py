@@ -580,7 +580,7 @@ class LiveStreams(dict[UUID, Outgoing]):
         if None in followed:
             outgoing = list(self.values())
         else:
-            outgoing = [self[stream] for stream in followed if stream in self]  # type: ignore[index]
+            outgoing = [self[id] for id in followed if id is not None and id in self]
         for stream in outgoing:
             stream.followed = True
         rows = [stream.stored.stream for stream in outgoing]

@@ -18,7 +18,7 @@ RULES = {
 }
 """What is looked for in each theme: all of it once, and the colours again."""
 TENANT = "/admin/t/demo/"
-OVER = """
+ENDED = """
 from django.contrib.auth.models import User
 from mcphost.audit.records import Actor
 from mcphost.identity import service_accounts, services
@@ -32,7 +32,7 @@ service_accounts.disable(demo, service_accounts.create(demo, "former", actor=act
 invited = invitations.invite(demo, "nobody-yet", Role.MEMBER, inviter=admin)
 invitations.withdraw(demo, invited.id, actor=actor)
 """
-"""Makes a token, a service account and an invitation that are over: their rows look different."""
+"""Makes a revoked token, a disabled service account and a withdrawn invitation: their rows look different."""
 FORMS = (
     "tools/new/?kind=python",
     "tools/new/?kind=script",
@@ -63,8 +63,8 @@ PLATFORM = (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _over(server: Server) -> None:
-    made = manage(server.home, "shell", "-c", OVER)
+def _ended_rows(server: Server) -> None:
+    made = manage(server.home, "shell", "-c", ENDED)
     assert made.returncode == 0, made.stderr
 
 

@@ -95,11 +95,11 @@ def test_files_that_begin_with_an_underscore_are_left_alone(write: Write) -> Non
 
 def test_an_interrupt_by_the_operator_at_start_is_no_broken_file(write: Write) -> None:
     """In a process of its own, because this one ignores interrupts if a shell runs the tests in the background."""
-    folder = write(slow='import time\nprint("began", flush=True)\ntime.sleep(600)')
+    folder = write(slow='import time\nprint("began", flush=True)\ntime.sleep(60)')
     program = (
         "import signal; from pathlib import Path; from mcphost.kinds.python.discovery import discover; "
         "signal.signal(signal.SIGINT, signal.default_int_handler); "
-        f"discover(Path({str(folder)!r}), seconds=600)"
+        f"discover(Path({str(folder)!r}), seconds={PATIENCE})"
     )
     run = [sys.executable, "-c", program]
     with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

@@ -100,11 +100,13 @@ async def test_who_has_too_much_under_way_is_refused_until_some_is_over(
     assert (call._in_progress.calls.total(), call._in_progress.bytes.total()) == (0, 0)
 
 
+@pytest.mark.parametrize("resumed", ["before the drain", "during the drain"])
 async def test_a_stream_of_another_process_is_not_followed_beyond_the_drain(
-    asking: Cast, monkeypatch: pytest.MonkeyPatch
+    asking: Cast, monkeypatch: pytest.MonkeyPatch, resumed: str
 ) -> None:
     caller = await Caller.at(asking)
     shown = await _waits(caller)
+    await true(lambda: _only()._resting)  # else it would leave by itself
     for name in ("FIRST_LOOK_SECONDS", "LOOK_SECONDS"):
         monkeypatch.setattr(replay, name, 600.0)
     real, looked = takeovers.take_over, asyncio.Event()
@@ -117,10 +119,14 @@ async def test_a_stream_of_another_process_is_not_followed_beyond_the_drain(
     with monkeypatch.context() as of_another:
         of_another.setattr(stream, "live", {})
         of_another.setattr(call, "under_way", set())
+        if resumed == "during the drain":
+            shutdown.begin()
         followed, following = caller.following(shown.ids[0])
-        await asyncio.wait_for(looked.wait(), PATIENCE)
-        shutdown.begin()
+        if resumed == "before the drain":
+            await asyncio.wait_for(looked.wait(), PATIENCE)
+            shutdown.begin()
         async with asyncio.timeout(AT_ONCE):
             await following
     assert followed.retry is not None
     call.release_all()
+    await true(lambda: not call.under_way)
