@@ -10,10 +10,9 @@ django.setup()
 from django.conf import settings  # noqa: E402 - Django is set up first
 
 from mcphost.observability import logs  # noqa: E402
-from mcphost.routing import application  # noqa: E402
-from mcphost.serving.process import lifecycle  # noqa: E402
+from mcphost.routing import application, process  # noqa: E402
 
 __all__ = ["application"]
 
 logs.configure(settings.MCPHOST_LOG_FORMAT, settings.MCPHOST_LOG_LEVEL)
-lifecycle.prepare()
+process.prepare()

@@ -50,6 +50,7 @@ def _wired() -> None:
     """Register ports and subscribe caches to the change log, as in a started process that has met
     requests of all kinds."""
     autodiscover_modules("wiring")
+    process.connect()
     wire_shapes.load()
     connection_created.connect(_keep_open)
 

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -16,7 +17,6 @@ from django.conf import settings
 from mcphost.audit import redaction
 from mcphost.audit.redaction import Redactor
 from mcphost.catalogue import kinds
-from mcphost.catalogue.cache import FilledCache
 from mcphost.catalogue.listing import ListingTexts, describe
 from mcphost.catalogue.ordering import property_order
 from mcphost.catalogue.redaction import ResultRedactor
@@ -114,7 +114,7 @@ def ready(sort: PrimitiveType, kind: str, config: Mapping[str, Any]) -> Ready:
 
 def ready_of(compiled: Compiled) -> Ready:
     """Return the same of what a kind has compiled. Raises NotServableError."""
-    return _codes.get(_Code(compiled))
+    return _prepare(_Code(compiled))
 
 
 def listing_of(compiled: Compiled, texts: ListingTexts) -> Listing:
@@ -123,7 +123,7 @@ def listing_of(compiled: Compiled, texts: ListingTexts) -> Listing:
     key = _ListingKey(
         _Code(compiled), texts.name, texts.uri, texts.title, texts.description, icons, texts
     )
-    return _listings.get(key)
+    return _describe(key)
 
 
 def argument_limit(validator: Validator) -> int | None:
@@ -169,20 +169,21 @@ def canonical(value: Any) -> str:
 
 def forget_all() -> None:
     """Clear the caches. This only frees memory: cached values never become stale."""
-    _codes.clear()
-    _shapes.clear()
-    _listings.clear()
+    for each in (_prepare, _derive, _describe):
+        each.cache_clear()
 
 
+@lru_cache(MAX_CODES)
 def _prepare(key: _Code) -> Ready:
     try:
         digest = digest_of(key.compiled)
     except (TypeError, ValueError, RecursionError) as error:
         raise NotServableError([f"The schemas are not JSON: {error}"]) from None
     order = json.dumps(property_order([key.compiled.input_schema, key.compiled.output_schema]))
-    return Ready(key.compiled, digest, _shapes.get(_ShapeKey(digest, order, key.compiled)))
+    return Ready(key.compiled, digest, _derive(_ShapeKey(digest, order, key.compiled)))
 
 
+@lru_cache(MAX_CODES)
 def _derive(key: _ShapeKey) -> CompiledSchemas:
     inputs, outputs = key.compiled.input_schema, key.compiled.output_schema
     problems = _sentences("input", check_schema(inputs, role="input"))
@@ -203,13 +204,9 @@ def _sentences(which: str, problems: tuple[SchemaProblem, ...]) -> list[str]:
     return [f"The {which} schema, at {p.path or 'its root'}: {p.message}" for p in problems]
 
 
+@lru_cache(MAX_LISTINGS)
 def _describe(key: _ListingKey) -> Listing:
     compiled, texts = key.code.compiled, key.texts
     wire = describe(compiled, texts)
     digest = hashlib.sha256(canonical(wire).encode()).hexdigest()
     return Listing(wire, orjson.dumps(wire), digest)
-
-
-_codes: FilledCache[_Code, Ready] = FilledCache(_prepare, MAX_CODES)
-_shapes: FilledCache[_ShapeKey, CompiledSchemas] = FilledCache(_derive, MAX_CODES)
-_listings: FilledCache[_ListingKey, Listing] = FilledCache(_describe, MAX_LISTINGS)

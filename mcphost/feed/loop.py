@@ -4,7 +4,6 @@ import logging
 import os
 import threading
 import time
-import weakref
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
@@ -119,7 +118,7 @@ class Loop:
         self._thread: threading.Thread | None = None
         self._waker: Callable[[], None] | None = None
         self._forget_threads()
-        _loops.add(self)
+        os.register_at_fork(after_in_child=self._forget_threads)
 
     def _forget_threads(self) -> None:
         """Create new locks and events: those of a forked process's parent may be held for ever."""
@@ -303,15 +302,5 @@ def _let_go() -> None:
     if not connection.in_atomic_block:
         connection.close()
 
-
-_loops: "weakref.WeakSet[Loop]" = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for each in _loops:
-        each._forget_threads()
-
-
-os.register_at_fork(after_in_child=_after_fork)
 
 loop = Loop(heartbeat=heartbeat)

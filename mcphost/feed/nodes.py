@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from mcphost.feed.models import Node, NodeFunctions
 
@@ -70,6 +71,7 @@ class Heartbeat:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self.started_at = timezone.now()
         self.drains: Callable[[], bool] = bool
         self.overloaded: Callable[[], bool] = bool
         self.report: Callable[[], Mapping[str, Any]] = dict
@@ -252,10 +254,11 @@ def rows() -> tuple[NodeRow, ...]:
     )
 
 
-def alone(facts: Mapping[str, Any], started_at: datetime, now: datetime) -> NodeRow:
-    """This process, for display, where it is the only one and writes no heartbeats."""
+def own(now: datetime) -> NodeRow:
+    """This process as it is now, with what it reports. No query."""
     mine = heartbeat.loaded_by(heartbeat.id)
-    return NodeRow(_name(), started_at, now, heartbeat.draining, timedelta(), facts, mine)
+    started, facts = heartbeat.started_at, heartbeat.report()
+    return NodeRow(_name(), started, now, heartbeat.draining, timedelta(), facts, mine)
 
 
 def lives(process: UUID) -> bool:

@@ -29,8 +29,31 @@ RECORDED_WITHIN: Final = timedelta(hours=1)
 
 T = TypeVar("T")
 
-_hashing = threading.BoundedSemaphore(AT_ONCE)
-_present = threading.BoundedSemaphore(AT_ONCE + WAITING)
+
+class HashingPlaces:
+    """So many places for hashing; `waiting` more callers can wait for one, up to WAIT_SECONDS."""
+
+    def __init__(self, at_once: int = AT_ONCE, waiting: int = WAITING) -> None:
+        self._hashing = threading.BoundedSemaphore(at_once)
+        self._present = threading.BoundedSemaphore(at_once + waiting)
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Hold a place. Raises NotCheckedError (BUSY) if there is none."""
+        if not self._present.acquire(blocking=False):
+            raise NotCheckedError(Unchecked.BUSY, RETRY_BUSY_SECONDS)
+        try:
+            if not self._hashing.acquire(timeout=WAIT_SECONDS):
+                raise NotCheckedError(Unchecked.BUSY, RETRY_BUSY_SECONDS)
+            try:
+                yield
+            finally:
+                self._hashing.release()
+        finally:
+            self._present.release()
+
+
+_places = HashingPlaces()
 
 
 def check(name: str, address: str, verify: Callable[[], T]) -> T:
@@ -43,7 +66,7 @@ def check(name: str, address: str, verify: Callable[[], T]) -> T:
     keys = Keys.of(name, address)
     try:
         attempts.check_only(keys)
-        with _hashing_slot():
+        with _places.place():
             attempt = attempts.reserve(keys)
             found = verify()
     except NotCheckedError as refusal:
@@ -64,25 +87,6 @@ def check(name: str, address: str, verify: Callable[[], T]) -> T:
     if of_name.earlier + 1 == attempts.NAME_FAILURES:
         _record(SLOWED, name, address, attempts.NAME_FAILURES)
     return found
-
-
-@contextmanager
-def _hashing_slot() -> Iterator[None]:
-    """Hold one of AT_ONCE places for hashing; WAITING more can wait for one, up to WAIT_SECONDS.
-
-    Raises NotCheckedError (BUSY) if there is no place.
-    """
-    if not _present.acquire(blocking=False):
-        raise NotCheckedError(Unchecked.BUSY, RETRY_BUSY_SECONDS)
-    try:
-        if not _hashing.acquire(timeout=WAIT_SECONDS):
-            raise NotCheckedError(Unchecked.BUSY, RETRY_BUSY_SECONDS)
-        try:
-            yield
-        finally:
-            _hashing.release()
-    finally:
-        _present.release()
 
 
 @transaction.atomic

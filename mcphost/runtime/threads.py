@@ -21,7 +21,6 @@ T = TypeVar("T")
 MOST_IDLE = 32
 
 log = logging.getLogger(__name__)
-_numbers = count(1)
 
 
 class PoolExhausted(Exception):  # noqa: N818 - a refusal that says what happened
@@ -73,6 +72,7 @@ class ToolThreads:
         self._idle: list[SimpleQueue[_Job]] = []
         self._lost = 0
         self._busy = 0
+        self._numbers = count(1)
 
     @property
     def lost(self) -> int:
@@ -141,7 +141,7 @@ class ToolThreads:
         inbox = SimpleQueue()
         inbox.put(job)
         thread = Thread(
-            target=self._work, args=(inbox,), name=f"tool-{next(_numbers)}", daemon=True
+            target=self._work, args=(inbox,), name=f"tool-{next(self._numbers)}", daemon=True
         )
         try:
             thread.start()

@@ -53,20 +53,19 @@ STATEMENT_SECONDS: Final = 5
 """The `statement_timeout` of PostgreSQL, so that no statement stays there waiting for a lock."""
 ANSWER_SECONDS: Final = 8.0
 """How long a thread waits for PostgreSQL's response, be it only the error of that time-out."""
+POOLS: Final = ("mcphost-database", "mcphost-unauthenticated")
+"""Name prefixes of the threads of the two pools."""
 SERVING: Final = (
-    "mcphost-database",
+    *POOLS,
     "mcphost-feed",
     "mcphost-housekeeping",
     "mcphost-key",
     "mcphost-live",
     "mcphost-probe",
     "mcphost-summaries",
-    "mcphost-unauthenticated",
     "mcphost-writer",
 )
 """Name prefixes of the threads that must not wait for ever: the process's exit waits for them."""
-
-_pooled = threading.local()
 
 
 class DatabaseAwayError(OperationalError):
@@ -77,7 +76,7 @@ class _Pool:
     """A pool of database threads, and the number of requests that wait without a thread."""
 
     def __init__(self, threads: int, name: str) -> None:
-        self.threads = ThreadPoolExecutor(threads, name, initializer=_be_pooled)
+        self.threads = ThreadPoolExecutor(threads, name)
         self.waiting = 0
 
     @contextmanager
@@ -316,13 +315,9 @@ def _longer(pause: float) -> float:
     return min(2 * pause + 0.05, LONGEST_PAUSE)
 
 
-def _be_pooled() -> None:
-    _pooled.thread = True
-
-
 def _give_back_soon(sender: Any, connection: Any, **_: Any) -> None:
     """Shorten the pool threads' wait for an SQLite lock: callers can wait without a thread."""
-    if connection.vendor == "sqlite" and getattr(_pooled, "thread", False):
+    if connection.vendor == "sqlite" and threading.current_thread().name.startswith(POOLS):
         connection.connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
 
 
@@ -346,8 +341,8 @@ def _wait_within_bounds(sender: Any, connection: Any, **_: Any) -> None:
 connection_created.connect(_give_back_soon)
 connection_created.connect(_without_compiling)
 connection_created.connect(_wait_within_bounds)
-_pool = _Pool(THREADS, "mcphost-database")
-_unauthenticated = _Pool(UNAUTHENTICATED_THREADS, "mcphost-unauthenticated")
+_pool = _Pool(THREADS, POOLS[0])
+_unauthenticated = _Pool(UNAUTHENTICATED_THREADS, POOLS[1])
 
 
 async def commit_patiently(condition: Condition, records: Sequence[Record] = ()) -> bool:

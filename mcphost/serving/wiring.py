@@ -22,15 +22,10 @@ from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.serving.legacy.get_stream import SESSIONS_GAP, get_streams
 from mcphost.serving.legacy.stream import following, live
 from mcphost.serving.legacy.takeover import takeovers
-from mcphost.serving.legacy.task_notices import session_task_notices
 from mcphost.serving.options import options
-from mcphost.serving.process.facts import WORKER, process_facts
 from mcphost.serving.revocation import presences
-from mcphost.serving.shutdown import draining, on_cut, on_drain
+from mcphost.serving.shutdown import on_cut, on_drain
 from mcphost.serving.subscriptions.registry import listeners
-from mcphost.serving.tasks.job_worker import job_worker
-from mcphost.serving.tasks.notices import notices
-from mcphost.serving.tasks.runner import runner
 from mcphost.tasks import changes
 
 
@@ -63,35 +58,23 @@ for what, handler in (
     (sessions.TOPICS, get_streams.topics_changed),
     (sessions.ENDED, get_streams.ended),
     (SESSIONS_GAP.what, get_streams.gap),
-    (changes.CHANGED, session_task_notices.changed),
-    (changes.PROGRESS, session_task_notices.changed),
 ):
     listeners.register_handler(what, handler)
     loop.subscribe(what, listeners.on_change)
-loop.subscribe(changes.CHANGED, notices.on_change)
 loop.subscribe(changes.CHANGED, waiters.changed)
-loop.on_gap(notices.on_gap)
 loop.subscribe(claims.LEFT, left_rounds.on_left)
-loop.subscribe(changes.DUE, runner.on_due)
-loop.subscribe("tool", runner.on_tools)
-loop.subscribe(changes.CANCELLED, runner.on_cancelled)
-loop.on_gap(runner.on_gap)
 loop.on_gap(waiters.gap)
 loop.on_gap(get_streams.on_gap)
 loop.on_gap(listeners.on_gap)
 loop.on_gap(presences.on_gap)
 heartbeat.on_functions(listeners.on_gap)  # after the catalogue's caches
 heartbeat.on_functions(left_rounds.look)
-heartbeat.on_functions(runner.on_gap)
 heartbeat.on_functions(takeovers.look_again)
 following.replay = replay.replay
-heartbeat.drains = lambda: draining() or process_facts.role == WORKER
 heartbeat.overloaded = load.lag.is_over
-heartbeat.report = process_facts.read
 on_drain(listeners.end_all)
 on_drain(following.send_all_away)
 on_drain(call.release_all)
 on_drain(waiters.drain)
-on_drain(job_worker.end)
 on_cut(left_rounds.cut)
 on_cut(presences.end_all)

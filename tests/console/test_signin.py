@@ -1,5 +1,4 @@
 import re
-from contextlib import ExitStack
 
 import pytest
 from django.contrib.auth.hashers import MD5PasswordHasher
@@ -144,10 +143,11 @@ def test_unknown_names_are_hashed_for_like_known_ones(cast: Cast, monkeypatch: p
     assert len(hashed) == FAILURES - 1
 
 
-def test_a_process_that_hashes_enough_passwords_asks_to_come_again_soon(cast: Cast) -> None:
-    with ExitStack() as hashing:
-        for _ in range(passwords.AT_ONCE + passwords.WAITING):
-            hashing.enter_context(passwords._present)
+def test_a_process_that_hashes_enough_passwords_asks_to_come_again_soon(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(passwords, "_places", passwords.HashingPlaces(0, 0))
         response = Client().post(LOGIN, {"username": "owner", "password": PASSWORD})
     assert (response.status_code, response.headers["Retry-After"]) == (503, "5")
     assert "Too many people are signing in" in response.content.decode()

@@ -74,7 +74,7 @@ def test_a_killed_process_is_shown_as_gone_with_what_to_do(staff, two):
     found = staff.get(JSON)
     assert found.status_code == 503
     states = {each["name"]: each["state"] for each in json.loads(found.content)["processes"]}
-    assert states == {nodes.alone({}, late, late).name: "gone", HOSTILE: "serves"}
+    assert states == {nodes.own(late).name: "gone", HOSTILE: "serves"}
 
 
 def test_hostile_names_and_facts_are_shown_as_text(staff: Client, two: tuple[Heartbeat, Heartbeat]):

@@ -12,9 +12,9 @@ from mcphost.catalogue import selectors
 from mcphost.feed.nodes import Heartbeat, heartbeat
 from mcphost.kinds import declarations
 from mcphost.kinds.python.kind import python_kind
+from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution.left_rounds import left_rounds
-from mcphost.serving.tasks.runner import runner
 from tests.feed.beating import outlast_a_restart
 from tests.feed.test_loop import HandClock
 
@@ -66,7 +66,7 @@ class Lacking:
         self.monkeypatch.undo()
         selectors.forget_all()
         left_rounds.look()
-        runner.on_gap()
+        process.runner.on_gap()
 
 
 @asynccontextmanager

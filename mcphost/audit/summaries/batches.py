@@ -39,8 +39,6 @@ from mcphost.audit.summaries.sets import (
 )
 from mcphost.runtime.call import Delivery, PrincipalKind
 
-NO_TRAFFIC: Final = CallSums()
-"""What a trial in the console counts: nothing. Its names are in roll-ups, by which lists find its call."""
 AT_ONCE: Final = 100
 """How many calls are projected in one transaction: on SQLite it keeps others from writing."""
 ASKED: Final = "asked"
@@ -229,7 +227,7 @@ def _add_plain(deltas: _Deltas, calls: Sequence[UUID]) -> None:
     for tenant, *alike, failed, is_trial, count, last_at, durations in groups:
         group = AlikeCalls(PLATFORM if tenant is None else uuid_of(tenant), *alike)
         if is_trial:
-            deltas.count(group, NO_TRAFFIC)
+            deltas.count(group, CallSums())  # no traffic; but its names are in roll-ups, for lists
             continue
         buckets = Counter(bucket_of(int(each)) for each in (durations or "").split(",") if each)
         sums = CallSums(
@@ -250,7 +248,7 @@ def _group(row: CallSummary) -> AlikeCalls:
 
 def sums_of(row: CallSummary) -> CallSums:
     if row.delivery == Delivery.PLAYGROUND:
-        return NO_TRAFFIC
+        return CallSums()
     details: Mapping[str, Any] = row.details or {}
     latency = {} if row.duration_us is None else {bucket_of(row.duration_us): 1}
     return CallSums(

@@ -319,6 +319,3 @@ def _portions(calls: Collection[UUID], size: int) -> Iterator[list[UUID]]:
     left = iter(sorted(calls))
     while some := list(islice(left, size)):
         yield some
-
-
-follower: Final = Follower()

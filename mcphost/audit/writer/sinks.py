@@ -277,8 +277,9 @@ class PostgresSink:
             *(_values(of) for change, of in changes.items() for _ in change.make[POSTGRESQL]),
             *(array(of) for effect, of in effects.items() for _ in effect.steps[POSTGRESQL]),
         ]
+        unconditional: dict[str, str] = {}
         depending = [(row, {"nonce": one.nonce}) for one in bound for row in one.rows]
-        every = [*((row, _UNCONDITIONAL) for row in rows), *depending]
+        every = [*((row, unconditional) for row in rows), *depending]
         if every:
             sealed = [
                 _postgres_payload(row) | nonce for row, nonce in every if row.sealed is not None
@@ -302,9 +303,6 @@ class PostgresSink:
 
 def _values(bound: Sequence[BoundCondition]) -> str:
     return array([one.values for one in bound])
-
-
-_UNCONDITIONAL: dict[str, str] = {}
 
 
 def _json(rows: list[dict[str, Any]]) -> str:

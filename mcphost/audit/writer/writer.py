@@ -5,7 +5,6 @@ import logging
 import os
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -86,7 +85,7 @@ class Writer:
         self._limits = limits or WriterLimits()
         self._clock = clock
         self._reset()
-        _writers.add(self)
+        os.register_at_fork(after_in_child=self._reset)
 
     def _reset(self) -> None:
         """Reset, at the start and in a forked child, which does not have the thread."""
@@ -381,15 +380,5 @@ class Writer:
             return error
         return None
 
-
-_writers: "weakref.WeakSet[Writer]" = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for each in _writers:
-        each._reset()
-
-
-os.register_at_fork(after_in_child=_after_fork)
 
 writer = Writer()

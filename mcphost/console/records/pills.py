@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from mcphost.console.records.filters import (
     AREAS,
@@ -37,7 +38,6 @@ OF_CHANGES = ("period", "dates", "area", "tool", "principal")
 """The filters of each list, in their order."""
 WHO: Mapping[str, str] = {"principal": "Who"}
 """The labels of the filters of changes, as the columns of the list are called."""
-_AS_THEY_ARE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def pills(
     *,
     of_all_tenants: bool,
     names: Sequence[str] = OF_CALLS,
-    labels: Mapping[str, str] = _AS_THEY_ARE,
+    labels: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Pill, ...]:
     """Return the filters of a list, those that are set and those that are not.
 

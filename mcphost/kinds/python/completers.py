@@ -19,8 +19,6 @@ from mcphost.runtime.ports import Ports
 from mcphost.runtime.program import Program
 from mcphost.runtime.schema import Validator
 
-ANYTHING = Validator(schema=True)
-
 
 class Suggestions:
     """The result of a completer: strings, of which the first hundred are sent."""
@@ -77,7 +75,7 @@ def _completing(offered: PythonFunction, function: Callable[..., Any]) -> Python
     return offered._replace(
         reference=f"{offered.reference}:{function.__name__}",
         function=function,
-        parameters=Parameters(ANYTHING, read, context),
+        parameters=Parameters(Validator(schema=True), read, context),
         returns=Suggestions(),
         waits=inspect.iscoroutinefunction(inspect.unwrap(function)),
     )

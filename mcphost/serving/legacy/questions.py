@@ -47,7 +47,6 @@ LONGEST_ERROR: Final = 500
 """How much of a client's error message is kept."""
 
 _CLOCK = SystemClock()
-_NO_CONTEXT: Final = Context()
 """The context of all timers here: each with its own would hold that of its round."""
 
 log = logging.getLogger(__name__)
@@ -228,7 +227,7 @@ class OpenRound(Waiter):
             left = LOOK_SECONDS
         elif self._tick is not None:
             left = min(left, TICK_SECONDS)
-        self._timer = self._loop.call_later(left, self._time, context=_NO_CONTEXT)
+        self._timer = self._loop.call_later(left, self._time, context=Context())
 
     def _time(self) -> None:
         if _CLOCK.now() >= self.asked.expires_at:

@@ -4,6 +4,7 @@ do not belong to their stream."""
 import asyncio
 import logging
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,6 @@ from mcphost.serving.context import ClientSession
 from mcphost.serving.limits import may_be_recorded
 
 _CLOCK = SystemClock()
-_NOTHING: Mapping[str, Any] = {}
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ async def refuse(
     principal: Principal,
     reason: str,
     call: UUID | None = None,
-    facts: Mapping[str, Any] = _NOTHING,
+    facts: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Record a refusal with its true reason, which the client does not receive.
 
@@ -46,7 +46,7 @@ def refuse_soon(
     action: str, session: ClientSession, principal: Principal, reason: str, call: UUID | None = None
 ) -> None:
     """Record a refusal without waiting and without a limit. On the event loop."""
-    entry = _entry(action, session, principal, reason, call, _NOTHING)
+    entry = _entry(action, session, principal, reason, call, {})
     try:
         writer.submit((entry,)).add_done_callback(_look_at)
     except RecordLost:

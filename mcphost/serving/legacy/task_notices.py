@@ -116,6 +116,3 @@ def _remember(stream: SessionStream, task: UUID, told: ToldTask) -> None:
     stream.told[task] = told
     if len(stream.told) > REMEMBERED:
         del stream.told[next(iter(stream.told))]
-
-
-session_task_notices: Final = SessionTaskNotices()

@@ -7,8 +7,6 @@ Each fact is read in memory, in the thread of the change log. Other processes re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from django.utils import timezone
-
 from mcphost.audit.writer.writer import writer
 from mcphost.feed.loop import loop
 from mcphost.kinds.script.kind import script_kind
@@ -18,7 +16,7 @@ from mcphost.serving.execution.held_task import running_tasks
 from mcphost.serving.execution.ports import threads
 from mcphost.serving.options import options
 from mcphost.serving.replies import VERSION
-from mcphost.serving.tasks.job_worker import job_worker
+from mcphost.serving.tasks.job_worker import JobWorker
 from mcphost.vault import selectors as keys
 
 SERVER: Final = "server"
@@ -26,11 +24,11 @@ WORKER: Final = "worker"
 
 
 class ProcessFacts:
-    """The facts of this process. `role`: a server answers requests, a worker only runs tasks."""
+    """The facts of a process. `role`: a server answers requests, a worker only runs tasks."""
 
-    def __init__(self) -> None:
-        self.role = SERVER
-        self.started_at = timezone.now()
+    def __init__(self, role: str, job_worker: JobWorker) -> None:
+        self.role = role
+        self._job_worker = job_worker
         self.summaries: Callable[[], Mapping[str, Any]] = dict
 
     def read(self) -> Mapping[str, Any]:
@@ -51,7 +49,7 @@ class ProcessFacts:
             "change_log": {"pause": round(loop.longest_pause(), 3), "position": loop.position()},
             "requests": _running(counters.requests.value, counters.request_seconds.count()),
             "rounds": _running(counters.rounds.value, counters.round_seconds.count()),
-            "tasks": {"running": len(running_tasks), "takes": job_worker.works()},
+            "tasks": {"running": len(running_tasks), "takes": self._job_worker.works()},
             "threads": {"busy": pool.busy, "lost": pool.lost},
             "database": {"waiting": database.waiting()},
             "sandbox": {
@@ -67,6 +65,3 @@ class ProcessFacts:
 
 def _running(begun: float, ended: float) -> int:
     return max(0, int(begun - ended))
-
-
-process_facts: Final = ProcessFacts()

@@ -10,11 +10,8 @@ from django.utils import timezone
 from mcphost.calls.sessions import session_uses
 from mcphost.identity.last_use import last_use
 from mcphost.serving.execution import claims
-from mcphost.serving.execution.left_rounds import left_rounds
-from mcphost.serving.legacy.takeover import takeovers
 from mcphost.serving.options import options
 from mcphost.serving.tasks import upkeep
-from mcphost.serving.tasks.runner import runner
 from mcphost.vault import key_uses
 from mcphost.vault import selectors as keys
 from mcphost.vault.errors import VaultError
@@ -48,24 +45,20 @@ WRITES: tuple[upkeep.Chore, ...] = (
     session_uses.flush,
 )
 """The chores that write what a process remembers. They run at its end, too: the rest would be lost."""
-CHORES: tuple[upkeep.Chore, ...] = (
-    *WRITES,
-    _read_ring,
-    claims.tidy,
-    takeovers.look,
-    runner.look,
-    left_rounds.look,
-)
-"""The chores that each process has, in order: they write what it remembers, and take over what dead
-processes have left."""
+CHORES: tuple[upkeep.Chore, ...] = (*WRITES, _read_ring, claims.tidy)
+"""The chores that each process has, in order."""
 
 log = logging.getLogger(__name__)
 
 
 class Housekeeping:
-    """Runs the chores every EVERY_SECONDS. Call `start` and `stop` once each."""
+    """Runs the chores every EVERY_SECONDS. Call `start` and `stop` once each.
 
-    def __init__(self) -> None:
+    `looks` are chores that find what dead processes have left.
+    """
+
+    def __init__(self, *looks: upkeep.Chore) -> None:
+        self._chores = (*CHORES, *looks)
         self._stopping = threading.Event()
         self._put_off = False
         self._thread = threading.Thread(target=self._run, name="mcphost-housekeeping", daemon=True)
@@ -89,7 +82,7 @@ class Housekeeping:
     def work(self) -> None:
         """Run the chores once, and the platform's unless its queue does. In a database thread."""
         shared = () if options().tasks.queued else upkeep.CHORES
-        self._run_chores((*CHORES, *shared))
+        self._run_chores((*self._chores, *shared))
 
     def _run_chores(self, chores: tuple[upkeep.Chore, ...]) -> None:
         """Run these chores. That the database is unreachable is logged once."""

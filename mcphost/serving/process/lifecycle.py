@@ -3,7 +3,7 @@
 import asyncio
 import atexit
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol
 
@@ -13,6 +13,7 @@ from django.utils.module_loading import autodiscover_modules
 from mcphost.audit.writer.writer import writer
 from mcphost.catalogue import kinds
 from mcphost.feed.loop import loop as feed
+from mcphost.feed.nodes import heartbeat
 from mcphost.kinds.python.stacks import tool_on
 from mcphost.observability import counters, health, tracing
 from mcphost.observability.availability import availability
@@ -28,19 +29,20 @@ from mcphost.serving.execution.outgoing import sender
 from mcphost.serving.execution.ports import threads
 from mcphost.serving.legacy.stream import live
 from mcphost.serving.legacy.takeover import takeovers
-from mcphost.serving.legacy.task_notices import session_task_notices
+from mcphost.serving.legacy.task_notices import SessionTaskNotices
 from mcphost.serving.options import options
 from mcphost.serving.process import startup_checks
-from mcphost.serving.process.facts import SERVER, WORKER, process_facts
+from mcphost.serving.process.facts import SERVER, WORKER, ProcessFacts
 from mcphost.serving.process.housekeeping import Housekeeping
 from mcphost.serving.process.startup_checks import KeyCheck
 from mcphost.serving.process.summaries import SummariesThread
 from mcphost.serving.replies import VERSION
 from mcphost.serving.revocation import presences
 from mcphost.serving.subscriptions.registry import listeners
-from mcphost.serving.tasks.job_worker import job_worker
-from mcphost.serving.tasks.notices import notices
-from mcphost.serving.tasks.runner import runner
+from mcphost.serving.tasks.job_worker import JobWorker
+from mcphost.serving.tasks.notices import TaskNotices
+from mcphost.serving.tasks.runner import Runner
+from mcphost.tasks import changes
 
 DRAIN_SECONDS = 1.0
 """How long the drain takes if the server has not drained before it stops."""
@@ -79,13 +81,9 @@ PARTS: Final[tuple[LoopPart, ...]] = (
     listeners,
     live,
     takeovers,
-    runner,
     left_rounds,
-    notices,
-    session_task_notices,
     announcements,
 )
-key_check = KeyCheck()
 
 
 class ServerProcess:
@@ -97,10 +95,48 @@ class ServerProcess:
     """
 
     def __init__(self, *companions: Companion, role: str = SERVER) -> None:
-        self._role = role
+        self.runner = Runner()
+        self.job_worker = JobWorker(self.runner)
+        self.facts = ProcessFacts(role, self.job_worker)
+        self._notices = TaskNotices()
+        self._session_notices = SessionTaskNotices()
+        self._parts = (*PARTS, self.runner, self._notices, self._session_notices)
+        self._key_check = KeyCheck()
         self._companions = companions
         self._loop: asyncio.AbstractEventLoop | None = None
         self._threads: _Threads | None = None
+
+    def prepare(self) -> None:
+        """Check the master key, load the packages' wiring, and log what of the code is not served,
+        before the first request.
+
+        The key is checked in a thread: servers import applications inside their event loop, where
+        Django's ORM refuses to work. Raises vault.errors.MasterKeyMismatch; raises
+        ImproperlyConfigured when another server uses the same database file.
+        """
+        startup_checks.claim()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(self._key_check.check).result()
+        autodiscover_modules("wiring")
+        self.connect()
+        kinds.log_problems()
+
+    def connect(self) -> None:
+        """Subscribe to the change log, the heartbeat and the drain, after the packages' wiring: what
+        these have cached is then dropped first."""
+        for what in (changes.CHANGED, changes.PROGRESS):
+            listeners.register_handler(what, self._session_notices.changed)
+            feed.subscribe(what, listeners.on_change)
+        feed.subscribe(changes.CHANGED, self._notices.on_change)
+        feed.subscribe(changes.DUE, self.runner.on_due)
+        feed.subscribe("tool", self.runner.on_tools)
+        feed.subscribe(changes.CANCELLED, self.runner.on_cancelled)
+        feed.on_gap(self.runner.on_gap)
+        feed.on_gap(self._notices.on_gap)
+        heartbeat.on_functions(self.runner.on_gap)
+        heartbeat.drains = lambda: shutdown.draining() or self.facts.role == WORKER
+        heartbeat.report = self.facts.read
+        shutdown.on_drain(self.job_worker.end)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
@@ -115,13 +151,12 @@ class ServerProcess:
         """
         if self._loop is not None:
             return
-        process_facts.role = self._role
-        for part in PARTS:
+        for part in self._parts:
             part.start()
-        running = _Threads(self._companions)
+        running = _Threads(self._key_check, self.facts, self._companions, self.runner.look)
         running.start()
-        if self._role == WORKER or options().tasks.worker_in_server:
-            job_worker.start()
+        if self.facts.role == WORKER or options().tasks.worker_in_server:
+            self.job_worker.start()
         atexit.register(running.stop)
         self._threads, self._loop = running, asyncio.get_running_loop()
 
@@ -137,9 +172,9 @@ class ServerProcess:
             await background.over(DRAIN_SECONDS)
         shutdown.cut()
         await background.end(CUT_SECONDS)
-        for part in PARTS:
+        for part in self._parts:
             await part.stop()
-        await job_worker.ended()
+        await self.job_worker.ended()
         await sender.close()
         atexit.unregister(self._threads.stop)
         # In a separate thread: tools that never return may block all of asyncio's threads.
@@ -152,10 +187,18 @@ class ServerProcess:
 class _Threads:
     """The threads of a process, and what it measures."""
 
-    def __init__(self, companions: Sequence[Companion]) -> None:
+    def __init__(
+        self,
+        key_check: KeyCheck,
+        facts: ProcessFacts,
+        companions: Sequence[Companion],
+        look: Callable[[], None],
+    ) -> None:
+        self._key_check = key_check
+        self._facts = facts
         self._companions = companions
         self._watch = LoopWatch(tool_on, lag=load.lag)
-        self._housekeeping = Housekeeping()
+        self._housekeeping = Housekeeping(takeovers.look, look, left_rounds.look)
         self._summaries = SummariesThread()
 
     def start(self) -> None:
@@ -164,18 +207,18 @@ class _Threads:
         feed.start()
         for companion in self._companions:
             companion.start()
-        key_check.start()
+        self._key_check.start()
         self._housekeeping.start()
-        if settings.MCPHOST_SUMMARIES_IN_SERVER or process_facts.role == WORKER:
+        if settings.MCPHOST_SUMMARIES_IN_SERVER or self._facts.role == WORKER:
             self._summaries.start()
-        process_facts.summaries = self._summaries.facts
+        self._facts.summaries = self._summaries.facts
         self._watch.start()
         self._measure()
 
     def _measure(self) -> None:
         health.register("records", writer.problem)
         health.register("feed", feed.problem)
-        health.register("database", _database_problem)
+        health.register("database", self._database_problem)
         health.register("drain", shutdown.problem)
         health.warn("summaries", self._summaries.problem)
         counters.measure("records_waiting", writer.waiting)
@@ -193,7 +236,7 @@ class _Threads:
         self._watch.stop()
         self._housekeeping.stop(STOP_SECONDS)
         self._summaries.stop(STOP_SECONDS)
-        key_check.stop(STOP_SECONDS)
+        self._key_check.stop(STOP_SECONDS)
         try:
             announcements.flush()
         except Exception:
@@ -206,21 +249,5 @@ class _Threads:
         feed.stop()  # last: after it this process and its claims no longer count as alive
         tracing.stop(SEND_SECONDS)
 
-
-def prepare() -> None:
-    """Load the packages' wiring, log what of the code is not served, and check the master key, before
-    the first request.
-
-    The key is checked in a thread: servers import applications inside their event loop, where
-    Django's ORM refuses to work. Raises vault.errors.MasterKeyMismatch; raises ImproperlyConfigured
-    when another server uses the same database file.
-    """
-    startup_checks.claim()
-    autodiscover_modules("wiring")
-    kinds.log_problems()
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(key_check.check).result()
-
-
-def _database_problem() -> str | None:
-    return key_check.problem() or availability.problem()
+    def _database_problem(self) -> str | None:
+        return self._key_check.problem() or availability.problem()

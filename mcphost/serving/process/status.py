@@ -23,7 +23,7 @@ from mcphost.feed import nodes
 from mcphost.feed.loop import SILENT_SECONDS
 from mcphost.feed.nodes import ALIVE, BEAT_SECONDS, NodeRow
 from mcphost.serving.options import options
-from mcphost.serving.process.facts import WORKER, process_facts
+from mcphost.serving.process.facts import WORKER
 from mcphost.tasks.listing import WorkingTasks, count_working
 from mcphost.vault.selectors import active_key
 
@@ -129,7 +129,7 @@ def read(clock: Callable[[], float] = time.monotonic) -> PlatformStatus:
 
     Raises the database's error only if the database is unreachable.
     """
-    own = nodes.alone(process_facts.read(), process_facts.started_at, timezone.now())
+    own = nodes.own(timezone.now())
     began = clock()
     try:
         with _snapshot():
@@ -151,13 +151,13 @@ def read(clock: Callable[[], float] = time.monotonic) -> PlatformStatus:
 
 def living() -> tuple[NodeRow, ...]:
     """The living processes, with what they report. In a database thread."""
-    own = nodes.alone(process_facts.read(), process_facts.started_at, timezone.now())
+    own = nodes.own(timezone.now())
     return (own,) if settings.MCPHOST_ALONE else tuple(each for each in nodes.rows() if each.alive)
 
 
 def without_database(why: str) -> PlatformStatus:
     """The status as far as this process knows it in memory."""
-    own = nodes.alone(process_facts.read(), process_facts.started_at, timezone.now())
+    own = nodes.own(timezone.now())
     return _status(PlatformFacts(own.seen_at, (own,), DatabaseFacts(problem=why)))
 
 

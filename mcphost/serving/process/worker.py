@@ -13,7 +13,6 @@ from uvicorn.loops.auto import auto_loop_factory
 from mcphost.serving import shutdown
 from mcphost.serving.execution.held_task import running_tasks
 from mcphost.serving.execution.left_rounds import left_rounds
-from mcphost.serving.process import lifecycle
 from mcphost.serving.process.facts import WORKER
 from mcphost.serving.process.lifecycle import Companion, ServerProcess
 
@@ -33,10 +32,10 @@ class WorkerProcess:
     their next step, or are cut after `drain_seconds`. A second signal cuts them at once."""
 
     def __init__(
-        self, drain_seconds: float, *companions: Companion, beside: Beside = NOTHING
+        self, process: ServerProcess, drain_seconds: float, beside: Beside = NOTHING
     ) -> None:
+        self._process = process
         self._drain_seconds = drain_seconds
-        self._companions = companions
         self._beside = beside
         self._told = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -46,13 +45,12 @@ class WorkerProcess:
         loop = asyncio.get_running_loop()
         for each in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(each, self._stop)
-        process = ServerProcess(*self._companions, role=WORKER)
-        process.start()
+        self._process.start()
         async with self._beside:
             log.info("the worker has started")
             await self._told.wait()
             await self._leave()
-        await process.stop()
+        await self._process.stop()
 
     async def _leave(self) -> None:
         log.info("the worker drains")
@@ -91,10 +89,11 @@ def work(drain_seconds: float, *companions: Companion, beside: Beside = NOTHING)
 
     Raises vault.errors.MasterKeyMismatch when the process's master key is not the platform's.
     """
-    lifecycle.prepare()
+    process = ServerProcess(*companions, role=WORKER)
+    process.prepare()
     last_resort = threading.Timer(EXIT_SECONDS, os._exit, (0,))
     last_resort.daemon = True
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:  # as uvicorn chooses it
-        runner.run(WorkerProcess(drain_seconds, *companions, beside=beside).run())
+        runner.run(WorkerProcess(process, drain_seconds, beside).run())
         last_resort.start()
     last_resort.cancel()

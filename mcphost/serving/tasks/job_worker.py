@@ -22,7 +22,7 @@ from psycopg_pool import PoolTimeout
 
 from mcphost.serving.options import options
 from mcphost.serving.tasks import upkeep
-from mcphost.serving.tasks.runner import runner
+from mcphost.serving.tasks.runner import Runner
 from mcphost.tasks.jobs import QUEUE, ROUND
 
 POOLED: Final = 3
@@ -42,17 +42,21 @@ LEAVE_SECONDS: Final = 5.0
 """How long it may take to leave the queue, while the database is away for instance."""
 
 log = logging.getLogger(__name__)
-# Periodic work may take a while, and requests wait for the threads of `in_database`.
-_thread = ThreadPoolExecutor(1, thread_name_prefix="mcphost-upkeep")
 # It logs a traceback whenever the database is away; this module logs that once.
 logging.getLogger("procrastinate").setLevel(logging.CRITICAL + 1)
 logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL + 1)
 
 
 class JobWorker:
-    """Takes jobs from its start to its end. Only for the event loop's thread."""
+    """Takes jobs from its start to its end. Only for the event loop's thread.
 
-    def __init__(self) -> None:
+    The rounds of tasks are run by `runner`.
+    """
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        # Periodic work may take a while, and requests wait for the threads of `in_database`.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="mcphost-upkeep")
         self._working: asyncio.Task[None] | None = None
         self._workers: Sequence[Worker] = ()
         self._ending = asyncio.Event()
@@ -99,10 +103,10 @@ class JobWorker:
         params = connector_params(DEFAULT_DB_ALIAS)
         connector = PsycopgConnector(kwargs=params, min_size=1, max_size=POOLED)
         rounds, periodic = _app(connector), _app(connector)
-        rounds.task(name=ROUND, queue=QUEUE)(_round)
+        rounds.task(name=ROUND, queue=QUEUE)(self._round)
         # The lock is for those that run, the queueing lock for those that wait: one of each.
         upkeep_task = periodic.task(name=UPKEEP, queue=UPKEEP, lock=UPKEEP, queueing_lock=UPKEEP)
-        periodic.periodic(cron=EVERY_TEN_SECONDS)(upkeep_task(_upkeep))
+        periodic.periodic(cron=EVERY_TEN_SECONDS)(upkeep_task(self._upkeep))
         async with rounds.open_async():
             await self._run(
                 _worker(rounds, QUEUE, options().tasks.rounds),
@@ -130,6 +134,18 @@ class JobWorker:
         ]  # of all: asyncio logs what is not looked at
         for error in filter(None, errors):
             raise error
+
+    async def _round(self, task: str) -> None:
+        """Run the next round of a task. A job says only that there may be one."""
+        try:
+            await self._runner.run(UUID(task))
+        except Exception:
+            log.exception("a round of a task could not begin")  # it is due, and is queued again
+
+    async def _upkeep(self, timestamp: int) -> None:
+        """Do the platform's periodic work."""
+        if away := await asyncio.get_running_loop().run_in_executor(self._thread, _keep_up):
+            log.warning("periodic work waits for the database: %s", away)
 
 
 class _Jobs(JobManager):
@@ -166,20 +182,6 @@ def _worker(app: App, queue: str, jobs: int, *, listens: bool = True) -> Worker:
     )
 
 
-async def _round(task: str) -> None:
-    """Run the next round of a task. A job says only that there may be one."""
-    try:
-        await runner.run(UUID(task))
-    except Exception:
-        log.exception("a round of a task could not begin")  # it is due, and is queued again
-
-
-async def _upkeep(timestamp: int) -> None:
-    """Do the platform's periodic work."""
-    if away := await asyncio.get_running_loop().run_in_executor(_thread, _keep_up):
-        log.warning("periodic work waits for the database: %s", away)
-
-
 def _keep_up() -> str:
     try:
         return upkeep.run(upkeep.CHORES)
@@ -198,6 +200,3 @@ async def _drop_stalled(app: App) -> None:
         except (Error, ConnectorException, PoolTimeout) as error:
             log.debug("stalled jobs could not be dropped: %r", error)
         await asyncio.sleep(BEAT_SECONDS)
-
-
-job_worker = JobWorker()

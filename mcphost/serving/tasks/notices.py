@@ -70,6 +70,3 @@ async def _view(task: UUID) -> TaskView | None:
     except (SealError, VaultError) as error:
         stored_tasks.log_unreadable(row, error)
         return None
-
-
-notices = TaskNotices()

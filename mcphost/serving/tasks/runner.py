@@ -235,9 +235,6 @@ class Runner:
         return None if full else tuple(most)
 
 
-runner = Runner()
-
-
 def _measure() -> None:
     now = listing.count_working()
     counters.tasks_working.value = now.working

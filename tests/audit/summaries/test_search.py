@@ -13,7 +13,8 @@ from mcphost.audit import call_list, windows
 from mcphost.audit.call_list import ListedCall
 from mcphost.audit.models import CallSummary
 from mcphost.audit.selectors import EntryFilter
-from mcphost.audit.summaries import follower, rollups, search
+from mcphost.audit.summaries import rollups, search
+from mcphost.audit.summaries.follower import Follower
 from mcphost.runtime.call import Client, Principal, PrincipalKind
 from tests.audit.asking import MINUTE, Story, keep
 
@@ -184,7 +185,7 @@ def test_every_combination_of_filters_lists_what_reading_every_call_finds(monkey
     monkeypatch.setattr(search, "MOST_NAMES", rng.choice((2, 20)))
     stories = [made(rng, now) for _ in range(CALLS)]
     keep(*stories)
-    while follower.follower.step().more:
+    while Follower().step().more:
         pass
     assert CallSummary.objects.count() == CALLS
     ids = [story.call.id for story in stories]

@@ -65,9 +65,8 @@ async def test_a_start_that_fails_is_tried_again_by_the_next_request(
 
 
 def test_a_wrong_master_key_is_a_refusal_to_start(served: Cast) -> None:
-    lifecycle.prepare()
     with override_settings(MCPHOST_MASTER_KEY=lambda: b"x" * 32), pytest.raises(MasterKeyMismatch):
-        lifecycle.prepare()
+        ServerProcess().prepare()
 
 
 async def test_what_could_not_be_written_by_the_end_is_said(

@@ -18,7 +18,6 @@ from mcphost.feed.models import Node
 from mcphost.feed.nodes import ALIVE, Heartbeat, NodeRow
 from mcphost.serving.options import options
 from mcphost.serving.process import status
-from mcphost.serving.process.facts import process_facts
 from mcphost.serving.process.status import DatabaseFacts, PlatformFacts, PlatformStatus
 from mcphost.tasks.listing import WorkingTasks
 from mcphost.vault.lifecycle import rotate, run_due_transitions
@@ -344,7 +343,7 @@ def test_a_process_that_serves_alone_reports_itself(settings: Settings) -> None:
     (own,) = status.read().facts.processes
     assert own.alive
     assert own.facts.keys() == FINE.keys()
-    assert orjson.dumps(dict(process_facts.read()))
+    assert orjson.dumps(dict(nodes.own(NOW).facts))
 
 
 @in_database
@@ -384,11 +383,11 @@ def test_what_processes_have_loaded_is_read_from_their_rows(
     own = nodes.heartbeat
     own._begin()
     monkeypatch.setattr(own, "functions", lambda: {**ECHO, **ASK})
-    monkeypatch.setattr(process_facts, "started_at", timezone.now() - 60 * SECOND)
+    monkeypatch.setattr(own, "started_at", timezone.now() - 60 * SECOND)
     other = together()
     try:
         own.beat()
-        name = nodes.alone({}, NOW, NOW).name
+        name = nodes.own(NOW).name
         said = reasons(status.read())["code"]
         assert f"Functions are missing: {name} (demo.ask, demo.echo)." in said
         other.leave()

@@ -40,7 +40,7 @@ def owner(tasks: Cast) -> Follower:
 @asynccontextmanager
 async def working(drain_seconds: float) -> AsyncIterator[asyncio.Task[None]]:
     """A worker in this process; the test tells it to end."""
-    worker = asyncio.create_task(WorkerProcess(drain_seconds).run())
+    worker = asyncio.create_task(WorkerProcess(process, drain_seconds).run())
     try:
         await asyncio.sleep(0)  # its signal handlers are there
         yield worker

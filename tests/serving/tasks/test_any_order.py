@@ -23,7 +23,6 @@ from mcphost.feed.nodes import heartbeat
 from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution.held_task import running_tasks
-from mcphost.serving.tasks.runner import runner
 from mcphost.tasks import changes, services
 from mcphost.tasks.changes import NO_OWNER, TaskOwner
 from mcphost.tasks.models import Task as TaskModel
@@ -139,7 +138,7 @@ async def _do(task: Task, oracle: Oracle, command: Command) -> None:
         case ("expire", _):
             oracle.expired = True
             await in_database(_expire_questions, UUID(hex=task.id))
-            runner.on_gap()
+            process.runner.on_gap()
         case ("crash", _):
             oracle.crashed = True
             await _crash(UUID(hex=task.id))
@@ -161,7 +160,7 @@ async def _crash(task: UUID) -> None:
     await running_tasks.over(task)
     await _written()
     await in_database(_free, task)
-    runner.on_gap()
+    process.runner.on_gap()
 
 
 async def _written() -> None:
@@ -212,7 +211,7 @@ async def _finish(task: Task, oracle: Oracle) -> None:
                 await task.update(answers)
             else:
                 if oracle.crashed:
-                    runner.on_gap()  # the regular look of another process
+                    process.runner.on_gap()  # the regular look of another process
                 await asyncio.sleep(next(pauses))  # between polls, as clients do
 
 

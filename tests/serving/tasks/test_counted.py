@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from mcphost.feed import nodes
 from mcphost.observability import counters
+from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution.held_task import running_tasks
-from mcphost.serving.tasks.runner import runner
 from mcphost.tasks import services
 from mcphost.tasks.models import Task
 from tests.cast import Cast
@@ -30,7 +30,7 @@ def _ended() -> Mapping[str, float]:
 
 
 async def _gauges() -> tuple[float, float, float]:
-    await in_database(runner.look)
+    await in_database(process.runner.look)
     gauges = (counters.tasks_working, counters.tasks_waiting, counters.tasks_due)
     working, waiting, due = (one.value for one in gauges)
     return working, waiting, due
@@ -81,5 +81,5 @@ async def test_tasks_of_dead_processes_are_counted(
     await in_database(
         lambda: Task.objects.filter(id=UUID(task.id)).update(owner=uuid4(), taken_at=long_ago)
     )
-    await in_database(runner.look)
+    await in_database(process.runner.look)
     assert counters.tasks_taken_over.value - before == 1

@@ -6,8 +6,8 @@ from pytest_django import Settings
 from mcphost.catalogue import services
 from mcphost.catalogue.models import Primitive
 from mcphost.kinds.declarations import NO_PROCESS
+from mcphost.routing import process
 from mcphost.serving.database import in_database
-from mcphost.serving.tasks.runner import runner
 from mcphost.tasks.models import Task as TaskModel
 from tests.cast import ACTOR, Cast
 from tests.serving.lacking import becomes, lacking
@@ -25,8 +25,8 @@ def owner(tasks: Cast) -> Follower:
 
 async def _looked() -> None:
     """Let this process look for due tasks, until it has left what it cannot run."""
-    await in_database(runner.look)
-    await becomes(lambda: bool(runner._absent), "a task is left to others")
+    await in_database(process.runner.look)
+    await becomes(lambda: bool(process.runner._absent), "a task is left to others")
 
 
 async def test_a_task_stays_due_until_a_process_that_has_the_function_runs_it(
@@ -70,7 +70,7 @@ async def test_without_any_such_process_it_fails_in_words(owner: Follower) -> No
         task = Task(owner, handle(await owner.call("paint")))
         await _looked()
         await here.none_lives()
-        await in_database(runner.look)
+        await in_database(process.runner.look)
         ended = await task.ended()
     assert ended["status"] == "failed"
     assert ended["error"]["message"] == NO_PROCESS

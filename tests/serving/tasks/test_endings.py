@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from mcphost.catalogue import selectors as catalogue
 from mcphost.catalogue import services as tools
+from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import stored_tasks
-from mcphost.serving.tasks.runner import runner
 from mcphost.tasks import selectors, services
 from mcphost.tasks.models import TaskQuestion
 from mcphost.tasks.selectors import TaskRow
@@ -68,7 +68,7 @@ async def test_a_caller_that_lost_its_access_learns_nothing_and_its_task_fails(
     for method in ("tasks/get", "tasks/update", "tasks/cancel"):
         assert (await follower.about(method, task.id)).status == 401
     await in_database(_expire)
-    runner.on_gap()
+    process.runner.on_gap()
     row = await _ended(UUID(hex=task.id))
     seen = await stored_tasks.view(row, {})
     assert (seen.status, seen.requests) == ("failed", {})
@@ -84,7 +84,7 @@ async def test_a_withdrawn_tool_ends_a_task_whose_question_expires(
     await task.asked("colour")
     await in_database(_disable, tasks.acme.id, "paint")
     await in_database(_expire)
-    runner.on_gap()
+    process.runner.on_gap()
     assert (await task.ended())["status"] == "failed"
     assert not await in_database(TaskQuestion.objects.exists)
 

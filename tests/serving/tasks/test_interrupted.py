@@ -12,10 +12,10 @@ from pytest_django import Settings
 from mcphost.audit.records import Record
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import RecordLost, writer
+from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution.held_task import running_tasks
 from mcphost.serving.execution.rounds import MAX_ATTEMPTS
-from mcphost.serving.tasks.runner import runner
 from mcphost.tasks.changes import NO_OWNER
 from mcphost.tasks.models import Task as TaskModel
 from tests.cast import Cast
@@ -38,7 +38,7 @@ async def _die(task: Task) -> None:
     module("tasks").running.clear()
     module("tasks").cancelled.clear()
     await in_database(_free, id)
-    runner.on_gap()
+    process.runner.on_gap()
 
 
 def _free(task: UUID) -> None:

@@ -14,11 +14,11 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
+from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import held_task
 from mcphost.serving.process.housekeeping import Housekeeping
-from mcphost.serving.tasks.job_worker import UPKEEP, JobWorker, job_worker
-from mcphost.serving.tasks.runner import runner
+from mcphost.serving.tasks.job_worker import UPKEEP, JobWorker
 from mcphost.tasks import selectors
 from mcphost.tasks.jobs import QUEUE
 from tests.cast import Cast
@@ -40,7 +40,7 @@ def owner(tasks: Cast, settings: Settings) -> Iterator[Follower]:
 @asynccontextmanager
 async def working() -> AsyncIterator[JobWorker]:
     """A worker that takes jobs meanwhile."""
-    worker = JobWorker()
+    worker = JobWorker(process.runner)
     worker.start()
     try:
         yield worker
@@ -114,8 +114,8 @@ async def test_a_serving_process_takes_jobs_if_it_may(owner: Follower, settings:
     settings.MCPHOST_TASK_WORKER_IN_SERVER = True
     task = await owner.begin("always", text="hello")
     assert await task.text() == "hello"
-    job_worker.end()
-    await job_worker.ended()
+    process.job_worker.end()
+    await process.job_worker.ended()
 
 
 async def test_a_worker_that_leaves_the_queue_lets_its_round_go_on(owner: Follower) -> None:
@@ -148,7 +148,7 @@ async def test_the_jobs_of_a_dead_worker_are_dropped(owner: Follower) -> None:
     await jobs((task, "doing"))
     async with working():
         await jobs()
-        await in_database(runner.look)
+        await in_database(process.runner.look)
         assert await task.text() == "hello"
 
 

@@ -18,9 +18,9 @@ from mcphost.feed.services import announce
 from mcphost.identity import service_accounts
 from mcphost.identity.models import Token
 from mcphost.identity.services import IssuedToken, TokenRequest, issue, issue_for_service, revoke
+from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import stored_tasks
-from mcphost.serving.tasks.runner import runner
 from mcphost.tasks import selectors, services
 from mcphost.tasks.models import TaskQuestion
 from mcphost.tasks.selectors import TaskRow
@@ -267,7 +267,7 @@ async def _fails(caller: Caller, waiting: Task) -> None:
     reply = await caller.follower.about("tasks/update", waiting.id)
     if reply.status != 200:
         await in_database(_answer_elsewhere, UUID(hex=waiting.id))
-        runner.on_gap()
+        process.runner.on_gap()
     await _has_failed(UUID(hex=waiting.id))
 
 

@@ -14,9 +14,9 @@ from pytest_django import Settings
 from mcphost.catalogue import services as catalogue
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.kinds.script.kind import script_kind
+from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution.held_task import running_tasks
-from mcphost.serving.tasks.runner import runner
 from mcphost.tasks import services
 from mcphost.tasks.changes import NO_OWNER
 from mcphost.tasks.models import Task as TaskModel
@@ -109,7 +109,7 @@ async def test_a_question_that_expires_ends_the_script(tasks: Cast, owner: Follo
     task = await owner.begin("order")
     await task.asked("count-0")
     await in_database(_expire)
-    runner.on_gap()
+    process.runner.on_gap()
     assert "answer" in await task.failure()
 
 
@@ -133,7 +133,7 @@ async def test_a_round_whose_process_dies_runs_again_and_asks_nothing_again(
     await _runs(id)
     running_tasks.cancel(id, "the process is killed")
     await in_database(_free, id)
-    runner.on_gap()
+    process.runner.on_gap()
     await task.asked("count-1")
     await task.update({"count-1": accept(count=4)})
     assert '"got":[3,4]' in await task.text()

@@ -5,12 +5,12 @@ from uuid import UUID
 
 import pytest
 
+from mcphost.routing import process
 from mcphost.sealing.tokens import Purpose
 from mcphost.serving import sealing
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import stored_tasks
 from mcphost.serving.execution.deliveries import state_context
-from mcphost.serving.tasks.runner import runner
 from mcphost.tasks.models import Task as TaskModel
 from mcphost.tasks.models import TaskQuestion
 from tests.cast import Cast
@@ -52,7 +52,7 @@ async def test_a_task_of_another_format_fails_and_no_other_task_waits_for_it(
         await in_database(_write, broken, **{column: await _sealed(broken, column, written)})
         await broken.update(RED)
     await sound.update(RED)
-    runner.on_gap()
+    process.runner.on_gap()
     assert await sound.text() == "it is red"
     for broken, *row in rows:
         seen = await broken.ended()
