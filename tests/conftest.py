@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -25,12 +26,23 @@ from mcphost.kinds.script.kind import script_kind
 from mcphost.observability.availability import availability
 from mcphost.protocol.shapes import wire_shapes
 from mcphost.routing import process
+from mcphost.serving import shutdown
 from mcphost.vault.secrets.selectors import secret_uses
 from tests.cast import Cast, build_cast
 from tests.keeping import Kept
 
 Elsewhere = Callable[[], AbstractContextManager[None]]
 CAST = Kept(build_cast)
+POOLS = ("database", "unauthenticated", "live", "load", "metrics", "upkeep")
+LASTING = (
+    "MainThread",
+    "tool-",
+    "sandbox_",
+    "ThreadPoolExecutor-0_",
+    *(f"mcphost-{pool}_" for pool in POOLS),
+)
+"""The threads that live as long as the process, by the beginnings of their names: they wait for work. One is of
+asgiref."""
 OF_MIGRATIONS = frozenset({"django_content_type", "auth_permission"})
 """Tables whose rows are the same after each migration."""
 OTHERS_AWAY = (
@@ -46,13 +58,39 @@ settings.load_profile("without-clocks")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _wired() -> None:
+def _nothing_left() -> Iterator[None]:
+    """Fail the run if something is left at its end: a thread, an asyncio task, or a connection whose thread
+    has ended."""
+    opened: list[tuple[BaseDatabaseWrapper, threading.Thread]] = []
+
+    def note(connection: BaseDatabaseWrapper, **_: Any) -> None:
+        opened.append((connection, threading.current_thread()))
+
+    connection_created.connect(note)
+    yield
+    threads = [each.name for each in threading.enumerate() if not each.name.startswith(LASTING)]
+    tasks = [each for each in tuple(asyncio.tasks._all_tasks) if not each.done()]
+    held = [who.name for each, who in opened if each.connection and not who.is_alive()]
+    assert (threads, tasks, held) == ([], [], [])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _wired() -> Iterator[None]:
     """Register ports and subscribe caches to the change log, as in a started process that has met
-    requests of all kinds."""
+    requests of all kinds. Fail the run if a test has subscribed something for good."""
     autodiscover_modules("wiring")
     process.connect()
     wire_shapes.load()
     connection_created.connect(_keep_open)
+    before = _subscribers()
+    yield
+    assert _subscribers() == before
+
+
+def _subscribers() -> int:
+    """How many callbacks the change log and the drain have."""
+    of_changes = sum(map(len, loop._subscribers.values())) + len(loop._gap_callbacks)
+    return of_changes + sum(map(len, shutdown._callbacks.values()))
 
 
 def _keep_open(connection: BaseDatabaseWrapper, **_: Any) -> None:
