@@ -1,6 +1,7 @@
 """Fixtures for all tests."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -61,16 +62,17 @@ settings.load_profile("without-clocks")
 def _nothing_left() -> Iterator[None]:
     """Fail the run if something is left at its end: a thread, an asyncio task, or a connection whose thread
     has ended."""
-    opened: list[tuple[BaseDatabaseWrapper, threading.Thread]] = []
+    opened: list[tuple[BaseDatabaseWrapper, threading.Thread, str | None]] = []
 
     def note(connection: BaseDatabaseWrapper, **_: Any) -> None:
-        opened.append((connection, threading.current_thread()))
+        test = os.environ.get("PYTEST_CURRENT_TEST")
+        opened.append((connection, threading.current_thread(), test))
 
     connection_created.connect(note)
     yield
     threads = [each.name for each in threading.enumerate() if not each.name.startswith(LASTING)]
     tasks = [each for each in tuple(asyncio.tasks._all_tasks) if not each.done()]
-    held = [who.name for each, who in opened if each.connection and not who.is_alive()]
+    held = [test for each, who, test in opened if each.connection and not who.is_alive()]
     assert (threads, tasks, held) == ([], [], [])
 
 
