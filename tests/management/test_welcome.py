@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
-from mcphost.console.tenants.clients import snippets
 from mcphost.management.welcome import Account, Welcome
 
 WELCOME = Welcome(
@@ -34,12 +33,6 @@ def test_it_says_where_everything_is_and_how_to_sign_in() -> None:
     text = replace(WELCOME, admin=replace(WELCOME.admin, password="")).text()
     assert "password (changed by you)" in text
     assert "/data/admin-password" in text
-
-
-def test_it_has_the_lines_of_the_console_for_every_client() -> None:
-    text = dedent(WELCOME.text())
-    for snippet in snippets("demo", WELCOME.url, WELCOME.token):
-        assert f"\n{snippet.title} ({snippet.where})\n{snippet.text}\n" in text
 
 
 def test_what_is_to_be_pasted_can_be_pasted() -> None:
