@@ -1,26 +1,20 @@
 """Tests of the SDK that authors import: marking a function does not change it."""
 
-import asyncio
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from mcphost import sdk
 from mcphost.runtime.notification_channel import CallEnded
 from mcphost.runtime.ports import NotAnnounced
 from mcphost.sdk import (
     CapabilityMissing,
     Context,
-    Result,
     TaskSupport,
-    ToolAnnotations,
     ToolDefinition,
     ToolError,
     context,
     current,
-    prompt,
     tool,
 )
 from mcphost.sdk.marking import ATTRIBUTE
@@ -32,52 +26,6 @@ def definition(function: Any) -> ToolDefinition:
     marked = getattr(function, ATTRIBUTE)
     assert isinstance(marked, ToolDefinition)
     return marked
-
-
-def test_a_bare_mark_leaves_everything_to_the_function() -> None:
-    @tool
-    def double(number: int) -> int:
-        return number * 2
-
-    assert double(4) == 8
-    assert definition(double) == ToolDefinition()
-
-
-def test_a_mark_with_options_says_more() -> None:
-    @tool(
-        name="double-it",
-        title="Double",
-        description="Doubles.",
-        annotations=ToolAnnotations(read_only_hint=True),
-        version="2",
-        input_schema={"type": "object"},
-        output_schema={"type": "integer"},
-        time_limit=5,
-        requires=["sampling"],
-        threads=1,
-    )
-    async def double(number: int) -> int:
-        return number * 2
-
-    assert asyncio.run(double(4)) == 8
-    marked = definition(double)
-    assert marked.name == "double-it"
-    assert marked.annotations.read_only_hint is True
-    assert marked.requires == ["sampling"]
-
-
-def test_the_mark_is_where_everybody_looks_and_cannot_be_changed() -> None:
-    @tool
-    def function() -> None: ...
-
-    marked = function.__mcphost_offer__  # type: ignore[attr-defined]
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        marked.title = "other"
-
-
-def test_an_option_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(TypeError, match="colour"):
-        tool(colour="red")  # type: ignore[call-overload]
 
 
 def test_a_name_given_by_position_is_refused_with_what_to_do() -> None:
@@ -113,10 +61,6 @@ def test_only_tasks_are_retried() -> None:
     assert ToolDefinition().retries == 0
 
 
-def test_by_default_no_call_becomes_a_task() -> None:
-    assert ToolDefinition().task_support is TaskSupport.NEVER
-
-
 @pytest.mark.parametrize("value", ["sometimes", "", "SLOW", True, None, ["slow"]])
 def test_any_other_word_for_tasks_is_refused_with_those_that_there_are(value: Any) -> None:
     with pytest.raises(
@@ -124,11 +68,6 @@ def test_any_other_word_for_tasks_is_refused_with_those_that_there_are(value: An
     ) as no:
         tool(tasks=value)
     assert repr(value) in str(no.value)
-
-
-def test_prompts_have_no_tasks() -> None:
-    with pytest.raises(TypeError, match="tasks"):
-        prompt(tasks="slow")  # type: ignore[call-overload]
 
 
 def test_a_single_capability_is_still_a_list() -> None:
@@ -146,15 +85,6 @@ def test_a_missing_capability_has_the_shape_of_capabilities(
     missing = CapabilityMissing(capability)
     assert missing.required == shape
     assert str(missing) == f"This tool needs a client with the capability {capability!r}."
-
-
-def test_a_result_has_no_structured_content_unless_it_says_so() -> None:
-    assert Result().structured is not None
-    assert Result(structured=None).structured is None
-
-
-def test_everything_on_offer_is_there() -> None:
-    assert all(hasattr(sdk, name) for name in sdk.__all__)
 
 
 async def test_a_context_speaks_knows_and_ends() -> None:
