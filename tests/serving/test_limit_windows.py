@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from mcphost.serving import limits as windows_module
 from mcphost.serving.limits import Windows
-from tests.work import Work
 
 MINUTE = 60
 
@@ -40,22 +39,6 @@ def test_so_many_are_counted_within_any_minute_and_no_more(clock: Clock) -> None
     clock.now = 1060
     assert windows.hit("a", 3) == 0, "the first is a minute old"
     assert windows.hit("a", 3) == 20
-
-
-def hit_all(windows: Windows, keys: int) -> None:
-    for number in range(keys):
-        windows.hit(f"{number}", 1000)
-
-
-def test_a_hit_costs_the_same_however_many_keys_there_are() -> None:
-    def steps_of(keys: int) -> int:
-        windows = Windows()
-        hit_all(windows, keys)
-        with Work() as work:
-            hit_all(windows, 200)
-        return work.steps
-
-    assert steps_of(20_000) == steps_of(200)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40)), max_size=60))

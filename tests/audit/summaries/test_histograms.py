@@ -5,16 +5,9 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcphost.audit.summaries.histograms import bucket_of, percentile, value_of
+from mcphost.audit.summaries.histograms import bucket_of, percentile
 
 WEEK_US = 7 * 24 * 3600 * 1_000_000
-
-
-def test_a_bucket_stands_for_its_values_within_five_percent() -> None:
-    values = {*range(1, 20_000), *(round(1.013**power) for power in range(1, 2_000))}
-    for value in values:
-        if value <= WEEK_US:
-            assert abs(value_of(bucket_of(value)) - value) <= 0.05 * value + 0.5, value
 
 
 @given(
