@@ -1,6 +1,5 @@
 """Tests that operators can follow docs/deploy.md and deploy/: every name in them exists."""
 
-import ast
 import os
 import re
 import shutil
@@ -8,7 +7,6 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -76,12 +74,6 @@ def test_every_file_that_is_named_exists() -> None:
         assert made or (ROOT / name).exists(), name
 
 
-def test_every_shipped_file_is_told_of() -> None:
-    told = GUIDE + COMPOSE_FILE.read_text()
-    for path in SHIPPED:
-        assert path.name.removesuffix(".dockerignore") in told, path
-
-
 def test_no_minute_of_the_drain_is_cut_short() -> None:
     needed = default("notice_seconds") + default("drain_seconds") + LAST_WORDS_SECONDS
     assert int(values("TimeoutStopSec")[0]) >= needed
@@ -113,12 +105,6 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
         assert said.returncode == 0, said.stdout + said.stderr
 
 
-def test_whoever_waits_for_a_process_that_is_not_there_is_told_so() -> None:
-    waited = run(sys.executable, str(DEPLOY / "await-ready"), "1")
-    assert waited.returncode == 1
-    assert "not ready on port 1" in waited.stderr
-
-
 def test_the_compose_file_names_only_what_is_there() -> None:
     folder = COMPOSE_FILE.parent
     services = COMPOSE["services"]
@@ -140,20 +126,6 @@ def test_the_compose_file_names_only_what_is_there() -> None:
         assert values(variable, example), variable
 
 
-def test_the_addresses_in_the_compose_file_fit_together() -> None:
-    services = COMPOSE["services"]
-    addresses = {
-        name: services[name]["networks"]["inside"]["ipv4_address"]
-        for name in ("nginx", "node1", "node2")
-    }
-    assert services["node1"]["environment"]["MCPHOST_PROXIES"] == addresses["nginx"]
-    template = (DEPLOY / "compose" / "nginx.conf.template").read_text()
-    assert set(re.findall(r"^    server ([\d.]+):8000", template, re.MULTILINE)) == {
-        addresses["node1"],
-        addresses["node2"],
-    }
-
-
 def _has_compose() -> bool:
     command = ["/bin/sh", "-c", "docker compose version"]
     return subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0
@@ -165,18 +137,6 @@ if _has_compose():  # its package name differs by distribution; the tests above 
         given = {**os.environ, "POSTGRES_PASSWORD": "x", "SERVER_NAME": "mcp.example.com"}
         said = run("docker", "compose", "-f", str(COMPOSE_FILE), "config", "--quiet", env=given)
         assert said.returncode == 0, said.stderr
-
-
-def test_the_image_is_built_from_files_that_are_there_and_not_left_out() -> None:
-    dockerfile = (DEPLOY / "compose" / "Dockerfile").read_text()
-    taken = (DEPLOY / "compose" / "Dockerfile.dockerignore").read_text().splitlines()
-    sources = re.findall(r"^COPY (\S+) \S+$", dockerfile, re.MULTILINE)
-    assert "mcphost" in sources
-    for source in sources:
-        assert (ROOT / source).exists(), source
-        assert any(fnmatch(f"!{source}", line) for line in taken), source
-    (command,) = re.findall(r"^CMD (\[.*\])$", dockerfile, re.MULTILINE)
-    assert ast.literal_eval(command) == ["python", "manage.py", "serve"]
 
 
 def _image(folder: Path) -> dict[str, str]:
@@ -259,8 +219,3 @@ def test_nginx_closes_idle_connections_first_and_repeats_no_call() -> None:
         (body,) = re.findall(r"client_max_body_size (\d+)m;", text)
         assert int(idle) < default("keepalive_seconds")
         assert int(body) * 2**20 > default("body_limit")
-
-
-def test_everything_that_is_to_be_run_is_executable() -> None:
-    for name in ("manage", "await-ready"):
-        assert os.access(DEPLOY / name, os.X_OK)

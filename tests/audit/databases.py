@@ -100,29 +100,6 @@ def stored() -> set[UUID]:
         return {each if isinstance(each, UUID) else UUID(each) for (each,) in cursor.fetchall()}
 
 
-def refuse_changes(table: str) -> None:
-    """Let the database refuse every change of a table's rows, as a violated constraint."""
-    sqlite = connection.vendor == "sqlite"
-    does = "BEGIN SELECT RAISE(ABORT, 'refused'); END"
-    with connection.cursor() as cursor:
-        if not sqlite:
-            does = "FOR EACH ROW EXECUTE FUNCTION refuse()"
-            cursor.execute(
-                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-                "RAISE EXCEPTION 'refused' USING ERRCODE = 'check_violation'; END $$"
-            )
-        cursor.execute(f"CREATE TRIGGER refusing BEFORE UPDATE ON {table} {does}")
-
-
-def accept_changes(table: str) -> None:
-    """Undo `refuse_changes`."""
-    sqlite = connection.vendor == "sqlite"
-    with connection.cursor() as cursor:
-        cursor.execute(f"DROP TRIGGER refusing{'' if sqlite else f' ON {table}'}")
-        if not sqlite:
-            cursor.execute("DROP FUNCTION refuse()")
-
-
 def commit_nothing(monkeypatch: Any) -> None:
     """Let every conditional commit of the record writer fail, as while the database is away."""
 

@@ -1,33 +1,27 @@
 """The list of calls, and the list of questions that wait for an answer."""
 
-from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connection, transaction
-from django.test.utils import CaptureQueriesContext
+from django.db import transaction
 from django.utils import timezone
 
-from mcphost.audit import call_list, selectors, windows
+from mcphost.audit import call_list, selectors
 from mcphost.audit.call_list import ListedCall
-from mcphost.audit.models import CallSummary, Entry, RollUp
+from mcphost.audit.models import Entry
 from mcphost.audit.open_calls import calls_of
 from mcphost.audit.records import Actor
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.services import cancel_call, record
-from mcphost.audit.summaries import follower, rollups, search
-from mcphost.audit.summaries.rollups import REST, By
-from mcphost.runtime.call import Client, Delivery
-from tests.audit.asking import ACME, HALF_HOUR, MINUTE, OTHER, Story, asking, follow, keep, plain
+from mcphost.runtime.call import Delivery
+from tests.audit.asking import ACME, HALF_HOUR, MINUTE, OTHER, Story, asking, keep, plain
 
 pytestmark = pytest.mark.django_db
 
 OURS = frozenset({ACME})
 EVERYONE = EntryFilter(None)
 MOST_WAITING = 5
-ON_PAGE = 19
-"""Queries of a page at most, with those that look for new entries."""
 
 
 def story(target: str = "tool", ago: timedelta = 5 * MINUTE) -> Story:
@@ -175,86 +169,6 @@ def test_a_rotation_and_the_loss_of_another_key_or_tenant_lose_no_call() -> None
     assert states() == before
 
 
-def test_pages_hold_every_call_once_though_more_come_in() -> None:
-    expected = [plain() for _ in range(7)]
-    keep(*expected)
-    seen: list[UUID] = []
-    after = None
-    while True:
-        page = call_list.calls(EVERYONE, timezone.now(), after=after, limit=3)
-        seen += [row.entry.id for row in page.calls]
-        keep(plain())
-        after = page.after
-        if after is None:
-            break
-    assert seen == [each.made[-1].id for each in reversed(expected)]
-
-
-def test_a_page_on_which_few_match_is_short_rather_than_late(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(windows, "LARGEST", 2)
-    monkeypatch.setattr(windows, "COMPARING_SECONDS", 0.0)
-    rare = plain()
-    keep(rare, *(plain() for _ in range(4)))
-    chosen = EntryFilter(OURS, target=rare.call.target, call=rare.call.id.hex[:7])
-    pages, after = [], None
-    while True:
-        page = call_list.calls(chosen, timezone.now(), after=after)
-        pages.append([row.entry.id for row in page.calls])
-        after = page.after
-        if after is None:
-            break
-    assert len(pages) == 3
-    assert [rare.made[-1].id in each for each in pages].count(True) == 1
-
-
-@pytest.mark.django_db(transaction=True)  # entries of an open transaction are read again each time
-def test_a_page_costs_the_same_whatever_is_on_it(
-    django_assert_num_queries,  # type: ignore[no-untyped-def]
-    django_assert_max_num_queries,  # type: ignore[no-untyped-def]
-) -> None:
-    for count in (1, 30):
-        keep(*(asking("a", "b") for _ in range(count)))
-        follower.catch_up(timezone.now())  # else the page does it
-        with django_assert_max_num_queries(ON_PAGE):
-            call_list.calls(EVERYONE, timezone.now())
-        with django_assert_max_num_queries(ON_PAGE + 1):
-            call_list.waiting(OURS, timezone.now())
-    keep(half := asking("a", "b"))
-    with django_assert_num_queries(2):
-        call_list.call(half.call.id, OURS, timezone.now())
-
-
-def test_a_page_reads_as_much_of_a_call_however_often_its_client_sent_an_answer() -> None:
-    read = []
-    for count in (2, 30):
-        made, half = asking("a", "b"), asking("a", "b")
-        made.back(MINUTE / 60)
-        for _ in range(count):
-            made.play("again; answer a").ask("a", "b", invalid={"a": "it is no number"})
-            half.back(MINUTE / 60).answer("a")
-            made.at = half.at = timezone.now()
-        made.back(MINUTE / 60).answer("a")
-        keep(made, half)
-        follower.catch_up(timezone.now())
-        with CaptureQueriesContext(connection) as captured:
-            page = call_list.calls(EVERYONE, timezone.now(), limit=2)
-            waiting = call_list.waiting(OURS, timezone.now(), [made.call.id, half.call.id])
-        assert [each.waiting for each in page.calls] == [("b",)] * 2
-        assert {each.key for each in waiting} == {"b"}
-        listed = {each.entry.call: each for each in page.calls}[made.call.id]
-        assert (listed.questions, listed.answers) == (4, {"invalid": count, "accept": 1})
-        sent = (each["sql"] for each in captured if 'FROM "audit_entry"' in each["sql"])
-        read.append(sum(map(number_of_rows, sent)))
-    assert read[1] <= read[0] + 8  # two more calls wait then
-
-
-def number_of_rows(sql: str) -> int:
-    """How many rows a query returns."""
-    with connection.cursor() as cursor:
-        cursor.execute(sql)
-        return len(cursor.fetchall())
-
-
 def test_a_cancelled_task_or_call_is_cancelled_and_waits_for_nothing() -> None:
     waits, runs = asking(), story("runs").play("start; cancel_task")
     ended, gone, other = plain("ended"), asking(target="gone"), asking(target="other")
@@ -273,13 +187,6 @@ def test_a_cancelled_task_or_call_is_cancelled_and_waits_for_nothing() -> None:
     assert calls_of(OTHER, timezone.now(), HALF_HOUR) == 0
     entry = Entry.objects.get(action="call.cancelled", actor_label="olga")
     assert (entry.reason, entry.target) == ("stuck", "gone")
-
-
-def test_the_caller_of_a_call_is_that_of_its_first_round() -> None:
-    made = story("task").play("cancel_task; start; end deferred")
-    keep(made)
-    label = made.call.principal.label
-    assert selectors.callers([made.call.id, uuid4()]) == {made.call.id: label}
 
 
 def test_calls_are_told_to_their_tenant_only() -> None:
@@ -366,77 +273,3 @@ def test_refusals_are_listed_with_and_without_a_call_and_are_no_changes() -> Non
     assert [each.reason for each in found] == ["a key that nobody knows", "another's principal"]
     assert len(selectors.refusals(EVERYONE).entries) == 3
     assert selectors.verbs(EVERYONE).entries == ()
-
-
-def test_newer_pages_lead_back_to_the_first() -> None:
-    keep(*(plain(str(number)) for number in range(7)))
-    now = timezone.now()
-    first = call_list.calls(EVERYONE, now, limit=3)
-    second = call_list.calls(EVERYONE, now, after=first.after, limit=3)
-    third = call_list.calls(EVERYONE, now, after=second.after, limit=3)
-    assert (first.before, third.after) == (None, None)
-    assert call_list.calls(EVERYONE, now, before=third.before, limit=3).calls == second.calls
-    back = call_list.calls(EVERYONE, now, before=second.before, limit=3)
-    assert (back.calls, back.before, back.after) == (first.calls, None, first.after)
-    # An empty page leads back to the row that it came from.
-    lasts = sorted(CallSummary.objects.values_list("last", flat=True))
-    empty = call_list.calls(EVERYONE, now, after=lasts[0], limit=2)
-    assert (empty.calls, empty.after) == ((), None)
-    back = call_list.calls(EVERYONE, now, before=empty.before, limit=2)
-    assert back.calls == (second.calls[2], *third.calls)
-    above = call_list.calls(EVERYONE, now, before=lasts[-1], limit=2)
-    assert (above.calls, above.before) == ((), None)
-    assert call_list.calls(EVERYONE, now, after=above.after, limit=3).calls == first.calls
-
-
-@pytest.mark.parametrize("tenants", [OURS, None])
-@pytest.mark.parametrize(
-    ("by", "exact", "part"),
-    [("target", "rare tool", ""), ("client", "rare client", "are cl"), ("principal", "rare", "ar")],
-)
-def test_a_name_without_a_place_in_the_figures_is_found_too(monkeypatch, tenants, by, exact, part):
-    monkeypatch.setattr(rollups, "MOST_NAMES", 1)
-    keep(first := plain())
-    follow()
-    made = story("rare tool")
-    made.call = made.call._replace(
-        client=Client("rare client"), principal=replace(made.call.principal, label="rare")
-    )
-    made.end()
-    keep(made)
-    follow()
-    assert RollUp.objects.filter(dimension=By.CLIENT + REST).exists()
-    for said in filter(None, (exact, part)):
-        chosen = EntryFilter(tenants, **{by: said})  # type: ignore[arg-type]
-        found = call_list.calls(chosen, timezone.now()).calls
-        assert [row.entry.call for row in found] == [made.call.id]
-    chosen = EntryFilter(tenants, **{by: "unheard"})  # type: ignore[arg-type]
-    assert call_list.calls(chosen, timezone.now()).calls == ()
-    found = call_list.calls(EntryFilter(tenants, target="plain"), timezone.now()).calls
-    assert [row.entry.call for row in found] == [first.call.id]
-
-
-def test_a_call_by_a_name_that_is_a_part_of_others_hides_none_of_them() -> None:
-    """Any caller chooses the name of its client: it must not decide what a search finds."""
-    made = [story(), story(), story()]
-    for each, name in zip(made, ("cursor", "cursor-vscode", "cur"), strict=True):
-        each.call = each.call._replace(
-            client=Client(name), principal=replace(each.call.principal, label=f"{name} of ada")
-        )
-        each.end()
-    made[2].call = made[2].call._replace(principal=replace(made[2].call.principal, label="cur"))
-    made[2].end()
-    keep(*made)
-    follow()
-    wanted = [each.call.id for each in reversed(made)]
-    for chosen in ({"client": "cur"}, {"client": "CUR"}, {"principal": "cur"}):
-        assert [row.entry.call for row in rows(**chosen)] == wanted
-        assert [row.entry.call for row in rows(outcome="complete", **chosen)] == wanted
-
-
-def test_a_name_that_more_tenants_have_than_are_read_one_by_one_is_found_in_all(monkeypatch):
-    monkeypatch.setattr(search, "MOST_NAMES", 2)
-    keep(*(plain(tenant=uuid4()) for _ in range(4)))
-    follow()
-    for chosen in (EntryFilter(None, target="plain"), EntryFilter(None, client="clien")):
-        assert len(call_list.calls(chosen, timezone.now()).calls) == 4

@@ -96,9 +96,3 @@ def test_what_a_key_lost_stays_the_same_whatever_becomes_of_the_calls() -> None:
     ended(cancelled, 1)
     asked("k1")
     assert lost_by_key(DAY) == {"k1": 4}
-
-
-def test_what_is_older_than_any_question_may_be_is_not_looked_at() -> None:
-    asked("k1")
-    assert calls_by_key(timezone.now() + DAY, DAY) == {}
-    assert calls_by_key(timezone.now() + timedelta(days=2), timedelta(days=3)) == {}

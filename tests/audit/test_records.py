@@ -3,7 +3,7 @@
 import time
 from uuid import UUID, uuid4
 
-from mcphost.audit.records import NO_ENDING, Actor, Ending, Leg, Record, new_id, of_round
+from mcphost.audit.records import NO_ENDING, Ending, Leg, Record, new_id, of_round
 from mcphost.audit.writer.rows import ENTRY_COLUMNS
 from mcphost.protocol.eras import Era
 from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
@@ -47,11 +47,3 @@ def test_a_finished_round_says_who_what_how_and_from_where() -> None:
     begun = of_round("round.started", CALL, leg, AT, NO_ENDING, "3")
     assert (begun.action, begun.round, begun.target_version) == ("round.started", 2, "3")
     assert (begun.outcome, begun.duration_us, begun.bytes_out, begun.payload) == ("", *[None] * 3)
-
-
-def test_actors_are_of_every_kind() -> None:
-    assert Actor.system("seed") == Actor("system", "", "seed", "")
-    assert Actor.person(7, "ada") == Actor("person", "7", "ada", "")
-    assert Actor.of(PRINCIPAL) == Actor("token", "tok_1", "Ada's laptop", "tok_1")
-    nobody = Principal(PrincipalKind.ANONYMOUS, TENANT)
-    assert Actor.of(nobody) == Actor("anonymous", "", "", "")

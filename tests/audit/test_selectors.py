@@ -1,23 +1,19 @@
 """Reading the record, as the console does."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from mcphost.audit import call_list, selectors, windows
+from mcphost.audit import call_list, selectors
 from mcphost.audit.models import Payload
 from mcphost.audit.ports import set_payload_cipher
 from mcphost.audit.records import (
     NO_ENDING,
     ROUND_FINISHED,
     ROUND_STARTED,
-    STATE_REFUSED,
     Actor,
     Ending,
     Leg,
@@ -109,16 +105,6 @@ def test_each_filter_chooses() -> None:
         assert found(EntryFilter(None, **chosen)) == expected, chosen  # type: ignore[arg-type]
 
 
-def test_calls_are_found_by_the_beginning_of_their_id() -> None:
-    one = finish(a_call(id=UUID("abc00000-0000-7000-8000-000000000001")))
-    two = finish(a_call(id=UUID("abcf0000-0000-7000-8000-000000000002")))
-    assert found(EntryFilter(None, call="abc")) == [two.id, one.id]
-    assert found(EntryFilter(None, call=" ABC0 ")) == [one.id]
-    assert found(EntryFilter(None, call=str(two.call))) == [two.id]
-    for nothing in ("abd", "x", "-", "a" * 33, "%", "abc_"):
-        assert found(EntryFilter(None, call=nothing)) == []
-
-
 def test_one_calls_entries_come_in_order_and_to_its_tenant_only() -> None:
     call = a_call()
     written = [start(call), finish(call, "input_required"), finish(call._replace(round=2))]
@@ -127,19 +113,6 @@ def test_one_calls_entries_come_in_order_and_to_its_tenant_only() -> None:
     assert [each.id for each in entries] == [each.id for each in written]
     assert selectors.call_entries(call.id, None) == entries
     assert selectors.call_entries(call.id, frozenset({OTHER})) == ()
-
-
-def test_of_a_call_with_very_many_entries_its_end_and_the_oldest_are_read(monkeypatch):
-    monkeypatch.setattr(selectors, "MOST_ENTRIES", 3)
-    call = a_call()
-    written = [finish(call, "input_required") for _ in range(4)]
-    end = finish(call._replace(round=2))
-    late = start(call._replace(round=2))
-    entries = selectors.call_entries(call.id, frozenset({ACME}))
-    assert [each.id for each in entries] == [written[0].id, written[1].id, end.id]
-    assert late.id not in {each.id for each in entries}
-    assert selectors.call_entries(call.id, frozenset({OTHER})) == ()
-    assert selectors.count_entries(call.id) == 6
 
 
 def test_verbs_are_listed_apart_from_rounds() -> None:
@@ -171,25 +144,6 @@ def test_pages_of_verbs_lead_back_to_the_newest() -> None:
     newest = selectors.verbs(EVERYONE, before=back.before, limit=2)
     assert (newest.entries, newest.after, newest.before) == (first.entries, ids[1], None)
     assert selectors.verbs(EVERYONE, before=ids[0]).entries == ()
-
-
-@pytest.mark.parametrize("read", [selectors.verbs, selectors.refusals])
-def test_a_page_for_which_too_many_entries_are_compared_is_short(monkeypatch, read):
-    monkeypatch.setattr(windows, "LARGEST", 2)
-    monkeypatch.setattr(windows, "COMPARING_SECONDS", 0.0)
-    action = "key.rotated" if read is selectors.verbs else STATE_REFUSED
-    rare = record_verb(action, actor=Actor.person(7, "rare"))
-    others = [record_verb(action, actor=Actor.system()) for _ in range(5)]
-    chosen = EntryFilter(None, principal="RAR")
-    first = read(chosen)
-    assert (first.entries, first.after) == ((), others[-2])
-    second = read(chosen, after=first.after)
-    last = read(chosen, after=second.after)
-    assert [each.id for each in (*second.entries, *last.entries)] == [rare]
-    while last.after is not None:
-        last = read(chosen, after=last.after)
-    assert read(chosen, before=rare).before == others[1]
-    assert [each.id for each in read(EVERYONE).entries] == [*others[::-1], rare]
 
 
 @through_the_writer
@@ -229,22 +183,3 @@ def test_a_payload_that_cannot_be_opened_says_why(writer: Writer) -> None:
     set_payload_cipher(None)
     view = selectors.payload(said.id, ACME)
     assert view.problem == "no payload cipher is set"
-
-
-@pytest.mark.sqlite
-@pytest.mark.parametrize(
-    ("read", "index"),
-    [
-        (lambda: selectors.refusals(EVERYONE), "audit_entry_refused"),
-        (lambda: selectors.refusals(EntryFilter(frozenset({uuid4()}))), "audit_entry_own_refused"),
-        (lambda: selectors.verbs(EntryFilter(frozenset({uuid4()}))), "audit_entry_own_verbs"),
-        (lambda: selectors.call_entries(uuid4(), frozenset({uuid4()})), "audit_entry_call"),
-    ],
-)
-@pytest.mark.django_db
-def test_a_list_is_read_by_the_index_that_fits(read: Callable[[], object], index: str) -> None:
-    with CaptureQueriesContext(connection) as asked:
-        read()
-    with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN QUERY PLAN {asked[-1]['sql']}")
-        assert index in str(cursor.fetchall()).replace("'", " ").split()

@@ -1,16 +1,13 @@
 """The timeline of a call, read from its entries."""
 
-import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from mcphost.audit.entries import EntryView, view
-from mcphost.audit.timeline import Timeline, moment, timeline
-from tests.audit.asking import HALF_HOUR, MINUTE, NOW, Story, forked, row
+from mcphost.audit.entries import view
+from mcphost.audit.timeline import Timeline, timeline
+from tests.audit.asking import HALF_HOUR, MINUTE, Story, forked, row
 
 
 def read(story: Story, at: timedelta = timedelta()) -> Timeline:
@@ -123,29 +120,6 @@ def test_rounds_questions_and_answers_come_in_order() -> None:
     assert len(found.questions) == 2
 
 
-def test_what_an_answer_set_off_is_none_an_unknown_run_or_both_runs() -> None:
-    script = "ask a; back; answer a"
-    (answer,) = played(script).rounds[1].taken
-    assert answer.ran is None
-    (attempt,) = played(f"{script}; start").rounds[1].attempts
-    assert (attempt.outcome, attempt.entry.action) == ("unknown", "round.started")
-    found = played(f"{script}; start; again; answer a; start; end tool_error broke")
-    assert found.state == "tool_error"
-    assert [each.outcome for each in found.rounds[1].attempts] == ["unknown", "tool_error"]
-    assert tuple(each.ran for each in found.rounds[1].taken) == found.rounds[1].attempts
-    assert len(found.questions[0].answers) == 2
-
-
-def test_of_a_state_that_was_sent_twice_or_without_an_answer_each_question_is_known() -> None:
-    found = played("ask a; back; answer a; ask b; again; answer a decline; ask b")
-    first, second = found.rounds[0].questions[0].answers
-    assert [first.fate, second.fate] == ["accept", "decline"]
-    assert (first.ran, second.ran) == found.rounds[1].attempts
-    assert fates(found) == "1 a accept, 2 b open"
-    assert len(found.rounds[1].attempts) == 2
-    assert played("ask a b; back; answer b; ask a").rounds[0].questions[0].again == 2
-
-
 def test_an_answer_that_did_not_fit_says_why_and_is_asked_again() -> None:
     story = Story().play("ask a; back; answer a")
     story.ask("a", invalid={"a": "'x' is no number"})
@@ -176,65 +150,3 @@ def test_refusals_stand_where_they_happened() -> None:
     reasons = [[each.reason for each in round.refusals] for round in found.rounds]
     assert reasons == [["arguments"], ["answered"]]
     assert [len(each.refusals) for each in played("refuse late").rounds] == [1]
-
-
-def test_answers_that_came_again_stand_with_the_round_before_and_make_none() -> None:
-    story = Story().play("ask q; back; answer q; end; again; repeat; back")
-    last = story.repeat()
-    found = read(story)
-    assert [len(each.repeated) for each in found.rounds] == [0, 2]
-    assert found.rounds[1].repeated[-1].id == last.id
-    assert [len(each.attempts) for each in found.rounds] == [1, 1]
-    assert (found.state, found.rounds[1].refusals) == ("complete", ())
-
-
-def test_how_long_an_answer_took_follows_from_the_entries_where_nobody_said() -> None:
-    story = Story()
-    question = story.question("a")
-    story.end("input_required")
-    story.back(5 * MINUTE)
-    answer = story.answer("a", seconds=None)
-    strange = story.answer("b", seconds=None)
-    found = read(story)
-    given = {each.entry.id: each.seconds for each in found.rounds[1].taken}
-    assert given == {answer.id: (answer.at - question.at).total_seconds(), strange.id: None}
-    assert fates(found) == "1 a accept"
-
-
-@pytest.mark.parametrize("text", [None, 7, "", "soon", "2026-05-04T12:00:00"])
-def test_what_is_no_time_with_a_zone_is_none(text: object) -> None:
-    assert moment(text) is None
-    assert moment(NOW.isoformat()) == NOW
-
-
-def test_a_call_with_twice_the_entries_is_read_with_twice_the_work() -> None:
-    """A client can add any number of rounds, and of runs of one round, by sending states again."""
-    work = [_work_of(_often_resent(count)) for count in (200, 400)]
-    assert work[1] < 2.2 * work[0]
-
-
-def _often_resent(count: int) -> Sequence[EntryView]:
-    story = Story().play("ask a b")
-    for number in range(count):
-        story.back() if number % 2 else story.again()
-        story.answer("a")
-        story.refuse("too late")
-        story.ask("a", "b")
-    return [view(row(each)) for each in story.made]
-
-
-def _work_of(entries: Sequence[EntryView]) -> int:
-    """How many calls of functions a timeline needs."""
-    calls = 0
-
-    def count(frame: Any, event: str, arg: Any) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        timeline(entries, NOW)
-    finally:
-        sys.setprofile(before)
-    return calls

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from mcphost.audit import services, verification
@@ -152,23 +151,6 @@ def _hurried() -> Callable[[], float]:
     return lambda: next(times, 1.0)
 
 
-def test_a_pass_ends_although_calls_go_on() -> None:
-    recorded(PORTION)
-    verification.run(NOW, _hurried())
-    recorded(3, NOW)
-    assert run(NOW + timedelta(minutes=30)).payloads == PORTION
-
-
-def test_large_payloads_are_read_one_by_one() -> None:
-    ids = recorded(3)
-    for id in ids:
-        change(id, ciphertext=bytes(verification._BYTES))
-    verification.run(NOW, _hurried())
-    found = verification.state()
-    assert (found.payloads_now, found.wrong, found.first_wrong) == (1, 1, ids[0])
-    assert run().wrong == 3
-
-
 def test_two_processes_at_once_count_a_portion_once(monkeypatch: pytest.MonkeyPatch) -> None:
     recorded(PORTION + 5)
     real = verification._advance
@@ -187,57 +169,3 @@ def test_without_a_cipher_nothing_is_verified() -> None:
     recorded(1)
     set_payload_cipher(None)
     assert run().ended_at is None
-
-
-SPOILT = {
-    "the payload": ("audit_payload", "ciphertext", "entry"),
-    "the tenant of the payload": ("audit_payload", "tenant", "entry"),
-    "the tenant of the entry": ("audit_entry", "tenant", "id"),
-    "the commitment": ("audit_entry", "commitment", "id"),
-}
-
-
-@pytest.mark.sqlite
-@pytest.mark.parametrize("value", ["changed", 5])
-@pytest.mark.parametrize("column", SPOILT)
-def test_a_value_of_another_type_is_found_and_the_others_are_verified(column: str, value: object):
-    ids = recorded(PORTION + 3)
-    table, name, key = SPOILT[column]
-    with connection.cursor() as cursor:
-        cursor.execute(f"UPDATE {table} SET {name} = %s WHERE {key} = %s", [value, ids[1].hex])
-        assert cursor.rowcount == 1
-    found = run()
-    assert (found.payloads, found.wrong, found.first_wrong) == (len(ids), 1, ids[1])
-
-
-@pytest.mark.sqlite
-@pytest.mark.parametrize("value", ["erased", 5])
-def test_a_time_of_erasure_that_is_none_is_found(value: object) -> None:
-    ids = recorded(3)
-    with connection.cursor() as cursor:
-        changing = "UPDATE audit_payload SET erased_at = %s WHERE entry = %s"
-        cursor.execute(changing, [value, ids[1].hex])
-    found = run()
-    assert (found.payloads, found.wrong, found.first_wrong) == (3, 1, ids[1])
-
-
-@pytest.mark.parametrize("ended", [True, False])
-def test_passes_go_on_after_a_clock_was_wrong(ended: bool) -> None:
-    ids = recorded(PORTION + 1)
-    later = NOW + timedelta(days=365)
-    if ended:
-        run(later)
-    else:
-        verification.run(later, _hurried())
-    WAYS["changed"](ids[0])
-    assert run() == VerificationState(len(ids), 0, NOW, NOW, 1, ids[0])
-    WAYS["deleted"](ids[1])
-    assert run(NOW + PASS_EVERY).wrong == 2
-
-
-def test_a_pass_that_began_before_a_clock_was_wrong_is_begun_again() -> None:
-    ids = recorded(2)
-    run()
-    Verification.objects.update(ended_at=NOW + timedelta(days=365))
-    WAYS["changed"](ids[0])
-    assert run(NOW + timedelta(minutes=1)).wrong == 1

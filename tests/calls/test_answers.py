@@ -16,9 +16,6 @@ from mcphost.calls import questions, session_calls
 from mcphost.calls.models import OpenQuestion, Session, StreamedCall
 from mcphost.calls.session_calls import Takeover
 from mcphost.calls.states import CallState, QuestionState
-from mcphost.calls.streams import Batch, Event
-from mcphost.feed.models import Change
-from mcphost.feed.services import announce
 from tests.audit.databases import await_a_lock, record, stored
 from tests.audit.writer.test_writer import in_background
 from tests.calls.conftest import Start
@@ -105,28 +102,6 @@ def test_the_answer_that_starts_the_next_round_may_be_stored_already(start: Star
     assert made.row.state == CallState.WAITING
     assert write(writer, made.answer(state=CallState.RUNNING)) == [True]
     assert (made.row.state, made.row.round) == (CallState.RUNNING, 2)
-
-
-def test_answers_to_many_calls_in_one_batch_are_told_apart(start: Start) -> None:
-    writer = start()
-    every = [begun(writer, waits=True) for _ in range(24)]
-    for made in every[::3]:
-        _question(made, expires_at=timezone.now() - HOUR)
-    states = [CallState.RUNNING if n % 2 else CallState.WAITING for n in range(24)]
-    records = [record() for _ in every]
-    fates = submit(
-        writer,
-        *(
-            (made.answer(text=f"answer {n}", state=states[n]), [records[n]])
-            for n, made in enumerate(every)
-        ),
-    )
-    assert fates == [False, True, True] * 8
-    for n, made in enumerate(every):
-        answered = f"answer {n}" if fates[n] else ""
-        assert [each.answer for each in made.questions] == [answered, ""]
-        assert made.row.state == (states[n] if fates[n] else CallState.WAITING)
-    assert stored() == {each.id for each, fate in zip(records, fates, strict=True) if fate}
 
 
 # --- at the same time ---
@@ -226,26 +201,6 @@ def test_an_answer_and_a_cancellation_wait_for_one_another_in_the_same_order(sta
     assert answering() == [False]
     assert [each.state for each in made.questions] == [QuestionState.CANCELLED] * 2
     assert stored() == set()
-
-
-@pytest.mark.postgresql
-def test_the_end_of_a_call_and_an_answer_elsewhere_wait_for_one_another_in_the_same_order(start):
-    made = begun(writer := start(), waits=True)
-    last = Batch([Event(2, "last")], HOUR, told=True)
-    end = session_calls.finish(made.taking, made.stream, CallState.CANCELLED, lambda: last)
-    first = made.waiting.asked.questions[0].id
-    with transaction.atomic():
-        announced = announce("first")  # there is a counter from now on
-    with transaction.atomic():
-        _question(made, state=ANSWERED)  # as `questions.answer` does first
-        ending = in_background(lambda: submit(writer, (end, [record()])))
-        await_a_lock("WITH call_finish0")
-        with connection.cursor() as cursor:
-            cursor.execute("SET LOCAL lock_timeout = '200ms'")  # before a deadlock is noticed
-        assert announce(questions.NEWS, tenant=TENANT) == announced + 1
-    assert ending() == [True]
-    assert OpenQuestion.objects.get(id=first).state == ANSWERED
-    assert Change.objects.latest("seq").seq == announced + 2
 
 
 @starting

@@ -1,8 +1,7 @@
 """What the owner of a call commits together with records: once, whole, and only as the owner."""
 
-import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
@@ -10,14 +9,10 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import transaction
 
-from mcphost.audit.records import Record
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import RecordRefused, Writer
-from mcphost.calls import claims, streams
-from mcphost.calls.models import Claim
 from mcphost.calls.session_calls import CallOwner
 from mcphost.calls.states import CallState, QuestionState
-from mcphost.feed.loop import ChangeNews, loop
 from mcphost.feed.models import Change, Counter
 from mcphost.feed.services import announce
 from tests.audit.ciphers import GateCipher
@@ -25,7 +20,7 @@ from tests.audit.databases import record, stored
 from tests.audit.writer.test_writer import block, in_background
 from tests.calls.conftest import Start
 from tests.calls.losing import after_the_commit, before_the_commit, lose_connections
-from tests.calls.made import TENANT, submit, taking, wanted, with_payload
+from tests.calls.made import submit, with_payload
 from tests.calls.streaming import MadeCall, everything, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -115,16 +110,6 @@ def ready(kind: Kind, writer: Writer, of: UUID | None = None, *, begun: bool = F
     if before is not None:
         assert write(writer, before) == [True]
     return made
-
-
-@pytest.fixture
-def news() -> Iterator[list[ChangeNews]]:
-    """News of streams that this process reads from the change log."""
-    heard: list[ChangeNews] = []
-    loop.poll()
-    loop.subscribe(streams.NEWS, heard.append)
-    yield heard
-    loop._subscribers[streams.NEWS].remove(heard.append)
 
 
 # --- one commit ---
@@ -229,81 +214,7 @@ def test_many_calls_in_one_batch_are_told_apart(start: Start, gate: GateCipher, 
     assert [state_of(one) for one in every[1::2]] == [kind.after] * 10
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_changes_of_all_kinds_go_into_one_batch_in_any_order(start, gate, seed):
-    order, writer = random.Random(seed), start()
-    ours = [(kind, ready(kind, writer)) for kind in KINDS.values() for _ in range(3)]
-    late = [(kind, ready(kind, writer, begun=True)) for kind in KINDS.values()]
-    lost = [state_of(made) for _, made in late]
-    rounds = [wanted() for _ in range(3)]
-    jobs: list[tuple[Condition, list[Record], bool]] = [
-        *((kind.make(made, made.taking), [record(), with_payload()], True) for kind, made in ours),
-        *((kind.make(made, made.superseded()[0]), [with_payload()], False) for kind, made in late),
-        *((claims.claim(taking(of), of), [record()], True) for of in rounds),
-        *((claims.conclude(taking(of), lambda: "no"), [record()], False) for of in rounds),
-    ]
-    order.shuffle(jobs)
-    held = block(writer, gate)
-    before = stored()
-    gate.open_gate()
-    fates = submit(writer, *((condition, records) for condition, records, _ in jobs))
-    assert held() is None
-    assert fates == [holds for _, _, holds in jobs]
-    landed = {each.id for _, records, holds in jobs if holds for each in records}
-    assert landed <= stored() - before
-    assert len(stored() - before - landed) <= 1, "the record that held the writer up"
-    assert [state_of(made) for _, made in ours] == [kind.after for kind, _ in ours]
-    assert [state_of(made) for _, made in late] == lost
-    assert Claim.objects.count() == 3
-
-
 # --- the change log ---
-
-
-def test_told_batches_are_numbered_one_after_the_other(start, monkeypatch, news):
-    writer = start()
-    every = [ready(KINDS["append"], writer) for _ in range(20)]
-    assert not Counter.objects.exists()
-    late = [one.append(2, taking=one.superseded()[0], told=True) for one in every[:10]]
-    assert write(writer, *late) == [False] * 10
-    assert not Counter.objects.exists(), "the first news of all begin the change log"
-    told = [one.append(2, told=True) for one in every[10:15]]
-    untold = [one.append(2) for one in every[15:]]
-    fates = write(writer, *late, *told, *untold, begun := MadeCall().begin(told=True))
-    assert begun.change.name == "call_begin"
-    assert fates == [False] * 10 + [True] * 11
-    epoch = Counter.objects.get().epoch
-    for loss in (before_the_commit, after_the_commit):
-        with monkeypatch.context() as patch:
-            lose_connections(patch, loss)
-            (one, *every) = every
-            assert write(start(), one.append(2, told=True)) == [True]
-            assert one.numbers == [1, 2]
-    with transaction.atomic():
-        last = announce("other")
-    assert Counter.objects.get().epoch == epoch
-    rows = Change.objects.filter(what=streams.NEWS).order_by("seq")
-    assert [each.seq for each in rows] == list(range(1, last))
-    assert len(rows) in (8, 9), "a commit that was not confirmed may be told twice"
-    assert {each.object_id for each in rows} > {one.stream.id.hex for one in every[8:13]}
-    assert {each.tenant for each in rows} == {TENANT}
-    loop.poll()
-    assert [each.seq for each in news] == list(range(1, last))
-
-
-def test_a_told_batch_wakes_the_reader_of_the_change_log_after_the_commit(start, monkeypatch):
-    seen: list[tuple[str, set[UUID]]] = []
-    made = ready(KINDS["append"], writer := start())
-    monkeypatch.setattr(loop, "_waker", None)
-    loop.set_waker(lambda: seen.append((threading.current_thread().name, stored())))
-    loop._woken.clear()
-    assert write(writer, made.append(2)) == [True]
-    assert write(writer, made.append(3, told=True, taking=made.superseded()[0])) == [False]
-    assert (seen, loop._woken.is_set()) == ([], False)
-    told = record()
-    assert submit(writer, (made.append(3, told=True), [told])) == [True]
-    assert seen == [("mcphost-writer", {told.id})]
-    assert loop._woken.is_set()
 
 
 def test_processes_that_tell_at_the_same_time_share_the_numbers(start: Start) -> None:

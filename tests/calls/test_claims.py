@@ -62,7 +62,7 @@ def test_in_one_batch_each_is_told_its_own_fate(start: Start, gate: GateCipher) 
     assert Payload.objects.count() == 1 + 60
 
 
-@pytest.mark.parametrize("place", [0, 13, 29])
+@pytest.mark.parametrize("place", [0, 29])
 def test_a_bad_record_costs_its_own_claim_only(start: Start, place: int) -> None:
     rounds = [wanted() for _ in range(30)]
     jobs = [(claims.claim(taking(of), of), [record()]) for of in rounds]
@@ -74,19 +74,6 @@ def test_a_bad_record_costs_its_own_claim_only(start: Start, place: int) -> None
     assert len(stored()) == 29
 
 
-def test_what_cannot_be_made_ready_is_refused(start: Start) -> None:
-    mine = claimed(writer := start(), of := wanted())
-
-    def broken() -> str:
-        raise ValueError("canary")
-
-    (fate,) = submit(writer, (claims.conclude(mine, broken), [record()]))
-    assert isinstance(fate, RecordRefused)
-    assert "canary" not in str(fate)
-    assert row(of).state == "running"
-    assert stored() == set()
-
-
 def test_the_end_lands_once_and_only_for_whoever_has_the_claim(start: Start) -> None:
     mine, end = claimed(writer := start(), of := wanted()), record()
     assert submit(writer, (claims.conclude(mine, lambda: "sealed"), [end])) == [True]
@@ -96,13 +83,6 @@ def test_the_end_lands_once_and_only_for_whoever_has_the_claim(start: Start) -> 
     assert submit(writer, later, stranger, (claims.release(mine), [record()])) == [False] * 3
     assert row(of).outcome == "sealed"
     assert stored() == {end.id}
-
-
-def test_a_large_outcome_is_kept_whole(start: Start) -> None:
-    mine = claimed(writer := start(), of := wanted())
-    large = "x" * 11_000_000
-    assert submit(writer, (claims.conclude(mine, lambda: large), [record()])) == [True]
-    assert row(of).outcome == large
 
 
 def test_of_many_that_take_a_claim_over_one_with_its_answers_and_tenant_does(start: Start) -> None:

@@ -1,7 +1,6 @@
 """Deleting expired claims, and releasing claims."""
 
 from datetime import timedelta
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -42,17 +41,6 @@ def test_what_is_over_goes_in_portions_and_the_rest_stays() -> None:
     put(2, ClaimState.FINISHED, -HOUR)
     assert claims.prune() == 3
     assert Claim.objects.count() == 2
-
-
-@pytest.mark.postgresql
-def test_what_another_process_is_forgetting_is_left_to_it(other: Any) -> None:
-    put(4, ClaimState.FINISHED, HOUR)
-    with other.cursor() as cursor:
-        cursor.execute("BEGIN")
-        cursor.execute("SELECT 1 FROM calls_claim ORDER BY expires_at LIMIT 3 FOR UPDATE")
-        assert claims.prune() == 1
-        cursor.execute("ROLLBACK")
-    assert claims.prune() == 3
 
 
 def test_only_what_is_still_as_it_was_taken_is_let_go_in_portions(start, monkeypatch):

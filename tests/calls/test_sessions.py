@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
+from django.db import connections
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -104,11 +104,6 @@ def test_a_session_with_a_stream_or_a_call_is_not_idle_until_they_are_over(start
     assert sessions.begin(row(), 4, busy.__eq__) == (calling,)
     sessions.stream_closed(streaming, TENANT, stream)
     assert sessions.begin(row(), 4, busy.__eq__) == (streaming,)
-
-
-def test_an_idle_one_is_found_behind_many_that_are_busy_in_this_process() -> None:
-    many = [begun() for _ in range(sessions._SPARE + 5)]
-    assert sessions.begin(row(), len(many), many[-1].__ne__) == (many[-1],)
 
 
 def test_only_the_holders_own_sessions_that_are_not_over_count(start: Start) -> None:
@@ -232,36 +227,6 @@ def test_sessions_are_pruned_changed_and_begun_side_by_side(monkeypatch: pytest.
     assert not Session.objects.filter(expires_at__lt=Now()).exists()
 
 
-@pytest.mark.postgresql
-def test_who_waits_for_its_turn_keeps_no_other_holder_waiting(other: Any) -> None:
-    with other.cursor() as cursor:
-        cursor.execute("BEGIN")
-        number = int.from_bytes(bytes.fromhex(HOLDER[:8]), signed=True)
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [sessions._LOCKS, number])
-        begun(1, OTHER)
-        with connections[DEFAULT_DB_ALIAS].cursor() as mine:
-            mine.execute("SET lock_timeout = '50ms'")
-        try:
-            with pytest.raises(OperationalError, match="lock timeout"):
-                begun(1)
-        finally:
-            with connections[DEFAULT_DB_ALIAS].cursor() as mine:
-                mine.execute("RESET lock_timeout")
-        cursor.execute("ROLLBACK")
-    begun(1)
-
-
-@pytest.mark.postgresql
-def test_what_another_process_is_forgetting_is_left_to_it(other: Any) -> None:
-    put([row(expires_at=timezone.now() - HOUR) for _ in range(4)])
-    with other.cursor() as cursor:
-        cursor.execute("BEGIN")
-        cursor.execute("SELECT 1 FROM calls_session ORDER BY expires_at LIMIT 3 FOR UPDATE")
-        assert sessions.prune() == 1
-        cursor.execute("ROLLBACK")
-    assert sessions.prune() == 3
-
-
 # --- deleting expired sessions ---
 
 
@@ -339,18 +304,3 @@ def test_uses_are_written_once_and_never_backwards() -> None:
     uses.note(session)
     uses.flush()
     assert used_at(session) == later
-
-
-def test_uses_that_could_not_be_written_are_written_the_next_time_in_portions(monkeypatch):
-    monkeypatch.setattr(sessions, "WRITTEN_AT_ONCE", 2)
-    mine, uses = [begun() for _ in range(5)], SessionUses()
-    before = max(used_at(each) for each in mine)
-    for each in mine:
-        uses.note(each)
-    with monkeypatch.context() as patch:
-        wrong = "UPDATE nothing SET x = %s WHERE y = %s AND z < %s"
-        patch.setattr(sessions, "_UPDATE", dict.fromkeys(("sqlite", "postgresql"), wrong))
-        with pytest.raises(Exception, match="nothing"):
-            uses.flush()
-    assert uses.flush() == 5
-    assert min(used_at(each) for each in mine) > before

@@ -36,26 +36,6 @@ def test_a_stream_is_read_by_its_tenant_from_anywhere_until_it_is_whole(start: S
     assert (made.row.state, made.row.request) == (CallState.FINISHED, "")
 
 
-def test_a_page_that_is_full_is_not_the_last(start: Start) -> None:
-    made = begun(writer := start())
-    assert write(writer, made.finish(*range(2, streams.READ_AT_ONCE + 1))) == [True]
-    page = streams.read(made.stream.id, 0)
-    assert (len(page.events), page.whole) == (streams.READ_AT_ONCE, False)
-    assert streams.read(made.stream.id, streams.READ_AT_ONCE).whole
-
-
-def test_a_stream_is_kept_for_as_long_as_its_latest_batch_says(start: Start) -> None:
-    made = begun(writer := start())
-    later = made.row.expires_at
-    assert write(writer, made.finish(2, kept=24 * HOUR)) == [True]
-    row, stream = made.row, Stream.objects.get()
-    assert row.expires_at - later > 22 * HOUR
-    assert abs(stream.expires_at - row.expires_at) < HOUR / 60
-    assert stream.ended_at is not None
-    first, second = StreamEvent.objects.all()
-    assert second.expires_at - first.expires_at > 22 * HOUR
-
-
 def test_what_is_over_is_forgotten_with_its_last_event_and_nothing_else(start, monkeypatch):
     monkeypatch.setattr(streams, "PRUNED_AT_ONCE", 3)
     begun(writer := start())

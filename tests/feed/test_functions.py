@@ -1,17 +1,12 @@
 """The functions that other processes have loaded, as a process knows them from their rows."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
 
 import pytest
-from django.db import connection
 from django.db.models.functions import Now
-from django.test import override_settings
 
-from mcphost.feed import nodes
 from mcphost.feed.models import Node, NodeFunctions
-from mcphost.feed.nodes import ABSENT_SECONDS, ALIVE, BEAT_SECONDS, KEPT, STEADY_SECONDS, Heartbeat
+from mcphost.feed.nodes import ABSENT_SECONDS, ALIVE, BEAT_SECONDS, KEPT, Heartbeat
 from tests.feed.beating import outlast_a_restart
 from tests.feed.test_loop import HandClock
 from tests.feed.test_nodes import SECOND, age
@@ -33,20 +28,6 @@ def process(clock: Callable[[], float] | None = None, **functions: str) -> Heart
 def of_the_version_before() -> None:
     """A process that writes heartbeats and declares no functions."""
     NodeFunctions.objects.filter(node=process().id).delete()
-
-
-@contextmanager
-def reads() -> Iterator[list[str]]:
-    """The statements that read functions."""
-    statements: list[str] = []
-
-    def note(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
-        if sql.startswith("SELECT") and "feed_node_functions" in sql:
-            statements.append(sql)
-        return execute(sql, *rest)
-
-    with connection.execute_wrapper(note):
-        yield statements
 
 
 def test_a_process_knows_what_each_other_one_has_loaded_and_nothing_of_its_own() -> None:
@@ -75,23 +56,6 @@ def test_what_the_process_that_started_last_declares_counts() -> None:
     assert (mine.elsewhere(ECHO), mine.elsewhere(ASK)) == ("new", "old")
     Node.objects.filter(id=second.id).update(started_at=Now() - 2 * SECOND)
     assert process().elsewhere(ECHO) == "old"
-
-
-def test_functions_are_read_when_other_processes_come_or_go_and_at_no_other_heartbeat() -> None:
-    other, mine = process(echo="1"), process()
-    with reads() as statements:
-        for _ in range(3):
-            other.beat()
-            mine.beat()
-        assert len(statements) == 1, "the other one reads once of this one"
-        third = process(ask="1")
-        mine.beat()
-        mine.beat()
-        assert len(statements) == 3, "the new one, and this one"
-        third.leave()
-        mine.beat()
-        mine.beat()
-    assert len(statements) == 4
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -152,68 +116,6 @@ def test_a_process_of_a_version_that_declares_nothing_may_have_any_function() ->
     assert not mine.may_come(ECHO)
 
 
-@pytest.mark.parametrize(("alone", "expected"), [(True, False), (False, True)])
-def test_before_its_first_heartbeat_a_process_knows_of_no_other(
-    alone: bool, expected: bool
-) -> None:
-    process(echo="1")
-    with override_settings(MCPHOST_ALONE=alone):
-        assert Heartbeat().may_come(ECHO) is expected
-
-
-def test_callbacks_are_called_when_the_functions_of_others_change_and_only_then(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    clock = HandClock()
-    called: list[str | None] = []
-    mine = Heartbeat(clock)
-    mine.on_functions(lambda: 1 // 0)  # one that fails stops no other
-    mine.on_functions(lambda: called.append(mine.elsewhere(ECHO)))
-    mine.beat()
-    assert called == [], "there is no other process"
-    first = process(echo="1")
-    for _ in range(2):
-        mine.beat()
-    assert called == ["1"]
-    assert "a subscriber of functions raised" in caplog.text
-    second = process(echo="1")
-    mine.beat()
-    assert called == ["1"], "another process with the same functions"
-    process(echo="2")
-    mine.beat()
-    assert called == ["1", "2"]
-    for each in (first, second):
-        each.leave()
-    mine.beat()
-    assert called == ["1", "2"]
-    Node.objects.exclude(id=mine.id).delete()
-    outlast_a_restart(mine, clock)
-    assert called == ["1", "2", None]
-
-
-ODD = ["\x00", "\ud800", "\\u0000", "\U0001f600", '"', "\n", "é"]
-
-
-def test_what_functions_declare_is_kept_as_it_is_however_many_they_are() -> None:
-    """`declarations.write` makes ASCII of all that is in a docstring."""
-    declared = {f"tool{number}": ascii(odd) + "x" * 2000 for number, odd in enumerate(ODD * 70)}
-    other = process(**declared)
-    mine = process()
-    assert mine.loaded_by(other.id) == {f"demo.{name}": text for name, text in declared.items()}
-    assert mine.elsewhere("demo.tool0") == declared["tool0"]
-
-
-def test_a_process_of_the_version_before_can_delete_rows_of_dead_processes() -> None:
-    """It does so when it starts, and does not know the table of functions."""
-    dead = process(echo="1")
-    age(dead, KEPT + SECOND)
-    with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM feed_node")
-    assert not Node.objects.exists()
-    mine = process(ask="1")
-    assert [row.node_id for row in NodeFunctions.objects.all()] == [mine.id]
-
-
 def test_the_functions_of_a_process_go_with_it() -> None:
     mine = process(echo="1")
     mine.leave()
@@ -222,17 +124,3 @@ def test_the_functions_of_a_process_go_with_it() -> None:
     age(dead, KEPT + SECOND)
     process()
     assert not NodeFunctions.objects.filter(node=dead.id).exists()
-
-
-def test_the_processes_are_shown_with_their_functions() -> None:
-    process(echo="1")
-    nodes.heartbeat.beat()
-    try:
-        functions = {row.functions.get(ECHO) for row in nodes.rows() if row.functions is not None}
-    finally:
-        nodes.heartbeat.leave()
-    assert functions == {"1", None}
-
-
-def test_the_grace_is_longer_than_the_pause_after_which_processes_are_judged() -> None:
-    assert STEADY_SECONDS < ALIVE.total_seconds() < ABSENT_SECONDS

@@ -1,9 +1,7 @@
 """The reader of the change log, against a real database and real concurrent writers."""
 
 import logging
-import os
 import random
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +16,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from mcphost.feed import loop as loop_module
-from mcphost.feed import pruning
 from mcphost.feed.loop import ChangeNews, Loop
 from mcphost.feed.models import Change, Counter
 from mcphost.feed.pruning import prune
@@ -191,25 +188,6 @@ def test_a_subscriber_that_raises_stops_no_other(
     assert caplog.text.count("a subscriber of the change log raised") == 3
 
 
-def test_a_subscriber_may_announce_and_subscribe(reader: Reader) -> None:
-    order: list[str] = []
-    news_of_second: list[ChangeNews] = []
-
-    def answering(news: ChangeNews) -> None:
-        reader.loop.subscribe("second", news_of_second.append)
-        with transaction.atomic():
-            announce("second")
-            transaction.on_commit(reader.loop.poll)
-        order.append("first done")
-
-    reader.loop.subscribe("first", answering)
-    reader.loop.subscribe("second", lambda news: order.append("second heard"))
-    change("first")
-    reader.loop.poll()
-    assert order == ["first done", "second heard"]
-    assert len(news_of_second) == 1
-
-
 def test_the_feed_is_a_problem_after_5_seconds_without_a_read() -> None:
     fresh = Reader()
     fresh.loop.stop()  # what never ran
@@ -261,19 +239,6 @@ def test_a_database_error_is_survived_and_nothing_is_missed(
     assert counters.change_log_changes.value == changes + 1
 
 
-def test_a_failed_read_leaves_the_connection_and_the_commit_to_their_owner(reader: Reader) -> None:
-    with transaction.atomic():
-        with connection.execute_wrapper(Failing(1, OperationalError())):
-            assert reader.loop.poll() is False
-        change()
-    assert Change.objects.count() == 1
-    failing = Failing(1, OperationalError())
-    with connection.execute_wrapper(failing):
-        change()  # a commit stands even if its news cannot be read
-    assert failing.times == 0
-    assert Change.objects.count() == 2
-
-
 def test_the_thread_polls_at_once_when_woken_and_ends_when_stopped(reader: Reader) -> None:
     reader.loop.start()
     thread = reader.loop._thread
@@ -288,36 +253,6 @@ def test_the_thread_polls_at_once_when_woken_and_ends_when_stopped(reader: Reade
     reader.loop.start()
     seq = change()
     wait_until(lambda: reader.seqs[-1] == seq)
-
-
-def test_the_thread_prunes_at_its_start_and_every_ten_minutes(reader: Reader) -> None:
-    age(change())
-    reader.loop.start()
-    wait_until(lambda: not Change.objects.exists())
-    age(change())
-    reader.loop.poll()
-    assert Change.objects.exists()
-    reader.clock.now += 600
-    wait_until(lambda: not Change.objects.exists())
-
-
-def test_pruning_is_done_in_short_transactions_while_there_is_more(
-    reader: Reader, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (pruning, loop_module):
-        monkeypatch.setattr(module, "PRUNED_AT_ONCE", 10)
-    now = timezone.now()
-    Change.objects.bulk_create(
-        Change(seq=n, what="tool", at=now - timedelta(days=2)) for n in range(1, 36)
-    )
-    assert prune(now) == 10
-    reader.loop.start()
-
-    def gone() -> bool:
-        reader.loop.wake()
-        return not Change.objects.exists()
-
-    wait_until(gone)
 
 
 def test_the_thread_survives_everything(
@@ -354,36 +289,6 @@ def test_a_lost_connection_is_replaced_and_nothing_is_missed(reader: Reader) -> 
     seq = change()
     reader.loop.poll()
     assert reader.seqs == [seq]
-
-
-def test_a_forked_child_reads_for_itself(reader: Reader) -> None:
-    holding, release = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with reader.loop._turn:
-            holding.set()
-            release.wait(20)
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    assert holding.wait(20)
-    # The loop's thread waits for the lock: one inside SQLite would leave the child SQLite's lock.
-    reader.loop.start()
-    child = os.fork()
-    if child == 0:  # pragma: no cover - measured in the parent only
-        signal.alarm(60)  # ends a child that hangs, and the wait for it
-        try:
-            connections["default"].connection = None
-            polled = reader.loop.poll()
-            reader.loop.start()
-            alive = reader.loop._thread is not None and reader.loop._thread.is_alive()
-            reader.loop.stop()
-            os._exit(0 if polled and alive else 1)
-        except BaseException:  # noqa: BLE001 - a child must not go on testing
-            os._exit(2)
-    release.set()
-    holder.join(20)
-    assert os.waitpid(child, 0)[1] == 0
 
 
 @example(writers=6, changes=15, pollers=3, seed=1)

@@ -12,7 +12,7 @@ from django.test import override_settings
 
 from mcphost.feed import nodes
 from mcphost.feed.loop import Loop
-from mcphost.feed.models import Node, NodeFunctions
+from mcphost.feed.models import Node
 from mcphost.feed.nodes import ALIVE, BEAT_SECONDS, KEPT, STEADY_SECONDS, Heartbeat
 from tests.feed.test_loop import HandClock
 
@@ -150,25 +150,6 @@ def test_the_thread_of_the_feed_beats_every_few_seconds_and_leaves_at_its_end() 
     assert not Node.objects.exists()
 
 
-@override_settings(MCPHOST_ALONE=True, MCPHOST_FEED_SECONDS=0.01)
-def test_a_process_that_serves_alone_says_nothing() -> None:
-    loop = Loop(HandClock(), Heartbeat())
-    loop.start()
-    assert becomes(lambda: loop._pruned_at is not None)
-    loop.stop()
-    assert not Node.objects.exists()
-
-
-def test_an_announcement_tells_the_waker_and_a_waker_that_fails_stops_nothing() -> None:
-    told: list[int] = []
-    loop = Loop(HandClock())
-    loop.committed()
-    loop.set_waker(lambda: told.append(1 // (1 - len(told))))
-    loop.committed()
-    loop.committed()
-    assert told == [1]
-
-
 def test_each_reports_facts_with_its_heartbeat_and_a_dead_one_is_listed_for_an_hour(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -188,43 +169,3 @@ def test_each_reports_facts_with_its_heartbeat_and_a_dead_one_is_listed_for_an_h
     assert [row.alive for row in nodes.rows()] == [False, True]
     age(one, KEPT + SECOND)
     assert [row.facts for row in nodes.rows()] == [{}]
-
-
-def test_a_process_of_the_version_before_has_no_facts() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO feed_node (id, name, started_at, seen_at, draining) "
-            "VALUES ('6f6d6e4e6f6d4e6f8d4e6f6d4e6f6d4e', 'old', CURRENT_TIMESTAMP, CURRENT_TIMESTAMP, false)"
-        )
-    assert [(row.name, row.facts) for row in nodes.rows()] == [("old", {})]
-
-
-@override_settings(MCPHOST_ALONE=True)
-def test_the_longest_pause_between_two_reads_is_reported_once() -> None:
-    clock = HandClock()
-    loop = Loop(clock)
-    assert loop.position() == -1
-    loop.poll()
-    assert (loop.longest_pause(), loop.position()) == (0.0, 0)
-    for seconds in (1, 7, 2):
-        clock.now += seconds
-        loop.poll()
-    assert (loop.longest_pause(), loop.longest_pause()) == (7.0, 0.0)
-
-
-@pytest.mark.parametrize("declared", [[1], "x", 5, {"a.one": None}, {"a.one": {"deep": 1}}])
-def test_a_row_of_functions_that_is_damaged_keeps_nobody_from_the_others(
-    declared: object,
-) -> None:
-    mine, damaged, third = Heartbeat(), Heartbeat(), Heartbeat()
-    third.functions = lambda: {"b.two": "{}"}
-    third.beat()
-    damaged.beat()
-    NodeFunctions.objects.filter(node=damaged.id).update(declared=declared)
-    mine.beat()
-    assert mine.elsewhere("b.two") == "{}"
-    assert mine.elsewhere("a.one") is None
-    assert mine.may_come("b.two")
-    third.leave()
-    mine.beat()
-    assert mine.loaded_by(third.id) is None

@@ -13,9 +13,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from mcphost.feed.cache import MISS
-from mcphost.feed.loop import ChangeNews, loop
+from mcphost.feed.loop import loop
 from mcphost.feed.services import announce
-from mcphost.identity import selectors, wiring
+from mcphost.identity import selectors
 from mcphost.identity.models import Token
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import Audience
@@ -85,38 +85,6 @@ def test_a_role_changed_elsewhere_holds_after_a_poll(cast: Cast, elsewhere: Else
     assert rights() == {"api:read", "api:write"}
     loop.poll()
     assert rights() == set()
-
-
-def test_a_person_switched_on_again_elsewhere_is_let_in_after_a_poll(
-    cast: Cast, elsewhere: Elsewhere
-) -> None:
-    user = cast.member.user
-    user.is_active = False
-    user.save()
-    assert _enter(cast.member.mcp_token) is None
-    with elsewhere():
-        user.is_active = True
-        user.save()
-    assert _enter(cast.member.mcp_token) is None
-    loop.poll()
-    assert _enter(cast.member.mcp_token) is not None
-
-
-@pytest.mark.parametrize(
-    "forget",
-    [
-        lambda: wiring.member_changed(ChangeNews(1, None, "member", "")),
-        lambda: wiring.tenant_changed(ChangeNews(1, None, "tenant", "")),
-        lambda: [drop() for drop in tuple(loop._gap_callbacks)],
-    ],
-    ids=["member", "tenant", "gap"],
-)
-def test_news_of_nobody_in_particular_and_a_gap_forget_everybody(
-    cast: Cast, forget: Callable[[], object]
-) -> None:
-    _enter(cast.owner.mcp_token)
-    forget()
-    assert _cached(cast.owner.mcp_token) is MISS
 
 
 def test_a_token_read_just_before_it_was_taken_away_is_not_remembered(

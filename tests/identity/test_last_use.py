@@ -6,9 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import DatabaseError
 
-from mcphost.audit import last_use
 from mcphost.audit.last_use import LastUse
 from mcphost.identity.models import Token
 from tests.cast import Cast
@@ -68,57 +66,3 @@ def test_a_later_use_that_another_process_wrote_stays(cast: Cast) -> None:
     uses.note(one, NOW)
     uses.flush(NOW)
     assert _written(one) == later
-
-
-def test_many_are_written_in_batches(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_use, "WRITTEN_AT_ONCE", 1)
-    uses = LastUse(Token)
-    for token_id in _ids(cast):
-        uses.note(token_id, NOW)
-    assert [uses.flush(NOW) for _ in range(3)] == [1, 1, 0]
-
-
-def test_a_use_noted_while_others_are_written_is_kept_for_the_next_time(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    uses, (one, _) = LastUse(Token), _ids(cast)
-    write = uses._write
-
-    def write_while_it_is_used(due: list[tuple[str, datetime]]) -> None:
-        write(due)
-        uses.note(one, NOW + MINUTE)
-
-    monkeypatch.setattr(uses, "_write", write_while_it_is_used)
-    uses.note(one, NOW)
-    uses.flush(NOW)
-    monkeypatch.undo()
-    assert uses.flush(NOW + MINUTE) == 1
-    assert _written(one) == NOW + MINUTE
-
-
-def test_what_could_not_be_written_is_written_the_next_time(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def disk_full(_: object) -> None:
-        raise DatabaseError("disk full")
-
-    uses, (one, _) = LastUse(Token), _ids(cast)
-    uses.note(one, NOW)
-    monkeypatch.setattr(uses, "_write", disk_full)
-    with pytest.raises(DatabaseError):
-        uses.flush(NOW)
-    monkeypatch.undo()
-    assert uses.flush(NOW + SECOND) == 1
-    assert _written(one) == NOW
-
-
-def test_what_another_process_wrote_within_the_minute_is_not_written_again(cast: Cast) -> None:
-    here, there, (one, _) = LastUse(Token), LastUse(Token), _ids(cast)
-    here.note(one, NOW)
-    here.flush(NOW)
-    there.note(one, NOW + MINUTE - SECOND)
-    there.flush(NOW + MINUTE - SECOND)
-    assert _written(one) == NOW
-    there.note(one, NOW + 2 * MINUTE)
-    there.flush(NOW + 2 * MINUTE)
-    assert _written(one) == NOW + 2 * MINUTE

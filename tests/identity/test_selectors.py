@@ -1,6 +1,5 @@
 """Tests of authentication: cached, limited to the owner's role, refused without a reason."""
 
-import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -9,14 +8,11 @@ from itertools import product
 from typing import Any
 
 import pytest
-from django.db import transaction
 from django.utils import timezone
 
 from mcphost.feed.cache import MISS
-from mcphost.feed.services import announce
-from mcphost.identity import selectors, service_accounts
-from mcphost.identity.models import Token
-from mcphost.identity.services import TokenRequest, issue, issue_for_service, revoke
+from mcphost.identity import selectors
+from mcphost.identity.services import TokenRequest, issue, revoke
 from mcphost.identity.tokens import digest, new
 from mcphost.runtime.call import PrincipalKind
 from mcphost.tenants.roles import Audience, Role
@@ -63,17 +59,6 @@ def test_a_token_stands_for_its_owner_in_its_tenant_with_limits_of_its_own(cast:
     assert found.expires_at == until
 
 
-def test_a_token_is_read_with_one_query_and_then_with_none(
-    cast: Cast, django_assert_num_queries: CountQueries
-) -> None:
-    assert _cached(cast.member.mcp_token) is MISS
-    with django_assert_num_queries(1):
-        first = _enter(cast.member.mcp_token)
-    with django_assert_num_queries(0):
-        assert _enter(cast.member.mcp_token) is first
-        assert _cached(cast.member.mcp_token) is first
-
-
 def test_what_is_no_token_or_has_a_wrong_checksum_costs_no_query(
     cast: Cast, django_assert_num_queries: CountQueries
 ) -> None:
@@ -83,17 +68,6 @@ def test_what_is_no_token_or_has_a_wrong_checksum_costs_no_query(
         for text in ("", "mcph_", "Bearer x", "mcph_" + "a" * 63, wrong):
             assert _enter(text) is None
             assert selectors.load(text, Audience.MCP, "acme", timezone.now()) is None
-
-
-def test_an_unknown_id_costs_one_query_once(
-    cast: Cast, django_assert_num_queries: CountQueries
-) -> None:
-    unknown = new(secrets.token_bytes)
-    with django_assert_num_queries(1):
-        assert _enter(unknown) is None
-    with django_assert_num_queries(0):
-        assert _enter(unknown) is None
-        assert _cached(unknown) is None
 
 
 def test_a_known_id_with_another_secret_is_refused_and_leaves_the_right_one_alone(
@@ -117,17 +91,6 @@ def _with_id(token_id: str) -> str:
     forged = new(lambda count: number.to_bytes(16) if count == 16 else b"guess".ljust(count))
     assert _id(forged) == token_id
     return forged
-
-
-def test_a_flood_of_guesses_is_bounded_and_pushes_no_real_token_out(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = _enter(cast.member.mcp_token)
-    monkeypatch.setattr(selectors._refused, "_limit", 10)
-    for _ in range(30):
-        assert _enter(new(secrets.token_bytes)) is None
-    assert len(selectors._refused) == 10
-    assert _cached(cast.member.mcp_token) is found
 
 
 @pytest.mark.requirement("auth.audience")
@@ -202,17 +165,6 @@ def test_a_token_dies_at_once_with_what_it_stands_on(cast: Cast, end: str) -> No
         assert _enter(cast.member.mcp_token) is not None
 
 
-def test_an_id_that_was_refused_works_once_there_is_a_token_of_it(cast: Cast) -> None:
-    text = new(secrets.token_bytes)
-    assert _enter(text) is None
-    token_id = _id(cast.member.mcp_token)
-    Token.objects.filter(pk=token_id).update(id=_id(text), digest=digest(text))
-    assert _enter(text) is None
-    with transaction.atomic():
-        announce("token", tenant=cast.acme.id, object_id=_id(text))
-    assert _enter(text) is not None
-
-
 def test_only_an_open_public_tenant_has_anonymous_callers(cast: Cast) -> None:
     assert selectors.anonymous(cast.acme) is None
     principal = selectors.anonymous(cast.commons)
@@ -240,29 +192,3 @@ def test_one_token_is_read_of_its_tenant_only(cast: Cast) -> None:
     assert selectors.token(cast.acme.id, id) == listed[id]
     assert selectors.token(cast.globex.id, id) is None
     assert selectors.token(cast.acme.id, "x" * 70) is None
-
-
-def test_a_listed_token_says_whether_it_can_be_used_and_live_ones_are_counted(cast: Cast) -> None:
-    now = timezone.now()
-    later = now + timedelta(hours=1)
-    _issue(cast, name="short", expires_at=later)
-    revoke(cast.acme.id, _id(cast.owner.mcp_token), actor=ACTOR)
-    remove_member(cast.acme.id, cast.member.user, actor=ACTOR)
-    Token.objects.filter(pk=_id(cast.auditor.mcp_token)).update(last_used_at=now)
-    service = service_accounts.create(cast.acme.id, "nightly", actor=ACTOR)
-    wanted = TokenRequest("robot", ("mcp:call",))
-    issue_for_service(cast.acme.id, service, wanted, actor=ACTOR)
-    listed = [each for each in selectors.tokens(cast.acme.id) if each.audience is Audience.MCP]
-    states = {token.name: token.state(later) for token in listed}
-    assert states == {
-        "short": "expired",
-        "owner's client": "revoked",
-        "member's client": "orphaned",
-        "auditor's client": "live",
-        "operator's client": "live",
-        "robot": "live",
-    }
-    assert selectors.live_tokens(cast.acme.id, now) == (4, 1)
-    assert selectors.live_tokens(cast.acme.id, later) == (3, 1)
-    service_accounts.disable(cast.acme.id, service, actor=ACTOR)
-    assert selectors.live_tokens(cast.acme.id, later) == (2, 1)

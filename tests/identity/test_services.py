@@ -1,7 +1,6 @@
 """Tests of issuing and revoking tokens: who may have which, what is stored and announced."""
 
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,7 +8,6 @@ from uuid import uuid4
 
 import pytest
 from django.core.serializers import serialize
-from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from mcphost.audit.models import Entry
@@ -27,7 +25,6 @@ from mcphost.identity.services import (
     revoke,
 )
 from mcphost.identity.tokens import digest
-from mcphost.tenants.access import lock_open_tenant
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.roles import Audience
 from mcphost.tenants.services import close_tenant
@@ -174,38 +171,3 @@ def test_a_holder_has_a_limited_number_of_tokens_however_they_are_revoked(
     with pytest.raises(InvalidError, match="100 tokens"):
         issue_for_service(cast.acme.id, account, WANTED, actor=ACTOR)
     assert _issue(cast, "operator").name == "laptop"
-
-
-def test_tokens_that_ended_before_today_leave_room_for_others(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(services, "MOST_TOKENS", 4)
-    made = [_issue(cast, "member").id for _ in range(3)]
-    yesterday = timezone.now() - timedelta(days=2)
-    old = Token.objects.filter(owner=cast.member.user)
-    old.update(created_at=yesterday, expires_at=yesterday)
-    old.filter(pk__in=made[:2]).update(expires_at=None, revoked_at=yesterday)
-    for _ in range(4):
-        _issue(cast, "member")
-    assert _problems(cast, "member")["owner"]
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.postgresql
-def test_a_token_is_issued_while_the_members_of_its_tenant_are_changed(cast: Cast) -> None:
-    """Checking the token's reference to the tenant does not wait for the tenant's lock.
-
-    It did once, and deadlocked with a change that waited for the change log.
-    """
-
-    def issued() -> str:
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute("SET lock_timeout = '5s'")
-            return _issue(cast, "member").name
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(1) as pool, transaction.atomic():
-        lock_open_tenant(cast.acme.id, ACTOR, None)
-        assert pool.submit(issued).result(30) == "laptop"

@@ -3,11 +3,9 @@
 import json
 import re
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
-from mcphost.console.tenants.clients import snippets
 from mcphost.management.welcome import Account, Welcome
 
 WELCOME = Welcome(
@@ -17,29 +15,6 @@ WELCOME = Welcome(
     token="the-demo-token",
     token_file=Path("/data/demo-token"),
 )
-
-
-def test_it_says_where_everything_is_and_how_to_sign_in() -> None:
-    text = WELCOME.text()
-    for part in (
-        "http://127.0.0.1:8000/admin/   user admin, password a-generated-one",
-        "/data/admin-password",
-        "user auditor, password another-one",
-        "/data/auditor-password",
-        "http://127.0.0.1:8000/t/demo/mcp",
-        "the-demo-token",
-        "/data/demo-token",
-    ):
-        assert part in text
-    text = replace(WELCOME, admin=replace(WELCOME.admin, password="")).text()
-    assert "password (changed by you)" in text
-    assert "/data/admin-password" in text
-
-
-def test_it_has_the_lines_of_the_console_for_every_client() -> None:
-    text = dedent(WELCOME.text())
-    for snippet in snippets("demo", WELCOME.url, WELCOME.token):
-        assert f"\n{snippet.title} ({snippet.where})\n{snippet.text}\n" in text
 
 
 def test_what_is_to_be_pasted_can_be_pasted() -> None:

@@ -89,37 +89,3 @@ async def test_who_lost_it_must_reach_it(availability: Availability, door: Door)
     availability.reached(Source.RECORDS)
     availability.reached(Source.RECORDS)
     assert await waiting
-
-
-async def test_it_can_be_lost_again(availability: Availability, door: Door) -> None:
-    door.open.set()
-    for _ in range(3):
-        availability.lost(Source.CONNECTION, "OperationalError")
-        assert await availability.wait(PATIENCE)
-
-
-def test_what_waited_on_a_loop_that_has_ended_disturbs_none(availability: Availability) -> None:
-    async def leave() -> "asyncio.Future[bool]":
-        waiting = asyncio.ensure_future(availability.wait())
-        await asyncio.sleep(0)
-        return waiting
-
-    availability.lost(Source.RECORDS, "OperationalError")
-    loop = asyncio.new_event_loop()
-    waiting = loop.run_until_complete(leave())
-    held = set(availability._waiting)
-    waiting.cancel()
-    loop.run_until_complete(asyncio.wait([waiting]))
-    loop.close()
-    availability._waiting = held
-    availability.reached(Source.RECORDS)
-    assert not availability.away
-
-
-async def test_forgetting_lets_go_of_all_that_waits(availability: Availability, door: Door) -> None:
-    availability.lost(Source.CONNECTION, "OperationalError")
-    waiting = asyncio.ensure_future(availability.wait(PATIENCE))
-    await asyncio.sleep(0)
-    availability.forget()
-    assert await waiting
-    assert not availability.away

@@ -17,20 +17,6 @@ def sample(name: str, **labels: str) -> float | None:
     return found[0] if found else None
 
 
-@pytest.mark.parametrize(
-    ("accept", "media_type"),
-    [
-        ("", "text/plain; version=0.0.4; charset=utf-8"),
-        ("text/html, */*;q=0.1", "text/plain; version=0.0.4; charset=utf-8"),
-        (OPEN, "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores"),
-        ("text/plain; version=nonsense", "text/plain; version=0.0.4; charset=utf-8"),
-        ("application/openmetrics-text; version=x", "text/plain; version=0.0.4; charset=utf-8"),
-    ],
-)
-def test_the_format_is_the_one_that_was_asked_for(accept, media_type):
-    assert exposition.render(accept)[1] == media_type
-
-
 @pytest.mark.parametrize(("accept", "parse"), [("", plain), (OPEN, open_metrics)])
 def test_both_formats_can_be_read_and_hold_every_metric(accept, parse):
     counters.request_ended(0.1, "tools/call", 200)

@@ -33,17 +33,6 @@ def test_strange_values_do_not_make_a_histogram_grow():
     assert known.count() == 101
 
 
-@pytest.mark.parametrize(
-    ("amount", "bucket"), [(0, 0), (0.5, 0), (1, 0), (1.0001, 1), (2, 1), (2.5, 2), (1e9, 2)]
-)
-def test_a_bucket_holds_what_is_up_to_its_bound(amount, bucket):
-    metrics = Metrics()
-    metrics.histograms("seconds", "Seconds.", (1, 2)).observe(amount)
-    (sample,) = metrics.families["seconds"].read()
-    assert sample.buckets == tuple(int(place == bucket) for place in range(3))
-    assert sample.amount == amount
-
-
 @pytest.mark.parametrize("values", [(), ("read", "read")])
 def test_a_wrong_number_of_values_is_an_error_of_the_room(values):
     metrics = Metrics()
@@ -51,21 +40,3 @@ def test_a_wrong_number_of_values_is_an_error_of_the_room(values):
         metrics.counters("polls", "Polls.", result=("read",)).add(*values)
     with pytest.raises(ValueError, match="argument"):
         metrics.histograms("seconds", "Seconds.", (1,), result=("read",)).observe(1, *values)
-
-
-def test_who_knows_is_asked_each_time():
-    metrics = Metrics()
-    metrics.probed_gauge("lost", "Lost.")
-    assert metrics.snapshot() == {"lost": 0}
-    answers = iter([3, 1])
-    metrics.measure("lost", lambda: next(answers))
-    assert [metrics.snapshot()["lost"], metrics.snapshot()["lost"]] == [3, 1]
-    with pytest.raises(KeyError, match="made_up"):
-        metrics.measure("made_up", int)
-
-
-def test_no_name_is_declared_twice():
-    metrics = Metrics()
-    metrics.counter("seen", "Seen.")
-    with pytest.raises(ValueError, match="seen"):
-        metrics.gauge("seen", "Seen, too.")

@@ -51,14 +51,6 @@ def test_a_line_says_when_who_how_bad_and_all_that_was_added(lines):
     assert {**line, **said} == line
 
 
-def test_the_coloured_copy_of_a_servers_message_is_left_out(lines):
-    extra = {"color_message": "Started \x1b[36m%d\x1b[0m"}
-    logging.getLogger("uvicorn.error").info("Started %d", 7, extra=extra)
-    (line,) = lines()
-    assert line["event"] == "Started 7"
-    assert "color_message" not in line
-
-
 def test_a_line_of_a_request_carries_its_request_tenant_and_trace(lines):
     with context.bound(LEG, "acme", "ab" * 16):
         logging.getLogger("mcphost.serving").info("inside")
@@ -90,13 +82,6 @@ def test_secrets_are_taken_out_of_messages_arguments_facts_and_tracebacks(lines)
     assert "Traceback" in lines()[-1]["exception"]
 
 
-def test_neither_debugging_nor_a_line_per_request_of_the_server_is_written(lines):
-    logging.getLogger("mcphost.feed").debug("not this")
-    structlog.get_logger("mcphost.feed").debug("nor this")
-    logging.getLogger("uvicorn.access").info("GET /?token=x")
-    assert lines() == []
-
-
 def test_configuring_twice_writes_every_line_once_in_the_format_for_people():
     first, second = io.StringIO(), io.StringIO()
     logs.configure("json", "INFO", first)
@@ -107,30 +92,3 @@ def test_configuring_twice_writes_every_line_once_in_the_format_for_people():
     (line,) = second.getvalue().splitlines()
     assert "hello there" in line
     assert "tenant=acme" in line
-
-
-def test_what_a_server_has_set_up_does_not_write_every_line_again():
-    """As Daphne does with `logging.basicConfig`, before it loads the application."""
-    theirs, ours = io.StringIO(), io.StringIO()
-    logging.getLogger().addHandler(logging.StreamHandler(theirs))
-    logs.configure("console", "INFO", ours)
-    logging.getLogger("mcphost.feed").info("hello")
-    assert theirs.getvalue() == ""
-    assert len(ours.getvalue().splitlines()) == 1
-
-
-def test_what_is_met_again_is_not_the_first_time_and_the_oldest_is_forgotten():
-    times = logs.FirstTimes(most=2)
-    assert [times.is_first(each) for each in "aabab"] == [True, False, True, False, False]
-    assert times.is_first("c")
-    assert [times.is_first(each) for each in "cba"] == [False, False, True]
-
-
-def test_lines_go_to_standard_error_wherever_that_is_by_now(capsys, monkeypatch):
-    logs.configure("json", "INFO")
-    logging.getLogger("mcphost.feed").info("first")
-    assert "first" in capsys.readouterr().err
-    elsewhere = io.StringIO()
-    monkeypatch.setattr("sys.stderr", elsewhere)
-    logging.getLogger("mcphost.feed").info("second")
-    assert "second" in elsewhere.getvalue()

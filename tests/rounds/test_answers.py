@@ -65,17 +65,6 @@ async def test_what_is_missing_is_asked_again_and_what_nobody_asked_for_is_ignor
     assert done(await asker.leg(state_of(again), more)) == "it is red"
 
 
-async def test_an_answer_before_its_question_and_one_after_another_are_ignored(
-    asking: Cast,
-) -> None:
-    asker = calling(asking.owner.mcp_token, "in_turn", count=2)
-    early = {"size0": accept(size=1), "size1": accept(size=9)}
-    second = await asker.leg(state_of(await asker.leg()), early)
-    assert list(asked(second)) == ["size1"]
-    late = {"size0": accept(size=9), "size1": accept(size=2)}
-    assert done(await asker.leg(state_of(second), late)) == "1 2"
-
-
 async def test_answers_without_a_state_are_taken_by_a_tool_that_says_so_alone(asking: Cast) -> None:
     assert "colour" in asked(await _painting(asking).leg(answers=RED))
     assert module("asking").did == []

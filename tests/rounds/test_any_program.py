@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcphost.observability import counters
 from mcphost.routing import process
 from mcphost.serving import shutdown
 from tests.cast import Cast
@@ -66,31 +65,3 @@ def test_every_program_ends_as_if_nothing_had_happened(asking: Cast, leaving: Le
     with asyncio.Runner() as runner:
         ends()
         runner.run(process.stop())
-
-
-@pytest.mark.parametrize("tool", ["interpret", "interpret_freely"])
-async def test_a_step_that_was_cut_short_runs_again_under_the_same_key(
-    asking: Cast, leaving: Leaving, tool: str
-) -> None:
-    program: Program = [["step", "a", 1], ["ask", "q0"], ["step", "a", 1], ["step", "b", 1]]
-    journey = Journey(calling(asking.owner.mcp_token, tool, program=program), leaving.set)
-    await journey.go([Leg(), Leg(kill=2)])
-    assert sorted(journey.effects.counted().values()) == [1, 2, 2]
-    assert all(len(keys) == 1 for keys in journey.effects.key_sets().values())
-
-
-async def test_a_call_that_is_moved_off_a_leaving_process_goes_on_where_it_was(
-    asking: Cast, leaving: Leaving
-) -> None:
-    program: Program = [["step", "a", n] for n in range(4)]
-    asker = calling(asking.owner.mcp_token, "interpret", program=program)
-    leaving.set(True)
-    moved = counters.rounds_shed.series["drain",].value
-    first = await asker.leg()
-    assert "inputRequests" not in first.result
-    assert counters.rounds_shed.series["drain",].value == moved + 1
-    second = await asker.leg(first.result["requestState"])
-    assert second.result["resultType"] == "complete"
-    journey = Journey(asker, leaving.set)
-    await journey.go([Leg(shed=True)])
-    assert set(journey.effects.counted().values()) == {1}

@@ -19,7 +19,6 @@ from tests.rounds.legs import (
     asked,
     calling,
     done,
-    failed,
     state_of,
 )
 
@@ -111,25 +110,6 @@ async def test_prompts_resources_and_templates_ask_like_tools(asking: Cast) -> N
         assert b"Traceback" not in declined.raw
 
 
-async def test_a_tool_that_does_not_expect_a_refusal_ends_with_a_plain_error(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
-    for answer in (DECLINE, CANCEL):
-        assert failed(await _through(asker, {"colour": dict(answer)}))
-    assert module("asking").did == []
-
-
-async def test_questions_side_by_side_leave_together_and_may_be_answered_one_by_one(
-    asking: Cast,
-) -> None:
-    asker = calling(asking.owner.mcp_token, "both")
-    first = await asker.leg()
-    assert list(asked(first)) == ["colour", "size"]
-    second = await asker.leg(state_of(first), {"size": accept(size=3)})
-    assert list(asked(second)) == ["colour"]
-    assert done(await asker.leg(state_of(second), RED)) == "red 3"
-    assert done(await asker.leg(state_of(first), {**RED, "size": accept(size=4)})) == "red 4"
-
-
 @pytest.mark.requirement("mrtr.undeclared")
 async def test_what_a_client_did_not_declare_it_is_not_asked_for(asking: Cast) -> None:
     form, url = {"elicitation": {"form": {}}}, {"elicitation": {"url": {}}}
@@ -155,16 +135,6 @@ async def test_time_names_and_numbers_stay_what_they_were_in_the_first_round(ask
     asker = calling(asking.owner.mcp_token, "stamps")
     last = done(await _through(asker, {"size": accept(size=1)}))
     assert module("asking").did == [last, last]
-
-
-async def test_seven_questions_in_turn_are_answered_and_an_eighth_is_not_asked(
-    asking: Cast,
-) -> None:
-    legs = [{f"size{n}": accept(size=1 + n)} for n in range(7)]
-    few = await _through(calling(asking.owner.mcp_token, "in_turn", count=7), *legs)
-    assert done(few) == "1 2 3 4 5 6 7"
-    many = await _through(calling(asking.owner.mcp_token, "in_turn", count=8), *legs)
-    assert "8 HTTP requests" in failed(many)
 
 
 async def test_a_state_says_nothing_to_who_reads_it(asking: Cast) -> None:

@@ -5,11 +5,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from mcphost.audit.models import Entry
 from mcphost.runtime import deadlines
-from mcphost.serving.database import in_database
 from tests.cast import Cast
-from tests.legacy import begin
 from tests.mcp import Reply
 from tests.rounds.conftest import module
 from tests.rounds.legs import Asker, accept, asked, calling, done, failed, state_of
@@ -91,14 +88,6 @@ async def test_who_asks_for_ever_is_ended_after_eight_legs_with_words(
     _told_to_author(caplog, "8")
 
 
-async def test_who_swallows_the_unwinding_asks_all_the_same(asking: Cast) -> None:
-    asker = _calling(asking, "swallows")
-    first = await asker.leg()
-    assert list(asked(first)) == ["question"]
-    assert len(module("careless").seen) == 1
-    assert done(await asker.leg(state_of(first), {"question": YES})) == "as if nothing had happened"
-
-
 # It ignores its own closing too, of which Python tells whoever listens.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_who_swallows_everything_for_ever_is_ended_and_holds_up_nobody(
@@ -127,25 +116,3 @@ async def test_tasks_that_are_left_behind_end_before_the_answer_leaves_and_may_a
     first = await asker.leg()
     assert list(asked(first)) == ["question"]
     assert done(await asker.leg(state_of(first), {"question": YES})).startswith("done ")
-
-
-async def test_what_is_more_than_a_state_can_carry_is_the_authors_error(
-    asking: Cast, caplog: pytest.LogCaptureFixture
-) -> None:
-    kept_in_a_row = await _calling(asking, "large_step", size=200_000).leg()
-    assert list(asked(kept_in_a_row)) == ["question"]
-    assert failed(await _calling(asking, "large_step", size=9_000_000).leg())
-    _told_to_author(caplog, "state")
-
-
-async def test_a_tool_that_cancels_its_own_task_has_crashed_and_is_answered(asking: Cast) -> None:
-    text = failed(await _calling(asking, "cancels_itself").leg())
-    session = await begin("acme", asking.owner.mcp_token, "2025-11-25")
-    result = (await session.call("cancels_itself")).result
-    assert (result["isError"], result["content"][0]["text"]) == (True, text)
-    ended = await in_database(
-        lambda: list(
-            Entry.objects.filter(action="round.finished").values_list("outcome", flat=True)
-        )
-    )
-    assert ended == ["crashed", "crashed"]

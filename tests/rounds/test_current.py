@@ -11,7 +11,6 @@ from mcphost.sdk import CallEnded, current
 from tests.cast import Cast
 from tests.legacy import Session, begin
 from tests.legacy import calling as calling_in_session
-from tests.mcp import Reply, send
 from tests.rounds.conftest import module
 from tests.rounds.legs import EVERYTHING, RED, Asker, asked, calling, done, state_of
 
@@ -83,37 +82,6 @@ async def test_requests_of_one_session_at_once_ask_and_notify_each_on_its_own_st
             *(_answered_on_its_stream(session, id, *pair) for id, pair in enumerate(PAIRS, 1)),
             *(_told_on_its_stream(session, id, *pair) for id, pair in enumerate(said, 100)),
         )
-
-
-async def test_a_helper_and_a_task_group_ask_in_the_call_too(asking: Cast) -> None:
-    for place in ("helper", "group"):
-        asker = _calling(asking, "asks_from", place=place)
-        first = await asker.leg()
-        assert list(asked(first)) == [place]
-        assert done(await asker.leg(state_of(first), {place: RED["colour"]})) == "red"
-
-
-def _heard(reply: Reply) -> list[Any]:
-    notes = [message["params"] for message in reply.messages if "method" in message]
-    return [note.get("data", note.get("progress")) for note in notes]
-
-
-async def test_logs_and_progress_come_on_the_stream_of_their_own_leg_and_only_what_is_new(
-    asking: Cast,
-) -> None:
-    asker = _calling(asking, "logs_and_asks")
-    message = asker.message()
-    message["params"]["_meta"] |= {
-        "progressToken": "p",
-        "io.modelcontextprotocol/logLevel": "info",
-    }
-    first = await send("acme", message, asking.owner.mcp_token)
-    assert _heard(first) == ["before", 1, "in a thread"]
-    retry = asker.message(requestState=state_of(first), inputResponses=RED)
-    retry["params"]["_meta"] = message["params"]["_meta"]
-    second = await send("acme", retry, asking.owner.mcp_token)
-    assert done(second) == "done"
-    assert _heard(second) == [2, "after"]
 
 
 async def test_outside_of_a_call_and_after_it_nothing_is_asked(asking: Cast) -> None:

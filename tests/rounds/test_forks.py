@@ -110,18 +110,6 @@ async def test_the_same_answer_to_a_state_asked_for_again_gets_the_kept_reply_an
     assert await _reasons() == ["answered", "answered"]
 
 
-async def test_being_asked_again_gives_no_more_time(asking: Cast) -> None:
-    """Or a state would outlive the claim of the answers that another of the same claim was given."""
-    painting = calling(asking.owner.mcp_token, "paint", what="it")
-    first = await painting.leg()
-    for _ in range(3):
-        await painting.leg(state_of(first))
-    rows = Entry.objects.filter(outcome="input_required").values_list("facts", flat=True)
-    facts = await in_database(lambda: list(rows))
-    assert len(facts) == 4
-    assert len({each["expires_at"] for each in facts}) == 1
-
-
 async def test_two_different_halves_of_the_answers_do_not_both_take_effect(asking: Cast) -> None:
     program = [["gather", [[["ask", "q0"]], [["ask", "q1"]]]], ["step", "a", 1]]
     asker = calling(asking.owner.mcp_token, "interpret", program=program)
@@ -135,19 +123,6 @@ async def test_two_different_halves_of_the_answers_do_not_both_take_effect(askin
     ended = done(await asker.leg(state_of(half), {"q1": accept(number=5)}))
     assert ended.startswith('[[[["accept", 1]], [["accept", 5]]], ["a", 1,')
     assert len(module("interpreter").effects) == 1
-
-
-async def test_an_answer_that_did_not_fit_is_taken_in_and_its_state_is_used_up(
-    asking: Cast,
-) -> None:
-    asker = calling(asking.owner.mcp_token, "paint", what="it")
-    first = state_of(await asker.leg())
-    again = state_of(await asker.leg(first))
-    refit = state_of(await asker.leg(first, {"colour": accept(colour="mauve")}))
-    frozen(await asker.leg(again, RED))
-    frozen(await asker.leg(first, RED))
-    assert done(await asker.leg(refit, BLUE)) == "it is blue"
-    assert module("asking").did == ["it blue"]
 
 
 class Processes:
@@ -170,52 +145,6 @@ class Processes:
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Processes]:
     yield Processes(monkeypatch)
-
-
-async def test_answer_shed_resume_takes_one_answer(asking: Cast, processes: Processes) -> None:
-    program = [["ask", "q0"], ["step", "a", 1], ["step", "b", 2]]
-    asker = calling(asking.owner.mcp_token, "interpret", program=program)
-    yes, no = {"q0": accept(number=1)}, {"q0": DECLINE}
-    first = state_of(await asker.leg())
-    again = state_of(await asker.leg(first))
-    processes.use(0, leaves=True)
-    shed = await asker.leg(again, yes)
-    assert "inputRequests" not in shed.result
-    processes.use(1)
-    frozen(await asker.leg(first, no))
-    ended = done(await asker.leg(state_of(shed)))
-    frozen(await asker.leg(again, no))
-    assert done(await asker.leg(state_of(shed))) == ended
-    assert done(await asker.leg(state_of(await asker.leg(again, yes)))) == ended
-    assert [line[0] for line in module("interpreter").effects] == ["a", "b"]
-
-
-async def test_a_shed_call_goes_on_once_on_either_process(
-    asking: Cast, processes: Processes
-) -> None:
-    program = [["step", "a", 1], ["ask", "q0"], ["step", "b", 2]]
-    asker = calling(asking.owner.mcp_token, "interpret", program=program)
-    processes.use(0, leaves=True)
-    shed = state_of(await asker.leg())
-    processes.use(1)
-    first = state_of(await asker.leg(shed))
-    processes.use(0)
-    assert state_of(await asker.leg(shed)) == first
-    yes = done(await asker.leg(state_of(await asker.leg(first)), {"q0": accept(number=1)}))
-    frozen(await asker.leg(first, {"q0": DECLINE}))
-    assert done(await asker.leg(first, {"q0": accept(number=1)})) == yes
-    assert [line[0] for line in module("interpreter").effects] == ["a", "b"]
-
-
-async def test_a_tool_that_takes_what_was_not_asked_goes_on_from_what_it_took(asking: Cast) -> None:
-    """What was taken in is claimed, so that the next state must have a number of its own."""
-    asker = calling(asking.owner.mcp_token, "paints_anything")
-    first = state_of(await asker.leg())
-    early = await asker.leg(first, {"size": accept(size=3)})
-    assert list(asked(early)) == ["colour"]
-    assert done(await asker.leg(state_of(early), RED)) == "red 3"
-    frozen(await asker.leg(first, BLUE))
-    assert module("asking").did == ["red 3"]
 
 
 class Move(NamedTuple):

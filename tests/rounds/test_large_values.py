@@ -138,31 +138,6 @@ async def test_large_responses_are_kept_beside_the_state_until_the_call_ends(
     assert await rows() == 0, "what is small takes no row"
 
 
-async def test_a_replay_finds_them(asking: Cast, pages: Pages) -> None:
-    await in_database(pages.publish)
-    asker = collecting(asking)
-    first = await asker.leg()
-    await in_database(pages.upgrade)
-    second = await go_on(asker, first, "a")
-    last = await go_on(asker, second, "b")
-    assert last.result["structuredContent"]["sizes"] == [
-        ["page-1", SIZE, "a"],
-        ["page-2", SIZE, "b"],
-    ]
-    assert len(pages.keys) == 2
-
-
-async def test_where_the_last_request_may_run_again_they_are_kept_for_a_moment(
-    asking: Cast, pages: Pages
-) -> None:
-    await in_database(lambda: pages.publish(readOnlyHint=True))
-    asker = collecting(asking, 1)
-    first = await asker.leg()
-    assert done(await go_on(asker, first)) == done(await go_on(asker, first))
-    soon = timezone.now() + timedelta(minutes=3)
-    assert await in_database(StatePart.objects.filter(expires_at__lt=soon).count) == 1
-
-
 def _expire() -> None:
     StatePart.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
 
@@ -192,25 +167,6 @@ async def test_without_them_the_state_is_refused_like_an_expired_one(
         refused = Entry.objects.filter(action="state.refused")
         assert await in_database(refused.count) == 1 + number
         await in_database(_delete)
-
-
-async def test_rows_last_as_long_as_the_newest_state_and_are_deleted_then(
-    asking: Cast, pages: Pages
-) -> None:
-    await in_database(pages.publish)
-    asker = collecting(asking)
-    first = await asker.leg()
-
-    def near() -> None:
-        StatePart.objects.update(expires_at=timezone.now() + timedelta(minutes=1))
-
-    await in_database(near)
-    asked(await go_on(asker, first))
-    later = timezone.now() + timedelta(minutes=20)
-    assert await in_database(StatePart.objects.filter(expires_at__gt=later).count) == 2
-    await in_database(_expire)
-    await in_database(lambda: upkeep.run(upkeep.CHORES))
-    assert await rows() == 0
 
 
 async def test_a_tenant_has_limits_and_others_are_not_concerned(

@@ -59,14 +59,6 @@ async def test_a_key_that_is_retired_or_destroyed_opens_no_state_any_more(asking
     assert done(await asker.leg(await _asked(asker), RED)) == "it is red"
 
 
-async def test_a_key_that_somebody_else_may_know_opens_nothing_at_once(asking: Cast) -> None:
-    asker = _painting(asking)
-    state = await _asked(asker)
-    await in_database(lambda: lifecycle.rotate(ACTOR, compromised=True))
-    await _is_refused(asker, state)
-    assert done(await asker.leg(await _asked(asker), RED)) == "it is red"
-
-
 async def test_a_destroyed_salt_makes_a_tenants_states_worthless_and_no_other_tenants(
     asking: Cast,
 ) -> None:

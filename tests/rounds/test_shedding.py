@@ -2,18 +2,16 @@
 (SEP-2322, Load Shedding)."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 from pytest_django import Settings
 
-from mcphost.audit.writer.writer import WriterLimits, writer
 from mcphost.feed.nodes import Heartbeat, heartbeat
 from mcphost.observability import counters
 from mcphost.observability.loop_watch import CALM_CHECKS
 from mcphost.routing import process
-from mcphost.serving import limits, load
+from mcphost.serving import load
 from mcphost.serving.database import in_database
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import update_tenant
@@ -26,7 +24,6 @@ from tests.serving.legacy.processes import beat_at_once
 pytestmark = pytest.mark.django_db(transaction=True)
 
 PATIENCE = 60.0
-BLOCK = 0.15
 LAG = 0.05
 """The limit in these tests: less than what is left of a block when the watch looks."""
 STEPS: Program = [["step", "a", 1], ["step", "b", 2]]
@@ -102,17 +99,6 @@ async def _limit(cast: Cast, calls: int) -> None:
     await in_database(update_tenant, cast.acme.id, fields, actor=ACTOR)
 
 
-async def test_an_event_loop_that_is_blocked_again_and_again_is_late(
-    asker: Asker, settings: Settings
-) -> None:
-    settings.MCPHOST_SHED_LAG_SECONDS = LAG
-    assert done(await asker.leg())
-    async with asyncio.timeout(PATIENCE):
-        while not load.lag.is_over():
-            threading.Event().wait(BLOCK)
-            await asyncio.sleep(0)
-
-
 async def test_a_late_event_loop_sends_a_call_away_once_and_the_others_are_told(
     asker: Asker, other: Heartbeat, late: None
 ) -> None:
@@ -134,17 +120,6 @@ async def test_a_late_event_loop_sends_a_call_away_once_and_the_others_are_told(
     assert _shed("lag") == before + 1
 
 
-async def test_a_process_that_has_recovered_sends_no_call_away(
-    asker: Asker, other: Heartbeat, late: None
-) -> None:
-    async def overloads_and_recovers() -> None:
-        await _overload()
-        _measured(0.0)
-
-    _during_steps(overloads_and_recovers)
-    assert done(await asker.leg())
-
-
 async def test_no_call_is_sent_where_it_would_not_be_served_better(
     asker: Asker, late: None
 ) -> None:
@@ -162,28 +137,6 @@ async def test_no_call_is_sent_where_it_would_not_be_served_better(
     await in_database(beat_at_once)
     assert done(await asker.leg()), "it has left"
     await in_database(heartbeat.leave)
-
-
-async def test_with_a_limit_of_0_or_a_full_queue_of_the_writer_no_call_leaves(
-    asker: Asker,
-    other: Heartbeat,
-    late: None,
-    settings: Settings,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def without_a_limit() -> None:
-        settings.MCPHOST_SHED_LAG_SECONDS = LAG
-        await _overload()
-        settings.MCPHOST_SHED_LAG_SECONDS = 0.0
-
-    async def with_a_full_queue() -> None:
-        settings.MCPHOST_SHED_LAG_SECONDS = LAG
-        await _overload()
-        monkeypatch.setattr(writer, "_limits", WriterLimits(waiting=1))
-
-    for overloads in (without_a_limit, with_a_full_queue):
-        _during_steps(overloads)
-        assert done(await asker.leg())
 
 
 async def test_a_full_share_sends_a_call_away_when_another_was_refused(
@@ -205,75 +158,3 @@ async def test_a_full_share_sends_a_call_away_when_another_was_refused(
     assert done(await asker.leg(state_of(first)))  # once per call
     assert _ran() == ["a", "b"]
     assert _shed("share") == before + 1
-
-
-async def test_a_share_that_has_room_again_keeps_its_calls(
-    asking: Cast, asker: Asker, other: Heartbeat
-) -> None:
-    async def holds() -> None:
-        running.set()
-        await release.wait()
-
-    async def is_refused() -> None:
-        if not release.is_set():
-            assert (await asker.leg()).status == 429
-            release.set()
-            await holding
-
-    running, release = asyncio.Event(), asyncio.Event()
-    await _limit(asking, 4)  # two of them here
-    _during_steps(holds)
-    holding = asyncio.create_task(calling(asker.token, "interpret", program=STEPS[:1]).leg())
-    async with asyncio.timeout(PATIENCE):
-        await running.wait()
-    _during_steps(is_refused)
-    assert done(await asker.leg())
-    assert limits.shares_over() == 1
-
-
-async def _sent_away(asking: Cast, asker: Asker) -> str:
-    """The state of a call that was sent away for a full share."""
-
-    async def is_refused() -> None:
-        assert (await asker.leg()).status == 429
-
-    await _limit(asking, 2)
-    _during_steps(is_refused)
-    return state_of(await asker.leg())
-
-
-async def test_a_call_that_was_sent_away_waits_for_a_place_where_it_arrives(
-    asking: Cast, asker: Asker, other: Heartbeat
-) -> None:
-    async def holds() -> None:
-        running.set()
-        await release.wait()
-
-    running, release = asyncio.Event(), asyncio.Event()
-    state = await _sent_away(asking, asker)
-    _during_steps(holds)
-    holding = asyncio.create_task(asker.but(id=1).leg())
-    async with asyncio.timeout(PATIENCE):
-        await running.wait()
-    limits._counted.turned_away.clear()
-    arriving = asyncio.create_task(asker.but(id=2).leg(state))
-    async with asyncio.timeout(PATIENCE):
-        while not limits.shares_over():  # noqa: ASYNC110 - nothing else tells that a call waits
-            await asyncio.sleep(0.01)
-    assert not arriving.done()
-    release.set()
-    assert done(await arriving)
-    await holding
-
-
-async def test_it_is_refused_when_there_is_none_in_time_and_may_try_again(
-    asking: Cast, asker: Asker, other: Heartbeat, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def comes_back() -> None:
-        assert (await asker.leg(state)).status == 429
-
-    monkeypatch.setattr(limits, "PLACE_SECONDS", 0.0)
-    state = await _sent_away(asking, asker)
-    _during_steps(comes_back)
-    await asker.leg()
-    assert done(await asker.leg(state))

@@ -135,14 +135,6 @@ async def test_a_state_that_was_sealed_for_something_else_is_refused_and_that_is
     assert done(await asker.leg(await forge.sealed(just), RED)) == "it is red", "a minute's skew"
 
 
-async def test_a_state_lives_as_long_as_its_author_said(asking: Cast) -> None:
-    forge, token = Forge(asking), asking.owner.mcp_token
-    soon = await forge.opened(await _asked(calling(token, "soon")))
-    usual = await forge.opened(await _asked(calling(token, "paint", what="it")))
-    assert soon.expires_at - soon.issued_at == 60
-    assert usual.expires_at - usual.issued_at == 1800
-
-
 async def test_no_purpose_key_salt_or_tenant_but_its_own_seals_a_state(asking: Cast) -> None:
     asker, forge = _painting(asking), Forge(asking)
     state = await forge.opened(await _asked(asker))

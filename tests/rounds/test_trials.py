@@ -16,11 +16,11 @@ from mcphost.catalogue.models import Primitive
 from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import trials
-from mcphost.serving.execution.trials import REFUSAL, Trial, TrialRound
+from mcphost.serving.execution.trials import Trial, TrialRound
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import close_tenant, update_tenant
 from tests.cast import ACTOR, Cast
-from tests.rounds.legs import accept, asked, calling, frozen, state_of
+from tests.rounds.legs import accept, calling, frozen, state_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -189,52 +189,8 @@ async def test_the_line_where_a_script_failed_is_shown_to_its_operator_only(tria
     assert "line 4" not in orjson.dumps(given.received).decode()
 
 
-async def test_what_does_not_fit_is_told_the_operator(trial: Trial):
-    given = await trials.run(replace(trial, arguments={"item": 5}))
-    assert given.result is not None
-    assert given.result["isError"]
-    assert "item" in text(given)
-    first = await trials.run(trial)
-    second = await trials.run(answered(trial, first, sure=accept(sure="yes")))
-    assert list(second.requests) == ["sure"]
-    assert "sure" in second.invalid["sure"]
-    given = await trials.run(answered(trial, second, sure={"roots": []}))
-    assert "must be the result of elicitation/create" in reason(given)
-
-
-async def test_a_request_for_a_model_can_be_refused(acme: Cast, trial: Trial):
-    sampling = replace(trial, definition=function("asking.summarise"), arguments={})
-    first = await trials.run(sampling)
-    (key,) = first.requests
-    assert first.requests[key]["method"] == "sampling/createMessage"
-    second = await trials.run(replace(sampling, state=first.state, responses={key: REFUSAL}))
-    assert second.result is not None
-    assert second.result["isError"]
-    (answer,) = [one for one in await entries(second) if one.action == ANSWER_RECEIVED]
-    assert answer.outcome == "failed"
-
-
 async def test_the_limits_of_the_tenant_hold(acme: Cast, trial: Trial):
     fields = TenantFields(title="Acme", calls_per_minute=1)
     await in_database(update_tenant, acme.acme.id, fields, actor=ACTOR)
     assert (await trials.run(trial)).requests
     assert "Over the limit of 1 calls per minute" in reason(await trials.run(trial))
-
-
-async def test_a_flood_of_messages_is_cut(trial: Trial):
-    code = """
-    def flood() -> str:
-        \"\"\"Log a lot.\"\"\"
-        for number in range(500):
-            log("info", "x")
-        return "done"
-    """
-    given = await trials.run(replace(trial, definition=script(dedent(code)), arguments={}))
-    assert given.error is None or given.dropped
-    assert len(given.received) <= trials.MOST_MESSAGES + 1
-
-
-async def test_a_trial_leaves_clients_alone(acme: Cast, trial: Trial):
-    await trials.run(trial)
-    first = await calling(acme.operator.mcp_token, "paint", what="a wall").leg()
-    assert list(asked(first)) == ["colour"]

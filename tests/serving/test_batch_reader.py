@@ -3,12 +3,9 @@
 import asyncio
 import threading
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 
 import pytest
-from django.db import OperationalError
 
-from mcphost.observability.availability import Source, availability
 from mcphost.serving.database import THREADS, BatchReader, in_database
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -86,18 +83,6 @@ async def test_what_is_asked_for_after_the_read_has_begun_is_read_anew(reads: Re
     assert await asyncio.gather(early, late) == [None, "one"]
 
 
-async def test_a_request_that_leaves_takes_no_other_with_it(reads: Reads) -> None:
-    reader = BatchReader(reads)
-    reads.rows["a"] = "one"
-    async with Busy():
-        leaves, stays = (asyncio.create_task(reader.get("a")) for _ in range(2))
-        await asyncio.sleep(0)
-        leaves.cancel()
-        with suppress(asyncio.CancelledError):
-            await leaves
-    assert await stays == "one"
-
-
 async def test_an_error_is_that_of_all_who_asked_and_of_no_later_request(reads: Reads) -> None:
     reader = BatchReader(reads)
     reads.error = ValueError("unreadable")
@@ -109,23 +94,3 @@ async def test_an_error_is_that_of_all_who_asked_and_of_no_later_request(reads: 
             await each
     reads.error, reads.rows = None, {"a": "one"}
     assert await reader.get("a") == "one"
-
-
-async def test_while_the_database_is_away_each_request_waits_for_itself(
-    reads: Reads, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    there = threading.Event()
-
-    def probe() -> None:
-        if not there.is_set():
-            raise OperationalError("away")
-
-    monkeypatch.setattr(availability, "probe", probe)
-    reader = BatchReader(reads)
-    reads.rows["a"] = "one"
-    availability.lost(Source.CONNECTION, "a test")
-    asked = [asyncio.create_task(reader.get("a")) for _ in range(2)]
-    await asyncio.sleep(0)
-    there.set()
-    assert await asyncio.gather(*asked) == ["one", "one"]
-    assert reads.keys == [{"a"}, {"a"}]

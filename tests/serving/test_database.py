@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 
 import pytest
 from django.db import InterfaceError, OperationalError, connection
@@ -81,14 +81,6 @@ async def test_what_fails_for_want_of_a_database_is_done_again(wait: Waits) -> N
     assert await wait(failing) == "done"  # type: ignore[misc]
     assert failing.times == 4
     assert database.waiting() == 0
-
-
-async def test_any_other_error_is_raised_at_once() -> None:
-    failing = Failing(ValueError("no"))
-    with pytest.raises(ValueError, match="no"):
-        await in_database(failing)
-    assert failing.times == 1
-    assert not availability.away
 
 
 @pytest.mark.parametrize("wait", [*WAITS, in_database_unbounded])
@@ -212,48 +204,3 @@ async def test_a_lock_of_sqlite_holds_no_thread(monkeypatch: pytest.MonkeyPatch)
         assert availability.away
         assert 0 < tries <= 10
     assert await asyncio.gather(*waiting) == ["written"] * 10
-
-
-async def test_what_was_queued_for_a_thread_is_given_back_when_the_database_goes(
-    door: threading.Event,
-) -> None:
-    busy, go_on = threading.Semaphore(0), threading.Event()
-
-    def hold() -> str:
-        busy.release()
-        assert go_on.wait(PATIENCE)
-        return "held"
-
-    held = [asyncio.ensure_future(in_database(hold)) for _ in range(database.THREADS)]
-    for _ in held:
-        assert await asyncio.to_thread(busy.acquire, timeout=PATIENCE)
-    work = Failing()
-    queued = [asyncio.ensure_future(in_database(work)) for _ in range(20)]
-    await asyncio.sleep(0)
-    door.clear()
-    lose()
-    go_on.set()
-    await _all_wait(20)
-    assert work.times == 0
-    door.set()
-    assert await asyncio.gather(*held, *queued) == ["held"] * len(held) + ["done"] * 20
-
-
-async def test_who_leaves_while_waiting_leaves_nothing(door: threading.Event) -> None:
-    door.clear()
-    lose()
-    waiting = asyncio.ensure_future(until_there())
-    await _all_wait(1)
-    waiting.cancel()
-    with suppress(asyncio.CancelledError):
-        await waiting
-    assert database.waiting() == 0
-
-
-@pytest.mark.postgresql
-@pytest.mark.django_db(transaction=True)
-def test_postgresql_compiles_no_statement_just_in_time() -> None:
-    connection.close()
-    with connection.cursor() as cursor:
-        cursor.execute("SHOW jit")
-        assert cursor.fetchone() == ("off",)

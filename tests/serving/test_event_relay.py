@@ -4,9 +4,6 @@ import asyncio
 import threading
 from collections.abc import Sequence
 
-from mcphost.runtime.notification_channel import NotificationChannel
-from mcphost.runtime.ports import NullNotifier
-from mcphost.runtime.tool_tasks import ToolTasks
 from mcphost.serving.events import Relay
 
 
@@ -53,47 +50,3 @@ async def test_what_failed_is_handled_again_before_what_came_later() -> None:
     await asyncio.sleep(0)
     relay.put(2)
     assert await desk.until(2) == [1, 2]
-
-
-async def test_items_rest_for_as_long_as_they_are_told_to() -> None:
-    desk = Desk()
-    relay = Relay(desk.handle, lambda: 0.001)
-    relay.start()
-    relay.put(1)
-    await asyncio.sleep(0)
-    assert desk.lots == []
-    assert await desk.until(1) == [1]
-
-
-def test_nobody_is_told_before_there_is_a_loop_nor_after_its_end() -> None:
-    desk = Desk()
-    relay = Relay(desk.handle)
-    relay.put(1)
-
-    async def attach() -> None:
-        relay.start()
-
-    asyncio.run(attach())
-    relay.put(2)
-    assert desk.lots == []
-
-
-async def test_what_a_tool_hands_over_does_not_end_with_the_tool() -> None:
-    begun, go_on, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
-
-    async def handle(items: Sequence[int]) -> None:
-        begun.set()
-        await go_on.wait()
-        done.set()
-
-    relay = Relay(handle)
-    relay.start()
-    tasks = ToolTasks(NotificationChannel(NullNotifier()))
-    tasks.enter()
-    relay.put(1)
-    tasks.leave()
-    async with asyncio.timeout(10):
-        await begun.wait()
-        await tasks.end()
-        go_on.set()
-        await done.wait()

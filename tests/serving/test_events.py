@@ -61,28 +61,6 @@ async def test_after_a_gap_all_look_again() -> None:
         await asyncio.wait_for(asyncio.gather(one.wait(), two.wait()), SECONDS)
 
 
-async def test_what_no_longer_waits_is_forgotten() -> None:
-    waiters = Waiters()
-    with waiters.expecting("a") as left, waiters.expecting("a"):
-        assert waiters._waiting
-    assert not waiters._waiting
-    waiters.notify("a")
-    assert not await left.wait(0.001)
-
-
-async def test_a_loop_that_has_ended_keeps_no_other_from_being_notified() -> None:
-    waiters = Waiters()
-    left = waiters.expecting("a")
-
-    async def enter() -> None:
-        left.__enter__()
-
-    await asyncio.to_thread(asyncio.run, enter())
-    with waiters.expecting("a") as waiter:
-        waiters.notify("a")
-        assert await waiter.wait(SECONDS)
-
-
 async def test_the_drain_wakes_those_whose_wait_it_ends() -> None:
     waiters = Waiters()
     with (

@@ -8,8 +8,7 @@ import pytest
 
 from mcphost.protocol import params, shapes
 from mcphost.protocol.errors import ProtocolError
-from mcphost.protocol.shapes import NotLoadedError, WireShapes
-from mcphost.routing import LoadedAtFirstUse
+from mcphost.protocol.shapes import WireShapes
 from mcphost.serving import first_use
 from tests.cast import Cast
 from tests.mcp import ask
@@ -24,16 +23,6 @@ def unloaded(monkeypatch: pytest.MonkeyPatch) -> WireShapes:
     for module in (shapes, params, first_use):
         monkeypatch.setattr(module, "wire_shapes", fresh)
     return fresh
-
-
-def test_a_check_that_needs_the_models_says_so_and_others_do_without(unloaded: WireShapes) -> None:
-    params.check_params("tools/call", {"name": "echo"})
-    params.check_responses({"colour": {"action": "accept", "content": {"colour": "red"}}})
-    with pytest.raises(NotLoadedError):
-        params.check_params("prompts/get", {"name": "greet"})
-    with pytest.raises(NotLoadedError):
-        params.check_responses({"colour": SAMPLING_RESULT})
-    assert not unloaded.loaded
 
 
 async def test_the_models_are_loaded_once_in_a_thread_by_requests_that_come_together(
@@ -71,22 +60,3 @@ async def test_the_first_request_that_needs_them_is_answered_as_any_other(
     assert unloaded.loaded
     assert first.status == 400
     assert (await ask("acme", method, misfit, token)).error == first.error
-
-
-async def test_an_application_is_loaded_by_its_first_request_in_a_thread_and_kept() -> None:
-    threads, served = [], []
-
-    async def serve(scope: str, receive: object, send: object) -> None:
-        served.append(scope)
-
-    def load() -> Any:
-        threads.append(threading.current_thread())
-        return serve
-
-    application = LoadedAtFirstUse(load)
-    assert not threads
-    await asyncio.gather(*(application(scope, None, None) for scope in ("first", "second")))
-    await application("third", None, None)
-    assert sorted(served) == ["first", "second", "third"]
-    (loading,) = threads
-    assert loading is not threading.current_thread()

@@ -58,22 +58,6 @@ async def test_a_cursor_goes_on_where_it_was_although_tools_came_in_before_it(
     assert [tool["name"] for tool in again["tools"]] == [t["name"] for t in expected["tools"]]
 
 
-@pytest.mark.requirement("caching.scope-of-pages")
-@pytest.mark.parametrize(("tenant", "scope"), [("acme", "private"), ("commons", "public")])
-async def test_all_pages_of_a_list_are_cached_alike(
-    served: Cast, settings: Settings, tenant: str, scope: str
-) -> None:
-    settings.MCPHOST_PAGE_SIZE = 1
-    token = served.owner.mcp_token if tenant == "acme" else None
-    page = (await ask(tenant, "tools/list", token=token)).result
-    scopes = [page["cacheScope"]]
-    while cursor := page.get("nextCursor"):
-        page = (await ask(tenant, "tools/list", {"cursor": cursor}, token)).result
-        scopes.append(page["cacheScope"])
-    assert len(scopes) > 1
-    assert set(scopes) == {scope}
-
-
 async def test_no_secret_that_a_caller_sends_is_logged(served: Cast) -> None:
     """Send secrets for which tests/plugins/canaries.py greps every log."""
     token = served.owner.mcp_token

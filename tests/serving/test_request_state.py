@@ -2,7 +2,6 @@
 
 from uuid import UUID
 
-import orjson
 import pytest
 
 from mcphost.runtime.call import Principal, PrincipalKind
@@ -50,25 +49,6 @@ def test_what_is_written_is_read(claim: int, parts: tuple[PartReference, ...]) -
     assert request_state.read(request_state.write(state)) == state
 
 
-def test_a_state_of_the_format_before_claims_the_round_after_the_one_that_asked() -> None:
-    before = [
-        1,
-        list(BOUND),
-        str(CALL),
-        2,
-        3,
-        True,
-        NOW,
-        NOW + 600,
-        "4+abcdef01",
-        {},
-        [{}, {}, None],
-    ]
-    state = request_state.read(orjson.dumps(before))
-    assert (state.round, state.claim) == (2, 3)
-    request_state.check(state, NOW, BOUND)
-
-
 def test_a_state_that_needs_no_claim_number_of_its_own_is_written_in_the_format_before() -> None:
     """So processes of the previous version can open it during an upgrade."""
     assert request_state.write(STATE._replace(claim=3)).startswith(b"[1,")
@@ -97,38 +77,6 @@ def test_a_state_is_good_for_its_own_request_and_time() -> None:
 def test_a_state_is_good_for_its_time_only() -> None:
     assert _reason(STATE, NOW + 661, BOUND) == "expired"
     assert _reason(STATE, NOW - 61, BOUND) == "issued in the future"
-
-
-@pytest.mark.parametrize(
-    ("other", "reason"),
-    [
-        (request_state.bound(ADA, "tools/call", "greet", {"name": "Bob"}), "the arguments differ"),
-        (request_state.bound(ADA, "tools/call", "other", {"name": "Ada"}), "of another target"),
-        (request_state.bound(ADA, "prompts/get", "greet", {"name": "Ada"}), "of another method"),
-        (
-            request_state.bound(
-                Principal(PrincipalKind.TOKEN, TENANT, id="t2"),
-                "tools/call",
-                "greet",
-                {"name": "Ada"},
-            ),
-            "of another principal",
-        ),
-        (
-            request_state.bound(
-                Principal(PrincipalKind.PERSON, TENANT, id="t1"),
-                "tools/call",
-                "greet",
-                {"name": "Ada"},
-            ),
-            "of another principal",
-        ),
-    ],
-)
-def test_a_state_is_good_for_no_other_request(
-    other: request_state.StateBinding, reason: str
-) -> None:
-    assert reason in _reason(STATE, NOW, other)
 
 
 def test_arguments_are_the_same_whatever_their_order() -> None:

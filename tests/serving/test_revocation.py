@@ -9,7 +9,6 @@ import orjson
 import pytest
 from django.db import transaction
 from django.utils import timezone
-from pytest_django import Settings
 
 from mcphost.audit.writer.writer import writer
 from mcphost.feed.loop import loop
@@ -105,17 +104,6 @@ async def test_a_call_under_way_ends_and_is_recorded_with_the_reason(
     await asyncio.to_thread(writer.stop, 10)
     last = (await entries("hang"))[-1]
     assert (last.outcome, last.reason) == ("cancelled", GOOD_NO_MORE)
-
-
-async def test_a_stream_ends_with_the_refusal(served: Cast, settings: Settings) -> None:
-    settings.MCPHOST_UNREAD_LIMIT = 10_000_000
-    body = request("tools/call", {"name": "flood"}, progressToken="f")
-    async with begun("acme", body, served.member.mcp_token) as exchange:
-        async with asyncio.timeout(10):
-            await probes().running.wait()
-        await in_database(revoked, served)
-        reply = (await exchange.done()).check()
-    assert (reply.status, reply.error["code"]) == (200, -31401)
 
 
 async def test_others_go_on(served: Cast) -> None:

@@ -88,24 +88,6 @@ async def test_through_a_whole_rotation_no_fresh_token_is_refused_on_either_side
     assert key_id(await sealing.seal(STATE, tenant, b"x")) == made[0]
 
 
-async def test_who_heard_of_a_key_on_standby_opens_its_first_token_without_reading(
-    tenant: UUID,
-    there: Callable[[Callable[[], object]], None],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def heard_of_standby() -> None:
-        new = rotate(OLGA)
-        feed.poll()
-        fetch(tenant)
-        have_waited(new)
-
-    await in_database(heard_of_standby)
-    await in_database(there, run_due_transitions)
-    token = (await in_database(theirs, tenant)).seal(STATE, b"x")
-    monkeypatch.setattr(sealing, "_late_keys", None)
-    assert await sealing.unseal(STATE, tenant, token) == b"x"
-
-
 async def test_a_token_of_an_old_key_opens_until_it_has_expired(tenant: UUID) -> None:
     old = await sealing.seal(STATE, tenant, b"x")
 
@@ -134,17 +116,6 @@ async def test_a_compromised_key_opens_nothing_from_the_moment_that_it_is_heard(
     with pytest.raises(SealError):
         await sealing.unseal(STATE, tenant, old)
     assert key_id(await sealing.seal(STATE, tenant, b"x")) != key_id(old)
-
-
-async def test_the_key_after_a_compromise_is_learned_from_its_first_token_too(
-    tenant: UUID, there: Callable[[Callable[[], object]], None]
-) -> None:
-    old = await sealing.seal(STATE, tenant, b"x")
-    await in_database(there, lambda: rotate(OLGA, compromised=True))
-    token = (await in_database(theirs, tenant)).seal(STATE, b"new")
-    assert await sealing.unseal(STATE, tenant, token) == b"new"
-    with pytest.raises(SealError):
-        await sealing.unseal(STATE, tenant, old)
 
 
 async def test_a_key_retired_and_destroyed_elsewhere_is_forgotten_here_once_heard(
@@ -199,23 +170,6 @@ async def _tools(cast: Cast, **params: str) -> Reply:
     return await ask("acme", "tools/list", params, cast.owner.mcp_token)
 
 
-async def test_a_cursor_of_a_key_not_heard_of_yet_goes_on_with_the_list(
-    offered: Cast, cursor: str, there: Callable[[Callable[[], object]], None]
-) -> None:
-    def rotated() -> None:
-        have_waited(rotate(OLGA))
-        run_due_transitions()
-
-    tenant = offered.acme.id
-    payload = await sealing.unseal(Purpose.CURSOR, tenant, cursor)
-    await in_database(there, rotated)
-    newer = (await in_database(theirs, tenant)).seal(Purpose.CURSOR, payload)
-    assert key_id(newer) != key_id(cursor)
-    for each in (newer, cursor):
-        more = await _tools(offered, cursor=each)
-        assert [tool["name"] for tool in more.result["tools"]] == ["write"]
-
-
 async def test_a_cursor_of_a_compromised_key_is_refused_like_any_wrong_one(
     offered: Cast, cursor: str
 ) -> None:
@@ -223,13 +177,3 @@ async def test_a_cursor_of_a_compromised_key_is_refused_like_any_wrong_one(
     gone, wrong = [await _tools(offered, cursor=each) for each in (cursor, "nonsense")]
     assert gone.error == wrong.error
     assert "start again without one" in gone.error["message"]
-
-
-async def test_without_a_salt_a_list_that_goes_on_is_an_error_and_a_short_one_is_not(
-    offered: Cast, cursor: str, settings: Settings
-) -> None:
-    await in_database(destroy_salt, offered.acme.id, OLGA)
-    cut = await _tools(offered)
-    assert "the tenant's encryption keys were destroyed" in cut.error["message"]
-    settings.MCPHOST_PAGE_SIZE = 100
-    assert len((await _tools(offered)).result["tools"]) == 2

@@ -16,7 +16,7 @@ from mcphost.serving.database import in_database
 from mcphost.serving.sealing import LateKeys
 from mcphost.vault import sealer, selectors
 from mcphost.vault.master import master_key
-from mcphost.vault.models import RingKey, TenantSecret, place
+from mcphost.vault.models import RingKey, place
 from mcphost.vault.states import KeyState
 from mcphost.vault.wrapping import wrap
 from tests.cast import Cast
@@ -101,15 +101,6 @@ async def test_a_token_of_a_key_not_yet_heard_of_opens(
     assert sealer.unseal(Purpose.STATE, tenant, token) == b"x", "what was read is remembered"
 
 
-async def test_the_late_key_then_seals_here_too(tenant: UUID, new_key: Callable[[], Ring]) -> None:
-    ring = await in_database(new_key)
-    salt = await in_database(selectors.salt, tenant)
-    token = sealer.TenantSealer(tenant, ring, salt).seal(Purpose.CURSOR, b"x")
-    assert key_id(await sealing.seal(Purpose.CURSOR, tenant, b"x")) != "late"
-    await sealing.unseal(Purpose.CURSOR, tenant, token)
-    assert key_id(await sealing.seal(Purpose.CURSOR, tenant, b"x")) == "late"
-
-
 async def test_what_no_key_ever_sealed_is_refused_after_one_reading(
     tenant: UUID, short: None
 ) -> None:
@@ -163,30 +154,6 @@ async def test_a_flood_of_made_up_keys_reads_once_in_a_while_and_slows_nobody(
     await asyncio.gather(*second, return_exceptions=True)
 
 
-async def test_who_comes_while_the_ring_is_read_gets_the_next_reading(short: None) -> None:
-    reads = Reads()
-    late = LateKeys(reads)
-    first = asyncio.create_task(late.ring())
-    await reads.begun()
-    second, third = asyncio.create_task(late.ring()), asyncio.create_task(late.ring())
-    await asyncio.sleep(SHORT * 2)
-    assert reads.count == 1, "never two readings at once"
-    reads.may_end.release(2)
-    assert (await first).active.id == "k1"
-    assert (await second).active.id == (await third).active.id == "k2"
-
-
-async def test_who_hangs_up_takes_the_reading_from_nobody(short: None) -> None:
-    reads = Reads()
-    late = LateKeys(reads)
-    impatient, patient = asyncio.create_task(late.ring()), asyncio.create_task(late.ring())
-    await reads.begun()
-    impatient.cancel()
-    reads.may_end.release()
-    assert (await patient).active.id == "k1"
-    assert impatient.cancelled()
-
-
 async def test_a_failed_reading_is_no_refusal_and_the_next_one_is_tried(
     short: None, settings: Settings
 ) -> None:
@@ -197,39 +164,3 @@ async def test_a_failed_reading_is_no_refusal_and_the_next_one_is_tried(
     with pytest.raises(OperationalError):
         await late.ring()
     assert (await late.ring()).active.id == "k2"
-
-
-async def test_a_reading_that_fails_when_all_have_hung_up_is_nobodys(
-    short: None, settings: Settings
-) -> None:
-    settings.MCPHOST_DATABASE_WAIT_SECONDS = 0
-    reads = Reads(OperationalError("away"), None)
-    late = LateKeys(reads)
-    gone = asyncio.create_task(late.ring())
-    await reads.begun()
-    gone.cancel()
-    reads.may_end.release(2)
-    assert (await late.ring()).active.id == "k2"
-
-
-async def test_a_tenant_met_for_the_first_time_is_read_off_the_event_loop(cast: Cast) -> None:
-    selectors.forget_everything()
-    token = await sealing.seal(Purpose.STATE, cast.acme.id, b"x")
-    selectors.forget_everything()
-    assert await sealing.unseal(Purpose.STATE, cast.acme.id, token) == b"x"
-
-
-async def test_a_salt_destroyed_elsewhere_seals_and_opens_nothing_once_heard(
-    tenant: UUID, elsewhere: Elsewhere
-) -> None:
-    token = await sealing.seal(Purpose.STATE, tenant, b"x")
-
-    def destroy() -> None:
-        TenantSecret.objects.filter(tenant=tenant).update(wrapped_salt="")
-        selectors.forget_tenant(tenant)
-
-    await in_database(destroy)
-    with pytest.raises(SealError):
-        await sealing.unseal(Purpose.STATE, tenant, token)
-    with pytest.raises(SealError):
-        await sealing.seal(Purpose.STATE, tenant, b"x")

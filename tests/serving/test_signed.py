@@ -56,36 +56,3 @@ async def test_a_call_waits_until_its_page_is_confirmed(served: Cast) -> None:
         assert not exchange.task.done()
         assert await confirmed(served, result) == 200
         assert (await exchange.done()).check().text == "signed"
-
-
-async def test_a_page_may_be_confirmed_before_the_call_waits(served: Cast) -> None:
-    result = await asked(served)
-    assert await confirmed(served, result) == 200
-    async with begun("acme", retry(result), served.owner.mcp_token) as exchange:
-        assert (await exchange.done()).check().text == "signed"
-
-
-async def test_who_waits_in_vain_is_told_so(served: Cast) -> None:
-    reply = await call("acme", "sign", {"seconds": 0}, served.owner.mcp_token, capabilities=CAPABLE)
-    body = retry(reply.result, seconds=0)
-    async with begun("acme", body, served.owner.mcp_token) as exchange:
-        assert (await exchange.done()).check().text == "not signed"
-
-
-async def test_the_link_of_one_call_ends_no_other(served: Cast) -> None:
-    mine, other = await asked(served), await asked(served)
-    await confirmed(served, other)
-    async with begun("acme", retry(mine), served.owner.mcp_token) as exchange:
-        await asyncio.wait_for(probes().running.wait(), SECONDS)
-        assert not exchange.task.done()
-        await confirmed(served, mine)
-        assert (await exchange.done()).check().text == "signed"
-
-
-async def test_who_hangs_up_waits_no_longer(served: Cast) -> None:
-    result = await asked(served)
-    async with begun("acme", retry(result), served.owner.mcp_token) as exchange:
-        await asyncio.wait_for(probes().running.wait(), SECONDS)
-        exchange.hang_up()
-        await exchange.done()
-    assert exchange.reply.status == 0

@@ -53,28 +53,6 @@ def entry(row: Task, action: str) -> Entry:
     return found
 
 
-def test_list_shows_where_each_task_stands(cast: Cast) -> None:
-    alive, dead = process("one:1"), process("two:2", dead=True)
-    hour = timezone.now() - timedelta(hours=1, minutes=5)
-    due = timezone.now()
-    first = task(cast.acme.id, created_at=hour, owner=alive, attempts=1)
-    second = task(cast.acme.id, tool="count", owner=dead, attempts=2)
-    third = task(cast.globex.id, due_at=due)
-    fourth = task(cast.globex.id)
-    question(fourth)
-    last = task(cast.globex.id, state=TaskState.FAILED, request="", journal="")
-    lines = run("list")
-    assert lines[0].split()[:6] == ["TASK", "TENANT", "TOOL", "STATUS", "AGE", "OWNER"]
-    cells = [line.split() for line in lines[1:]]
-    assert cells == [
-        [first.id.hex, "acme", "paint", "working", "1", "h", "one:1", "1"],
-        [second.id.hex, "acme", "count", "working", "0", "s", "two:2", "(dead)", "2"],
-        [third.id.hex, "globex", "paint", "working", "0", "s", "0", *f"{due:%F %T}".split()],
-        [fourth.id.hex, "globex", "paint", "waiting", "0", "s", "0"],
-        [last.id.hex, "globex", "paint", "failed", "0", "s", "0"],
-    ]
-
-
 def test_list_leaves_out_other_tenants_and_other_states(cast: Cast) -> None:
     working, asking, done = (task(cast.acme.id) for _ in range(3))
     question(asking)

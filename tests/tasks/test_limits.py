@@ -1,17 +1,14 @@
 """Limits of working tasks, as the database counts them when calls become tasks."""
 
-import sqlite3
 from datetime import timedelta
 from typing import Final
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from mcphost.audit.records import new_id
-from mcphost.audit.writer.conditions import SQLITE, Condition, array
-from mcphost.audit.writer.rows import json_bytes
+from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import Writer
 from mcphost.tasks import changes
 from mcphost.tasks.changes import MostTasks, NewTask
@@ -26,7 +23,6 @@ __all__ = ["writer"]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TENANT: Final = uuid4()
-MANY: Final = MostTasks(10_000, 10_000)
 
 
 def _create(most: MostTasks, holder: str = "holder", tenant: UUID = TENANT) -> Condition:
@@ -79,34 +75,3 @@ def test_a_creation_that_is_repeated_is_recognized_at_the_limit_and_takes_no_pla
     assert submit(writer, (first, []), (second, [])) == [True, True]
     assert submit(writer, (first, []), (third, [])) == [True, False]
     assert Task.objects.count() == 2
-
-
-def test_tasks_that_are_created_together_are_counted_with_one_look_at_those_that_work() -> None:
-    """Else 10,000 waiting tasks cost each new one a look at all of them."""
-    if connection.vendor != SQLITE:
-        return  # what is counted are the instructions of SQLite
-    for _ in range(300):
-        a_task(TENANT)
-    connection.ensure_connection()
-    one, ten = (_steps(connection.connection, number) for number in (1, 10))
-    assert ten < 3 * one
-    assert Task.objects.count() == 311
-
-
-def _steps(database: sqlite3.Connection, number: int) -> int:
-    """How many instructions SQLite executes to create so many tasks at once."""
-    (statement,) = _create(MANY).change.make[SQLITE]
-    rows = array([json_bytes(_create(MANY).values().change) for _ in range(number)])
-    seen = 0
-
-    def count() -> int:
-        nonlocal seen
-        seen += 1
-        return 0
-
-    database.set_progress_handler(count, 1)
-    try:
-        assert len(database.execute(statement, (rows,)).fetchall()) == number
-    finally:
-        database.set_progress_handler(None, 1)
-    return seen

@@ -4,8 +4,6 @@ import base64
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.fields import (
@@ -17,7 +15,6 @@ from mcphost.tenants.fields import (
     check_fields,
     check_slug,
     icon_problems,
-    limit_problems,
     normal_origin,
 )
 
@@ -35,11 +32,6 @@ def _problems(**values: object) -> dict[str, list[str]]:
     with pytest.raises(InvalidError) as refused:
         check_fields(replace(GOOD, **values))  # type: ignore[arg-type]
     return refused.value.problems
-
-
-@pytest.mark.parametrize("slug", ["a", "0", "acme", "a-1", "a--b", "a" * 40])
-def test_a_good_slug_is_kept(slug: str) -> None:
-    assert check_slug(slug) == slug
 
 
 @pytest.mark.parametrize(
@@ -70,43 +62,25 @@ def test_an_origin_is_kept_as_browsers_send_it(given_text: str, kept: str) -> No
     assert normal_origin(given_text) == kept
 
 
+NO_ORIGINS = """
+    * null example.com //example.com https:// https://example.com/ https://example.com/path
+    https://example.com?x https://example.com#x https://user@example.com
+    https://example.com:port https://example.com:99999 https://example.com:
+    https://*.example.com https://bücher.example https://[::1 https://[zz] 1http://example.com
+"""
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        *NO_ORIGINS.split(),
         "",
-        "*",
-        "null",
-        "example.com",
-        "//example.com",
-        "https://",
-        "https://example.com/",
-        "https://example.com/path",
-        "https://example.com?x",
-        "https://example.com#x",
-        "https://user@example.com",
-        "https://example.com:port",
-        "https://example.com:99999",
-        "https://example.com:",
-        "https://*.example.com",
         "https://exa mple.com",
-        "https://bücher.example",
-        "https://[::1",
-        "https://[zz]",
-        "1http://example.com",
     ],
 )
 def test_what_is_more_or_less_than_an_origin_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not|has"):
         normal_origin(text)
-
-
-@given(st.text(st.characters(max_codepoint=0x250), max_size=40).map(lambda rest: f"https://{rest}"))
-def test_any_text_is_an_origin_or_a_refusal_and_what_is_kept_is_kept_again(text: str) -> None:
-    try:
-        kept = normal_origin(text)
-    except ValueError:
-        return
-    assert normal_origin(kept) == kept
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
@@ -130,19 +104,6 @@ def test_origins_are_kept_once_each_in_their_order_and_every_bad_one_is_named() 
     assert len(check_fields(replace(GOOD, allowed_origins=tuple(many[1:]))).allowed_origins) == (
         ORIGINS_LIMIT
     )
-
-
-@pytest.mark.parametrize(
-    "icon",
-    [
-        "",
-        *(_uri(kind, data) for kind, data in (("png", PNG), ("jpeg", JPEG), ("webp", WEBP))),
-        _uri("png", PNG.ljust(ICON_BYTES, b"\0")),
-    ],
-    ids=["none", "png", "jpeg", "webp", "as large as the limit"],
-)
-def test_no_icon_or_one_of_each_kind_is_fine(icon: str) -> None:
-    assert icon_problems(icon) == []
 
 
 @pytest.mark.parametrize(
@@ -180,22 +141,3 @@ def test_an_icon_that_is_something_else_is_refused(icon: str, words: str) -> Non
 )
 def test_a_bad_value_is_refused_beside_its_field(field: str, value: object) -> None:
     assert set(_problems(**{field: value})) == {field}
-
-
-def test_a_title_is_trimmed_and_instructions_may_have_lines_and_tabs() -> None:
-    text = "Ask first.\r\n\tThen act.\n"
-    kept = check_fields(replace(GOOD, title="  Acme  ", instructions=text))
-    assert (kept.title, kept.instructions) == ("Acme", text)
-    longest = replace(GOOD, title="x" * TITLE_LIMIT, instructions="x" * INSTRUCTIONS_LIMIT)
-    assert check_fields(longest) == longest
-    assert [limit_problems(limit) for limit in (None, 1, 2**31 - 1)] == [[], [], []]
-
-
-def test_all_problems_are_said_at_once() -> None:
-    problems = _problems(title="", icon="x", calls_per_minute=0)
-    assert set(problems) == {"title", "icon", "calls_per_minute"}
-
-
-def test_the_error_reads_as_one_line() -> None:
-    error = InvalidError({"slug": ["Taken."], "title": ["Empty.", "Sad."]})
-    assert str(error) == "slug: Taken.; title: Empty. Sad."

@@ -83,11 +83,6 @@ def test_nobody_changes_their_own_role_or_makes_a_member_without_an_invitation(
     assert not memberships.filter(user=stranger).exists()
 
 
-def test_a_closed_tenant_may_lose_its_owner(cast: Cast) -> None:
-    services.close_tenant(cast.acme.id, actor=ACTOR)
-    assert services.remove_member(cast.acme.id, cast.owner.user, actor=ACTOR)
-
-
 def test_staff_appoint_the_first_owner_and_it_is_recorded(cast: Cast) -> None:
     appointed = services.appoint_owner(cast.commons.id, "stranger", actor=_itself(cast.staff))
     assert appointed == cast.stranger.user
@@ -107,12 +102,6 @@ def test_staff_appoint_nobody_where_there_is_an_owner(cast: Cast) -> None:
         services.appoint_owner(cast.acme.id, "staff", actor=_itself(cast.staff))
     with pytest.raises(InvalidError, match="no active account"):
         services.appoint_owner(cast.commons.id, "nobody-of-that-name", actor=_itself(cast.staff))
-
-
-def test_staff_appoint_another_owner_once_the_only_one_is_off(cast: Cast) -> None:
-    User.objects.filter(pk=cast.owner.user.pk).update(is_active=False)
-    services.appoint_owner(cast.acme.id, "operator", actor=_itself(cast.staff))
-    assert _owners(cast) == {"operator"}
 
 
 @pytest.mark.django_db(transaction=True)

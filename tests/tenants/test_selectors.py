@@ -4,14 +4,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from mcphost.feed.cache import MISS
 from mcphost.feed.loop import loop
 from mcphost.feed.services import announce
 from mcphost.tenants import selectors
@@ -23,24 +21,6 @@ from tests.conftest import Elsewhere
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CountQueries = Callable[[int], AbstractContextManager[Any]]
-
-
-def test_a_tenant_is_read_once(cast: Cast, django_assert_num_queries: CountQueries) -> None:
-    assert selectors.cached_tenant(cast.acme.id) is MISS
-    with django_assert_num_queries(1):
-        first = selectors.tenant(cast.acme.id)
-    with django_assert_num_queries(0):
-        assert selectors.tenant(cast.acme.id) is first
-        assert selectors.cached_tenant(cast.acme.id) is first
-    assert first == cast.acme
-    assert selectors.tenant(uuid4()) is None
-    assert update_tenant(cast.acme.id, cast.acme.fields, actor=ACTOR) == cast.acme
-
-
-def test_a_public_tenant_is_found_by_its_slug(cast: Cast) -> None:
-    assert selectors.cached_public_tenant("commons") is MISS
-    assert selectors.public_tenant("commons") == cast.commons
-    assert selectors.cached_public_tenant("commons") == cast.commons
 
 
 def test_unknown_closed_and_private_tenants_cannot_be_told_apart_not_even_by_queries(
@@ -86,19 +66,6 @@ def test_what_another_process_changes_holds_after_one_poll(
     after = selectors.tenant(cast.commons.id)
     assert after is not None
     assert not after.open
-
-
-def test_news_of_one_tenant_leaves_the_others_remembered_and_news_of_none_forgets_all(
-    cast: Cast,
-) -> None:
-    selectors.tenant(cast.acme.id)
-    globex = selectors.tenant(cast.globex.id)
-    update_tenant(cast.acme.id, replace(cast.acme.fields, title="New"), actor=ACTOR)
-    assert selectors.cached_tenant(cast.acme.id) is MISS
-    assert selectors.cached_tenant(cast.globex.id) is globex
-    with transaction.atomic():
-        announce("tenant")
-    assert selectors.cached_tenant(cast.globex.id) is MISS
 
 
 def test_a_change_that_is_rolled_back_is_not_remembered(cast: Cast) -> None:

@@ -113,11 +113,6 @@ async def test_other_credentials_are_none(served: Cast) -> None:
         assert (await send("acme", request("tools/list"), token, headers)).status == 401
 
 
-async def test_the_scheme_is_read_in_any_case(served: Cast) -> None:
-    headers = {"authorization": f"bearer {served.owner.mcp_token}"}
-    assert (await send("acme", request("tools/list"), headers=headers)).status == 200
-
-
 async def test_whoever_is_known_does_not_wait_behind_tokens_that_strangers_make_up(
     served: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:

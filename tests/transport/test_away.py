@@ -8,13 +8,12 @@ import pytest
 from django.db import OperationalError
 from pytest_django import Settings
 
-from mcphost.audit.writer.sinks import PostgresSink, SqliteSink
 from mcphost.observability.availability import Source, availability
 from mcphost.serving import database
 from mcphost.serving.legacy import stream as outgoing
 from tests import mcp
 from tests.cast import Cast
-from tests.legacy import begin, calling
+from tests.legacy import begin
 from tests.mcp import Reply
 from tests.served import entries, probes
 from tests.serving.legacy.callers import true
@@ -111,34 +110,3 @@ async def test_what_waits_too_long_or_with_too_many_is_told_when_to_come_back(
     await door.open()
     assert (await mcp.call("acme", "echo", {"text": "a"}, token)).status == 200
     assert (await session.call("echo", {"text": "a"})).result
-
-
-async def test_a_call_on_a_stream_is_told_in_time_that_its_end_cannot_be_kept(
-    served: Cast, settings: Settings, door: Door, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings.MCPHOST_STREAM_AFTER_SECONDS = 0.01
-    settings.MCPHOST_COMMENT_SECONDS = 0.05
-    session = await begin("acme", served.owner.mcp_token, LAST)
-    write = PostgresSink.write_if, SqliteSink.write_if
-
-    def refuse(self: object, *_: object) -> None:
-        raise OperationalError("gone")
-
-    async with session.begun(calling("wait_until_told")) as stream:
-        await probes().running.wait()
-        await stream.until(b":\n\n")
-        for sink in (PostgresSink, SqliteSink):
-            monkeypatch.setattr(sink, "write_if", refuse)
-        settings.MCPHOST_DATABASE_WAIT_SECONDS = 0.2
-        door.shut()
-        probes().release.set()
-        told = await stream.message()
-        assert told["error"]["code"] == -32603
-        last_id = stream.last_id
-    for sink, real in zip((PostgresSink, SqliteSink), write, strict=True):
-        monkeypatch.setattr(sink, "write_if", real)
-    settings.MCPHOST_DATABASE_WAIT_SECONDS = PATIENCE
-    await door.open()
-    await true(lambda: not outgoing.live)
-    async with session.begun(b"", "GET", last_event_id=last_id) as again:
-        assert (await again.done()).messages == []

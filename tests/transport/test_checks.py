@@ -1,11 +1,9 @@
 from pathlib import Path
 
 import pytest
-from django.core.checks import Tags, run_checks
-from django.db import OperationalError, connection
+from django.db import connection
 from pytest_django import Settings
 
-from mcphost.feed.nodes import Heartbeat
 from mcphost.serving.process import lifecycle
 from mcphost.transport.checks import check_deployment
 
@@ -34,16 +32,6 @@ def test_what_cannot_work_is_an_error_and_what_is_unsafe_a_warning(settings: Set
     assert found == {"mcphost.W104": False, "mcphost.E107": True}
 
 
-def test_it_is_asked_when_deploying_only(settings: Settings) -> None:
-    settings.ALLOWED_HOSTS = ["*"]
-    plain = {message.id for message in run_checks(tags=[Tags.security])}
-    deploying = {
-        message.id for message in run_checks(tags=[Tags.security], include_deployment_checks=True)
-    }
-    assert "mcphost.E101" not in plain
-    assert "mcphost.E101" in deploying
-
-
 def test_a_secret_that_others_can_read_is_refused(settings: Settings) -> None:
     settings.MCPHOST_EXPOSED = lambda: (Path("/srv/master-key"),)
     (message,) = check_deployment()
@@ -60,41 +48,3 @@ def test_more_connections_than_postgresql_has_are_refused(settings: Settings) ->
     (message,) = check_deployment()
     assert message.id == "mcphost.E111"
     assert f"up to {lifecycle.CONNECTIONS + 8} connections each" in message.msg
-
-
-@pytest.mark.postgresql
-@pytest.mark.parametrize(
-    ("engine", "in_server", "each"),
-    [("procrastinate", True, 26), ("procrastinate", False, 21), ("embedded", True, 21)],
-)
-def test_the_queue_of_tasks_takes_connections_where_jobs_are_taken(
-    settings: Settings, engine: str, in_server: bool, each: int
-) -> None:
-    settings.MCPHOST_TASK_ENGINE = engine
-    settings.MCPHOST_TASK_WORKER_IN_SERVER = in_server
-    settings.MCPHOST_PROCESSES = 10_000
-    (message,) = check_deployment()
-    assert f"up to {each} connections each" in message.msg
-
-
-@pytest.mark.postgresql
-def test_processes_that_serve_are_counted_though_the_setting_says_fewer(
-    settings: Settings,
-) -> None:
-    for _ in range(3):
-        Heartbeat().beat()
-    settings.MCPHOST_DJANGO_REQUESTS = 10_000
-    (message,) = check_deployment()
-    assert message.msg.startswith("3 processes ")
-
-
-@pytest.mark.postgresql
-def test_a_postgresql_that_cannot_be_asked_is_a_warning(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def away(*_: object) -> None:
-        raise OperationalError
-
-    monkeypatch.setattr(connection, "cursor", away)
-    (message,) = check_deployment()
-    assert message.id == "mcphost.W112"

@@ -3,7 +3,7 @@
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
-from mcphost.transport.django_requests import PER_ADDRESS, WAITING_PER_ADDRESS, Shares, Slots
+from mcphost.transport.django_requests import PER_ADDRESS, WAITING_PER_ADDRESS, Slots
 
 PATIENCE = 20.0
 
@@ -28,13 +28,6 @@ async def test_an_address_gets_four_threads_and_others_get_theirs() -> None:
     assert await slots.take("192.0.2.1", 0.01) is None
     threads.append(await taken(slots, "192.0.2.2", 0.01))
     assert len(set(map(id, threads))) == PER_ADDRESS + 1
-
-
-async def test_all_addresses_together_get_as_many_as_there_are() -> None:
-    slots = Slots(2)
-    for number in range(2):
-        await taken(slots, f"192.0.2.{number}")
-    assert await slots.take("192.0.2.9", 0.01) is None
 
 
 async def test_a_thread_goes_to_the_first_that_may_have_it() -> None:
@@ -68,10 +61,3 @@ async def test_only_so_many_of_an_address_wait() -> None:
     for task in tasks:
         slots.give("a", thread)
         assert await task is thread
-
-
-def test_what_was_given_back_can_be_taken_again() -> None:
-    shares = Shares(2, 1)
-    assert [shares.take(address) for address in "aabc"] == [True, False, True, False]
-    shares.give("a")
-    assert [shares.take(address) for address in "bca"] == [False, True, False]

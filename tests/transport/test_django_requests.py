@@ -40,16 +40,6 @@ async def test_a_form_that_says_that_it_is_too_large_is_refused_unread() -> None
 
 
 @SMALL_FORMS
-async def test_a_length_that_is_no_number_does_not_fail() -> None:
-    wrong = {"host": "localhost", "content-type": FORM}
-    exchange = Exchange(SIGN_IN, wrong)
-    pairs: list[tuple[bytes, bytes]] = exchange._scope["headers"]  # type: ignore[assignment]
-    pairs.append((b"content-length", b"\xb2"))  # a digit to Python, and no number
-    exchange.write(b"a=b")
-    assert (await exchange.done()).status in (400, 403)
-
-
-@SMALL_FORMS
 async def test_a_form_that_does_not_say_so_is_read_as_far_as_forms_may_go() -> None:
     reply = await posted(b"a=" + b"x" * 998, b"x", b"x" * 1000)
     assert (reply.status, reply.raw) == (413, b"The request is larger than 1000 bytes.\n")
@@ -182,15 +172,6 @@ async def test_a_slow_sender_holds_no_thread(view: Blocking) -> None:
     assert [await one.status() for one in slow] == [0] * 20
 
 
-async def test_connections_are_closed_in_the_thread_that_used_them(view: Blocking) -> None:
-    view.release.set()
-    assert await Asking(Limited(view)).write().status() == 200
-    view.fails = True
-    with pytest.raises(RuntimeError, match="a view raised"):
-        await Asking(Limited(view)).write().status()
-    assert [one.connection for one in view.used] == [None, None]
-
-
 async def test_an_aborted_request_keeps_its_thread_until_its_view_has_ended(
     view: Blocking, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,38 +187,6 @@ async def test_an_aborted_request_keeps_its_thread_until_its_view_has_ended(
     assert await aborted.status() == 0
     assert view.used[0].connection is None
     assert await Asking(application).write().status() == 200
-
-
-async def test_a_request_that_the_server_cancels_gives_its_thread_back(
-    view: Blocking, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings.MCPHOST_DJANGO_REQUESTS = 1
-    application = Limited(view)
-    cancelled = Asking(application).write()
-    await _began(view, 1)
-    for _ in range(2):  # the second time while the connections are being closed
-        cancelled.task.cancel()
-        await asyncio.sleep(0)
-    monkeypatch.setattr(django_requests, "WAIT_SECONDS", PATIENCE)
-    following = Asking(application).write()
-    view.release.set()
-    assert await following.status() == 200
-    assert view.used[0].connection is None
-    with pytest.raises(asyncio.CancelledError):
-        await cancelled.status()
-
-
-async def test_a_slow_reader_holds_no_thread(view: Blocking, settings: Settings) -> None:
-    settings.MCPHOST_DJANGO_REQUESTS = 1
-    application = Limited(view)
-    view.size = 10 * SMALL
-    view.release.set()
-    slow = Asking(application)
-    slow.read.clear()
-    slow.write()
-    assert await Asking(application).write().status() == 200
-    slow.read.set()
-    assert await slow.status() == 200
 
 
 async def test_large_responses_that_are_not_read_are_few(

@@ -1,6 +1,5 @@
 """The head of a request is checked once, and the result is used only while it is valid."""
 
-import secrets
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -10,7 +9,6 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from mcphost.identity.last_use import last_use
 from mcphost.identity.services import TokenRequest, issue
 from mcphost.protocol.headers import Headers
 from mcphost.runtime.ports import SystemClock
@@ -145,14 +143,6 @@ async def test_a_lane_ends_when_its_token_expires(
     assert (await send("acme", request("tools/list"), issued.plaintext)).status == 401
 
 
-async def test_every_use_of_a_token_is_noted(served: Cast) -> None:
-    token = served.owner.mcp_token
-    for _ in range(2):
-        last_use.forget_all()
-        assert (await send("acme", request("tools/list"), token)).status == 200
-        assert last_use._noted
-
-
 async def test_lanes_keep_no_credential_nothing_long_and_no_header_many_times(
     served: Cast,
 ) -> None:
@@ -181,13 +171,3 @@ async def test_a_body_that_came_slowly_needs_an_origin_that_is_still_allowed(ser
     await in_database(update_tenant, served.acme.id, TenantFields(title="Acme"), actor=ACTOR)
     exchange.write(orjson.dumps(body))
     assert (await exchange.done()).status == 403
-
-
-async def test_lanes_are_bounded(served: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "MOST", 3)
-    for _ in range(8):
-        made_up = {"accept": f"*/*;x={secrets.token_hex(4)}"}
-        assert (
-            await send("acme", request("tools/list"), served.owner.mcp_token, made_up)
-        ).status == 200
-        assert len(lanes._lanes) <= 3

@@ -19,7 +19,6 @@ from mcphost.serving.execution import links
 from mcphost.serving.execution.links import CALLBACK, PAGE, LinkContent
 from mcphost.vault import sealer
 from tests.cast import Cast
-from tests.mcp import Exchange
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("stopped")]
 
@@ -49,12 +48,6 @@ def invented(good: str) -> list[str]:
         "/t/globex/done/x",
         "/t/unknown/done/x",
     ]
-
-
-def test_what_a_client_calls_itself_turns_around_no_other_word_of_the_page(cast: Cast) -> None:
-    _, path = a_link(cast)
-    page = signed_in(cast.member.user).get(path).content.decode()
-    assert "<bdi>Ada&#x27;s &lt;client&gt;</bdi> <span>as stated by the client</span>" in page
 
 
 @pytest.mark.requirement("elicitation.person")
@@ -164,10 +157,3 @@ def test_callbacks_that_are_not_ours_all_get_the_same_bytes(cast: Cast) -> None:
     paths = [path.replace("/done/", "/callback/") for path in invented(good)]
     replies = [Client().post(path) for path in paths]
     assert {(reply.status_code, reply.content) for reply in replies} == {(404, b"")}
-
-
-@pytest.mark.parametrize("kind", [PAGE, CALLBACK])
-async def test_the_server_sends_links_to_their_views(cast: Cast, kind: str) -> None:
-    exchange = Exchange(f"/t/unknown/{kind}/x", {"host": "localhost"}, "GET")
-    exchange.write(b"")
-    assert (await exchange.done()).status == (302 if kind == PAGE else 405)

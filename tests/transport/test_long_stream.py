@@ -1,15 +1,15 @@
 """Streams that stay open: no task writes for them, and slow readers get every message once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from mcphost.observability import counters
 from mcphost.transport.legacy.stream_response import StreamReader
-from mcphost.transport.long_stream import LongStream, SilentStreams
+from mcphost.transport.long_stream import LongStream
 from mcphost.transport.response import StreamLimits
 
 PATIENT = StreamLimits(stream_after=60, comment_every=60, unread=1000)
@@ -124,19 +124,6 @@ async def test_a_connection_that_breaks_is_a_hang_up() -> None:
         reader.stream.uncancel()
 
 
-async def test_a_connection_that_breaks_while_the_reader_is_behind_is_a_hang_up() -> None:
-    async with peer() as reader:
-        reader.reading.clear()
-        reader.stream.send(b"first")
-        reader.stream.send(b"second")
-        reader.broken = True
-        reader.reading.set()
-        with pytest.raises(asyncio.CancelledError):
-            await reader.stream.stay()
-        assert reader.stream.lost
-        reader.stream.uncancel()
-
-
 async def test_staying_ends_with_leaving_and_with_the_hang_up() -> None:
     async with peer() as reader:
         asyncio.get_running_loop().call_soon(reader.stream.leave)
@@ -153,26 +140,6 @@ async def test_staying_ends_with_leaving_and_with_the_hang_up() -> None:
         gone.stream.uncancel()
 
 
-async def test_a_cancellation_of_somebody_elses_passes_through() -> None:
-    async with peer() as reader:
-        task = asyncio.current_task()
-        assert task is not None
-        asyncio.get_running_loop().call_soon(task.cancel)
-        with pytest.raises(asyncio.CancelledError):
-            await reader.stream.stay()
-        assert not reader.stream.lost
-        assert task.uncancel() == 0
-
-
-async def test_before_anything_was_told_the_answer_is_json() -> None:
-    async with peer() as reader:
-        await reader.stream.finish(400, b"{}", [(b"x-more", b"2")])
-        headers = dict(reader.events[0]["headers"])
-        assert headers[b"content-type"] == b"application/json"
-        assert (headers[b"x-test"], headers[b"x-more"]) == (b"1", b"2")
-        assert reader.stream.closed
-
-
 async def test_silent_streams_are_kept_alive_and_busy_ones_are_let_be() -> None:
     quick = StreamLimits(stream_after=60, comment_every=0.02, unread=1000)
     async with peer(quick) as silent, peer(quick) as behind, peer(quick) as over:
@@ -186,98 +153,6 @@ async def test_silent_streams_are_kept_alive_and_busy_ones_are_let_be() -> None:
         behind.reading.set()
         await behind.until(b"second")
     assert behind.body.startswith(b"data: first\n\ndata: second\n\n")
-
-
-async def test_a_later_stream_with_less_patience_is_looked_at_first() -> None:
-    async with peer() as patient, peer(StreamLimits(60, 0.001, 1000)) as quick:
-        patient.stream.send(b"first")
-        quick.stream.send(b"first")
-        await quick.until(b":\n\n")
-        assert b":\n\n" not in patient.body
-
-
-class HandLoop:
-    """A fake event loop whose time is set by hand, with what SilentStreams uses."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.timers: list[HandTimer] = []
-
-    def time(self) -> float:
-        return self.now
-
-    def call_at(self, when: float, callback: Callable[[], None]) -> "HandTimer":
-        self.timers.append(HandTimer(when, callback))
-        return self.timers[-1]
-
-    def move_to(self, now: float) -> None:
-        """Advance the time, and run the timers that are due by then."""
-        self.now = now
-        while due := [timer for timer in self.timers if timer.at <= now]:
-            self.timers.remove(due[0])
-            due[0].callback()
-
-
-class HandTimer:
-    """A timer without `when()`, like uvloop's for what is due at once."""
-
-    def __init__(self, at: float, callback: Callable[[], None]) -> None:
-        self.at = at
-        self.callback = callback
-
-    def cancel(self) -> None:
-        self.callback = lambda: None
-
-
-async def test_comments_come_when_nothing_else_was_said_for_as_long() -> None:
-    loop = HandLoop()
-    silence = SilentStreams(loop)  # type: ignore[arg-type]
-    async with peer() as silent, peer() as busy:
-        for reader in (silent, busy):
-            reader.stream.send(b"first")
-            reader.stream.spoke_at = 0.0
-            silence.expect(reader.stream)
-        loop.move_to(59)
-        busy.stream.spoke_at = 30.0
-        loop.move_to(60)
-        assert (silent.body.count(b":\n\n"), busy.body.count(b":\n\n")) == (1, 0)
-        loop.move_to(90)
-        assert (silent.body.count(b":\n\n"), busy.body.count(b":\n\n")) == (1, 1)
-        silent.stream.end()
-        busy.stream.end()
-        loop.move_to(500)
-        assert loop.timers == []
-
-
-async def test_many_comments_at_once_leave_room_for_others() -> None:
-    loop = HandLoop()
-    silence = SilentStreams(loop)  # type: ignore[arg-type]
-    async with AsyncExitStack() as stack:
-        count = SilentStreams.AT_ONCE + 1
-        readers = [await stack.enter_async_context(peer()) for _ in range(count)]
-        for reader in readers:
-            reader.stream.send(b"first")
-            reader.stream.spoke_at = 0.0
-            silence.expect(reader.stream)
-        loop.now = 60
-        loop.timers.pop().callback()
-        assert sum(b":\n\n" in reader.body for reader in readers) == SilentStreams.AT_ONCE
-        loop.move_to(60)
-        assert all(b":\n\n" in reader.body for reader in readers)
-
-
-async def test_a_stream_that_is_opened_says_nothing_at_once_so_that_its_headers_leave() -> None:
-    async with peer() as one:
-        for _ in range(2):
-            one.stream.open()
-        await one.until(b":\n\n")
-        await one.stream.close(b"retry: 1\n\n")
-        assert one.body == b":\n\nretry: 1\n\n"
-        one.stream.open()
-    assert [event["type"] for event in one.events] == [
-        "http.response.start",
-        *["http.response.body"] * 3,
-    ]
 
 
 async def test_a_response_that_shows_several_streams_is_over_with_the_last_of_them() -> None:

@@ -1,7 +1,5 @@
 """`/metrics`: requires the token, and contains no data of tenants, tools or clients."""
 
-import asyncio
-import threading
 from typing import Any
 
 import pytest
@@ -10,14 +8,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mcphost.observability import counters, exposition, health
 from tests.cast import Cast
-from tests.legacy import begin, message
-from tests.mcp import PATIENCE, PREFIX, Exchange, Reply, begun, call, listening, request, send
-from tests.served import probes
+from tests.mcp import PREFIX, Exchange, Reply, call, listening, request, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-MOST_THREADS = 32
-"""Of asyncio's default executor."""
 
 TOKEN = "a-token-for-prometheus"
 OPEN = override_settings(MCPHOST_METRICS_TOKEN=TOKEN)
@@ -73,26 +67,6 @@ async def test_the_numbers_are_read_with_the_token_and_get_alone(served: Cast) -
 
 
 @OPEN
-async def test_tools_that_hold_all_threads_of_asyncio_hide_no_numbers(served: Cast) -> None:
-    release = threading.Event()
-    held = [asyncio.create_task(asyncio.to_thread(release.wait)) for _ in range(MOST_THREADS)]
-    await asyncio.sleep(0)
-    try:
-        assert (await get()).status == 200
-    finally:
-        release.set()
-        await asyncio.wait(held)
-
-
-@OPEN
-async def test_openmetrics_is_spoken_where_it_is_asked_for(served: Cast) -> None:
-    reply = await get(accept="application/openmetrics-text; version=1.0.0")
-    assert reply.headers["content-type"].startswith("application/openmetrics-text")
-    assert reply.raw.endswith(b"# EOF\n")
-    assert int(reply.headers["content-length"]) == len(reply.raw)
-
-
-@OPEN
 async def test_a_call_is_seen_in_the_numbers(served: Cast) -> None:
     name, labels = (
         "mcphost_request_duration_seconds_count",
@@ -124,23 +98,6 @@ async def test_every_request_is_counted_once_with_its_end(served: Cast) -> None:
         await send(tenant, body)
         assert await count(name, method=method, status=status) == before + 1, body
         assert await count(name) == every + 1
-
-
-@OPEN
-async def test_a_client_that_left_is_counted_as_gone(served: Cast) -> None:
-    name, labels = (
-        "mcphost_request_duration_seconds_count",
-        {"method": "tools/call", "status": "gone"},
-    )
-    before, running = await count(name, **labels), await count("mcphost_rounds_running")
-    body = request("tools/call", {"name": "hang", "arguments": {}})
-    async with begun("acme", body, served.owner.mcp_token):
-        async with asyncio.timeout(PATIENCE):
-            await probes().running.wait()
-        assert await count("mcphost_requests_running") == 1
-        assert await count("mcphost_rounds_running") == running + 1
-    assert await count(name, **labels) == before + 1
-    assert await count("mcphost_rounds_running") == running
 
 
 def closed_sets() -> dict[str, set[str]]:
@@ -192,23 +149,3 @@ async def test_labels_never_name_a_tenant_a_tool_or_a_client(served: Cast) -> No
     text = exposition.render("")[0].decode()
     for secret in (canary, "acme", "commons", "echo", "tests", token):
         assert secret not in text
-
-
-@OPEN
-async def test_what_a_session_sends_is_counted_by_what_it_is(served: Cast) -> None:
-    name = "mcphost_request_duration_seconds_count"
-    kinds = ("initialize", "notification", "ping", "batch", "stream", "end")
-
-    async def counts() -> list[float]:
-        return [await count(name, method=kind, status="2xx") for kind in kinds]
-
-    before = await counts()
-    session = await begin("commons", None, "2025-03-26")
-    await session.ask("ping")
-    await session.batch(message("ping", id=1), message("tools/list", id=2))
-    async with session.listening() as stream:
-        await session.end()
-        await stream.done()
-    assert await counts() == [number + 1 for number in before]
-    assert await count("mcphost_requests_running") == 0
-    assert await count("mcphost_listeners_open") == 0

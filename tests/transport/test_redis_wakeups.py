@@ -1,18 +1,14 @@
 """Wake-ups through a real Redis, which is stopped and started."""
 
-import asyncio
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from channels_redis.pubsub import RedisPubSubChannelLayer
 
-from mcphost.observability import health
-from mcphost.transport import wiring
 from mcphost.transport.redis_wakeups import Wakeups
 from tests.redis import Redis, redis
 
@@ -104,89 +100,3 @@ def test_redis_away_is_said_once_and_heals_by_itself(
     assert sum(text.startswith("Redis is unreachable") for text in said) == 6
     assert sum(text.startswith("Redis is reachable again") for text in said) == 4
     assert str(server.port) not in caplog.text
-
-
-class FailsWhenCancelled(RedisPubSubChannelLayer):
-    """A layer whose connection breaks in the moment in which its reader is cancelled."""
-
-    async def receive(self, channel: str) -> dict[str, object]:
-        try:
-            return await self._get_layer().receive(channel)
-        except asyncio.CancelledError:
-            raise ConnectionError from None
-
-
-def test_a_connection_that_breaks_while_the_process_stops_delays_nothing(
-    server: Redis, caplog: pytest.LogCaptureFixture
-) -> None:
-    server.start()
-    before = set(threading.enumerate())
-    woken = threading.Event()
-    wakeups = Wakeups(lambda: FailsWhenCancelled(hosts=[server.url]), woken.set, BEACON)
-    with Process(server) as other:
-        wakeups.start()
-
-        def told() -> bool:
-            other.wakeups.send()
-            return woken.wait(0.1)
-
-        assert _becomes(told)
-        wakeups.stop(PATIENCE)
-    # The other process waits for its own thread only for a while.
-    assert _becomes(lambda: set(threading.enumerate()) <= before), threading.enumerate()
-    assert "Redis is unreachable" not in caplog.text
-
-
-class LosesCancellations(RedisPubSubChannelLayer):
-    """A layer that goes on when it is cancelled while it sends, and whose reader fails at times."""
-
-    def __init__(self, *hosts: str) -> None:
-        super().__init__(hosts=list(hosts))
-        self.sends = asyncio.Event()
-        self.failures = 1
-
-    async def group_send(self, group: str, message: dict[str, object]) -> None:
-        await self._get_layer().group_send(group, message)
-        self.sends.set()
-        with suppress(asyncio.CancelledError):
-            await asyncio.sleep(BEACON / 2)  # a slow send, which takes no notice of being cancelled
-
-    async def receive(self, channel: str) -> dict[str, object]:
-        await self.sends.wait()  # so a cancellation finds the sender sending
-        if self.failures:
-            self.failures -= 1
-            raise ConnectionError
-        received: dict[str, object] = await self._get_layer().receive(channel)
-        return received
-
-
-def test_a_cancellation_that_the_client_library_loses_delays_nothing(server: Redis) -> None:
-    server.start()
-    woken = threading.Event()
-    wakeups = Wakeups(lambda: LosesCancellations(server.url), woken.set, BEACON)
-    with Process(server) as other:
-        wakeups.start()
-        thread = wakeups._thread
-        assert thread is not None
-
-        def told() -> bool:
-            other.wakeups.send()
-            return woken.wait(0.1)
-
-        assert _becomes(told)  # it has connected again
-        wakeups.stop(PATIENCE)
-        assert not thread.is_alive()
-
-
-def test_nothing_is_started_or_said_where_processes_share_no_layer() -> None:
-    alone = Wakeups(lambda: None)
-    alone.start()
-    alone.send()
-    alone.stop()
-    assert alone.problem() is None
-    assert wiring.shared_layer() is None
-
-
-def test_the_process_tells_of_redis_without_being_unready() -> None:
-    assert "redis" not in health.registry.names()
-    assert "redis" not in health.warnings()

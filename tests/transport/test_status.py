@@ -34,12 +34,6 @@ def lines(reply: Reply) -> dict[str, Any]:
     return {line["name"]: line["reason"] for line in reply.last["lines"] if line["reason"]}
 
 
-async def test_without_a_token_set_there_is_nothing(served: Cast) -> None:
-    for authorization in ("", "Bearer ", f"Bearer {TOKEN}"):
-        reply = await get(authorization)
-        assert (reply.status, reply.last) == (404, {"error": "not_found"})
-
-
 @OPEN
 async def test_the_status_is_read_with_the_token_and_get_alone(served: Cast) -> None:
     tenants = f"Bearer {served.owner.mcp_token}"

@@ -26,7 +26,6 @@ from mcphost.vault.lifecycle import (
     run_due_transitions,
 )
 from mcphost.vault.models import RingKey, TenantSecret
-from mcphost.vault.rewrapping import rewrap
 from mcphost.vault.services import ensure_ring, ensure_tenant, verify_master_key
 from mcphost.vault.states import KeyState, KeyVerb, following
 from tests.vault.at_once import at_once
@@ -120,18 +119,6 @@ def test_of_rotations_at_once_one_is_done_and_the_others_are_told_so(old: str, c
     assert len(told("key.rotated")) == 1
 
 
-def test_a_second_rotation_is_refused_until_the_first_is_over(old: str) -> None:
-    first = rotate(OLGA)
-    with pytest.raises(
-        KeyRefusalError, match=f"in progress: key {first} becomes active in a few seconds"
-    ):
-        rotate(OLGA)
-    have_waited(first)
-    run_due_transitions()
-    second = rotate(OLGA)
-    assert states() == {old: "retiring", first: "active", second: "standby"}
-
-
 def test_a_replaced_key_retires_by_itself_when_its_last_token_has_expired(old, settings):
     settings.MCPHOST_MAX_ANSWER_SECONDS = 100
     settings.MCPHOST_CLIENT_SESSION_SECONDS = 50
@@ -147,23 +134,6 @@ def test_a_replaced_key_retires_by_itself_when_its_last_token_has_expired(old, s
     assert told("key.retired") == [(old, "vault")]
     assert Entry.objects.get(action="key.retired").facts == {"was": "retiring", "expired": True}
     assert changes() == before + 1
-
-
-def test_what_was_seen_as_due_is_looked_at_again_before_it_is_done(old, monkeypatch):
-    have_waited(new := rotate(OLGA))
-    seen = lifecycle._due()
-    retire(new, OLGA)
-    gone = add_key("k1", KeyState.RETIRING)
-    seen.append(gone)
-    retire("k1", OLGA)
-    monkeypatch.setattr(lifecycle, "_due", lambda: seen)
-    assert run_due_transitions() == []
-    assert states() == {old: "active", new: "retired", "k1": "retired"}
-
-
-def test_looking_for_what_is_due_costs_one_query(old, django_assert_num_queries):
-    with django_assert_num_queries(1):
-        assert run_due_transitions() == []
 
 
 def test_a_compromised_key_opens_nothing_and_the_new_one_seals_at_once(old: str) -> None:
@@ -308,14 +278,3 @@ def test_an_old_key_is_replaced_by_one_of_the_processes_if_a_setting_says_so(old
     run_due_transitions()
     rotate_if_old()
     assert states() == {old: "retiring", new: "active"}
-
-
-def test_an_old_key_stays_while_some_processes_may_have_another_master_key(old, settings, caplog):
-    settings.MCPHOST_KEY_ROTATION_SECONDS = 3600.0
-    age(old, timedelta(hours=2))
-    settings.MCPHOST_NEW_MASTER_KEY = lambda: bytes(32)
-    rewrap(OLGA)
-    settings.MCPHOST_NEW_MASTER_KEY = lambda: b""
-    rotate_if_old()
-    assert states() == {old: "active"}
-    assert "cannot be replaced" in caplog.text

@@ -9,18 +9,16 @@ from pytest_django import Settings
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import Actor
-from mcphost.feed.models import Change
 from mcphost.sealing.tokens import Purpose
 from mcphost.tenants.models import Tenant
 from mcphost.vault import rewrapping, sealer, selectors
 from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatch
 from mcphost.vault.lifecycle import destroy_salt, rotate
 from mcphost.vault.models import RingKey, TenantSecret
-from mcphost.vault.rewrapping import NEWS, Rewrapped, rewrap, wrapping
+from mcphost.vault.rewrapping import Rewrapped, rewrap, wrapping
 from mcphost.vault.services import ensure_ring, ensure_tenant, verify_master_key
 from mcphost.vault.states import KeyState
 from mcphost.vault.wrapping import kek_id, wrappers
-from tests.vault.at_once import at_once
 from tests.vault.rings import add_key
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -96,19 +94,6 @@ def test_at_every_step_every_process_that_should_opens_everything(tokens, give):
         verify_master_key()
 
 
-def test_secrets_made_on_the_way_are_opened_by_both(tokens: dict[UUID, str], give: Give) -> None:
-    give(OLD, NEW)
-    tenant = uuid4()
-    rotate(OLGA)
-    tokens[tenant] = sealer.seal(Purpose.STATE, tenant, tenant.bytes)
-    rewrap(OLGA)
-    tokens[uuid4()] = sealer.seal(Purpose.STATE, list(tokens)[-1], b"")
-    tokens.popitem()
-    assert every_wrapping() == by(OLD, NEW)
-    give(NEW)
-    assert all_open(tokens)
-
-
 @pytest.mark.parametrize("after", range(4))
 def test_what_was_interrupted_opens_and_is_ended_by_the_next_run(tokens, give, monkeypatch, after):
     write = rewrapping._write
@@ -160,17 +145,6 @@ def test_wrong_master_keys_change_nothing(tokens, give, given):
     assert not Entry.objects.filter(action="key.rewrapped").exists()
 
 
-def test_running_it_again_does_nothing_and_says_nothing(tokens: dict[UUID, str], give: Give):
-    give(OLD, NEW)
-    rewrap(OLGA)
-    before = list(TenantSecret.objects.values()), list(RingKey.objects.values())
-    assert rewrap(OLGA) == Rewrapped(0, 0, ())
-    assert (list(TenantSecret.objects.values()), list(RingKey.objects.values())) == before
-    entry = Entry.objects.get(action="key.rewrapped")
-    assert (entry.actor_label, set(entry.target.split())) == ("olga", {kek_id(OLD), kek_id(NEW)})
-    assert Change.objects.filter(what=NEWS).count() == 1
-
-
 def test_a_salt_that_is_destroyed_meanwhile_does_not_come_back(tokens, give, monkeypatch):
     write = rewrapping._write
 
@@ -211,28 +185,6 @@ def test_a_damaged_key_of_the_ring_stops_it_before_anything_is_changed(tokens, g
     assert every_wrapping() == by(OLD)
 
 
-def test_how_things_are_wrapped_is_told_and_giving_up_takes_the_new_key_away(tokens, give):
-    rows = 2 + len(TENANTS)
-    only = rewrapping.Wrapping((kek_id(OLD),), 0, ())
-    assert wrapping() == only
-    give(OLD, OLD)
-    assert rewrap(OLGA) == Rewrapped(0, 0, ()), "the same key twice is one"
-    assert wrapping() == only
-    give(OLD, NEW)
-    both = tuple(sorted(map(kek_id, (OLD, NEW))))
-    assert wrapping() == rewrapping.Wrapping(both, rows, ())
-    at_once(lambda: rewrap(OLGA))
-    assert every_wrapping() == by(OLD, NEW)
-    assert all_open(tokens)
-    assert wrapping() == rewrapping.Wrapping(both, 0, ())
-    give(NEW)
-    assert wrapping() == rewrapping.Wrapping((kek_id(NEW),), rows, (kek_id(OLD),))
-    give(OLD)
-    rewrap(OLGA)
-    assert every_wrapping() == by(OLD)
-    assert all_open(tokens)
-
-
 def test_a_process_without_one_of_the_rings_master_keys_makes_no_key(tokens, give):
     give(OLD, NEW)
     rewrap(OLGA)
@@ -243,11 +195,3 @@ def test_a_process_without_one_of_the_rings_master_keys_makes_no_key(tokens, giv
             with pytest.raises(MasterKeyMismatch, match=kek_id(missing)):
                 rotate(OLGA, compromised=compromised)
     assert list(RingKey.objects.values()) == before
-
-
-def test_keys_in_memory_go_on_while_everything_is_wrapped_anew(tokens, settings):
-    selectors.ring()
-    settings.MCPHOST_NEW_MASTER_KEY = lambda: NEW
-    assert selectors.is_warm(TENANTS[0])
-    rewrap(OLGA)
-    assert selectors.is_warm(TENANTS[0])

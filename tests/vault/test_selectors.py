@@ -30,33 +30,6 @@ def test_a_ring_without_an_active_key_says_what_would_help(state: KeyState) -> N
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_read_once_is_read_again_only_if_it_is_forgotten(django_assert_num_queries):
-    first, second = uuid4(), uuid4()
-    with pytest.raises(NoSecretsError, match=str(first)):
-        selectors.secrets(first)
-    made = [ensure_tenant(tenant) for tenant in (first, second)]
-    for secret in (made[0].salt, made[0].payload_key.secret):
-        assert repr(secret) not in repr(made[0])
-    selectors.forget_everything()
-    assert not selectors.is_warm(first)
-    with django_assert_num_queries(3):
-        selectors.ring()
-        selectors.secrets(first)
-        selectors.secrets(second)
-    assert selectors.is_warm(first)
-    selectors.forget_tenant(first)
-    with django_assert_num_queries(0):
-        assert selectors.salt(second) == made[1].salt
-        assert selectors.payload_key(second) == made[1].payload_key
-        selectors.ring()
-    with django_assert_num_queries(1):
-        assert selectors.secrets(first) == made[0]
-    selectors.forget_ring()
-    with django_assert_num_queries(1):
-        selectors.ring()
-
-
-@pytest.mark.django_db(transaction=True)
 def test_a_key_whose_transaction_was_undone_is_not_remembered() -> None:
     tenant = uuid4()
     with transaction.atomic():

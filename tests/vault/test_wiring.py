@@ -6,20 +6,15 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import transaction
 
-from mcphost.audit.ports import payload_cipher, set_payload_cipher
 from mcphost.feed.loop import loop
 from mcphost.feed.services import announce
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.signals import tenant_created
-from mcphost.vault import selectors, wiring
+from mcphost.vault import selectors
 from mcphost.vault.errors import NoActiveKeyError
-from mcphost.vault.master import master_key
 from mcphost.vault.models import RingKey, TenantSecret
-from mcphost.vault.payloads import VaultPayloadCipher
-from mcphost.vault.rewrapping import NEWS
 from mcphost.vault.services import ensure_tenant
 from mcphost.vault.states import KeyState
-from mcphost.vault.wrapping import kek_id
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -65,17 +60,3 @@ def test_a_new_tenant_gets_its_secrets_at_once() -> None:
     tenant = uuid4()
     tenant_created.send(sender=Tenant, tenant_id=tenant)
     assert TenantSecret.objects.filter(tenant=tenant).exists()
-
-
-def test_a_process_left_without_the_master_key_says_so_and_keeps_what_it_knows(warm, caplog):
-    tell(NEWS, object_id=f"abcdef012345 {kek_id(master_key())}")
-    assert not caplog.messages
-    tell(NEWS, object_id="abcdef012345")
-    assert any("abcdef012345" in each and "restart" in each for each in caplog.messages)
-    assert selectors.is_warm(warm)
-
-
-def test_audits_port_is_filled() -> None:
-    set_payload_cipher(None)
-    wiring.fill_ports()
-    assert isinstance(payload_cipher(), VaultPayloadCipher)

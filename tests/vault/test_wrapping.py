@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatch
-from mcphost.vault.wrapping import head, kek_id, unwrap, wrap, wrappers
+from mcphost.vault.wrapping import kek_id, unwrap, wrap, wrappers
 
 KEK = bytes(range(32))
 OTHER_KEK = bytes(range(1, 33))
@@ -28,21 +28,6 @@ def test_what_was_wrapped_is_unwrapped_in_its_place(secret: bytes, place: str, n
 def test_a_wrapped_secret_opens_in_no_other_place(place: str) -> None:
     with pytest.raises(DamagedSecretError, match="moved from another row"):
         unwrap(wrap(SECRET, PLACE, KEK, NONCE), place, KEK)
-
-
-@pytest.mark.parametrize("body", ["", "A", "AAAA", "é", "A" * 40])
-def test_a_mangled_wrapped_secret_is_refused(body: str) -> None:
-    with pytest.raises(DamagedSecretError):
-        unwrap(head(KEK) + body, PLACE, KEK)
-
-
-def test_another_master_key_is_a_mismatch_that_names_both_and_says_what_would_help() -> None:
-    with pytest.raises(MasterKeyMismatch) as caught:
-        unwrap(wrap(SECRET, PLACE, KEK, NONCE), PLACE, OTHER_KEK)
-    message = str(caught.value)
-    assert kek_id(KEK) in message
-    assert kek_id(OTHER_KEK) in message
-    assert "MCPHOST_MASTER_KEY_FILE" in message
 
 
 @pytest.mark.parametrize("wrapped", ["", "v2.abc.AAAA", "nonsense", "v1."])

@@ -1,9 +1,8 @@
 """The summaries follow the record: every entry counts once, whenever and wherever it is committed."""
 
-import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,24 +10,22 @@ from uuid import UUID
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
-from django.db.models import F
 from django.utils import timezone
 
 from mcphost.audit import call_list
-from mcphost.audit import selectors as audit_selectors
-from mcphost.audit.entries import EntryView, view
-from mcphost.audit.models import CallMark, CallSummary, Entry, Following, RollUp, RollUpChange
+from mcphost.audit.entries import view
+from mcphost.audit.models import CallMark, CallSummary, Entry, Following, RollUp
 from mcphost.audit.open_calls import losses
 from mcphost.audit.records import Actor
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.services import cancel_call
-from mcphost.audit.summaries import batches, rollups, selectors, sets, unseen
+from mcphost.audit.summaries import batches, rollups, selectors, unseen
 from mcphost.audit.summaries.batches import CallBatch
 from mcphost.audit.summaries.figures import CallSums, Period, positive
-from mcphost.audit.summaries.follower import FEW, FOLD_EVERY, LEASE, Follower
+from mcphost.audit.summaries.follower import LEASE, Follower
 from mcphost.audit.summaries.projection import Projection, project
-from mcphost.audit.summaries.rollups import FREE, MOST_NAMES, By, Resolution, RollUpKey
-from mcphost.runtime.call import Client, Principal, PrincipalKind
+from mcphost.audit.summaries.rollups import By, Resolution
+from mcphost.runtime.call import Client
 from tests.audit.asking import (
     ACME,
     HALF_HOUR,
@@ -229,39 +226,6 @@ def test_one_process_follows_and_another_takes_over_when_its_lease_ends() -> Non
     check()
 
 
-def test_a_bucket_counts_names_without_a_place_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollups, "MOST_NAMES", 2)
-    assert MOST_NAMES > 2
-    keep(plain("a"), plain("other"))
-    follow()
-    keep(plain("c"), plain("d"), plain("a"))
-    follow()
-    now = timezone.now()
-    found = selectors.by_target(ACME, Period.DAY, now)
-    assert {name: each.calls for name, each in found.items()} == {"a": 2, "other": 1}
-    top = selectors.top(None, selectors.Dimension.TARGET, Period.DAY, now)
-    ranked = {(each.name, each.is_other, each.calls) for each in top}
-    assert ranked == {("a", False, 2), ("other", False, 1), ("", True, 2)}
-    check()
-
-
-def test_names_that_callers_choose_freely_take_no_place_of_others(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rollups, "MOST_NAMES", 2)
-    stranger = Principal(PrincipalKind.ANONYMOUS, ACME, label="anonymous")
-    for number in range(4):
-        keep(plain(client=Client(f"made up {number}"), principal=stranger))
-        keep(plain(f"file:///{number}", method="resources/read"))
-    follow()
-    keep(plain("deploy", client=Client("cursor")))
-    follow()
-    now = timezone.now()
-    clients = selectors.top(None, selectors.Dimension.CLIENT, Period.DAY, now)
-    assert {each.name: each.calls for each in clients if each.name == "cursor"} == {"cursor": 1}
-    assert [each.calls for each in clients if each.is_other] == [2]
-    assert selectors.by_target(ACME, Period.DAY, now)["deploy"].calls == 1
-    check()
-
-
 def _long_name(seed: int) -> str:
     chosen = random.Random(seed)
     return "".join(chr(chosen.randrange(0x10000, 0x10FFFF)) for _ in range(512))
@@ -279,139 +243,6 @@ def test_names_that_are_too_long_for_an_index_are_counted_together() -> None:
         top = selectors.top(None, by, Period.DAY, timezone.now())
         assert [(each.name, each.is_other, each.calls) for each in top] == [("", True, 2)]
     check()
-
-
-def test_long_names_that_an_earlier_release_noted_are_counted_together() -> None:
-    made = _long_name(1)
-    minute, figures = int(timezone.now().timestamp()) // 60, (1, 0, 1, None, {}, {}, {"open": 1})
-    follow()
-    RollUpChange.objects.create(
-        sums=json.dumps([(ACME.hex, By.TARGET_AND_CLIENT, minute, made, made, *figures)])
-    )
-    assert not rollups.fold(timezone.now())
-    rows = selectors.funnel(None, Period.DAY, timezone.now(), limit=9).rows
-    assert [(each.target, each.is_other, each.asked) for each in rows] == [("", True, 1)]
-
-
-def test_what_an_earlier_release_counted_and_this_one_takes_away_is_counted_once() -> None:
-    """It had no rows of their own for the names that callers choose freely."""
-    stranger = Principal(PrincipalKind.ANONYMOUS, ACME)
-    columns = {"method": "resources/read", "principal": stranger}
-    made = Story.of(ACME, "file:///notes", at=timezone.now() - 3 * HOUR, **columns)
-    made.expires = 6 * HOUR
-    keep(made.play("ask a"))
-    follow()
-    RollUp.objects.filter(dimension__gt=FREE).update(dimension=F("dimension") - FREE)
-    before = len(made.made)
-    made.back(HOUR).play("answer a; end")
-    keep_new(made, before)
-    follow()
-    now = timezone.now()
-    assert selectors.by_target(ACME, Period.DAY, now)["file:///notes"].calls == 1
-    for period in Period.DAY, Period.MONTH:
-        (line,) = selectors.funnel(None, period, now, limit=9).rows
-        assert (line.asked, line.endings) == (1, {"accept": 1})
-    check()
-
-
-def test_the_funnel_has_a_row_for_the_pairs_without_a_place(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rollups, "MOST_NAMES", 1)
-    for name in ("first", "second", "third"):
-        keep(asking(target=name))
-        follow()
-    rows = selectors.funnel(None, Period.DAY, timezone.now(), limit=9).rows
-    found = [(each.target, each.is_other, each.asked) for each in rows]
-    assert found == [("", True, 2), ("first", False, 1)]
-
-
-def test_under_load_roll_ups_are_written_for_many_batches_together() -> None:
-    begin = timezone.now()
-    follower = Follower()
-    follower.step()
-    _follow_many(follower, "first")
-    assert RollUpChange.objects.exists() is False  # the first ones at once
-    written = Following.objects.get().folds
-    for name in ("second", "third"):
-        _follow_many(follower, name)
-    assert RollUpChange.objects.count() == 2
-    assert Following.objects.get().folds == written
-    rollups.fold(begin + FOLD_EVERY)
-    assert not RollUpChange.objects.exists()
-    check()
-
-
-def _follow_many(follower: Follower, name: str) -> None:
-    keep(*(plain(name) for _ in range(FEW + 1)))
-    assert follower.step().written == FEW + 1
-
-
-def test_a_fold_that_another_process_made_meanwhile_is_not_made_again(monkeypatch):
-    keep(plain(), plain())
-    follow()
-    keep(late := plain())
-    batches.write(CallBatch([late.call.id]), timezone.now(), losses())
-    read, raced = rollups._rows, []
-
-    def read_and_be_overtaken(keys: Iterable[RollUpKey]) -> dict[RollUpKey, CallSums]:
-        found = read(keys)
-        if not raced:
-            raced.append(True)
-            rollups.fold(timezone.now())
-        return found
-
-    monkeypatch.setattr(rollups, "_rows", read_and_be_overtaken)
-    rollups.fold(timezone.now())
-    assert raced
-    check()
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        "start",
-        "cancel",
-        "back; answer a; answer b",
-        "back; answer a decline; end tool_error declined",
-        "back; end" + 40 * "; refuse late",
-    ],
-    ids=["started", "cancelled", "answered", "declined", "complete and refused"],
-)
-def test_of_a_call_that_was_resent_often_a_limited_number_of_entries_is_read(script, monkeypatch):
-    most = 40
-    for module in (batches, audit_selectors):
-        monkeypatch.setattr(module, "MOST_ENTRIES", most)
-    read: list[UUID] = []
-
-    def count(of: Entry) -> EntryView:
-        read.append(of.id)
-        return view(of)
-
-    monkeypatch.setattr(batches, "view", count)
-    made = asking("a", "b")
-    for _ in range(most):
-        made.again().ask("a", "b")
-    keep(made)
-    follow()
-    _state_follows_from_all_entries()
-    written = len(made.made)
-    keep_new(made.play(script), written)
-    read.clear()
-    assert follow() == 1
-    assert most // 2 < len(read) <= most
-    _state_follows_from_all_entries()
-    read.clear()
-    assert batches.write(CallBatch([made.call.id]), timezone.now(), losses()) == 0
-    assert len(read) == 0
-
-
-def _state_follows_from_all_entries() -> None:
-    stored = CallSummary.objects.get()
-    (wanted,) = expected(timezone.now()).values()
-    for name in (
-        "last", "at", "first_at", "state", "is_error", "reason", "expires_at", "sealed_by", "entries",
-    ):  # fmt: skip
-        assert getattr(stored, name) == getattr(wanted, name), name
-    _same(_sums(By.ALL, Resolution.DAY)[ACME], batches.sums_of(stored))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -535,17 +366,3 @@ def test_a_long_transaction_lets_nothing_be_read_again_and_nothing_be_lost() -> 
             cancel_call(cancelled.call.id, ACME, "why", Actor.person(7, "sam"))
         assert follow() == 1
     check()
-
-
-@pytest.mark.postgresql
-@pytest.mark.django_db(transaction=True)
-def test_a_batch_is_found_by_index_in_a_table_that_was_never_analyzed() -> None:
-    plan = "EXPLAIN SELECT e.call FROM audit_entry e WHERE e.call IN {0} GROUP BY e.call"
-    keep(*(plain() for _ in range(50)))
-    try:
-        sets.tune()
-        told = sets.fetch(plan.format(sets.ids_of()), sets.hexes([]))
-    finally:
-        connections[DEFAULT_DB_ALIAS].close()  # with its settings
-    assert "audit_entry_call" in str(told)
-    assert "Seq Scan on audit_entry" not in str(told)

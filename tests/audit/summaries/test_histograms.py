@@ -5,25 +5,9 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcphost.audit.summaries.histograms import LARGEST, bucket_of, percentile, value_of
+from mcphost.audit.summaries.histograms import bucket_of, percentile
 
 WEEK_US = 7 * 24 * 3600 * 1_000_000
-
-
-def test_a_bucket_stands_for_its_values_within_five_percent() -> None:
-    values = {*range(1, 20_000), *(round(1.013**power) for power in range(1, 2_000))}
-    for value in values:
-        if value <= WEEK_US:
-            assert abs(value_of(bucket_of(value)) - value) <= 0.05 * value + 0.5, value
-
-
-def test_buckets_grow_with_their_values_and_have_ends() -> None:
-    buckets = [bucket_of(value) for value in range(100_000)]
-    assert buckets == sorted(buckets)
-    assert bucket_of(0) == bucket_of(-5) < bucket_of(1)
-    assert bucket_of(10**40) == LARGEST
-    assert value_of(bucket_of(0)) == 0
-    assert percentile({}, 0.95) is None
 
 
 @given(

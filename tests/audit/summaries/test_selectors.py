@@ -113,37 +113,11 @@ def test_the_points_of_a_series_add_up_to_the_totals(period: Period, now: dateti
         assert (total > 0) is (target != "unknown")
 
 
-def test_the_busiest_come_first(now: datetime) -> None:
-    keep(*(plain("often") for _ in range(3)), plain("seldom"), plain("theirs", OTHER))
-    found = selectors.top(OURS, Dimension.TARGET, Period.HOUR, now)
-    assert [(each.tenant, each.name, each.calls) for each in found] == [
-        (ACME, "often", 3),
-        (ACME, "seldom", 1),
-    ]
-    assert len(selectors.top(None, Dimension.TARGET, Period.HOUR, now)) == 3
-    assert len(selectors.top(None, Dimension.TARGET, Period.HOUR, now, limit=1)) == 1
-    for by in (Dimension.CLIENT, Dimension.CALLER):
-        (only,) = selectors.top(OURS, by, Period.HOUR, now)
-        assert only.calls == 4
-    assert set(selectors.by_target(ACME, Period.HOUR, now)) == {"often", "seldom"}
-
-
 def test_the_funnel_has_a_row_for_each_target_and_client_that_was_asked(now: datetime) -> None:
     keep(asking("a").play("back; answer a; end"), asking("a"), plain())
     (row,) = selectors.funnel(OURS, Period.DAY, now, limit=5).rows
     assert (row.tenant, row.target, row.asked) == (ACME, "asking", 2)
     assert row.endings == {"accept": 1, "open": 1}
-
-
-def test_the_funnel_is_cut_behind_the_rows_with_the_most_requests(now: datetime) -> None:
-    keep(*(asking("a", target=name) for name in ("one", "two", "two", "three", "three", "three")))
-    found = selectors.funnel(OURS, Period.DAY, now, limit=2)
-    assert [(row.target, row.asked) for row in found.rows] == [("three", 3), ("two", 2)]
-    assert found.is_cut
-    whole = selectors.funnel(OURS, Period.DAY, now, limit=3)
-    assert (len(whole.rows), whole.is_cut) == (3, False)
-    (only,) = selectors.funnel(OURS, Period.DAY, now, target="one", limit=2).rows
-    assert (only.target, only.asked) == ("one", 1)
 
 
 def test_changes_are_read_once_each() -> None:

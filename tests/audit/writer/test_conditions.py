@@ -19,9 +19,8 @@ from mcphost.audit.writer.conditions import (
     by_change,
     by_effect,
 )
-from mcphost.audit.writer.rows import RecordRefused, prepare
+from mcphost.audit.writer.rows import RecordRefused
 from mcphost.audit.writer.writer import RecordLost
-from mcphost.observability import counters
 from tests.audit.ciphers import GateCipher
 from tests.audit.conftest import Start
 from tests.audit.databases import locked, record, stored
@@ -212,33 +211,6 @@ def test_effects_of_many_conditions_are_told_apart_in_one_batch(start: Start) ->
     assert called == ["mcphost-writer"], "once for the batch"
 
 
-def test_the_same_effect_of_different_changes_is_written_for_each_that_took_hold(start: Start):
-    put("probe", set="old", unset="other", seen="old", unlocked="old", closed="old")
-    put("probe_lock", unlocked="open", closed="shut")
-    fates = submit(
-        start(),
-        *(
-            (condition(change, nonce, "new", "old", {_NOTE: noting(number)}), [record()])
-            for number, (change, nonce) in enumerate(
-                [
-                    (_ADD, "added"),
-                    (_SET, "unset"),
-                    (_SET, "set"),
-                    (_UNLOCK, "closed"),
-                    (_UNLOCK, "unlocked"),
-                    (_LOOK, "seen"),
-                    (_LOOK, "unseen"),
-                ]
-            )
-        ),
-    )
-    assert fates == [True, False, True, False, True, True, False]
-    assert notes() == {0: "added", 2: "set", 4: "unlocked", 5: "seen"}
-    assert len(stored()) == 4
-    changed = {"added": "new", "set": "new", "unlocked": "new"}
-    assert states() == {"unset": "other", "seen": "old", "closed": "old", **changed}
-
-
 def test_conditions_and_unconditional_records_share_a_batch(start: Start, gate: GateCipher) -> None:
     put("probe", b="old")
     writer = start()
@@ -321,22 +293,10 @@ def test_nothing_follows_from_a_commit_that_never_succeeds(start, failures, cloc
     assert (states(), notes(), stored()) == ({}, {}, set())
 
 
-def test_values_are_asked_for_once_and_in_the_writers_thread(start, monkeypatch):
-    asked: list[str] = []
-
-    def values() -> Values:
-        asked.append(threading.current_thread().name)
-        return Values({"nonce": "a", "state": "new"}, {_NOTE: noting(1)})
-
-    lose_connections(monkeypatch, before_the_commit, before_the_commit)
-    assert submit(start(), (Condition(_ADD, "a", values), [])) == [True]
-    assert asked == ["mcphost-writer"]
-
-
 # --- bad rows ---
 
 
-@pytest.mark.parametrize("place", [0, 13, 29])
+@pytest.mark.parametrize("place", [0, 29])
 def test_an_effect_that_the_database_refuses_costs_its_own_condition_only(start: Start, place: int):
     jobs = [(condition(_ADD, f"n{n}", effects={_NOTE: noting(n)}), [record()]) for n in range(30)]
     bad = [{"number": place, "said": None}]
@@ -373,21 +333,6 @@ def test_a_batch_that_only_reads_waits_for_no_writer(start: Start) -> None:
     assert stored() == set()
 
 
-@pytest.mark.sqlite  # which counts its writing transactions
-def test_a_batch_that_only_reads_writes_nothing(start: Start) -> None:
-    put("probe", a="old")
-    writer = start()
-    with connection.cursor() as cursor:
-        cursor.execute("PRAGMA data_version")
-        before = cursor.fetchone()
-        assert submit(writer, (condition(_LOOK, "a", was="old"), [])) == [True]
-        cursor.execute("PRAGMA data_version")
-        assert cursor.fetchone() == before
-        assert submit(writer, (condition(_LOOK, "a", was="old"), [record()])) == [True]
-        cursor.execute("PRAGMA data_version")
-        assert cursor.fetchone() != before
-
-
 def test_what_comes_with_a_condition_that_only_reads_is_written_if_it_takes_hold(start: Start):
     put("probe", a="old")
     called, own, lost = threading.Event(), record(), record()
@@ -406,22 +351,6 @@ def test_what_comes_with_a_condition_that_only_reads_is_written_if_it_takes_hold
 # --- what a batch consists of ---
 
 
-def test_large_effects_are_committed_in_portions(start: Start, gate: GateCipher) -> None:
-    writer = start()
-    held = block(writer, gate)
-    large = "x" * 1_000_000
-    jobs: Jobs = [
-        (condition(_ADD, f"n{n}", effects={_NOTE: [{"number": n, "said": large}]}), [])
-        for n in range(9)
-    ]
-    gate.open_gate()
-    commits = counters.commit_seconds.count()
-    assert submit(writer, *jobs) == [True] * 9
-    assert held() is None
-    assert len(notes()) == 9
-    assert counters.commit_seconds.count() - commits >= 3
-
-
 def test_conditions_and_effects_are_in_an_order_that_does_not_depend_on_submission() -> None:
     bound = [
         BoundCondition.of(condition(change, nonce, effects={_SUM: noting(1), _NOTE: noting(1)}), [])
@@ -432,42 +361,3 @@ def test_conditions_and_effects_are_in_an_order_that_does_not_depend_on_submissi
         assert found == {_ADD: ["c", "d"], _SET: ["a", "b"]}
         assert [change.name for change in by_change(each)] == ["probe_add", "probe_set"]
         assert [effect.name for effect in by_effect(each)] == ["probe_notes", "probe_summing"]
-
-
-def test_a_bound_condition_counts_its_values_effects_and_payloads() -> None:
-    plain = BoundCondition.of(condition(_ADD, "a"), [])
-    with_effects = BoundCondition.of(condition(_ADD, "a", effects={_NOTE: noting(1, 2)}), [])
-    row = prepare(with_payload())
-    assert row.sealed is not None
-    with_record = BoundCondition.of(condition(_ADD, "a"), [row, prepare(record())])
-    assert plain.size() == len(plain.values)
-    assert with_effects.size() == plain.size() + len(with_effects.effects[_NOTE])
-    assert with_record.size() == plain.size() + len(row.sealed.ciphertext)
-    assert BoundCondition.of(condition(_ADD, "a", effects={_NOTE: []}), []).effects == {}
-
-
-def test_many_mixtures_of_conditions_work_on_one_connection(start: Start) -> None:
-    """PostgreSQL prepares a statement for each mixture."""
-    writer = start()
-    kinds = [(_ADD, "add"), (_SET, "set"), (_UNLOCK, "unlock"), (_LOOK, "look")]
-    number = 0
-    for mixture in range(1, 64):
-        chosen = [kind for place, kind in enumerate(kinds) if mixture >> place & 1]
-        effects = {
-            effect: noting(number)
-            for place, effect in enumerate((_NOTE, _SUM), 4)
-            if mixture >> place & 1
-        }
-        jobs = []
-        for change, name in chosen:
-            nonce = f"{name}{mixture}"
-            if change is not _ADD:
-                put("probe", **{nonce: "old"})
-            put("probe_lock", **{nonce: "open"})
-            numbered = {effect: noting(number) for effect in effects}
-            jobs.append((condition(change, nonce, "new", "old", numbered), [record()]))
-            number += 1
-        before = len(stored())
-        assert submit(writer, *jobs) == [True] * len(chosen)
-        assert len(stored()) == before + len(chosen)
-    assert len(notes()) == total() > 0

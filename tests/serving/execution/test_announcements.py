@@ -4,18 +4,14 @@ import logging
 from uuid import UUID
 
 import pytest
-from django.db import OperationalError
 
 from mcphost.catalogue import selectors as catalogue
-from mcphost.catalogue.errors import Invalid
-from mcphost.catalogue.updates import announce_update
 from mcphost.feed.models import Change
-from mcphost.routing import process
 from mcphost.runtime.ports import NotAnnounced
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import announcements as announcing
 from mcphost.serving.execution.announcements import MOST_PER_TENANT, Announcements, TenantAnnouncer
-from tests.cast import ACTOR, Cast
+from tests.cast import Cast
 from tests.mcp import call
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -65,20 +61,6 @@ def test_what_could_not_be_checked_before_is_checked_now(
     assert "matches 'a:1'" in caplog.text
 
 
-def test_what_could_not_be_written_waits(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    announcements = Announcements()
-    announcements.add(cast.acme.id, "a:1", checked=True)
-
-    def fails(about: object) -> None:
-        raise OperationalError("the database has gone")
-
-    with monkeypatch.context() as patch, pytest.raises(OperationalError):
-        patch.setattr(announcing, "announce_updates", fails)
-        announcements.flush()
-    announcements.flush()
-    assert written() == [(cast.acme.id, "a:1")]
-
-
 async def test_a_tool_is_told_when_there_is_no_such_resource(served: Cast) -> None:
     for tool in ("announce", "threaded_announce"):
         for uri in ("notes://nowhere", "no uri at all", ""):
@@ -96,27 +78,3 @@ async def test_while_a_tenant_is_read_anew_only_the_form_is_checked(served: Cast
     announcer.updated("notes://nowhere")
     await in_database(announcing.announcements.flush)
     assert await in_database(written) == []
-
-
-def test_nobody_announces_what_is_not_there(cast: Cast) -> None:
-    for uri in ("notes://nowhere", "nonsense"):
-        with pytest.raises(Invalid) as refused:
-            announce_update(cast.acme.id, uri, ACTOR)
-        assert list(refused.value.problems) == ["uri"]
-    assert written() == []
-
-
-async def test_what_cannot_be_written_at_the_end_is_said_in_the_log(
-    served: Cast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fails(about: object) -> None:
-        raise OperationalError("the database has gone")
-
-    process.start()
-    announcing.announcements.add(served.acme.id, "a:1", checked=True)
-    with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
-        patch.setattr(announcing, "announce_updates", fails)
-        await process.stop()
-    assert "announcements were left unwritten" in caplog.text
-    await in_database(announcing.announcements.flush)
-    assert await in_database(written) == [(served.acme.id, "a:1")]

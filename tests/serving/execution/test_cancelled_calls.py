@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connection, transaction
-from django.test.utils import CaptureQueriesContext
+from django.db import transaction
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import Actor
@@ -37,22 +36,6 @@ def put(call: UUID, tenant: UUID) -> None:
 
 def news(call: UUID, tenant: UUID) -> ChangeNews:
     return ChangeNews(1, tenant, cancelled.CANCELLED, call.hex)
-
-
-def test_what_is_known_costs_no_query(tenant: UUID) -> None:
-    memory, before, later = CancelledCalls(), uuid4(), uuid4()
-    put(before, tenant)
-    assert not memory.surely_not(later)  # nothing is read yet
-    memory.read()
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
-        assert not memory.surely_not(before)
-        assert memory.surely_not(later)
-        memory.on_change(news(later, tenant))
-        assert not memory.surely_not(later)
-        memory.read()
-    assert len(queries) == 0
 
 
 def test_a_gap_in_the_change_log_is_read_over(tenant: UUID) -> None:
@@ -101,20 +84,3 @@ async def test_a_retry_without_a_response_is_told_the_reason_too(asking: Cast, t
     assert module("asking").did == []
     refused = Entry.objects.filter(action="state.refused").values_list("reason", flat=True)
     assert await in_database(lambda: list(refused)) == ["cancelled", "cancelled"]
-
-
-async def test_a_prompt_is_told_by_an_error(asking: Cast) -> None:
-    asker = calling(asking.owner.mcp_token, "letter").but(
-        method="prompts/get", params={"name": "letter", "arguments": {"to": "Ada"}}
-    )
-    first = await asker.leg()
-    asked(first)
-
-    def called_off() -> CancelResult:
-        call = Entry.objects.get(action="question.asked").call
-        assert call is not None
-        return cancel(call, asking.acme.id, WHY, Actor.system("olga"))
-
-    assert await in_database(called_off) is CancelResult.DONE
-    reply = await asker.leg(state_of(first), RED)
-    assert WHY in reply.last["error"]["message"]

@@ -13,13 +13,11 @@ from mcphost.audit.ports import payload_cipher, set_payload_cipher
 from mcphost.audit.records import Record
 from mcphost.calls import claims as stored
 from mcphost.calls.models import Claim
-from mcphost.observability import counters, labels
 from mcphost.protocol.errors import INTERNAL_ERROR, UNAVAILABLE, ProtocolError
 from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import claims
 from mcphost.serving.execution.claims import (
-    PORTIONS_AT_ONCE,
     Claiming,
     ClaimLimits,
     ClaimRefused,
@@ -190,16 +188,6 @@ async def test_of_many_that_wait_for_a_dead_process_one_stands_in_and_the_rest_h
         assert len(await in_database(recorded)) == 1
 
 
-async def test_who_waits_in_the_same_process_is_woken(cast: Cast) -> None:
-    with processes(1, PATIENT) as (here,):
-        asked = wanted(cast.acme.id)
-        won = await here.win(asked)
-        waiting = [asyncio.create_task(here.claim(asked, [])) for _ in range(5)]
-        await listened(here, asked, 5)
-        await here.conclude(won, b"done", [])
-        assert await gathered(*waiting) == [Finished(b"done")] * 5
-
-
 async def test_a_round_that_did_not_end_is_for_whoever_has_the_same_answers(cast: Cast) -> None:
     with processes(2, PATIENT) as (here, there):
         asked = wanted(cast.acme.id, "these")
@@ -264,28 +252,6 @@ async def test_while_the_database_cannot_be_read_nothing_is_run(
     await unavailable(two[1].claim(asked, []))
 
 
-async def test_records_that_cannot_be_written_claim_nothing(one: Process, cast: Cast) -> None:
-    asked = wanted(cast.acme.id)
-    with pytest.raises(ProtocolError) as raised:
-        await one.claim(asked, [record(duration_us=2**70)])
-    assert raised.value.code == INTERNAL_ERROR
-    assert (await one.win(asked)).epoch == 1
-
-
-async def test_an_end_whose_records_can_never_be_written_is_an_end_all_the_same(
-    two: list[Process], cast: Cast
-) -> None:
-    here, there = two
-    asked = wanted(cast.acme.id)
-    won = await here.win(asked)
-    with pytest.raises(ProtocolError, match="cannot be recorded, and a retry"):
-        await here.conclude(won, b"done", [record(duration_us=2**70)])
-    await here.writer.submit([record()])
-    with pytest.raises(ProtocolError, match="no longer available"):
-        await there.claim(asked, [])
-    assert (await in_database(Claim.objects.get)).state == "finished"
-
-
 async def test_an_end_that_could_not_be_written_frees_the_round_when_it_can_be(
     two: list[Process], cast: Cast
 ) -> None:
@@ -296,17 +262,6 @@ async def test_an_end_that_could_not_be_written_frees_the_round_when_it_can_be(
     await asyncio.to_thread(here.writer.stop, 20)
     await unavailable(here.conclude(won, b"done", []))
     await unavailable(there.claim(asked, []))
-    await in_database(here.claiming.tidy)
-    assert (await there.win(asked)).epoch == 2
-
-
-async def test_letting_go_never_fails_and_is_made_up_for(two: list[Process], cast: Cast) -> None:
-    here, there = two
-    asked = wanted(cast.acme.id)
-    won = await here.win(asked)
-    await asyncio.to_thread(here.writer.stop, 20)
-    await here.release(won)
-    here.claiming.let_go(won)
     await in_database(here.claiming.tidy)
     assert (await there.win(asked)).epoch == 2
 
@@ -348,22 +303,6 @@ async def test_what_a_process_has_claimed_when_it_ends_is_anybodys(
     assert [(await there.win(each)).epoch for each in rounds[1:]] == [2, 2]
 
 
-async def test_a_process_that_ends_without_a_database_leaves_its_claims_to_their_lease(
-    one: Process, cast: Cast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    await one.win(wanted(cast.acme.id))
-
-    def away(*_: Any) -> None:
-        raise OperationalError("away")
-
-    monkeypatch.setattr(stored, "release_claims", away)
-    await in_database(one.claiming.release_all)
-    assert (
-        "claims could not be released; their leases will expire: OperationalError"
-        in caplog.messages
-    )
-
-
 async def test_a_process_lets_go_at_its_end_and_forgets_when_it_tidies_up(served: Cast) -> None:
     process.start()
     asked = wanted(served.acme.id)
@@ -373,31 +312,6 @@ async def test_a_process_lets_go_at_its_end_and_forgets_when_it_tidies_up(served
     await in_database(expire_claims, timedelta(days=2))
     await in_database(Housekeeping().work)
     assert not await in_database(Claim.objects.exists)
-
-
-async def test_tidying_up_goes_on_until_nothing_is_over(
-    one: Process, cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stored, "PRUNED_AT_ONCE", 2)
-    left = [2, 2, 1, 2]
-    monkeypatch.setattr(stored, "prune", lambda: left.pop(0))
-    one.claiming.tidy()
-    assert left == [2]
-    left[:] = [2] * 150
-    one.claiming.tidy()
-    assert len(left) == 150 - PORTIONS_AT_ONCE
-
-
-async def test_what_comes_of_claims_is_counted(two: list[Process], cast: Cast) -> None:
-    here, there = two
-    asked = wanted(cast.acme.id)
-    before = {word: counters.claims.series[(word,)].value for word in labels.CLAIMS}
-    await here.release(await here.win(asked))
-    await there.conclude(await there.win(asked), b"done", [])
-    await here.claim(asked, [])
-    await here.claim(wanted(cast.acme.id, "those", call=asked.call), [])
-    for word, count in before.items():
-        assert counters.claims.series[(word,)].value == count + 1, word
 
 
 async def spoilt(asked: WantedClaim, here: Process, change: Callable[[], Any]) -> ProtocolError:
@@ -466,19 +380,6 @@ async def test_an_outcome_that_cannot_be_opened_is_not_told_and_the_round_not_ru
     error = await spoilt(wanted(cast.acme.id), one, spoil)
     assert (error.code, error.message) == (INTERNAL_ERROR, claims.GONE)
     assert any(f"cannot be opened: {logged}" in each for each in caplog.messages)
-
-
-async def test_keys_that_cannot_be_read_now_are_no_reason_to_say_that_it_is_gone(
-    one: Process, cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def away(*_: Any) -> None:
-        raise OperationalError("away")
-
-    def forget() -> None:
-        vault.forget_everything()
-        monkeypatch.setattr(vault, "_load_ring", away)
-
-    assert (await spoilt(wanted(cast.acme.id), one, forget)).code == UNAVAILABLE
 
 
 async def test_an_outcome_that_cannot_be_sealed_ends_its_round_all_the_same(

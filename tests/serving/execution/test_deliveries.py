@@ -17,7 +17,6 @@ from mcphost.protocol.tasks import TaskStatus
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.runtime.journal import EMPTY, Answer, Journal
 from mcphost.runtime.outcomes import (
-    Complete,
     Deferred,
     Failed,
     Failure,
@@ -33,7 +32,6 @@ from mcphost.serving.context import Resumed, Turn
 from mcphost.serving.execution import deliveries
 from mcphost.serving.replies import Answered, Asking, Handle, Refused
 from mcphost.vault import sealer
-from mcphost.vault.errors import NoActiveKeyError
 from tests.kinds.rounds import TENANT
 from tests.serving.turns import turn
 
@@ -68,11 +66,6 @@ async def _refused(outcome: Outcome, method: str = "tools/call") -> ProtocolErro
     return reply.error
 
 
-async def test_a_complete_round_is_answered_with_its_result() -> None:
-    result = {"content": [{"type": "text", "text": "hello"}]}
-    assert await _answered(Complete(result)) == result
-
-
 @pytest.mark.parametrize("method", ["tools/call", *OTHERS])
 async def test_a_failure_is_a_result_if_a_model_can_learn_from_it_and_else_an_error(
     method: str,
@@ -90,16 +83,6 @@ async def test_a_failure_is_a_result_if_a_model_can_learn_from_it_and_else_an_er
         assert "secret" not in str(error.data)
         if kind not in ERRORS:
             assert error.data == ({"uri": "docs:a"} if method == "resources/read" else None)
-
-
-async def test_a_missing_capability_is_named_and_an_overload_says_when_to_return() -> None:
-    for required in ({"sampling": {}}, None):
-        missing = Failure(FailureKind.CAPABILITY_MISSING, "no", required=required)
-        error = await _refused(Failed(missing))
-        assert error.data == {"requiredCapabilities": required or {}}
-    error = await _refused(Failed(Failure(FailureKind.OVERLOADED, "busy")))
-    assert error.data is not None
-    assert error.data["retryAfter"] > 0
 
 
 def _asked(leg: int = 1, shed: bool = False, journal: Journal = EMPTY) -> Turn:
@@ -178,15 +161,6 @@ async def test_a_journal_that_does_not_fit_says_what_takes_the_room() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_paused_program_that_does_not_fit_is_left_out() -> None:
-    given = {"k": (Answer("d", "1", {"text": "x" * 20_000}),)}
-    journal = Journal(given, {"step": 1}, paused={"image": "x" * 35_000})
-    reply = (await deliveries.deliver(_asked(), InputRequired((QUESTION,), journal))).reply
-    assert isinstance(reply, Asking)
-    assert _opened(reply).journal == Journal(given, {"step": 1})
-
-
-@pytest.mark.django_db(transaction=True)
 async def test_nobody_in_particular_is_asked_for_ten_minutes_and_sent_nowhere() -> None:
     asking = _asked()
     nobody = Principal(PrincipalKind.ANONYMOUS, TENANT)
@@ -196,16 +170,3 @@ async def test_nobody_in_particular_is_asked_for_ten_minutes_and_sent_nowhere() 
     away = InputRequest("pay", "elicitation/create", {"mode": "url"}, "digest")
     result = await _answered(InputRequired((away,), EMPTY), asking)
     assert result["isError"] is True
-
-
-@pytest.mark.django_db(transaction=True)
-async def test_where_nothing_can_be_sealed_nothing_is_asked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def no_keys(tenant: object) -> None:
-        raise NoActiveKeyError("no keys")
-
-    monkeypatch.setattr(sealer, "cached", no_keys)
-    delivered = await deliveries.deliver(_asked(), InputRequired((QUESTION,), EMPTY))
-    assert isinstance(delivered.outcome, Failed)
-    assert delivered.outcome.error.kind is FailureKind.CRASHED

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from datetime import timedelta
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -11,7 +10,6 @@ import pytest
 from django.utils import timezone
 
 from mcphost.audit.models import Entry
-from mcphost.calls import claims as claim_rows
 from mcphost.calls.claims import LEASE
 from mcphost.calls.models import Claim
 from mcphost.catalogue import services
@@ -21,7 +19,6 @@ from mcphost.feed.nodes import heartbeat
 from mcphost.identity.models import Token
 from mcphost.kinds.declarations import ABSENT, NO_PROCESS
 from mcphost.observability import counters
-from mcphost.protocol.errors import invalid_params
 from mcphost.routing import process
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
@@ -136,16 +133,6 @@ async def test_an_answer_there_is_recorded_and_another_process_acts_on_it_once(
     assert await _recorded(tool, "answer.received") == [("answer.received", "accept")]
 
 
-async def test_a_wrong_answer_there_is_refused_at_once(asker: Asker) -> None:
-    state = state_of(await asker.leg())
-    async with lacking(PAINT):
-        refused = await asker.leg(state, {"colour": {"roots": []}})
-        assert refused.error["code"] == -32602
-        assert "params.inputResponses.colour" in refused.error["message"]
-        frozen(await asker.leg(state[:-1], RED))
-    assert not await in_database(Claim.objects.exists)
-
-
 async def test_without_another_process_in_time_a_state_holds_the_answers(
     asker: Asker, impatient: None
 ) -> None:
@@ -188,20 +175,6 @@ async def test_a_first_call_is_sent_on_with_a_state_and_run_though_its_client_st
 
 async def _set_claim(**changes: object) -> None:
     await in_database(lambda: Claim.objects.exclude(function="").update(**changes))
-
-
-async def test_a_first_call_waits_for_its_end_however_long_another_process_runs_it(
-    asker: Asker, impatient: None
-) -> None:
-    async with lacking(PAINT) as here:
-        request = asyncio.create_task(asker.leg())
-        await _is_left()
-        await _set_claim(state="running", owner=here.other.id, epoch=1)
-        await asyncio.wait({request}, timeout=5 * SHORT.wait)
-        assert not request.done(), "its client would call anew, and the tool would act twice"
-        await _set_claim(state="released")
-        async with asyncio.timeout(BOUND):
-            state_of(await request)
 
 
 async def test_a_first_call_whose_process_has_died_is_sent_on(
@@ -264,14 +237,6 @@ async def test_a_first_call_that_only_reads_is_refused_for_now_and_for_good_with
         for asker in askers:
             refused = await asker.leg()
             assert (refused.error["code"], refused.error["message"]) == (-32603, NO_PROCESS)
-
-
-async def test_a_state_without_its_answers_is_asked_for_again_by_others(asker: Asker) -> None:
-    first = await asker.leg()
-    async with lacking(PAINT) as here:
-        _retryable(await asker.leg(state_of(first)))
-        here.end()
-        assert list(asked(await asker.leg(state_of(first)))) == ["colour"]
 
 
 async def test_a_first_call_whose_client_leaves_is_not_run(asking: Cast, asker: Asker) -> None:
@@ -351,55 +316,6 @@ async def test_the_rounds_of_one_tenant_do_not_keep_those_of_another_from_runnin
     assert replies == ["a is red", "b is red", "c is red"]
 
 
-def test_left_rounds_are_read_of_all_tenants_in_turn(asking: Cast) -> None:
-    now = timezone.now()
-    for tenant, number in ((asking.acme.id, claim_rows.LEFT_AT_ONCE), (asking.globex.id, 1)):
-        Claim.objects.bulk_create(
-            Claim(
-                call=uuid4(),
-                round=1,
-                tenant=tenant,
-                owner=claim_rows.NO_OWNER,
-                epoch=0,
-                state="released",
-                taken_at=now if tenant == asking.globex.id else now - LEASE,
-                expires_at=now + timedelta(hours=1),
-                function=PAINT,
-            )
-            for _ in range(number)
-        )
-    found = claim_rows.left([PAINT], heartbeat.id)
-    assert len(found) == claim_rows.LEFT_AT_ONCE
-    assert asking.globex.id in [left.tenant for left in found[:2]]
-    (only,) = claim_rows.left([PAINT], heartbeat.id, [asking.acme.id])
-    assert only.tenant == asking.globex.id
-
-
-async def test_a_process_that_refuses_a_round_does_not_take_it_from_one_that_runs_it(
-    asker: Asker,
-) -> None:
-    state = state_of(await asker.leg())
-    async with lacking(PAINT) as here:
-        request = asyncio.create_task(asker.leg(state, RED))
-        await _is_left()
-        (left,) = await in_database(claim_rows.left, [PAINT], heartbeat.id)
-        await _set_claim(state="running", owner=here.other.id, epoch=left.epoch + 1)
-        await left_rounds._refuse(left, invalid_params(GONE))
-        claim = await in_database(Claim.objects.exclude(function="").get)
-        assert (claim.state, claim.owner) == ("running", here.other.id)
-        await _set_claim(state="released")
-        assert done(await _run_elsewhere(here, request)) == "it is red"
-
-
-async def test_an_anonymous_caller_is_served_by_others_too(asking: Cast) -> None:
-    asker = calling(None, "paint", what="it").but(tenant="commons")
-    state = state_of(await asker.leg())
-    async with lacking(PAINT) as here:
-        request = asyncio.create_task(asker.leg(state, RED))
-        assert done(await _run_elsewhere(here, request)) == "it is red"
-        frozen(await asker.leg(state, BLUE))
-
-
 async def test_a_tool_that_was_disabled_meanwhile_is_not_run(asking: Cast, asker: Asker) -> None:
     state = state_of(await asker.leg())
     async with lacking(PAINT) as here:
@@ -436,9 +352,3 @@ async def test_a_published_function_that_no_process_has_is_not_called_unknown(
         _retryable(await asker.leg())
         missing = await asker.but(params={"name": "nothing", "arguments": {}}).leg()
         assert missing.error["message"] == "Unknown tool: 'nothing'"
-
-
-async def test_a_function_that_is_no_longer_granted_is_unknown(asking: Cast) -> None:
-    await in_database(services.revoke_grant, asking.acme.id, PAINT, ACTOR)
-    refused = await calling(asking.owner.mcp_token, "paint", what="it").leg()
-    assert refused.error["message"] == "Unknown tool: 'paint'"

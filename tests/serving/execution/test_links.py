@@ -8,7 +8,6 @@ from uuid import UUID, uuid4
 import orjson
 import pytest
 from django.contrib.auth.models import User
-from django.db import OperationalError
 from django.utils import timezone
 
 from mcphost.calls import links as calls
@@ -23,8 +22,6 @@ from mcphost.runtime.ports import LinkRefused
 from mcphost.sealing.tokens import Purpose
 from mcphost.serving.context import Incoming
 from mcphost.serving.database import in_database
-from mcphost.serving.events import waiters
-from mcphost.serving.execution import links
 from mcphost.serving.execution.links import CallLinks, call_back, confirm, confirmation, warm
 from mcphost.tenants.selectors import TenantSnapshot
 from mcphost.tenants.services import close_tenant, remove_member
@@ -141,14 +138,6 @@ async def test_a_caller_without_a_person_gets_callbacks_and_no_pages(cast: Cast)
     assert "/t/acme/callback/" in await callback_of(machine)
 
 
-async def test_a_link_needs_a_key_like_that_of_a_question_and_keys_at_hand(cast: Cast) -> None:
-    with pytest.raises(LinkRefused, match="at the moment"):
-        members(cast).page("payment")
-    for key in ("", "a" * 65, "a b", "ä"):
-        with pytest.raises(LinkRefused, match="1 to 64"):
-            await page_of(members(cast), key)
-
-
 async def test_a_call_waits_until_its_link_is_opened_or_called_back(cast: Cast) -> None:
     mine = members(cast)
     url = await page_of(mine)
@@ -211,29 +200,6 @@ async def test_only_the_link_of_the_call_and_key_ends_its_waiting_also_when_open
 async def test_where_nobody_is_there_any_more_nothing_is_waited_for(cast: Cast) -> None:
     with pytest.raises(LinkRefused, match="disconnected"):
         await members(cast, closed=True).wait("payment", 1, "")
-
-
-async def test_a_database_that_is_away_ends_the_waiting_in_words(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def away(_: object) -> bool:
-        raise OperationalError("gone")
-
-    monkeypatch.setattr(calls, "is_open", away)
-    with pytest.raises(LinkRefused, match="cannot be read"):
-        await members(cast).wait("payment", SECONDS, "")
-
-
-async def test_nobody_is_left_waiting_when_a_call_is_cancelled(
-    cast: Cast, looked: asyncio.Event
-) -> None:
-    mine = members(cast)
-    waiting = asyncio.create_task(mine.wait("payment", SECONDS, ""))
-    await asyncio.wait_for(looked.wait(), SECONDS)
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    assert waiters._waiting == {}
 
 
 async def test_a_page_takes_no_callback_and_a_callback_no_confirmation(cast: Cast) -> None:
@@ -341,8 +307,3 @@ async def test_a_link_that_is_not_exactly_ours_confirms_nothing(cast: Cast) -> N
     await in_database(close_tenant, cast.acme.id, actor=ACTOR)
     assert not await confirmed(url, member)
     assert not await in_database(calls.is_open, Link(cast.acme.id, call, "payment"))
-
-
-def test_links_stand_for_as_long_as_keys_open(settings: Any) -> None:
-    settings.MCPHOST_MAX_ANSWER_SECONDS = 7.0
-    assert links._life() == 7.0

@@ -22,7 +22,6 @@ from mcphost.serving.database import in_database
 from mcphost.serving.execution import outgoing
 from mcphost.serving.execution.outgoing import TenantHttp
 from mcphost.tenants.selectors import TenantSnapshot, tenant
-from mcphost.vault.models import StoredSecret
 from mcphost.vault.secrets import selectors
 from mcphost.vault.secrets.services import change_secret, delete_secret, rotate_secret
 from tests.cast import Cast
@@ -124,21 +123,6 @@ def test_the_document_of_an_import_is_masked_too(cast: Cast, settings: Settings)
         assert received.body == b"[secret] [secret]"
         other = outgoing.fetch(cast.globex.id, hosts, f"{hosts[0]}/", EgressLimits())
         assert other.body == f"{VALUE} {OTHER}".encode()
-
-
-async def test_a_request_that_a_damaged_secret_blocks_names_the_secret(cast: Cast) -> None:
-    await in_database(partial(stored, cast.acme.id, "other_key"))
-    secret = await in_database(partial(stored, cast.acme.id))
-    damaged = StoredSecret.objects.filter(id=secret)
-    await in_database(partial(damaged.update, sealed=b"damaged"))
-    selectors.forget_everything()
-    http = TenantHttp(
-        await in_database(found, cast.acme.id), Principal(PrincipalKind.TOKEN, cast.acme.id)
-    )
-    with pytest.raises(EgressSecretError, match=f"'{NAME}' of this tenant cannot be read.*again"):
-        await http.send(OutgoingRequest("https://a.example/"), EgressLimits())
-    with pytest.raises(EgressSecretError, match=f"'{NAME}' of this tenant cannot be read.*again"):
-        await in_database(outgoing.fetch, cast.acme.id, [], "https://a.example/", EgressLimits())
 
 
 @contextmanager

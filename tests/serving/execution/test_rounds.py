@@ -1,31 +1,22 @@
 """Running a round: what is recorded, and what happens when that fails."""
 
 import asyncio
-import logging
 from collections.abc import Iterator
 
 import pytest
 
-from mcphost.audit import records
 from mcphost.audit.models import Entry
 from mcphost.audit.ports import payload_cipher, set_payload_cipher
 from mcphost.audit.writer.writer import writer
 from mcphost.observability import counters
 from mcphost.protocol.errors import INTERNAL_ERROR, UNAVAILABLE, ProtocolError
-from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.outcomes import (
     Complete,
-    Deferred,
-    Failed,
-    Failure,
-    FailureKind,
-    InputRequired,
     Outcome,
-    Yielded,
 )
 from mcphost.serving.context import Turn
 from mcphost.serving.database import in_database
-from mcphost.serving.execution import audit_records, rounds
+from mcphost.serving.execution import rounds
 from mcphost.serving.replies import Answered, Reply
 from tests.audit.ciphers import XorCipher
 from tests.kinds.rounds import ports
@@ -34,7 +25,6 @@ from tests.serving.turns import turn
 pytestmark = pytest.mark.django_db(transaction=True)
 
 HELLO = Complete({"content": [{"type": "text", "text": "hello"}]})
-CANCELLED_UNSEEN = "a record for which no request waits was lost"
 
 
 @pytest.fixture(autouse=True)
@@ -101,51 +91,6 @@ async def test_a_program_that_raises_has_crashed_and_says_nothing_of_its_insides
     assert await _recorded() == [("round.finished", "crashed", said)]
     assert "a program raised instead of failing" in caplog.messages
     assert _observed("crashed") == before + 1
-
-
-async def test_a_result_that_is_not_json_is_a_failure_and_not_an_answer() -> None:
-    async def returns_an_object() -> Outcome:
-        return Complete({"content": object()})
-
-    assert "valid" in _said(await rounds.run(turn(returns_an_object), ports()))
-    assert (await _recorded())[0][1] == "invalid_result"
-
-
-@pytest.mark.parametrize(
-    ("outcome", "word", "reason"),
-    [
-        (Complete({"content": [], "isError": True}), "tool_error", ""),
-        (Failed(Failure(FailureKind.TIMED_OUT, "too late")), "timed_out", "too late"),
-        (InputRequired((), EMPTY), "input_required", ""),
-        (Yielded(EMPTY, "lag"), "yielded", ""),
-    ],
-)
-async def test_each_outcome_is_recorded_in_a_word(outcome: Outcome, word: str, reason: str) -> None:
-    async def ends() -> Outcome:
-        return outcome
-
-    await rounds.run(turn(ends), ports())
-    assert await _recorded() == [("round.finished", word, reason)]
-
-
-def test_a_round_that_makes_its_call_a_task_has_ended_well_and_its_call_has_not() -> None:
-    word = audit_records.word_for(Deferred(EMPTY))
-    assert word == "deferred"
-    assert word in audit_records.WELL
-    assert word in records.GOES_ON
-
-
-async def test_an_unrecorded_round_cannot_make_its_call_a_task() -> None:
-    async def defers() -> Outcome:
-        return Deferred(EMPTY)
-
-    with pytest.raises(ProtocolError) as refusal:
-        completing = turn(defers)
-        completing = completing._replace(
-            call=completing.call._replace(method="completion/complete")
-        )
-        await rounds.run_unrecorded(completing, ports())
-    assert refusal.value.code == INTERNAL_ERROR
 
 
 async def test_nothing_runs_while_nothing_can_be_recorded() -> None:
@@ -239,14 +184,3 @@ async def test_a_hang_up_before_the_tool_ran_leaves_no_outcome_unknown() -> None
         ("round.started", "", ""),
         ("round.finished", "cancelled", "the client disconnected"),
     ]
-
-
-@pytest.mark.parametrize("writing", [True, False])
-async def test_the_log_knows_of_a_cancelled_round_that_was_not_recorded(
-    caplog: pytest.LogCaptureFixture, writing: bool
-) -> None:
-    caplog.set_level(logging.WARNING, rounds.__name__)
-    set_payload_cipher(None)
-    await _cancelled(writing=writing)
-    assert CANCELLED_UNSEEN in caplog.messages
-    assert await _recorded() == []

@@ -11,13 +11,13 @@ import pytest
 from mcphost.audit.models import Entry
 from mcphost.audit.ports import payload_cipher, set_payload_cipher
 from mcphost.audit.writer.writer import writer
-from mcphost.protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, UNAVAILABLE, ProtocolError
+from mcphost.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.runtime.journal import EMPTY, Answer
-from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
+from mcphost.runtime.outcomes import Complete, Outcome
 from mcphost.serving.context import Resumed, TakenAnswer, Turn
 from mcphost.serving.database import in_database
-from mcphost.serving.execution import claims, rounds
+from mcphost.serving.execution import rounds
 from mcphost.serving.limits import REFUSALS_PER_MINUTE
 from mcphost.serving.replies import Answered, Reply
 from mcphost.serving.request_state import AskedQuestion, RequestState
@@ -110,19 +110,6 @@ async def test_other_answers_are_refused_like_a_state_that_is_not_good() -> None
     assert await in_database(lambda: list(rows)) == [(call, "other-answers")]
 
 
-async def test_at_once_one_runs_and_both_get_its_reply() -> None:
-    counting, call = Counting(), uuid4()
-    replies = await asyncio.gather(*(rounds.run(_back(counting, call), ports()) for _ in range(5)))
-    assert [_text(reply) for reply in replies] == ["run 1"] * 5
-
-
-async def test_a_call_that_goes_on_elsewhere_does_so_once() -> None:
-    counting, call = Counting(), uuid4()
-    for _ in range(2):
-        reply = await rounds.run(_back(counting, call, asked=False), ports())
-        assert _text(reply) == "run 1"
-
-
 async def test_who_hangs_up_leaves_the_round_to_whoever_comes_with_the_same_answers() -> None:
     begun, call = asyncio.Event(), uuid4()
 
@@ -139,36 +126,6 @@ async def test_who_hangs_up_leaves_the_round_to_whoever_comes_with_the_same_answ
     counting = Counting()
     assert _text(await rounds.run(_back(counting, call), ports())) == "run 1"
     assert (await _refused(_back(counting, call, NO))).code == INVALID_PARAMS
-
-
-async def test_where_there_was_no_room_the_same_answers_may_be_tried_again() -> None:
-    call = uuid4()
-
-    async def full() -> Outcome:
-        return Failed(Failure(FailureKind.OVERLOADED, "busy"))
-
-    await rounds.run(_back(full, call), ports())
-    assert _text(await rounds.run(_back(Counting(), call), ports())) == "run 1"
-
-
-async def test_a_round_that_another_process_has_taken_over_is_not_answered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def superseded(*args: object) -> None:
-        raise claims.Superseded
-
-    monkeypatch.setattr(claims, "conclude", superseded)
-    error = await _refused(_back(Counting(), uuid4()))
-    assert error.code == UNAVAILABLE
-
-
-async def test_an_end_that_could_not_be_recorded_invites_nobody() -> None:
-    async def outlives_the_writer() -> Outcome:
-        await asyncio.to_thread(writer.stop, 20)
-        return Complete({"content": []})
-
-    error = await _refused(_back(outlives_the_writer, uuid4()))
-    assert (error.code, error.message) == (INTERNAL_ERROR, rounds.UNRECORDED_END)
 
 
 def test_who_has_no_name_comes_back_once_only() -> None:
@@ -211,15 +168,6 @@ async def test_what_was_not_answered_is_asked_again_as_often_as_it_takes() -> No
     assert counting.ran == 3
     await rounds.run(_back(counting, call), ports())
     assert counting.ran == 4
-
-
-async def test_the_same_answers_to_another_question_are_other_answers() -> None:
-    counting, call = Counting(), uuid4()
-    await rounds.run(_back(counting, call), ports())
-    back = _back(counting, call)
-    other = TakenAnswer("sure", "elicitation/create", Answer("another question", "2", YES))
-    error = await _refused(back._replace(resumed=back.resumed._replace(taken=(other,))))
-    assert (error.code, counting.ran) == (INVALID_PARAMS, 1)
 
 
 async def test_repetitions_are_recorded_only_so_often_a_minute() -> None:

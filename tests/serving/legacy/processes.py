@@ -31,12 +31,6 @@ class Processes:
         self._other.beat()
         self._lack(functions)
 
-    def neither_has(self, *functions: str) -> None:
-        """Both serve, and lack the functions."""
-        self._lack(functions)
-        self._other.beat()
-        beat_at_once()
-
     def the_other_dies(self) -> None:
         """The other process has left so long ago that no other comes in its place."""
         self._other.leave()

@@ -11,8 +11,6 @@ from mcphost.calls import session_calls
 from mcphost.calls.models import StreamedCall
 from mcphost.calls.session_calls import NO_OWNER
 from mcphost.calls.states import CallState
-from mcphost.catalogue import services as catalogue
-from mcphost.catalogue.models import Primitive
 from mcphost.feed.loop import ChangeNews
 from mcphost.feed.models import Change
 from mcphost.feed.nodes import heartbeat
@@ -20,10 +18,9 @@ from mcphost.kinds.declarations import ABSENT, NO_PROCESS
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import call as calls
-from mcphost.serving.legacy import storage
 from mcphost.serving.legacy.call import SessionCall
 from mcphost.serving.legacy.takeover import takeovers
-from tests.cast import ACTOR, Cast
+from tests.cast import Cast
 from tests.rounds.conftest import module
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
 from tests.serving.legacy.processes import Processes, processes
@@ -104,86 +101,6 @@ async def test_a_call_whose_code_no_process_has_fails_in_words(
     assert resumed.messages[-1]["error"]["message"] == NO_PROCESS
 
 
-async def test_a_call_whose_code_no_process_declares_waits_for_one_that_may_come(
-    asking: Cast, processes: Processes
-) -> None:
-    caller = await Caller.at(asking)
-    shown = await _asks(caller)
-    await in_database(processes.neither_has, "asking.paint")
-    await takeovers.take_over()
-    assert not calls.under_way
-    await in_database(processes.time_passes)
-    await takeovers.take_over()
-    assert (await _row()).owner == heartbeat.id
-    await caller.answer(shown.requests[0], RED)
-    resumed = await caller.resumed(shown.ids[-1])
-    assert resumed.messages[-1]["error"]["message"] == NO_PROCESS
-
-
-async def test_a_tool_that_was_disabled_is_unknown_to_a_process_without_its_code(
-    asking: Cast, processes: Processes
-) -> None:
-    caller = await Caller.at(asking)
-    shown = await _asks(caller)
-    await in_database(processes.only_the_other_has, "asking.paint")
-    primitive = await in_database(Primitive.objects.get, tenant=asking.acme.id, name="paint")
-    await in_database(catalogue.disable, primitive.id, ACTOR)
-    await caller.answer(shown.requests[0], RED)
-    resumed = await caller.resumed(shown.ids[-1])
-    assert resumed.messages[-1]["error"]["message"] == "Unknown tool: 'paint'"
-
-
-async def test_calls_that_are_left_keep_no_others_from_being_taken_over(
-    asking: Cast, processes: Processes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session_calls, "FOUND_AT_ONCE", 2)
-    caller = await Caller.at(asking)
-    for _ in range(5):
-        await _asks(caller)
-    await (await caller.streamed("repaint", what="a door")).asked()
-    await _dies(_only())
-    await in_database(processes.only_the_other_has, "asking.paint")
-
-    def taken_over() -> bool:
-        takeovers.look()
-        return StreamedCall.objects.filter(owner=heartbeat.id).exists()
-
-    await true(taken_over)
-    assert len(takeovers._left) == 5
-
-
-async def test_the_request_of_a_call_that_is_left_is_opened_once(
-    asking: Cast, processes: Processes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    caller = await Caller.at(asking)
-    await _asks(caller)
-    await in_database(processes.only_the_other_has, "asking.paint")
-    opened: list[object] = []
-    unseal = storage.unseal
-
-    def counted(*sealed: Any) -> bytes:
-        opened.append(sealed)
-        return unseal(*sealed)
-
-    monkeypatch.setattr(storage, "unseal", counted)
-    for _ in range(3):
-        await takeovers.take_over()
-    assert len(opened) == 1
-
-
-async def test_calls_that_others_have_ended_are_forgotten(
-    asking: Cast, processes: Processes
-) -> None:
-    caller = await Caller.at(asking)
-    await _asks(caller)
-    await in_database(processes.only_the_other_has, "asking.paint")
-    await takeovers.take_over()
-    assert len(takeovers._left) == 1
-    await in_database(lambda: StreamedCall.objects.update(owner=heartbeat.id))
-    await in_database(takeovers.look)
-    assert not takeovers._left
-
-
 async def test_an_input_response_is_stored_and_announced_without_the_code(
     asking: Cast, processes: Processes
 ) -> None:
@@ -203,21 +120,6 @@ async def test_an_input_response_is_stored_and_announced_without_the_code(
     assert module("asking").did == ["a wall red"]
 
 
-async def test_an_input_response_is_announced_while_another_task_has_the_call_in_hand(
-    asking: Cast, processes: Processes
-) -> None:
-    caller = await Caller.at(asking)
-    await _asks(caller)
-    await in_database(processes.only_the_other_has, "asking.paint")
-    row = await _row()
-    looking = asyncio.ensure_future(takeovers.take_over(id=row.id))
-    await true(lambda: row.id in takeovers._in_hand or row.id in takeovers._left)
-    await takeovers.go_on(row.id, row.tenant)
-    await looking
-    announced = Change.objects.filter(what=session_calls.RELEASED, object_id=row.id.hex)
-    assert await in_database(announced.exists)
-
-
 # --- first calls ---
 
 
@@ -235,20 +137,6 @@ async def test_a_call_begins_where_its_code_is_and_its_response_stays_open(
     await shown.whole()
     assert (_text(shown), shown.retry) == ("a wall is red", None)
     assert module("asking").did == ["a wall red"]
-
-
-async def test_a_response_that_is_shown_late_goes_on_too(
-    asking: Cast, processes: Processes
-) -> None:
-    caller = await Caller.at(asking)
-    await in_database(processes.only_the_other_has, "asking.paint")
-    call = caller.call("paint", what="a wall")
-    row = await _released()
-    shown = Shown()
-    call.outgoing.attach(shown)
-    await _becomes_the_other(processes, row)
-    await shown.asked()
-    assert not shown.ended
 
 
 async def test_a_first_call_that_no_process_can_take_fails_in_words(

@@ -2,36 +2,27 @@
 whichever process has the call, and no round of it starts."""
 
 import asyncio
-from datetime import timedelta
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
-from django.db.models import F
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import Actor
 from mcphost.calls.models import StreamedCall
-from mcphost.calls.session_calls import NO_OWNER
 from mcphost.calls.states import CallState
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.execution.cancelling import CancelResult, cancel
 from mcphost.serving.legacy import call as calls
-from mcphost.serving.legacy.call import SessionCall
 from mcphost.serving.legacy.takeover import takeovers
 from tests.cast import Cast
 from tests.rounds.conftest import module
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
+from tests.serving.legacy.test_takeover import _dies, _waits
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 WHY = "the release is off"
-
-
-async def _waits(caller: Caller, tool: str = "paint") -> Shown:
-    shown = await caller.streamed(tool, "t", what="a wall")
-    await shown.asked()
-    return shown
 
 
 async def _cancelled(tenant: UUID) -> CancelResult:
@@ -45,14 +36,6 @@ def _told(shown: Shown) -> str:
     assert last["result"]["isError"] is True
     text: str = last["result"]["content"][0]["text"]
     return text
-
-
-async def _dies(call: SessionCall) -> None:
-    call.outgoing.abandon()
-    call._give_up()
-    await true(lambda: call not in calls.under_way)
-    before = F("taken_at") - timedelta(hours=1)
-    await in_database(lambda: StreamedCall.objects.update(owner=uuid4(), taken_at=before))
 
 
 async def test_its_client_gets_the_reason_and_its_question_is_withdrawn(asking: Cast) -> None:
@@ -73,15 +56,6 @@ async def test_its_client_gets_the_reason_and_its_question_is_withdrawn(asking: 
     await true(lambda: not calls.under_way)
 
 
-async def test_a_prompt_ends_with_an_error_that_has_the_reason(asking: Cast) -> None:
-    caller = await Caller.at(asking)
-    shown = await caller.shown("prompts/get", {"name": "letter", "arguments": {"to": "Ada"}})
-    await shown.asked()
-    assert await _cancelled(asking.acme.id) is CancelResult.DONE
-    await shown.whole()
-    assert WHY in shown.messages[-1]["error"]["message"]
-
-
 async def test_a_call_whose_process_has_died_is_ended_by_another(asking: Cast) -> None:
     caller = await Caller.at(asking)
     shown = await _waits(caller)
@@ -93,22 +67,9 @@ async def test_a_call_whose_process_has_died_is_ended_by_another(asking: Cast) -
     assert module("asking").did == []
 
 
-async def test_a_call_that_was_released_is_ended_at_once(asking: Cast) -> None:
-    caller = await Caller.at(asking)
-    shown = await _waits(caller)
-    shutdown.begin()
-    calls.release_all()
-    await true(lambda: StreamedCall.objects.get().owner == NO_OWNER)
-    shutdown.reset()
-    await shown.until(lambda shown: shown.ended)
-    assert await _cancelled(asking.acme.id) is CancelResult.DONE
-    await true(lambda: StreamedCall.objects.get().state == CallState.FINISHED)
-    assert WHY in _told(await caller.resumed(shown.ids[-1]))
-
-
 async def test_a_response_that_was_faster_runs_to_its_end(asking: Cast) -> None:
     caller = await Caller.at(asking)
-    shown = await _waits(caller, "paint_slowly")
+    shown = await _waits(caller, "paint_slowly", what="a wall")
     await caller.answer(shown.requests[0], accept(colour="red"))
     await asyncio.wait_for(module("asking").running.wait(), PATIENCE)
     assert await _cancelled(asking.acme.id) is CancelResult.RUNS
@@ -117,24 +78,6 @@ async def test_a_response_that_was_faster_runs_to_its_end(asking: Cast) -> None:
     assert shown.messages[-1]["result"]["content"][0]["text"] == "a wall is red"
     cancellations = Entry.objects.filter(action="call.cancelled")
     assert not await in_database(cancellations.exists)
-
-
-async def test_a_cancellation_between_the_last_response_and_its_round_counts(asking: Cast) -> None:
-    caller = await Caller.at(asking)
-    shown = await _waits(caller)
-    (call,) = calls.under_way
-    waiting = call._held.waiting
-    assert waiting is not None
-    waiting._merges = False  # as with a limit: the response is committed before its round
-    waiting._storing += 1  # the round does not start yet
-    await caller.answer(shown.requests[0], accept(colour="red"))
-    assert await _cancelled(asking.acme.id) is CancelResult.DONE
-    waiting._storing -= 1
-    waiting._elsewhere = False  # as before the process is notified
-    waiting._wake()
-    await shown.whole()
-    assert WHY in _told(shown)
-    assert module("asking").did == []
 
 
 async def test_housekeeping_ends_a_cancelled_call_that_no_process_has(asking: Cast) -> None:

@@ -1,7 +1,5 @@
 """Calls of sessions that end before the client has responded, and progress while they wait."""
 
-import asyncio
-
 import pytest
 
 from mcphost.audit.models import Entry
@@ -11,21 +9,14 @@ from mcphost.calls import questions as stored
 from mcphost.calls import session_calls
 from mcphost.calls.models import OpenQuestion, StreamedCall
 from mcphost.calls.states import CallState, QuestionState
-from mcphost.protocol.errors import UNAUTHORIZED, ProtocolError
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import call as calls
-from mcphost.serving.legacy import questions as asking_module
 from mcphost.serving.legacy.cancellation import cancellations, name_of
 from tests.cast import Cast
 from tests.serving.legacy.callers import Caller, Shown, accept, true
+from tests.serving.legacy.test_takeover import _waits
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-async def _waits(caller: Caller) -> Shown:
-    shown = await caller.streamed("paint", "t", what="a wall")
-    await shown.asked()
-    return shown
 
 
 async def _is_called_off(shown: Shown) -> None:
@@ -82,43 +73,3 @@ def _call_off_unheard() -> None:
     call = StreamedCall.objects.get()
     StreamedCall.objects.update(state=CallState.CANCELLED)
     stored.cancel(call.id)
-
-
-async def test_who_loses_its_authority_is_told_instead_of_an_answer(asking: Cast) -> None:
-    caller = await Caller.at(asking)
-    shown = await _waits(caller)
-    (call,) = calls.under_way
-    call.revoke(ProtocolError(UNAUTHORIZED, "not any more"))
-    messages = await shown.whole()
-    assert [one.get("method") for one in messages[-2:]] == ["notifications/cancelled", None]
-    assert messages[-1]["error"]["message"] == "not any more"
-    ended = await in_database(lambda: Entry.objects.get(round=2))
-    assert (ended.outcome, ended.reason) == ("cancelled", "not any more")
-
-
-async def test_progress_rises_while_somebody_is_waited_for(
-    asking: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(asking_module, "TICK_SECONDS", 0.02)
-    caller = await Caller.at(asking)
-    shown = await caller.streamed("logs_and_asks", "t")
-    await shown.until(lambda shown: len(shown.of("notifications/progress")) > 3)
-    await caller.answer(shown.requests[0], accept(colour="red"))
-    await shown.whole()
-    told = [one["params"]["progress"] for one in shown.of("notifications/progress")]
-    assert told == sorted(set(told))
-    assert (told[0], told[-1]) == (1, 2)
-    assert all(1 < one < 1.01 for one in told[1:-1])
-
-
-async def test_nothing_is_said_meanwhile_to_who_wants_no_progress(
-    asking: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(asking_module, "TICK_SECONDS", 0.02)
-    caller = await Caller.at(asking)
-    shown = await caller.streamed("paint", what="a wall")
-    (question,) = await shown.asked()
-    for _ in range(5):
-        await asyncio.sleep(0.02)
-    await caller.answer(question, accept(colour="red"))
-    assert not (await shown.whole() and shown.of("notifications/progress"))

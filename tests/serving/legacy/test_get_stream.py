@@ -78,17 +78,3 @@ def test_always_the_newest_stream_of_all_is_told_and_no_other(steps: list[tuple[
         fleet.end()
 
     asyncio.run(run())
-
-
-async def test_news_that_comes_twice_changes_nothing() -> None:
-    fleet = Fleet()
-    for node in (0, 1):
-        await fleet.opens(node)
-    (_, older), (_, newer) = fleet.open
-    for each in fleet.nodes:
-        await each.opened([news(OPENED, newer)])
-    assert (older.newest, newer.newest) == (False, True)
-    for each in fleet.nodes * 2:
-        await each.closed([news(CLOSED, newer)])
-    assert (older.newest, newer.newest) == (True, False)
-    fleet.end()

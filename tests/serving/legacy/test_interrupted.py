@@ -18,8 +18,8 @@ from mcphost.calls import sessions as session_rows
 from mcphost.calls.models import GetStream, Session, StreamedCall
 from mcphost.calls.states import CallState
 from mcphost.protocol.errors import UNAUTHORIZED, ProtocolError
-from mcphost.sealing.tokens import Purpose, Reason, SealError
-from mcphost.serving import limits, sealing
+from mcphost.sealing.tokens import Reason, SealError
+from mcphost.serving import limits
 from mcphost.serving.database import in_database
 from mcphost.serving.events import waiters
 from mcphost.serving.legacy import call as calls
@@ -119,24 +119,6 @@ async def test_an_input_response_to_a_call_that_is_interrupted_at_that_moment_is
     await _nothing_is_left()
 
 
-async def test_a_call_that_ends_already_is_not_interrupted_again(asking: Cast) -> None:
-    caller = await Caller.at(asking)
-    shown = await _waits(caller)
-    answering = await _taken(caller, shown)
-    call = _only()
-    call._cancel()
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    assert call._ends
-    call.revoke(GONE)
-    async with asyncio.timeout(PATIENCE):
-        await asyncio.wait([answering])
-        await shown.whole()
-    row = await in_database(StreamedCall.objects.get)
-    assert (row.state, row.request) == (CallState.CANCELLED, "")
-    await _nothing_is_left()
-
-
 async def test_answers_at_once_to_one_question_or_to_all_of_a_round_start_one_round(
     asking: Cast,
 ) -> None:
@@ -156,44 +138,6 @@ async def test_answers_at_once_to_one_question_or_to_all_of_a_round_start_one_ro
     await asyncio.wait_for(asyncio.gather(*answers), PATIENCE)
     assert (await shown.whole())[-1]["result"]["content"][0]["text"] == "red 3"
     assert await _ends() == ["input_required", "complete"] * 2
-    await _nothing_is_left()
-
-
-async def test_a_round_whose_requests_cannot_be_sent_is_recorded_all_the_same(
-    asking: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = sealing.seal
-
-    async def seal(purpose: Purpose, *what: Any, **more: Any) -> str:
-        if purpose is Purpose.REQUEST_ID:
-            raise SealError(Reason.TOO_LARGE)
-        return await real(purpose, *what, **more)
-
-    caller = await Caller.at(asking)
-    monkeypatch.setattr(sealing, "seal", seal)
-    answer = await asyncio.wait_for(caller.call("paint", what="a wall").settled(), PATIENCE)
-    assert answer is not None
-    assert answer.error is not None
-    assert await _ends() == ["input_required"]
-    await _nothing_is_left()
-
-
-async def test_a_call_interrupted_twice_as_it_commits_an_input_response_answers_its_request(
-    asking: Cast,
-) -> None:
-    caller = await Caller.at(asking)
-    shown = await _waits(caller)
-    async with slow_writer():
-        answering = asyncio.create_task(caller.answer(shown.requests[0], accept(colour="red")))
-        call = _only()
-        await true(lambda: call.outgoing._queue)
-        starting = call.outgoing._queue[0]
-        call._cancel()
-        await true(lambda: call.outgoing._queue[-1] is not starting)
-        call.revoke(GONE)
-    async with asyncio.timeout(PATIENCE):
-        await asyncio.wait([answering])
-        await shown.whole()
     await _nothing_is_left()
 
 
@@ -271,28 +215,6 @@ async def test_a_call_whose_first_input_request_cannot_be_stored_ends_with_an_er
     with monkeypatch.context() as patched:
         patched.setattr(writer, "submit_if", losing)
         await _ends_with_an_error(caller)
-
-
-async def test_an_error_after_unconfirmed_input_requests_can_be_replayed(
-    asking: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    caller = await Caller.at(asking)
-    real = writer.submit_if
-    lost: list[int] = []
-
-    def submit_if(condition: Condition, records: Any = ()) -> Any:
-        done = real(condition, records)
-        if condition.change.name in ("call_begin", "call_ask") and not lost:
-            lost.append(1)
-            unsure: Any = asyncio.get_running_loop().create_future()
-            done.add_done_callback(lambda _: unsure.set_exception(RecordLost("unsure")))
-            return unsure
-        return done
-
-    monkeypatch.setattr(writer, "submit_if", submit_if)
-    shown = await _ends_with_an_error(caller)
-    replayed = await caller.resumed(f"{shown.ids[-1].split('-')[0]}-0")
-    assert "error" in replayed.messages[-1], replayed.messages
 
 
 async def test_a_session_has_no_more_get_streams_than_allowed_if_many_open_at_once(

@@ -1,8 +1,6 @@
 """The outbound guard: a message is sent only on the stream to which it belongs (SEP-2260)."""
 
-import asyncio
 from datetime import UTC, datetime
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -15,14 +13,12 @@ from mcphost.calls.streams import StreamRow
 from mcphost.protocol import messages
 from mcphost.routing import process
 from mcphost.runtime.call import Principal, PrincipalKind
-from mcphost.runtime.notification_channel import CallEnded
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import call as calls
 from mcphost.serving.legacy.outbound_guard import NOT_ITS_STREAM, OVER, Gate, Stopped
 from mcphost.serving.legacy.stream import Outgoing
 from tests.cast import Cast
-from tests.rounds.conftest import module
-from tests.serving.legacy.callers import PATIENCE, Caller, accept
+from tests.serving.legacy.callers import Caller, accept
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -105,34 +101,3 @@ async def test_what_is_stopped_is_on_no_stream(asking: Cast) -> None:
     await shown.whole()
     assert len(shown.requests) == 1
     assert len(await _violations()) == 2
-
-
-async def _keeps(caller: Caller) -> Any:
-    answer = await asyncio.wait_for(caller.call("keeps_its_context").settled(), PATIENCE)
-    assert answer is not None
-    (kept,) = module("asking").kept
-    return kept
-
-
-async def test_a_context_is_worth_nothing_after_its_call_and_that_is_recorded(asking: Cast) -> None:
-    caller = await Caller.at(asking)
-    kept = await _keeps(caller)
-    shown = await caller.streamed("paint", what="a wall")  # in the same session, and open
-    (question,) = await shown.asked()
-    for use in (
-        lambda: kept.progress(1),
-        lambda: kept.log("info", "late"),
-        lambda: kept.close_stream(),
-        lambda: kept.call_id,
-    ):
-        with pytest.raises(CallEnded):
-            use()
-    with pytest.raises(CallEnded):
-        await kept.ask_form("late", "Who are you?", {"type": "object", "properties": {}})
-    with pytest.raises(CallEnded):
-        await asyncio.to_thread(kept.info, "from a thread")
-    await caller.answer(question, accept(colour="red"))
-    assert [one.get("method") for one in await shown.whole()] == [None, "elicitation/create", None]
-    violations = await _violations()
-    assert {(one.reason, one.target) for one in violations} == {(OVER, "keeps_its_context")}
-    assert len(violations) == 6

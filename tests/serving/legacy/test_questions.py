@@ -43,6 +43,8 @@ async def test_what_waits_is_a_row_that_says_nothing(asking: Cast) -> None:
     await shown.whole()
     over = await in_database(StreamedCall.objects.get)
     assert (over.state, over.request, over.journal) == (CallState.FINISHED, "", "")
+    (row,) = await _questions()
+    assert (row.state, row.message, row.answer) == (QuestionState.ANSWERED, "", "")
 
 
 async def test_that_nobody_answered_reaches_the_tool_too(asking: Cast) -> None:
@@ -64,16 +66,6 @@ async def test_a_call_asks_so_often_and_no_more(asking: Cast) -> None:
     await shown.whole()
     assert shown.messages[-1]["result"]["isError"]
     assert "made more than 32 input requests" in _text(shown)
-
-
-async def test_what_is_said_between_questions_comes_between_them(asking: Cast) -> None:
-    caller = await Caller.at(asking)
-    shown = await caller.streamed("logs_and_asks", "t")
-    (question,) = await shown.asked()
-    await caller.answer(question, accept(colour="red"))
-    said = [one.get("method", "result") for one in await shown.whole()]
-    log, progress = "notifications/message", "notifications/progress"
-    assert said == ["result", log, progress, log, "elicitation/create", progress, log, "result"]
 
 
 async def test_who_answers_nothing_all_the_time_does_not_fill_the_record(asking: Cast) -> None:

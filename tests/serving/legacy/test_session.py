@@ -107,17 +107,6 @@ async def test_what_a_session_is_told_holds_for_its_next_request() -> None:
     assert (await sessions.find(ADA, token)).log_level == "error"
 
 
-async def test_a_session_is_told_of_so_many_resources_and_no_more() -> None:
-    session, _ = await sessions.begin(ADA, REVISION, PARAMS)
-    for uri in ("docs:a", "docs:b", "docs:a"):
-        await in_database(rows.subscribe, session.id, TENANT, uri, 2)
-    with pytest.raises(rows.TooManyTopicsError):
-        await in_database(rows.subscribe, session.id, TENANT, "docs:c", 2)
-    await in_database(rows.unsubscribe, session.id, TENANT, "docs:a")
-    await in_database(rows.unsubscribe, session.id, TENANT, "docs:z")
-    assert await in_database(rows.topics, session.id) == ("docs:b",)
-
-
 async def test_what_a_client_says_of_itself_is_not_kept_without_end() -> None:
     said = {
         "clientInfo": {"name": "x" * 5_000, "version": 7},

@@ -5,63 +5,18 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from mcphost.calls.states import CallState
-from mcphost.calls.streams import Batch
-from mcphost.protocol import messages
-from mcphost.runtime.notification_channel import NotificationChannel
-from mcphost.runtime.ports import NullNotifier
-from mcphost.runtime.tool_tasks import ToolTasks
-from mcphost.sealing.tokens import Reason, SealError
 from mcphost.serving import shutdown
 from mcphost.serving.legacy import call, replay, stream
-from mcphost.serving.legacy.storage import NumberedMessages, StoredStream
-from mcphost.serving.legacy.stream import MOST, MOST_BYTES, Readers
+from mcphost.serving.legacy.stream import MOST, Readers
 from mcphost.serving.legacy.takeover import takeovers
 from tests.cast import Cast
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
-from tests.serving.legacy.test_takeover import _only, _row, _text, _waits
+from tests.serving.legacy.test_takeover import _only, _waits
 
 pytestmark = pytest.mark.django_db(transaction=True)
 RED = accept(colour="red")
 AT_ONCE = 10.0
 """Seconds in which nothing but the drain wakes a reader."""
-
-
-async def test_what_a_tools_own_code_says_is_written_though_its_round_ends_at_once_unless_too_large(
-    asking: Cast,
-) -> None:
-    caller = await Caller.at(asking)
-    shown = await _waits(caller)
-    tool = ToolTasks(NotificationChannel(NullNotifier()))
-    tool.enter()
-    for text in ("x" * 4 * MOST_BYTES, "said last"):
-        _only().outgoing.send(messages.log_message("info", text, None))
-    await tool.end()
-    tool.leave()
-    await caller.answer(shown.requests[0], RED)
-    await shown.whole()
-    assert _text(shown) == "a wall is red"
-    assert [one["params"]["data"] for one in shown.of("notifications/message")] == ["said last"]
-
-
-async def test_a_stream_that_cannot_be_kept_ends(
-    asking: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    caller = await Caller.at(asking)
-    shown = await _waits(caller)
-    real = StoredStream._batch
-
-    def too_large(stored: StoredStream, said: NumberedMessages) -> Batch:
-        if any(b"unstorable" in message for message in said.messages):
-            raise SealError(Reason.TOO_LARGE)
-        return real(stored, said)
-
-    monkeypatch.setattr(StoredStream, "_batch", too_large)
-    _only().outgoing.send(messages.log_message("info", "unstorable", None))
-    await shown.whole()
-    await caller.resumed(shown.ids[-1])
-    row = await _row()
-    assert (row.state, row.request) == (CallState.CANCELLED, "")
 
 
 async def test_of_too_many_readers_the_first_has_to_go() -> None:

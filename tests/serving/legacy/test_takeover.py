@@ -1,28 +1,30 @@
 """Takeover of calls whose process has died or released them."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from random import Random
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import OperationalError
 from django.db.models import F
 
 from mcphost.audit.models import Entry
-from mcphost.calls import session_calls
 from mcphost.calls.models import StreamedCall
 from mcphost.calls.session_calls import NO_OWNER
 from mcphost.calls.states import CallState
-from mcphost.feed.loop import ChangeNews
 from mcphost.feed.nodes import heartbeat
 from mcphost.identity import services as identity
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import call as calls
-from mcphost.serving.legacy import session
+from mcphost.serving.legacy import session, storage
 from mcphost.serving.legacy.call import SessionCall
 from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.serving.legacy.takeover import takeovers
+from mcphost.tenants import selectors as tenants
 from tests.cast import ACTOR, Cast
 from tests.rounds.conftest import module
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
@@ -230,16 +232,61 @@ async def test_a_process_that_was_thought_dead_says_nothing_more(asking: Cast) -
     await true(lambda: not calls.under_way)
 
 
-async def test_what_is_let_go_and_can_go_on_is_taken_at_once(asking: Cast) -> None:
+async def _finds_its_answer(caller: Caller, shown: Shown) -> bool:
+    await caller.answer(shown.requests[0], accept(colour="red"))
+    return _text(await caller.resumed(shown.ids[-1])) == "a wall is red"
+
+
+async def test_the_database_may_go_away_after_a_call_was_taken_over(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     caller = await Caller.at(asking)
-    call = caller.call("steps_slowly")
-    await asyncio.wait_for(module("asking").running.wait(), PATIENCE)
-    shutdown.begin()
-    module("asking").release.set()
-    await true(lambda: StreamedCall.objects.filter(owner=NO_OWNER).exists())
+    shown = await _waits(caller)
+    await _dies(_only())
+    monkeypatch.setattr(tenants, "tenant", _once_away(tenants.tenant))
+    await in_database(takeovers.look)
+    await true(lambda: calls.under_way)
+    assert await _finds_its_answer(caller, shown)
+
+
+async def test_a_call_that_cannot_go_on_ends_its_stream(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    await _dies(_only())
+    await in_database(lambda: StreamedCall.objects.update(request="not sealed by us"))
+    assert await caller.resumed(shown.ids[-1])
+    assert (await _row()).state == CallState.CANCELLED
+
+
+async def test_a_process_that_leaves_takes_over_nothing_more(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    await _dies(_only())
+    with monkeypatch.context() as patched:
+        patched.setattr(storage, "unseal", _as_the_drain_begins(storage.unseal))
+        await takeovers.take_over()
+        await true(lambda: StreamedCall.objects.get().owner == NO_OWNER)
+    assert (await _row()).state == CallState.WAITING
     shutdown.reset()
-    row = await _row()
-    takeovers.on_change(ChangeNews(1, row.tenant, session_calls.RELEASED, row.id.hex))
-    await true(lambda: StreamedCall.objects.get().state == CallState.FINISHED)
-    assert module("asking").did == ["one", "two"]
-    assert call not in calls.under_way
+    assert await _finds_its_answer(caller, shown)
+
+
+def _once_away(real: Callable[..., Any]) -> Callable[..., Any]:
+    left = [OperationalError("the connection was lost")]
+
+    def look(*which: Any) -> Any:
+        if left:
+            raise left.pop()
+        return real(*which)
+
+    return look
+
+
+def _as_the_drain_begins(real: Callable[..., Any]) -> Callable[..., Any]:
+    def open_it(*what: Any) -> Any:
+        shutdown.begin()
+        return real(*what)
+
+    return open_it

@@ -8,8 +8,6 @@ from pytest_django import Settings
 
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.database import in_database
-from mcphost.serving.lookups import offering
-from mcphost.serving.methods import pagination
 from tests.cast import Cast
 from tests.legacy import begin
 from tests.mcp import ask
@@ -65,20 +63,6 @@ async def test_a_page_has_no_more_bytes_than_a_result_may_have(
     assert len(await _pages("tools/list", token)) == len(sizes)
 
 
-async def test_a_list_of_the_longest_uris_has_cursors_too(
-    offered: Cast, settings: Settings
-) -> None:
-    def publish_long() -> None:
-        for letter in "ab":
-            uri = "docs:" + "x" * 2042 + letter
-            publish(offered.acme.id, PrimitiveType.RESOURCE, f"long-{letter}", uri=uri)
-
-    await in_database(publish_long)
-    settings.MCPHOST_PAGE_SIZE = 1
-    pages = await _pages("resources/list", offered.owner.mcp_token)
-    assert [len(page["resources"][0]["uri"]) for page in pages][-2:] == [2048, 2048]
-
-
 @pytest.mark.parametrize(("method", "field"), list(LISTS.items())[1:])
 async def test_a_prepared_page_is_only_for_callers_with_the_same_scopes_and_revision(
     offered: Cast, method: str, field: str
@@ -97,29 +81,6 @@ async def test_a_prepared_page_is_only_for_callers_with_the_same_scopes_and_revi
     ]
     assert first == again[::-1]
     assert len(first[0]) == len(first[1]) < len(first[2])
-
-
-async def test_prepared_pages_take_up_a_limited_amount_of_memory(
-    offered: Cast, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pagination, "PAGES_BYTES", 1500)
-    token = await token_with(offered, "mcp:list", GUARD)
-    for size in range(1, 30):
-        settings.MCPHOST_PAGE_SIZE = size
-        for method in LISTS:
-            await _pages(method, token)
-    kept = (await offering(offered.acme.id)).pages.values()
-    assert 0 < sum(len(page.entries) for page in kept) <= 2 * 1500
-
-
-async def test_few_prepared_pages_are_kept_however_small_they_are(
-    offered: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pagination, "MOST_PAGES", 4)
-    for number in range(8):
-        token = await token_with(offered, "mcp:list", f"mcp:unused-{number}")
-        assert len(await _pages("resources/list", token)) == 1
-    assert 0 < len((await offering(offered.acme.id)).pages) <= 4
 
 
 @pytest.mark.requirement("caching.scope")

@@ -1,17 +1,14 @@
 """`resources/list`, `resources/templates/list`, `resources/read` (spec: server/resources)."""
 
-import asyncio
-
 import pytest
 
 from mcphost.audit.selectors import payload
-from mcphost.audit.writer.writer import writer
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.database import in_database
 from tests.cast import Cast
-from tests.mcp import Reply, ask, begun, request
+from tests.mcp import Reply, ask
 from tests.served import entries
-from tests.serving.made import CANARY, GUARD, publish, token_with, waiting
+from tests.serving.made import CANARY, GUARD, publish, token_with
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -151,16 +148,6 @@ async def test_a_resource_that_fails_shows_nothing_of_its_insides(offered: Cast,
     assert entry.outcome in ("crashed", "invalid_result")
 
 
-async def test_a_read_leaves_one_entry_with_what_was_said(offered: Cast) -> None:
-    await _read(offered, "users://Ada/notes")
-    (entry,) = await entries("users://Ada/notes", "resources/read")
-    assert (entry.action, entry.outcome) == ("round.finished", "complete")
-    assert entry.target_version.startswith("1+")
-    said = await in_database(payload, entry.id, offered.acme.id)
-    assert said is not None
-    assert said.content["result"]["contents"][0]["text"] == '{"name":"Ada"}'
-
-
 async def test_a_secret_in_a_uri_is_in_no_record(offered: Cast) -> None:
     await in_database(
         publish,
@@ -176,26 +163,3 @@ async def test_a_secret_in_a_uri_is_in_no_record(offered: Cast) -> None:
     said = await in_database(payload, entry.id, offered.acme.id)
     assert said is not None
     assert "hunter2" not in str(said.content)
-
-
-@pytest.mark.requirement("cancellation.hang-up")
-async def test_a_hang_up_cancels_a_read_and_is_recorded(offered: Cast) -> None:
-    uri = "docs:slow"
-    await in_database(publish, offered.acme.id, PrimitiveType.RESOURCE, "slow", "hang", uri)
-    body = request("resources/read", {"uri": uri})
-    async with begun("acme", body, offered.owner.mcp_token) as exchange:
-        async with asyncio.timeout(10):
-            await waiting[uri].wait()
-        exchange.hang_up()
-    assert exchange.reply.raw == b""
-    await asyncio.to_thread(writer.stop, 10)
-    (entry,) = await entries(uri, "resources/read")
-    assert (entry.action, entry.outcome) == ("round.finished", "cancelled")
-
-
-async def test_reads_count_as_calls_and_need_their_scope(offered: Cast) -> None:
-    token = await token_with(offered, "mcp:call", calls_per_minute=1)
-    assert (await _read(offered, "docs:handbook", token)).status == 200
-    assert (await _read(offered, "docs:handbook", token)).error["code"] == -31429
-    lists = await token_with(offered, "mcp:list")
-    assert (await _read(offered, "docs:handbook", lists)).status == 403

@@ -154,12 +154,6 @@ async def test_nothing_is_notified_that_was_not_asked_for(served: Cast) -> None:
     assert len(logs.messages) == 5
 
 
-async def test_progress_from_a_thread_arrives_in_order(served: Cast) -> None:
-    reply = await _call(served, "threaded_steps", {}, progressToken="t")
-    progress = [m["params"]["progress"] for m in reply.messages[:-1]]
-    assert progress == [1, 2, 3]
-
-
 @pytest.mark.requirement("cancellation.hang-up")
 async def test_a_hang_up_cancels_the_work_and_is_recorded(served: Cast) -> None:
     body = request("tools/call", {"name": "hang"})

@@ -28,24 +28,6 @@ async def test_tools_are_listed_in_the_order_of_their_names(served: Cast) -> Non
     assert names == await _names(served.member.mcp_token)
 
 
-@pytest.mark.requirement("pages.complete")
-async def test_pages_join_to_the_whole_list(served: Cast, settings: Settings) -> None:
-    token = served.owner.mcp_token
-    whole = await _names(token)
-    settings.MCPHOST_PAGE_SIZE = 4
-    seen: list[str] = []
-    cursor: str | None = None
-    while True:
-        reply = await ask("acme", "tools/list", {"cursor": cursor} if cursor else None, token)
-        page = [tool["name"] for tool in reply.result["tools"]]
-        assert 0 < len(page) <= 4
-        seen += page
-        cursor = reply.result.get("nextCursor")
-        if cursor is None:
-            break
-    assert seen == whole
-
-
 @pytest.mark.requirement("pages.invalid-cursor")
 async def test_a_cursor_of_another_caller_tenant_or_nobody_is_refused(
     served: Cast, settings: Settings

@@ -5,17 +5,12 @@ import threading
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, cast
-from uuid import uuid4
 
 import pytest
 from django.contrib.sessions.models import Session
-from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from mcphost.audit.records import Actor
-from mcphost.calls import sessions
-from mcphost.calls.models import Session as ClientSession
-from mcphost.calls.sessions import session_uses
 from mcphost.identity import browser_sessions
 from mcphost.identity.last_use import last_use
 from mcphost.identity.models import Token
@@ -110,42 +105,6 @@ def test_expired_sign_ins_of_browsers_are_deleted_in_short_transactions(
     assert Session.objects.get().expire_date > now
 
 
-def test_all_sessions_whose_time_is_over_are_forgotten_in_one_round_of_short_transactions(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = timezone.now()
-    ClientSession.objects.bulk_create(
-        ClientSession(
-            id=uuid4(), tenant=uuid4(), who="", revision="", created_at=now, used_at=now,
-            expires_at=now + timedelta(hours=hours),
-        )
-        for hours in [-1] * 1600 + [1]
-    )  # fmt: skip
-    portions: list[int] = []
-    prune = sessions.prune
-    monkeypatch.setattr(sessions, "prune", lambda: portions.append(prune()) or portions[-1])
-    Housekeeping().work()
-    assert portions == [500, 500, 500, 100]
-    assert ClientSession.objects.get().expires_at > now
-
-
-def test_when_sessions_were_used_is_written() -> None:
-    now = timezone.now()
-    session = uuid4()
-    ClientSession.objects.create(
-        id=session,
-        tenant=uuid4(),
-        who="",
-        revision="",
-        created_at=now,
-        used_at=now,
-        expires_at=now + timedelta(hours=1),
-    )
-    session_uses.note(session)
-    Housekeeping().work()
-    assert ClientSession.objects.get().used_at > now
-
-
 def test_what_fails_keeps_nothing_else_from_being_done(
     cast: Cast, errors: Listening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,22 +117,3 @@ def test_what_fails_keeps_nothing_else_from_being_done(
 
 
 _NO_TIME = cast(datetime, "not a time, which no database takes")
-
-
-def test_that_the_database_is_away_is_said_once_and_again_after_it_was_back(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    fates: list[Exception | None] = [OperationalError("away"), InterfaceError("away"), None] * 2
-    done: list[int] = []
-
-    def wavering() -> None:
-        if fate := fates.pop(0):
-            raise fate
-
-    monkeypatch.setattr(housekeeping, "CHORES", (wavering, lambda: done.append(1)))
-    keeping = Housekeeping()
-    for _ in range(6):
-        keeping.work()
-    waits = "housekeeping waits for the database: OperationalError"
-    assert caplog.messages == [waits, waits]
-    assert len(done) == 6

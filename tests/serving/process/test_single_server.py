@@ -37,14 +37,6 @@ def test_a_second_server_is_refused_and_told_which_is_the_first(tmp_path: Path) 
     startup_checks.release(database)
 
 
-def test_to_claim_again_changes_nothing(tmp_path: Path) -> None:
-    database = tmp_path / "db.sqlite3"
-    startup_checks.claim_file(database)
-    startup_checks.claim_file(database)
-    assert Path(f"{database}.server").stat().st_mode & 0o777 == 0o600
-    startup_checks.release(database)
-
-
 @pytest.mark.parametrize(
     ("vendor", "name", "file"),
     [

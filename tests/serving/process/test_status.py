@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-import orjson
 import pytest
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.utils import timezone
@@ -86,12 +85,6 @@ def test_all_is_well(settings: Settings) -> None:
     assert "20 of 100 connections" in texts["database"]
 
 
-def test_the_writer_s_line_says_how_far_lists_of_calls_are_behind() -> None:
-    found = platform(process("one"), process("two", summaries={"leads": True, "lag": 4.5}))
-    texts = {line.name: line.text for line in found.lines}
-    assert texts["writer"].endswith("; lists and figures of calls are 4.5 s behind")
-
-
 def test_no_process_writes_the_summaries(settings: Settings) -> None:
     settings.MCPHOST_SUMMARIES_IN_SERVER = False
     assert "start `manage.py worker`" in reasons(platform(process("one")))["writer"]
@@ -101,20 +94,6 @@ def test_no_process_writes_the_summaries(settings: Settings) -> None:
 def verified(**changes: Any) -> VerificationState:
     ended = NOW - timedelta(minutes=30)
     return replace(VerificationState(12_345, 0, ended, ended, 0, None), **changes)
-
-
-def test_the_last_verification_is_shown() -> None:
-    texts = {line.name: line.text for line in platform(process("one"), verified=verified()).lines}
-    assert texts["verification"] == "the last one ended 30 min ago and read 12,345 payloads"
-    going_on = platform(
-        process("one"), verified=verified(payloads_now=300, reached=NOW - timedelta(hours=7))
-    )
-    assert (
-        "the present one has read 300, up to entries that are 7 h old"
-        in {line.name: line.text for line in going_on.lines}["verification"]
-    )
-    none = {line.name: line.text for line in platform(process("one")).lines}
-    assert none["verification"] == "no payload has been verified yet"
 
 
 @pytest.mark.parametrize(
@@ -161,11 +140,6 @@ def test_a_problem_of_one_process_is_a_reason_of_its_line_alone(
     assert said in reasons(found)[line]
 
 
-def test_what_other_lines_show_is_not_repeated_and_draining_is_no_problem() -> None:
-    probes = {"drain": "about to stop", "records": "late", "feed": "x", "database": "y"}
-    assert reasons(platform(process("one"), process("two", draining=True, problems=probes))) == {}
-
-
 def test_a_process_without_a_heartbeat_is_gone_and_its_facts_do_not_count() -> None:
     late = process("two", age=ALIVE.total_seconds() + 60, key="k1", version="0.9")
     found = platform(process("one"), late)
@@ -195,26 +169,6 @@ def test_a_key_that_was_just_activated_need_not_be_known_everywhere() -> None:
     assert "read by 1 of 2 processes; the others" in line.text
 
 
-def test_a_slow_or_full_database_is_a_reason() -> None:
-    slow = platform(process(), database=DatabaseFacts(0.7, 20, 100))
-    assert "The database is slow" in reasons(slow)["database"]
-    full = platform(process(), database=DatabaseFacts(0.01, 90, 100))
-    assert "Few connections are left" in reasons(full)["database"]
-    away = platform(process(), database=DatabaseFacts(problem="It is away."), key=None, tasks=None)
-    assert list(reasons(away)) == ["database"]
-
-
-def test_redis_that_is_not_used_is_fine_and_one_that_is_away_is_a_reason(
-    settings: Settings,
-) -> None:
-    away = process(warnings={"redis": "Redis is unreachable"})
-    settings.MCPHOST_REDIS = False
-    assert reasons(platform(away)) == {}
-    settings.MCPHOST_REDIS = True
-    assert reasons(platform(process())) == {}
-    assert "Redis is unreachable from one" in reasons(platform(away))["redis"]
-
-
 def test_queued_tasks_need_a_process_that_takes_them(queued: None) -> None:
     idle = {"running": 0, "takes": False}
     found = platform(process("one", tasks=idle), process("two", tasks=idle))
@@ -238,67 +192,6 @@ def test_processes_with_old_code_are_named(other: Mapping[str, str] | None, said
     found = platform(loading("one", 20, {**ECHO, **ASK}), loading("two", 60, other))
     assert said in reasons(found)["code"]
     assert "one" not in reasons(found)["code"].partition("Other processes")[0].split()
-
-
-def test_a_process_of_the_same_code_is_no_reason() -> None:
-    assert reasons(platform(loading("one", 20, ECHO), loading("two", 60, ECHO))) == {}
-    assert reasons(platform(loading("one", 20, ECHO), loading("two", 1, None))) == {}, "just begun"
-    assert reasons(platform(loading("one", 60, None))) == {}, "the only one"
-
-
-def test_a_published_function_that_no_process_has_is_named() -> None:
-    found = platform(loading("one", 20, ECHO), published=frozenset({"demo.echo", "gone.tool"}))
-    assert "no process has the code: gone.tool." in reasons(found)["code"]
-
-
-def test_processes_of_the_same_name_are_told_apart() -> None:
-    """As containers that share the host's name, in each of which the process has number 1."""
-    found = platform(loading("one", 60, {}), loading("one", 20, ECHO), loading("two", 30, ECHO))
-    assert "Functions are missing: one (demo.echo)." in reasons(found)["code"]
-    twice = platform(loading("one", 60, {}), loading("one", 50, {}), loading("two", 30, ECHO))
-    assert "missing: one (demo.echo), one (demo.echo)." in reasons(twice)["code"]
-
-
-def test_a_process_that_has_just_started_does_not_know_yet_what_others_have() -> None:
-    others = loading("one", 60, None), loading("two", 60, None)
-    assert reasons(platform(*others, settled=False)) == {}
-    assert "do not say" in reasons(platform(*others))["code"]
-
-
-def test_the_processes_of_another_version_than_the_newest_are_named() -> None:
-    old, new = (
-        replace(process(name, version=version), started_at=NOW - started * SECOND)
-        for name, version, started in (("old", "0.9", 60), ("new", "1.0", 20))
-    )
-    said = reasons(platform(new, old))["versions"]
-    assert "another version than the newest process: old (0.9)." in said
-    older = reasons(platform(new, replace(old, facts={})))["versions"]
-    assert "another version than the newest process: old (older)." in older
-
-
-def test_many_functions_are_named_by_the_first_few() -> None:
-    every = {f"many.tool{number}": "" for number in range(9)}
-    found = platform(loading("one", 20, every), loading("two", 60, {}))
-    assert "two (many.tool0, many.tool1, many.tool2 and 6 more)" in reasons(found)["code"]
-
-
-HOSTILE = "<script>alert(1)</script>`x`\u202e\"'{{ 7 }}" + "x" * 5000
-
-
-@pytest.mark.parametrize("wrong", [None, "x", 5, [], {"lag": "x"}, {"lag": None}, HOSTILE])
-def test_facts_of_any_form_are_read(wrong: Any) -> None:
-    facts = dict.fromkeys(FINE, wrong)
-    bare = NodeRow(HOSTILE, NOW, NOW, False, SECOND, {}, {})
-    found = platform(process("one"), bare, process("two", **facts))
-    assert orjson.loads(orjson.dumps(found.as_json()))["processes"][1]["name"] == HOSTILE
-    assert all(line.text for line in found.lines)
-
-
-def test_many_processes_are_named_by_the_first_few() -> None:
-    late = {"loop": {"lag": 1, "limit": 0.2}}
-    found = platform(*(process(f"p{number}", **late) for number in range(9)))
-    assert "p4 (1.0 s) and 4 more" in reasons(found)["event_loop"]
-    assert "p5" not in reasons(found)["event_loop"]
 
 
 # --- read ---
@@ -337,16 +230,6 @@ def test_the_status_is_read_from_the_rows_of_all_processes(
 
 
 @in_database
-def test_a_process_that_serves_alone_reports_itself(settings: Settings) -> None:
-    settings.MCPHOST_ALONE = True
-    ensure_ring()
-    (own,) = status.read().facts.processes
-    assert own.alive
-    assert own.facts.keys() == FINE.keys()
-    assert orjson.dumps(dict(nodes.own(NOW).facts))
-
-
-@in_database
 def test_a_rotation_that_a_process_has_not_read_is_seen(
     together: Callable[..., Heartbeat],
 ) -> None:
@@ -362,48 +245,6 @@ def test_a_rotation_that_a_process_has_not_read_is_seen(
     together()
     assert "keys" not in reasons(status.read())
     run_due_transitions()
-
-
-@in_database
-def test_reading_takes_the_same_few_queries_for_any_number_of_processes(
-    together: Callable[..., Heartbeat], django_assert_max_num_queries: Any
-) -> None:
-    ensure_ring()
-    for _ in range(20):
-        together()
-    with django_assert_max_num_queries(9):
-        assert len(status.read().facts.processes) == 20
-
-
-@in_database
-def test_what_processes_have_loaded_is_read_from_their_rows(
-    together: Callable[..., Heartbeat], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ensure_ring()
-    own = nodes.heartbeat
-    own._begin()
-    monkeypatch.setattr(own, "functions", lambda: {**ECHO, **ASK})
-    monkeypatch.setattr(own, "started_at", timezone.now() - 60 * SECOND)
-    other = together()
-    try:
-        own.beat()
-        name = nodes.own(NOW).name
-        said = reasons(status.read())["code"]
-        assert f"Functions are missing: {name} (demo.ask, demo.echo)." in said
-        other.leave()
-        own.beat()
-        assert "code" not in reasons(status.read())
-    finally:
-        own.leave()
-
-
-@in_database
-def test_a_slow_database_is_measured(together: Callable[..., Heartbeat]) -> None:
-    ensure_ring()
-    together()
-    times = iter([0.0, 3.0])
-    found = status.read(lambda: next(times))
-    assert "The database is slow" in reasons(found)["database"]
 
 
 @in_database

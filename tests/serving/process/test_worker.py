@@ -128,26 +128,6 @@ async def test_a_server_that_stops_leaves_to_others_what_it_does(
     assert (await running.settled()) is not None
 
 
-async def test_a_call_that_begins_just_before_the_cut_is_told_of_it(tasks: Cast) -> None:
-    caller = await Caller.at(tasks)
-    shutdown.begin()
-    began = caller.call("hangs")
-    await process.stop()
-    answer = await began.settled()
-    assert answer is not None
-    assert b"shut down" in answer.body
-
-
-async def test_a_second_signal_skips_the_wait(owner: Follower) -> None:
-    async with working(PATIENCE * 10):
-        id = await the_task(owner, "hangs")
-        await happened("running")
-        tell()
-        await draining()
-        tell()
-    assert not (await row(id)).is_owned
-
-
 async def test_it_begins_no_round_while_it_drains(owner: Follower) -> None:
     async with working(PATIENCE):
         waiting = await owner.begin("paint")

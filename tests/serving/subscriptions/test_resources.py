@@ -122,17 +122,6 @@ async def test_nobody_else_is_told(served: Cast) -> None:
             await each.ended()
 
 
-async def test_a_stranger_cannot_listen_to_another_tenants_resources(served: Cast) -> None:
-    await in_database(publish_today, served.acme.id)
-    await in_database(publish_days, served.acme.id)
-    wanted = [TODAY, TOMORROW, "notes://days/never"]
-    async with listening(
-        "globex", served.stranger.mcp_token, resourceSubscriptions=wanted
-    ) as heard:
-        assert heard.honoured == {}
-        await heard.ended()
-
-
 async def test_a_new_version_is_told_at_its_uri_and_a_hidden_one_is_not(served: Cast) -> None:
     resource = await in_database(publish_today, served.acme.id)
     owner = served.owner.mcp_token
@@ -162,15 +151,3 @@ def test_an_announcement_of_a_person_is_recorded(cast: Cast) -> None:
     announce_update(cast.acme.id, "NOTES://today", ACTOR)
     entry = Entry.objects.filter(action="resource.announced").get()
     assert (entry.tenant, entry.target) == (cast.acme.id, TODAY)
-
-
-async def test_a_function_that_is_taken_away_takes_its_resources_along(served: Cast) -> None:
-    day = "probe://days/monday"
-    wanted = {"resourcesListChanged": True, "resourceSubscriptions": [day]}
-    async with listening("acme", served.owner.mcp_token, **wanted) as heard:
-        assert heard.honoured == wanted
-        function = "probe.day_of_the_probe"
-        await in_database(services.revoke_grant, served.acme.id, function, ACTOR)
-        assert await heard.told() == "resources/list_changed"
-        await in_database(services.grant_function, served.acme.id, function, ACTOR)
-        assert {await heard.told(), await heard.told()} == {"resources/list_changed", day}

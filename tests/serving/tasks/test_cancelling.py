@@ -1,18 +1,13 @@
 """`tasks/cancel`: acknowledged always, and it ends what has not ended."""
 
 import asyncio
-import time
 
 import pytest
 from pytest_django import Settings
 
-from mcphost.audit.records import new_id
-from mcphost.feed.nodes import heartbeat
-from mcphost.runtime.call import Principal, PrincipalKind
-from mcphost.serving.execution.held_task import HeldTask, RunningTasks, running_tasks
-from mcphost.tasks.changes import TaskOwner
+from mcphost.serving.execution.held_task import running_tasks
 from tests.cast import Cast
-from tests.serving.tasks.following import PATIENCE, RED, Follower, did, happened, release, unknown
+from tests.serving.tasks.following import PATIENCE, RED, Follower, did, happened, unknown
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -20,18 +15,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def owner(tasks: Cast) -> Follower:
     return Follower(tasks.owner.mcp_token)
-
-
-@pytest.mark.requirement("tasks.cancelled")
-async def test_the_tool_that_runs_is_cancelled(owner: Follower) -> None:
-    task = await owner.begin("hangs")
-    await happened("running")
-    await task.cancel()
-    await happened("cancelled")
-    seen = await task.ended()
-    assert seen["status"] == "cancelled"
-    assert not seen.keys() & {"result", "error", "inputRequests"}
-    assert did() == ["hangs began"]
 
 
 async def test_a_call_that_became_a_task_on_the_way_is_cancelled(
@@ -49,6 +32,7 @@ async def test_a_call_that_became_a_task_on_the_way_is_cancelled(
     assert did() == ["slow began", "deferred"]
 
 
+@pytest.mark.requirement("tasks.cancelled")
 async def test_a_task_that_waits_for_an_answer_is_cancelled_once_and_for_all(
     owner: Follower,
 ) -> None:
@@ -64,16 +48,6 @@ async def test_a_task_that_waits_for_an_answer_is_cancelled_once_and_for_all(
     assert did() == []
 
 
-async def test_a_question_beside_a_running_step_is_gone_with_the_step(owner: Follower) -> None:
-    task = await owner.begin("asks_while_it_works")
-    await happened("running")
-    await task.asked("colour")
-    await task.cancel()
-    await happened("cancelled")
-    assert (await task.ended())["status"] == "cancelled"
-    assert did() == ["work began"]
-
-
 async def test_after_the_end_it_is_acknowledged_and_changes_nothing(owner: Follower) -> None:
     for tool in ("survey", "refuses", "needs_sampling"):
         task = await owner.begin(tool)
@@ -86,13 +60,6 @@ async def test_after_the_end_it_is_acknowledged_and_changes_nothing(owner: Follo
         assert await task.get() == ended
 
 
-async def test_many_times_at_once_it_is_cancelled_once(owner: Follower) -> None:
-    task = await owner.begin("hangs")
-    await happened("running")
-    await asyncio.gather(*(task.cancel() for _ in range(5)))
-    assert (await task.ended())["status"] == "cancelled"
-
-
 async def test_an_answer_and_a_cancellation_at_once_leave_one_end(owner: Follower) -> None:
     task = await owner.begin("paint")
     await task.asked("colour")
@@ -100,17 +67,6 @@ async def test_an_answer_and_a_cancellation_at_once_leave_one_end(owner: Followe
     seen = await task.ended()
     assert seen["status"] in ("completed", "cancelled")
     assert (seen["status"] == "completed") <= (did() == ["it red"])
-
-
-async def test_a_cancelled_task_keeps_no_other_from_running(owner: Follower) -> None:
-    first, second = await owner.begin("hangs"), await owner.begin("hangs")
-    await happened("running")
-    await first.cancel()
-    await happened("cancelled")
-    release()
-    assert await second.text() == "hangs"
-    assert (await first.ended())["status"] == "cancelled"
-    assert did().count("hangs ended") == 1
 
 
 async def test_a_round_ends_when_its_task_expires(owner: Follower, settings: Settings) -> None:
@@ -122,19 +78,3 @@ async def test_a_round_ends_when_its_task_expires(owner: Follower, settings: Set
         await running_tasks.all_over()
     unknown(await owner.about("tasks/get", task.id))
     assert did() == ["hangs began"]
-
-
-async def test_a_round_that_is_cancelled_before_its_first_step_leaves_nothing_behind(
-    tasks: Cast,
-) -> None:
-    taking = TaskOwner(new_id(), tasks.acme.id, heartbeat.id, 1)
-    principal = Principal(PrincipalKind.ANONYMOUS, tasks.acme.id)
-    held, freed = HeldTask(new_id(), principal, taking, time.time() + 60), []
-    rounds = RunningTasks()
-    rounds.freed = freed.append
-    rounds.attend(held, asyncio.Event().wait())
-    rounds.cancel(taking.task, "the task was cancelled")
-    async with asyncio.timeout(PATIENCE):
-        await rounds.all_over()
-    assert taking.task not in rounds
-    assert freed == [held]

@@ -68,22 +68,6 @@ async def test_each_request_decides_by_the_extension_what_becomes_a_task(owner: 
     handle(await owner.call("always", text="three"))
 
 
-async def test_no_other_capability_or_parameter_stands_for_the_extension(tasks: Cast) -> None:
-    for capabilities in (
-        {"tasks": {"requests": {"tools": {"call": {}}}}},
-        {"extensions": {}},
-        {"extensions": {EXTENSION.upper(): {}}},
-        {"experimental": {EXTENSION: {}}},
-    ):
-        follower = Follower(tasks.owner.mcp_token, capabilities=capabilities)
-        assert done(await follower.call("always", text="hello")) == "hello"
-        unable(await follower.call("required", text="hello"))
-    able = Follower(tasks.owner.mcp_token)
-    earlier = {"arguments": {"text": "a"}, "task": {"ttl": 60_000}}
-    assert done(await able.send("tools/call", {"name": "never", **earlier})) == "a"
-    assert done(await able.unable().send("tools/call", {"name": "always", **earlier})) == "a"
-
-
 @pytest.mark.requirement("tasks.named")
 async def test_the_server_names_the_extension_and_has_no_earlier_methods(owner: Follower) -> None:
     capabilities = (await owner.send("server/discover", {})).result["capabilities"]
@@ -171,15 +155,6 @@ async def test_a_task_that_cannot_be_recorded_is_refused_and_has_not_run(
     assert (await owner.call("no_such_tool")).error["code"] == -32602
 
 
-async def test_progress_is_shown_as_the_status_message(owner: Follower) -> None:
-    task = await owner.begin("progresses")
-    seen = await task.until(lambda seen: seen.get("statusMessage") == "half")
-    assert seen["status"] == "working"
-    assert _time(seen["lastUpdatedAt"]) >= _time(task.handle["lastUpdatedAt"])
-    release()
-    assert await task.text() == "progresses"
-
-
 # A call that asks first, and becomes a task once it has the answer.
 
 
@@ -222,13 +197,6 @@ async def test_the_same_request_many_times_at_once_makes_one_task(owner: Followe
     assert len({handle(reply)["taskId"] for reply in replies}) == 1
     release()
     assert await Task(owner, handle(replies[0])).text() == "Alice registers"
-    assert did() == ["registers began", "registers ended"]
-
-
-async def test_without_the_extension_the_call_goes_on_in_its_request(owner: Follower) -> None:
-    release()
-    _, reply = await _answered(owner.unable())
-    assert done(reply) == "Alice registers"
     assert did() == ["registers began", "registers ended"]
 
 
@@ -285,19 +253,6 @@ async def test_a_slow_call_ends_in_its_request_if_the_client_cannot_follow_tasks
     assert await task.text() == "slow"
 
 
-async def test_a_slow_call_sends_no_progress_once_it_is_a_task(
-    owner: Follower, settings: Settings
-) -> None:
-    settings.MCPHOST_TASK_AFTER_SECONDS = 0.05
-    reply = await owner.send(
-        "tools/call", {"name": "slow_and_loud", "arguments": {}}, progressToken="p"
-    )
-    assert [message["params"]["progress"] for message in reply.messages[:-1]] == [1]
-    task = Task(owner, handle(reply))
-    release()
-    assert await task.text() == "slow"
-
-
 # Callers without a credential.
 
 
@@ -327,14 +282,6 @@ async def test_an_anonymous_caller_is_not_sent_to_a_page(anonymous: Follower) ->
         assert seen["status"] in TERMINAL
         assert seen["status"] == "failed" or seen["result"]["isError"]
         assert "example.com" not in str(seen)
-
-
-async def test_a_caller_with_a_token_is_sent_to_a_page(owner: Follower) -> None:
-    task = await owner.begin("signs_in")
-    questions = await task.asked("page")
-    assert questions["page"]["params"]["mode"] == "url"
-    await task.update({"page": {"action": "accept"}})
-    assert await task.text() == "accept"
 
 
 async def test_of_the_capabilities_those_of_the_request_that_began_it_count(

@@ -3,13 +3,11 @@
 import pytest
 from pytest_django import Settings
 
-from mcphost.catalogue import services
-from mcphost.catalogue.models import Primitive
 from mcphost.kinds.declarations import NO_PROCESS
 from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.tasks.models import Task as TaskModel
-from tests.cast import ACTOR, Cast
+from tests.cast import Cast
 from tests.serving.lacking import becomes, lacking
 from tests.serving.tasks.following import RED, Follower, Task, did, handle
 
@@ -75,22 +73,3 @@ async def test_without_any_such_process_it_fails_in_words(owner: Follower) -> No
     assert ended["status"] == "failed"
     assert ended["error"]["message"] == NO_PROCESS
     assert did() == []
-
-
-async def test_a_disabled_tool_ends_its_tasks_as_before(owner: Follower, tasks: Cast) -> None:
-    async with lacking(PAINT):
-        task = Task(owner, handle(await owner.call("paint")))
-        await _looked()
-        tool = await in_database(Primitive.objects.get, tenant=tasks.acme.id, name="paint")
-        await in_database(services.disable, tool.id, ACTOR)
-        ended = await task.ended()
-    assert ended["status"] == "failed"
-    assert ended["error"]["message"] == "Unknown tool: 'paint'"
-
-
-async def test_a_call_that_may_become_a_task_becomes_one_here(owner: Follower) -> None:
-    async with lacking("tasks.quick") as here:
-        task = Task(owner, handle(await owner.call("quick", text="soon")))
-        await _looked()
-        here.end()
-        assert await task.text() == "soon"

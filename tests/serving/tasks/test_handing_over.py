@@ -1,6 +1,5 @@
 """Calls that become tasks on the way: nothing of them is done twice, and nothing is lost."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -9,10 +8,8 @@ from pytest_django import Settings
 from mcphost.serving import limits
 from tests.cast import Cast
 from tests.mcp import begun, send
-from tests.rounds.conftest import module
 from tests.serving.tasks.following import (
     METHODS,
-    PATIENCE,
     RED,
     Follower,
     Task,
@@ -22,7 +19,6 @@ from tests.serving.tasks.following import (
     handle,
     happened,
     release,
-    unknown,
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -42,14 +38,6 @@ async def _answering(follower: Follower) -> dict[str, Any]:
     first = await follower.send("tools/call", params)
     state = {"requestState": first.result["requestState"], "inputResponses": ALICE}
     return follower.message("tools/call", {**params, **state})
-
-
-async def test_a_tool_that_blocks_its_thread_becomes_a_task(owner: Follower) -> None:
-    task = await owner.begin("slow_in_a_thread")
-    assert (await task.get())["status"] == "working"
-    module("tasks").thread_release.set()
-    assert await task.text() == "slow"
-    assert did() == ["began", "ended"]
 
 
 @pytest.mark.parametrize("ends", [True, False])
@@ -84,15 +72,6 @@ async def test_a_client_that_left_before_gets_the_handle_when_it_comes_back(
     release()
     assert await task.text() == "Alice slow"
     assert did() == ["slow began", "slow began", "slow ended"]
-
-
-async def test_what_has_become_a_task_asks_as_one(owner: Follower) -> None:
-    task = await owner.begin("slow_before_its_question")
-    release()
-    await task.asked("colour")
-    await task.update(RED)
-    assert await task.text() == "slow red"
-    assert did() == ["slow began", "slow ended"]
 
 
 async def test_steps_before_and_in_the_task_run_once(owner: Follower) -> None:
@@ -166,17 +145,3 @@ async def test_a_client_that_polls_far_too_often_is_told_so(
         assert int(reply.headers["retry-after"]) > 0
     monkeypatch.undo()
     assert (await other.until(lambda seen: seen["status"] == "input_required"))["taskId"]
-
-
-async def test_an_expired_task_is_unknown(tasks: Cast, settings: Settings) -> None:
-    settings.MCPHOST_TASK_SECONDS = 1
-    follower = Follower(tasks.owner.mcp_token)
-    begun = [await follower.begin(tool) for tool in ("paint", "hangs")]
-    begun.append(await follower.begin("always", text="a"))
-    for task in begun:
-        async with asyncio.timeout(PATIENCE):
-            while (await follower.about("tasks/get", task.id)).status == 200:
-                pass
-        for method in METHODS:
-            never = unknown(await follower.about(method, "A" * len(task.id)))
-            assert unknown(await follower.about(method, task.id)) == never

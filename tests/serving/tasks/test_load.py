@@ -7,7 +7,6 @@ import pytest
 from pytest_django import Settings
 
 from mcphost.audit.models import Entry
-from mcphost.audit.writer.writer import WriterLimits, writer
 from mcphost.observability import counters
 from mcphost.serving.database import in_database
 from mcphost.tasks.models import Task as TaskOfTable
@@ -64,17 +63,6 @@ async def test_the_limit_of_calls_per_minute_refuses_it_all_the_same(
 ) -> None:
     async with full(tasks, owner, calls_per_minute=1):
         _refused(await owner.call("quick", text="hello"))
-    assert not await in_database(TaskOfTable.objects.count)
-
-
-async def test_a_full_queue_of_the_writer_refuses_it_all_the_same(
-    tasks: Cast, owner: Follower, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with full(tasks, owner):
-        with monkeypatch.context() as during:
-            during.setattr(writer, "_limits", WriterLimits(waiting=1))
-            reply = await owner.call("quick", text="hello")
-    assert reply.status == 503
     assert not await in_database(TaskOfTable.objects.count)
 
 

@@ -11,7 +11,6 @@ from tests.serving.tasks.following import (
     RED,
     Follower,
     Task,
-    accept,
     did,
     happened,
     release,
@@ -28,23 +27,6 @@ def owner(tasks: Cast) -> Follower:
     return Follower(tasks.owner.mcp_token)
 
 
-async def _sized(follower: Follower, number: int) -> str:
-    task = await follower.begin("paint_sized", what=f"door{number}")
-    await task.asked("colour")
-    await task.update(RED)
-    await task.asked("size")
-    await task.update({"size": accept(size=1 + number % 9)})
-    return await task.text()
-
-
-async def test_many_tasks_at_once_have_each_its_own_end(tasks: Cast, owner: Follower) -> None:
-    stranger = Follower(tasks.stranger.mcp_token, "globex")
-    followers = [(owner, stranger)[number % 2] for number in range(MANY)]
-    texts = await asyncio.gather(*(_sized(who, n) for n, who in enumerate(followers)))
-    assert texts == [f"door{n} is red, size {1 + n % 9}" for n in range(MANY)]
-    assert sorted(did()) == sorted(f"door{n} red {1 + n % 9}" for n in range(MANY))
-
-
 async def test_rounds_wait_for_a_place(owner: Follower, settings: Settings) -> None:
     for limit in ("ROUNDS", "ROUNDS_PER_TENANT", "ROUNDS_PER_TOOL"):
         name = f"MCPHOST_TASK_{limit}"
@@ -59,22 +41,6 @@ async def test_rounds_wait_for_a_place(owner: Follower, settings: Settings) -> N
         assert [await task.text() for task in waiting] == ["hangs"] * 3
         assert did() == ["hangs began", "hangs ended"] * 3, limit
         setattr(settings, name, before)
-
-
-async def test_a_task_that_waits_for_its_place_is_cancelled_without_having_begun(
-    owner: Follower, settings: Settings
-) -> None:
-    settings.MCPHOST_TASK_ROUNDS = 1
-    first = await owner.begin("hangs")
-    await happened("running")
-    second = await owner.begin("always", text="never")
-    third = await owner.begin("always", text="third")
-    await second.cancel()
-    release()
-    assert await first.text() == "hangs"
-    assert await third.text() == "third"
-    assert (await second.ended())["status"] == "cancelled"
-    assert did() == ["hangs began", "hangs ended", "third"]
 
 
 async def test_tasks_that_wait_for_answers_take_no_place(

@@ -68,31 +68,6 @@ async def test_each_change_of_a_task_is_told(owner: Follower) -> None:
         await _is_silent(watch, heard[-1])
 
 
-async def test_answers_one_by_one_and_a_cancellation_are_told(owner: Follower) -> None:
-    task = await owner.begin("both")
-    await task.asked("colour", "size")
-    async with watching(owner, [task.id]) as watch:
-        await task.update(RED)
-        heard = await watch.until(lambda seen: set(seen.get("inputRequests", ())) == {"size"})
-        assert heard[-1]["status"] == "input_required"
-        await task.cancel()
-        heard = await watch.until(lambda seen: seen["status"] in TERMINAL)
-        assert heard[-1]["status"] == "cancelled"
-        await _is_silent(watch, heard[-1])
-
-
-async def test_a_failure_is_told(owner: Follower) -> None:
-    task = await owner.begin("paint_later")
-    await happened("running")
-    bare = Follower(owner.token, capabilities={"extensions": owner.capabilities["extensions"]})
-    other = await bare.begin("paint_later")
-    async with watching(owner, [other.id, task.id]) as watch:
-        release()
-        heard = await watch.until(lambda seen: seen["taskId"] == other.id and seen.get("error"))
-        assert heard[-1]["status"] == "failed"
-        assert heard[-1]["statusMessage"]
-
-
 @pytest.mark.requirement("tasks.no-progress")
 async def test_neither_progress_nor_logs_are_told(owner: Follower) -> None:
     params = {"name": "paint_later", "arguments": {}}
@@ -127,24 +102,6 @@ async def test_ids_of_others_are_left_out_and_not_told(tasks: Cast, owner: Follo
         assert {seen["taskId"] for seen in heard} == {ours.id}
 
 
-async def test_foreign_ids_look_like_unknown_ones_also_beside_lists_and_own_tasks(
-    tasks: Cast, owner: Follower
-) -> None:
-    theirs = await Follower(tasks.member.mcp_token).begin("hangs")
-    looks = []
-    for id in (theirs.id, "A" * len(theirs.id)):
-        async with watching(owner, [id], toolsListChanged=True) as watch:
-            looks.append(watch.honoured)
-    assert looks[0] == looks[1]
-    assert not looks[0].get("taskIds")
-    task = await owner.begin("hangs")
-    async with watching(owner, [task.id, theirs.id], toolsListChanged=True) as watch:
-        assert watch.honoured == {"taskIds": [task.id], "toolsListChanged": True}
-        await task.cancel()
-        heard = await watch.until(lambda seen: seen["status"] in TERMINAL)
-        assert heard[-1]["status"] == "cancelled"
-
-
 async def test_an_anonymous_caller_listens_to_an_id_that_it_has(tasks: Cast) -> None:
     anonymous = Follower(None, "commons")
     task = await anonymous.begin("paint")
@@ -166,10 +123,3 @@ async def test_without_the_extension_it_is_refused(owner: Follower) -> None:
                 "subscriptions/listen", {"notifications": {"taskIds": ids, **more}}
             )
             unable(await send("acme", body, owner.token))
-
-
-async def test_ids_of_the_wrong_shape_are_refused(owner: Follower) -> None:
-    for ids in (None, "a", 5, [5], [None], {"a": 1}):
-        body = owner.message("subscriptions/listen", {"notifications": {"taskIds": ids}})
-        reply = await send("acme", body, owner.token)
-        assert (reply.status, reply.error["code"]) == (400, -32602), ids

@@ -43,23 +43,6 @@ async def _asking(owner: Follower, tool: str = "paint", *keys: str, **arguments:
     return task
 
 
-async def test_a_task_asks_and_goes_on_with_the_answer(owner: Follower) -> None:
-    task = await owner.begin("paint", what="the door")
-    questions = await task.asked("colour")
-    assert questions["colour"]["method"] == "elicitation/create"
-    params = questions["colour"]["params"]
-    assert params["message"] == "Which colour for the door?"
-    assert params["requestedSchema"]["properties"]["colour"]["enum"] == ["red", "green", "blue"]
-    assert (await task.get())["inputRequests"] == questions
-    await task.update(RED)
-    assert await task.text() == "the door is red"
-    ended = await task.get()
-    assert "inputRequests" not in ended
-    await task.update(BLUE)
-    assert await task.get() == ended, "an answer after the end changes nothing"
-    assert did() == ["the door red"]
-
-
 @pytest.mark.requirement("tasks.partial")
 async def test_answers_may_come_together_one_by_one_and_at_the_same_time(owner: Follower) -> None:
     answers = {**RED, **SIZE}
@@ -138,15 +121,6 @@ async def test_answers_of_the_wrong_shape_or_to_no_question_are_refused_and_chan
     assert (seen["status"], seen["inputRequests"]) == ("input_required", asked)
 
 
-async def test_a_question_that_was_declined_ends_the_tool_as_it_does_in_a_call(
-    owner: Follower,
-) -> None:
-    task = await _asking(owner)
-    await task.update({"colour": {"action": "decline"}})
-    assert "declined" in await task.failure()
-    assert did() == []
-
-
 async def test_an_answer_before_its_question_is_none(owner: Follower) -> None:
     task = await owner.begin("paint_later")
     await happened("running")
@@ -180,37 +154,4 @@ async def test_a_question_is_shown_while_a_step_beside_it_runs_and_after_it(
     await task.asked("colour#2")
     await task.update({"colour#2": RED["colour"]})
     assert await task.text() == "work red"
-    assert did() == ["work began", "work ended"]
-
-
-async def test_it_may_be_answered_while_the_step_beside_it_runs(owner: Follower) -> None:
-    task = await _works_and_asks(owner)
-    await task.update(RED)
-    seen = await task.until(lambda seen: not seen.get("inputRequests"))
-    assert seen["status"] == "working"
-    await task.update(BLUE)
-    assert did() == ["work began"]
-    release()
-    assert await task.text() == "work red"
-    assert did() == ["work began", "work ended"]
-
-
-async def test_an_answer_that_does_not_fit_is_asked_for_again_although_the_step_has_ended(
-    owner: Follower,
-) -> None:
-    task = await _works_and_asks(owner)
-    await task.update(UNFIT)
-    release()
-    await task.asked("colour#2")
-    await task.update({"colour#2": RED["colour"]})
-    assert await task.text() == "work red"
-    assert did() == ["work began", "work ended"]
-
-
-async def test_a_question_that_its_tool_cancels_stays_asked(owner: Follower) -> None:
-    task = await _works_and_asks(owner, "changes_its_mind")
-    release()
-    await task.asked("colour", "size")
-    await task.update({**RED, "size": accept(size=3)})
-    assert await task.text() == "size 3"
     assert did() == ["work began", "work ended"]

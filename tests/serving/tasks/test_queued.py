@@ -16,7 +16,6 @@ from pytest_django import Settings
 
 from mcphost.routing import process
 from mcphost.serving.database import in_database
-from mcphost.serving.execution import held_task
 from mcphost.serving.process.housekeeping import Housekeeping
 from mcphost.serving.tasks.job_worker import UPKEEP, JobWorker
 from mcphost.tasks import selectors
@@ -75,39 +74,6 @@ async def test_a_round_waits_for_a_worker(owner: Follower) -> None:
         assert await task.text() == "hello"
         await jobs()
     assert did() == ["hello"]
-
-
-async def test_each_round_is_a_job(owner: Follower) -> None:
-    async with working():
-        task = await owner.begin("paint_sized")
-        await task.asked("colour")
-        await task.update(RED)
-        await task.asked("size")
-        await task.update({"size": {"action": "accept", "content": {"size": 3}}})
-        assert await task.text() == "it is red, size 3"
-        await jobs()
-
-
-async def test_the_job_lasts_as_long_as_its_round(owner: Follower) -> None:
-    async with working():
-        task = await owner.begin("paint_slowly")
-        await task.asked("colour")
-        await task.update(RED)
-        await happened("running")
-        await jobs((task, "doing"))
-        release()
-        assert await task.text() == "it is red"
-        await jobs()
-
-
-async def test_a_round_that_failed_is_a_job_again(
-    owner: Follower, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(held_task, "MOST_RETRY_SECONDS", 0.01)
-    async with working():
-        task = await owner.begin("fails", times=1)
-        assert await task.text() == "done"
-        await jobs()
 
 
 async def test_a_serving_process_takes_jobs_if_it_may(owner: Follower, settings: Settings) -> None:
@@ -236,21 +202,6 @@ async def test_the_queue_does_the_periodic_work_and_no_other_thread(
 def _add_an_expired_sign_in() -> None:
     past = timezone.now() - timedelta(days=1)
     Session.objects.create(session_key="x" * 32, session_data="", expire_date=past)
-
-
-async def test_rounds_that_take_all_places_do_not_keep_periodic_work_waiting(
-    owner: Follower, settings: Settings
-) -> None:
-    settings.MCPHOST_TASK_ROUNDS = 1
-    async with working():
-        task = await owner.begin("hangs")
-        await happened("running")
-        await in_database(_add_an_expired_sign_in)
-        async with asyncio.timeout(PATIENCE):
-            while await in_database(Session.objects.exists):  # noqa: ASYNC110 - it is a poll
-                await asyncio.sleep(0.01)
-        release()
-        assert await task.text() == "hangs"
 
 
 async def test_the_periodic_work_of_a_dead_worker_is_done_by_another(owner: Follower) -> None:

@@ -9,7 +9,7 @@ from mcphost.serving.database import in_database
 from mcphost.serving.execution import held_task
 from mcphost.tasks.models import Task as TaskModel
 from tests.cast import Cast
-from tests.serving.tasks.following import Follower, Task, accept, did
+from tests.serving.tasks.following import Follower, Task, did
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -54,43 +54,6 @@ async def test_after_the_last_attempt_it_fails_as_any_other(owner: Follower) -> 
     assert "has been logged" in await task.failure()
     assert len(did()) == 1 + 3
     assert await outcomes(task) == ["deferred", "crashed", "crashed", "crashed"]
-
-
-async def test_meanwhile_the_client_is_told(
-    owner: Follower, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(held_task, "MOST_RETRY_SECONDS", 0.5)
-    task = await owner.begin("fails", times=1)
-    seen = await task.until(lambda seen: "statusMessage" in seen)
-    assert seen["status"] == "working"
-    assert seen["statusMessage"] == "It failed. Attempt 2 of 3 begins in 0.5 s."
-    assert await task.text() == "done"
-
-
-async def test_the_pauses_grow_and_a_task_that_waits_can_be_cancelled(owner: Follower) -> None:
-    task = await owner.begin("fails", times=10)
-    told = []
-    for attempt in (2, 3):
-        seen = await task.until(
-            lambda seen, n=attempt: f"{n} of 3" in seen.get("statusMessage", "")
-        )
-        told.append(seen["statusMessage"].split(" begins ")[1])
-    assert told == ["in 1 s.", "in 2 s."]
-    await task.cancel()
-    assert (await task.get())["status"] == "cancelled"
-
-
-@pytest.mark.usefixtures("hasty")
-async def test_each_round_has_all_its_attempts(owner: Follower) -> None:
-    task = await owner.begin("asks_and_fails", times=2)
-    await task.asked("colour1")
-    await task.update({"colour1": accept(colour="red")})
-    await task.asked("colour2")
-    assert did() == ["red"] * 3
-    await task.update({"colour2": accept(colour="blue")})
-    assert await task.text() == " ".join(
-        [*["red"] * 3, "red", "blue", "red", "blue", "red", "blue"]
-    )
 
 
 @pytest.mark.usefixtures("hasty")

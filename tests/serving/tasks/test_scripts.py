@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import AsyncExitStack
-from datetime import timedelta
 from textwrap import dedent
 from typing import Any
 from uuid import UUID
@@ -17,12 +16,10 @@ from mcphost.kinds.script.kind import script_kind
 from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution.held_task import running_tasks
-from mcphost.tasks import services
 from mcphost.tasks.changes import NO_OWNER
 from mcphost.tasks.models import Task as TaskModel
-from mcphost.tasks.models import TaskQuestion
 from tests.cast import ACTOR, Cast
-from tests.serving.tasks.following import Follower, accept, done, unable
+from tests.serving.tasks.following import Follower, accept, done
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -57,26 +54,12 @@ def _free(task: UUID) -> None:
     TaskModel.objects.filter(id=task).update(owner=NO_OWNER, due_at=timezone.now())
 
 
-def _expire() -> None:
-    TaskQuestion.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    services.expire_questions()
-    services.ready()
-
-
 async def test_a_script_that_may_be_a_task_is_one_only_for_clients_that_follow_it(
     tasks: Cast, owner: Follower
 ) -> None:
     await publish(tasks, "always")
     assert '"got":[]' in await (await owner.begin("order", rounds=0)).text()
     assert '"got":[]' in done(await owner.unable().call("order", rounds=0))
-
-
-async def test_a_script_that_must_be_a_task_refuses_other_clients(
-    tasks: Cast, owner: Follower
-) -> None:
-    await publish(tasks, "required")
-    unable(await owner.unable().call("order", rounds=0))
-    assert '"got":[]' in await (await owner.begin("order", rounds=0)).text()
 
 
 async def test_a_slow_script_becomes_a_task_and_asks_there(
@@ -102,24 +85,6 @@ async def test_a_script_without_a_free_worker_becomes_a_task(
             await taken.enter_async_context(sandbox.worker(str(tasks.acme.id)))
         task = await owner.begin("order", rounds=0)
     assert '"got":[]' in await task.text()
-
-
-async def test_a_question_that_expires_ends_the_script(tasks: Cast, owner: Follower) -> None:
-    await publish(tasks, "always")
-    task = await owner.begin("order")
-    await task.asked("count-0")
-    await in_database(_expire)
-    process.runner.on_gap()
-    assert "answer" in await task.failure()
-
-
-async def test_progress_is_the_status_message(tasks: Cast, owner: Follower) -> None:
-    await publish(tasks, "always")
-    task = await owner.begin("order", rounds=2)
-    await task.asked("count-0")
-    await task.update({"count-0": accept(count=3)})
-    seen = await task.until(lambda seen: "count-1" in seen.get("inputRequests", {}))
-    assert seen["statusMessage"] == "1 of 2"
 
 
 async def test_a_round_whose_process_dies_runs_again_and_asks_nothing_again(

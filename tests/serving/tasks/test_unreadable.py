@@ -77,26 +77,6 @@ async def test_an_outcome_or_a_question_that_cannot_be_read_is_refused_by_name(
     assert (await asking.get())["status"] == "cancelled"
 
 
-async def test_a_task_that_cannot_be_read_is_logged_once_however_often_it_is_polled(
-    owner: Follower, tasks: Cast, caplog: pytest.LogCaptureFixture
-) -> None:
-    session = await client_of(tasks.owner)
-    polled, other = [await owner.begin("always", text=text) for text in "ab"]
-    in_session = await session.begin("always", text="c")
-    for task in (polled, other, in_session):
-        await task.ended()
-        id = UUID(hex=task.id)
-        await in_database(TaskModel.objects.filter(id=id).update, outcome="unreadable")
-    for _ in range(3):
-        for task in (polled, other):
-            assert (await owner.about("tasks/get", task.id)).error is not None
-        for method in ("tasks/get", "tasks/result"):
-            await session.ask(method, taskId=in_session.id)
-    assert [each.getMessage().partition(":")[0] for each in caplog.records].count(
-        "a task can no longer be read"
-    ) == 3
-
-
 async def test_a_task_that_cannot_be_read_hides_no_other_of_the_list(tasks: Cast) -> None:
     client = await client_of(tasks.owner)
     broken, sound = await client.begin("always", text="a"), await client.begin("always", text="b")

@@ -2,14 +2,11 @@
 
 from collections.abc import Iterator
 from typing import Any
-from uuid import UUID, uuid4
 
 import pytest
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ANSWER_REFUSED
-from mcphost.calls import sessions as rows
-from mcphost.calls.models import Session as SessionModel
 from mcphost.catalogue.updates import announce_update
 from mcphost.identity.services import TokenRequest, issue, revoke
 from mcphost.routing import process
@@ -204,23 +201,6 @@ async def test_who_may_not_list_is_told_of_no_list(served: Cast) -> None:
         await ends(first, session)
 
 
-async def test_who_has_seen_no_event_yet_is_told_what_changes(
-    session: Session, served: Cast
-) -> None:
-    posted = Posted(
-        session.path, {**session.headers(), "last-event-id": ""}, "GET", session.revision
-    )
-    posted.write(b"")
-    await posted.event()
-    await in_database(publish_poem, served.acme.id)
-    assert await told(posted) == PROMPTS
-    posted.hang_up()
-    await posted.done()
-
-
-# --- which stream gets a notification ---
-
-
 @pytest.mark.requirement("session.one-stream")
 async def test_the_newest_stream_of_a_session_is_told_and_no_other(
     session: Session, served: Cast
@@ -233,45 +213,7 @@ async def test_the_newest_stream_of_a_session_is_told_and_no_other(
         assert await told(first) == RESOURCES
 
 
-async def test_a_stream_on_another_process_is_newer_until_it_is_closed(
-    session: Session, served: Cast
-) -> None:
-    (row,) = await in_database(_sessions)
-    elsewhere = uuid4()
-    async with session.listening() as stream:
-        await in_database(rows.stream_opened, row, served.acme.id, elsewhere, uuid4(), 8)
-        await in_database(publish_poem, served.acme.id)
-        await in_database(rows.stream_closed, row, served.acme.id, elsewhere)
-        await in_database(publish_today, served.acme.id)
-        assert await told(stream) == RESOURCES
-
-
-async def test_a_stream_of_another_session_is_neither_newer_nor_older(
-    session: Session, served: Cast
-) -> None:
-    other = await begin("acme", served.owner.mcp_token, LAST)
-    known = await in_database(_sessions)
-    await begin("acme", served.owner.mcp_token, LAST)
-    (third,) = set(await in_database(_sessions)) - set(known)
-    async with session.listening() as mine, other.listening() as theirs:
-        await in_database(rows.stream_opened, third, served.acme.id, uuid4(), uuid4(), 8)
-        await in_database(publish_poem, served.acme.id)
-        assert await told(mine) == await told(theirs) == PROMPTS
-
-
-async def test_after_a_gap_in_the_feed_a_session_is_rather_told_twice_than_not_at_all(
-    session: Session, served: Cast
-) -> None:
-    (row,) = await in_database(_sessions)
-    async with session.listening() as stream:
-        await in_database(rows.stream_opened, row, served.acme.id, uuid4(), uuid4(), 8)
-        get_streams.on_gap()
-        await in_database(publish_poem, served.acme.id)
-        assert await told(stream) == PROMPTS
-
-
-def _sessions() -> list[UUID]:
-    return list(SessionModel.objects.values_list("id", flat=True))
+# --- which stream gets a notification ---
 
 
 # --- the end of a stream ---
@@ -300,17 +242,3 @@ async def test_it_ends_with_the_authority_of_its_caller(served: Cast) -> None:
     async with session.listening() as stream:
         await in_database(revoke, served.acme.id, token.id, actor=ACTOR)
         await ends(stream, session)
-
-
-async def test_it_ends_with_the_time_of_its_session(served: Cast, settings: Any) -> None:
-    settings.MCPHOST_CLIENT_SESSION_SECONDS = 0.5
-    session = await begin("acme", served.owner.mcp_token, LAST, ready=False)
-    async with session.begun(b"", "GET") as stream:
-        assert (await stream.done()).status in (200, 404)
-
-
-async def test_a_client_that_hangs_up_leaves_nothing(session: Session) -> None:
-    async with session.listening():
-        there_are(1)
-    there_are(0)
-    assert len(listeners) == 0

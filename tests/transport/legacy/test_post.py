@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import OperationalError
 from pytest_django import Settings
 
 from mcphost.calls import session_calls
@@ -13,7 +12,6 @@ from mcphost.feed.models import Change
 from mcphost.protocol.revisions import LATEST_LEGACY
 from mcphost.serving import limits, sealing
 from mcphost.serving.legacy import session as sessions
-from tests.audit.databases import commit_nothing
 from tests.cast import Cast
 from tests.legacy import Session, begin, calling, initializing, message
 from tests.mcp import request, send
@@ -265,17 +263,6 @@ async def test_a_batch_is_answered_together(served: Cast) -> None:
     }
 
 
-async def test_a_batch_of_bad_requests_is_answered_and_one_without_requests_accepted(
-    served: Cast,
-) -> None:
-    session = await begin("acme", served.owner.mcp_token, FIRST)
-    answers = await session.batch({**LIST, "params": []})
-    assert answers[1]["error"]["code"] == INVALID_PARAMS
-    answer = {"jsonrpc": "2.0", "id": "nobody asked", "result": {}}
-    reply = await session.send([message("notifications/initialized"), answer])
-    assert (reply.status, reply.raw) == (202, b"")
-
-
 async def test_a_batch_that_cannot_be_read_is_not_done_by_half(served: Cast) -> None:
     session = await begin("acme", served.owner.mcp_token, FIRST)
     for bad in ([], 5, {"jsonrpc": "2.0", "id": None, "method": "ping"}, calling("write", id=1)):
@@ -303,27 +290,6 @@ async def test_a_limit_is_told_with_status_200_and_when_to_come_again(served: Ca
         reply = await session.call("echo", {"text": "a"})
         assert (reply.status, reply.error["code"]) == (200, INTERNAL_ERROR)
         assert reply.error["data"]["retryAfter"] >= 1
-
-
-async def test_a_database_that_is_away_is_told_with_status_200(
-    served: Cast, monkeypatch: pytest.MonkeyPatch, settings: Settings
-) -> None:
-    session = await begin("acme", served.owner.mcp_token, LAST)
-
-    def away(*_: Any) -> None:
-        raise OperationalError("gone")
-
-    settings.MCPHOST_DATABASE_WAIT_SECONDS = 0.2
-    commit_nothing(monkeypatch)
-    monkeypatch.setattr(rows, "find", away)
-    reply = await session.send(LIST)
-    assert (reply.status, reply.error["code"], reply.last["id"]) == (200, INTERNAL_ERROR, 1)
-    assert reply.error["data"]["retryAfter"] >= 1
-    for posted in (message("notifications/initialized"), [LIST]):
-        reply = await session.exchange(posted).done()
-        assert reply.status == 503
-        assert reply.headers["retry-after"]
-    assert (await session.end()).status == 503
 
 
 async def test_a_fault_of_ours_is_an_error_and_no_broken_connection(

@@ -1,7 +1,6 @@
 """Limits on beginning and changing sessions, over HTTP."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -12,8 +11,6 @@ from mcphost.feed.models import Change
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.serving import limits
 from mcphost.serving.database import in_database
-from mcphost.serving.legacy import get_stream, methods
-from mcphost.serving.options import options
 from mcphost.serving.subscriptions.registry import listeners
 from tests.cast import Cast
 from tests.legacy import Session, begin, initializing, message
@@ -114,18 +111,6 @@ def test_an_address_without_a_credential_is_one_network_at_one_tenant(served: Ca
     assert limits.holder(token, near) == limits.holder(token, far)
 
 
-async def test_listeners_of_one_network_are_counted_together(served: Cast, settings: Any) -> None:
-    settings.MCPHOST_LISTENERS_PER_TOKEN = 1
-    who = Principal(PrincipalKind.ANONYMOUS, served.commons.id)
-    places = listeners.take_place(who, "2001:db8::1")
-    try:
-        with pytest.raises(Exception, match="for this credential"):
-            listeners.take_place(who, "2001:db8::2")
-        listeners.give_back(listeners.take_place(who, "2001:db8:0:1::1"))
-    finally:
-        listeners.give_back(places)
-
-
 # --- changes per minute ---
 
 
@@ -175,16 +160,6 @@ async def test_subscriptions_log_levels_and_streams_count_as_changes(
     assert len(listeners) == 0
 
 
-async def test_requests_of_a_batch_count_one_by_one(served: Cast, settings: Any) -> None:
-    await in_database(publish_days, served.acme.id)
-    session = await begin("acme", served.owner.mcp_token, FIRST)
-    settings.MCPHOST_SESSION_CHANGES_PER_MINUTE = 4
-    answers = await session.batch(
-        *(message("resources/subscribe", {"uri": f"{DAY}{id}"}, id) for id in range(1, 11))
-    )
-    assert sum("result" in each for each in answers.values()) == 3
-
-
 # --- streams of one session ---
 
 
@@ -198,43 +173,3 @@ async def test_of_too_many_streams_of_a_session_the_oldest_ends(
         reply = await streams[0].done()
         assert (reply.status, streams[0].unread) == (200, b"retry: 1000\n\n")
         assert len(listeners) == 2
-
-
-async def test_a_session_that_has_ended_meanwhile_gets_no_stream_and_no_topic(
-    served: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await in_database(publish_days, served.acme.id)
-    session = await begin("acme", served.owner.mcp_token, LAST)
-
-    def ends_before(real: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-        async def step(*arguments: Any) -> Any:
-            await session.end()
-            return await real(*arguments)
-
-        return step
-
-    monkeypatch.setattr(methods, "offering", ends_before(methods.offering))
-    monkeypatch.setattr(get_stream, "open_stream", ends_before(get_stream.open_stream))
-    reply = await session.ask("resources/subscribe", {"uri": f"{DAY}monday"})
-    # The end of a session cancels its requests in progress: without a response, or with a 404.
-    assert reply.status in (202, 404)
-    session = await begin("acme", served.owner.mcp_token, LAST)
-    assert (await session.exchange(b"", "GET").done()).status == 404
-
-
-async def test_pings_of_all_streams_of_a_session_have_ids_of_their_own(
-    served: Cast, settings: Any
-) -> None:
-    settings.MCPHOST_PING_SECONDS = 0.01
-    session = await begin("acme", served.owner.mcp_token, LAST)
-    async with session.listening() as first, session.listening() as second:
-        pings = [await stream.message() for stream in (first, second) for _ in range(3)]
-    async with session.listening() as later:
-        pings += [await later.message() for _ in range(3)]
-    ids = [ping["id"] for ping in pings]
-    assert {ping["method"] for ping in pings} == {"ping"}
-    assert len(set(ids)) == len(ids)
-
-
-def test_the_defaults_leave_room_for_many_clients_behind_one_address() -> None:
-    assert options().sessions == (1000, 8, 1200)

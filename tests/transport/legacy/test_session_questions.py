@@ -11,7 +11,7 @@ from mcphost.identity.services import TokenRequest, issue, revoke
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import stream as outgoing
-from tests.audit.databases import accept_changes, commit_nothing, refuse_changes
+from tests.audit.databases import commit_nothing
 from tests.cast import ACTOR, Cast
 from tests.legacy import Posted, Session, begin, calling, message
 from tests.mcp import PATIENCE, Reply
@@ -115,70 +115,7 @@ async def test_what_a_revision_or_a_client_has_no_words_for_is_a_missing_capabil
         assert capability in reply.text
 
 
-async def test_an_address_is_asked_about_where_the_revision_can(asking: Cast) -> None:
-    session = await begun(asking, LAST)
-    async with session.begun(calling("consent")) as stream:
-        question = await stream.message()
-        assert question["params"]["mode"] == "url"
-        assert question["params"]["elicitationId"]
-        await accepted(session, question, {"action": "accept"})
-        assert await text(stream) == "accept"
-
-
-@with_forms
-async def test_prompts_and_resources_ask_as_tools_do(asking: Cast, revision: str) -> None:
-    session = await begun(asking, revision)
-    for method, params in (
-        ("prompts/get", {"name": "letter", "arguments": {"to": "Ada"}}),
-        ("resources/read", {"uri": "asking://page"}),
-        ("resources/read", {"uri": "asking://days/monday"}),
-    ):
-        async with session.begun(message(method, params, 1)) as stream:
-            await accepted(session, await stream.message(), RED)
-            assert "red" in str((await stream.message())["result"])
-
-
 # --- answers ---
-
-
-@with_forms
-async def test_an_answer_that_is_none_is_one_too(asking: Cast, revision: str) -> None:
-    session = await begun(asking, revision)
-    error = {"code": -1, "message": "no screen"}
-    for said, end in (
-        ({"result": {"action": "decline"}}, "declined"),
-        ({"result": {"action": "cancel"}}, "cancelled"),
-        ({"error": error}, "failed: no screen"),
-    ):
-        tool = calling("catches_all" if "error" in said else "catches")
-        async with session.begun(tool) as stream:
-            question = await stream.message()
-            reply = await session.send({"jsonrpc": "2.0", "id": question["id"], **said})
-            assert (reply.status, reply.raw) == (202, b"")
-            assert await text(stream) == end
-    received = [entry.outcome for entry in await _entries("answer.received")]
-    assert received == ["decline", "cancel", "failed"]
-
-
-@with_forms
-async def test_an_answer_that_does_not_fit_is_asked_for_again_under_another_id(
-    asking: Cast, revision: str
-) -> None:
-    session = await begun(asking, revision)
-    async with session.begun(calling("paint", {"what": "a wall"})) as stream:
-        first = question = await stream.message()
-        grey = {"action": "accept", "content": {"colour": "grey"}}
-        odd = [
-            {"action": action, "content": RED["content"]} for action in ({}, ["accept"], 1, None)
-        ]
-        for unfit in (grey, *odd):
-            await accepted(session, question, unfit)
-            again = await stream.message()
-            assert again["id"] != question["id"], unfit
-            assert again["params"] == first["params"]
-            question = again
-        await accepted(session, question, RED)
-        assert await text(stream) == "a wall is red"
 
 
 @with_forms
@@ -201,20 +138,6 @@ async def test_what_is_no_answer_to_anything_is_accepted_and_recorded(
 
 
 @with_forms
-async def test_an_answer_with_both_a_result_and_an_error_is_none(
-    asking: Cast, revision: str
-) -> None:
-    session = await begun(asking, revision)
-    async with session.begun(calling("paint", {"what": "a wall"})) as stream:
-        question = await stream.message()
-        both = {"jsonrpc": "2.0", "id": question["id"], "result": RED, "error": {"code": 1}}
-        reply = await session.exchange(both).done()
-        assert (reply.status, bool(reply.raw)) == (400, revision == LAST)
-        await accepted(session, question, RED)
-        assert await text(stream) == "a wall is red"
-
-
-@with_forms
 async def test_an_answer_that_cannot_be_kept_is_not_acknowledged(
     asking: Cast, revision: str, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
@@ -228,23 +151,6 @@ async def test_an_answer_that_cannot_be_kept_is_not_acknowledged(
         settings.MCPHOST_DATABASE_WAIT_SECONDS = PATIENCE
         await accepted(session, question, RED)
         assert await text(stream) == "a wall is red"
-
-
-@with_forms
-async def test_an_answer_that_the_database_refuses_is_answered_with_503_in_words(
-    asking: Cast, revision: str
-) -> None:
-    session = await begun(asking, revision)
-    async with session.begun(calling("paint", {"what": "a wall"})) as stream:
-        question = await stream.message()
-        await in_database(refuse_changes, "calls_openquestion")
-        try:
-            reply = await answer(session, question, RED)
-        finally:
-            await in_database(accept_changes, "calls_openquestion")
-        assert reply.status == 503
-        assert reply.headers["retry-after"] == "2"
-        assert (b"could not be stored" in reply.raw) is (revision == LAST)
 
 
 # --- disconnects while a question is open ---
@@ -265,39 +171,6 @@ async def test_a_question_is_shown_again_under_its_id_and_the_answer_found_later
     await accepted(session, question, RED)
     async with session.begun(b"", "GET", last_event_id=again.last_id) as last:
         assert await text(last) == "a wall is red"
-
-
-@with_forms
-async def test_a_process_that_leaves_sends_away_who_waits_and_another_goes_on(
-    asking: Cast, revision: str
-) -> None:
-    session = await begun(asking, revision)
-    async with session.begun(calling("paint", {"what": "a wall"})) as stream:
-        question = await stream.message()
-        shutdown.begin()
-        assert (await stream.done()).status == 200
-        assert stream.unread == (b"retry: 1000\n\n" if revision == LAST else b"")
-    shutdown.reset()
-    async with session.begun(b"", "GET", last_event_id=stream.last_id) as again:
-        await accepted(session, question, RED)
-        assert await text(again) == "a wall is red"
-
-
-@with_forms
-async def test_what_is_called_off_while_it_waits_takes_its_question_back_and_has_no_answer(
-    asking: Cast, revision: str
-) -> None:
-    session = await begun(asking, revision)
-    async with session.begun(calling("paint", {"what": "a wall"}, id="a")) as stream:
-        question = await stream.message()
-        await session.notify("notifications/cancelled", {"requestId": "a"})
-        taken_back = await stream.message()
-        assert taken_back["method"] == "notifications/cancelled"
-        assert taken_back["params"]["requestId"] == question["id"]
-        await stream.done()
-        assert stream.unread == b""
-    await accepted(session, question, RED)
-    assert [entry.reason for entry in await _entries("answer.refused")] == ["late"]
 
 
 @with_forms
@@ -341,37 +214,4 @@ async def test_a_tool_may_close_the_stream_of_a_client_that_comes_back(asking: C
         assert await text(last) == "closed twice"
 
 
-@pytest.mark.parametrize("revision", [FIRST, SECOND])
-async def test_a_stream_stays_open_where_clients_would_not_come_back(
-    asking: Cast, revision: str
-) -> None:
-    session = await begun(asking, revision)
-    posted = session.exchange(calling("closes_its_stream"))
-    module("asking").running.set()
-    module("asking").release.set()
-    assert (await posted.done()).check().text == "closed twice"
-
-
 # --- batches ---
-
-
-async def test_calls_of_a_batch_ask_on_the_stream_of_the_batch(asking: Cast) -> None:
-    session = await begun(asking, FIRST)
-    sent = [calling("summarise", id=1), calling("folders", id=2), message("ping", id=3)]
-    async with session.begun(sent) as stream:
-        asked: dict[str, Any] = {}
-        while len(asked) < 2:
-            found = await stream.message()
-            if "method" in found:
-                asked[found["method"]] = found
-        both = [
-            {"jsonrpc": "2.0", "id": asked["roots/list"]["id"], "result": ROOTS},
-            {"jsonrpc": "2.0", "id": asked["sampling/createMessage"]["id"], "result": SAMPLED},
-        ]
-        reply = await session.send(both)
-        assert (reply.status, reply.raw) == (202, b"")
-        done = await stream.done()
-    ends = {one["id"]: one["result"] for one in done.messages if "method" not in one}
-    assert ends[3] == {}
-    assert ends[1]["content"][0]["text"] == "short"
-    assert ends[2]["content"][0]["text"] == "file:///home/ada"

@@ -1,20 +1,15 @@
 """Responses on streams, for each revision: event ids, disconnects, resuming."""
 
-import asyncio
-import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from django.db import OperationalError
 from pytest_django import Settings
 
-from mcphost.calls import streams
 from mcphost.calls.models import Stream, StreamEvent
 from mcphost.identity.services import TokenRequest, issue, revoke
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.serving.database import in_database
-from mcphost.serving.events import Waiter
 from mcphost.serving.legacy import stream as outgoing
 from mcphost.serving.legacy import stream as readers
 from tests.cast import ACTOR, Cast
@@ -110,15 +105,6 @@ async def test_a_slow_call_becomes_a_stream_that_can_be_resumed_where_clients_po
         assert len(stream.ids) == (2 if polls(session) else 1)
 
 
-async def test_errors_that_come_late_are_the_last_event(session: Session) -> None:
-    async with session.begun(calling("flood", progressToken="p")) as stream:
-        await stream.message()
-        await session.notify("notifications/cancelled", {"requestId": 1})
-        reply = await stream.done()
-    assert reply.status == 200
-    assert all("method" in one for one in reply.messages)
-
-
 @pytest.mark.requirement("session.cancelled")
 async def test_what_was_called_off_before_it_said_anything_has_no_answer(session: Session) -> None:
     async with session.begun(calling("hang")) as posted:
@@ -145,19 +131,6 @@ async def test_a_hang_up_does_not_end_the_call_and_its_answer_waits(session: Ses
     assert not set(again.ids) & {last_id}
 
 
-@pytest.mark.usefixtures("at_once")
-async def test_a_client_that_comes_back_while_the_call_runs_hears_the_rest_as_it_comes(
-    session: Session,
-) -> None:
-    async with session.begun(calling("hundred", progressToken="p")) as first:
-        await first.message()
-    await first.done()
-    async with resuming(session, first.last_id) as again:
-        assert (await again.message())["params"]["progress"] == 2
-        probes().release.set()
-        assert (await said(again))[-1] == "done"
-
-
 @pytest.mark.requirement("session.resumed")
 async def test_it_can_be_resumed_from_every_event_and_by_many(session: Session) -> None:
     async with session.begun(calling("steps", progressToken="p")) as first:
@@ -169,22 +142,6 @@ async def test_it_can_be_resumed_from_every_event_and_by_many(session: Session) 
             assert again.reply.check().messages if place < len(whole) - 1 else True
             ids = [line[4:] for line in again.reply.raw.decode().splitlines() if line[:4] == "id: "]
             assert ids == whole[place + 1 :]
-
-
-async def test_a_reader_that_is_too_slow_is_cut_and_not_its_call(
-    served: Cast, settings: Settings
-) -> None:
-    session = await begin("acme", served.owner.mcp_token, LAST)
-    settings.MCPHOST_UNREAD_LIMIT = 100_000
-    async with session.begun(calling("flood", progressToken="p")) as stream:
-        await stream.message()
-        stream.reading.clear()
-        await stream.done()
-    assert not probes().cancelled.is_set()
-    async with resuming(session, stream.last_id) as again:
-        numbers = [(await again.message())["params"]["progress"] for _ in range(20)]
-        assert numbers == list(range(1, 21))
-        await session.notify("notifications/cancelled", {"requestId": 1})
 
 
 async def test_one_caller_follows_so_many_streams_at_once(
@@ -208,29 +165,6 @@ async def test_one_caller_follows_so_many_streams_at_once(
             assert (await again.message())["params"]["progress"] == 2
             probes().release.set()
     await true(lambda: not readers.following._places)
-
-
-async def test_a_follower_of_a_call_in_the_same_process_looks_seldom_without_news(
-    served: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks: list[float] = []
-
-    real = Waiter.wait
-
-    async def wait(waiter: Waiter, seconds: float | None = None) -> bool:
-        assert seconds is not None
-        looks.append(seconds)
-        return await real(waiter) if len(looks) > 9 else False
-
-    monkeypatch.setattr(Waiter, "wait", wait)
-    session = await begin("acme", served.owner.mcp_token, LAST)
-    async with session.begun(calling("hundred", progressToken="p")) as stream:
-        await stream.message()
-        async with resuming(session, stream.last_id) as again:
-            await true(lambda: len(looks) > 9)
-            probes().release.set()
-            assert (await said(again))[-1] == "done"
-    assert looks[:9] == [0.25, 0.5, 1, 2, 4, 8, 16, 30, 30]
 
 
 # --- invalid event ids ---
@@ -265,51 +199,6 @@ async def test_an_event_that_never_was_or_is_of_another_session_is_refused_alike
 
 
 # --- when the rest is not there yet ---
-
-
-async def test_who_comes_back_while_the_database_is_away_waits(
-    served: Cast, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session = await begin("acme", served.owner.mcp_token, LAST)
-    settings.MCPHOST_COMMENT_SECONDS = 0.05
-    async with session.begun(calling("steps", progressToken="p")) as stream:
-        await stream.message()
-        last_id = stream.last_id
-        await said(stream)
-    away = True
-    found = streams.find
-
-    def find(*asked: Any) -> Any:
-        if away:
-            raise OperationalError("gone")
-        return found(*asked)
-
-    monkeypatch.setattr(streams, "find", find)
-    async with resuming(session, last_id) as again:
-        await again.until(b":\n\n")
-        assert (again.reply.status, again.reply.streamed) == (200, True)
-        away = False
-        assert await said(again) == STEPS[1:]
-
-
-async def test_who_waited_for_an_event_that_never_was_is_sent_away(
-    served: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session = await begin("acme", served.owner.mcp_token, LAST)
-    asked = threading.Event()
-    found = streams.find
-
-    def find(*about: Any) -> Any:
-        asked.wait(10)
-        return found(*about)
-
-    monkeypatch.setattr(streams, "find", find)
-    async with resuming(session, f"{'0' * 32}-1") as again:
-        await again.event()
-        assert again.reply.streamed
-        asked.set()
-        await again.done()
-        assert again.unread == b""
 
 
 @every_revision
@@ -352,34 +241,3 @@ async def test_calls_of_a_batch_speak_on_one_stream_and_are_answered_one_by_one(
     heard = [one["params"] for one in reply.messages if one.get("method", "").endswith("progress")]
     assert [one["progress"] for one in heard if one["progressToken"] == "a"] == [1, 2, 3]
     assert [one["progress"] for one in heard if one["progressToken"] == "b"] == [1]
-
-
-async def test_calls_of_a_batch_are_called_off_one_by_one(served: Cast) -> None:
-    session = await begin("acme", served.owner.mcp_token, FIRST)
-    for batch, left in (
-        ([calling("hang", id=1), message("ping", id=2)], [2]),
-        ([calling("hang")], []),
-    ):
-        probes().reset()
-        async with session.begun(batch) as posted:
-            await probes().running.wait()
-            await session.notify("notifications/cancelled", {"requestId": 1})
-            reply = await posted.done()
-        if left:
-            assert [one["id"] for one in reply.messages[0]] == left
-        else:
-            assert (reply.status, reply.raw) == (202, b"")
-
-
-@pytest.mark.usefixtures("at_once")
-async def test_a_hang_up_ends_no_call_of_a_batch(served: Cast) -> None:
-    session = await begin("acme", served.owner.mcp_token, FIRST)
-    async with session.begun([calling("wait_until_told", id=1), message("ping", id=2)]) as posted:
-        await probes().running.wait()
-        await posted.event()
-    await posted.done()
-    assert (await session.call("echo", {"text": "b"}, id=1)).error["code"] == INVALID_REQUEST
-    probes().release.set()
-    async with asyncio.timeout(10):
-        while "error" in (await session.call("echo", {"text": "b"}, id=1)).last:
-            pass

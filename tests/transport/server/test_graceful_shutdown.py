@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import signal
-import socket
 
 import pytest
 
@@ -51,16 +50,6 @@ async def test_after_sigterm_everything_is_served_for_a_while_and_connections_ar
         assert not shutdown.draining()
         signal.raise_signal(signal.SIGINT)
     assert served.app.ended == ["lifespan.startup", "lifespan.shutdown"]
-
-
-async def test_ctrl_c_gives_no_notice() -> None:
-    async with running(shutdown_times=LONG) as served:
-        reader, _ = await served.line(WAIT)
-        await served.app.arrived.wait()
-        signal.raise_signal(signal.SIGINT)
-        await _draining()
-        served.app.release.set()
-        assert b"connection: close" in (await answer(reader)).lower()
 
 
 @pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT])
@@ -112,25 +101,6 @@ async def test_what_does_not_end_in_time_is_cancelled(
     assert served.app.ended == ["lifespan.startup", "lifespan.shutdown"]
 
 
-async def test_an_idle_connection_is_closed() -> None:
-    async with running(shutdown_times=LONG) as served:
-        reader, _ = await served.line(GET)
-        await answer(reader)
-        signal.raise_signal(signal.SIGINT)
-        assert await end(reader) == b""
-
-
-async def test_a_connection_on_which_nothing_ever_came_is_closed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(graceful_shutdown, "FRESH_SECONDS", 0.05)
-    async with running(shutdown_times=LONG) as served:
-        await answer((await served.line(GET))[0])
-        reader, _ = await served.line()
-        signal.raise_signal(signal.SIGINT)
-        assert await end(reader) == b""
-
-
 @pytest.mark.parametrize("before", [b"", GET])
 async def test_a_request_that_is_half_here_is_waited_for(before: bytes) -> None:
     async with running(shutdown_times=LONG) as served:
@@ -165,51 +135,3 @@ async def test_what_the_kernel_has_accepted_is_served_though_nobody_had_taken_it
         signal.raise_signal(signal.SIGINT)
         for reader, _ in lines:
             assert b"connection: close" in (await answer(reader)).lower()
-
-
-async def test_a_request_that_has_arrived_unseen_keeps_its_connection_open() -> None:
-    async with running() as served:
-        with socket.create_connection(("127.0.0.1", served.port)) as line:
-            line.settimeout(PATIENCE)
-            line.sendall(GET)
-            await asyncio.to_thread(_read_answer, line)
-            line.sendall(GET)  # the event loop cannot read it before `_close_idle`
-            served.server._close_idle(fresh_too=True)
-            await asyncio.to_thread(_read_answer, line)
-            served.server._close_idle(fresh_too=True)
-            assert await asyncio.to_thread(line.recv, 1) == b""
-
-
-def _read_answer(line: socket.socket) -> None:
-    got = b""
-    while b"hello" not in got:
-        piece = line.recv(2**16)
-        assert piece
-        got += piece
-
-
-async def test_after_the_drain_began_nobody_is_listened_to() -> None:
-    async with running(shutdown_times=LONG) as served:
-        await served.line(WAIT)
-        await served.app.arrived.wait()
-        signal.raise_signal(signal.SIGINT)
-        with pytest.raises(ConnectionError):
-            async with asyncio.timeout(PATIENCE):
-                while True:
-                    await _knock(served.port)
-        served.app.release.set()
-
-
-async def test_a_process_that_something_holds_on_to_ends_all_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    statuses: list[int] = []
-    monkeypatch.setattr("os._exit", statuses.append)
-    graceful_shutdown._end_process()
-    assert statuses == [0]
-
-
-async def _knock(port: int) -> None:
-    with socket.socket() as line:
-        line.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(line, ("127.0.0.1", port))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.transport.server.uvicorn import HEADER_BYTES, BodyEvent, Cork
+from mcphost.transport.server.uvicorn import HEADER_BYTES, Cork
 from tests.transport.running import GET, LAST, PATIENCE, Line, answer, end, running
 
 
@@ -29,24 +29,6 @@ async def test_headers_that_do_not_come_in_time_end_the_connection(begun: bytes)
         assert not served.app.arrived.is_set()
 
 
-async def test_a_later_request_has_a_deadline_of_its_own() -> None:
-    async with running(header_seconds=0.3) as served:
-        reader, writer = await served.line(GET)
-        await answer(reader)
-        writer.write(GET[:20])
-        assert await end(reader) == b""
-
-
-async def test_a_request_whose_headers_are_there_may_take_longer() -> None:
-    async with running(header_seconds=0.3) as served:
-        slow, _ = await served.line(GET.replace(b"/ ", b"/wait "))
-        await served.app.arrived.wait()
-        silent, _ = await served.line()
-        assert await end(silent) == b"", "by now the deadline of the older one has passed, too"
-        served.app.release.set()
-        assert b"200 OK" in await answer(slow)
-
-
 @pytest.mark.parametrize("more", [b"", b"x"])
 async def test_a_body_that_does_not_come_ends_the_connection_though_it_was_answered(
     more: bytes,
@@ -57,28 +39,6 @@ async def test_a_body_that_does_not_come_ends_the_connection_though_it_was_answe
         await answer(reader)
         writer.write(more)
         assert await end(reader) == b""
-
-
-async def test_an_empty_line_does_not_keep_an_idle_connection_open() -> None:
-    async with running(header_seconds=0.3) as served:
-        reader, writer = await served.line(GET)
-        await answer(reader)
-        writer.write(b"\r\n")
-        assert await end(reader) == b""
-
-
-async def test_a_body_that_we_do_not_read_yet_has_its_time() -> None:
-    async with running(body_seconds=0.1) as served:
-        begun = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n"
-        reader, writer = await served.line(GET.replace(b"/ ", b"/wait ") + begun)
-        await served.app.arrived.wait()
-        late, _ = await served.line(begun)
-        await answer(late)
-        assert await end(late) == b"", "by now the deadline of the older one has passed, too"
-        served.app.release.set()
-        await answer(reader)
-        writer.write(b"abc")
-        await answer(reader)
 
 
 async def _endless(line: Line) -> bytes:
@@ -138,15 +98,6 @@ async def test_headers_of_64_kib_are_read() -> None:
             assert b"200 OK" in await answer(reader)
 
 
-async def test_a_refusal_does_not_take_the_place_of_another_response() -> None:
-    async with running() as served:
-        reader, writer = await served.line(GET.replace(b"/ ", b"/wait "))
-        await served.app.arrived.wait()
-        writer.write(_request_of(HEADER_BYTES + 1))
-        assert await end(reader) == b""
-        served.app.release.set()
-
-
 @pytest.mark.parametrize("pieces", [1, 2])
 async def test_trailers_do_not_become_headers(pieces: int) -> None:
     async with running() as served:
@@ -176,13 +127,6 @@ async def test_trailers_without_an_end_close_the_connection() -> None:
         assert await _endless(line) == b""
 
 
-async def test_many_requests_at_once_are_no_headers_without_an_end() -> None:
-    async with running() as served:
-        reader, _ = await served.line(GET * 3000)
-        for _ in range(3000):
-            await answer(reader)
-
-
 async def test_a_reader_that_takes_nothing_is_cut() -> None:
     async with running(stalled_seconds=0.1) as served:
         reader, _ = await served.line(GET.replace(b"/ ", b"/large "))
@@ -190,33 +134,6 @@ async def test_a_reader_that_takes_nothing_is_cut() -> None:
             await served.app.said.wait()
         got = await end(reader)
         assert got[-len(LAST) :] != LAST
-
-
-async def test_a_reader_that_takes_its_time_is_not_cut() -> None:
-    """The time-out passes whenever some more was taken: as if reading that took so long."""
-    async with running(stalled_seconds=PATIENCE) as served:
-        reader, _ = await served.line(GET.replace(b"/ ", b"/large "))
-        got, passed = b"", 0
-        while got[-len(LAST) :] != LAST:
-            more = await reader.read(2**16)
-            assert more
-            got = (got + more)[-len(LAST) :]
-            (http,) = served.server.server_state.connections
-            timer = http._stalled
-            if timer and not timer.cancelled() and http._cork.taken > timer._args[0]:
-                timer._run()
-                timer.cancel()
-                passed += 1
-        assert passed > 1
-
-
-async def test_a_client_that_leaves_early_leaves_no_deadline_behind() -> None:
-    async with running() as served:
-        _, writer = await served.line(b"GET /")
-        answered, _ = await served.line(GET)
-        await answer(answered)
-        writer.close()
-        await writer.wait_closed()
 
 
 async def test_what_is_no_http_is_told_so() -> None:
@@ -267,44 +184,3 @@ async def test_what_was_written_before_a_close_still_leaves() -> None:
     assert (pipe.writes, pipe.closing) == ([b"last words"], True)
     await asyncio.sleep(0)
     assert pipe.writes == [b"last words"]
-
-
-async def test_nothing_is_written_to_a_connection_that_is_gone() -> None:
-    cork, pipe = _corked()
-    cork.write(b"too late")
-    pipe.close()
-    await asyncio.sleep(0)
-    assert pipe.writes == []
-
-
-async def test_everything_else_is_the_transports_own() -> None:
-    cork, _ = _corked()
-    assert cork.get_extra_info("peername") == ("192.0.2.1", 1)
-
-
-async def test_a_body_event_wakes_its_waiter_and_stays_set_until_it_is_cleared() -> None:
-    event = BodyEvent()
-    waiting = asyncio.ensure_future(event.wait())
-    assert not waiting.done()
-    event.set()
-    event.set()
-    async with asyncio.timeout(PATIENCE):
-        await waiting
-        await event.wait()
-    event.clear()
-    assert not event.wait().done()
-
-
-async def test_a_wait_for_a_body_that_was_cancelled_is_waited_for_anew() -> None:
-    event = BodyEvent()
-
-    async def wait() -> None:
-        await event.wait()
-
-    first = asyncio.create_task(wait())
-    await asyncio.sleep(0)
-    first.cancel()
-    await asyncio.wait([first], timeout=PATIENCE)
-    event.set()
-    async with asyncio.timeout(PATIENCE):
-        await event.wait()

@@ -41,33 +41,6 @@ async def test_elsewhere_the_upgrade_is_not_taken(path: bytes) -> None:
         assert (await answer(reader)).startswith(b"HTTP/1.1 200 ")
 
 
-async def test_a_socket_outlives_the_time_outs_of_requests() -> None:
-    async with running(header_seconds=0.05, body_seconds=0.05) as served:
-        reader, writer = await served.line(OURS)
-        await answer(reader)
-        late, _ = await served.line()
-        assert await end(late) == b"", "by now the deadlines of the older one have passed, too"
-        writer.write(frame(9, b"ping"))
-        async with asyncio.timeout(PATIENCE):
-            assert await reader.readexactly(6) == b"\x8a\x04ping"
-
-
-async def test_an_upgrade_behind_a_request_that_is_not_answered_is_not_taken() -> None:
-    async with running() as served:
-        first = b"GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        reader, _ = await served.line(first + OURS)
-        await served.app.arrived.wait()
-        served.app.release.set()
-        assert (await answer(reader)).startswith(b"HTTP/1.1 200 ")
-
-
-async def test_headers_that_are_too_large_are_refused_before_the_upgrade() -> None:
-    async with running() as served:
-        large = OURS.replace(b"Host:", b"X: " + b"x" * 70_000 + b"\r\nHost:")
-        reader, _ = await served.line(large)
-        assert (await end(reader)).startswith(b"HTTP/1.1 400 ")
-
-
 async def test_a_message_that_is_too_large_closes_the_socket() -> None:
     async with running() as served:
         reader, writer = await served.line(OURS)

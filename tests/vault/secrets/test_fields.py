@@ -37,11 +37,6 @@ def test_a_name_is_an_identifier(name: str) -> None:
     assert problems(name=name) == {"name": [NAME_RULE]}
 
 
-@pytest.mark.parametrize("name", ["k", "weather_key", "a1", "k" * 64])
-def test_an_identifier_is_a_name(name: str) -> None:
-    check_new(name, VALUE, HOSTS, ["body"])
-
-
 @pytest.mark.parametrize(
     "value",
     [
@@ -65,13 +60,6 @@ def test_a_value_that_could_forge_a_header_or_not_be_masked_is_refused_unnamed(v
 
 
 @pytest.mark.parametrize(
-    "value", ["12345678", "two words!", "x" * VALUE_LIMIT, "a\"b'c\\d{e}%f<g>"]
-)
-def test_printable_ascii_is_a_value(value: str) -> None:
-    check_value(value)
-
-
-@pytest.mark.parametrize(
     ("written", "read"),
     [
         ("api.example.com", "api.example.com"),
@@ -89,34 +77,19 @@ def test_a_host_is_an_exact_name_with_an_optional_port(written: str, read: str) 
     assert check_rules([written], ["body"]).hosts == (read,)
 
 
+NO_HOSTS = """
+    https://api.example.com api.example.com/path user@api.example.com *.example.com *
+    api.example.com. .example.com api..example.com -a.example.com a-.example.com
+    api_x.example.com bücher.example api.example.com:0 api.example.com:070
+    api.example.com:65536 api.example.com: api.example.com:443:443
+    127.1 0x7f.0x1 127.0.0.0x1 127.0.0.01 256.0.0.1 2130706433 [::1] ::1
+"""
+
+
 @pytest.mark.parametrize(
     "host",
     [
-        "https://api.example.com",
-        "api.example.com/path",
-        "user@api.example.com",
-        "*.example.com",
-        "*",
-        "api.example.com.",
-        ".example.com",
-        "api..example.com",
-        "-a.example.com",
-        "a-.example.com",
-        "api_x.example.com",
-        "bücher.example",
-        "api.example.com:0",
-        "api.example.com:070",
-        "api.example.com:65536",
-        "api.example.com:",
-        "api.example.com:443:443",
-        "127.1",
-        "0x7f.0x1",
-        "127.0.0.0x1",
-        "127.0.0.01",
-        "256.0.0.1",
-        "2130706433",
-        "[::1]",
-        "::1",
+        *NO_HOSTS.split(),
         "a" * 64 + ".example",
         ".".join(["abcdefg"] * 32),
         "",
@@ -138,8 +111,3 @@ def test_hosts_and_places_are_needed_and_stored_once_each_in_order() -> None:
     assert list(problems(hosts=[*many, "one-more.example"])) == ["hosts"]
     rules = check_rules(["b.example", "A.example", "a.example:443"], ["body", "header", "body"])
     assert (rules.hosts, rules.places) == (("a.example", "b.example"), ("header", "body"))
-
-
-def test_all_problems_are_reported_at_once() -> None:
-    found = problems("No Name", "no", ["no host"], [])
-    assert list(found) == ["name", "value", "hosts", "places"]

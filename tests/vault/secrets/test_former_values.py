@@ -12,17 +12,14 @@ from django.utils import timezone
 from mcphost.feed.cache import MISS
 from mcphost.feed.loop import loop
 from mcphost.feed.models import Change
-from mcphost.serving import lookups
 from mcphost.serving.tasks import upkeep
 from mcphost.tenants.errors import InvalidError
 from mcphost.vault import selectors as keys
-from mcphost.vault.errors import DamagedSecretError
 from mcphost.vault.lifecycle import destroy_salt
 from mcphost.vault.models import FormerValue, StoredSecret, TenantSecret
 from mcphost.vault.secrets import selectors, services
 from mcphost.vault.secrets.selectors import (
     cached_secret,
-    cached_values_to_mask,
     forget_everything,
     load_secret,
     load_values_to_mask,
@@ -89,29 +86,6 @@ def test_what_a_secret_was_is_masked_whatever_became_of_it(change, acme, cast, e
     assert masked(cast.globex.id) == set()
 
 
-def test_values_to_mask_are_found_without_a_query_once_read(acme, cast, django_assert_num_queries):
-    rotate_secret(acme, stored(acme), OTHER, actor=OLGA)
-    for tenant in (acme, cast.globex.id):
-        assert cached_values_to_mask(tenant) is MISS
-        load_values_to_mask(tenant)
-    with django_assert_num_queries(0):
-        assert cached_values_to_mask(acme) == (OTHER, VALUE)
-        assert load_values_to_mask(acme) == (OTHER, VALUE)
-        assert cached_values_to_mask(cast.globex.id) == ()
-    keys.forget_everything()
-    with django_assert_num_queries(0):
-        assert cached_values_to_mask(acme) is MISS
-        assert cached_values_to_mask(cast.globex.id) == ()
-    assert load_values_to_mask(acme) == (OTHER, VALUE)
-
-
-async def test_serving_reads_values_to_mask_once(acme: UUID, transactional_db: None) -> None:
-    await lookups.in_database(stored, acme)
-    assert await lookups.values_to_mask(acme) == (VALUE,)
-    assert cached_values_to_mask(acme) == (VALUE,)
-    assert await lookups.values_to_mask(acme) == (VALUE,)
-
-
 def test_a_former_value_is_used_for_nothing_else(acme: UUID) -> None:
     secret = stored(acme)
     rotate_secret(acme, secret, OTHER, actor=OLGA)
@@ -156,15 +130,6 @@ def test_former_values_are_erased_after_a_day_and_every_process_forgets_them(acm
     assert masked(acme) == {OTHER}
 
 
-def test_pruning_takes_a_portion_at_a_time(acme: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(services, "PRUNED_AT_ONCE", 2)
-    secret = stored(acme)
-    for number in range(3):
-        rotate_secret(acme, secret, f"{VALUE} {number}", actor=OLGA)
-    FormerValue.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    assert [prune_former_values() for _ in range(3)] == [2, 1, 0]
-
-
 def test_a_tenant_has_a_limited_number_of_values_and_can_always_delete(acme, cast, monkeypatch):
     """No value is forgotten to make room: a user who rotates often would see older ones."""
     monkeypatch.setattr(services, "MOST_VALUES", 3)
@@ -187,20 +152,6 @@ def test_a_tenant_has_a_limited_number_of_values_and_can_always_delete(acme, cas
     FormerValue.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     prune_former_values()
     stored(acme, "third_key")
-
-
-def test_a_damaged_value_is_repaired_by_replacing_or_deleting_it(acme: UUID) -> None:
-    secret = stored(acme)
-    other = stored(acme, "other_key", OTHER)
-    StoredSecret.objects.filter(id=secret).update(sealed=b"damaged")
-    forget_everything()
-    with pytest.raises(DamagedSecretError):
-        load_values_to_mask(acme)
-    rotate_secret(acme, secret, "a-third-value", actor=OLGA)
-    assert masked(acme) == {"a-third-value", OTHER}
-    StoredSecret.objects.filter(id=other).update(sealed=b"damaged")
-    delete_secret(acme, other, actor=OLGA)
-    assert masked(acme) == {"a-third-value"}
 
 
 def test_former_values_are_worthless_without_the_tenants_payload_key(acme: UUID) -> None:

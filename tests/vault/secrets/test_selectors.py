@@ -11,9 +11,6 @@ from django.utils import timezone
 
 from mcphost.feed.cache import MISS, Miss
 from mcphost.feed.loop import loop
-from mcphost.serving import lookups
-from mcphost.vault import selectors as keys
-from mcphost.vault.models import StoredSecret
 from mcphost.vault.secrets import selectors
 from mcphost.vault.secrets.selectors import cached_secret, load_secret, secret_uses
 from mcphost.vault.secrets.services import change_secret, delete_secret, rotate_secret
@@ -34,21 +31,6 @@ def acme(cast: Cast) -> UUID:
 def usable(found: UsableSecret | Miss | None) -> UsableSecret:
     assert isinstance(found, UsableSecret)
     return found
-
-
-def test_a_secret_is_found_without_a_query_once_all_were_read(acme, django_assert_num_queries):
-    stored(acme)
-    assert cached_secret(acme, NAME) is MISS
-    assert usable(load_secret(acme, NAME)).reveal() == VALUE
-    with django_assert_num_queries(0):
-        assert usable(cached_secret(acme, NAME)).reveal() == VALUE
-        assert cached_secret(acme, "unknown_key") is None
-        assert load_secret(acme, "unknown_key") is None
-    keys.forget_everything()
-    with django_assert_num_queries(0):  # as on the event loop
-        assert cached_secret(acme, NAME) is MISS
-    assert usable(load_secret(acme, NAME)).reveal() == VALUE
-    assert usable(cached_secret(acme, NAME)).reveal() == VALUE
 
 
 def test_what_another_process_changes_is_read_anew_after_the_next_poll(acme, cast, elsewhere):
@@ -74,14 +56,6 @@ def test_what_another_process_changes_is_read_anew_after_the_next_poll(acme, cas
     assert load_secret(acme, NAME) is None
 
 
-async def test_serving_reads_a_secret_from_the_database_once(acme: UUID, transactional_db: None):
-    await lookups.in_database(stored, acme)
-    assert usable(await lookups.secret(acme, NAME)).reveal() == VALUE
-    assert usable(cached_secret(acme, NAME)).reveal() == VALUE
-    assert usable(await lookups.secret(acme, NAME)).reveal() == VALUE
-    assert await lookups.secret(acme, "unknown_key") is None
-
-
 def test_the_last_use_is_noted_at_the_reading_and_written_later(acme, django_assert_num_queries):
     secret = stored(acme)
     begun = timezone.now()
@@ -94,11 +68,3 @@ def test_the_last_use_is_noted_at_the_reading_and_written_later(acme, django_ass
     assert row.id == secret
     assert row.last_used_at is not None
     assert begun - timedelta(seconds=1) <= row.last_used_at <= timezone.now()
-
-
-def test_a_use_of_a_secret_that_is_deleted_meanwhile_is_dropped(acme: UUID) -> None:
-    secret = stored(acme)
-    usable(load_secret(acme, NAME)).reveal()
-    delete_secret(acme, secret, actor=OLGA)
-    assert secret_uses.flush(timezone.now()) == 1
-    assert not StoredSecret.objects.exists()

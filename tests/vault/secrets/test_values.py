@@ -3,14 +3,12 @@
 from uuid import UUID, uuid4
 
 import pytest
-from pytest_django import Settings
 
 from mcphost.vault import selectors as keys
 from mcphost.vault.errors import DamagedSecretError
 from mcphost.vault.lifecycle import destroy_salt
 from mcphost.vault.models import StoredSecret, TenantSecret
 from mcphost.vault.payloads import VaultPayloadCipher
-from mcphost.vault.rewrapping import rewrap
 from mcphost.vault.secrets import selectors
 from mcphost.vault.secrets.selectors import load_secret
 from mcphost.vault.secrets.services import rotate_secret
@@ -91,21 +89,6 @@ def test_neither_an_older_value_nor_a_stump_nor_a_payload_opens_as_a_secret(acme
     sealed = seal_value(VALUE, bound(acme, uuid4(), 1, NAME), key)
     with pytest.raises(Exception, match="modified"):
         cipher.open(acme, key.id, sealed)
-
-
-def test_values_open_through_a_change_of_the_master_key(acme: UUID, settings: Settings) -> None:
-    stored(acme)
-    old = settings.MCPHOST_MASTER_KEY()
-    settings.MCPHOST_NEW_MASTER_KEY = lambda: b"n" * 32
-    rewrap(OLGA)
-    assert value_of(acme) == VALUE
-    settings.MCPHOST_MASTER_KEY, settings.MCPHOST_NEW_MASTER_KEY = (lambda: b"n" * 32), lambda: b""
-    assert value_of(acme) == VALUE
-    rewrap(OLGA)
-    assert value_of(acme) == VALUE
-    settings.MCPHOST_MASTER_KEY = lambda: old
-    with pytest.raises(Exception, match="wrapped under master key"):
-        value_of(acme)
 
 
 def test_like_payloads_values_outlive_the_salt_but_not_the_payload_key(acme: UUID) -> None:

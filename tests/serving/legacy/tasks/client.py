@@ -190,12 +190,6 @@ class Following:
         """The text of the result, which must be the next and the last message."""
         return self.task.text_of(await self.response())
 
-    async def taken_back(self, question: Mapping[str, Any]) -> None:
-        """The next message must withdraw the question."""
-        found = await self.posted.message()
-        assert found.get("method") == "notifications/cancelled", found
-        assert found["params"]["requestId"] == question["id"]
-
 
 async def client_of(
     person: Person | None,

@@ -13,7 +13,6 @@ from mcphost.tasks.listing import of_call
 from mcphost.tasks.models import Task as StoredTask
 from tests.cast import Cast
 from tests.serving.legacy.tasks.client import (
-    RED,
     Task,
     TaskClient,
     client_of,
@@ -76,44 +75,6 @@ async def test_a_request_that_waits_for_the_result_is_told_an_operators_reason(
         reply = await following.posted.done()
         assert reply.check().error["message"] == TOLD.format("No paint is left.")
     assert (await task.result()).error["message"] == TOLD.format("No paint is left.")
-
-
-async def test_a_question_on_streams_is_withdrawn_and_they_end(client: TaskClient) -> None:
-    task = await client.begin("paint")
-    await task.reaches("input_required")
-    async with task.following() as one:
-        questions = [await one.asked()]
-        async with task.following() as other:
-            questions.append(await other.asked())
-            assert (await task.cancel())["status"] == "cancelled"
-            for each in (one, other):
-                assert "cancelled" in (await each.posted.done()).check().error["message"]
-    for question in questions:
-        await client.answer(question, RED)
-    await _is_cancelled(task)
-    assert did() == []
-
-
-async def test_a_question_without_a_stream_is_never_sent_after_that(client: TaskClient) -> None:
-    task = await client.begin("paint")
-    await task.reaches("input_required")
-    await task.cancel()
-    reply = await task.result()
-    assert b"elicitation" not in reply.raw
-    await _is_cancelled(task)
-
-
-async def test_a_question_that_would_come_later_never_comes(client: TaskClient) -> None:
-    task = await client.begin("paint_later")
-    await happened("running")
-    async with task.following() as following:
-        assert (await task.get())["status"] == "working"
-        await task.cancel()
-        release()
-        assert "error" in await following.response()
-        assert b"elicitation" not in following.posted.reply.raw
-    await _is_cancelled(task)
-    assert did() == []
 
 
 async def test_another_session_of_the_caller_may_cancel(tasks: Cast, client: TaskClient) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
 import pytest
 from django.db.models.functions import Now
 from pytest_django import Settings
@@ -11,11 +10,10 @@ from pytest_django import Settings
 from mcphost.serving.database import in_database
 from mcphost.tasks.models import Task as TaskRows
 from tests.cast import Cast
-from tests.legacy import calling
 from tests.serving.legacy.callers import true
 from tests.serving.legacy.processes import Processes, processes
 from tests.serving.legacy.tasks.client import OF_TASKS, RED, Task, TaskClient, client_of, refused
-from tests.serving.tasks.following import Follower, did, full, happened, release
+from tests.serving.tasks.following import Follower, did, full, release
 from tests.wire import RELATED_TASK, SESSION_BASED
 
 __all__ = ["processes"]
@@ -128,16 +126,6 @@ async def test_a_time_to_live_is_granted_in_whole_milliseconds_up_to_the_servers
     assert await client.listed() == before
 
 
-async def test_a_time_to_live_without_measure_is_cut_or_refused(client: TaskClient) -> None:
-    for ttl in (b"1e400", b"1" + b"0" * 400, b"18446744073709551615", b"1e308"):
-        body = orjson.dumps(client.calling("always", {"ttl": 7}, text="a"))
-        last = (await client.session.send(body.replace(b'"ttl":7', b'"ttl":' + ttl))).last
-        if "error" in last:
-            assert last["error"]["code"] in (-32602, -32700)
-        else:
-            assert last["result"]["task"]["ttl"] == 86_400_000
-
-
 # --- calls that are refused ---
 
 
@@ -190,22 +178,6 @@ async def test_a_plain_call_is_answered_and_asks_in_its_request(client: TaskClie
             assert RELATED_TASK not in result.get("_meta", {})
             assert "red" in result["content"][0]["text"]
     assert await client.listed() == set()
-
-
-@pytest.mark.parametrize("revision", SESSION_BASED)
-async def test_a_plain_call_that_is_slow_stays_in_its_request(
-    tasks: Cast, settings: Settings, revision: str
-) -> None:
-    settings.MCPHOST_TASK_AFTER_SECONDS = 0.05
-    client = await client_of(tasks.owner, revision=revision)
-    async with client.session.begun(calling("slow", id="slow")) as stream:
-        await happened("running")
-        current = await client_of(tasks.owner)
-        task = await current.begin("slow")
-        assert await current.listed() == {task.id}
-        release()
-        assert (await stream.done()).check().text == "slow"
-    assert await task.text() == "slow"
 
 
 async def test_a_call_that_is_to_be_a_task_takes_no_place(tasks: Cast, client: TaskClient) -> None:

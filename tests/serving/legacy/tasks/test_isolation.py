@@ -19,7 +19,7 @@ from tests.serving.legacy.tasks.client import (
     client_of,
     refused,
 )
-from tests.serving.tasks.following import Follower, did, happened, release
+from tests.serving.tasks.following import Follower, did
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -157,33 +157,7 @@ async def test_tasks_of_the_stateless_revision_and_of_sessions_do_not_see_one_an
         assert await theirs.text() == "it is red"
 
 
-async def test_two_sessions_of_one_caller_share_its_tasks(tasks: Cast) -> None:
-    first, second = await client_of(tasks.owner), await client_of(tasks.owner)
-    one, other = await first.begin("hangs"), await second.begin("always", text="b")
-    await happened("running")
-    assert await first.listed() == await second.listed() == {one.id, other.id}
-    assert await first.known(other.id).text() == "b"
-    assert (await second.known(one.id).get())["status"] == "working"
-    release()
-    assert await second.known(one.id).text() == "hangs"
-
-
 # --- the list ---
-
-
-async def test_the_list_shows_tasks_as_they_are(client: TaskClient) -> None:
-    assert (await client.ask("tasks/list")).result == {"tasks": []}
-    asking = await _asking(client)
-    done = await client.begin("always", text="a")
-    failed = await client.begin("refuses")
-    cancelled = await client.begin("hangs")
-    await cancelled.cancel()
-    await done.ended()
-    await failed.ended()
-    listed = (await client.ask("tasks/list")).result["tasks"]
-    assert listed == [await task.get() for task in (asking, done, failed, cancelled)]
-    statuses = [one["status"] for one in listed]
-    assert statuses == ["input_required", "completed", "failed", "cancelled"]
 
 
 @pytest.mark.requirement("session-tasks.pages")

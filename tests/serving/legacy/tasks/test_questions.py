@@ -2,17 +2,13 @@
 
 import asyncio
 from contextlib import AsyncExitStack
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import pytest
-from pytest_django import Settings
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import new_id
-from mcphost.calls.models import OpenQuestion
-from mcphost.calls.states import QuestionState
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import tasks as task_methods
 from mcphost.tasks import selectors, services
@@ -65,43 +61,6 @@ async def test_a_question_comes_with_the_result_and_its_answer_continues_the_tas
     assert did() == ["a wall red"]
 
 
-async def test_a_question_comes_to_a_request_that_waits_already(client: TaskClient) -> None:
-    task = await client.begin("paint_later")
-    await happened("running")
-    async with task.following() as following:
-        assert (await task.get())["status"] == "working"
-        release()
-        question = await following.asked()
-        assert (await task.get())["status"] == "input_required"
-        await client.answer(question, BLUE)
-        assert await following.text() == "it is blue"
-
-
-async def test_between_two_answers_the_wait_may_be_another(client: TaskClient) -> None:
-    task = await _asking(client, "paint_sized")
-    async with task.following() as following:
-        await client.answer(await following.asked(), RED)
-        second = await following.asked()
-    async with task.following() as following:
-        again = await following.asked()
-        assert again["params"]["message"] == second["params"]["message"]
-        await client.answer(again, accept(size=4))
-        assert await following.text() == "it is red, size 4"
-    assert did() == ["it red 4"]
-
-
-async def test_a_question_beside_a_running_step_is_asked_at_once(client: TaskClient) -> None:
-    task = await client.begin("asks_while_it_works")
-    await happened("running")
-    async with task.following() as following:
-        question = await following.asked()
-        assert did() == ["work began"]
-        await client.answer(question, RED)
-        release()
-        assert await following.text() == "work red"
-    assert did() == ["work began", "work ended"]
-
-
 async def test_an_error_as_the_answer_reaches_the_tool(client: TaskClient) -> None:
     task = await _asking(client)
     async with task.following() as following:
@@ -112,16 +71,6 @@ async def test_an_error_as_the_answer_reaches_the_tool(client: TaskClient) -> No
         response = await following.response()
     assert response.get("error") or response["result"].get("isError")
     assert (await task.ended())["status"] == "failed"
-    assert did() == []
-
-
-async def test_a_client_without_forms_is_not_asked(tasks: Cast) -> None:
-    client = await client_of(tasks.owner, sampling={})
-    task = await client.begin("paint")
-    seen = await task.ended()
-    assert seen["status"] == "failed"
-    response = (await task.result()).last
-    assert response.get("error") or response["result"]["isError"]
     assert did() == []
 
 
@@ -151,21 +100,6 @@ async def test_no_other_stream_of_the_session_carries_a_question(client: TaskCli
             assert b"related-task" not in reply.raw
         assert b"elicitation" not in standing.reply.raw
         assert b"related-task" not in standing.reply.raw
-
-
-async def test_without_a_live_request_no_question_is_sent(client: TaskClient) -> None:
-    async with client.session.listening() as standing:
-        task = await _asking(client)
-        assert (await client.ask("ping")).result == {}
-        assert (await client.call("never", text="a")).text == "a"
-        assert (await client.ask("tasks/list")).result["tasks"][0]["status"] == "input_required"
-        _asks_nothing(standing)
-        async with task.following() as following:
-            question = await following.asked()
-            _asks_nothing(standing)
-            await client.answer(question, RED)
-            assert await following.text() == "it is red"
-        _asks_nothing(standing)
 
 
 # --- one stream at a time ---
@@ -200,40 +134,6 @@ async def test_each_further_request_sends_the_question_again_and_the_earlier_one
         lambda: list(Entry.objects.filter(target="paint_sized").values_list("action", flat=True))
     )
     assert found.count("question.asked") == found.count("answer.received") == 2, found
-
-
-async def _answered(request: Following, client: TaskClient) -> None:
-    """Answer the question on this stream, if one comes."""
-    await client.answer(await request.asked(), RED)
-
-
-async def test_of_several_requests_that_come_at_once_one_carries_the_question(
-    tasks: Cast, client: TaskClient
-) -> None:
-    second = await client_of(tasks.owner)
-    task = await _asking(client)
-    async with (
-        task.following() as one,
-        task.following(second) as two,
-        task.following() as three,
-        task.following(second) as four,
-    ):
-        requests = (one, two, three, four)
-        clients = (client, second, client, second)
-        answering = [
-            asyncio.create_task(_answered(each, by))
-            for each, by in zip(requests, clients, strict=True)
-        ]
-        for each, answers in zip(requests, answering, strict=True):
-            reply = await each.posted.done()
-            asked = reply.raw.count(b"elicitation/create")
-            assert asked <= 1
-            assert b"it is red" in reply.raw
-            if not asked:
-                answers.cancel()
-        await asyncio.gather(*answering, return_exceptions=True)
-        assert await in_database(OpenQuestion.objects.filter(state=QuestionState.OPEN).count) == 0
-    assert did() == ["it red"]
 
 
 @pytest.mark.parametrize("earlier_first", [True, False])
@@ -279,22 +179,6 @@ async def test_a_question_of_a_request_that_was_cancelled_or_dropped_comes_with_
     assert did() == ["it red"]
 
 
-async def test_a_request_that_is_cancelled_before_it_streams_leaves_the_questions_to_an_earlier(
-    client: TaskClient,
-) -> None:
-    task = await client.begin("paint_later")
-    await happened("running")
-    async with task.following() as earlier:
-        first = await _carrier(task, None)
-        async with task.following() as later:
-            await _carrier(task, first)
-            await client.session.notify("notifications/cancelled", {"requestId": later.request})
-            await later.posted.done()
-        release()
-        await client.answer(await earlier.asked(), RED)
-        assert await earlier.text() == "it is red"
-
-
 async def test_a_request_whose_process_died_before_it_streamed_leaves_the_questions_to_an_earlier(
     client: TaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,78 +203,6 @@ async def _carrier(task: Task, before: UUID | None) -> UUID | None:
             if row.carrier != before:
                 return row.carrier
             await asyncio.sleep(0.005)  # between looks, as clients do
-
-
-async def test_a_question_that_comes_after_the_first_request_was_dropped(
-    client: TaskClient, settings: Settings
-) -> None:
-    settings.MCPHOST_STREAM_AFTER_SECONDS = 0.2  # the disconnect is noticed by then
-    task = await client.begin("paint_later")
-    await happened("running")
-    async with task.following() as one:
-        assert (await task.get())["status"] == "working"
-    await one.posted.done()
-    async with task.following() as other:
-        release()
-        await client.answer(await other.asked(), RED)
-        assert await other.text() == "it is red"
-    assert did() == ["it red"]
-
-
-async def test_of_requests_that_wait_the_latest_can_answer(client: TaskClient) -> None:
-    task = await client.begin("paint_later")
-    await happened("running")
-    async with task.following() as one, task.following() as two, task.following() as three:
-        assert (await task.get())["status"] == "working"
-        async with task.following() as latest:
-            assert (await task.get())["status"] == "working"
-            release()
-            await client.answer(await latest.asked(), RED)
-            assert await latest.text() == "it is red"
-        for earlier in (one, two, three):
-            reply = await earlier.posted.done()
-            assert reply.raw.count(b"elicitation/create") <= 1
-            assert b"it is red" in reply.raw
-    assert did() == ["it red"]
-
-
-async def test_both_requests_wait_and_one_of_them_asks(client: TaskClient) -> None:
-    task = await client.begin("paint_later")
-    await happened("running")
-    async with task.following() as one, task.following() as other:
-        assert (await task.get())["status"] == "working"
-        release()
-        await task.reaches("input_required")
-        async with task.following() as last:
-            await client.answer(await last.asked(), RED)
-            assert await last.text() == "it is red"
-        for earlier in (one, other):
-            reply = await earlier.posted.done()
-            assert reply.raw.count(b"elicitation/create") <= 1
-            assert b"it is red" in reply.raw
-
-
-async def test_however_many_requests_wait_they_do_not_poll(
-    client: TaskClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks: list[object] = []
-
-    def find(*which: Any) -> Any:
-        looks.append(which)
-        return selectors.find(*which)
-
-    monkeypatch.setattr(task_methods, "selectors", SimpleNamespace(find=find))
-    monkeypatch.setattr(task_methods, "CARRIED_SECONDS", 0.001)
-    task = await _asking(client)
-    async with AsyncExitStack() as stack:
-        for _ in range(10):
-            await (await stack.enter_async_context(task.following())).asked()
-        looks.clear()
-        for _ in range(20):
-            assert (await task.get())["status"] == "input_required"
-        count = len(looks)
-        assert count <= 20
-        await task.cancel()
 
 
 # --- several sessions ---
@@ -437,22 +249,6 @@ async def test_a_session_that_cannot_show_a_form_is_sent_none(tasks: Cast) -> No
         reply = await blind.posted.done()
         assert b"elicitation" not in reply.raw
         assert b"it is red" in reply.raw
-
-
-async def test_a_later_session_that_cannot_show_a_form_leaves_it_to_an_earlier(
-    tasks: Cast,
-) -> None:
-    client, unable = await client_of(tasks.owner), await client_of(tasks.owner, sampling={})
-    task = await client.begin("paint_later")
-    await happened("running")
-    async with task.following() as able:
-        assert (await task.get())["status"] == "working"
-        async with task.following(unable) as blind:
-            assert (await task.get())["status"] == "working"
-            release()
-            await client.answer(await able.asked(), RED)
-            assert await able.text() == "it is red"
-            assert await blind.text() == "it is red"
 
 
 async def test_the_end_of_the_session_that_asks_leaves_the_question_to_the_next(

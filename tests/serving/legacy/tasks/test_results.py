@@ -122,19 +122,6 @@ async def test_several_requests_wait_for_one_end(client: TaskClient) -> None:
     assert did() == ["hangs began", "hangs ended"]
 
 
-async def test_a_failure_comes_to_a_request_that_waits(client: TaskClient) -> None:
-    task = await client.begin("paint_later")
-    await happened("running")
-    async with task.following() as following:
-        assert (await task.get())["status"] == "working"
-        release()
-        await client.answer(await following.asked(), {"action": "decline"})
-        result = (await following.response())["result"]
-    assert result["isError"]
-    assert result["_meta"] == _related(task.id)
-    assert (await task.get())["status"] == "failed"
-
-
 async def test_nothing_that_happens_to_a_request_cancels_the_task(
     client: TaskClient, settings: Settings
 ) -> None:

@@ -1,6 +1,5 @@
 """A `tasks/result` whose process dies or stops: the task's question is not lost."""
 
-import asyncio
 from datetime import timedelta
 from uuid import uuid4
 
@@ -11,7 +10,6 @@ from mcphost.calls.models import StreamedCall
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import call as calls
-from mcphost.serving.legacy.takeover import takeovers
 from tests.serving.legacy.callers import true
 from tests.serving.legacy.tasks.client import RED, Task, TaskClient
 from tests.serving.tasks.following import did, happened, release
@@ -51,20 +49,6 @@ async def test_an_answer_continues_the_task_though_the_process_died(client: Task
     assert did() == ["it red"]
 
 
-async def test_a_client_that_comes_back_goes_on_with_its_request(client: TaskClient) -> None:
-    task = await _asking(client)
-    async with task.following() as following:
-        question = await following.asked()
-        await _its_process_dies()
-    await following.posted.done()
-    before = f"{following.posted.last_id.rsplit('-', 1)[0]}-1"
-    async with client.session.begun(b"", "GET", last_event_id=before) as again:
-        assert await again.message() == question
-        await client.answer(question, RED)
-        assert task.text_of(await again.message()) == "it is red"
-    assert did() == ["it red"]
-
-
 async def test_the_next_request_carries_the_question_of_a_dead_process(client: TaskClient) -> None:
     task = await _asking(client)
     async with task.following() as one:
@@ -99,20 +83,6 @@ async def test_a_request_that_is_taken_over_later_does_not_send_the_question_aga
             assert task.text_of(await again.message()) == "it is red"
         assert b"elicitation" not in again.reply.raw
     assert did() == ["it red"]
-
-
-async def test_housekeeping_goes_on_with_a_request_that_no_client_reads(
-    client: TaskClient,
-) -> None:
-    task = await _asking(client)
-    async with task.following() as following:
-        question = await following.asked()
-        await _its_process_dies()
-    await following.posted.done()
-    await asyncio.to_thread(takeovers.look)
-    await true(lambda: calls.under_way)
-    await client.answer(question, RED)
-    assert await task.text() == "it is red"
 
 
 # --- a process that stops ---
