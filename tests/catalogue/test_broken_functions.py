@@ -1,6 +1,5 @@
 """Functions that a deployment has broken stop nothing else of the tenants that published them."""
 
-import logging
 import sys
 from collections.abc import Iterator
 from io import StringIO
@@ -17,7 +16,6 @@ from mcphost.console.primitives.form import author_texts
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.python.discovery import PREFIX
 from mcphost.kinds.python.kind import PythonKind
-from mcphost.runtime.schema import ArgumentProblem
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.services import create_tenant
@@ -112,13 +110,3 @@ def test_a_function_that_cannot_be_published_keeps_no_other_from_it(globex, shel
     ]
     shelf.put("demo.add")
     assert [row.name for row in publish_functions(globex, ["demo.add"], ACTOR)] == ["add"]
-
-
-def test_each_problem_of_the_code_is_logged_with_its_place(shelf, caplog):
-    shelf.problems.append(ArgumentProblem("tools/a.py:3", "SyntaxError: invalid syntax"))
-    shelf.problems.append(ArgumentProblem("tools/b.py:1", "SystemExit: 3"))
-    kinds.log_problems()
-    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
-        (logging.ERROR, "not served: tools/a.py:3: SyntaxError: invalid syntax"),
-        (logging.ERROR, "not served: tools/b.py:1: SystemExit: 3"),
-    ]

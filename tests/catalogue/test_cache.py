@@ -44,33 +44,6 @@ def test_a_value_is_loaded_once_by_getting_and_never_by_peeking() -> None:
     assert nothing.peek("a") is None
 
 
-def test_the_least_recently_used_goes_first() -> None:
-    source = Source()
-    cache = FilledCache(source.load, 2)
-    cache.get("a")
-    cache.get("b")
-    cache.get("a")
-    cache.get("c")
-    assert cache.peek("b") is MISS
-    assert cache.peek("a") is not MISS
-    cache.get("d")
-    assert cache.peek("c") is MISS
-    assert len(cache) == 2
-
-
-def test_dropping_a_key_reads_it_anew_and_leaves_the_others() -> None:
-    source = Source()
-    cache = FilledCache(source.load, 10)
-    cache.drop("a")
-    assert len(cache) == 0
-    cache.get("a")
-    cache.get("b")
-    source.value = 1
-    cache.drop("a")
-    assert cache.get("a") == ("a", 1)
-    assert cache.get("b") == ("b", 0)
-
-
 def test_a_burst_of_misses_loads_once() -> None:
     source = Source()
     source.gate.clear()
@@ -81,17 +54,6 @@ def test_a_burst_of_misses_loads_once() -> None:
         source.gate.set()
         assert {future.result(SECONDS) for future in futures} == {("a", 0)}
     assert source.loads == ["a"]
-
-
-def test_different_keys_do_not_wait_for_one_another() -> None:
-    source = Source()
-    source.gate.clear()
-    cache = FilledCache(source.load, 10)
-    with ThreadPoolExecutor(2) as pool:
-        futures = [pool.submit(cache.get, key) for key in "ab"]
-        assert all(source.entered.acquire(timeout=SECONDS) for _ in range(2))
-        source.gate.set()
-        assert [future.result(SECONDS)[0] for future in futures] == ["a", "b"]
 
 
 @pytest.mark.parametrize("drop", ["drop", "clear"])

@@ -4,9 +4,8 @@ from uuid import UUID
 
 import pytest
 from django.core.checks import Tags, run_checks
-from django.db import DatabaseError
 
-from mcphost.catalogue import checks, selectors, services
+from mcphost.catalogue import checks, services
 from mcphost.runtime.schema import ArgumentProblem
 from tests.catalogue.kit import ACTOR, Shelf, fields
 
@@ -22,10 +21,6 @@ def test_a_kinds_problem_is_a_warning_without_a_database(shelf: Shelf) -> None:
     assert found() == [f"{OURS}W001 tools/broken.py: SyntaxError, line 3"]
 
 
-def test_the_database_is_looked_at_only_when_it_is_asked_for(shelf: Shelf) -> None:
-    assert checks.check_published() == checks.check_published(databases=["other"]) == []
-
-
 @pytest.mark.django_db
 def test_a_published_tool_that_cannot_be_served_is_a_warning(acme: UUID, shelf: Shelf) -> None:
     for function in ("demo.echo", "demo.add"):
@@ -37,12 +32,3 @@ def test_a_published_tool_that_cannot_be_served_is_a_warning(acme: UUID, shelf: 
     (warning,) = checks.check_published(databases=["default"])
     assert (warning.id, warning.obj) == (f"{OURS}W002", f"tenant {acme}")
     assert warning.msg == "The published tool add is not served: There is no function demo.add."
-
-
-@pytest.mark.django_db
-def test_missing_tables_are_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*args: object) -> None:
-        raise DatabaseError("no such table: catalogue_tool")
-
-    monkeypatch.setattr(selectors, "problems_of", refuse)
-    assert checks.check_published(databases=["default"]) == []

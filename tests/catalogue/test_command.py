@@ -57,11 +57,6 @@ def test_publish_takes_the_sort_whose_name_it_is(acme: UUID, shelf: Shelf) -> No
     assert run("list", "acme") == [f"acme\tprompt\techo\tpublished\t{prompt.version}"]
 
 
-def test_grant_says_whether_it_was_new(globex: UUID) -> None:
-    assert run("grant", "globex", "demo.echo") == ["globex may now use demo.echo"]
-    assert run("grant", "globex", "demo.echo") == ["globex could already use demo.echo"]
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -78,14 +73,3 @@ def test_what_is_not_there_is_said_in_one_line(acme: UUID, words: list[str], sai
         run("publish", "acme", "echo")
     assert run("list") == []
     assert "draft --publish--> published" in run("states")
-
-
-def test_publish_says_how_large_arguments_may_be_that_are_dear_to_check(acme, shelf, settings):
-    settings.MCPHOST_BODY_LIMIT = 1_000_000
-    steps = {"type": "array", "items": {"multipleOf": 0.01}}
-    shelf.put("demo.sum", input_schema={"type": "object", "properties": {"steps": steps}})
-    services.grant_function(acme, "demo.sum", ACTOR)
-    services.create(acme, fields("demo.sum"), ACTOR)
-    assert run("publish", "acme", "sum")[1:] == [
-        "Its input schema is expensive to check, so its arguments may have at most 3997 bytes."
-    ]

@@ -36,29 +36,18 @@ def test_an_icon_of_the_specification_is_fine(icon: dict[str, Any]) -> None:
     ("icon", "said"),
     [
         ("https://example.com/a.png", "object with `src`"),
-        ({}, "`src` must be a URL"),
-        ({"src": 5}, "`src` must be a URL"),
         ({"src": "https://a/" + "a" * MAX_SOURCE}, "`src` must be a URL of at most"),
         ({"src": "http://example.com/a.png"}, "an https: URL or a data: URI"),
         ({"src": "javascript:alert(1)"}, "an https: URL or a data: URI"),
-        ({"src": "file:///etc/passwd"}, "an https: URL or a data: URI"),
-        ({"src": "https://example.com/a b.png"}, "an https: URL or a data: URI"),
         ({"src": PNG + "\n"}, "not a data: URI in Base64"),
-        ({"src": "data:text/html;base64,PHN2Zy8+"}, "one of these types"),
         ({"src": "data:image/svg+xml;base64,PHN2Zy8+"}, "one of these types"),
         ({"src": PNG.replace("png", "webp")}, "the content does not match its MIME type"),
         (
             {"src": PNG, "mimeType": "image/webp"},
             "`mimeType` differs from the type in the data: URI",
         ),
-        ({"src": "data:image/png;base64,AAA"}, "is not valid Base64"),
-        ({"src": PNG, "mimeType": "text/html"}, "`mimeType` must be one of"),
         ({"src": PNG, "mimeType": None}, "`mimeType` must be one of"),
-        ({"src": PNG, "mimeType": ["image/png"]}, "`mimeType` must be one of"),
-        ({"src": PNG, "sizes": "48x48"}, "`sizes` must be a list"),
         ({"src": PNG, "sizes": ["big"]}, "`sizes` must be a list"),
-        ({"src": PNG, "sizes": [48]}, "`sizes` must be a list"),
-        ({"src": PNG, "theme": "blue"}, "`theme` must be one of"),
         ({"src": PNG, "onload": "alert(1)"}, "`onload` is not a field"),
     ],
 )
@@ -72,11 +61,6 @@ def test_icons_are_a_short_list() -> None:
     assert check_icons({"src": PNG}) == ["Icons must be a list of objects."]
     assert check_icons([{"src": PNG}] * MAX_ICONS) == []
     assert check_icons([{"src": PNG}] * (MAX_ICONS + 1)) == ["At most 8 icons are allowed."]
-
-
-def test_every_problem_of_every_icon_is_said() -> None:
-    problems = check_icons([{"src": "ftp://a", "theme": 1}, {"src": PNG}, {"src": ""}])
-    assert [problem.split(":")[0] for problem in problems] == ["Icon 1", "Icon 1", "Icon 3"]
 
 
 json = st.recursive(

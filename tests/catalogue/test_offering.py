@@ -1,7 +1,5 @@
 """Tests of offerings: compiled once, shared, cached, and never older than the last change."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -9,23 +7,18 @@ import orjson
 import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
-from hypothesis import given
-from hypothesis import strategies as st
 
-from mcphost.catalogue import compiling, selectors, services
+from mcphost.catalogue import selectors, services
 from mcphost.catalogue.kinds import KindError
-from mcphost.catalogue.snapshots import Offering, PrimitiveProblem, offering_of
+from mcphost.catalogue.snapshots import Offering
 from mcphost.feed.cache import MISS
 from mcphost.feed.loop import loop
 from mcphost.feed.services import announce
-from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.runtime.program import TaskSupport
 from tests.catalogue.kit import ACTOR, OTHER, TEXT, Says, Shelf, fields
 
-SECONDS = 20
 ECHO_VERSION = "1+d7b1fc33"
 """The version of `demo.echo`, the same in every release."""
-Elsewhere = Callable[[], AbstractContextManager[None]]
 
 
 def publish(tenant: UUID, function: str = "demo.echo", **others: Any) -> UUID:
@@ -168,42 +161,6 @@ def test_a_tool_that_cannot_be_served_is_left_out_and_stops_nothing_else(acme, s
         "surprising": "It could not be loaded: RuntimeError('boo')",
     }
     assert problem.message.startswith(said[fault])
-
-
-@pytest.mark.django_db
-def test_tools_that_run_the_same_function_share_what_is_compiled(acme: UUID, globex: UUID) -> None:
-    services.grant_function(globex, "demo.echo", ACTOR)
-    publish(acme)
-    publish(globex)
-    publish(globex, name="other", title="Other")
-    ours = only(selectors.offering(acme))
-    theirs = selectors.offering(globex)
-    same, other = theirs.tools_by_name.get("echo"), theirs.tools_by_name.get("other")
-    assert ours.listing is same.listing
-    assert ours.encoded is same.encoded
-    assert ours.input_validator is same.input_validator is other.input_validator
-    assert other.listing["title"] == "Other"
-
-
-def test_digests_are_of_the_value_not_of_the_order_it_was_written_in(shelf: Shelf) -> None:
-    first = {"type": "object", "properties": {"a": {}, "b": {}}}
-    shelf.put("a.a", input_schema=first)
-    shelf.put("a.b", input_schema={"properties": {"b": {}, "a": {}}, "type": "object"})
-    shelf.put("a.c", input_schema=first, output_schema=first)
-    one, same, other = (compiling.digest_of(shelf.functions[f"a.{name}"]) for name in "abc")
-    assert one == same != other
-    assert compiling.label(3, one) == f"3+{one[:8]}"
-
-
-@given(names=st.lists(st.text("AZaz09_.-", min_size=1, max_size=4), unique=True, max_size=8))
-def test_an_offering_is_the_same_in_whatever_order_its_rows_came(names: list[str]) -> None:
-    tenant, ids = uuid4(), [uuid4() for _ in names]
-    rows = [
-        PrimitiveProblem(id_, tenant, PrimitiveType.TOOL, name, "")
-        for id_, name in zip(ids, names, strict=True)
-    ]
-    assert offering_of(rows) == offering_of(reversed(rows))
-    assert [row.name for row in offering_of(rows).problems] == sorted(names)
 
 
 @pytest.mark.django_db(transaction=True)

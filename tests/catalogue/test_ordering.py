@@ -48,7 +48,7 @@ def in_form(cast: Cast) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(
-    "value", [{}, [], 1, {"b": {"z": 1, "a": [{"y": 1, "b": {}}]}, "a": {"x": None, "c": 2}}]
+    "value", [{}, {"b": {"z": 1, "a": [{"y": 1, "b": {}}]}, "a": {"x": None, "c": 2}}]
 )
 def test_the_order_of_a_value_is_restored(value: Any) -> None:
     def jumbled(each: Any) -> Any:
@@ -59,18 +59,10 @@ def test_the_order_of_a_value_is_restored(value: Any) -> None:
     assert repr(in_order(jumbled(value), order_of(value))) == repr(value)
 
 
-@pytest.mark.parametrize(
-    "order", [[], [["a"]], [["b", "a"], ["c"]], [["a", "b", "c"]], [["a", "x"]]]
-)
+@pytest.mark.parametrize("order", [[], [["b", "a"], ["c"]], [["a", "x"]]])
 def test_the_order_of_another_value_changes_nothing(order: list[list[str]]) -> None:
     value = {"a": 1, "b": 2}
     assert in_order(value, order) is value
-
-
-def test_the_order_of_properties_does_not_depend_on_other_members() -> None:
-    one = {"input_schema": {"type": "object", "properties": {"b": {}, "a": {}}}, "x": 1}
-    other = {"x": 1, "input_schema": {"properties": {"b": {}, "a": {}}, "type": "object"}}
-    assert property_order(one) == property_order(other) == [["b", "a"]]
 
 
 @pytest.mark.django_db

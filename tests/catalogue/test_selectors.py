@@ -1,18 +1,15 @@
 """Tests of the selectors for the console."""
 
-from dataclasses import replace
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from mcphost.catalogue import selectors, services
-from mcphost.catalogue.rows import FunctionRow
 from mcphost.catalogue.states import PrimitiveState
-from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
-from tests.catalogue.kit import ACTOR, Shelf, fields
+from tests.catalogue.kit import ACTOR, fields
 
 pytestmark = pytest.mark.django_db
 
@@ -35,36 +32,6 @@ def test_tools_of_some_tenants_are_listed_in_every_state_by_one_query(acme: UUID
     assert selectors.primitives(Tenant.objects.none()) == ()
 
 
-def test_names_counts_and_scopes_are_read_without_the_files(acme: UUID, globex: UUID) -> None:
-    services.grant_function(globex, "demo.echo", ACTOR)
-    services.create(acme, fields("demo.echo", scopes=["mcp:a", "mcp:b"]), ACTOR)
-    services.publish(services.create(acme, fields("demo.add"), ACTOR).id, ACTOR)
-    config = {"uri": "demo://page", "text": "x"}
-    page = fields(sort=PrimitiveType.RESOURCE, kind="text", name="page", config=config)
-    services.create(acme, replace(page, scopes=["mcp:a"]), ACTOR)
-    services.create(globex, fields("demo.echo", scopes=["mcp:c"]), ACTOR)
-    with CaptureQueriesContext(connection) as queries:
-        assert selectors.target_names(acme) == ("add", "echo", "demo://page")
-        assert selectors.target_names(acme, PrimitiveType.TOOL) == ("add", "echo")
-        assert selectors.counts([acme, globex]) == {
-            acme: {
-                (PrimitiveType.TOOL, PrimitiveState.PUBLISHED): 1,
-                (PrimitiveType.TOOL, PrimitiveState.DRAFT): 1,
-                (PrimitiveType.RESOURCE, PrimitiveState.DRAFT): 1,
-            },
-            globex: {(PrimitiveType.TOOL, PrimitiveState.DRAFT): 1},
-        }
-        assert selectors.counts([uuid4()]) == {}
-        assert selectors.working_scopes(acme) == {"mcp:a", "mcp:b"}
-    assert len(queries) == 5
-    assert not [each for each in queries if "config" in each["sql"] or "snapshot" in each["sql"]]
-
-
-def test_a_tool_nobody_has_is_none_and_has_no_versions(db: None) -> None:
-    assert selectors.primitive(uuid4()) is None
-    assert selectors.versions(uuid4()) == ()
-
-
 def test_the_problems_of_many_tenants_are_read_by_one_query_and_not_kept(acme, globex, shelf):
     for function in ("demo.echo", "demo.add"):
         services.publish(services.create(acme, fields(function), ACTOR).id, ACTOR)
@@ -77,14 +44,3 @@ def test_the_problems_of_many_tenants_are_read_by_one_query_and_not_kept(acme, g
         (acme, "echo"),
     ]
     assert list(selectors.problems_of(Tenant.objects.filter(pk=globex))) == []
-
-
-def test_functions_are_those_of_the_code_and_those_that_were_granted(globex: UUID, shelf: Shelf):
-    services.grant_function(globex, "demo.clock", ACTOR)
-    services.grant_function(globex, "demo.add", ACTOR)
-    del shelf.functions["demo.clock"]
-    assert selectors.functions(globex) == (
-        FunctionRow("demo.add", PrimitiveType.TOOL, "add", granted=True, known=True),
-        FunctionRow("demo.clock", PrimitiveType.TOOL, "demo.clock", granted=True, known=False),
-        FunctionRow("demo.echo", PrimitiveType.TOOL, "echo", granted=False, known=True),
-    )

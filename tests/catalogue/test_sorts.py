@@ -16,8 +16,6 @@ from mcphost.catalogue.selectors import Snapshot
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.feed.models import Change
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.protocol.prompts import PromptArgument
-from mcphost.tenants.models import Tenant
 from tests.catalogue.kit import ACTOR, Shelf, fields
 
 pytestmark = pytest.mark.django_db
@@ -123,41 +121,6 @@ def published_listing(tenant: UUID, wanted: PrimitiveFields) -> Mapping[str, Any
     return next(one.listing for one in served(tenant, wanted.sort) if one.id == row.id)
 
 
-def test_each_is_listed_as_the_protocol_wants_it(globex: UUID) -> None:
-    prompt = {"name": "one", "description": "Said."}
-    assert published_listing(globex, data(PrimitiveType.PROMPT)) == {
-        **prompt,
-        "arguments": [{"name": "who", "required": True}],
-    }
-    assert published_listing(globex, data(PrimitiveType.RESOURCE)) == {
-        **prompt,
-        "uri": "docs://readme",
-        "mimeType": "text/markdown",
-        "size": 9,
-    }
-    assert published_listing(globex, data(PrimitiveType.TEMPLATE)) == {
-        **prompt,
-        "uriTemplate": "docs://{page}",
-        "mimeType": "text/plain",
-    }
-
-
-def test_what_is_served_is_found_by_name_and_uri(globex: UUID) -> None:
-    for sort in CONFIGS:
-        published(globex, data(sort))
-    offering = selectors.offering(globex)
-    prompt, resource = (
-        offering.prompts_by_name.get("one"),
-        offering.resources_by_uri.get("docs://readme"),
-    )
-    assert resource is not None
-    assert prompt.arguments == (PromptArgument("who", required=True),)
-    assert prompt.completer is not None
-    template, values = offering.read_at("docs://news") or (None, {})
-    assert (template, values) == (offering.template("docs://{page}"), {"page": "news"})
-    assert (offering.read_at("else://news"), offering.template("docs://readme")) == (None, None)
-
-
 def test_a_problem_of_the_configuration_has_its_path(acme: UUID) -> None:
     config = {"messages": [{"content": {"type": "text", "text": "{whom}"}}]}
     assert problems(acme, data(PrimitiveType.PROMPT, config=config)) == {
@@ -169,26 +132,6 @@ def test_a_problem_of_the_configuration_has_its_path(acme: UUID) -> None:
     assert found == {"config.function": ["This is a tool, not a prompt."]}
     found = problems(acme, data(PrimitiveType.TOOL, config=RESOURCE))
     assert found == {"config": ["A tool cannot be of the kind 'text'."]}
-
-
-def test_functions_are_set_up_as_what_they_are(globex: UUID, shelf: Shelf) -> None:
-    shelf.put("demo.greet", primitive_type=PrimitiveType.PROMPT)
-    shelf.put(
-        "demo.readme",
-        primitive_type=PrimitiveType.RESOURCE,
-        uri="docs://readme",
-        mime_type="text/plain",
-    )
-    shelf.put("demo.page", primitive_type=PrimitiveType.TEMPLATE, uri="docs://{page}")
-    rows = publish_functions(globex, ["demo.greet", "demo.readme", "demo.page"], ACTOR)
-    assert [(row.sort, row.uri) for row in rows] == [
-        (PrimitiveType.PROMPT, ""),
-        (PrimitiveType.RESOURCE, "docs://readme"),
-        (PrimitiveType.TEMPLATE, "docs://{page}"),
-    ]
-    published = {(sort, PrimitiveState.PUBLISHED): 1 for sort in CONFIGS}
-    assert selectors.counts([globex]) == {globex: published}
-    assert publish_functions(globex, ["demo.greet", "demo.page"], ACTOR) == ()
 
 
 def test_what_the_code_moved_elsewhere_is_not_served_at_either_uri(globex: UUID, shelf: Shelf):
@@ -204,12 +147,3 @@ def test_what_the_code_moved_elsewhere_is_not_served_at_either_uri(globex: UUID,
     assert [problem.message for problem in offering.problems] == [
         "It was published as docs://readme, but the code now says docs://moved."
     ]
-
-
-def test_rows_can_be_asked_for_by_sort(globex: UUID) -> None:
-    for sort in CONFIGS:
-        services.create(globex, data(sort), ACTOR)
-    tenants = Tenant.objects.filter(pk=globex)
-    assert [row.sort for row in selectors.primitives(tenants)] == list(CONFIGS)
-    found = selectors.primitives(tenants, PrimitiveType.TEMPLATE, PrimitiveType.PROMPT)
-    assert [row.sort for row in found] == [PrimitiveType.PROMPT, PrimitiveType.TEMPLATE]

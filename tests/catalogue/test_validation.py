@@ -26,20 +26,15 @@ def problems_of(tenant: UUID, tool: Any) -> dict[str, list[str]]:
     [
         ("name", ""),
         ("name", "has space"),
-        ("name", "a" * 65),
         ("name", None),
         ("title", "x" * 201),
-        ("title", 5),
         ("description", "bad\0"),
         ("scopes", ["echo"]),
-        ("scopes", [5]),
         ("scopes", "mcp:echo"),
         ("time_limit_seconds", 0),
-        ("answer_within_seconds", 0),
         ("answer_within_seconds", 86400.5),
         ("answer_within_seconds", True),
         ("icons", [{"src": "http://example.com"}]),
-        ("icons", "https://example.com/a.png"),
         *(
             ("icons", [{"src": f"https://example.com/{bad}.png"}])
             for bad in ("\0", "\ud800", "\x7f")
@@ -56,17 +51,6 @@ def test_a_bad_value_is_a_problem_of_its_field_alone(acme: UUID, field: str, val
     assert list(refusal.value.problems) == [field]
 
 
-def test_all_problems_are_said_at_once(acme: UUID) -> None:
-    tool = fields("demo.nothing", name="a b", title="x" * 201, scopes=("x",), time_limit_seconds=-1)
-    assert set(problems_of(acme, tool)) == {
-        "name",
-        "title",
-        "scopes",
-        "time_limit_seconds",
-        "config.function",
-    }
-
-
 def test_a_function_that_is_not_granted_is_not_even_looked_at(globex: UUID, shelf: Shelf) -> None:
     for function in ("demo.echo", "demo.nothing"):
         assert problems_of(globex, fields(function)) == {
@@ -75,7 +59,7 @@ def test_a_function_that_is_not_granted_is_not_even_looked_at(globex: UUID, shel
     assert shelf.compiled == []
 
 
-@pytest.mark.parametrize("function", [["demo.echo"], {"a": 1}, 5, None, ""])
+@pytest.mark.parametrize("function", [["demo.echo"], 5, ""])
 def test_a_function_of_a_wrong_type_slips_through_no_grant(acme: UUID, function: Any) -> None:
     assert list(problems_of(acme, fields(config={"function": function}))) == ["config.function"]
 
@@ -100,27 +84,12 @@ def test_a_description_comes_from_the_code_or_from_the_operator_but_from_somewhe
     validation.check(acme, fields(description="Says it again."))
 
 
-def test_a_form_gets_each_problem_where_it_has_a_place_for_it() -> None:
-    invalid = Invalid({"name": ["a"], "config.function": ["b"], "kind": ["c"], "config": ["d"]})
-    assert invalid.beside(["name", "config"]) == {"name": ["a"], "config": ["b", "d"], None: ["c"]}
-    assert invalid.beside(["name", "function"]) == {
-        "name": ["a"],
-        "function": ["b"],
-        None: ["c", "d"],
-    }
-    assert str(invalid) == "name: a; config.function: b; kind: c; config: d"
-
-
 NEVER_JSON = {
     "NUL": "a\0b",
     "a lone surrogate": "a\ud800",
     "infinity": float("inf"),
-    "NaN": float("nan"),
     "a large integer": 2**63,
-    "bytes": b"abc",
-    "a set": {"a"},
     "an object": object(),
-    "a key with NUL": {"a\0": 1},
     "a key that is no text": {1: 2},
 }
 HTTP = {"request": {"url": "https://api.example.com/orders"}}

@@ -49,12 +49,6 @@ def last_entry() -> Entry:
     return found
 
 
-def test_a_version_says_why_it_was_published(tool: UUID) -> None:
-    assert [each.note for each in selectors.versions(tool)] == ["", "the beginning"]
-    (entry, _) = Entry.objects.filter(action="tool.published").order_by("id")
-    assert entry.facts["note"] == "the beginning"
-
-
 @pytest.mark.parametrize("note", ["x" * (MAX_NOTE + 1), "a\0b", "a\x1bb"])
 def test_a_note_that_cannot_be_shown_is_refused_and_nothing_published(tool: UUID, note: str):
     services.update(tool, fields(title="Third"), ACTOR)

@@ -14,8 +14,6 @@ from mcphost.audit.models import Entry
 from mcphost.audit.records import Actor
 from mcphost.calls.models import Session
 from mcphost.console import key_effects
-from mcphost.console.key_picture import MOST_KEYS
-from mcphost.feed.nodes import NodeRow
 from mcphost.sealing.tokens import Purpose
 from mcphost.vault import key_uses, sealer
 from mcphost.vault.lifecycle import rotate, run_due_transitions
@@ -88,10 +86,6 @@ def test_every_key_is_shown_with_its_state_and_what_is_in_flight(staff: Client, 
     assert "refresh" not in page
 
 
-def test_an_empty_ring_says_what_makes_the_first_key(staff: Client) -> None:
-    assert "manage.py init" in text(staff.get(KEYS))
-
-
 def test_rotating_is_confirmed_and_then_followed_until_the_new_key_seals(staff: Client, old: str):
     assert "No call is interrupted" in text(staff.get(f"{KEYS}rotate/"))
     assert states() == {old: "active"}
@@ -105,14 +99,6 @@ def test_rotating_is_confirmed_and_then_followed_until_the_new_key_seals(staff: 
     assert 'http-equiv="refresh"' not in text(staff.get(KEYS))
     entry = Entry.objects.get(action="key.rotated")
     assert (entry.actor_kind, entry.actor_label, entry.target) == ("person", "staff", new)
-
-
-def test_a_second_rotation_is_refused_in_words(staff: Client, old: str) -> None:
-    first = rotate(Actor.system())
-    answer = staff.post(f"{KEYS}rotate/")
-    (message,) = said(staff, answer)
-    assert message.startswith(f"A rotation is in progress: key {first}")
-    assert len(states()) == 2
 
 
 def test_a_compromise_says_first_what_is_lost(staff: Client, old: str) -> None:
@@ -203,12 +189,6 @@ def test_what_cannot_be_done_is_refused_with_the_reason(staff, old, verb, state,
     assert states()["k1"] == state
 
 
-def test_an_unknown_key_is_not_there(staff: Client, old: str) -> None:
-    for verb in ("retire", "destroy"):
-        assert staff.get(f"{KEYS}nowhere/{verb}/").status_code == 404
-        assert staff.post(f"{KEYS}nowhere/{verb}/").status_code == 404
-
-
 def test_an_owner_destroys_the_salt_by_typing_the_slug(cast: Cast, owner: Client) -> None:
     tenant = cast.acme.id
     ensure_tenant(tenant)
@@ -227,33 +207,6 @@ def test_an_owner_destroys_the_salt_by_typing_the_slug(cast: Cast, owner: Client
         last = said(owner, method(SALT, {"slug": "acme"}))[-1]
         assert last == "The salt has already been destroyed."
     assert Entry.objects.filter(action="salt.destroyed").count() == 1
-
-
-def test_the_ring_is_drawn_over_time_from_its_newest_keys(staff: Client, old: str) -> None:
-    rotate(Actor.system(), compromised=True)
-    picture = staff.get(KEYS).context["picture"]
-    assert [line.key.id for line in picture.lines][-1] == old
-    for line in picture.lines:
-        for bar in line.bars:
-            assert 0 <= bar.x < bar.x + bar.width <= picture.width
-            assert bar.y + bar.height < picture.height
-    assert f"{old}: active from" in text(staff.get(KEYS))
-    for number in range(20):
-        add_key(f"a{number}", KeyState.DESTROYED)
-    page = staff.get(KEYS)
-    assert len(page.context["picture"].lines) == MOST_KEYS
-    assert len(page.context["keys"]) == 22
-
-
-def test_rotating_says_how_many_calls_wait(staff: Client, old: str) -> None:
-    none = "No call is interrupted: no waiting calls, no open sessions and no tasks go on."
-    assert none in text(staff.get(f"{KEYS}rotate/"))
-    asked(old)
-    before = text(staff.get(f"{KEYS}rotate/"))
-    assert "1 waiting call, no open sessions and no tasks go on" in before
-    assert "(1 process at the moment)" in before
-    (after,) = said(staff, staff.post(f"{KEYS}rotate/"))
-    assert "Under the keys before it 1 waiting call, no open sessions and no tasks go on." in after
 
 
 def test_sessions_and_tasks_count_for_the_key_that_sealed_them(staff: Client, cast: Cast, old: str):
@@ -293,21 +246,3 @@ def test_the_last_use_of_a_key_is_written_by_housekeeping(staff: Client, cast: C
     page = staff.get(KEYS)
     assert "opened <time" in text(page)
     assert [line.used is not None for line in page.context["picture"].lines] == [True]
-
-
-def test_a_key_says_which_processes_know_it() -> None:
-    def process(name: str, **facts: Any) -> NodeRow:
-        now = timezone.now()
-        return NodeRow(name, now, now, False, timedelta(), facts)
-
-    processes = [
-        process("new", key="k2", keys=["k1", "k2"]),
-        process("late", key="k1", keys=["k1"]),
-        process("of an earlier version", key="k2"),
-        process("strange", key=7, keys="k1"),
-    ]
-    known = key_effects.known_by("k2", processes)
-    assert known.sealing == ["new", "of an earlier version"]
-    assert known.opening == ["new", "of an earlier version"]
-    assert str(known) == "2 of 4"
-    assert key_effects.known_by("k1", processes).opening == ["new", "late"]

@@ -14,7 +14,6 @@ from mcphost.audit.models import Entry
 from mcphost.audit.records import ROUND_FINISHED, new_id
 from mcphost.catalogue import services as catalogue
 from mcphost.console import search
-from mcphost.observability.availability import availability
 from tests.cast import Cast
 from tests.console.conftest import Browser
 from tests.console.things import ACTOR, Things, recorded, tool_fields
@@ -89,36 +88,6 @@ def test_people_are_found_by_those_who_manage_them(cast: Cast, browse: Browser) 
     assert found(browse(cast.staff), "stranger")["People"] == ["stranger"]
 
 
-def test_pages_are_found_by_title_and_purpose(owner: Client, staff: Client) -> None:
-    assert found(owner, "service acc", t="acme")["Pages"][0] == "Service accounts"
-    assert "Secrets" in found(owner, "stored encrypted")["Pages"]
-    assert "Keys" in found(staff, "keys")["Pages"]
-    assert "Pages" not in found(owner, "all python functions")
-
-
-def test_without_a_text_the_pages_of_the_tenant_are_offered(owner: Client) -> None:
-    assert list(found(owner, "")) == ["Pages"]
-    hits = owner.get(SEARCH).context["groups"][0]
-    assert len(hits.hits) == search.MOST
-    assert hits.more
-
-
-def test_the_same_name_comes_first_and_hits_are_bounded(owner: Client, acme: Things) -> None:
-    for number in range(12):
-        catalogue.create(acme.tenant, tool_fields(f"deploy_{number:02}"), ACTOR)
-    catalogue.create(acme.tenant, tool_fields("z_deploy"), ACTOR)
-    catalogue.create(acme.tenant, tool_fields("deploy"), ACTOR)
-    hits = found(owner, "deploy")["Tools, prompts and resources"]
-    assert hits[0] == "deploy"
-    assert len(hits) == search.MOST
-    assert "and more" in owner.get(SEARCH, {"q": "deploy", "part": "1"}).content.decode()
-
-
-def test_characters_of_patterns_are_plain_text(owner: Client) -> None:
-    for text in ("%", "_%", "canary%tool", "\\", "\0"):
-        assert "Tokens" not in found(owner, text)
-
-
 def test_foreign_and_unknown_things_answer_alike(cast, browse, acme, call):
     stranger = browse(cast.stranger)
     fresh = new_id()
@@ -147,14 +116,6 @@ def test_foreign_and_unknown_things_answer_alike(cast, browse, acme, call):
 def plain(page: str) -> str:
     """The page without the token of its forms, which differs in each response."""
     return re.sub(r'name="csrfmiddlewaretoken" value="[^"]*"', "", page)
-
-
-def test_the_palette_gets_options_only(owner: Client) -> None:
-    assert owner.post(SEARCH, {"q": "a"}).status_code == 405
-    page = owner.get(SEARCH, {"q": "canary", "part": "1"}).content.decode()
-    assert page.startswith('<div id="found">')
-    assert "<html" not in page
-    assert 'role="option"' in page
 
 
 def test_a_hostile_name_is_text(owner: Client, acme: Things) -> None:
@@ -206,16 +167,6 @@ def test_the_database_ends_a_search_that_takes_too_long(owner, monkeypatch):
     monkeypatch.setattr(search, "SECONDS", 0.05)
     monkeypatch.setattr(search, "_primitives", late)
     assert "The search took too long" in owner.get(SEARCH, {"q": "tok"}).content.decode()
-
-
-def test_a_database_that_is_away_is_no_search_that_takes_too_long(owner, monkeypatch):
-    def away(asked: search.Search) -> search.Hits:
-        raise OperationalError("the server closed the connection")
-
-    monkeypatch.setattr(search, "_primitives", away)
-    monkeypatch.setattr(availability, "probe", None)
-    owner.raise_request_exception = False
-    assert owner.get(SEARCH, {"q": "tok"}).status_code == 503
 
 
 def test_calls_are_found_without_reading_all_tenants(staff: Client, call: UUID) -> None:

@@ -139,13 +139,10 @@ def sending(method: str, status: int, body: bytes) -> Handler:
     ("method", "status", "body"),
     [
         ("GET", 200, b"a-secret"),
-        ("GET", 200, b"YS1zZWNyZXQ="),
-        ("GET", 404, b"not found"),
         ("GET", 304, b"not shown, a-secret"),
         ("HEAD", 200, b"not shown, a-secret"),
         ("PUT", 200, b"stored"),
         ("PUT", 204, b""),
-        ("POST", 201, b"made"),
     ],
 )
 async def test_what_is_computed_of_bytes_that_are_not_shown_is_left_out(method, status, body):
@@ -201,22 +198,7 @@ async def test_a_limit_on_the_body_does_not_tell_how_long_a_secret_is(framed, be
         assert str(limit) in str(outcomes[0])
 
 
-async def test_the_length_that_a_body_would_have_is_no_reason_to_refuse_a_response_without_one():
-    lengths = [10, 10**6, 10**9, 10**19]
-    for method, status in (("HEAD", 200), ("GET", 304)):
-        outcomes = [
-            await outcome(
-                b"HTTP/1.1 %d Any\r\nContent-Length: %d\r\n\r\n" % (status, length),
-                "a-secret",
-                method=method,
-                response_bytes=1000,
-            )
-            for length in lengths
-        ]
-        assert outcomes == [(status, (), b"")] * len(lengths)
-
-
-@pytest.mark.parametrize("others", [0, 500, 1000, 30_000, 45_000, 48_000, 60_000])
+@pytest.mark.parametrize("others", [0, 1000, 45_000, 60_000])
 async def test_a_limit_on_headers_does_not_tell_how_long_a_secret_is(others: int):
     """Also where what is read of a head, before anything is masked, is limited."""
 
@@ -242,9 +224,7 @@ ERRORS: Mapping[str, Callable[[str], bytes]] = {
     "an unknown coding": head("200 OK", "Content-Length: 0", "Content-Encoding: {}"),
     "a redirect": head("302 Found", "Content-Length: 0", "Location: http://{}/"),
     "a status line": head("2{} OK"),
-    "a reason": head("200 {}", "Content-Length: 0"),
     "a length": head("200 OK", "Content-Length: {}"),
-    "a header without a colon": head("200 OK", "{}"),
     "a chunk": head("200 OK", "Transfer-Encoding: chunked", "", "{}"),
     "a body that is not gzip": head("200 OK", *GZIP, "", "{}"),
 }

@@ -97,9 +97,7 @@ async def test_many_large_secrets_do_not_keep_the_event_loop():
     assert threading.current_thread() not in watched.threads
 
 
-@pytest.mark.parametrize(
-    ("headers", "body", "others"), [(250, 0, 0), (20, 0, 99), (0, 400, 50), (0, 17 * 1024, 0)]
-)
+@pytest.mark.parametrize(("headers", "body", "others"), [(250, 0, 0), (0, 17 * 1024, 0)])
 async def test_many_headers_or_secrets_are_searched_beside_the_event_loop(headers, body, others):
     watched = Watched(VALUE)
     heads = {f"X_{number}": VALUE for number in range(headers)}

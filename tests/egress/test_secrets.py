@@ -4,7 +4,6 @@ import asyncio
 import base64
 import html
 import json
-import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -16,7 +15,7 @@ from mcphost.egress.errors import EgressError, EgressRequestError, EgressSecretE
 from mcphost.egress.masking import MASKED, Mask
 from mcphost.egress.messages import FormBody, JsonBody, OutgoingRequest
 from mcphost.egress.secret_values import Secret, SecretPlace, Template
-from tests.egress.conftest import Arrived, answer, echo, local, opened, running, url, write
+from tests.egress.conftest import Arrived, answer, echo, local, opened, running, url
 from tests.egress.exchanges import ANYWHERE, KEY, KEYED, exchange, hiding, revealing, saying
 
 VALUE = 'p&q/r+s "t\\u=ü<w>~%41'
@@ -71,34 +70,20 @@ FORMS = {
     "raw": VALUE.encode(),
     "latin-1": VALUE.encode("latin-1"),
     "percent": quote(VALUE, safe="").encode(),
-    "percent, lower case": re.sub(
-        "%..", lambda match: match[0].lower(), quote(VALUE, safe="")
-    ).encode(),
-    "percent, slashes kept": quote(VALUE).encode(),
     "percent, twice": quote(quote(VALUE, safe=""), safe="").encode(),
     "form": quote_plus(VALUE).encode(),
     "percent, every byte": "".join(f"%{byte:02X}" for byte in VALUE.encode()).encode(),
-    "JSON": json.dumps(VALUE)[1:-1].encode(),
     "JSON, not ASCII": orjson.dumps(VALUE)[1:-1],
     "JSON, slashes escaped": json.dumps(VALUE)[1:-1].replace("/", "\\/").encode(),
-    "JSON, HTML-safe": json.dumps(VALUE)[1:-1]
-    .replace("&", "\\u0026")
-    .replace("<", "\\u003C")
-    .replace(">", "\\u003e")
-    .encode(),
     "JSON in JSON": json.dumps(json.dumps(VALUE))[3:-3].encode(),
     "JSON, every character": "".join(f"\\u{ord(c):04x}" for c in VALUE).encode(),
     "HTML": html.escape(VALUE).encode(),
     "HTML, numbers": "".join(
         c if c.isascii() and c.isalnum() else f"&#{ord(c)};" for c in VALUE
     ).encode(),
-    "Base64": base64.b64encode(VALUE.encode()),
     "Base64, URL": base64.urlsafe_b64encode(VALUE.encode()).rstrip(b"="),
-    "Base64, percent": quote(base64.b64encode(VALUE.encode()), safe="").encode(),
     "hex": VALUE.encode().hex().encode(),
-    "hex, upper case": VALUE.encode().hex().upper().encode(),
     "UTF-16": VALUE.encode("utf-16-le"),
-    "UTF-16, big": VALUE.encode("utf-16-be"),
     "UTF-32": VALUE.encode("utf-32-le"),
     "UTF-32, big": VALUE.encode("utf-32-be"),
 }
@@ -116,16 +101,6 @@ def test_a_value_that_contains_another_is_masked_whole():
         assert Mask([inner, "secret-value-longer"]).bytes(b"secret-value-longer") == MASKED
 
 
-def test_other_text_is_left_as_it_is():
-    text = "p&q/r+s, caf\udce9 %2F \\u0041"
-    assert Mask([VALUE]).text(text) == text
-    assert Mask([]).text(text) == text
-
-
-def test_a_value_without_letters_is_masked():
-    assert Mask(["-/-/-/-/"]).bytes(b"a -%2f-\\/-/-/ b") == b"a " + MASKED + b" b"
-
-
 async def test_a_value_that_is_split_over_chunks_and_writes_is_masked():
     async def chunked(request: Arrived, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -137,24 +112,13 @@ async def test_a_value_that_is_split_over_chunks_and_writes_is_masked():
     assert (await exchange(chunked, KEYED, ASCII)).response.body == b"<" + MASKED + b">"
 
 
-async def test_the_url_of_a_response_has_no_secret():
-    sent = await exchange(answer(), OutgoingRequest("/a?x=1", query=(("key", KEY),)), VALUE)
-    assert sent.response.url == url(sent.service, "/a?x=1&key=[secret]")
-
-
 async def headers_of(line: str, secret: str) -> tuple[tuple[str, str], ...]:
     """Return the headers of the response of a service that has the secret and sends a line."""
     head = f"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{line}\r\n\r\n"
     return (await exchange(saying(head.encode()), KEYED, secret)).response.headers
 
 
-async def test_a_header_of_the_response_that_is_not_ascii_is_masked():
-    assert await headers_of("X-Name: <über-secret>", "über-secret") == (("x-name", "<[secret]>"),)
-
-
-@pytest.mark.parametrize(
-    "name", ["Tops3cret-Value", "X-Tops3cret-Value-2", "tops3cret-value", "TOPS3CRET-VALUE"]
-)
+@pytest.mark.parametrize("name", ["Tops3cret-Value", "TOPS3CRET-VALUE"])
 async def test_a_secret_in_the_name_of_a_header_is_masked(name: str):
     masked = name.lower().replace("tops3cret-value", "[secret]")
     assert await headers_of(f"{name}: 1", "Tops3cret-Value") == ((masked, "1"),)
@@ -186,12 +150,6 @@ async def test_a_secret_goes_only_to_its_hosts():
     assert other.arrived == []
 
 
-async def test_an_unknown_secret_is_refused():
-    sent = await exchange(answer(), KEYED)
-    sent.refused(EgressSecretError, "There is no secret 'key'")
-    assert sent.arrived == []
-
-
 async def test_a_secret_is_revealed_once_and_not_for_a_host_that_is_not_allowed():
     asked: list[str] = []
 
@@ -214,7 +172,6 @@ async def test_a_secret_is_revealed_once_and_not_for_a_host_that_is_not_allowed(
         ({"headers": (("X-Key", KEY),)}, "line one\r\nX-Injected: 1"),
         ({"headers": (("X-Key", KEY),)}, "snowman \N{SNOWMAN}"),
         ({"basic": (KEY, "password")}, "user:with-colon"),
-        ({"method": "POST", "content": JsonBody({"a": KEY, "b": object()})}, "a-secret-value"),
         ({"query": (("a\ud800", KEY),)}, "a-secret-value"),
         ({"method": "POST", "content": FormBody((("a", KEY), ("b", "\ud800")))}, "a-secret-value"),
     ],
@@ -244,10 +201,8 @@ def test_a_secret_that_cannot_be_masked_or_sent_is_refused():
 REDIRECTED = [
     {"headers": (("X-Key", KEY), ("Accept", "text/plain"))},
     {"headers": (("Authorization", Template(("Bearer ", KEY))),)},
-    {"headers": (("Accept", Template(("text/plain;", KEY))),)},
     {"headers": (("Authorization", "Bearer plain"), ("Cookie", "a=b"), ("X-Api-Key", "plain"))},
     {"basic": ("user", KEY)},
-    {"basic": ("user", "plain")},
     {"query": (("key", KEY),)},
 ]
 
@@ -265,18 +220,6 @@ async def test_a_redirect_takes_no_credential_to_another_origin(fields: dict[str
     assert set(other.arrived[0].headers) <= {"host", "user-agent", "accept", "accept-encoding"}
     assert ASCII not in repr(other.arrived)
     assert "plain" not in repr(other.arrived).replace("text/plain", "")
-
-
-async def test_a_redirect_to_the_same_origin_takes_headers_with_it():
-    async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
-        if request.path == "/old?key=s3cr3t%2Fvalue%2Bwith%3Dsigns":
-            write(writer, 308, b"", Location="new")
-        else:
-            write(writer, 200, b"")
-
-    query, headers = (("key", KEY),), (("X-Key", KEY),)
-    sent = await exchange(handler, OutgoingRequest("/old", query=query, headers=headers), ASCII)
-    assert (sent.arrived[1].path, sent.arrived[1].headers["x-key"]) == ("/new", ASCII)
 
 
 async def test_a_body_with_a_secret_does_not_follow_a_redirect_to_another_origin():
@@ -331,21 +274,11 @@ async def test_a_secret_that_another_request_brought_to_the_service_is_masked():
     assert len(asked) == 3
 
 
-@pytest.mark.parametrize("size", [100, 20_000])
-async def test_large_and_small_bodies_are_masked(size: int):
-    content = f"{VALUE}\n".encode() * size
-    assert (await exchange(answer(200, content), KEYED, ASCII)).response.body == content
-    sent = await exchange(answer(200, content), KEYED, ASCII, hidden=hiding(VALUE))
-    assert sent.response.body == content.replace(VALUE.encode(), b"[secret]")
-
-
 @pytest.mark.parametrize(
     ("value", "content"),
     [
         ("\\" * 20 + "a-secret", b"secret" + b"\\" * 2**20),
-        ("+" * 20 + "a-secret", b"secret" + b"\\" * 2**20),
         ("-a" * 2000 + "b", b"-a" * 2**19),
-        ("%" * 20 + "a-secret", b"secret" + b"%25" * 2**18),
         ("&" * 20 + "a-secret", b"secret" + b"&amp;" * 2**17 + b"&#" + b"0" * 2**20),
     ],
 )  # fmt: skip

@@ -36,10 +36,6 @@ async def test_what_precedes_a_response_is_limited(parts: list[bytes]):
     assert len(sent.arrived) == 1
 
 
-async def test_some_interim_responses_are_no_harm():
-    assert (await exchange(saying(INTERIM * 20, OK))).response.body == b"ok"
-
-
 async def test_each_response_of_a_connection_has_its_own_limit():
     count = MOST_HEAD // len(INTERIM) * 2 // 3
     async with running(saying(INTERIM * count, OK)) as service, opened(service) as egress:

@@ -9,7 +9,7 @@ import pytest
 from mcphost.egress.errors import EgressError
 from mcphost.egress.messages import OutgoingRequest
 from tests.egress.conftest import Arrived, Authority, opened, policy, running, write
-from tests.egress.exchanges import exchange, saying
+from tests.egress.exchanges import saying
 
 SMUGGLED = b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled"
 OWN = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nown"
@@ -22,14 +22,9 @@ LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + b"x" * 100_000
 FIRST: Mapping[str, tuple[str, bytes]] = {
     "a body by its length": ("GET", OWN),
     "a chunked body": ("GET", CHUNKED),
-    "a chunked body with trailers": ("GET", CHUNKED[:-2] + b"X-Trailer: 1\r\n\r\n"),
     "a head of more than one portion": (
         "GET",
         b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 5000 + b"\r\nContent-Length: 3\r\n\r\nown",
-    ),
-    "a head that ends with its portion": (
-        "GET",
-        b"HTTP/1.1 200 OK\r\nX: " + b"x" * (4096 - 45) + b"\r\nContent-Length: 3\r\n\r\nown",
     ),
     "a large body": ("GET", LARGE),
     "204": ("GET", NO_CONTENT),
@@ -38,10 +33,8 @@ FIRST: Mapping[str, tuple[str, bytes]] = {
 }
 SURPLUS: Mapping[str, bytes] = {
     "a response": SMUGGLED,
-    "two responses": SMUGGLED * 2,
     "half a response": b"HTTP/1.1 200 OK\r\nX-Head: ",
     "an interim response": b"HTTP/1.1 103 Early Hints\r\n\r\n",
-    "line breaks": b"\r\n\r\n",
     "much": SMUGGLED + b"x" * 100_000,
 }
 
@@ -103,7 +96,7 @@ async def test_a_connection_with_any_surplus_is_closed(surplus: str, moment: str
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("first", ["a body by its length", "a large body", "204"])
+@pytest.mark.parametrize("first", ["a body by its length", "204"])
 async def test_a_surplus_inside_tls_is_seen_too(first: str, moment: str, authority: Authority):
     method, response = FIRST[first]
     smuggler = Smuggler(response, SMUGGLED + b"x" * 40_000, moment)
@@ -135,24 +128,14 @@ CHUNKS = b"Transfer-Encoding: chunked\r\n"
 END = b"\r\nown"
 AMBIGUOUS: Mapping[str, tuple[bytes, str]] = {
     "length and chunks": (OK + LENGTH + CHUNKS + b"\r\n3\r\nown\r\n0\r\n\r\n", TWO_WAYS),
-    "chunks and length, without a body": (
-        b"HTTP/1.1 204 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 0\r\n\r\n",
-        TWO_WAYS,
-    ),
     "two lengths": (OK + LENGTH + b"Content-Length: 11\r\n" + END, NO_HTTP),
-    "two lengths in a list": (OK + b"Content-Length: 3, 11\r\n" + END, NO_HTTP),
     "a length with a sign": (OK + b"Content-Length: +3\r\n" + END, NO_HTTP),
     "an unknown coding": (
         OK + b"Transfer-Encoding: xchunked\r\n\r\n3\r\nown\r\n0\r\n\r\n",
         NO_HTTP,
     ),
-    "two codings": (OK + CHUNKS * 2 + b"\r\n", NO_HTTP),
     "a space before the colon": (OK + b"Content-Length : 3\r\n" + END, NO_HTTP),
     "a folded header": (OK + b"X-Folded: a\r\n Content-Length: 9\r\n" + LENGTH + END, "folded"),
-    "a header folded by a tab, after an interim response": (
-        EARLY + b"\r\nHTTP/1.1 200 OK\nX: a\n\tb\nContent-Length: 3\n\nown",
-        "folded",
-    ),
     "a folded header of an interim response": (EARLY + b" b\r\n\r\n" + OWN, "folded"),
 }
 
@@ -165,9 +148,3 @@ async def test_a_response_that_proxies_may_read_otherwise_is_refused(name: str):
         with pytest.raises(EgressError, match=words):
             await egress.send(OutgoingRequest(base), policy(base, attempts=1))
         await asyncio.wait_for(service.ended.wait(), 10)
-
-
-async def test_lines_of_a_body_may_begin_with_spaces():
-    body = b"HTTP/1.1 100 x\n\n a\n\tb\r\n c"
-    content = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b"
-    assert (await exchange(saying(content % (len(body), body)))).response.body == body

@@ -75,16 +75,6 @@ def test_a_fresh_checkout_gets_an_environment_from_the_hashed_lock_and_then_more
     assert not place.is_complete("runtime")
 
 
-def test_a_changed_lock_makes_the_environment_anew(workshop):
-    workshop.make("dev")
-    (workshop.root / "requirements.lock").write_text("django==5.2.20\n")
-    assert not workshop.place.is_complete("dev")
-    (workshop.place.path / "old").touch()
-    workshop.make("dev")
-    assert workshop.asked() == ["venv", "requirements-dev.lock"]
-    assert not (workshop.place.path / "old").exists()
-
-
 def test_an_interrupted_installation_is_repaired_by_the_next_run(workshop):
     (workshop.root / "offline").touch()
     with pytest.raises(SetupError, match=r"could not install requirements.lock"):
@@ -100,16 +90,11 @@ def test_an_interrupted_installation_is_repaired_by_the_next_run(workshop):
     assert not workshop.place.is_complete("runtime"), "an interrupted addition counts as nothing"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"requirements.lock": "another"}'])
+@pytest.mark.parametrize("text", ["{", '{"requirements.lock": "another"}'])
 def test_a_stamp_that_says_something_else_does_not_count(workshop, text):
     workshop.make("runtime")
     workshop.place.stamp.write_text(text)
     assert not workshop.place.is_complete("runtime")
-
-
-def test_a_python_that_cannot_be_started_is_told(workshop):
-    with pytest.raises(SetupError, match="virtual environment"):
-        workshop.place.make("runtime", str(workshop.root / "nowhere"))
 
 
 @pytest.fixture
@@ -137,18 +122,6 @@ def test_the_command_looks_at_the_port_before_it_installs_anything(at_home, monk
     monkeypatch.delenv("PORT")
     monkeypatch.setattr(preflight, "address_problem", lambda environ: "")
     assert command.main(["runtime", "--serve"]) == 0
-
-
-def test_the_command_says_what_would_help(at_home, monkeypatch, capsys):
-    (at_home.root / "offline").touch()
-    assert command.main(["runtime"]) == 1
-    assert "could not install" in capsys.readouterr().err
-    old = preflight.Interpreter("python3", "3.9.2", ("version",))
-    monkeypatch.setattr(preflight, "choose_interpreter", lambda: old)
-    assert command.main(["runtime"]) == 1
-    assert "too old" in capsys.readouterr().err
-    monkeypatch.setattr(preflight, "choose_interpreter", lambda: None)
-    assert command.main(["runtime"]) == 1
 
 
 def test_the_locks_have_hashes_name_no_index_and_agree_on_the_servers_versions():

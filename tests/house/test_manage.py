@@ -24,11 +24,3 @@ def test_a_command_without_secrets_is_refused_in_one_line_and_writes_none(tmp_pa
     assert done.stderr.startswith("mcphost: no secret key")
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_init_in_a_strange_folder_is_refused_in_one_line(tmp_path):
-    (tmp_path / "thesis.tex").touch()
-    done = manage(tmp_path, "init")
-    assert done.returncode == 1
-    assert done.stderr.startswith("mcphost: ")
-    assert len(done.stderr.splitlines()) == 1

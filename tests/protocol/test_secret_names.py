@@ -117,11 +117,6 @@ def test_what_only_resembles_one_is_left_alone_in_all_of_them(text):
     assert not looks_secret(text)
 
 
-def test_a_long_text_is_looked_at_too():
-    assert looks_secret("word " * 100 + "card number")
-    assert not looks_secret("word " * 100)
-
-
 @given(st.text(st.characters(exclude_categories=[])))
 def test_any_text_is_a_name(text):
     assert looks_secret(text) in (True, False)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcphost.protocol.sse import comment, event, retry
+from mcphost.protocol.sse import event, retry
 
 
 def read(stream: bytes) -> list[tuple[str | None, bytes]]:
@@ -17,14 +17,6 @@ def read(stream: bytes) -> list[tuple[str | None, bytes]]:
         if data:
             events.append((ids[0] if ids else None, b"\n".join(data)))
     return events
-
-
-def test_an_event_carries_its_message():
-    assert event(b'{"a":1}') == b'data: {"a":1}\n\n'
-
-
-def test_an_event_may_have_an_id():
-    assert read(event(b"{}", id="stream-1")) == [("stream-1", b"{}")]
 
 
 @pytest.mark.parametrize("data", [b"a\nb", b"a\rb", b"a\r\nb"])
@@ -42,10 +34,6 @@ def test_what_is_framed_is_read_back(messages):
 def test_an_id_that_would_break_the_stream_is_refused(identifier):
     with pytest.raises(ValueError, match="line breaks"):
         event(b"{}", id=identifier)
-
-
-def test_a_comment_is_no_event():
-    assert read(comment() + event(b"{}") + comment()) == [(None, b"{}")]
 
 
 @pytest.mark.parametrize("id", [None, "stream-1"])

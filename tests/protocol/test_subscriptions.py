@@ -18,7 +18,6 @@ SERVER = {"name": "tests", "version": "1"}
     ("asked", "found"),
     [
         ({}, Filter()),
-        ({"toolsListChanged": False, "resourceSubscriptions": []}, Filter()),
         ({"toolsListChanged": True}, Filter(("tool",))),
         (
             {"resourcesListChanged": True, "promptsListChanged": True},

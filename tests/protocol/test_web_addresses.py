@@ -8,15 +8,12 @@ from mcphost.protocol.web_addresses import mentions_one, url_problem
 @pytest.mark.parametrize(
     "url",
     [
-        "https://example.com",
         "https://example.com:8443/connect?link=abc#top",
         "HTTPS://Example.com/",
         "http://localhost:8000/t/acme/done/x",
-        "http://127.0.0.1/",
         "http://[::1]:3000/",
         "https://example.com/?state=1&id=5&keyword=a&tokens=2&encode=x&postcode=1&emails=0",
         "https://example.com/token/password?next=/code#section-key",
-        "https://example.com/#/page?tab=2",
     ],
 )
 def test_an_encrypted_address_may_be_opened_and_one_of_the_own_machine(url):
@@ -28,19 +25,14 @@ def test_an_encrypted_address_may_be_opened_and_one_of_the_own_machine(url):
     ("url", "why"),
     [
         (None, "the address must be a text"),
-        (5, "the address must be a text"),
         ("", "does not begin with a scheme"),
-        ("/done", "does not begin with a scheme"),
         ("example.com/a", "does not begin with a scheme"),
-        ("https://", "is not a host"),
         ("https:example.com", "must name a host"),
         ("https://exa mple.com", "must be percent-encoded"),
-        ("https://bücher.example", "must be percent-encoded"),
         ("https://example.com:99999/", "Port out of range"),
         ("https://ada@example.com/", "a user name or password"),
         ("https://ada:lovelace@example.com/", "a user name or password"),
         ("ftp://example.com/", "must begin with https://"),
-        ("javascript:alert(1)", "must begin with https://"),
         ("http://example.com/", "http:// is for localhost only"),
         ("http://localhost.example.com/", "http:// is for localhost only"),
         ("https://example.com/" + "a" * 3000, "more than 2048 characters"),
@@ -55,11 +47,9 @@ def test_another_address_is_refused_with_the_reason(url, why):
     "url",
     [
         "https://example.com/?token=1",
-        "https://example.com/?a=b&API_KEY=1",
         "https://example.com/?a=b;password=1",
         "https://example.com/?email=ada%40example.com",
         "https://example.com/?%63ode=1",
-        "https://example.com/?code",
         "https://example.com/#access_token=1",
         "https://example.com/#/page?tab=2&key=1",
     ],

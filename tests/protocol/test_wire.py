@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.wire import SESSION_BASED, check_batch, check_message, check_response, check_type
+from tests.wire import SESSION_BASED, check_message, check_response, check_type
 
 RESULT = {"resultType": "complete", "content": []}
 
@@ -23,14 +23,10 @@ def error(code: int, **more) -> dict:
         ({"id": 1, "result": RESULT}, "jsonrpc"),
         ({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create"}, "a server sent a request"),
         ({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}}, "progress"),
-        ({"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": "no"}}, "id"),
-        ({"jsonrpc": "2.0", "id": 1.0, "result": RESULT}, "id"),
         ({"jsonrpc": "2.0", "result": RESULT}, "id"),
         (result({"content": []}), "resultType"),
         ({**result(RESULT), **error(1)}, "both"),
         (error(-32002), "reserved"),
-        (error(-32000), "reserved"),
-        (error(-32022), "data"),
         (error(-32021, data={"requiredCapabilities": ["sampling"]}), "requiredCapabilities"),
         (error(-31429, message=""), "without a message"),
     ],
@@ -44,10 +40,8 @@ def test_what_a_server_must_not_send_is_found(message, problem):
     ("method", "message", "problem"),
     [
         ("tools/call", {"jsonrpc": "2.0", "method": "notifications/message"}, "LoggingMessage"),
-        ("tools/call", {"jsonrpc": "2.0", "method": "notifications/x"}, "no response"),
         ("tools/call", result({"resultType": "complete"}), "content"),
         ("tools/call", result({"resultType": "input_required"}), "neither"),
-        ("tools/call", result({"resultType": "later"}), "unknown resultType"),
         ("tools/list", result({"resultType": "input_required", "requestState": "s"}), "must not"),
         ("tools/list", result({"resultType": "complete", "tools": []}), "ttlMs"),
         ("tools/list", result({"resultType": "complete", "tools": [{"name": "a"}]}), "tools/0"),
@@ -75,23 +69,17 @@ TASK = {
 }
 HANDLE = {**TASK, "resultType": "task"}
 GOT = {**TASK, "resultType": "complete"}
-PING = {"status": "input_required", "inputRequests": {"a": {"method": "ping"}}}
 
 
 @pytest.mark.parametrize(
     ("method", "value", "problem"),
     [
         ("tools/call", {**HANDLE, "ttlMs": 0.5}, "ttlMs|not a CreateTask"),
-        ("tools/call", {**HANDLE, "requestState": "s"}, "no requestState"),
-        ("tools/call", {**HANDLE, "inputRequests": {}}, "no inputRequests"),
         ("prompts/get", HANDLE, "prompts/get cannot end as a task"),
-        ("tasks/get", HANDLE, "tasks/get cannot end as a task"),
         ("tasks/get", {"resultType": "complete"}, "not a GetTaskResult"),
         ("tasks/get", {**GOT, "result": RESULT}, "working has no res"),
-        ("tasks/get", {**GOT, "statusMessage": ""}, "empty"),
         ("tasks/get", {**GOT, "status": "failed"}, "GetTaskResult"),
         ("tasks/get", {**GOT, "status": "completed", "result": {}}, "CallToolResult"),
-        ("tasks/get", {**GOT, **PING}, "GetTaskResult|InputRequests"),
         ("tasks/update", {"resultType": "complete", "taskId": "t"}, "no taskId"),
         ("tasks/cancel", {"resultType": "complete", "status": "cancelled"}, "no status"),
     ],
@@ -99,30 +87,6 @@ PING = {"status": "input_required", "inputRequests": {"a": {"method": "ping"}}}
 def test_what_no_task_is_is_found(method, value, problem):
     with pytest.raises(AssertionError, match=problem):
         check_response(method, result(value))
-
-
-def test_notifications_of_tasks_are_checked():
-    told = {"jsonrpc": "2.0", "method": "notifications/tasks", "params": TASK}
-    assert check_message(told)
-    for wrong in ({**TASK, "error": {}}, {"taskId": "t"}):
-        with pytest.raises(AssertionError, match=r"TaskStatusNotification|no error"):
-            check_message({**told, "params": wrong})
-    followed = {
-        "jsonrpc": "2.0",
-        "method": "notifications/subscriptions/acknowledged",
-        "params": {"notifications": {"taskIds": "t"}},
-    }
-    with pytest.raises(AssertionError, match="TaskSubscriptionAcknowledged"):
-        check_message(followed)
-
-
-def test_a_client_sends_requests_and_notifications():
-    assert check_message({"jsonrpc": "2.0", "method": "notifications/cancelled"}, "client")
-    assert check_message({"jsonrpc": "2.0", "id": 1, "method": "ping"}, "client")
-    with pytest.raises(AssertionError, match="a client sent a response"):
-        check_message(result(RESULT), "client")
-    with pytest.raises(AssertionError, match="CallToolRequest"):
-        check_message({"jsonrpc": "2.0", "id": 1, "method": "tools/call"}, "client")
 
 
 # --- the session-based revisions ---
@@ -147,13 +111,9 @@ def notified(method: str) -> dict:
         (LAST, asked("tools/call"), "not in 2025-11-25"),
         (LAST, {"jsonrpc": "2.0", "method": "notifications/x"}, "not in 2025-11-25"),
         (LAST, error(-32021), "nobody knows"),
-        (LAST, error(-31429), "nobody knows"),
-        (LAST, error(-32602, message=""), "without a message"),
         (LAST, {**result({}), **error(-32602)}, "id|both|additional"),
-        (LAST, {"jsonrpc": "2.0", "id": 1.0, "result": {}}, "id"),
         (SECOND, {"jsonrpc": "2.0", "error": {"code": -32600, "message": "no"}}, "id"),
         (FIRST, asked("elicitation/create", {"message": "?"}), "not in 2025-03-26"),
-        (SECOND, asked("elicitation/create", {"mode": "form", "message": "?"}), "ElicitRequest"),
         (SECOND, notified("notifications/elicitation/complete"), "not in 2025-06-18"),
     ],
 )
@@ -166,11 +126,9 @@ def test_what_a_server_must_not_send_in_a_session_is_found(revision, message, pr
     ("revision", "method", "value", "problem"),
     [
         (LAST, "tools/call", RESULT, "resultType"),
-        (LAST, "tools/list", {"tools": [], "ttlMs": 0}, "ttlMs"),
         (LAST, "ping", {"_meta": {}}, "must be {}"),
         (LAST, "server/discover", {}, "not in 2025-11-25"),
         (LAST, "tools/call", {"content": [], "_meta": {f"{OURS}/serverInfo": {}}}, "serverInfo"),
-        (SECOND, "prompts/list", {"prompts": [{"name": "a", "icons": []}]}, "icons"),
         (FIRST, "prompts/list", {"prompts": [{"name": "a", "title": "A"}]}, "title"),
     ],
 )
@@ -188,10 +146,3 @@ def test_what_is_right_in_a_session_passes(revision):
     assert check_message(asked("ping"), "client", revision)
     with pytest.raises(AssertionError, match="not in"):
         check_message({"jsonrpc": "2.0", "method": "notifications/message"}, "client", revision)
-
-
-def test_a_batch_of_answers_is_checked_one_by_one():
-    assert len(check_batch(b'[{"jsonrpc":"2.0","id":1,"result":{}}]', FIRST)) == 1
-    for wrong in (b"[]", b"{}", b'[{"jsonrpc":"2.0","id":1}]'):
-        with pytest.raises(AssertionError):
-            check_batch(wrong, FIRST)

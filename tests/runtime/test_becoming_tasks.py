@@ -8,7 +8,6 @@ import pytest
 
 from mcphost.runtime.call import Delivery
 from mcphost.runtime.journal import EMPTY, UNASKED, Answer, Journal
-from mcphost.runtime.notification_channel import CallEnded
 from mcphost.runtime.outcomes import InputRequest
 from mcphost.runtime.ports import FixedPorts, Ports
 from mcphost.runtime.questions import CapabilityMissing
@@ -137,13 +136,6 @@ async def test_a_question_counts_more_and_the_next_round_makes_the_call_a_task()
         assert deferred(round).journal.answers == journal.answers
 
 
-async def test_that_the_process_leaves_counts_less() -> None:
-    desk = Desk(leaves=True)
-    with a_round(outside=desk.ports) as round:
-        await ended(round.become_task(), round.step("note", noted, (), {}))
-        assert list(deferred(round).journal.recorded.values()) == ["noted"]
-
-
 async def test_steps_beside_it_are_waited_for_and_recorded() -> None:
     desk, work = Desk(), Work()
     with a_round(outside=desk.ports) as round:
@@ -175,27 +167,6 @@ async def test_inside_a_step_it_is_refused_and_nothing_is_deferred() -> None:
         assert not round.stopped
 
 
-async def test_after_the_call_it_is_refused() -> None:
-    with a_round(outside=Desk().ports) as round:
-        recording = round.recording
-        round.channel.end()
-        with pytest.raises(CallEnded):
-            await recording.become_task()
-
-
-async def test_a_thread_and_another_event_loop_make_the_call_a_task_too() -> None:
-    def blocks(round: Round) -> None:
-        round.blocking(round.become_task())
-
-    def with_a_loop(round: Round) -> None:
-        asyncio.run(round.become_task())
-
-    for function in (blocks, with_a_loop):
-        with a_round(outside=Desk().ports) as round:
-            await unwinds(asyncio.to_thread(function, round))
-            assert deferred(round).journal == EMPTY
-
-
 async def test_a_question_is_published_while_a_step_beside_it_runs_and_the_step_runs_once() -> None:
     desk, work, name = Desk(), Work(), question("name", "Who?")
     with a_round(EMPTY, desk.ports, TASK) as round:
@@ -224,14 +195,6 @@ async def test_each_question_without_an_answer_is_published_once() -> None:
     assert [one.key for one in desk.published] == ["a", "b", "c"]
 
 
-async def test_an_invalid_answer_publishes_its_question_again() -> None:
-    desk, name = Desk(), question("name")
-    given = Journal().with_answer("name", Answer(name.digest, VERSION, {"text": 7}))
-    with a_round(given, desk.ports) as round:
-        await unwinds(round.ask(name))
-    assert [one.key for one in desk.published] == ["name"]
-
-
 async def test_what_is_not_asked_is_not_published() -> None:
     desk, name = Desk(), question("name")
     given = Journal().with_answer("name", Answer(UNASKED, VERSION, {"text": "Ada"}))
@@ -242,18 +205,6 @@ async def test_what_is_not_asked_is_not_published() -> None:
         with pytest.raises(CapabilityMissing):
             await round.ask(question("summary", capability="sampling"))
     assert desk.published == []
-
-
-async def test_a_question_of_a_thread_is_published_on_the_event_loop() -> None:
-    loops: list[asyncio.AbstractEventLoop] = []
-    outside = ports()._replace(publish=lambda one: loops.append(asyncio.get_running_loop()))
-
-    def asks(round: Round) -> None:
-        round.blocking(round.ask(question("name")))
-
-    with a_round(outside=outside) as round:
-        await unwinds(asyncio.to_thread(asks, round))
-    assert loops == [asyncio.get_running_loop()]
 
 
 async def test_what_publishing_starts_is_no_part_of_the_tool() -> None:

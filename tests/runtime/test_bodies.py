@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 from datetime import date
-from functools import partial
 from typing import Any
 
 import orjson
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from mcphost.protocol.effort import EXPLAINED_BYTES, EXPLAINED_VALUES, FREE
+from mcphost.protocol.effort import EXPLAINED_BYTES, EXPLAINED_VALUES
 from mcphost.runtime.colliding import wants_different
 from mcphost.runtime.schema import ArgumentProblem, Validator
 from mcphost.runtime.stopping import Misfit, stopping
@@ -82,29 +81,9 @@ def test_the_worst_values_cost_at_most_twice_parsing_and_validation(schema, junk
     assert min(growth_of(act) for _ in range(3)) <= TIMES * parsing + len(body) + MEBIBYTE
 
 
-VALUES: dict[str, Callable[[int], Any]] = {
-    "numbers": lambda size: {"list": [12345] * (size // 6)},
-    "objects": lambda size: {"list": [{}] * (size // 3)},
-    "a text": lambda size: {"a": "a" * size},
-}
-
-
-@pytest.mark.cost
-@pytest.mark.parametrize("name", DEAR)
-def test_what_a_dear_schema_takes_is_as_cheap_as_what_a_plain_one_takes(name, compare_cpu):
-    """Compares a value of the largest allowed size with parsing a body of the largest allowed size."""
-    validator = Validator(DEAR[name])
-    for kind, make in VALUES.items():
-        value = make(validator.effort.limit(MEBIBYTE))
-        validate = partial(validator._compiled.is_valid, value)
-        compare_cpu(kind, validate, partial(orjson.loads, orjson.dumps(make(MEBIBYTE))), 2 * FREE)
-
-
 NEIGHBOURS: dict[str, list[Any]] = {
     "numbers": [2**63 + n for n in range(1_000)],
-    "negative numbers": [-(2**63) + n for n in range(1_000)],
     "lists": [[2**63 + n] for n in range(1_000)],
-    "objects": [{"a": 2**63 + n} for n in range(1_000)],
 }
 
 
@@ -117,6 +96,9 @@ def test_numbers_that_are_the_same_float_are_not_told_apart_one_by_one(numbers: 
     assert problems[0].message.startswith("holds different whole")
     assert work.calls["is_valid"] == 0, "the schema's check compares them one by one"
     assert work.steps < 10 * len(numbers)
+
+
+# --- messages ---
 
 
 @pytest.mark.parametrize(
@@ -136,14 +118,6 @@ def test_other_numbers_are_told_apart(numbers: list[Any]) -> None:
 def test_numbers_that_orjson_does_not_write_are_looked_at_as_they_are() -> None:
     huge = {"list": [10**400 + n for n in range(101)]}
     assert Validator({"properties": {"list": {"uniqueItems": True}}}).problems(huge) == ()
-
-
-def test_numbers_that_may_be_equal_may_be_as_close_as_they_like() -> None:
-    close = {"list": [2**63 + n for n in range(1_000)]}
-    assert Validator({"properties": {"list": {"type": "array"}}}).problems(close) == ()
-
-
-# --- messages ---
 
 
 def test_a_value_above_64_kib_is_only_said_not_to_fit() -> None:
@@ -169,10 +143,6 @@ def test_of_many_values_with_alternatives_it_is_only_said_that_one_does_not_fit(
     assert Validator(schema).problems(many_values) == (
         ArgumentProblem("", "does not fit the schema"),
     )
-
-
-def test_a_large_value_that_fits_fits() -> None:
-    assert Validator(many(TEXT)).problems({"list": ["a"] * 500_000}) == ()
 
 
 # --- what pydantic reads ---
@@ -205,8 +175,6 @@ class Either(BaseModel):
 LARGE: dict[str, Any] = {
     "days": ["x"] * 30_000,
     "by_name": {f"k{n}": "x" for n in range(15_000)},
-    "different": [f"x{n}" for n in range(20_000)],
-    "fixed": ["x"] * 30_000,
     "rows": [{"day": "x"}] * 10_000,
     "maybe": ["x"] * 30_000,
 }

@@ -96,19 +96,6 @@ async def test_two_calls_draw_different_things() -> None:
     assert first[1] != second[1]
 
 
-async def test_random_things_cost_the_journal_one_seed() -> None:
-    with a_round() as round:
-        uuids = {round.recording.uuid() for _ in range(100)}
-        await ended(round)
-        assert len(uuids) == 100
-        assert list(required(round).journal.recorded) == ["seed"]
-
-
-async def test_a_uuid_looks_like_a_random_one() -> None:
-    with a_round() as round:
-        assert round.recording.uuid().version == 4
-
-
 async def test_what_is_drawn_while_unwinding_is_nobody_elses_and_not_recorded() -> None:
     with a_round(outside=ports()._replace(clock=Ticking())) as round:
         await ended(round)
@@ -164,15 +151,6 @@ async def test_a_key_is_for_a_page_or_for_a_callback() -> None:
         ctx.callback("shipped")
         with pytest.raises(LinkRefused, match="has a callback already"):
             ctx.page("shipped")
-
-
-async def test_an_address_made_while_unwinding_is_not_recorded() -> None:
-    with a_round(outside=linked(CountedLinks())) as round:
-        await ended(round)
-        ctx = round.recording
-        late = [ctx.page("paid"), ctx.page("paid"), ctx.callback("paid"), ctx.callback("paid")]
-        assert len(set(late)) == 4
-        assert required(round).journal.recorded == {}
 
 
 async def test_a_wait_is_told_the_address_that_was_handed_out_and_is_recorded() -> None:

@@ -6,13 +6,6 @@ from mcphost.runtime.memory import MemoryLinks, MemoryStore
 from mcphost.runtime.ports import NoStore, Stored, StoreRefused
 
 
-async def test_what_was_put_is_read_with_the_next_revision() -> None:
-    store = MemoryStore()
-    assert await store.get("a") == Stored(None, 0)
-    assert await store.put("a", {"b": 1}, 0)
-    assert await store.get("a") == Stored({"b": 1}, 1)
-
-
 async def test_a_write_that_follows_another_revision_changes_nothing() -> None:
     store = MemoryStore()
     assert await store.put("a", 1, 0)
@@ -36,14 +29,6 @@ async def test_what_was_deleted_is_not_there_and_is_no_more_taken_for_what_comes
 async def test_only_json_is_kept(value: object) -> None:
     with pytest.raises(StoreRefused, match="Only JSON"):
         await MemoryStore().put("a", value, 0)
-
-
-async def test_what_is_kept_is_a_copy() -> None:
-    store, value = MemoryStore(), {"list": [1]}
-    await store.put("a", value, 0)
-    value["list"].append(2)
-    (await store.get("a")).value["list"].append(3)
-    assert (await store.get("a")).value == {"list": [1]}
 
 
 async def test_only_what_is_done_is_waited_for() -> None:

@@ -5,9 +5,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
-from itertools import cycle
 from typing import Any
 
 import pytest
@@ -97,14 +95,6 @@ async def test_an_invalid_answer_leaves_the_journal_and_its_question_is_asked_ag
         assert [one.question for one in outcome.journal.answers["name"]] == [other.digest]
 
 
-async def test_an_invalid_answer_that_cannot_be_asked_for_again_is_no_question() -> None:
-    with a_round(journal_with((URL, answer(URL, 5)))) as round:
-        with pytest.raises(CapabilityMissing):
-            await round.ask(URL)
-        await unwinds(round.ask(question("other")))
-        assert required(round).invalid == {}
-
-
 @pytest.mark.parametrize(("how", "said"), [(FAILED, "no screen"), (TIMED_OUT, "")])
 async def test_a_question_that_was_not_answered_is_not_asked_again(how: str, said: str) -> None:
     message = {"message": said} if said else {}
@@ -132,11 +122,6 @@ async def test_a_client_is_asked_only_what_it_can_answer_and_the_key_stays_free(
             await round.ask(URL)
         assert caught.value.required == {"elicitation": {"url": {}}}
         await unwinds(round.ask(NAME))
-
-
-async def test_an_answer_that_is_there_needs_no_capability() -> None:
-    with a_round(journal_with((URL, answer(URL, "Ada")))) as round:
-        assert await round.ask(URL) == "Ada"
 
 
 async def test_a_round_leaves_no_more_than_so_many_questions_open() -> None:
@@ -180,26 +165,6 @@ async def test_who_asks_for_ever_lets_others_run_and_waits_for_its_end(monkeypat
         assert 1 < len(tries) < 20
         task.cancel()
         await asyncio.wait([task])
-
-
-async def test_who_breaks_a_rule_for_ever_lets_others_run() -> None:
-    async def for_ever(round: Round) -> None:
-        uses = (
-            lambda: round.ask(NAME),
-            lambda: round.step("", print, (), {}),
-            lambda: round.wait_for("x", 1),
-        )
-        for use in cycle(uses):
-            with suppress(Exception):
-                await use()
-
-    with a_round(ANSWERED) as round:
-        task = asyncio.create_task(for_ever(round))
-        for _ in range(10):
-            await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.wait([task], timeout=10)
-        assert task.cancelled()
 
 
 async def test_while_tasks_end_nothing_is_asked_any_more() -> None:
@@ -252,12 +217,6 @@ async def test_replaying_ends_with_the_last_of_the_journal_or_with_what_is_new()
             assert not round.channel.silent
 
 
-async def test_an_invalid_answer_ends_the_replay() -> None:
-    with a_round(journal_with((NAME, answer(NAME, 5)), more=1)) as round:
-        await unwinds(round.ask(NAME))
-        assert not round.channel.silent
-
-
 async def test_what_was_said_in_an_earlier_round_is_not_said_again_and_progress_does_not_fall():
     notes = Notes()
 
@@ -278,14 +237,6 @@ async def test_what_was_said_in_an_earlier_round_is_not_said_again_and_progress_
         await play(round)
     assert [said[0] for said in notes.progressed] == [2, 3]
     assert [said[1] for said in notes.logged] == ["begun", "done"]
-
-
-async def test_even_what_is_not_said_again_must_make_sense() -> None:
-    with a_round(ANSWERED) as round:
-        with pytest.raises(ValueError, match="finite"):
-            round.channel.progress(float("nan"), None, None)
-        with pytest.raises(ValueError, match="log level"):
-            round.channel.log("loud", "", None)
 
 
 async def test_a_thread_asks_and_steps_without_waiting_for_anything_itself() -> None:
@@ -361,13 +312,6 @@ async def made_round() -> Round:
     return Round(a_call(), EMPTY, ports())
 
 
-async def test_after_the_end_a_thread_can_do_nothing() -> None:
-    with a_round() as round:
-        round.channel.end()
-        with pytest.raises(CallEnded):
-            await asyncio.to_thread(lambda: round.blocking(round.ask(NAME)))
-
-
 def test_when_the_loop_is_closed_a_thread_can_do_nothing() -> None:
     round = asyncio.run(made_round())
     with pytest.raises(CallEnded):
@@ -390,36 +334,6 @@ def threadless(function: Callable[[], Any]) -> Any:
     raise raised[0]
 
 
-def test_a_step_that_fails_when_the_loop_is_closed_fails_all_the_same() -> None:
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-
-    round = asyncio.run_coroutine_threadsafe(made_round(), loop).result(10)
-
-    def closes_the_loop() -> None:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
-        loop.close()
-        raise LookupError
-
-    with pytest.raises(LookupError):
-        round.step_here("s", closes_the_loop, (), {})
-
-
-async def test_another_event_loop_in_a_thread_may_ask_too() -> None:
-    def elsewhere(round: Round, asked: Question[str]) -> str:
-        return asyncio.run(_ask(round, asked))
-
-    async def _ask(round: Round, asked: Question[str]) -> str:
-        return await round.ask(asked)
-
-    with a_round(ANSWERED) as round:
-        assert await asyncio.to_thread(elsewhere, round, NAME) == "Ada"
-        await unwinds(asyncio.to_thread(elsewhere, round, question("more")))
-        assert keys(required(round)) == ["more"]
-
-
 async def test_threads_are_counted_as_the_programs() -> None:
     threads = ToolThreads(4)
     outside = FixedPorts(threads, limits=RoundLimits())
@@ -439,22 +353,6 @@ async def test_threads_are_counted_as_the_programs() -> None:
     await task
 
 
-async def test_code_without_its_context_variables_draws_as_the_tool_itself() -> None:
-    with a_round() as round:
-        drawn: list[Any] = []
-        thread = threading.Thread(target=lambda: drawn.append(round.recording.uuid()))
-        thread.start()
-        await asyncio.to_thread(thread.join, 10)
-        assert drawn
-        assert drawn[0] != round.recording.uuid()
-
-
-async def test_two_threads_at_once_make_one_recording() -> None:
-    with a_round() as round:
-        made = await asyncio.gather(*(asyncio.to_thread(lambda: round.recording) for _ in range(8)))
-        assert len(set(map(id, made))) == 1
-
-
 class Told:
     """The misuses that were reported for one round."""
 
@@ -464,16 +362,6 @@ class Told:
     @property
     def outside(self) -> Ports:
         return ports()._replace(misused=lambda *misuse: self.misuses.append(misuse))
-
-
-async def test_a_round_lets_its_own_code_go_on() -> None:
-    told = Told()
-    with a_round(outside=told.outside) as round:
-        round.guard()
-        await asyncio.create_task(_guard(round))
-        await asyncio.to_thread(round.guard)
-    await asyncio.sleep(0)
-    assert told.misuses == []
 
 
 async def _guard(round: Round) -> None:

@@ -31,13 +31,6 @@ async def test_a_tool_without_other_tasks_has_settled_at_once() -> None:
         assert keys(required(round)) == ["a"]
 
 
-async def test_a_task_that_has_ended_holds_nothing_up() -> None:
-    with a_round() as round:
-        await asyncio.create_task(asyncio.sleep(0))
-        with pytest.raises(Unwound):
-            round.ask(question("a")).send(None)
-
-
 async def test_a_question_within_sixteen_turns_of_another_leaves_with_it() -> None:
     async def late(round: Round) -> None:
         await turns(TURNS - 2)
@@ -66,18 +59,6 @@ async def test_each_question_starts_the_count_anew() -> None:
         assert await asked(round, *works) == ["0", "1", "2", "3", "4"]
 
 
-async def test_each_task_starts_the_count_anew() -> None:
-    async def chain(links: int, round: Round) -> None:
-        await turns(10)
-        if links:
-            await asyncio.create_task(chain(links - 1, round))
-        else:
-            await round.ask(question("b"))
-
-    with a_round() as round:
-        assert await asked(round, round.ask(question("a")), chain(5, round)) == ["a", "b"]
-
-
 async def test_nobody_unwinds_while_a_step_runs_and_nobody_counts_turns_meanwhile(monkeypatch):
     go_on, scheduled = asyncio.Event(), []
     loop = asyncio.get_running_loop()
@@ -102,16 +83,6 @@ async def test_nobody_unwinds_while_a_step_runs_and_nobody_counts_turns_meanwhil
         await asyncio.wait(tasks, timeout=10)
         assert keys(required(round)) == ["a", "b"]
         assert "step slow" in next(iter(required(round).journal.recorded))
-
-
-async def test_a_step_that_fails_is_a_step_that_has_ended() -> None:
-    async def fails() -> None:
-        await turns(2)
-        raise LookupError
-
-    with a_round() as round:
-        works = [round.ask(question("a")), round.step("fails", fails, (), {})]
-        assert await asked(round, *works) == ["a"]
 
 
 async def test_a_question_that_nobody_waits_for_any_more_stays_asked() -> None:

@@ -27,42 +27,6 @@ async def test_what_waits_goes_on_when_awaited() -> None:
     assert await started == 42
 
 
-async def test_what_a_future_raises_reaches_the_coroutine() -> None:
-    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    async def ask() -> str:
-        try:
-            await future
-        except LookupError:
-            await asyncio.sleep(0)
-            return "not found"
-        return "found"
-
-    started = StartedCoroutine(ask())
-    future.set_exception(LookupError())
-    assert await started == "not found"
-
-
-async def test_a_coroutine_may_end_when_it_is_cancelled() -> None:
-    started = asyncio.Event()
-
-    async def stubborn() -> str:
-        try:
-            started.set()
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            return "ended"
-        return "never"
-
-    async def run() -> str:
-        return await StartedCoroutine(stubborn())
-
-    task = asyncio.create_task(run())
-    await started.wait()
-    task.cancel()
-    assert await task == "ended"
-
-
 async def test_closing_reaches_the_coroutine() -> None:
     closed = []
 

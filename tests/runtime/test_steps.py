@@ -7,7 +7,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import reduce
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -16,7 +16,6 @@ import pytest
 from pydantic import BaseModel, Field
 
 from mcphost.runtime.journal import EMPTY, Journal
-from mcphost.runtime.notification_channel import CallEnded
 from mcphost.runtime.rounds import Round
 from mcphost.runtime.steps import Misused, Steps, shape_of
 from tests.kinds.rounds import ports
@@ -86,15 +85,6 @@ async def test_other_arguments_or_another_name_are_another_step() -> None:
     assert await rounds(play) == [[1, 2, 3], [1, 2, 3]]
 
 
-async def test_steps_in_another_order_find_their_own_results() -> None:
-    counted, order = Counted(), iter(["ab", "ba"])
-
-    async def play(round: Round) -> dict[str, int]:
-        return {letter: await step(round, counted.run, letter) for letter in next(order)}
-
-    assert await rounds(play) == [{"a": 1, "b": 2}, {"a": 1, "b": 2}]
-
-
 async def test_a_step_that_raised_is_tried_again_with_the_same_key() -> None:
     keys: list[str] = []
 
@@ -125,13 +115,6 @@ async def test_the_key_is_another_in_another_call_and_the_same_in_the_next_round
         await step(round, counted.run)
     first, second, other = counted.keys
     assert first == second != other
-
-
-async def test_a_key_that_the_author_gives_is_left_alone() -> None:
-    counted = Counted()
-    with a_round() as round:
-        await step(round, counted.run, idempotency_key="mine")
-    assert counted.keys == ["mine"]
 
 
 def plain(a: int, idempotency_key: str = "") -> str:
@@ -182,12 +165,9 @@ def returning(annotation: Any, value: Any) -> Callable[[], Any]:
         (list[Item], [Item(number=1)]),
         (Point, Point(1, (2, 3))),
         (Annotated[int, Field(gt=0), {"cannot": "be looked up"}], 5),
-        (datetime, datetime(2026, 1, 1, tzinfo=UTC)),
-        (bytes, b"bytes"),
         (set[int], {1, 2}),
         (None, None),
         ("int | None", None),
-        (float, 0.1),
     ],
 )
 async def test_a_result_is_what_its_annotation_says_in_every_round(annotation: Any, value: Any):
@@ -195,22 +175,12 @@ async def test_a_result_is_what_its_annotation_says_in_every_round(annotation: A
     assert await rounds(lambda round: step(round, function)) == [value, value]
 
 
-async def test_without_an_annotation_a_result_is_plain_json_from_the_first_time() -> None:
-    async def function():  # type: ignore[no-untyped-def]
-        return {"point": Point(1, (2,)), 3: (4, 5)}
-
-    told = {"point": {"x": 1, "y": [2]}, "3": [4, 5]}
-    assert await rounds(lambda round: step(round, function)) == [told, told]
-
-
 @pytest.mark.parametrize(
     ("annotation", "value"),
     [
         (int, "five"),
-        (Item, {"number": 1}),
         (Any, object()),
         (Any, 2**70),
-        (Any, "\ud800"),
         (float, float("nan")),
     ],
 )
@@ -236,17 +206,12 @@ Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
     ("annotation", "value"),
     [
         (int, CANARY),
-        (Item, {"number": CANARY}),
         (list[Point], [{"x": CANARY}]),
         (Literal["a", "b"], CANARY),
-        (Pet, {"kind": CANARY}),
         (Pet, {"kind": "cat", "lives": CANARY}),
-        (Cat | Dog, {"kind": "cat", "lives": CANARY}),
-        (datetime, CANARY),
         (dict[str, Any], {"deep": reduce(lambda inner, _: [inner], range(220), CANARY)}),
         (Any, {"deep": reduce(lambda inner, _: [inner], range(300), CANARY)}),
         (Any, [CANARY, 2**70]),
-        (Any, [CANARY, object()]),
         (Any, [CANARY, "\ud800"]),
         (str, b"\xff" + CANARY.encode()),
     ],
@@ -261,13 +226,6 @@ async def test_an_error_about_a_result_quotes_nothing_of_it(annotation: Any, val
         await rounds(lambda round: step(round, next(returned)))
     except Misused as second:
         assert CANARY not in "".join(traceback.format_exception(second))
-
-
-async def test_an_error_about_arguments_quotes_nothing_of_them() -> None:
-    for argument in ([CANARY, object()], [CANARY, 2**70], {CANARY: "\ud800"}):
-        with a_round() as round, pytest.raises(Misused) as caught:
-            await step(round, returning(None, None), argument)
-        assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
 async def test_a_recorded_result_that_the_function_no_longer_returns_is_an_error() -> None:
@@ -288,7 +246,7 @@ async def test_arguments_that_are_no_data_are_the_authors_error(argument: Any) -
         await step(round, returning(None, None), argument)
 
 
-@pytest.mark.parametrize("name", ["", "x" * 101, None, 5])
+@pytest.mark.parametrize("name", ["", "x" * 101, 5])
 async def test_a_step_has_a_name_of_reasonable_length(name: Any) -> None:
     with a_round() as round, pytest.raises(Misused, match="the name of a step is a text"):
         await round.step(name, returning(None, None), (), {})
@@ -350,28 +308,6 @@ async def test_in_a_step_nothing_is_asked_or_begun_or_waited_for() -> None:
         told = [await round.step("outer", functools.partial(tries, use), (), {}) for use in uses]
         assert "the question 'a' is asked inside another step (step outer" in told[0]
         assert "the step 'inner' is begun" in told[1]
-
-
-async def test_a_cancelled_step_is_not_recorded() -> None:
-    async def hang() -> None:
-        await asyncio.Event().wait()
-
-    with a_round() as round:
-        task = asyncio.create_task(step(round, hang))
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.wait([task])
-        assert (await ended(round)).recorded == {}
-
-
-async def test_a_step_that_ends_after_its_call_is_not_recorded() -> None:
-    with a_round() as round:
-
-        async def outlives() -> None:
-            round.channel.end()
-
-        with pytest.raises(CallEnded):
-            await step(round, outlives)
 
 
 class Leaving:

@@ -48,19 +48,13 @@ async def test_what_a_function_raises_is_raised_where_it_was_awaited() -> None:
     assert pool.in_use("acme") == 0
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
+@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit()])
 async def test_even_an_exit_is_only_raised_where_it_was_awaited(error: BaseException) -> None:
     def leave() -> None:
         raise error
 
     with pytest.raises(type(error)):
         await ToolThreads(1).run("acme", leave)
-
-
-async def test_a_function_runs_in_a_daemon_thread_of_its_own() -> None:
-    thread = await ToolThreads(1).run("acme", threading.current_thread)
-    assert thread.daemon
-    assert thread is not threading.current_thread()
 
 
 async def test_context_variables_are_carried_and_what_the_function_sets_stays_its_own() -> None:
@@ -72,13 +66,6 @@ async def test_context_variables_are_carried_and_what_the_function_sets_stays_it
     colour.set("blue")
     assert await ToolThreads(1).run("acme", paint) == "blue"
     assert colour.get() == "blue"
-
-
-async def test_a_thread_is_used_again() -> None:
-    pool = ToolThreads(2)
-    first = await pool.run("acme", threading.current_thread)
-    assert await pool.run("globex", threading.current_thread) is first
-    assert pool.idle == 1
 
 
 async def test_the_cap_counts_per_owner() -> None:

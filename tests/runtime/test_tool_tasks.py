@@ -46,13 +46,6 @@ async def test_a_task_left_behind_is_cancelled_and_has_ended() -> None:
     assert ended == ["cleaned up"]
 
 
-async def test_a_task_that_never_began_is_cancelled_without_a_warning() -> None:
-    with watching() as tasks:
-        task = asyncio.create_task(for_ever())
-    await tasks.end()
-    assert task.cancelled()
-
-
 async def test_tasks_started_by_tasks_count_also_while_they_end() -> None:
     grandchildren: list[asyncio.Task[None]] = []
 
@@ -70,19 +63,6 @@ async def test_tasks_started_by_tasks_count_also_while_they_end() -> None:
     assert [task.cancelled() for task in grandchildren] == [True, True]
 
 
-async def test_tasks_of_others_are_left_alone() -> None:
-    before = asyncio.create_task(for_ever())
-    with watching() as tasks:
-        pass
-    after = asyncio.create_task(for_ever())
-    await tasks.end()
-    assert not before.cancelled()
-    assert not after.cancelled()
-    for task in (before, after):
-        task.cancel()
-    await asyncio.wait([before, after])
-
-
 async def test_two_rounds_at_once_do_not_touch_each_other() -> None:
     async def round_of_a_tool() -> tuple[ToolTasks, "asyncio.Task[None]"]:
         with watching() as tasks:
@@ -94,12 +74,6 @@ async def test_two_rounds_at_once_do_not_touch_each_other() -> None:
     assert its_task.cancelled()
     assert second.left == {other_task}
     await second.end()
-
-
-async def test_finished_tasks_are_not_left() -> None:
-    with watching() as tasks:
-        assert await asyncio.create_task(asyncio.sleep(0, "done")) == "done"
-    assert tasks.left == set()
 
 
 async def test_a_task_that_will_not_end_is_given_up(monkeypatch, caplog):
@@ -152,14 +126,6 @@ async def test_an_exit_inside_a_task_stays_inside_it(leave: Any) -> None:
     await tasks.end()
     assert isinstance(first.exception(), Quit)
     assert isinstance(second.exception(), Quit)
-
-
-async def test_a_guarded_task_still_looks_like_its_coroutine() -> None:
-    with watching() as tasks:
-        task = asyncio.create_task(for_ever(), name="mine")
-        assert task.get_name() == "mine"
-        assert "for_ever" in repr(task)
-    await tasks.end()
 
 
 async def test_a_guarded_coroutine_can_be_closed_and_awaited() -> None:

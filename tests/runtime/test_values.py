@@ -1,7 +1,7 @@
 """Tests of the values of a round: the caller, the outcomes, and the default ports."""
 
 from datetime import UTC
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 
@@ -22,8 +22,6 @@ from mcphost.runtime.ports import (
 )
 from mcphost.runtime.threads import ToolThreads
 
-TENANT = UUID(int=1)
-
 
 def test_a_principal_may_do_what_its_scopes_say() -> None:
     principal = Principal(PrincipalKind.TOKEN, uuid4(), scopes=frozenset({"mcp:call"}))
@@ -37,7 +35,6 @@ def test_a_principal_may_do_what_its_scopes_say() -> None:
         ("elicitation", True),
         ("elicitation.url", True),
         ("elicitation.form", False),
-        ("elicitation.url.deeper.still", False),
         ("sampling", False),
     ],
 )

@@ -129,7 +129,12 @@ def test_a_tenant_has_so_many_checks_in_a_minute():
         pass
 
 
-@pytest.mark.parametrize("name", ["undefined names", "calls"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "undefined names",
+    ],
+)
 def test_a_check_reports_few_problems(sandbox: Sandbox, name: str):
     lines = {"undefined names": "unknown\n", "calls": "len()\n"}[name] * 5_000
     code = f"def f():\n return 1\n{lines}"

@@ -1,13 +1,11 @@
 """The worker's side of a script, without a worker around it."""
 
-import random
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from pydantic_monty import Monty
 
-from mcphost.sandbox.expressions import search
 from mcphost.sandbox.frames import HEAD, LARGEST, BrokenFrame, frame, length_of, message_of
 from mcphost.sandbox.scripts import (
     DEEPEST,
@@ -15,9 +13,7 @@ from mcphost.sandbox.scripts import (
     NotPlain,
     ScriptJob,
     check,
-    packed,
     plain,
-    unpacked,
 )
 
 LIMITS = {
@@ -78,12 +74,7 @@ def test_a_paused_script_continues_in_another_session(monty: Monty, waits: bool)
     assert talk.run(monty, source, image=paused["image"])["value"] == 7
 
 
-def test_a_script_that_is_stopped_leaves_nothing(monty: Monty):
-    stopped = Talk({"answers": None}).run(monty, "def f(): now()")
-    assert stopped == {"is": "paused", "image": ""}
-
-
-@pytest.mark.parametrize("image", ["AAAA", "eJwDAAAAAAE=", "*"])
+@pytest.mark.parametrize("image", ["AAAA", "*"])
 def test_what_is_no_paused_script_is_said_to_be_none(monty: Monty, image: str):
     with pytest.raises(LastMessage) as last:
         Talk().run(monty, "", image=image)
@@ -96,11 +87,7 @@ FAILURES = {
     "while True: pass": "time",
     "return 'x' * 10**9": "memory",
     "return b'x'": "result",
-    "unknown()": "error",
-    "return unknown": "error",
-    "now(object())": "error",
     "open('/etc/passwd')": "error",
-    "import socket": "error",
 }
 
 
@@ -126,11 +113,6 @@ def test_output_is_sent_up_to_its_limit(monty: Monty):
     assert last.value.message["why"] == "output"
 
 
-def test_a_prelude_runs_before_the_script(monty: Monty):
-    done = Talk().run(monty, "def f():\n return x", prelude="x = 3")
-    assert done == {"is": "done", "value": 3}
-
-
 def test_a_script_is_checked(monty: Monty):
     job = {
         "source": "def f() -> int:\n return g()",
@@ -154,12 +136,6 @@ def test_values_that_are_not_json_are_refused():
             plain(value)
 
 
-def test_an_expression_has_a_value_or_a_reason():
-    assert search("a", {"a": 1}) == {"is": "done", "value": 1}
-    assert search("a[", {})["why"] == "error"
-    assert search("[" * 5000, {})["is"] == "failed"
-
-
 def test_a_message_has_a_length_and_is_an_object():
     written = frame({"a": 1})
     assert length_of(written[:HEAD]) == len(written) - HEAD
@@ -169,11 +145,3 @@ def test_a_message_has_a_length_and_is_an_object():
     for broken in (b"{", b"[]"):
         with pytest.raises(BrokenFrame):
             message_of(broken)
-
-
-def test_a_state_is_compressed_only_until_it_is_too_large():
-    small, large = b"x" * 1_000_000, random.Random(1).randbytes(1_000_000)
-    assert unpacked(packed(small, b"", 40_000), b"") == small
-    assert packed(large, b"", 40_000) == ""
-    assert packed(large[:29_000], b"", 40_000)
-    assert packed(large[:30_010], b"", 40_000) == ""

@@ -15,7 +15,12 @@ async def test_an_expression_gives_its_value(sandbox: Sandbox):
 
 
 @pytest.mark.parametrize(
-    "expression", ["items[", "nofunction(@)", 'sum(`["a"]`)', "length(`1`)", "", "a" * 3 + "||"]
+    "expression",
+    [
+        "items[",
+        "nofunction(@)",
+        "",
+    ],
 )
 async def test_a_wrong_expression_is_refused(sandbox: Sandbox, expression: str):
     with pytest.raises(SearchFailed):
@@ -28,8 +33,6 @@ BOMBS = {
     "many values": GROWS,
     "a long text": "|".join(["join('',[@,@,@,@,@,@,@,@,@,@])"] * 11),
     "nested deep": "[" * 20_000 + "]" * 20_000,
-    "many parts": "a" + ".a" * 100_000,
-    "many alternatives": "||".join(["a"] * 50_000),
     "flattened": GROWS + "|[]" * 8 + "|length(@)",
 }
 

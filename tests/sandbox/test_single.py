@@ -20,12 +20,10 @@ def test_a_job_is_done_with_large_input() -> None:
 @pytest.mark.parametrize(
     ("job", "limits", "said"),
     [
-        (b"wait", SHORT, "it takes more than 3 seconds"),
         (b"compute", SHORT, "it takes more than 3 seconds"),
         (b"memory", LIMITS, "it takes more than 512 MiB of memory"),
         (b"large", LIMITS, "its result has more than 1 MiB"),
         (b"die", LIMITS, "its process ended"),
-        (b"raise", LIMITS, "its process ended"),
     ],
 )
 def test_a_job_that_goes_too_far_is_ended_with_the_reason(
@@ -46,7 +44,7 @@ def test_a_process_has_no_environment_a_limit_of_memory_and_ends() -> None:
     assert not runs(found["process"])
 
 
-@pytest.mark.parametrize("left", [0, 1, 3, 5])
+@pytest.mark.parametrize("left", [0, 5])
 def test_a_process_that_cannot_be_started_is_reported_and_leaves_nothing(left: int) -> None:
     files, children = open_files(), children_of()
     with files_left(left), pytest.raises(NoProcess, match="Too many open files"):

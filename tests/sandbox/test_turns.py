@@ -19,17 +19,6 @@ def filled(most: int, *tenants: str) -> TenantTurns[str]:
     return turns
 
 
-def test_a_tenant_gets_its_jobs_in_order():
-    turns = TenantTurns[str](2)
-    for number in range(3):
-        turns.join("acme", f"a{number}")
-    order: list[str] = []
-    for _ in range(3):
-        order += served(turns)
-        turns.end("acme")
-    assert order == ["a0", "a1", "a2"]
-
-
 def test_a_tenant_uses_at_most_half_of_the_workers():
     turns = TenantTurns[str](4)
     for number in range(9):
@@ -64,13 +53,6 @@ def test_a_tenant_without_a_worker_gets_one_of_the_reserve_when_all_are_in_use()
     assert served(turns) == ["u"]
     turns.end("hooli")
     assert served(turns) == []  # the one that waits has a worker
-
-
-@pytest.mark.parametrize("most", [1, 2])
-def test_one_worker_serves_all_tenants(most: int):
-    turns = TenantTurns[str](most)
-    turns.join("acme", "a")
-    assert served(turns) == ["a"]
 
 
 def test_tenants_take_turns_however_many_jobs_of_each_wait():

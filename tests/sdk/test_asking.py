@@ -1,6 +1,5 @@
 """Tests of questions that a tool asks through its context: built, asked, read, refused."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,9 @@ from mcp_types import CreateMessageResult, CreateMessageResultWithTools
 
 from mcphost.kinds.python.discovery import discover
 from mcphost.runtime.outcomes import Failed, FailureKind, InputRequired
-from mcphost.sdk import Context, Form, QuestionRefused, SyncContext, Tool
+from mcphost.sdk import Context, Form, SyncContext, Tool
 from tests.kinds.asking import Driven, accept
-from tests.kinds.rounds import outcome, result
+from tests.kinds.rounds import outcome
 from tests.wire import check_type
 
 WEATHER = Tool(name="weather", input_schema={"type": "object"})
@@ -124,20 +123,3 @@ def test_a_form_that_must_not_be_asked_breaks_the_file_that_it_is_written_in(
     assert (
         "Login is not a valid form: /properties/password: it asks for a secret" in problem.message
     )
-
-
-async def test_who_asks_in_vain_for_ever_lets_others_run() -> None:
-    begun = asyncio.Event()
-
-    async def stubborn(ctx: Context) -> str:
-        waiting = asyncio.create_task(begun.wait())
-        for tried in range(1, 100):
-            with pytest.raises(QuestionRefused):
-                await ctx.ask_form("two words", "Where?", Place)
-            if waiting.done():
-                return f"{tried} times"
-            begun.set()
-        return "nobody else ran"
-
-    said = await result(stubborn)
-    assert "times" in said["content"][0]["text"]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field, RootModel, SecretStr, field_validator
 
-from mcphost.runtime.questions import Question, QuestionRefused
+from mcphost.runtime.questions import QuestionRefused
 from mcphost.sdk import Form, FormAnswer
 from mcphost.sdk.questions import form
 from tests.sdk.asked import accepted, invalid, schema_of
@@ -76,13 +76,6 @@ def test_a_model_becomes_a_flat_schema_with_nothing_invented() -> None:
     }
 
 
-def test_a_form_asks_under_its_key_for_the_capability_of_forms() -> None:
-    question = form("details", "Who are you?", Everything)
-    assert (question.key, question.method) == ("details", "elicitation/create")
-    assert question.capability == "elicitation.form"
-    assert (question.params["mode"], question.params["message"]) == ("form", "Who are you?")
-
-
 def test_an_accepted_form_reads_as_its_model() -> None:
     content = {
         "name": "Ada",
@@ -106,11 +99,6 @@ def test_an_accepted_form_reads_as_its_model() -> None:
     assert (said.weight, said.one, said.other) == (70.5, "a", None)
 
 
-def test_what_is_left_empty_is_the_default_or_none() -> None:
-    answer = form("details", "Who?", Everything).read(accepted({"name": "Ada", "age": None}))
-    assert answer.content == Everything(name="Ada", age=None)
-
-
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 def test_a_form_that_was_not_accepted_has_no_content(action: str) -> None:
     result = {"action": action, "content": {"name": "Ada"}}
@@ -122,26 +110,16 @@ def test_a_form_that_was_not_accepted_has_no_content(action: str) -> None:
     ("result", "why"),
     [
         ({}, "its action must be accept, decline or cancel"),
-        ({"action": "maybe"}, "its action must be accept, decline or cancel"),
         ({"action": ["accept"]}, "its action must be accept, decline or cancel"),
-        ({"roots": []}, "its action must be accept, decline or cancel"),
         ({"action": "accept"}, "name: is required"),
-        (accepted(None), "name: is required"),
         (accepted([]), "its content must be an object"),
-        (accepted("Ada"), "its content must be an object"),
         (accepted({"name": None}), 'name: is not of type "string"'),
-        (accepted({"name": 5}), 'name: is not of type "string"'),
         (accepted({"name": ""}), "name: is shorter than 1 character"),
         (accepted({"name": "Ada", "age": "36"}), 'age: is not of type "integer"'),
-        (accepted({"name": "Ada", "age": True}), 'age: is not of type "integer"'),
         (accepted({"name": "Ada", "age": 3}), "age: is less than the minimum of 18"),
         (accepted({"name": "Ada", "born": "long ago"}), 'born: is not a "date"'),
-        (accepted({"name": "Ada", "home": "here"}), 'home: is not a "uri"'),
         (accepted({"name": "Ada", "colour": "blue"}), "colour: is not one of"),
-        (accepted({"name": "Ada", "colours": []}), "colours: has less than 1 item"),
-        (accepted({"name": "Ada", "colours": "red"}), 'colours: is not of type "array"'),
         (accepted({"name": "\ud800"}), "is not JSON"),
-        (accepted({"name": "Ada", "age": 10**400}), "is not JSON"),
     ],
 )
 def test_an_answer_that_does_not_fit_is_told_apart_field_by_field(result: Any, why: str) -> None:
@@ -174,16 +152,6 @@ def test_fields_that_the_form_does_not_have_are_the_models_business() -> None:
     assert "additionalProperties" not in schema_of(Strict)
 
 
-def test_what_is_wrong_with_an_answer_is_told_within_bounds() -> None:
-    class Strict(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-    unknown = {f"{number}{'x' * 5000}": 5 for number in range(100)}
-    assert len(invalid(form("f", "Who?", Strict), accepted(unknown))) < 10_000
-    closed = {"type": "object", "properties": {}, "additionalProperties": False}
-    assert len(invalid(form("f", "Who?", closed), accepted(unknown))) < 10_000
-
-
 def test_a_choice_may_have_titles() -> None:
     class Titled(Form):
         one: (
@@ -210,34 +178,6 @@ def test_a_choice_may_have_titles() -> None:
     assert answer.content == Titled(one="g", some=["r", "b"])
 
 
-def test_a_set_is_asked_for_in_the_same_words_by_every_process() -> None:
-    class Letters(Form):
-        some: set[Literal["a", "b", "c", "d"]] = {"d", "b", "a"}
-        more: frozenset[Colour] = frozenset()
-
-    fields = schema_of(Letters)["properties"]
-    assert (fields["some"]["default"], fields["more"]["default"]) == (["a", "b", "d"], [])
-
-
-def test_what_pydantic_has_no_type_for_is_said_beside_the_field() -> None:
-    class Contact(Form):
-        email: str = Field(json_schema_extra={"format": "email"})
-
-    question = form("f", "Where?", Contact)
-    assert question.read(accepted({"email": "ada@example.com"})).content
-    assert invalid(question, accepted({"email": "Ada"})) == 'email: is not a "email"'
-
-
-def test_a_field_is_asked_for_under_its_alias() -> None:
-    class Aliased(Form):
-        duplicate_of: int | None = Field(alias="duplicateOfId")
-
-    assert list(schema_of(Aliased)["properties"]) == ["duplicateOfId"]
-    question = form("f", "Which?", Aliased)
-    assert question.read(accepted({"duplicateOfId": 4301})).content.duplicate_of == 4301  # type: ignore[union-attr]
-    assert question.read(accepted({})).content.duplicate_of is None  # type: ignore[union-attr]
-
-
 class Inner(BaseModel):
     street: str
 
@@ -246,20 +186,12 @@ class Inner(BaseModel):
     ("annotation", "where"),
     [
         (Inner, "/properties/x/type"),
-        (list[Inner], "/properties/x/items"),
         (list[str], "/properties/x/items"),
-        (list[Colour | None], "/properties/x/items"),
-        (list[list[Colour]], "/properties/x/items"),
         (dict[str, str], "/properties/x/type"),
-        (tuple[str, int], "/properties/x/prefixItems"),
         (str | int, "/properties/x/type"),
-        (Any, "/properties/x/type"),
-        (None, "/properties/x/type"),
         (Size, "/properties/x/enum"),
-        (Literal[1, 2], "/properties/x/enum"),
         (Literal["a", 2], "/properties/x/type"),
         (SecretStr, "/properties/x/format"),
-        (bytes, "/properties/x/format"),
         (Annotated[str, Field(pattern="^a")], "/properties/x/pattern"),
         (Annotated[float, Field(gt=0)], "/properties/x/exclusiveMinimum"),
         (Annotated[str, Field(title="Password")], "/properties/x/title"),
@@ -292,27 +224,17 @@ def test_a_form_whose_types_come_later_is_checked_once_they_are_there() -> None:
         later.model_rebuild(_types_namespace={"Missing": Inner})
 
 
-@pytest.mark.parametrize("asked", [None, "schema", 5, int, RootModel[str], [("type", "object")]])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        None,
+        5,
+        RootModel[str],
+    ],
+)
 def test_what_is_neither_a_model_nor_a_schema_is_no_form(asked: Any) -> None:
     with pytest.raises(QuestionRefused):
         form("form", "What?", asked)
-
-
-def test_a_model_of_what_json_cannot_hold_has_no_schema() -> None:
-    class Odd(BaseModel):
-        model_config = ConfigDict(arbitrary_types_allowed=True)
-        what: Question[Any]
-
-    with pytest.raises(QuestionRefused, match="Odd has no schema"):
-        form("form", "What?", Odd)
-
-
-def test_every_model_without_a_field_is_a_form_of_yes_or_no() -> None:
-    class Confirm(Form):
-        pass
-
-    assert schema_of(Confirm) == {"type": "object", "properties": {}}
-    assert form("sure", "Deploy?", Confirm).read({"action": "accept"}).content == Confirm()
 
 
 # --- forms by a schema ---
@@ -338,9 +260,7 @@ def test_a_schema_says_what_becomes_of_other_fields(more: Any, content: Any) -> 
     assert invalid(closed, given) == "nick: is not expected"
 
 
-@pytest.mark.parametrize(
-    "schema", [{"type": "object"}, {"type": object()}, {"type": "string"}, {5: 5}]
-)
+@pytest.mark.parametrize("schema", [{"type": "object"}, {"type": "string"}, {5: 5}])
 def test_a_schema_that_is_not_flat_is_refused(schema: Any) -> None:
     with pytest.raises(QuestionRefused, match=r"is not a valid form|is not JSON"):
         form("f", "Who?", schema)

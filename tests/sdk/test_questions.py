@@ -9,7 +9,6 @@ from pydantic import Field
 from mcphost.runtime.questions import QuestionRefused
 from mcphost.sdk import (
     AnswerFailed,
-    AnswerTimedOut,
     Cancelled,
     Declined,
     Form,
@@ -29,12 +28,7 @@ class Reason(Form):
 # --- keys and messages ---
 
 
-@pytest.mark.parametrize("key", ["a", "user_name", "A-1.b", "x" * 64])
-def test_a_key_is_a_short_name(key: str) -> None:
-    assert roots(key).key == key
-
-
-@pytest.mark.parametrize("key", ["", "a b", "é", "x" * 65, "a\n", None, 5])
+@pytest.mark.parametrize("key", ["", "a b", "x" * 65, "a\n", 5])
 def test_another_key_is_refused(key: Any) -> None:
     with pytest.raises(QuestionRefused, match="is not a key"):
         roots(key)
@@ -44,7 +38,6 @@ def test_another_key_is_refused(key: Any) -> None:
     ("key", "message", "why"),
     [
         ("name", "", "the message must be a text"),
-        ("name", None, "the message must be a text"),
         ("name", "What is your password?", "asks for a secret"),
         ("password", "What is it?", "the key 'password' asks for a secret"),
         ("name", "Look at https://example.com", "holds a web address"),
@@ -92,19 +85,13 @@ def test_a_page_is_asked_for_with_its_address_and_yields_consent() -> None:
     ("message", "address", "why"),
     [
         ("", "https://example.com", "the message must be a text"),
-        (None, "https://example.com", "the message must be a text"),
         ("Go", "http://example.com", "must begin with https://"),
         ("Go", "https://ada:secret@example.com", "user name or password"),
-        ("Go", None, "must be a text"),
     ],
 )
 def test_a_page_that_must_not_be_opened_is_refused(message: Any, address: Any, why: str) -> None:
     with pytest.raises(QuestionRefused, match=f"'connect' cannot be asked: .*{why}"):
         url("connect", message, address)
-
-
-def test_a_page_is_for_secrets() -> None:
-    on_the_wire(url("api_key", "Please enter your API key", "https://example.com/key"))
 
 
 # --- roots ---
@@ -124,14 +111,10 @@ def test_roots_are_asked_for_and_read() -> None:
     ("result", "why"),
     [
         ({}, "its roots is missing"),
-        ({"action": "decline"}, "its roots is missing"),
         ({"roots": None}, "its roots is not valid"),
-        ({"roots": {}}, "its roots is not valid"),
         ({"roots": [5]}, "roots.0.uri: must begin with file://"),
-        ({"roots": [{"name": "a"}]}, "roots.0.uri: must begin with file://"),
         ({"roots": [{"uri": "file:///a"}, {"uri": "/b"}]}, "roots.1.uri: must begin with file://"),
         ({"roots": [{"uri": "https://example.com"}]}, "roots.0.uri: must begin with file://"),
-        ({"roots": [{"uri": "file:///a", "name": 5}]}, "its roots is not valid"),
         ({"roots": [{"uri": "file:///a", "name": "\ud800"}]}, "is not JSON"),
     ],
 )
@@ -158,8 +141,3 @@ def test_what_is_raised_for_a_question_that_was_not_answered_tells_the_caller(
     assert raised.key == "resolution"
     assert "the question 'resolution' " + text in str(raised)
     assert "the question " + text in str(error())
-
-
-def test_what_the_client_said_is_in_what_is_raised() -> None:
-    assert str(AnswerFailed("a", "no screen")).endswith("could not be answered: no screen")
-    assert "there was no answer to the question 'a' in time" in str(AnswerTimedOut("a"))

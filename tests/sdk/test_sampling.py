@@ -4,10 +4,8 @@ from typing import Any, Literal
 
 import pytest
 from mcp_types import (
-    AudioContent,
     CreateMessageResult,
     CreateMessageResultWithTools,
-    ImageContent,
     ModelHint,
     ModelPreferences,
     SamplingMessage,
@@ -38,23 +36,6 @@ def test_a_text_is_what_the_user_says_to_the_model() -> None:
         "maxTokens": 100,
     }
     assert question.capability == "sampling"
-
-
-def test_messages_of_all_kinds_are_said_in_their_order() -> None:
-    question = sampling(
-        "talk",
-        [
-            "Look:",
-            Message(ImageContent(type="image", data="aGk=", mime_type="image/png")),
-            Message("I see.", "assistant"),
-            Message(AudioContent(type="audio", data="aGk=", mime_type="audio/wav")),
-            SamplingMessage(role="user", content=[TextContent(type="text", text="And?")]),
-        ],
-        max_tokens=1,
-    )
-    said = on_the_wire(question)["messages"]
-    assert [one["role"] for one in said] == ["user", "user", "assistant", "user", "user"]
-    assert [one["content"]["type"] for one in said[:4]] == ["text", "image", "text", "audio"]
 
 
 @pytest.mark.requirement("sampling.tools")
@@ -112,15 +93,12 @@ def test_the_use_of_tools_is_told_with_its_results() -> None:
     [
         ([], "there is no message"),
         ([5], "a sampling message must be text, image or audio"),
-        (5, "a sampling message must be text, image or audio"),
         (
             [Message(ResourceLink(type="resource_link", name="a", uri="a:b"))],
             "a sampling message must be text, image or audio",
         ),
         ([uses("1")], "their results are missing"),
         ([uses("1"), "And?"], "must be followed by its result"),
-        ([uses("1", "2"), results("1")], "must be followed by its result"),
-        ([uses("1"), results("1", "1")], "must be followed by its result"),
         (["Hi", results("1")], "must be followed by its result"),
         ([uses("1"), results("1", role="assistant")], "is the user's"),
         (
@@ -151,13 +129,9 @@ def test_messages_that_models_do_not_take_are_refused(messages: Any, why: str) -
     ("options", "why"),
     [
         ({"max_tokens": 0}, "max_tokens must be"),
-        ({"max_tokens": True}, "max_tokens must be"),
-        ({"max_tokens": 1.5}, "max_tokens must be"),
         ({"temperature": "hot"}, "temperature must be a number"),
-        ({"temperature": float("nan")}, "temperature must be a number"),
         ({"stop_sequences": "END"}, "stop_sequences is a list"),
         ({"tools": [WEATHER, WEATHER]}, "two tools have the same name"),
-        ({"tools": [Tool(name="a", input_schema={})]}, "the input schema of a tool"),
         ({"tool_choice": ToolChoice(mode="auto")}, "there is no tool to choose"),
         ({"metadata": {"a": object()}}, "is not JSON"),
         ({"include_context": "allServers"}, "it has no option 'include_context'"),
@@ -195,15 +169,10 @@ def test_with_tools_the_model_may_use_them() -> None:
     ("result", "why"),
     [
         ({}, "is missing"),
-        ({"action": "accept"}, "is missing"),
         ({**SAID, "model": 5}, "its model is not valid"),
-        ({**SAID, "role": "system"}, "its role is not valid"),
-        ({**SAID, "stopReason": 5}, "its stopReason is not valid"),
         ({**SAID, "content": "Paris"}, "its content is not valid"),
         ({**SAID, "content": {"type": "text", "text": 5}}, "its content is not valid"),
-        ({**SAID, "content": {"type": "text"}}, "its content is not valid"),
         ({**SAID, "content": []}, "its content must be one text, image or audio"),
-        ({**SAID, "content": [5, 5]}, "its content must be one text, image or audio"),
         (
             {**SAID, "content": {"type": "tool_use", "id": "1", "name": "a", "input": {}}},
             "its content is not valid",

@@ -2,19 +2,15 @@
 
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
-from mcphost.audit.call_list import MOST_WAITING
 from mcphost.audit.records import Actor
-from mcphost.audit.summaries.figures import Ranked
-from mcphost.audit.summaries.follower import Follower
 from mcphost.catalogue import selectors as catalogue
 from mcphost.catalogue.models import Grant
-from mcphost.console.dashboards.attention import Hand, is_spike
+from mcphost.console.dashboards.attention import Hand
 from mcphost.identity.models import Token
 from mcphost.identity.services import TokenRequest, issue
 from mcphost.observability import health
@@ -52,12 +48,6 @@ def token(cast: Cast, name: str, left: timedelta, life: timedelta = timedelta(da
     Token.objects.filter(pk=made.id).update(created_at=now + left - life)
 
 
-def test_nothing_needs_attention(cast: Cast, owner: Client) -> None:
-    assert texts(owner) == []
-    assert "Nothing needs attention." in owner.get(OVERVIEW).content.decode()
-    assert "Nothing needs attention." in owner.get("/admin/").content.decode()
-
-
 def test_open_requests_near_their_end_lead_to_their_calls(cast: Cast, auditor: Client) -> None:
     waiting(cast, timedelta(minutes=4))
     waiting(cast, timedelta(minutes=25), "far")
@@ -72,25 +62,6 @@ def test_open_requests_near_their_end_lead_to_their_calls(cast: Cast, auditor: C
     assert len(hands(auditor)) == 4
     assert last.text == "2 more open input requests expire within ten minutes."
     assert len(auditor.get(last.url).context["calls"]) == 7  # the trial too
-
-
-def test_open_requests_near_their_end_are_found_among_many(cast: Cast, auditor: Client) -> None:
-    waiting(cast, timedelta(minutes=4))
-    many = [Story.of(cast.acme.id, "far", at=timezone.now()) for _ in range(MOST_WAITING + 5)]
-    for each in many:
-        each.ask("approve")
-    keep(*many)
-    assert texts(auditor) == [
-        "refund waits for a response: its input request expires in 4 minutes."
-    ]
-    near = [Story.of(cast.acme.id, "near", at=timezone.now()) for _ in range(MOST_WAITING + 5)]
-    for each in near:
-        each.expires = timedelta(minutes=8)
-        each.ask("approve")
-    keep(*near)
-    Follower().step()  # a page leaves so many to the process that follows
-    more = MOST_WAITING + 6 - 3
-    assert texts(auditor)[-1] == f"{more} more open input requests expire within ten minutes."
 
 
 def test_tokens_about_to_expire_are_for_those_who_manage_them(cast, owner, operator, staff):
@@ -133,18 +104,6 @@ def test_a_spike_of_errors_leads_to_the_calls(cast: Cast, operator: Client, staf
     for client in (operator, staff):
         assert texts(client) == texts(client, "/admin/") == [said]
         assert len(client.get(hands(client)[0].url).context["calls"]) == 20
-
-
-def test_few_errors_and_usual_ones_are_no_spike() -> None:
-    assert is_spike(ranked(100, 20), ranked(1000, 40))
-    assert not is_spike(ranked(100, 11), ranked(1000, 40))
-    assert not is_spike(ranked(9, 9), ranked(0, 0))
-    assert not is_spike(ranked(1000, 20), ranked(0, 0))
-    assert is_spike(ranked(10, 10), ranked(0, 0))
-
-
-def ranked(calls: int, errors: int) -> Ranked:
-    return Ranked(uuid4(), "report", False, calls, errors)
 
 
 def test_what_is_wrong_with_the_process_is_for_staff(cast: Cast, owner: Client, staff: Client):

@@ -1,7 +1,5 @@
 """Tests of the first steps of a tenant, until its first call has arrived."""
 
-from typing import Any
-
 import pytest
 from django.test import Client
 
@@ -44,22 +42,6 @@ def add_tool(cast: Cast, *, publish: bool = True) -> None:
         catalogue.publish(made.id, ACTOR)
 
 
-def test_a_new_tenant_has_four_steps_each_with_a_page_that_does_it(bare: Cast, owner: Client):
-    shown = steps(owner)
-    assert [each.title for each in shown.steps] == [
-        "Add a tool",
-        "Make a token",
-        "Connect a client",
-        "See the first call arrive",
-    ]
-    assert shown.done == 0
-    for each in shown.steps[:3]:
-        assert owner.get(each.url).status_code == 200
-    page = owner.get("/admin/t/acme/").content.decode()
-    assert "0 of 4 done" in page
-    assert '<noscript> <a href="/admin/t/acme/">Reload this page</a>' in page
-
-
 def test_each_step_is_done_by_what_it_says(bare: Cast, owner: Client) -> None:
     add_tool(bare, publish=False)
     assert done(owner) == [False] * 4
@@ -89,9 +71,7 @@ def test_a_trial_in_the_admin_is_not_the_first_call(bare: Cast, owner: Client) -
     ("who", "adds", "makes"),
     [
         ("owner", True, True),
-        ("operator", True, True),
         ("auditor", False, True),
-        ("staff", True, True),
     ],
 )
 def test_steps_that_a_user_may_not_do_say_who_can(bare, browse, who, adds, makes):
@@ -114,9 +94,3 @@ def test_the_fragment_says_when_the_first_call_has_arrived(bare: Cast, owner: Cl
     assert "data-poll" not in after
     assert "The first call has arrived" in after and "4 of 4 done" in after
     assert "&lt;b&gt;echo⟨U+202E⟩" in after and "&lt;i&gt;" in after
-
-
-def test_a_closed_tenant_has_no_first_steps(bare: Cast, owner: Client) -> None:
-    Tenant.objects.filter(pk=bare.acme.id).update(closed_at="2026-01-01T00:00:00Z")
-    context: Any = owner.get("/admin/t/acme/").context
-    assert context["steps"] is None

@@ -7,10 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from mcphost.audit.summaries import rollups
-from mcphost.audit.summaries.follower import catch_up
 from mcphost.console.dashboards.panels import Panel
-from mcphost.tenants.models import Tenant
 from tests.audit.asking import Story, keep
 from tests.cast import Cast
 from tests.console.dashboards.rows import calls, queries
@@ -78,13 +75,6 @@ def test_the_period_is_in_the_address(cast, owner, period, expected, points):
     assert said in unknown
 
 
-def test_calls_are_compared_with_the_period_before(cast: Cast, owner: Client) -> None:
-    calls(cast.acme.id, 30)
-    calls(cast.acme.id, 20, ago=timedelta(hours=30))
-    tile = panel(owner).tiles[0]
-    assert (tile.value, tile.change, tile.detail) == ("30", "+50 %", "vs 24 h before")
-
-
 @pytest.mark.parametrize(
     ("who", "expected"), [("owner", "2"), ("auditor", "2"), ("staff", "7"), ("stranger", "5")]
 )
@@ -102,28 +92,6 @@ def test_each_of_the_most_used_leads_to_its_calls(cast: Cast, owner: Client) -> 
     calls(cast.acme.id, 1, target="other", client_name="z", actor_label="ben")
     for top in panel(owner).tops:
         assert len(owner.get(top.rows[0].url).context["calls"]) == 3
-
-
-def test_names_that_are_counted_together_lead_to_no_list(cast, owner, monkeypatch):
-    monkeypatch.setattr(rollups, "MOST_NAMES", 1)
-    calls(cast.acme.id, 1, client_name="first")
-    catch_up(timezone.now())
-    calls(cast.acme.id, 1, client_name="second")
-    calls(cast.acme.id, 1, client_name="third")
-    clients = panel(owner).tops[1]
-    assert {row.name: bool(row.url) for row in clients.rows} == {"first": True, "all others": False}
-
-
-def test_where_nothing_was_called_the_page_says_so(cast: Cast, owner: Client) -> None:
-    calls(cast.acme.id, 1, ago=timedelta(days=3))
-    page = owner.get("/admin/t/acme/?period=1h").content.decode()
-    assert page.count("Nothing in this period.") == 4
-    assert page.count("No calls in this period.") == 3
-    assert values(panel(owner, "/admin/t/acme/?period=1h"))["Duration p95"] == "\u2013"
-    Tenant.objects.filter(pk=cast.acme.id).update(closed_at=timezone.now())
-    closed = owner.get("/admin/t/acme/?period=7d")
-    assert values(closed.context["panel"])["Calls"] == "1"
-    assert "Needs attention" not in closed.content.decode()
 
 
 @pytest.mark.parametrize("path", ["/admin/", "/admin/t/acme/"])

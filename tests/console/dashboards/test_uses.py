@@ -6,12 +6,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from mcphost.catalogue import services as catalogue
 from mcphost.console.dashboards.uses import Use
-from tests.audit.asking import Story, keep
 from tests.cast import Cast
-from tests.console.dashboards.rows import calls, queries
-from tests.console.things import ACTOR, tool_fields
+from tests.console.dashboards.rows import calls
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
@@ -36,19 +33,6 @@ def test_the_list_has_the_numbers_of_the_last_seven_days(cast: Cast, owner: Clie
     assert use.last_at is not None
     assert timezone.now() - use.last_at < timedelta(minutes=5)
     assert len(owner.get(use.url).context["calls"]) == 11
-
-
-def test_what_was_not_used_has_no_numbers(cast: Cast, owner: Client) -> None:
-    idle = catalogue.create(cast.acme.id, tool_fields("idle"), ACTOR)
-    use = use_of(owner, "/admin/t/acme/tools/", "idle")
-    assert (use.calls, use.errors, use.p95, use.url) == ("\u2013", "\u2013", "\u2013", "")
-    assert "not in 7 days" in owner.get("/admin/t/acme/tools/").content.decode()
-    page = owner.get(f"/admin/t/acme/tools/{idle.id}/")
-    assert page.context["use"] is None
-    assert "Use in the last" not in page.content.decode()
-    catalogue.publish(idle.id, ACTOR)
-    page = owner.get(f"/admin/t/acme/tools/{idle.id}/")
-    assert "No client has used it in this period." in page.content.decode()
 
 
 def test_prompts_and_resources_have_them_alike_and_templates_have_none(cast, acme, owner):
@@ -81,22 +65,3 @@ def test_a_tools_page_has_its_numbers_over_a_period_and_a_chart_with_its_table(c
     assert sum(int(each["Errors"]) for each in cells) == 2
     assert 'aria-label="Numbers of Calls"' in page.content.decode()
     assert "There is no period “never”." in auditor.get(f"{path}?period=never").content.decode()
-
-
-def test_a_tools_page_says_what_became_of_its_input_requests(cast, acme, owner):
-    for outcome in ("accept", "accept", "decline"):
-        story = Story.of(cast.acme.id, TOOL, at=timezone.now() - timedelta(minutes=5))
-        keep(story.play(f"ask approve; back; answer approve {outcome}; end"))
-    page = owner.get(f"/admin/t/acme/tools/{acme.tool}/")
-    line = page.context["use"].lines[0]
-    assert (line.row.asked, line.counts[0], line.counts[1]) == (3, 2, 1)
-    assert "2 accepted, 1 declined" in page.content.decode()
-
-
-def test_the_number_of_queries_does_not_grow_with_calls_or_tools(cast: Cast, owner: Client) -> None:
-    calls(cast.acme.id, 3, target=TOOL)
-    before = queries(owner, "/admin/t/acme/tools/")
-    for number in range(5):
-        catalogue.create(cast.acme.id, tool_fields(f"more-{number}"), ACTOR)
-        calls(cast.acme.id, 3, target=f"more-{number}")
-    assert queries(owner, "/admin/t/acme/tools/") <= before

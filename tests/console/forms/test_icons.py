@@ -103,12 +103,10 @@ def test_an_image_survives_an_error_elsewhere(operator: Client) -> None:
     ("fields", "field", "said"),
     [
         ({"icons-0-file": image(b"GIF89a")}, "file", "not a PNG, JPEG or WebP"),
-        ({"icons-0-file": image(b"<svg/>", "image/svg+xml")}, "file", "not a PNG, JPEG or WebP"),
         ({"icons-0-file": image(PNG + b"0" * MOST_BYTES)}, "file", "larger than 47 KiB"),
         ({"icons-0-file": image(), "icons-0-address": "https://a/b.png"}, "address", "not both"),
         ({"icons-0-kept": "0" * 64}, "kept", "Choose it again"),
         ({"icons-0-kept": uri(PNG + b"0" * MOST_BYTES)}, "kept", "larger than"),
-        ({"icons-0-address": "https://a/b.png", "icons-0-theme": "blue"}, "theme", "valid choice"),
     ],
 )
 def test_what_is_wrong_with_an_icon_stands_in_its_row(operator, fields, field, said):

@@ -10,7 +10,6 @@ from django.utils.datastructures import MultiValueDict
 
 from mcphost.console.forms.kind_parts import (
     MOST_BYTES,
-    FunctionPart,
     Part,
     PromptPart,
     ResourcePart,
@@ -54,48 +53,31 @@ def posted(rows: Any) -> dict[str, str]:
     return fields
 
 
+def said(role: str, type_: str, **content: Any) -> dict[str, Any]:
+    return {"role": role, "content": {"type": type_, **content}}
+
+
+PICTURE = {"data": base64(PNG), "mimeType": "image/png"}
+FILE = {"uri": "docs://d", "mimeType": "application/pdf", "blob": base64(PDF)}
+CITY = {
+    "title": "City",
+    "description": "Where",
+    "required": True,
+    "choices": ["Bonn", "New York, NY"],
+}
 CONVERSATION: dict[str, Any] = {
     "arguments": [
-        {
-            "name": "city",
-            "title": "City",
-            "description": "Where",
-            "required": True,
-            "choices": ["Bonn", "New York, NY"],
-        },
+        {"name": "city", **CITY},
         {"name": "day", "title": "", "description": "", "required": False, "choices": []},
     ],
     "messages": [
-        {"role": "user", "content": {"type": "text", "text": "In {city}\non {day}?"}},
-        {
-            "role": "assistant",
-            "content": {"type": "image", "data": base64(PNG), "mimeType": "image/png"},
-        },
-        {
-            "role": "user",
-            "content": {"type": "audio", "data": base64(b"RIFF"), "mimeType": "audio/wav"},
-        },
-        {
-            "role": "user",
-            "content": {
-                "type": "resource_link",
-                "uri": "docs://a",
-                "name": "a",
-                "mimeType": "text/plain",
-            },
-        },
-        {"role": "user", "content": {"type": "resource_link", "uri": "docs://b", "name": "b"}},
-        {
-            "role": "user",
-            "content": {"type": "resource", "resource": {"uri": "docs://c", "text": "{city}"}},
-        },
-        {
-            "role": "user",
-            "content": {
-                "type": "resource",
-                "resource": {"uri": "docs://d", "mimeType": "application/pdf", "blob": base64(PDF)},
-            },
-        },
+        said("user", "text", text="In {city}\non {day}?"),
+        said("assistant", "image", **PICTURE),
+        said("user", "audio", data=base64(b"RIFF"), mimeType="audio/wav"),
+        said("user", "resource_link", uri="docs://a", name="a", mimeType="text/plain"),
+        said("user", "resource_link", uri="docs://b", name="b"),
+        said("user", "resource", resource={"uri": "docs://c", "text": "{city}"}),
+        said("user", "resource", resource=FILE),
     ],
 }
 
@@ -105,16 +87,6 @@ def test_a_conversation_comes_out_of_its_form_as_it_went_in() -> None:
     fields = {**posted(first.arguments), **posted(first.messages)}
     assert not [value for value in fields.values() if base64(PNG) in value]
     assert config(PromptPart(sent(fields), CONVERSATION)) == CONVERSATION
-
-
-def test_what_was_left_out_of_a_configuration_is_shown_as_it_counts() -> None:
-    content = {"type": "text", "text": "{a}"}
-    short = {"arguments": [{"name": "a"}], "messages": [{"content": content}]}
-    part = PromptPart(NOTHING, short)
-    assert part.arguments.filled[0]["required"].value() is True
-    assert part.messages.filled[0]["role"].value() == "user"
-    held = ResourcePart(NOTHING, {"uri": "docs://a", "blob": base64(PDF)}).blob
-    assert held.mime_type == "application/octet-stream"
 
 
 def test_a_new_conversation_is_made_of_the_rows_that_hold_something() -> None:
@@ -130,22 +102,12 @@ def test_a_new_conversation_is_made_of_the_rows_that_hold_something() -> None:
         "messages-2-type": "text",
     }
     part = PromptPart(sent(fields, messages__1__file=uploaded(PNG, "image/x-odd")), {})
+    who = {"name": "who", "title": "", "description": "", "required": False}
     assert config(part) == {
-        "arguments": [
-            {
-                "name": "who",
-                "title": "",
-                "description": "",
-                "required": False,
-                "choices": ["Ada", "Alan"],
-            }
-        ],
+        "arguments": [{**who, "choices": ["Ada", "Alan"]}],
         "messages": [
-            {"role": "assistant", "content": {"type": "text", "text": "Hello\n{who}"}},
-            {
-                "role": "user",
-                "content": {"type": "image", "data": base64(PNG), "mimeType": "image/png"},
-            },
+            said("assistant", "text", text="Hello\n{who}"),
+            said("user", "image", **PICTURE),
         ],
     }
 
@@ -220,29 +182,6 @@ def test_what_a_message_lacks_is_said_beside_the_field(fields: dict[str, str], f
     assert not PromptPart(sent({**named, "messages-0-remove": "on"}), {}).messages.filled
 
 
-def test_files_that_are_too_large_together_are_not_carried_on() -> None:
-    stored = config(
-        PromptPart(sent(posted(PromptPart(NOTHING, CONVERSATION).messages)), CONVERSATION)
-    )
-    kept = PromptPart(NOTHING, stored).messages.filled[1].carried
-    fields = {"messages-0-type": "image", "messages-0-kept": kept}
-    files = {
-        f"messages__{number}__file": uploaded(bytes([number]) * 500 * 1024, "image/x-odd")
-        for number in (1, 2, 3)
-    }
-    types = {f"messages-{number}-type": "image" for number in (1, 2, 3)}
-    part = PromptPart(sent({**fields, **types}, **files), stored)
-    assert not part.is_valid()
-    assert "together are larger than 1 MiB" in part.messages.errors[0]
-    assert [row.carried for row in part.messages.filled] == [kept, "", "", ""]
-
-
-def test_a_resource_that_is_a_file_needs_one() -> None:
-    part = ResourcePart(sent({"uri": "docs://a", "holds": "file", "text": "a"}), {})
-    assert not part.is_valid()
-    assert part.errors == {"file": ["Choose a file."]}
-
-
 def test_a_file_that_is_too_large_is_refused_beside_it() -> None:
     large = uploaded(b"0" * (MOST_BYTES + 1), "")
     part = ResourcePart(sent({"holds": "file"}, file=large), {})
@@ -263,14 +202,3 @@ def test_a_template_has_a_text_and_what_is_suggested_for_its_variables() -> None
     part.place_at(["text"], ["Empty."])
     assert part.variables.filled[0].errors == {"choices": ["No."]}
     assert (part.variables.errors, part.errors) == (["Unknown."], {"text": ["Empty."]})
-
-
-def test_a_function_is_one_of_those_that_are_offered() -> None:
-    choices = [("", "Choose"), ("probe.echo", "Echo")]
-    assert config(FunctionPart(sent({"function": "probe.echo"}), {}, choices)) == {
-        "function": "probe.echo"
-    }
-    part = FunctionPart(sent({"function": "probe.write"}), {}, choices)
-    assert not part.is_valid()
-    part.place_at(["function"], ["Not granted."])
-    assert len(part.errors["function"]) == 2

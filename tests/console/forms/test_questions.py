@@ -71,13 +71,3 @@ def test_an_address_is_opened_by_a_link_that_names_its_host() -> None:
 def test_an_address_that_a_browser_must_not_open_has_no_link(url: str) -> None:
     form = form_of(opening(url), "k")
     assert (form.url, form.link_text) == ("", "")
-
-
-def test_several_questions_on_one_page_have_fields_of_their_own() -> None:
-    request = asking(a={"type": "string"})
-    assert len({form_of(request, key)["value-a"].html_name for key in ("k", "k/2", "k 2")}) == 3
-
-
-def test_other_requests_have_no_form() -> None:
-    with pytest.raises(ValueError, match="only elicitation"):
-        form_of({"method": "sampling/createMessage", "params": {}}, "k")

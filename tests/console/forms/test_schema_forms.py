@@ -58,25 +58,15 @@ def problem(form: ArgumentsForm, name: str) -> str:
     ("property_", "typed", "value"),
     [
         ({"type": "string"}, " two\r\nlines ", " two\nlines "),
-        ({"type": "string", "format": "email"}, "a@example.com", "a@example.com"),
-        ({"type": "string", "enum": ["a", "b"]}, "b", "b"),
         ({"oneOf": [{"const": 1, "title": "One"}, {"const": "1", "title": "Text"}]}, '"1"', "1"),
         ({"enum": [1, "1", None, True]}, "true", True),
-        ({"const": "only"}, "only", "only"),
-        ({"type": "integer"}, " 007 ", 7),
         ({"type": "integer"}, "1e3", 1000),
         ({"type": "number"}, "-2.50", -2.5),
-        ({"type": "number"}, "3", 3),
-        ({"type": "boolean"}, "false", False),
-        ({"type": ["string", "null"]}, "a", "a"),
         ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "4", 4),
-        ({"type": "array", "items": {"enum": ["a", "b", "c"]}}, ["a", "c"], ["a", "c"]),
         ({"type": "array", "items": {"type": "integer"}}, "1\r\n\r\n2", [1, 2]),
         ({"type": "array", "items": {"type": "boolean"}}, "true\nfalse", [True, False]),
         ({"type": "array", "items": {"type": "array"}}, "[[1], []]", [[1], []]),
-        ({"type": "object"}, '{"a": {"b": null}}', {"a": {"b": None}}),
         ({}, "null", None),
-        (True, '"text"', "text"),
     ],
 )
 def test_what_is_typed_becomes_json_of_the_type(property_: Any, typed: Any, value: Any) -> None:
@@ -90,19 +80,13 @@ def test_what_is_typed_becomes_json_of_the_type(property_: Any, typed: Any, valu
     ("property_", "typed", "sentence"),
     [
         ({"type": "integer"}, "2.5", "Enter a whole number."),
-        ({"type": "integer"}, "1e400", "The number 1e400 is too large."),
         ({"type": "integer"}, "9" * 30, f"The number {'9' * 30} has more than 64 bits."),
         ({"type": "number"}, "NaN", "Enter a number, such as 3 or 2.5."),
-        ({"type": "integer", "minimum": 3}, "2", "less than the minimum of 3"),
-        ({"type": "string", "minLength": 3}, "ab", "shorter than 3 characters"),
         ({"type": "string", "pattern": "^[a-z]+$"}, "A", "This does not match"),
-        ({"type": "string", "format": "date"}, "soon", 'is not a "date"'),
         ({"type": "string", "enum": ["a"]}, "b", "b is not one of the available choices."),
         ({"type": "array", "items": {"type": "integer"}}, "1\nx", "Line 2: Enter a number"),
         ({"type": "array", "items": {"type": "string"}, "maxItems": 1}, "a\nb", "more than 1 item"),
-        ({"type": "object"}, "[1]", 'is not of type "object"'),
         ({"type": "object"}, "{", "This is not JSON"),
-        ({"type": "object"}, '{"a": 1, "a": 2}', 'The name "a" is given twice'),
         (of(b={"type": "integer"}), '{"b": "x"}', 'b is not of type "integer"'),
         ({"type": "string"}, "a\0b", "Null characters are not allowed."),
     ],
@@ -111,33 +95,6 @@ def test_bad_input_is_said_beside_its_field_and_kept(property_: Any, typed: str,
     form = sent(of(a=property_), a=typed)
     assert sentence in problem(form, "a")
     assert form["value-a"].value() == typed
-
-
-def test_empty_fields_are_left_out_unless_they_are_required() -> None:
-    text, lists = {"type": "string"}, {"type": "array", "items": {"type": "string"}}
-    choices = {"type": "array", "items": {"enum": ["a"]}}
-    every = {"t": text, "l": lists, "c": choices, "n": {"type": ["integer", "null"]}, "o": {}}
-    form = sent(of(**every))
-    assert form.is_valid()
-    assert form.arguments() == {}
-    needed = sent({**needing(**every), "required": ["t", "l", "c", "n"]})
-    assert problem(needed, "t") == "This field is required."
-    filled = sent({**needing(**every), "required": ["t", "l", "c", "n"]}, t="a")
-    assert filled.is_valid()
-    assert filled.arguments() == {"t": "a", "l": [], "c": [], "n": None}
-
-
-def test_defaults_titles_and_descriptions_are_shown() -> None:
-    schema = of(
-        city={"type": "string", "title": "City", "description": "Where", "default": "Oslo"},
-        loud={"type": "boolean", "default": False},
-        days={"type": "array", "items": {"enum": ["Mon", "Tue"]}, "default": ["Tue"]},
-        wrong={"type": "integer", "default": "x"},
-    )
-    form = form_of(schema)
-    assert [field.label for field in form.values] == ["City", "loud", "days", "wrong"]
-    assert [field.value() for field in form.values] == ["Oslo", "false", ["Tue"], None]
-    assert "Where" in page(form)
 
 
 def test_references_to_definitions_are_followed_and_cycles_end() -> None:
@@ -160,11 +117,6 @@ def test_names_that_collide_or_look_odd_are_told_apart() -> None:
     assert again.is_valid(), again.errors
     assert again.arguments() == {name: f"of {name!r}" for name in NAMES}
     assert "\0" not in page(first)
-
-
-def test_a_problem_of_a_dotted_name_stands_at_the_longest_name() -> None:
-    schema = of(**{"a": {}, "a.b": {"type": "string", "minLength": 2}})
-    assert "shorter than 2" in problem(sent(schema, **{"a.b": "x"}), "a.b")
 
 
 def test_hostile_texts_are_escaped() -> None:
@@ -198,11 +150,8 @@ def test_a_schema_that_no_form_can_express_has_json_only(schema: dict[str, Any],
     [
         ("[1]", "Arguments are a JSON object"),
         ('{"a": NaN}', "NaN is no JSON number"),
-        ('{"a": -1e999}', "The number -1e999 is too large."),
         ('{"a": {"b": 1, "b": 2}}', 'The name "b" is given twice in one object.'),
-        ('{"a": "\\u0000"}', "must not have"),
         ("[" * 100_000, "nested deeper"),
-        ('{"a":\n x}', "line 2, column 2"),
         (" " * (MOST_JSON + 1), "longer than 524,288 characters"),
     ],
 )
@@ -218,14 +167,6 @@ def test_json_may_be_what_the_schema_forbids_because_the_call_checks_it() -> Non
     assert form.is_valid(), form.errors
     assert form.arguments() == {"b": True}
     assert as_json(of(), "").is_valid()
-
-
-def test_the_fields_keep_what_was_typed_while_json_is_sent() -> None:
-    data = {MODE: "json", TEXT: '{"a": 2}', "arguments-value-a": "not a number"}
-    form = form_of(of(a={"type": "integer"}), data)
-    assert form.is_valid(), form.errors
-    assert form.arguments() == {"a": 2}
-    assert form["value-a"].value() == "not a number"
 
 
 texts = st.text(

@@ -98,13 +98,3 @@ def test_a_problem_that_the_kind_finds_stands_beside_its_field() -> None:
     part.place_at([], ["Nothing."])
     assert part.errors == {"value-a": ["No."], "__all__": ["Unknown.", "Nothing."]}
     assert part.wrong
-
-
-def test_a_configuration_that_no_form_can_show_is_written_as_json() -> None:
-    schema = {"type": "object", "additionalProperties": True}
-    part = SchemaPart(({"config-json": '{"a": 1}'}, None), {"a": 2}, schema)
-    assert part.is_valid(), part.errors
-    assert part.config() == {"a": 1}
-    part.place_at(["a"], ["No."])
-    assert part.errors == {"json": ["No."]}
-    assert SchemaPart((None, None), {"a": 2}, schema)["json"].value() == '{\n  "a": 2\n}'

@@ -1,5 +1,3 @@
-import html
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,10 +8,8 @@ from pytest_django.fixtures import Settings
 from mcphost.catalogue import kinds, services
 from mcphost.catalogue.models import Grant, Primitive
 from mcphost.console.primitives.functions import MOST_AT_ONCE
-from mcphost.kinds.python.kind import PythonKind
 from mcphost.runtime.schema import ArgumentProblem
 from tests.console.things import ACTOR, Things
-from tests.kinds.python.broken_files import write_all
 
 FUNCTIONS = "/admin/t/acme/functions/"
 
@@ -31,19 +27,6 @@ def shown(client: Client) -> list[str]:
 def test_staff_see_every_function_and_others_those_of_their_tenant(staff: Client, operator: Client):
     assert shown(operator) == ["probe.echo"]
     assert set(shown(staff)) == {name for name, _ in kinds.functions()}
-
-
-def test_functions_are_searched_by_name_and_state(staff: Client) -> None:
-    def found(query: str) -> list[str]:
-        page = staff.get(f"{FUNCTIONS}?{query}")
-        return [row.reference for row in page.context["functions"]]
-
-    assert found("q=PROBE.WRITE") == ["probe.write"]
-    assert found("state=granted") == ["probe.echo"]
-    assert "probe.echo" not in found("state=not+granted")
-    assert found("q=no-such") == []
-    assert len(found("state=nonsense")) == len(kinds.functions())
-    assert "Show all" in staff.get(f"{FUNCTIONS}?q=no-such").content.decode()
 
 
 def test_chosen_functions_are_granted_and_revoked_together(staff: Client) -> None:
@@ -67,22 +50,6 @@ def test_what_is_not_in_the_code_is_not_granted_nor_what_was_chosen_with_it(staf
     assert "There is no function" in staff.get(FUNCTIONS).content.decode()
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"verb": "grant"}, "Choose the functions"),
-        ({"verb": "eat", "function": "probe.write"}, "Choose the functions"),
-        ({"verb": "grant probe.echo"}, "Nothing changed: acme already may use probe.echo."),
-        ({"verb": "revoke probe.write"}, "Nothing changed: acme has no grant of probe.write."),
-        ({"verb": "revoke probe.echo"}, "acme may no longer use probe.echo."),
-        ({"verb": "grant probe.write", "function": "probe.echo"}, "acme may use probe.write."),
-    ],
-)
-def test_each_button_says_what_it_did(staff: Client, fields: dict[str, str], said: str) -> None:
-    staff.post(f"{FUNCTIONS}change/", fields)
-    assert said in staff.get(FUNCTIONS).content.decode()
-
-
 @pytest.mark.parametrize("verb", ["grant", "revoke"])
 def test_more_functions_than_are_changed_at_once_are_refused_in_words(staff: Client, verb: str):
     chosen = ["probe.echo", "probe.write", *map(str, range(MOST_AT_ONCE - 1))]
@@ -103,23 +70,6 @@ def test_staff_see_what_the_code_holds_and_what_is_broken(staff, acme, monkeypat
         assert text in page.content.decode()
     assert "SyntaxError" in staff.get("/admin/").content.decode()
     assert "not in the code" in staff.get(FUNCTIONS).content.decode()
-
-
-def test_pages_name_each_mistake_in_tool_files_and_offer_what_works(staff, tmp_path, monkeypatch):
-    lines = write_all(tmp_path)
-    modules, kind = set(sys.modules), PythonKind()
-    kind.configure(tmp_path)
-    monkeypatch.setitem(kinds.KINDS, "python", kind)
-    page = html.unescape(staff.get("/admin/functions/").content.decode())
-    for name, line in lines.items():
-        assert f"<code>{tmp_path.name}/{name}.py:{line}</code>" in page
-    assert set(shown(staff)) == {name for name, _ in kind.choices()} | {"probe.echo"}
-    for address in ("/admin/", "/admin/t/acme/tools/", "/admin/t/acme/tools/new/?kind=python"):
-        assert staff.get(address).status_code == 200
-    staff.post(f"{FUNCTIONS}change/", {"function": "zz_good.good", "verb": "grant"})
-    assert "zz_good.good" in granted()
-    for name in set(sys.modules) - modules:
-        del sys.modules[name]
 
 
 CODE = '''
@@ -173,16 +123,3 @@ def test_each_sort_is_offered_its_own_functions_and_registered(operator, made, s
     ) in offer.curl
     assert f"made.{name}" in operator.get(f"/admin/t/acme/{sort}s/").content.decode()
     assert operator.get(f"{response['Location']}edit/").context["form"].kind == "python"
-
-
-def test_the_functions_page_says_which_sort_each_is(staff: Client, made: Things) -> None:
-    page = staff.get("/admin/t/acme/functions/")
-    sorts = {row.reference: row.sort.value for row in page.context["functions"]}
-    assert {name: sorts[f"made.{name}"] for name in MADE.values()} == {
-        name: sort for sort, name in MADE.items()
-    }
-    words = {
-        reference: words.one
-        for reference, _, words, _ in staff.get("/admin/functions/").context["functions"]
-    }
-    assert words == {f"made.{name}": sort for sort, name in MADE.items()}

@@ -1,7 +1,5 @@
 """Tests of the gallery: picking a template fills in the form of a new tool, and saves nothing."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -64,35 +62,6 @@ def test_a_template_has_texts_and_passes_all_checks_of_its_kind(key: str) -> Non
         assert {"readOnlyHint", "openWorldHint"} <= compiled.annotations.keys()
 
 
-@pytest.mark.parametrize("key", [key for key in EVERY if templates()[key].kind == "script"])
-def test_the_code_of_a_template_is_formatted(key: str) -> None:
-    code = templates()[key].config["code"]
-    assert max(map(len, code.splitlines())) <= 100
-    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length=100", "-"]
-    done = subprocess.run(command, input=code, text=True, capture_output=True, check=True)
-    assert done.stdout == code
-
-
-def test_the_address_of_a_template_is_plain_to_see_and_replaced_everywhere() -> None:
-    for template in (template for template in templates().values() if template.address):
-        if template.kind == "script":
-            assert f'\nAPI = "{template.address}"\n' in f"\n{template.config['code']}"
-        assert str(template.config).count(template.address) == 1
-        filled = str(template.fields(MINE).config)
-        assert filled.count(MINE) == 1
-        assert template.address not in filled
-
-
-def test_the_page_of_a_new_tool_lists_all_templates_until_a_choice_is_made(operator: Client):
-    page = operator.get(NEW)
-    assert page.context["gallery_open"]
-    text = page.content.decode()
-    for key, template in templates().items():
-        assert f'href="?template={key}"' in text
-        assert template.title in text
-    assert not operator.get(f"{NEW}?kind=script").context["gallery_open"]
-
-
 @pytest.mark.parametrize("key", EVERY)
 def test_picking_a_template_fills_in_the_form_and_saving_that_saves_the_template(operator, key):
     before = Primitive.objects.count()
@@ -117,15 +86,11 @@ def test_picking_a_template_fills_in_the_form_and_saving_that_saves_the_template
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("", "must begin with https://"),
-        ("shop", "must begin with https://"),
         ("ftp://shop.example.com", "must begin with https://"),
         ("https://shop.example.com/?a=b", "no query"),
-        ("https://shop.example.com/#a", "no query"),
         ('https://shop.example.com"', "not a valid name"),
         ("https://user:word@shop.example.com", "user name"),
         ("https://other.example.com", "not among the hosts"),
-        ("http://shop.example.com", "not among the hosts"),
     ],
 )
 def test_a_wrong_address_is_refused_at_its_field_and_not_filled_in(operator, cast, address, said):
@@ -141,27 +106,3 @@ def test_an_address_cannot_break_out_of_the_code(operator: Client) -> None:
     page = operator.get(NEW, picking("approval", address=hostile))
     code = page.context["form"].part["code"].value()
     assert code.startswith('API = "https://shop.example.com/%22+secret(%22a%22)+%22%7B%7Barguments')
-
-
-def test_an_address_of_the_allowed_hosts_is_filled_in(operator: Client, cast: Cast) -> None:
-    allow(cast, "*.example.com")
-    page = operator.get(NEW, picking("search", address=MINE))
-    assert page.context["form"].part["url"].value() == f"{MINE}/orders"
-    assert page.context["picked"].form.errors == {}
-
-
-def test_what_a_user_sends_is_shown_again_without_the_template(operator: Client) -> None:
-    page = operator.get(NEW, picking("expenses"))
-    fields = {**SentForm(page.content.decode()).fields, "name": "not a name"}
-    again = operator.post(NEW, fields)
-    assert again.status_code == 200
-    assert again.context["form"]["name"].errors
-    assert SentForm(again.content.decode()).fields["code"] == fields["code"]
-
-
-def test_a_template_that_there_is_not_and_other_primitives_have_none(operator: Client) -> None:
-    for key in ("nothing", "../approval", ""):
-        assert operator.get(NEW, picking(key)).status_code == 404
-    page = operator.get("/admin/t/acme/prompts/new/?template=approval")
-    assert page.status_code == 200
-    assert "Use this template" not in page.content.decode()

@@ -59,12 +59,6 @@ TALKS: Mapping[str, Talk] = {
         ["GET /orders/17", "DELETE /orders/17"],
         deleted=["delete-order-17"],
     ),
-    "approval-refused": Talk(
-        {"number": 17},
-        "Order 17 is kept.",
-        [("Delete order 17 of Ada?", {"delete": False})],
-        ["GET /orders/17"],
-    ),
     "expenses": Talk(
         {"trip": "Oslo"},
         {
@@ -83,11 +77,6 @@ TALKS: Mapping[str, Talk] = {
             ("How many nights", {"nights": 2}),
             ("Expense 3 of Oslo", {"category": "meal", "amount": 20, "another": True}),
         ],
-    ),
-    "expenses-done": Talk(
-        {"trip": "Oslo"},
-        {"trip": "Oslo", "expenses": [{"category": "meal", "amount": 20}], "total": 20},
-        [("Expense 1 of Oslo", {"category": "meal", "amount": 20, "another": False})],
     ),
     "pages": Talk(
         {"country": "NO"},
@@ -126,9 +115,6 @@ TALKS: Mapping[str, Talk] = {
         "rejected: out of scope",
         [("Ticket 4 is closed as rejected. Why?", {"reason": "out of scope"})],
         ["POST /tickets/4/close"],
-    ),
-    "question-unasked": Talk(
-        {"number": 4, "result": "solved"}, "solved: no reason", seen=["POST /tickets/4/close"]
     ),
     "asking_service": Talk(
         {"order": 17},
@@ -263,24 +249,10 @@ async def test_the_long_task_is_a_task_for_clients_that_follow_tasks(acme, setti
         assert shop.seen == list(talk.seen)
 
 
-async def test_a_report_collects_side_by_side(acme: Cast, settings: Settings):
-    regions = ["north", "south", "west"]
-    talk = Talk({"month": "2026-10", "regions": regions}, None)
-    async with published(acme, "report", settings) as shop:
-        heard = await by_a_stateless_client(acme, "sales_report", talk)
-        report = heard.result["structuredContent"]
-        assert [each["name"] for each in report["regions"]] == regions
-        assert report["revenue"] == 31.5
-        assert sorted(heard.progress) == [f"{region} is there" for region in regions]
-        assert len(shop.seen) == len(regions)
-
-
 @pytest.mark.parametrize(
     ("key", "arguments", "said"),
     [
         ("approval", {"number": 1}, "There is no order 1."),
-        ("report", {"month": "2026-10", "regions": []}, "Name 1 to 20 regions."),
-        ("search", {"state": "nothing"}, "state"),
         ("question", {"number": 5, "result": "solved"}, "404"),
     ],
 )

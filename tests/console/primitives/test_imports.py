@@ -18,14 +18,11 @@ from mcphost.audit.models import Entry
 from mcphost.catalogue import documents
 from mcphost.catalogue.models import KeptDocument, Primitive
 from mcphost.console.primitives import imports
-from mcphost.console.primitives.imports import MOST_CHOSEN
 from mcphost.kinds.http.openapi_documents import MOST_BYTES
-from mcphost.kinds.http.openapi_finding import MOST_LISTED
 from mcphost.tenants.models import Tenant
 from tests.cast import Cast
 
 PAGE = "/admin/t/acme/tools/import/"
-EVIL = "<script>alert(1)</script>{{ 7*7 }}"
 YAML = """\
 openapi: 3.1.0
 servers: [{url: https://api.example.com}]
@@ -151,12 +148,6 @@ def test_the_chosen_ones_become_drafts_with_names_descriptions_and_secrets(opera
     assert operator.get(f"/admin/t/acme/tools/{row.id}/edit/").status_code == 200
 
 
-def test_without_a_choice_the_secret_is_the_one_that_the_document_names(operator: Client) -> None:
-    imported(operator, "POST /orders", **{"secret:key": "no-such-one"})
-    (header,) = made()["POST /orders"].config["request"]["headers"]
-    assert header["value"] == "{secrets.key}"
-
-
 def test_importing_again_shows_what_is_new_changed_and_gone(operator: Client) -> None:
     imported(operator, "GET /orders", "POST /orders")
     changed = json.loads(with_page())
@@ -217,27 +208,6 @@ def test_a_choice_does_not_count_for_another_change(operator: Client) -> None:
     assert made()["GET /orders"].title == "Edited meanwhile"
 
 
-def test_a_tool_of_an_earlier_import_is_compared_without_a_base(operator: Client) -> None:
-    imported(operator, "GET /orders")
-    made()["GET /orders"].imported.delete()
-    assert states(operator.post(PAGE, {"document": document()}))["GET /orders"] == "same"
-    fields = {**listed(operator, with_page()), "chosen": "GET /orders"}
-    page = operator.post(PAGE, {**fields, "_preview": ""})
-    taken = dict.fromkeys(fields_of(page).values(), "theirs")
-    assert len(taken) == 2
-    operator.post(PAGE, {**fields, **taken, "_create": ""})
-    assert "page" in made()["GET /orders"].config["input_schema"]["properties"]
-
-
-def test_one_that_cannot_be_changed_stops_all(operator: Client) -> None:
-    imported(operator, "GET /orders")
-    fields = {**listed(operator, with_page()), "chosen": ["GET /orders", "POST /orders"]}
-    page = operator.post(PAGE, {**fields, "name-1": "orders", "_create": ""})
-    assert "Nothing was created or changed" in errors(page)
-    assert list(made()) == ["GET /orders"]
-    assert made()["GET /orders"].config["input_schema"]["properties"] == {}
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [("no blanks", "A name is"), ("canary-acme-tool", "Another tool"), ("orders", "Another tool")],
@@ -255,26 +225,14 @@ def test_one_that_is_wrong_stops_all_and_says_so_beside_it(operator: Client, nam
     assert Entry.objects.count() == entries
 
 
-def test_a_text_that_cannot_be_stored_is_refused(operator: Client) -> None:
-    parameter = {"name": "a", "in": "query", "description": "a\0b", "schema": {"type": "string"}}
-    text = document(**{"/nul": {"get": {"operationId": "nul", "parameters": [parameter]}}})
-    assert "u0000" in imported(operator, "GET /nul", text=text).content.decode()
-    assert not made()
-
-
 @pytest.mark.parametrize(
     ("fields", "field", "said"),
     [
         ({}, "document", "paste a document"),
         ({"document": "{"}, "document", "neither JSON nor YAML"),
-        ({"document": "[" * 5000}, "document", "nested deeper"),
         ({"document": '{"swagger": "2.0"}'}, "document", "Swagger 2.0"),
         ({"file": upload(b"a" * (MOST_BYTES + 1))}, "file", "larger than 16 MiB"),
-        ({"file": upload(b"\xff\xfe\x00")}, "file", ""),
-        ({"document": document(), "base_url": "http://["}, "base_url", "whole address"),
         ({"document": document(), "base_url": "api"}, "base_url", "whole address"),
-        ({"document": document(), "below": "/nowhere"}, "document", "no operations"),
-        ({"url": "ftp://api.example.com/a"}, "url", "URL"),
         ({"url": "http://169.254.169.254/latest"}, "url", "not among the allowed hosts"),
         ({"url": "https://127.0.0.1/openapi.json"}, "url", "public internet"),
         ({"kept": "00000000-0000-0000-0000-000000000000"}, "__all__", "not kept any more"),
@@ -320,38 +278,6 @@ def test_a_document_is_kept_for_an_hour_and_opens_in_its_row_only(operator: Clie
     assert [str(row.id) for row in KeptDocument.objects.all()] == [second["kept"]]
 
 
-def test_a_user_keeps_the_latest_documents(operator: Client) -> None:
-    given = [listed(operator, document())["kept"] for _ in range(documents.MOST_PER_USER + 1)]
-    assert {str(row.id) for row in KeptDocument.objects.all()} == set(given[1:])
-
-
-def test_many_operations_fit_a_form_and_the_others_are_found_by_their_path(operator: Client):
-    many = {f"/many/{n}": {"get": {"operationId": f"many_{n}"}} for n in range(MOST_LISTED + 5)}
-    page = operator.post(PAGE, {"document": document(**many)})
-    assert len(page.context["listed"]) == MOST_LISTED
-    assert "8 more operations" in page.content.decode()
-    every = {f"name-{each.found.number}": each.name for each in page.context["listed"]}
-    chosen = [each.source for each in page.context["listed"]]
-    wanted = {**kept(page), "chosen": chosen, **every}
-    assert f"at most {MOST_CHOSEN}" in errors(operator.post(PAGE, {**wanted, "_preview": ""}))
-    last = operator.post(PAGE, {**kept(page), "below": "/many/404"})
-    assert list(states(last)) == ["GET /many/404"]
-
-
-def test_hostile_texts_are_escaped(operator: Client) -> None:
-    evil = {f"/{EVIL}": {"get": {"operationId": EVIL, "summary": EVIL, "description": EVIL}}}
-    first = operator.post(PAGE, {"document": document(**evil)})
-    fields = {**kept(first), "chosen": "GET /orders", "_preview": ""}
-    for page in (first, operator.post(PAGE, fields)):
-        assert "<script>alert(1)" not in page.content.decode()
-    assert "&lt;script&gt;alert(1)" in first.content.decode()
-
-
-def test_those_who_write_tools_find_the_page(auditor: Client, operator: Client) -> None:
-    for client, offered in ((operator, True), (auditor, False)):
-        assert (PAGE in client.get("/admin/t/acme/tools/").content.decode()) is offered
-
-
 def test_a_user_and_a_tenant_import_one_at_a_time_and_a_process_two(operator: Client, cast: Cast):
     fields = {"document": document()}
     here, other = cast.acme.id, cast.globex.id
@@ -364,16 +290,6 @@ def test_a_user_and_a_tenant_import_one_at_a_time_and_a_process_two(operator: Cl
         with imports.admission.of(-2, uuid4()):
             assert "Other tenants import" in errors(operator.post(PAGE, fields))
     assert not errors(operator.post(PAGE, fields))
-
-
-def test_a_document_is_refused_in_words_when_no_process_can_be_started(operator, monkeypatch):
-    monkeypatch.undo()  # jobs have processes of their own
-    monkeypatch.setattr("sys.executable", "/nowhere/python")  # an OSError, as of a full machine
-    page = operator.post(PAGE, {"document": YAML})
-    assert page.status_code == 200
-    assert "no process free" in errors(page)
-    assert "Try again" in errors(page)
-    assert YAML.splitlines()[0] in page.content.decode()  # what was pasted stays
 
 
 Answer = tuple[int, Mapping[str, str], bytes]
@@ -422,8 +338,6 @@ def test_a_document_is_fetched_and_its_relative_server_is_where_it_was(operator:
 @pytest.mark.parametrize(
     ("answers", "said"),
     [
-        ([(404, {}, b"")], "status 404"),
-        ([(200, {}, b"nothing")], "not an object"),
         ([(302, {"Location": "/again"}, b"")] * 6, "redirects more than 5 times"),
         ([(302, {"Location": "https://10.0.0.1/"}, b"")], "not among the allowed hosts"),
         ([(200, {"Content-Length": f"{MOST_BYTES * 2}"}, b"")], "more than"),
@@ -434,9 +348,3 @@ def test_what_cannot_be_fetched_says_why(operator: Client, answers: list[Answer]
         page = operator.post(PAGE, {"url": f"{base}/openapi.json"})
     assert said in " ".join(page.context["form"].errors["url"])
     assert not KeptDocument.objects.exists()
-
-
-def test_a_pasted_text_that_is_too_large_for_a_form_is_told_to_come_as_a_file(operator: Client):
-    page = operator.post(PAGE, {"document": "a" * 3_000_000, "_list": ""})
-    assert page.status_code == 400
-    assert "Give a larger document as a file" in page.content.decode()

@@ -111,45 +111,11 @@ def test_a_draft_is_run_with_arguments_that_fit_asks_and_goes_on(operator: Clien
     assert not Primitive.objects.filter(kind="script").exists()
 
 
-def test_a_declined_question_takes_no_other_answer(operator: Client) -> None:
-    asked = begin(operator, item="tea")
-    assert "decline tea" in text(answer(operator, asked, **DECLINED))
-    assert "requestState is not valid" in text(answer(operator, asked, **CANCELLED))
-
-
 def test_an_answer_that_is_sent_twice_runs_the_round_once(operator: Client) -> None:
     asked = begin(operator, item="tea")
     pages = [answer(operator, asked, **CANCELLED) for _ in range(2)]
     assert ["cancel tea" in text(page) for page in pages] == [True, True]
     assert Entry.objects.filter(delivery="playground", action=ROUND_FINISHED).count() == 2
-
-
-def test_a_trial_can_be_stopped_to_change_the_arguments(operator: Client) -> None:
-    asked = begin(operator, item="tea")
-    stopped = operator.post(TRY, {**sent(asked, 1), "_stop": "1"})
-    assert "\ntea</textarea>" in text(stopped)
-    assert "Really order" not in text(stopped)
-
-
-def test_requests_that_the_console_cannot_answer_can_be_refused(operator, acme, cast):
-    services.grant_function(acme.tenant, "asking.summarise", ACTOR)
-    page = operator.post(TRY, {"kind": "python", "function": "asking.summarise"})
-    asked = operator.post(TRY, {**sent(page), "_run": "1"})
-    assert "sampling/createMessage" in text(asked)
-    assert "the console has no model" in text(asked).lower()
-    assert "The operator refused the request" in text(answer(operator, asked))
-
-
-def test_the_line_where_a_script_failed_is_shown(operator: Client) -> None:
-    code = '''
-    def broken(item: str) -> str:
-        """Fail."""
-        numbers = {"a": "b"}
-        return numbers[item]
-    '''
-    page = begin(operator, code, item="x")
-    assert "line 4 in broken" in text(page)
-    assert "KeyError" in text(page)
 
 
 def test_what_cannot_be_tried_is_said_and_reading_runs_nothing(operator: Client, acme: Things):
@@ -308,21 +274,6 @@ def test_a_user_runs_one_trial_at_once_and_a_tenant_leaves_a_place_to_others(ope
         assert not running.enter_context(trials._admitted(-9, cast.globex.id))
         assert "of other users run now" in unescape(operator.post(TRY, run).content.decode())
     assert "Really order" in text(operator.post(TRY, run))
-
-
-def test_a_large_result_does_not_make_a_much_larger_page(operator: Client) -> None:
-    """Indented, a long list deep inside would be a hundred times as long."""
-    code = '''
-    def deep() -> object:
-        """Return a long list deep inside."""
-        found: object = [1] * 100000
-        for _ in range(60):
-            found = [found]
-        return found
-    '''
-    page = begin(operator, code)
-    assert "characters)" in text(page)
-    assert len(page.content) < 100_000
 
 
 def test_a_refusal_in_the_frame_is_a_page_that_the_frame_may_show(cast, operator, acme):

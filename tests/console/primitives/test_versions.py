@@ -2,21 +2,14 @@
 
 import re
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.db import connection
 from django.test import Client
-from django.utils import timezone
 
 from mcphost.audit.models import Entry
-from mcphost.audit.selectors import PAGE
-from mcphost.catalogue import selectors
 from mcphost.catalogue.models import Primitive, PrimitiveVersion
-from mcphost.console.primitives.version_changes import MOST_LINES, compare
 from mcphost.console.primitives.versions import MOST_AT_ONCE
-from tests.audit.asking import Story, keep
-from tests.catalogue.kit import OTHER
 from tests.console.things import Things, asking
 from tests.console.things import told as put
 
@@ -126,25 +119,6 @@ def test_disabling_says_first_which_calls_wait(operator: Client, acme: Things) -
     assert Primitive.objects.get(pk=acme.tool).state == "archived"
 
 
-def test_calls_under_way_are_counted_however_many_there_are(operator: Client, acme: Things) -> None:
-    name = Primitive.objects.get(pk=acme.tool).name
-    many = [Story.of(acme.tenant, name, at=timezone.now()) for _ in range(PAGE + 3)]
-    for each in many:
-        each.start()
-    keep(*many)
-    text = operator.get(f"{TOOLS}{acme.tool}/disable/").content.decode()
-    assert f"{PAGE + 3} calls are in progress." in text
-
-
-def test_an_archived_tool_is_in_the_list_only_when_it_is_asked_for(operator: Client, say: str):
-    operator.post(f"{say}archive/")
-    assert "say" not in [each.name for each, *_ in operator.get(TOOLS).context["rows"]]
-    found = operator.get(f"{TOOLS}?state=archived").context["rows"]
-    assert [each.name for each, *_ in found] == ["say"]
-    operator.post(f"{say}restore/")
-    assert row().state == "disabled"
-
-
 def test_a_tool_is_deleted_only_when_archived_and_its_name_is_typed(operator, acme, say):
     refused = operator.post(f"{say}delete/", {"name": "say"}, follow=True).content.decode()
     assert "Archive say before you delete it" in refused
@@ -186,21 +160,6 @@ def test_a_form_that_was_sent_twice_is_no_conflict(operator: Client, say: str) -
             sent = form(title=f"Sent twice {buttons}", based_on=read, **buttons)
             assert operator.post(edit, sent).status_code == 302
     assert updated.count() == before + 2
-
-
-def test_several_tools_are_published_and_disabled_at_once(operator, acme, globex, say):
-    operator.post(f"{TOOLS}new/", form(name="other"))
-    other = Primitive.objects.get(tenant__slug="acme", name="other")
-    chosen = [str(other.id), str(row().id), str(globex.tool), str(acme.prompt), "nonsense"]
-    page = operator.post(f"{TOOLS}bulk/", {"verb": "publish", "chosen": chosen}, follow=True)
-    text = page.content.decode()
-    assert "1 tool published" in text
-    assert "say was left as it is" in text
-    operator.post(f"{TOOLS}bulk/", {"verb": "disable", "chosen": chosen})
-    states = {each.name: each.state for each in Primitive.objects.filter(tenant=acme.tenant)}
-    assert (states["say"], states["other"]) == ("disabled", "disabled")
-    assert Primitive.objects.get(pk=globex.tool).state == "published"
-    assert Primitive.objects.get(pk=acme.prompt).state == "published"
 
 
 def posted(client: Client, page: str, pattern: str) -> list[str]:
@@ -263,32 +222,6 @@ def test_more_tools_than_are_changed_at_once_are_refused_in_words(operator, say,
         assert (row().state, Entry.objects.count()) == ("published", before)
 
 
-def test_chosen_tools_that_no_longer_exist_are_counted(operator: Client, say: str) -> None:
-    fields = {"verb": "disable", "chosen": [str(row().id), str(uuid4())]}
-    text = operator.post(f"{TOOLS}bulk/", fields, follow=True).content.decode()
-    assert "1 tool disabled" in text
-    assert "1 of the chosen no longer exists." in text
-
-
-def test_lines_are_compared_with_what_is_around_them() -> None:
-    before = "\n".join(f"line {number}" for number in range(20))
-    lines = compare(before, before.replace("line 10", "line ten"))
-    assert [each.sign for each in lines] == ["…", " ", " ", " ", "-", "+", " ", " ", " "]
-    assert compare("a\n" * (MOST_LINES + 1), "b")[1].text.endswith("too many to compare")
-
-
-def test_a_changed_schema_of_the_code_is_shown(operator: Client, acme: Things) -> None:
-    (first, *_) = selectors.versions(acme.tool)[::-1]
-    PrimitiveVersion.objects.filter(pk=first.id).update(code={**first.code, "input_schema": OTHER})
-    operator.post(
-        f"{TOOLS}{acme.tool}/edit/", form(name="canary-acme-tool", title="B", _publish="")
-    )
-    second = selectors.versions(acme.tool)[0]
-    response = operator.get(f"{TOOLS}{acme.tool}/versions/{second.id}/")
-    assert "Input schema" in [each.label for each in response.context["changes"]]
-    assert "words" in response.content.decode()
-
-
 @pytest.mark.parametrize("verb", ["edit", "publish", "delete"])
 def test_what_another_user_deleted_meanwhile_is_gone(operator: Client, verb: str) -> None:
     operator.post(f"{TOOLS}new/", form())
@@ -303,9 +236,3 @@ def test_what_another_user_deleted_meanwhile_is_gone(operator: Client, verb: str
         response = operator.post(f"{TOOLS}{gone.id}/{verb}/", form(title="Changed"))
     assert response.status_code == 404
     assert "what it showed is gone" in response.content.decode()
-
-
-def test_too_many_fields_are_refused_in_words(operator: Client) -> None:
-    response = operator.post(f"{TOOLS}bulk/", {"chosen": ["x"] * 1001, "verb": "publish"})
-    assert response.status_code == 400
-    assert "A form or an address may have 1,000 fields" in response.content.decode()

@@ -9,13 +9,11 @@ from django.test import Client
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
-from mcphost.catalogue.errors import Invalid
-from mcphost.catalogue.models import Primitive, PrimitiveVersion
-from mcphost.console.primitives.examples import curl, values
+from mcphost.catalogue.models import Primitive
 from mcphost.feed.models import Change
 from mcphost.kinds.primitive_types import PrimitiveType
 from tests.console.forms.sent import problems
-from tests.console.things import ACTOR, Things, text_fields, tool_fields
+from tests.console.things import ACTOR, Things, text_fields
 
 PNG = b"\x89PNG\r\n\x1a\n of a kind"
 EVIL = "<script>alert(1)</script>{{ 7*7 }}"
@@ -81,15 +79,10 @@ PNG_CARRIED = f"data:image/png;base64,{b64encode(PNG).decode()}"
 @pytest.mark.parametrize(
     ("sort", "changes", "where", "said"),
     [
-        ("prompt", {"name": "no blanks"}, "name", "A name is"),
         ("prompt", {"description": ""}, "description", "description"),
         ("prompt", {"messages-0-text": "Hello {whom}"}, "messages.text", "no argument 'whom'"),
-        ("prompt", {"messages-0-text": ""}, "messages", "at least 1"),
-        ("prompt", {"arguments-0-name": "no blanks"}, "arguments.name", "match"),
         ("prompt", {"arguments-5-name": "who"}, "arguments", "two arguments called 'who'"),
-        ("resource", {"uri": ""}, "uri", "scheme"),
         ("resource", {"uri": "docs://canary-acme"}, "uri", "Another resource"),
-        ("resource", {"mime_type": "nonsense"}, "mime_type", "looks like text/plain"),
         ("resource", {"holds": "file"}, "file", "Choose a file"),
         (
             "resource",
@@ -98,7 +91,6 @@ PNG_CARRIED = f"data:image/png;base64,{b64encode(PNG).decode()}"
             "does not match its MIME type (image/webp)",
         ),
         ("template", {"uri": "docs://a"}, "uri", "no {variable}"),
-        ("template", {"text": "{x}"}, "text", "no variable 'x'"),
         (
             "template",
             {"variables-0-name": "x", "variables-0-choices": "1"},
@@ -120,16 +112,6 @@ def test_what_is_wrong_is_said_there_and_nothing_saved_or_lost(
             assert f'name="{name}"' in text, name
     assert "kept title" in text
     assert not Primitive.objects.filter(name=fields["name"]).exists()
-
-
-def test_a_problem_of_the_whole_is_said_above_the_fields(operator, monkeypatch):
-    def refuse(*_: Any) -> None:
-        raise Invalid({"config": ["Nothing of this will do."]})
-
-    monkeypatch.setattr(services.validation, "check", refuse)
-    page = operator.post(path("template", "new/"), template())
-    assert problems(page.context["form"], "") == "Nothing of this will do."
-    assert "Nothing of this will do." in page.content.decode()
 
 
 def test_a_file_is_kept_through_an_error_and_an_edit_and_read_as_it_is(operator: Client) -> None:
@@ -184,62 +166,11 @@ def test_a_prompt_is_shown_as_it_will_be_with_values_that_fit(operator: Client) 
     assert "prompts/get" in offer.curl
 
 
-def test_of_what_a_function_makes_only_what_it_needs_is_in_the_example() -> None:
-    listing = {
-        "name": "plan",
-        "arguments": [{"name": "city", "required": True}, {"name": "days", "required": False}],
-    }
-    assert values(PrimitiveType.PROMPT, listing, {}, of_all=False) == {"city": "city"}
-    assert values(PrimitiveType.PROMPT, listing, {"days": ["3"]}, of_all=True)["days"] == "3"
-    assert curl(PrimitiveType.PROMPT, "http://x", {}, {}) == ""
-
-
-def test_a_template_is_shown_with_a_uri_that_it_answers(operator: Client) -> None:
-    variables = {"variables-0-name": "lang", "variables-0-choices": "de ch\nfr"}
-    operator.post(path("template", "new/"), template(**variables))
-    offer = operator.get(path("template", f"{row('t').id}/")).context["offer"]
-    assert [piece.text for piece in offer.shown] == ["page in de ch"]
-    assert '"uri": "docs://page?lang=de%20ch"' in offer.curl
-    assert "Mcp-Name: docs://page?lang=de%20ch" in offer.curl
-
-
-def test_a_long_text_is_shown_from_its_beginning(operator: Client) -> None:
-    operator.post(path("resource", "new/"), resource(text="long " * 5000, _publish=""))
-    page = path("resource", f"{row('a').id}/")
-    assert "Only the beginning is shown" in operator.get(page).content.decode()
-    version = PrimitiveVersion.objects.get(primitive=row("a")).id
-    text = operator.get(f"{page}versions/{version}/").content.decode()
-    assert "(25000 characters)" in text
-    assert "long " * 1000 not in text
-
-
 def test_something_of_another_sort_is_unknown_under_this_ones_address(operator, acme):
     for sort in FORMS:
         assert operator.get(path(sort, f"{acme.tool}/")).status_code == 404
     assert operator.get(path("tool", f"{acme.prompt}/edit/")).status_code == 404
     assert operator.post(path("tool", f"{acme.prompt}/disable/")).status_code == 404
-
-
-def test_lists_are_found_by_uri_and_say_what_things_are_made_from(operator: Client) -> None:
-    page = operator.get(path("resource", "?q=docs://canary"))
-    assert [row.name for row, *_ in page.context["rows"]] == ["canary-acme-resource"]
-    assert "written here" in page.content.decode()
-    for query, chosen in (("", [True, False]), ("?kind=python", [False, True])):
-        page = operator.get(path("prompt", f"new/{query}"))
-        assert [way.chosen for way in page.context["ways"]] == chosen
-    assert "No function is granted" in page.content.decode()
-    # The only granted function is a tool, so there is nothing to choose for a prompt.
-    assert len(page.context["form"].part.fields["function"].choices) == 1
-
-
-def test_the_menu_counts_what_there_is(operator: Client, acme: Things) -> None:
-    services.create(acme.tenant, tool_fields("draft"), ACTOR)
-    groups = operator.get("/admin/t/acme/").context["menu"].groups
-    items = next(group["items"] for group in groups if group["title"] == "canary-acme-title")
-    counts = {item["title"]: item["badge"] for item in items if item["badge"]}
-    assert counts == {"Tools": 2, "Prompts": 1, "Resources": 1, "Templates": 1}
-    tools, *_ = operator.get("/admin/t/acme/").context["counts"]
-    assert (tools.published, tools.draft, tools.disabled) == (1, 1, 0)
 
 
 def announced() -> list[str]:

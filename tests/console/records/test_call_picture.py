@@ -101,21 +101,6 @@ def test_a_run_without_an_end_reaches_to_the_one_that_took_over() -> None:
     ]
 
 
-def test_a_call_that_moved_waits_for_its_next_request() -> None:
-    story = Story().play("end yielded")
-    story.back(MINUTE).end()
-    assert told(story)[1][:2] == ("request", "Until the next request")
-
-
-def test_runs_at_the_same_time_have_no_wait_between_them() -> None:
-    story = Story().play("start")
-    first = story.leg
-    story.play("again; start; end")
-    story.leg = first
-    story.end()
-    assert [each[0] for each in told(story)] == ["server", "server"]
-
-
 def test_what_is_not_compressed_is_in_proportion() -> None:
     picture = drawn(
         (PartType.SERVER, 10 * MS), (PartType.RESPONSE, 20 * MS), (PartType.SERVER, 30 * MS)
@@ -141,55 +126,8 @@ def test_a_long_wait_leaves_room_for_short_rounds_and_shows_its_break() -> None:
     assert number(gap.x) == number(picture.bars[1].x)
 
 
-def test_no_wait_is_drawn_wider_than_a_longer_one() -> None:
-    waits = [each * MS for each in (1, 5, 9, 11, 50, 4000, 90_000)]
-    picture = drawn((PartType.SERVER, 10 * MS), *((PartType.RESPONSE, each) for each in waits))
-    found = widths(picture)[1:]
-    assert found == sorted(found)
-    assert len(picture.compressed) == 6
-    assert abs(ends(picture.bars[-1]) - 100) < 0.01
-
-
-def test_many_long_waits_take_at_most_half_of_the_picture() -> None:
-    picture = drawn(*[(PartType.SERVER, 2 * MS), (PartType.RESPONSE, MINUTE)] * 12)
-    shares = dict.fromkeys(PartType, 0.0)
-    for bar in picture.bars:
-        shares[bar.part.type] += number(bar.width)
-    assert shares[PartType.RESPONSE] < 50.1
-    assert shares[PartType.SERVER] > 49.9
-
-
-def test_every_bar_can_be_seen_and_stays_inside() -> None:
-    picture = drawn(
-        (PartType.SERVER, timedelta(hours=1)), (PartType.SERVER, timedelta(microseconds=3))
-    )
-    assert all(each >= 0.5 for each in widths(picture))
-    assert all(ends(each) <= 100.001 for each in picture.bars)
-
-
-def test_a_call_of_no_length_is_drawn() -> None:
-    picture = drawn((PartType.SERVER, timedelta(0)))
-    assert ends(picture.bars[0]) <= 100
-    assert picture.unit > timedelta(0)
-    assert draw([]) is None
-
-
-def test_the_unit_is_round_and_short_enough() -> None:
-    picture = drawn((PartType.SERVER, 37 * MS), (PartType.RESPONSE, timedelta(days=1)))
-    assert picture.unit == 10 * MS
-    server = number(picture.bars[0].width)
-    assert abs(number(picture.unit_width) - server * 10 / 37) < 0.01
-    assert number(picture.unit_width) <= 25
-
-
 def test_a_call_of_very_many_rounds_is_drawn_from_its_beginning() -> None:
     picture = drawn(*[(PartType.SERVER, MS)] * (MOST_PARTS + 5))
     assert len(picture.bars) == MOST_PARTS
     assert picture.cut
     assert picture.totals == ((PartType.SERVER, "server time", (MOST_PARTS + 5) * MS),)
-
-
-def test_a_client_that_names_many_questions_gets_a_short_label() -> None:
-    story = Story()
-    story.ask(*(f"q{each}" for each in range(9)))
-    assert parts(read(story), story.at)[1].label == "Waiting for q0, q1, q2 and 6 more"

@@ -147,22 +147,10 @@ def test_a_round_without_an_end_warns_that_its_outcome_is_unknown(operator: Clie
     assert "No round that it started is recorded" in shown(operator, put(again))
 
 
-def test_a_round_that_was_taken_over_says_how_both_runs_ended(operator: Client, acme: Things):
-    story = a_story(acme).play("ask sure; back; answer sure; start; again; answer sure; start")
-    story.end("tool_error", "the host did not answer")
-    page = shown(operator, put(story))
-    assert "It started round 2: outcome unknown" in page
-    assert "Again: accepted by Ada's laptop" in page
-    assert "It started round 2: tool error" in page
-    assert "run 2 of 2" in page
-
-
 @pytest.mark.parametrize(
     ("outcome", "said"),
     [
         ("accept", "accepted"),
-        ("decline", "declined"),
-        ("cancel", "cancelled"),
         ("received", "responded"),
     ],
 )
@@ -182,21 +170,6 @@ def badges(client: Client, path: str) -> list[tuple[str, str]]:
     """Return the badges on a page: their tone and their text."""
     page = client.get(path).content.decode()
     return re.findall(r'<span class="c-badge c-(\w+)">([^<]*)</span>', page)
-
-
-def test_an_answer_that_did_not_fit_is_nowhere_called_accepted(auditor: Client, acme: Things):
-    story = a_story(acme).play("ask fruit; back; answer fruit")
-    story.ask("fruit", invalid={"fruit": "Banana is not one of the choices"})
-    path = put(story)
-    words = [word for _, word in badges(auditor, path)]
-    assert "accepted" not in words
-    assert words.count("invalid") == 3  # the question, its answer, and the entry
-    assert "sent as accept" in shown(auditor, path)
-    assert targets(auditor, "?questions=accept") == []
-    assert targets(auditor, "?questions=invalid") == ["deploy"]
-    listed = shown(auditor, f"{CALLS}?questions=invalid")
-    assert "1 invalid" in listed
-    assert "1 accepted" not in listed
 
 
 def test_a_lost_call_says_why_and_does_not_wait(auditor: Client, acme: Things) -> None:
@@ -222,7 +195,6 @@ def test_a_lost_call_says_why_and_does_not_wait(auditor: Client, acme: Things) -
     ("query", "said"),
     [
         ("outcome=toolerror", "The filter “Outcome” has no value “toolerror”."),
-        ("questions=maybe", "The filter “Input requests” has no value “maybe”."),
         ("period=decade", "The filter “Period” has no value “decade”."),
         ("after=zzz", "There is no page “zzz”."),
     ],
@@ -250,29 +222,6 @@ def test_why_an_answer_did_not_fit_is_for_auditors(operator: Client, auditor: Cl
     assert "maybe is no answer" not in shown(operator, path)
     assert "maybe is no answer" in shown(auditor, path)
     assert targets(operator, "?questions=invalid") == ["deploy"]
-
-
-def test_an_unasked_answer_is_told_as_such(operator: Client, acme: Things) -> None:
-    story = a_story(acme)
-    story.answer("sure", unasked=True, method="", sealed_by="", seconds=None)
-    story.play("answer lost; end")
-    page = shown(operator, put(story))
-    assert (
-        "The client sent a response that was not requested; the tool accepts such responses."
-        in page
-    )
-    assert "The client responded to an input request that is not recorded." in page
-    assert targets(operator, "?questions=unasked") == ["deploy"]
-
-
-def test_answers_that_came_again_are_told_on_the_page_of_their_call(operator: Client, acme: Things):
-    once, twice = a_story(acme), a_story(acme)
-    for story in (once, twice):
-        story.play("ask q; back; answer q; end; again; repeat")
-    twice.again().repeat()
-    assert "The same responses were sent again: nothing ran" in shown(operator, put(once))
-    assert "The same responses were sent again 2 times: nothing ran" in shown(operator, put(twice))
-    assert "answer.repeated" not in shown(operator, "/admin/t/acme/audit-log/")
 
 
 def test_states_that_were_refused_are_listed_with_their_true_reason(operator, staff, acme, globex):
@@ -324,24 +273,6 @@ def test_answers_not_taken_and_messages_that_did_not_leave_are_told_as_such(oper
     assert "A response to sure was rejected: the input request already has a response" in page
     assert "3 rejected" in shown(operator, CALLS)
     assert "answer.refused" not in shown(operator, "/admin/t/acme/audit-log/")
-
-
-def test_what_was_said_outside_of_any_call_leads_back_to_the_refusals(auditor, acme):
-    story = a_story(acme)
-    refused = story.refuse("a token that was changed")
-    story.made[-1] = refused._replace(call=None, round=None, payload={"state": "as it came"})
-    told(story)
-    page = auditor.get(f"/admin/t/acme/payloads/{refused.id}/").content.decode()
-    assert "as it came" in page
-    assert f'href="{REFUSALS}"' in page
-
-
-def test_a_call_with_very_many_entries_says_that_some_are_not_shown(operator, story, monkeypatch):
-    number = len(story.made)
-    monkeypatch.setattr("mcphost.audit.selectors.MOST_ENTRIES", 3)
-    assert f"Only 3 of the call's {number} entries are shown" in shown(operator, page_of(story))
-    monkeypatch.setattr("mcphost.audit.selectors.MOST_ENTRIES", number)
-    assert "entries are shown" not in shown(operator, page_of(story))
 
 
 def test_what_waits_is_on_the_dashboard_and_on_the_tenants_page(owner, staff, story):

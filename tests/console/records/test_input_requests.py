@@ -4,28 +4,19 @@ import re
 from dataclasses import replace
 from datetime import timedelta
 from html import unescape
-from uuid import uuid4
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 from django.utils.html import strip_tags
 
-from mcphost.audit import services as audit
-from mcphost.audit.call_list import MOST_WAITING
 from mcphost.audit.models import Entry
-from mcphost.audit.records import Actor
-from mcphost.audit.selectors import MOST_ENTRIES
-from mcphost.audit.summaries.figures import FunnelRow
 from mcphost.calls.models import CancelledCall, Claim
 from mcphost.catalogue import selectors, services
-from mcphost.console.records.funnel import line
 from mcphost.console.records.stages import STAGES
-from mcphost.runtime.call import Delivery
-from tests.audit.asking import MINUTE, Story, keep
+from tests.audit.asking import MINUTE, Story
 from tests.cast import ACTOR
 from tests.console.things import Things, told
-from tests.tasks.rows import a_question, a_task
 
 PAGE = "/admin/t/acme/input-requests/"
 FUNNEL = f"{PAGE}funnel/"
@@ -91,51 +82,6 @@ def test_overdue_requests_come_first_and_then_those_that_expire_soonest(operator
     assert "target 2 min" in page
 
 
-def test_of_many_requests_those_that_are_overdue_or_expire_soon_are_listed(operator, acme):
-    tool = aim(acme, 120)
-    soon = Story.of(acme.tenant, "soon", at=timezone.now() - 29 * MINUTE).play("ask colour")
-    overdue = Story.of(acme.tenant, tool, at=timezone.now() - 10 * MINUTE)
-    overdue.expires = 1000 * MINUTE
-    overdue.ask("colour", "size")
-    many = [Story.of(acme.tenant, "many", at=timezone.now()) for _ in range(MOST_WAITING + 5)]
-    for each in many:
-        each.ask("colour")
-    keep(soon, overdue, *many)
-    page = operator.get(PAGE)
-    rows = [(row.question.entry.target, row.is_late) for row in page.context["rows"]]
-    assert rows[:4] == [(tool, True), (tool, True), ("soon", False), ("many", False)]
-    assert len(rows) == MOST_WAITING + 1
-    assert page.context["late"] == 2
-    assert "Only requests of 200 waiting calls are shown" in page.content.decode()
-    for path in ("/admin/", "/admin/t/acme/"):
-        page = operator.get(path)
-        assert page.context["waiting_count"] == MOST_WAITING + 8
-        assert page.context["waiting"][0][0].entry.target == "soon"
-    text = shown(operator, f"/admin/t/acme/tools/{acme.tool}/disable/")
-    assert "2 open input requests" in text
-
-
-def test_overdue_requests_are_counted_even_if_they_are_not_listed(operator: Client, acme: Things):
-    tool = aim(acme, 120)
-    many = [
-        Story.of(acme.tenant, tool, at=timezone.now() - 9 * MINUTE) for _ in range(MOST_WAITING + 4)
-    ]
-    for each in many:
-        each.ask("colour", "size")
-    for each in many[-2:]:
-        each.made.clear()
-        each.at = timezone.now() - 5 * MINUTE
-    many[-2].ask("colour", "size")
-    task = many[-1]
-    task.call = task.call._replace(delivery=Delivery.TASK)
-    task.ask("colour", "size")
-    keep(*many)
-    a_question(a_task(acme.tenant, task.call.id, tool=tool), "colour")
-    page = operator.get(PAGE)
-    assert len(page.context["rows"]) == 2 * MOST_WAITING
-    assert page.context["late"] == 2 * (MOST_WAITING + 3) + 1
-
-
 def test_a_target_time_holds_at_once_and_is_no_change_to_publish(operator: Client, acme: Things):
     aim(acme, 90)
     row = selectors.primitive(acme.tool)
@@ -198,24 +144,6 @@ def test_a_call_that_has_ended_says_so_before_and_after(operator: Client, acme: 
     assert not Claim.objects.exists()
 
 
-def test_a_call_that_ended_after_very_many_attempts_cannot_be_cancelled(operator, acme):
-    story = Story.of(acme.tenant, "deploy", at=timezone.now() - MINUTE).play("ask colour")
-    story.back(timedelta())
-    while len(story.made) <= MOST_ENTRIES:
-        story.again().ask("colour")
-        story.at = timezone.now()
-    story.play("again; answer colour; end")
-    keep(story)
-    page = operator.get(f"/admin/t/acme/calls/{story.call.id}/").content.decode()
-    assert "The call is waiting" not in page
-    assert f"Only {MOST_ENTRIES} of the call" in page
-    assert "no longer waits for a response: it is complete" in shown(operator, cancels(story))
-    page = operator.post(cancels(story), {"reason": "late"}, follow=True).content.decode()
-    assert "it no longer waits for a response" in page
-    assert not Entry.objects.filter(action="call.cancelled").exists()
-    assert not CancelledCall.objects.exists()
-
-
 def test_a_response_that_is_being_processed_keeps_the_call_from_being_cancelled(operator, acme):
     story = waits(acme, "deploy", MINUTE)
     story.back(timedelta(seconds=20)).answer("colour")
@@ -254,48 +182,6 @@ def test_each_tool_and_client_has_a_row_with_how_its_requests_ended(operator, ac
     page = shown(operator, FUNNEL)
     assert "6 requested, 50 % accepted" in page
     assert "canary-globex" not in page
-
-
-def test_the_bar_is_as_long_as_its_parts() -> None:
-    endings = {"accept": 1, "received": 1, "decline": 1, "expired": 3, "lost": 1, "refused": 9}
-    found = line(FunnelRow(uuid4(), "deploy", "client", 7, endings), "acme")
-    assert [each.stage for each in found.segments] == ["answered", "declined", "expired", "never"]
-    assert sum(each.width for each in found.segments) == pytest.approx(200, abs=0.1)
-    assert (found.segments[0].x, found.refused) == (0, 9)
-    assert line(FunnelRow(uuid4(), "t", "c", 0, {}), "acme").share == "none"
-
-
-def test_a_request_of_a_call_that_an_operator_cancelled_has_an_ending_of_its_own(operator, acme):
-    story = Story.of(acme.tenant, "deploy", at=timezone.now() - 5 * MINUTE).play("ask colour")
-    told(story)
-    audit.cancel_call(story.call.id, acme.tenant, "The release is off", Actor.person(7, "olga"))
-    asked(acme, "deploy", "accept")
-    response = operator.get(FUNNEL)
-    assert response.context["whole"].by_stage == {
-        **dict.fromkeys(STAGES, 0),
-        "answered": 1,
-        "stopped": 1,
-    }
-    page = shown(operator, FUNNEL)
-    assert "1 cancelled by an operator" in page
-    columns = [word for _, word in response.context["stages"]]
-    assert columns == [
-        "accepted",
-        "declined",
-        "cancelled",
-        "expired",
-        "cancelled by an operator",
-        "open",
-    ]
-    assert "No response" not in page
-
-
-def test_a_period_is_chosen_and_an_unknown_one_is_named(operator: Client, acme: Things) -> None:
-    story = Story.of(acme.tenant, "old", at=timezone.now() - timedelta(days=2)).play("ask colour")
-    told(story)
-    assert "old" in shown(operator, FUNNEL)
-    assert "No input request in this period" in shown(operator, f"{FUNNEL}?period=1h")
-    assert "There is no period “soon”" in shown(operator, f"{FUNNEL}?period=soon")
 
 
 def test_staff_see_the_requests_of_all_tenants_and_their_ends(staff, acme, globex):

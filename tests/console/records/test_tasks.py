@@ -1,6 +1,5 @@
 """The pages of tasks: the list, one task, cancelling and retrying; and calls that are tasks."""
 
-import os
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -15,7 +14,6 @@ from mcphost.feed.nodes import heartbeat
 from mcphost.runtime.call import Delivery
 from mcphost.sealing.tokens import Purpose
 from mcphost.serving.execution.stored_tasks import MESSAGE
-from mcphost.tasks.listing import PAGE
 from mcphost.tasks.models import Task
 from mcphost.tasks.states import AnswerState, TaskState
 from mcphost.vault import sealer
@@ -91,14 +89,6 @@ def test_retry_is_offered_for_tasks_that_could_run(operator: Client, acme: Thing
     }
 
 
-def test_the_process_of_a_task_has_a_name_or_is_gone(auditor: Client, acme: Things) -> None:
-    """The only process of a server writes no heartbeats."""
-    a_task(acme.tenant, owner=heartbeat.id)
-    assert str(os.getpid()) in shown(auditor, TASKS)
-    a_task(acme.tenant, owner=uuid4())
-    assert "its process has ended" in shown(auditor, TASKS)
-
-
 def test_nothing_sealed_and_no_id_of_a_task_is_on_the_pages(auditor: Client, acme: Things) -> None:
     """The id of an anonymous caller's task is all that it takes to follow the task."""
     task = a_task(acme.tenant)
@@ -108,40 +98,6 @@ def test_nothing_sealed_and_no_id_of_a_task_is_on_the_pages(auditor: Client, acm
         assert "sealed" not in page
         assert str(task.id) not in page
         assert task.id.hex not in page
-
-
-def test_tasks_are_narrowed_by_state_and_tool(auditor: Client, acme: Things) -> None:
-    now = timezone.now()
-    a_task(acme.tenant, tool="works", created_at=now - timedelta(minutes=3))
-    a_question(a_task(acme.tenant, tool="asks", created_at=now - timedelta(minutes=2)))
-    a_task(acme.tenant, tool="fails", state=TaskState.FAILED)
-    for query, tools in (
-        ("?state=waiting", ["asks"]),
-        ("?state=working", ["works"]),
-        ("?state=failed", ["fails"]),
-        ("?tool=works", ["works"]),
-        ("?state=failed&tool=works", []),
-        ("?state=asleep", []),
-        ("?after=nonsense", []),
-        ("?before=nonsense", []),
-        ("?tool=%00", ["fails", "asks", "works"]),
-    ):
-        assert listed(auditor, query) == tools, query
-    assert "The filter “State” has no value “asleep”." in shown(auditor, f"{TASKS}?state=asleep")
-    assert "There is no page “x”." in shown(auditor, f"{TASKS}?after=x")
-
-
-def test_pages_lead_to_older_and_newer_tasks(auditor: Client, acme: Things) -> None:
-    now = timezone.now()
-    for age in range(PAGE + 1):
-        a_task(acme.tenant, tool="ship", created_at=now - timedelta(minutes=age))
-    first = auditor.get(f"{TASKS}?tool=ship")
-    assert not first.context["newer"]
-    last = auditor.get(f"{TASKS}?{first.context['older']}")
-    assert (len(last.context["tasks"]), last.context["older"]) == (1, None)
-    back = auditor.get(f"{TASKS}?{last.context['newer']}")
-    assert back.context["tasks"] == first.context["tasks"]
-    assert ">Newer</a>" not in back.content.decode()
 
 
 def test_the_page_of_a_task_has_its_questions_and_the_rounds_of_its_call(auditor, acme):
@@ -159,11 +115,6 @@ def test_the_page_of_a_task_has_its_questions_and_the_rounds_of_its_call(auditor
         assert verb not in auditor.get(page_of(task)).content.decode()
     call = shown(auditor, f"{CALLS}{story.call.id}/")
     assert "; then as a task, which takes the responses" in call
-
-
-def test_a_task_of_which_nothing_is_recorded_yet_has_a_page(auditor: Client, acme: Things) -> None:
-    page = shown(auditor, page_of(a_task(acme.tenant)))
-    assert "No round of the task has been recorded yet." in page
 
 
 def test_an_operator_cancels_a_task(operator: Client, cast: Cast, acme: Things) -> None:
@@ -241,11 +192,6 @@ def test_a_call_whose_task_runs_is_not_of_unknown_outcome(auditor, acme, open_, 
         auditor.get(page).content.decode()
     )
     assert page_of(task) in auditor.get(page).content.decode()
-
-
-def test_a_call_that_became_a_task_and_whose_task_is_gone_has_expired(auditor, acme):
-    told(a_story(acme))
-    assert ("warn", "expired") in badges(auditor, CALLS)
 
 
 def test_a_question_of_a_task_waits_until_it_is_answered(auditor: Client, acme: Things) -> None:

@@ -4,33 +4,25 @@ import base64
 import json
 import re
 import shlex
-from dataclasses import replace
-from html import unescape
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from mcphost.audit.entries import PayloadView, view
-from mcphost.audit.records import Record
 from mcphost.audit.timeline import Timeline, timeline
 from mcphost.console.records import wire
 from mcphost.console.records.call_curl import CurlCommand, Repetition, repeat
-from mcphost.console.records.wire import LEFT_OUT, NOT_KEPT, WireMessage
+from mcphost.console.records.wire import NOT_KEPT, WireMessage
 from mcphost.console.templatetags.wire import (
-    MOST_COLOURED,
-    coloured,
     fingerprint,
     fingerprinted,
-    lapse,
 )
 from mcphost.protocol.eras import Era
 from mcphost.protocol.schemas import ParamHeader
-from mcphost.runtime.call import Delivery, PrincipalKind
-from tests.audit.asking import MINUTE, Story, row
-from tests.console.records.test_calls import CALLS, a_story, page_of, put, shown
+from mcphost.runtime.call import Delivery
+from tests.audit.asking import Story, row
+from tests.console.records.test_calls import CALLS, a_story, page_of, shown
 from tests.console.things import Things, asking, told
 from tests.tasks.rows import a_task
 
@@ -61,14 +53,6 @@ def two_rounds(**columns: Any) -> Story:
     return story
 
 
-def test_what_is_too_large_to_be_shown_here_is_not_said_to_be_lost() -> None:
-    story = two_rounds()
-    answer = next(each for each in story.made if each.action == "answer.received")
-    known = {**payloads(story), answer.id: PayloadView(answer.id, left_out=True)}
-    _, second = wire.of_call(read(story), known).values()
-    assert second[0].body["params"]["inputResponses"] == {"colour": LEFT_OUT}
-
-
 def in_session(revision: str = "2025-11-25") -> Story:
     return two_rounds(revision=revision, era=Era.LEGACY, delivery=Delivery.LEGACY)
 
@@ -88,19 +72,6 @@ def test_a_request_and_its_retry_are_shown_as_the_client_sent_them() -> None:
     assert second[1].body["result"] == {"resultType": "complete", "outcome": "complete"}
 
 
-def test_in_a_session_input_requests_and_responses_are_messages_of_their_own() -> None:
-    first, second = messages(in_session())
-    assert [each.title for each in (*first, *second)] == [
-        "Request",
-        "Input request colour",
-        "Response to colour",
-        "Response",
-    ]
-    assert first[1].body["method"] == "elicitation/create"
-    assert "_meta" not in first[0].body["params"]
-    assert "resultType" not in second[1].body["result"]
-
-
 def test_a_task_gets_its_responses_by_an_update() -> None:
     story = two_rounds(delivery=Delivery.TASK)
     first, second = messages(story)
@@ -108,37 +79,6 @@ def test_a_task_gets_its_responses_by_an_update() -> None:
     assert second[0].body["method"] == "tasks/update"
     assert second[0].body["params"]["taskId"] == NOT_KEPT
     assert second[1].note == "The client gets it with tasks/get."
-
-
-def test_what_is_not_kept_is_said() -> None:
-    story = two_rounds()
-    known = payloads(story)
-    answer = next(each for each in story.made if each.action == "answer.received")
-    known[answer.id] = replace(known[answer.id], content=None, erased_at=story.at)
-    second = list(wire.of_call(read(story), known).values())[1]
-    assert second[0].body["params"]["inputResponses"] == {"colour": "[erased]"}
-    failed = Story()
-    failed.end("crashed", "the tool failed")
-    failed.made[-1] = without_result(failed.made[-1])
-    assert messages(failed)[0][1].note == "An error. Its body is not kept."
-    cut = Story().play("end cancelled")
-    cut.made[-1] = without_result(cut.made[-1])
-    assert messages(cut)[0][1].note == "None to this round is recorded."
-    assert wire.of_call(read(story), {}) == {}
-
-
-def without_result(record: Record) -> Record:
-    return record._replace(payload={"arguments": {}})
-
-
-@pytest.mark.parametrize("result", ["[redacted]", {"messages": "[redacted]"}, {"contents": 3}])
-@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read"])
-def test_a_result_that_does_not_fit_the_revision_is_shown_as_it_is(result: Any, method: str):
-    story = in_session("2025-03-26")
-    story.made = [each._replace(method=method) for each in story.made]
-    story.made[-1] = story.made[-1]._replace(payload={"arguments": {}, "result": result})
-    shown = messages(story)[-1][-1].body["result"]
-    assert shown == result or method == "tools/call"
 
 
 def headers(command: CurlCommand) -> dict[str, str]:
@@ -158,14 +98,6 @@ def test_the_command_has_the_headers_of_its_revision_and_no_credential() -> None
     assert body(command)["params"]["arguments"] == {"a": 1}
     capable = body(command)["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"]
     assert set(capable) == {"elicitation"}
-
-
-def test_an_anonymous_caller_needs_no_credential() -> None:
-    story = Story()
-    principal = replace(story.call.principal, kind=PrincipalKind.ANONYMOUS, token_id=None)
-    story.call = story.call._replace(principal=principal)
-    story.end()
-    assert "Authorization" not in headers(repeat(Repetition(URL, read(story), {})))
 
 
 def test_arguments_that_a_tool_wants_in_headers_are_there_too() -> None:
@@ -221,23 +153,6 @@ def test_a_session_is_begun_and_what_differs_is_said() -> None:
     )
 
 
-def test_tasks_and_trials_are_told_apart() -> None:
-    task = repeat(Repetition(URL, read(two_rounds(delivery=Delivery.TASK)), {}))
-    assert task.notes == ("The call became a task. These commands do not ask for one.",)
-    trial = repeat(Repetition(URL, read(two_rounds(delivery=Delivery.PLAYGROUND)), {}))
-    assert "trial in the console" in trial.notes[-1]
-
-
-def test_json_is_coloured_and_escaped() -> None:
-    text = coloured({"<b>": [HOSTILE, 1.5e3, -2, True, None], "a": {}})
-    assert "<script" not in text
-    assert "\u202e" not in text
-    assert '<span class="c-json-key">&quot;&lt;b&gt;&quot;</span>:' in text
-    assert '<span class="c-json-number">-2</span>' in text
-    assert '<span class="c-json-word">null</span>' in text
-    assert coloured(["x"] * 2 * MOST_COLOURED).count("<span") == MOST_COLOURED
-
-
 def test_states_and_ids_that_give_access_are_fingerprints() -> None:
     secret = "mcph_state_secret"
     found = json.dumps(
@@ -247,14 +162,6 @@ def test_states_and_ids_that_give_access_are_fingerprints() -> None:
     assert found.count(fingerprint(secret)) == 2
     assert re.fullmatch(r"[0-9a-f]{4}(-[0-9a-f]{4}){2}", fingerprint(secret))
     assert fingerprint(secret) != fingerprint("another")
-
-
-def test_a_stretch_of_time_has_the_unit_that_suits_it() -> None:
-    assert [lapse(each) for each in (MINUTE / 60_000, MINUTE / 40, MINUTE * 61)] == [
-        "1.0 ms",
-        "1.5 s",
-        "1 h 1 min",
-    ]
 
 
 @pytest.mark.django_db
@@ -280,23 +187,6 @@ def test_an_auditor_reads_the_messages_and_copies_the_arguments(auditor: Client,
 
 
 @pytest.mark.django_db
-def test_the_page_links_to_all_calls_that_have_something_in_common(operator: Client, acme: Things):
-    story = a_story(acme).play("end")
-    other = a_story(acme)
-    other.call = other.call._replace(trace_id="another")
-    other.end()
-    told(other)
-    page = operator.get(put(story)).content.decode()
-    links = re.findall(r'<a href="([^"]+)" title="[^"]*">All calls of this (\w+)</a>', page)
-    assert [what for _, what in links] == ["caller", "client", "tool", "trace"]
-    for link, what in links:
-        listed = operator.get(unescape(link)).context["calls"]
-        calls = {row.entry.call for row, _ in listed}
-        assert story.call.id in calls
-        assert (other.call.id in calls) is (what != "trace")
-
-
-@pytest.mark.django_db
 def test_the_ids_of_sessions_and_tasks_are_on_no_page(auditor: Client, staff: Client, acme: Things):
     session, story = "5e551011-0000-4000-8000-000000000000", a_story(acme)
     story.play("start; ask sure; refuse late answer.refused sure")
@@ -319,22 +209,3 @@ def test_the_ids_of_sessions_and_tasks_are_on_no_page(auditor: Client, staff: Cl
         text = client.get(path).content.decode()
         assert session not in text, path
         assert str(task) not in text, path
-
-
-@pytest.mark.django_db
-def test_the_page_of_a_long_call_makes_no_more_queries_than_that_of_a_short_one(auditor, acme):
-    short, long = a_story(acme), a_story(acme)
-    short.end()
-    for number in range(12):
-        long.ask(f"q{number}")
-        long.back().answer(f"q{number}")
-    long.end()
-    told(short, long)
-    counts = []
-    for story in (short, long):
-        auditor.get(page_of(story))
-        with CaptureQueriesContext(connection) as queries:
-            assert auditor.get(page_of(story)).status_code == 200
-        counts.append(len(queries))
-    assert counts[0] == counts[1]
-    assert CALLS in page_of(short)

@@ -14,9 +14,9 @@ from django.utils import timezone
 from mcphost.audit.models import Entry
 from mcphost.catalogue import kinds, selectors
 from mcphost.catalogue import services as catalogue
-from mcphost.catalogue.models import KeptDocument, Primitive
+from mcphost.catalogue.models import Primitive
 from mcphost.console.forms.script_part import START
-from mcphost.console.primitives import imports, trials
+from mcphost.console.primitives import trials
 from mcphost.identity.models import ServiceAccount, Token
 from mcphost.tenants.models import Invitation, Membership, Tenant
 from mcphost.tenants.roles import Role
@@ -24,7 +24,7 @@ from mcphost.vault.models import StoredSecret
 from tests.cast import PASSWORD
 from tests.console.meanwhile import before_the_change
 from tests.console.primitives import test_trials
-from tests.console.primitives.test_imports import PAGE, document, imported, listed, with_page
+from tests.console.primitives.test_imports import document, imported, with_page
 from tests.console.primitives.test_scripts import NEW, form
 from tests.console.tenants.test_secrets import NEW_SECRET
 from tests.console.things import ACTOR, Things
@@ -108,51 +108,14 @@ def test_no_script_is_saved_for_who_lost_the_right(operator, acme, cast, monkeyp
             assert "greet" not in [tool.name for tool in selectors.offering(acme.tenant).tools]
 
 
-def test_nothing_is_imported_by_a_user_who_lost_the_right(operator, acme, cast, monkeypatch):
-    before = Entry.objects.count()
-    fields = {**listed(operator, document()), "chosen": "GET /orders", "_create": ""}
-    for lose in LOSSES.values():
-        with undone(), monkeypatch.context() as patch:
-            _during_inspection(patch, partial(lose, cast.operator.user))
-            assert operator.post(PAGE, fields).status_code == 403
-            assert not Primitive.objects.filter(kind="http").exists()
-            assert Entry.objects.count() == before
-
-
-def test_no_document_is_kept_for_who_lost_the_right_meanwhile(operator, acme, cast, monkeypatch):
-    find = imports.find
-    for lose in LOSSES.values():
-
-        def slowly(*rest: Any, lose: Callable[[User], object] = lose, **named: Any) -> Any:
-            lose(cast.operator.user)
-            return find(*rest, **named)
-
-        with undone(), monkeypatch.context() as patch:
-            patch.setattr(imports, "find", slowly)
-            page = operator.post(PAGE, {"document": document()})
-            assert page.status_code == 403
-            assert "/orders" not in page.content.decode()
-            assert not KeptDocument.objects.exists()
-
-
 CHANGES: Mapping[str, Mapping[str, object]] = {
-    "close/": {"slug": "acme"},
     "settings/": {"title": "Acme", "outgoing_hosts": "evil.example.com"},
     "members/": {"username": "accomplice", "role": "owner", "days": "7"},
     "members/{member}/role/": {"role": "owner"},
-    "members/{member}/scopes/": {"scopes": []},
-    "members/{member}/remove/": {},
-    "service-accounts/": {"name": "robot"},
     "tokens/new/": {"owner": "{account}", "name": "late", "scopes": ["mcp:list"]},
-    "tokens/{token}/revoke/": {},
     "secrets/new/": NEW_SECRET,
-    "secrets/{secret}/rotate/": {"value": "another-value"},
-    "secrets/{secret}/edit/": NEW_SECRET,
-    "secrets/{secret}/delete/": {"name": "canary_acme_secret"},
     "tools/new/": {"function": "probe.echo", "name": "late"},
     "tools/{tool}/disable/": {},
-    "tools/{tool}/archive/": {},
-    "resources/{resource}/announce/": {},
     "payloads/{entry}/erase/": {},
 }
 
@@ -199,7 +162,6 @@ def test_a_change_of_an_owner_who_lost_the_right_is_refused_as_elsewhere(owner, 
 @pytest.mark.parametrize(
     ("path", "fields"),
     [
-        ("members/", {"username": "stranger"}),
         ("functions/change/", {"verb": "grant", "function": "probe.echo"}),
     ],
 )

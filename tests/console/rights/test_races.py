@@ -29,11 +29,11 @@ SECONDS = 30
 WAITING = "SELECT count(*) FROM pg_locks WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))"
 REPRESENTATIVE = frozenset(
     {
-        "catalogue.services.publish", "catalogue.services.roll_back",
-        "catalogue.imported.create", "catalogue.documents.keep",
+        "catalogue.services.publish",
+        "catalogue.documents.keep",
         "console.records.entries.erase_payload", "console.records.filter_store.save",
-        "identity.service_accounts.create", "identity.services.issue",
-        "identity.services.revoke", "serving.execution.cancelling.cancel",
+        "identity.services.issue",
+        "serving.execution.cancelling.cancel",
         "serving.execution.links.confirm_link", "tenants.invitations.invite",
         "tenants.services.update_tenant", "tenants.services.set_member",
         "vault.lifecycle.rotate", "vault.secrets.services.create_secret",

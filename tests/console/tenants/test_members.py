@@ -12,7 +12,6 @@ from mcphost.catalogue import services as catalogue
 from mcphost.tenants import invitations, services
 from mcphost.tenants.models import Invitation, Membership
 from mcphost.tenants.roles import Role
-from mcphost.tenants.services import set_member
 from tests.cast import Cast
 from tests.console.things import ACTOR, Things, tool_fields
 
@@ -57,20 +56,6 @@ def test_an_owner_cannot_tell_whether_an_account_exists(owner: Client, name: str
         ]
 
     assert pages(name) == pages("somethingelse")
-
-
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"role": "emperor"}, "role"),
-        ({"username": "two words"}, "username"),
-        ({"days": "9"}, "days"),
-    ],
-)
-def test_problems_stand_beside_their_fields(owner: Client, changes: dict[str, str], field: str):
-    fields = {"username": "newcomer", "role": "member", "days": "7", **changes}
-    assert list(owner.post(MEMBERS, fields).context["form"].errors) == [field]
-    assert not Invitation.objects.exists()
 
 
 def test_an_invitation_is_withdrawn_once(owner: Client, cast: Cast) -> None:
@@ -192,13 +177,3 @@ def test_scopes_of_a_member_who_is_removed_meanwhile_are_no_error(owner, cast, s
         response = getattr(owner, method)(scopes, {"scopes": ["mcp:paint"]})
     assert response.status_code == {"get": 200, "post": 404}[method]
     assert role_of("member") is None
-
-
-def test_owners_see_how_each_member_came_in(owner: Client, cast: Cast) -> None:
-    user = User.objects.create_user("newcomer")
-    made = invitations.invite(cast.acme.id, "newcomer", Role.MEMBER, inviter=cast.owner.user)
-    invitations.accept(made.link, user, made.expires_at.replace(year=2000))
-    set_member(cast.acme.id, user, Role.AUDITOR, actor=ACTOR)
-    page = owner.get(MEMBERS).content.decode()
-    assert "accepted an invitation from owner" in page
-    assert "added by the cast, without an invitation" in page

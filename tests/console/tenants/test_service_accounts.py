@@ -42,13 +42,6 @@ def test_a_service_account_has_no_token_for_the_api(owner: Client, cast: Cast) -
     assert errors["scopes"] == ["A service account may not hold 'api:read'."]
 
 
-@pytest.mark.parametrize("name", ["", "Nightly", "nightly"])
-def test_problems_stand_beside_their_fields(owner: Client, name: str) -> None:
-    made(owner)
-    assert list(owner.post(ACCOUNTS, {"name": name}).context["form"].errors) == ["name"]
-    assert ServiceAccount.objects.count() == 1
-
-
 def test_an_account_is_disabled_enabled_and_removed(owner: Client, cast: Cast) -> None:
     account = made(owner)
     path = f"{ACCOUNTS}{account.pk}/"

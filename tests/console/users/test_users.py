@@ -5,7 +5,7 @@ from django.test import Client
 
 from mcphost.audit.models import Entry
 from mcphost.console.users import changes
-from mcphost.console.users.changes import TAKEN, PersonFields, create
+from mcphost.console.users.changes import PersonFields
 from mcphost.feed.models import Change
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.roles import Role
@@ -43,10 +43,7 @@ def test_staff_make_a_user_who_can_be_given_a_role(staff: Client) -> None:
     [
         ({"username": "OWNER"}, "username"),
         ({"username": "no blanks"}, "username"),
-        ({"username": "x" * 151}, "username"),
-        ({"username": ""}, "username"),
         ({"password": "short"}, "password"),
-        ({"password": "password"}, "password"),
         ({"email": "nonsense"}, "email"),
     ],
 )
@@ -55,12 +52,6 @@ def test_problems_stand_beside_their_fields(staff, cast, wrong, field):
     response = staff.post(NEW, {"username": "olga", "password": LONG, **wrong})
     assert list(response.context["form"].errors) == [field]
     assert User.objects.count() == before
-
-
-def test_a_name_that_was_taken_in_between_is_refused_like_any_other(cast: Cast) -> None:
-    with pytest.raises(InvalidError) as refused:
-        create("owner", LONG, PersonFields(), ACTOR)
-    assert refused.value.problems == {"username": [TAKEN]}
 
 
 def test_switching_somebody_off_is_news_for_their_tokens(staff: Client, cast: Cast) -> None:
@@ -139,24 +130,6 @@ def test_of_two_changes_of_a_user_at_once_one_is_refused(cast: Cast, browse: Bro
     assert Entry.objects.filter(action="user.updated").count() == 1
 
 
-def test_an_invalid_page_of_a_user_keeps_what_it_was_based_on(staff: Client, cast: Cast) -> None:
-    path = path_of(cast.operator.user)
-    read = staff.get(path).context["based_on"]
-    changes.update(cast.operator.user, PersonFields(is_active=False), ACTOR)
-    wrong = staff.post(path, {"is_active": "on", "email": "nonsense", "based_on": read})
-    assert list(wrong.context["form"].errors) == ["email"]
-    assert wrong.context["based_on"] == read
-    assert not User.objects.get(username="operator").is_active
-
-
-def test_a_change_is_compared_with_the_row_and_not_with_what_was_read_before(cast: Cast) -> None:
-    stale = User.objects.get(username="operator")
-    changes.update(cast.operator.user, PersonFields(is_active=False), ACTOR)
-    changes.update(stale, PersonFields(is_active=True), ACTOR)
-    assert User.objects.get(username="operator").is_active
-    assert Entry.objects.filter(action="user.updated").count() == 2
-
-
 @pytest.mark.parametrize("part", ["", "password/"])
 def test_a_user_who_was_deleted_meanwhile_is_gone(staff: Client, cast: Cast, part: str) -> None:
     gone = User.objects.create_user("newcomer")
@@ -219,15 +192,6 @@ def test_a_password_that_was_set_meanwhile_is_not_replaced_by_an_older_session(c
     assert not Entry.objects.filter(action="user.password_set").exists()
 
 
-def test_checking_the_current_password_stores_nothing(owner: Client, cast: Cast) -> None:
-    users = User.objects.filter(pk=cast.owner.user.pk)
-    older = make_password(PASSWORD, salt="short")  # Django stores a longer one when it checks
-    users.update(password=older)
-    owner.force_login(users.get())
-    owner.post("/admin/password/", {"present": PASSWORD, "password": LONG, "again": "x"})
-    assert users.get().password == older
-
-
 @pytest.mark.django_db(transaction=True)
 def test_of_two_changes_of_ones_own_password_at_once_one_is_refused(cast: Cast) -> None:
     before = User.objects.get(username="owner")
@@ -244,25 +208,3 @@ def test_of_two_changes_of_ones_own_password_at_once_one_is_refused(cast: Cast) 
     refused, done = sorted(at_once(change, 2))
     assert not refused
     assert User.objects.get(username="owner").check_password(done)
-
-
-def test_users_are_found_by_name_page_by_page(staff, cast, monkeypatch):
-    monkeypatch.setattr("mcphost.console.users.users.PER_PAGE", 4)
-    first = staff.get("/admin/users/")
-    names = [user.username for user in first.context["people"]]
-    assert names == ["auditor", "member", "operator", "owner"]
-    assert first.context["newer"] == ""
-    last = staff.get(f"/admin/users/?{first.context['older']}")
-    assert [user.username for user in last.context["people"]] == ["staff", "stranger"]
-    assert last.context["older"] == ""
-    assert "Previous</a>" in last.content.decode()
-    back = staff.get(f"/admin/users/?{last.context['newer']}")
-    assert back.context["people"] == first.context["people"]
-    assert (back.context["newer"], back.context["older"]) == ("", first.context["older"])
-    found = staff.get("/admin/users/?q=WNE")
-    assert [user.username for user in found.context["people"]] == ["owner"]
-
-
-def test_the_page_of_a_user_names_their_roles(staff: Client, cast: Cast) -> None:
-    assert "/admin/t/acme/members/" in staff.get(path_of(cast.owner.user)).content.decode()
-    assert "None yet" in staff.get(path_of(cast.staff.user)).content.decode()

@@ -120,20 +120,6 @@ async def test_a_function_that_waits_for_an_unwound_task_is_unwound(monkeypatch)
     assert await driven.completes(who=accept(name="Ada")) == "Ada"
 
 
-async def test_what_is_tidied_up_in_the_meantime_is_tidied_up_in_peace() -> None:
-    tidied: list[str] = []
-
-    async def function(ctx: Context) -> str:
-        try:
-            return await ask(ctx)
-        finally:
-            await asyncio.sleep(0.01)
-            tidied.append("up")
-
-    assert await Driven(function).asks() == ["who"]
-    assert tidied == ["up"]
-
-
 async def test_a_function_that_swallows_everything_ends_when_its_time_is_up(monkeypatch):
     monkeypatch.setattr(deadlines, "WARNING_SECONDS", 0.001)
 
@@ -229,25 +215,6 @@ async def test_the_time_limit_goes_on_after_a_wait() -> None:
     outcome = await Driven(waits, outside=outside).advance()
     assert isinstance(outcome, Failed)
     assert outcome.error.kind is FailureKind.TIMED_OUT
-
-
-@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf")])
-async def test_a_wait_takes_a_time_that_makes_sense(seconds: float) -> None:
-    async def waits(ctx: Context) -> None:
-        await ctx.wait_for("a", seconds)
-
-    assert "ValueError: a timeout is a number of seconds" in (await failed(waits)).error.detail
-
-
-async def test_a_function_knows_whether_it_was_here_before() -> None:
-    async def function(ctx: Context) -> list[bool]:
-        before = ctx.replaying
-        await ask(ctx)
-        return [before, ctx.replaying]
-
-    driven = Driven(function)
-    await driven.asks()
-    assert await driven.completes(who=accept(name="Ada")) == [True, False]
 
 
 async def test_prompts_and_resources_ask_the_same_way() -> None:

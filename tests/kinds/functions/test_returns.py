@@ -2,10 +2,9 @@
 result."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +13,6 @@ from pydantic import BaseModel, Field, field_serializer
 from typing_extensions import TypedDict
 
 from mcphost.kinds.functions.returns import InvalidResult, Returns, returns_of
-from mcphost.kinds.functions.schemas import SignatureError
 from mcphost.sdk import (
     Annotations,
     Audio,
@@ -46,10 +44,6 @@ class Pair(TypedDict):
     right: str
 
 
-class Node(BaseModel):
-    children: "list[Node]" = []
-
-
 class Colour(StrEnum):
     RED = "red"
 
@@ -70,22 +64,12 @@ def detail(annotation: Any, value: Any, given: dict[str, Any] | None = None) -> 
     [
         str,
         None,
-        type(None),
-        str | None,
         Any,
         object,
-        NoReturn,
-        Annotated[str, Field(description="said")],
         Text,
-        Image | Text,
-        Text | None,
         list[Text],
-        list[Text | Image],
-        tuple[Text, ...],
         tuple[Text, Annotated[Image, "seen"]],
-        Sequence[Audio],
         Result,
-        Result | Weather,
     ],
 )
 def test_text_content_and_nothing_promise_no_schema(annotation: Any) -> None:
@@ -95,24 +79,6 @@ def test_text_content_and_nothing_promise_no_schema(annotation: Any) -> None:
 @pytest.mark.parametrize("annotation", [int, list, tuple[int, str], dict[str, int], Point, Colour])
 def test_everything_else_gives_an_output_schema(annotation: Any) -> None:
     assert returns_of(annotation, None).schema is not None
-
-
-def test_a_union_with_more_than_text_has_a_schema() -> None:
-    assert returns_of(str | int, None).schema == {
-        "anyOf": [{"type": "string"}, {"type": "integer"}]
-    }
-
-
-def test_a_recursive_model_refers_to_itself_locally() -> None:
-    schema = returns_of(Node, None).schema
-    assert schema["$ref"] == "#/$defs/Node"
-    assert encoded(Node, Node(children=[Node()]))["structuredContent"] == {
-        "children": [{"children": []}]
-    }
-
-
-def test_the_schema_is_that_of_what_is_sent() -> None:
-    assert list(returns_of(Weather, None).schema["properties"]) == ["city", "temperature"]
 
 
 @pytest.mark.requirement("tools.call.structured-as-text")
@@ -128,19 +94,13 @@ def test_a_model_is_structured_content_and_the_same_as_text() -> None:
     [
         (Point, Point(1, 2), {"x": 1, "y": 2}),
         (Pair, {"left": "a", "right": "b"}, {"left": "a", "right": "b"}),
-        (Weather, {"city": "Oslo", "temperature": 3}, {"city": "Oslo", "temperature": 3}),
         (list[Point], [Point(1, 2)], [{"x": 1, "y": 2}]),
-        (tuple[int, str], (1, "a"), [1, "a"]),
         (set[int], {1}, [1]),
         (int, 5, 5),
-        (float, 5, 5),
-        (bool, False, False),
         (int | None, None, None),
         (Colour, Colour.RED, "red"),
         (dict[int, str], {1: "a"}, {"1": "a"}),
         (Any, {"a": [1, None]}, {"a": [1, None]}),
-        (Any, 5, 5),
-        (Any, [5], [5]),
         (Any, Weather(city="Oslo", temperature=3), {"city": "Oslo", "temperature": 3}),
     ],
 )
@@ -206,13 +166,6 @@ def test_a_result_says_exactly_what_is_sent() -> None:
     assert encoded(Result, Result()) == {"content": []}
 
 
-def test_structured_content_alone_is_told_as_text_too() -> None:
-    assert encoded(Result, Result(structured=None)) == {
-        "content": [{"type": "text", "text": "null"}],
-        "structuredContent": None,
-    }
-
-
 GIVEN = {"type": "object", "required": ["answer"]}
 
 
@@ -240,19 +193,12 @@ def test_an_error_need_not_fit_the_schema() -> None:
     assert returns.encode(explained, ENOUGH).result["structuredContent"] == {"code": 7}
 
 
-def test_an_illegal_schema_is_the_authors_error() -> None:
-    with pytest.raises(SignatureError, match="output schema is not legal"):
-        returns_of(Any, {"$ref": "https://example.com/schema.json"})
-
-
 @pytest.mark.parametrize(
     ("annotation", "value"),
     [
         (Weather, {"city": "Oslo"}),
         (Weather, Weather.model_construct(city="Oslo", degrees=61)),
-        (Weather, "sunny"),
         (Weather, None),
-        (Weather, Text(text="sunny")),
         (int, "5"),
         (list[int], [1, "2"]),
     ],
@@ -277,25 +223,19 @@ for _ in range(2000):
 
 
 UNSENDABLE: dict[str, Any] = {
-    "an object": object(),
     "an object inside": {"a": object()},
     "not a number": math.nan,
-    "infinity inside": {"a": [math.inf]},
     "minus infinity": {"a": -math.inf},
-    "a huge integer": 2**64,
     "a huge negative integer": {"a": -(2**63) - 1},
     "a lone surrogate": "lone \ud800 surrogate",
-    "a lone surrogate inside": {"a": "\udfff"},
     "a lone surrogate as a key": {"\ud800": 1},
     "bytes": b"\xff",
     "a circle": CIRCLE,
     "a deep list": DEEP,
     "a serialiser that raises": Stubborn(),
-    "a block with a lone surrogate": Text(text="\ud800"),
     "one such block among others": [Text(text="fine"), Text(text="\ud800")],
     "a result with not a number": Result(structured=math.nan),
     "a result with what is no block": Result(["no block"]),  # type: ignore[list-item]
-    "a function": len,
 }
 
 
@@ -313,18 +253,11 @@ class Reading(BaseModel):
     "reading",
     [
         Reading(value=math.nan),
-        Reading(data=math.nan),
         Reading(data={"a": [(1.0, {math.inf})]}),
-        Reading(data=Reading(value=-math.inf)),
     ],
 )
 def test_not_a_number_is_never_sent_as_null(reading: Reading) -> None:
     assert "NaN" in detail(Reading, reading)
-
-
-def test_a_null_that_is_meant_is_sent() -> None:
-    sent = encoded(Reading, Reading(data={"a": [None, 1.5]}))
-    assert sent["structuredContent"] == {"value": None, "data": {"a": [None, 1.5]}}
 
 
 def test_a_result_at_the_limit_is_sent_and_one_byte_more_is_not() -> None:

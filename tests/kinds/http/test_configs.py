@@ -39,24 +39,16 @@ def assert_refused(written: dict[str, Any], field: str, words: str) -> None:
     ("url", "words"),
     [
         ("", "whole address"),
-        ("/orders", "whole address"),
         ("ftp://x.example/", "whole address"),
         ("https://{arguments.host}/", "host must not have placeholders"),
-        ("https://x.example:{arguments.port}/", "host must not have placeholders"),
         ("https://ada:pass@x.example/", "user name or a password"),
         ("https://x.example/?a=1", "no query and no fragment"),
-        ("https://x.example/?", "no query and no fragment"),
         ("https://x.example/#a", "no query and no fragment"),
         ("https://x.example/a b", "spaces or control"),
-        ("https://x.example/a\nb", "spaces or control"),
         ("https://x.example/a\\b", "backslashes"),
-        ("https://[x.example/", "malformed"),
         ("https://x.example:0/", "port of the URL"),
-        ("https://x.example:99999/", "port of the URL"),
         ("https://x_.-.example/", "not a valid name"),
-        ("https://127.1/", "four decimal numbers"),
         ("https://x.example/{secrets.key}", "A secret may stand in headers"),
-        ("https://x.example/{city}", "is no placeholder"),
         ("https://x.example/" + "a" * 8192, "at most 8192"),
     ],
 )
@@ -83,25 +75,17 @@ NAME, VALUE = "headers.0.name", "headers.0.value"
     ("request_", "field", "words"),
     [
         ({"method": "TRACE"}, "method", "'GET', 'HEAD'"),
-        ({"other": 1}, "other", "Extra inputs"),
         ({**posted("json", value=1), "method": "GET"}, "", "GET request has no body"),
-        (header("X Y", "1"), NAME, "1 to 128"),
         (header("Host", "x"), NAME, "sets Host itself"),
         (header("Idempotency-Key", "x"), NAME, "sets Idempotency-Key itself"),
-        (header("Accept-Encoding", "br"), NAME, "sets Accept-Encoding itself"),
         (header("X", "a\nb"), VALUE, "one line of ASCII"),
         (header("X", "ü"), VALUE, "one line of ASCII"),
-        (header("X", "{a}"), VALUE, "is no placeholder"),
-        (query(name=""), "query.0.name", "at least 1 character"),
         (query(style="matrix"), "query.0.style", "'form', 'spaceDelimited'"),
         (posted("json", value={"a": "{secrets.a.b}"}), "body", "a secret has a name and no parts"),
-        (posted("form", fields=[]), "body.fields", "at least 1"),
         (posted("text", text="{secrets.key}"), "body.text", "A secret may stand in headers"),
         (posted("text", text="x", media_type="text"), "body.media_type", "match pattern"),
-        ({"timeout_seconds": 0}, "timeout_seconds", "greater than 0"),
         ({"timeout_seconds": 121}, "timeout_seconds", "less than or equal to 120"),
         ({"retries": 4}, "retries", "less than or equal to 3"),
-        ({"redirects": 6}, "redirects", "less than or equal to 5"),
     ],
 )
 def test_a_request_is_refused(request_: dict[str, Any], field: str, words: str):
@@ -113,9 +97,7 @@ def test_a_request_is_refused(request_: dict[str, Any], field: str, words: str):
     [
         ({"select": "a["}, "select", "no JMESPath expression"),
         ({"select": "(" * 999}, "select", "no JMESPath expression"),
-        ({"content": "html"}, "content", "'auto'"),
         ({"errors": ["4x"]}, "errors.0", "a number such as 404"),
-        ({"most_bytes": 0}, "most_bytes", "greater than 0"),
     ],
 )
 def test_a_response_is_refused(response: dict[str, Any], field: str, words: str):
@@ -131,22 +113,14 @@ def asked(key: str = "sure", **others: Any) -> dict[str, Any]:
     [
         ([asked("no key")], "0.key", "match pattern"),
         ([asked(), asked()], "1.key", "two questions with the key 'sure'"),
-        ([asked(requested_schema={"type": "array"})], "0.requested_schema", "."),
         ([asked(message="{secrets.key}?")], "0.message", "A secret may stand in"),
         ([asked(when={"secrets.key": [1]})], "0", "is no path such as"),
-        ([asked(when={"a b": [1]})], "0", "is no path such as"),
         ([asked(when={"answers.sure.ok": [True]})], "0.when", "no earlier question 'sure'"),
-        ([asked(when={'answers."x.y".ok': [True]})], "0.when", "no earlier question 'x.y'"),
         ([asked(message="{answers.other.ok}")], "0.message", "no earlier question 'other'"),
     ],
 )
 def test_a_question_is_refused(questions: list[Any], field: str, words: str):
     assert_refused(config(questions=questions), f"questions.{field}", words)
-
-
-def test_a_condition_may_name_an_earlier_question_whose_key_has_a_dot():
-    when = {'answers."x.y".ok': [True]}
-    KIND.compile(config(questions=[asked("x.y"), asked("b", when=when)]))
 
 
 @pytest.mark.parametrize("field", ["input_schema", "output_schema"])
@@ -159,7 +133,6 @@ def test_a_schema_is_refused(field: str):
     [
         ("{arguments.city}", "no argument 'city'"),
         ("{answers.sure.comment}", "no answer {answers.sure.comment}"),
-        ("{answers.other.ok}", "no answer {answers.other.ok}"),
     ],
 )
 def test_a_placeholder_without_a_value_is_refused(value: str, words: str):
@@ -167,19 +140,12 @@ def test_a_placeholder_without_a_value_is_refused(value: str, words: str):
     assert_refused(config(request, questions=[asked()]), "request.query.0.value", words)
 
 
-def test_a_composed_input_schema_may_have_any_argument():
-    request = {"query": [{"name": "q", "value": "{arguments.city}"}]}
-    KIND.compile(config(request, input_schema={"type": "object", "allOf": [{"type": "object"}]}))
-
-
 @pytest.mark.parametrize(
     ("method", "read_only", "destructive", "idempotent"),
     [
         ("GET", True, False, True),
-        ("HEAD", True, False, True),
         ("POST", False, False, False),
         ("PUT", False, True, True),
-        ("PATCH", False, True, False),
         ("DELETE", False, True, True),
     ],
 )
@@ -215,14 +181,6 @@ def test_the_secrets_of_a_configuration_are_known():
     ]
 
 
-def test_another_configuration_is_another_version():
-    one, same, other = (
-        KIND.compile(config({"timeout_seconds": seconds})) for seconds in (10, 10, 20)
-    )
-    assert one.author_version == same.author_version != other.author_version
-    assert one.time_limit < other.time_limit
-
-
 def file(content: str, **others: str) -> dict[str, Any]:
     return {"files": [{"name": "f", "content": content, **others}]}
 
@@ -230,7 +188,6 @@ def file(content: str, **others: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("body", "field", "words"),
     [
-        ({}, "", "needs a field or a file"),
         (file("a"), ".files.0.content", "Name the"),
         (file("{secrets.key}"), ".files.0.content", "A secret may stand in"),
         (file("{arguments.b}"), ".files.0.content", "There is no argument 'b'"),
@@ -247,13 +204,6 @@ def test_a_form_with_files_is_refused(body: dict[str, Any], field: str, words: s
     assert_refused(written, f"request.body{field}", words)
 
 
-def test_the_type_of_a_form_with_files_is_not_the_authors():
-    body = {"type": "multipart", "fields": [{"name": "a", "value": "b"}]}
-    headers = [{"name": "content-Type", "value": "multipart/form-data"}]
-    found = problems(config({"method": "POST", "body": body, "headers": headers}))
-    assert "Content-Type itself" in found["request"][0]
-
-
 def inspected(**others: Any) -> dict[str, list[str]]:
     return dict(KIND.inspect(config(**others), "acme"))
 
@@ -265,8 +215,6 @@ CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
     ("second", "field", "words"),
     [
         ({"message": "Sure of {arguments.town}?"}, "message", "no argument 'town'"),
-        ({"when": {"arguments.town": ["Bern"]}}, "when", "no argument 'town'"),
-        ({"message": "Sure of {answers.sure.why}?"}, "message", "no answer {answers.sure.why}"),
         ({"when": {"answers.sure.why": [1]}}, "when", "no answer {answers.sure.why}"),
     ],
 )
@@ -278,19 +226,8 @@ def test_a_question_that_names_nothing_is_reported(second: Any, field: str, word
     KIND.compile(config(input_schema=CITY, questions=questions))  # it may have been published
 
 
-def test_a_question_that_names_what_there_is_is_not_reported():
-    when = {"arguments.city": ["Bern"], "answers.sure.ok": [True]}
-    questions = [asked(message="{arguments.city}?"), asked("more", when=when)]
-    assert inspected(input_schema=CITY, questions=questions) == {}
-
-
 @pytest.mark.parametrize("expression", ["nope(@)", "items[?nope(a) > `1`]", "sort_by(a, &nope(b))"])
 def test_an_unknown_function_is_reported(expression: str):
     found = inspected(response={"select": expression})
     assert found == {"response.select": ["JMESPath has no function nope()."]}
     assert inspected(response={"select": "sort_by(items, &name)[].to_string(@)"}) == {}
-
-
-def test_what_cannot_be_compiled_is_left_to_the_compiler():
-    written = config({"url": "nowhere"})
-    assert problems(written) and KIND.inspect(written, "acme") == {}

@@ -18,9 +18,9 @@ FIXED = [
 ]
 FILE = {"name": "photo", "content": "{arguments.photo}"}
 MEMBERS = [
-    "api_key", "API_KEY", "Api_Key", "api.key", " api_key", "api key", "api_key ", "api_key[]",
-    "api_key[0]", "api_key[a][b]", "api_key\0x", "role", "ROLE", "limit", "filter[owner]",
-    "filter[owner][]", "filter", "photo", "photo[]",
+    "api_key", "API_KEY", "api.key", " api_key", "api_key[]",
+    "api_key[a][b]", "api_key\0x", "role", "filter[owner]",
+    "filter", "photo[]",
 ]  # fmt: skip
 
 
@@ -113,13 +113,10 @@ def imported(path: str, parameters: list[Any], **operation: Any) -> Operation:
 @pytest.mark.parametrize(
     ("scheme", "place", "name"),
     [
-        ("header", "header", "X-Key"),
         ("header", "header", "x-key"),
-        ("query", "query", "k"),
         ("query", "query", "K"),
         ("cookie", "cookie", "sid"),
         ("cookie", "header", "Cookie"),
-        ("cookie", "header", "cookie"),
         ("bearer", "header", "AUTHORIZATION"),
     ],
 )
@@ -140,7 +137,6 @@ def test_a_parameter_that_a_security_scheme_sets_is_no_argument(scheme: str, pla
 @pytest.mark.parametrize(
     ("path", "parameters"),
     [
-        ("/a?role=viewer", [("role", "query")]),
         ("/a?role=viewer", [("Role", "query")]),
         ("/a", [("X-A", "header"), ("x-a", "header")]),
         ("/a", [("sid", "cookie"), ("Cookie", "header")]),

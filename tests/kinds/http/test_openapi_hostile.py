@@ -48,7 +48,6 @@ def doubled(levels: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("schemas", "wanted", "said"),
     [
-        ({"a": {"$ref": f"{REF}a"}}, {"$ref": f"{REF}a"}, "refers to itself"),
         ({"a": {"$ref": f"{REF}b"}, "b": {"$ref": f"{REF}a"}}, {"$ref": f"{REF}a"}, "to itself"),
         (chain(5_000), {"$ref": f"{REF}0"}, "too many references"),
         (doubled(60), {"$ref": f"{REF}0"}, "more than 20000 subschemas"),
@@ -56,14 +55,13 @@ def doubled(levels: int) -> dict[str, Any]:
         ({}, {"enum": list(range(100_000))}, "bytes, more than 65536"),
         ({}, {"allOf": [{"type": "object"}] * 10_000}, "more than 6,000 schemas"),
         ({}, {"$ref": "file:///etc/passwd"}, "outside the document"),
-        ({}, {"$ref": f"{REF}no~1such"}, "refers to nothing"),
     ],
 )
 def test_a_schema_that_cannot_be_used_says_why(schemas: dict[str, Any], wanted: Any, said: str):
     assert said in problem(schemas, wanted)
 
 
-@pytest.mark.parametrize("pattern", ["(a+)+\\1$", "(?=a)b", "(a{1000}){1000}", "a" * 3_000, "("])
+@pytest.mark.parametrize("pattern", ["(a+)+\\1$", "(a{1000}){1000}", "("])
 def test_a_pattern_that_may_take_long_is_left_to_the_service(pattern: str) -> None:
     wanted = {"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}}
     (found,) = operations(read(document({}, wanted)))
@@ -88,15 +86,6 @@ def test_a_document_with_too_many_operations_is_refused() -> None:
         list(operations(read(orjson.dumps({**BASE, "paths": paths})), wanted=lambda source: False))
 
 
-def test_a_long_chain_of_schemas_is_followed_without_recursion() -> None:
-    links = {
-        str(n): {"type": "object", "properties": {"next": {"$ref": f"{REF}{n + 1}"}}}
-        for n in range(2_000)
-    }
-    said = problem(links | {"2000": {}}, {"$ref": f"{REF}0"})
-    assert "its input schema cannot be used" in said.lower()
-
-
 BOMB = b"a: &a [x,x,x,x,x,x,x,x,x,x]\n" + b"".join(
     b"%c: &%c [%s]\n" % (97 + n, 97 + n, b",".join([b"*%c" % (96 + n)] * 10)) for n in range(1, 9)
 )
@@ -118,15 +107,10 @@ DEEP, MANY = "nested deeper than 200 levels", "more than 2,000,000 values"
     ("data", "said"),
     [
         (b"[" * 100_000, DEEP),
-        (b"{a: " * 100_000, DEEP),
-        (b'{"a":' * 300 + b"1" + b"}" * 300, DEEP),
         (b"- " * 100_000, DEEP),
         (b"[" + b"[]," * 1_001 + b"0]", MANY),
-        (b"- 0\n" * 1_001, MANY),
         (b"a: 0\n---\nb: 0\n", "more than one document"),
-        (b"? [a]\n: b", "JSON does not have"),
         (b"\x00" * 1000, "neither JSON nor YAML"),
-        (b"", "not an object"),
     ],
 )
 def test_a_document_that_takes_too_much_is_refused(data, said, monkeypatch):
@@ -148,23 +132,3 @@ def test_a_kept_document_gives_what_the_text_gave() -> None:
     assert again.sources == first.sources == {"POST /0", "POST /1", "POST /2"}
     assert [bool(each.operation.config) for each in again.operations] == [False, True, False]
     assert not again.kept
-
-
-def test_merge_keys_and_keys_that_are_no_texts_are_read_as_json_has_them() -> None:
-    text = b"""
-openapi: 3.0.0
-paths: {}
-x-base: &base {a: 1, b: 0x10}
-x-more: {<<: *base, b: 2020-01-01, 200: yes, null: ~, 1.5: 1e400, c: !!str 5}
-x-both: {<<: [{a: 2}, *base]}
-"""
-    document = read(text)
-    assert document["x-more"] == {
-        "a": 1,
-        "b": "2020-01-01",
-        "200": "yes",
-        "null": None,
-        "1.5": None,
-        "c": "5",
-    }
-    assert document["x-both"] == {"a": 2, "b": 16}

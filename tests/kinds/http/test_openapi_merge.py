@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from mcphost.kinds.http.openapi_merge import Said, changes, merged
 
 
@@ -50,11 +48,6 @@ def test_what_both_have_changed_is_a_conflict_unless_it_is_the_same_change() -> 
     assert told(base, mine, said("")) == [("Title", "removed", True)]
 
 
-def test_without_a_base_each_difference_is_a_conflict() -> None:
-    assert told(None, said("mine"), said("theirs")) == [("Title", "changed", True)]
-    assert told(None, said("mine"), said("mine")) == []
-
-
 def test_lists_bodies_and_addresses_are_merged_by_their_parts() -> None:
     base = said(query=[{"name": "a", "value": "1"}, {"name": "a", "value": "2"}])
     mine = base._replace(config={**base.config, "response": {"select": "x"}})
@@ -80,20 +73,3 @@ def test_lists_bodies_and_addresses_are_merged_by_their_parts() -> None:
     assert now["request"]["body"] == {"type": "json", "value": {"a": 1}}
     assert now["input_schema"]["required"] == ["a"]
     assert changes(theirs, Said(theirs.title, theirs.description, now), theirs) == []
-
-
-def test_definitions_and_requirements_of_unlisted_arguments_stay() -> None:
-    mine = said(arguments={"a": {"$ref": "#/$defs/A"}}, required=["a", "elsewhere"])
-    mine.config["input_schema"]["$defs"] = {"A": {"type": "string"}}
-    assert merged(mine, said(), []).config["input_schema"] == mine.config["input_schema"]
-
-
-def test_names_of_secrets_make_no_difference() -> None:
-    one = said(headers=[{"name": "X-Key", "value": "Bearer {secrets.mine}"}])
-    other = said(headers=[{"name": "X-Key", "value": "Bearer {secrets.theirs}"}])
-    assert told(other, one, other) == []
-
-
-def test_a_configuration_that_cannot_be_read_is_said() -> None:
-    with pytest.raises(ValueError, match="cannot be read"):
-        changes(None, Said("", "", {"request": {}}), said())

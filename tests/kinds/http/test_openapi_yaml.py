@@ -72,13 +72,3 @@ def test_only_a_plain_merge_key_merges() -> None:
     assert value_of("{<<: {a: 1}, b: 2}") == {"a": 1, "b": 2}
     assert value_of("{'<<': {a: 1}, b: 2}") == {"<<": {"a": 1}, "b": 2}
     assert value_of("{yes: 1, null: 2, 1:30: 3}") == {"yes": 1, "null": 2, "1:30": 3}
-
-
-def test_many_objects_are_merged_and_the_first_counts() -> None:
-    count = 20_000
-    merged = ",".join(f"{{a{number}: {number}, b: {number}}}" for number in range(count))
-    found = value_of(f"{{<<: [{merged}], a1: own}}")
-    assert len(found) == count + 1
-    assert (found["b"], found["a1"], found["a2"]) == (0, "own", 2)
-    with pytest.raises(OpenApiError, match="values that JSON does not have"):
-        value_of("{<<: [5]}")

@@ -10,7 +10,6 @@ from typing import Any
 import orjson
 import pytest
 
-from mcphost.kinds.http import program
 from mcphost.kinds.http.replies import MOST_DEPTH
 from mcphost.runtime.outcomes import FailureKind
 from mcphost.runtime.ports import RoundLimits
@@ -62,15 +61,6 @@ async def refusal(
         return await driven.refuses(), service.arrived
 
 
-async def test_a_json_body_is_sent_with_its_media_type():
-    async with outgoing(answer(body=b"{}", **JSON)) as (service, http):
-        body = {"type": "json", "value": {"n": "{arguments.n}"}}
-        await DrivenHttp(tool(service, "POST", body=body), http, {"n": 2}).completes()
-    (arrived,) = service.arrived
-    assert orjson.loads(arrived.body) == {"n": 2}
-    assert arrived.headers["content-type"] == "application/json"
-
-
 async def test_arguments_must_fit_the_input_schema():
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     async with outgoing(answer()) as (service, http):
@@ -92,7 +82,6 @@ PLAIN = {"Content_Type": "text/plain"}
     ("handler", "config", "words"),
     [
         (answer(body=b'{"left": "x"}', **JSON), {"output_schema": LEFT}, UNPROMISED),
-        (answer(body=b"5", **JSON), {"output_schema": LEFT}, UNPROMISED),
         (answer(body=b"x", **PLAIN), {"output_schema": {"type": "object"}}, UNPROMISED),
         (
             answer(404, b'{"why": "gone"}', **JSON),
@@ -129,7 +118,6 @@ async def test_an_expression_selects_what_is_returned(sandbox: Sandbox):
     ("select", "words"),
     [
         ("abs(@)", "cannot be mapped: In function abs()"),
-        ("nothing(@)", "cannot be mapped: Unknown function"),
         ("|".join(["[@, @]"] * 40), "cannot be mapped: "),
     ],
 )
@@ -145,7 +133,6 @@ async def test_an_expression_that_fails_or_explodes_is_an_error_of_the_call(sand
     "body",
     [
         b"[" * 300 + b"]" * 300,
-        b'{"a": 1e999}',
         b'{"a": 123456789012345678901234567890}',
         b'"\\ud800"',
     ],
@@ -161,12 +148,9 @@ async def test_strange_json_never_breaks_a_call(body: bytes):
     [
         ("GET", {}, 3),
         ("GET", {"retries": 0}, 1),
-        ("GET", {"retries": 1}, 2),
         ("GET", {"repeatable": False}, 1),
         ("PUT", {}, 3),
-        ("DELETE", {}, 3),
         ("POST", {}, 1),
-        ("PATCH", {}, 1),
         ("POST", {"repeatable": True}, 3),
     ],
 )
@@ -176,18 +160,6 @@ async def test_only_what_may_be_repeated_is_sent_again(method, config, attempts)
     assert len(service.arrived) == attempts
     keys = {each.headers.get("idempotency-key") for each in service.arrived}
     assert len(keys) == 1 and (keys == {None}) == (method == "GET")
-
-
-async def test_a_second_attempt_may_succeed():
-    async with outgoing(in_turn(503, b'{"n": 1}')) as (service, http):
-        assert await DrivenHttp(tool(service), http).completes() == {"n": 1}
-
-
-async def test_two_calls_have_two_idempotency_keys():
-    async with outgoing(answer()) as (service, http):
-        for _ in range(2):
-            await DrivenHttp(tool(service, "POST"), http).result()
-    assert len({each.headers["idempotency-key"] for each in service.arrived}) == 2
 
 
 def moved(location: str) -> Handler:
@@ -296,20 +268,6 @@ async def test_the_response_to_a_post_waits_for_a_worker_that_maps_it():
         assert len(service.arrived) == 1
 
 
-async def full(tenant: str, expression: str, data: Any) -> Any:
-    raise SandboxFull(of_tenant=False)
-
-
-@pytest.mark.parametrize(("method", "words"), [("GET", ""), ("DELETE", " The request was sent.")])
-async def test_a_mapping_that_waits_in_vain_says_if_the_request_went(method, words, monkeypatch):
-    """The response to a GET does not wait."""
-    if words:
-        monkeypatch.setattr(program, "MAPPING_SECONDS", 0)
-    config: dict[str, Any] = {"response": {"select": "number"}, "driving": {"search": full}}
-    refused, _ = await refusal(by_body(lambda _: b"{}"), method, **config)
-    assert refused == f"The server is too busy to map the response.{words}"
-
-
 async def test_a_form_with_files_arrives_as_a_parser_reads_it():
     async with outgoing(answer(body=b"{}", **JSON)) as (service, http):
         photo = {"name": "photo", "content": "{arguments.photo}", "media_type": "image/png"}
@@ -350,7 +308,6 @@ async def test_a_form_with_files_arrives_as_a_parser_reads_it():
     ("file", "arguments", "words"),
     [
         ({}, {"f": "not Base64!"}, "arguments.f must be the content of a file in Base64"),
-        ({}, {"f": 5}, "must be the content of a file in Base64"),
         ({}, {"f": [""] * 33}, "at most 32 files"),
         ({"media_type": "{arguments.t}"}, {"f": "", "t": "a/b\r\nX: 1"}, "content type of"),
         ({"file_name": "{arguments.t}"}, {"f": "", "t": "x" * 501}, "more than 500 characters"),
@@ -375,21 +332,12 @@ DEEP = "The service's response is nested deeper than 100 levels of JSON"
 
 
 @pytest.mark.parametrize("nested", [lists, objects])
-@pytest.mark.parametrize("content", ["auto", "json", "resource_link"])
-@pytest.mark.parametrize("depth", [MOST_DEPTH + 1, 200, 255, 1000])
+@pytest.mark.parametrize("content", ["auto", "resource_link"])
+@pytest.mark.parametrize("depth", [MOST_DEPTH + 1, 1000])
 async def test_a_response_that_is_nested_deep_is_refused_in_words(depth, content, nested):
     for response in ({"content": content}, {"content": content, "select": "@"}):
         refused, _ = await refusal(answer(body=nested(depth), **JSON), response=response)
         assert refused == DEEP
-
-
-@pytest.mark.parametrize("nested", [lists, objects])
-async def test_a_response_at_the_limit_of_depth_becomes_the_result(nested, sandbox):
-    body = nested(MOST_DEPTH)
-    async with outgoing(answer(body=body, **JSON)) as (service, http):
-        assert await DrivenHttp(tool(service), http).completes() == orjson.loads(body)
-        mapped = DrivenHttp(tool(service, response={"select": "@"}), http, search=sandbox.search)
-        assert await mapped.completes() == orjson.loads(body)
 
 
 async def test_a_response_that_is_nested_too_deep_to_be_parsed_is_an_error_without_a_quotation():

@@ -1,7 +1,6 @@
 """Responses: what becomes of each, and which are refused."""
 
 from base64 import b64encode
-from functools import partial
 from typing import Any
 
 import orjson
@@ -18,11 +17,9 @@ from mcphost.kinds.http.replies import (
     BadReplyError,
     Response,
     error_of,
-    has_more_values,
     media_type_of,
     result_of,
 )
-from tests.plugins.costs import CompareCpu
 
 PNG = b"\x89PNG\r\n\x1a\n..."
 URL = "https://x.example/a"
@@ -51,7 +48,6 @@ def selected(value: Any, content: str) -> Any:
     ("header", "expected"),
     [
         ("", ("application/octet-stream", "utf-8")),
-        ("application/json", ("application/json", "utf-8")),
         ("Text/HTML; Charset=ISO-8859-1", ("text/html", "iso-8859-1")),
         ("nonsense", ("text/plain", "utf-8")),
         ("text/plain; charset*=utf-8''%ff", ("text/plain", "utf-8")),
@@ -73,18 +69,12 @@ def test_json_becomes_structured_content(content_type: str):
     ("body", "content_type", "text"),
     [
         (b"plain", "text/plain", "plain"),
-        (b"<a/>", "application/xml", "<a/>"),
         (b"<a/>", "image/svg+xml", "<a/>"),
         ("ü".encode("latin-1"), "text/plain; charset=latin-1", "ü"),
         ("ü".encode(), "text/plain; charset=nonsense", "ü"),
-        ("ü".encode(), "text/plain; charset=idna", "ü"),
-        ("ü".encode(), "text/plain; charset=hex", "ü"),
         (b"\\ud800", "text/plain; charset=unicode-escape", "\\ud800"),
-        (b"a-b", "text/plain; charset=punycode", "a-b"),
         (b"+2AA-", "text/plain; charset=utf-7", "+2AA-"),
-        (b"\xff", "text/plain", "\ufffd"),
         (b"", "application/json", "The service answered with status 200"),
-        (b"", "image/png", "The service answered with status 200"),
     ],
 )
 def test_text_becomes_text(body: bytes, content_type: str, text: str):
@@ -114,22 +104,6 @@ def test_what_should_be_json_and_is_not_is_refused(content: str, body: bytes):
         result(body, "text/plain", content)
 
 
-def test_json_that_is_not_called_so_may_be_taken_as_json():
-    assert result(b"[1]", "text/plain", "json")["structuredContent"] == [1]
-
-
-def test_text_may_be_taken_of_anything():
-    assert result(b'{"a": 1}', "application/json", "text")["content"][0]["text"] == '{"a": 1}'
-    assert selected("x", "text")["content"][0]["text"] == "x"
-    assert selected({"a": 1}, "text")["content"][0]["text"] == '{"a":1}'
-    assert selected(None, "text")["content"][0]["text"] == ""
-
-
-def test_what_is_selected_becomes_structured_content():
-    assert selected([1], "auto")["structuredContent"] == [1]
-    assert selected(None, "json")["structuredContent"] is None
-
-
 def test_an_image_must_be_one():
     assert result(PNG, "image/png", "image")["content"][0]["mimeType"] == "image/png"
     with pytest.raises(BadReplyError, match="not the image"):
@@ -140,8 +114,6 @@ def test_an_image_must_be_one():
     ("start", "mime_type"),
     [
         (b"\x89PNG", "image/png"),
-        (b"\xff\xd8\xff", "image/jpeg"),
-        (b"GIF89a", "image/gif"),
         (b"RIFF....WEBP", "image/webp"),
     ],
 )
@@ -183,10 +155,8 @@ def test_what_is_no_link_is_refused(value: Any):
     ("errors", "status", "expected"),
     [
         (["4xx", "5xx"], 404, True),
-        (["4xx", "5xx"], 503, True),
         (["4xx", "5xx"], 302, False),
         (["404"], 404, True),
-        (["404"], 400, False),
         ([], 500, False),
     ],
 )
@@ -217,30 +187,10 @@ def test_as_many_values_as_may_be_are_a_result_and_one_more_is_refused():
         _ = response(b"[" + b"0," * MOST_VALUES + b"0]").json
 
 
-@pytest.mark.parametrize("value", [b"[]", b"{}", b'{"a":1}', b"null"])
-def test_values_of_any_type_are_counted(value: bytes):
-    body = b"[" + b",".join([value] * (MOST_VALUES + 1)) + b"]"
-    with pytest.raises(BadReplyError):
-        _ = response(body).json
-
-
-def test_punctuation_in_texts_is_no_value():
-    text = '{"a": [1, 2]}, \\"' * MOST_VALUES
-    assert response(orjson.dumps([text, text])).json == [text, text]
-
-
 def test_more_links_than_a_result_may_have_are_refused():
     assert len(selected(["docs:a"] * MOST_LINKS, "resource_link")["content"]) == MOST_LINKS
     with pytest.raises(BadReplyError, match=f"more than {MOST_LINKS} links"):
         selected(["docs:a"] * (MOST_LINKS + 1), "resource_link")
-
-
-@pytest.mark.cost
-@pytest.mark.parametrize("end", [b"", b"\\", b"\\\n", b'"'])
-def test_a_text_without_an_end_costs_about_as_much_as_one_with(end: bytes, compare_cpu: CompareCpu):
-    text = b"," * (MOST_VALUES + 1) + b'"' + b'\\"' * 10_000
-    counted, whole = partial(has_more_values, text + end, MOST_VALUES), text + b'"'
-    compare_cpu("counting values", counted, lambda: has_more_values(whole, MOST_VALUES), 50)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from mcphost.runtime.outcomes import Failed, FailureKind, InputRequired
-from mcphost.sdk import Context, SyncContext
+from mcphost.sdk import Context
 from tests.kinds.asking import CANCEL, DECLINE, Driven, Name, accept, asking_call
 
 
@@ -41,23 +41,6 @@ async def test_questions_side_by_side_leave_in_one_round() -> None:
     assert await driven.asks() == ["a", "b"]
     assert await driven.asks(b=accept(name="B")) == ["a"]
     assert await driven.completes(a=accept(name="A")) == "AB"
-
-
-async def test_a_step_of_a_plain_function_runs_in_its_thread() -> None:
-    ran: list[int] = []
-
-    def add(first: int, second: int) -> int:
-        ran.append(first)
-        return first + second
-
-    def function(ctx: SyncContext) -> str:
-        total = ctx.step("add", add, 1, second=2)
-        return f"{ctx.elicit('who', 'Who?', Name).name} {total}"
-
-    driven = Driven(function)
-    await driven.asks()
-    assert await driven.completes(who=accept(name="Ada")) == "Ada 3"
-    assert ran == [1]
 
 
 @pytest.mark.requirement("mrtr.invalid")

@@ -466,79 +466,11 @@ async def test_a_task_is_of_the_call_that_starts_it_whatever_variables_it_is_giv
     assert borrower.misuses == [(Misuse.BORROWED, lender.call)]
 
 
-async def test_a_worker_of_one_call_is_refused_the_context_of_another_and_told_why() -> None:
-    first, second = Party(1), Party(2)
-    orders: asyncio.Queue[tuple[Context, asyncio.Future[Any]]] = asyncio.Queue()
-    served = asyncio.Event()
-    raised: list[BaseException | None] = []
-
-    async def worker() -> None:
-        while True:
-            ctx, result = await orders.get()
-            raised.append(await _caught(USES["elicit"], ctx))
-            result.set_result("worked")
-
-    async def employs() -> None:
-        task = asyncio.create_task(worker())
-        await served.wait()
-        task.cancel()
-
-    async def orders_something(ctx: Context) -> str:
-        result = asyncio.get_running_loop().create_future()
-        await orders.put((ctx, result))
-        text: str = await result
-        ctx.info(text)
-        return text
-
-    employer = asyncio.create_task(first.run(employs))
-    outcome = await second.run(orders_something)
-    served.set()
-    assert isinstance(await employer, Complete)
-    assert isinstance(outcome, Complete)
-    assert isinstance(raised[0], ForeignContext)
-    assert "A worker that serves several calls" in str(raised[0])
-    assert second.notes.logged == [("info", "worked", None)]
-    assert first.misuses == [(Misuse.BORROWED, second.call)]
-    assert second.misuses == [(Misuse.LENT, None)]
-
-
 async def test_a_coroutine_of_one_call_asks_nothing_when_another_awaits_it() -> None:
     lender, borrower = Party(1), Party(2)
     async with lent(lender) as ctx:
         question = ctx.elicit("who", "Who?", Name)
         raised = await borrow(borrower, lambda _: question, None)
-    assert isinstance(raised, ForeignContext)
-    await lender.assert_untouched()
-
-
-async def test_a_step_of_one_call_that_another_goes_on_with_makes_the_other_no_part_of_the_first():
-    lender, borrower = Party(1), Party(2)
-    half: list[Any] = []
-    contexts: list[Context] = []
-    begun, over = asyncio.Event(), asyncio.Event()
-
-    async def waits() -> str:
-        await asyncio.sleep(0)
-        return "waited"
-
-    async def begins(ctx: Context) -> None:
-        contexts.append(ctx)
-        half.append(ctx.step("s", waits))
-        half[0].send(None)
-        begun.set()
-        await over.wait()
-
-    async def goes_on() -> Any:
-        with pytest.raises(StopIteration):
-            while True:
-                half[0].send(None)  # `await` accepts no coroutine that has begun
-        await USES["elicit"](contexts[0])
-
-    task = asyncio.create_task(lender.run(begins))
-    await begun.wait()
-    raised = await borrow(borrower, lambda _: goes_on(), None)
-    over.set()
-    assert isinstance(await task, Complete)
     assert isinstance(raised, ForeignContext)
     await lender.assert_untouched()
 

@@ -9,10 +9,9 @@ from textwrap import dedent
 
 import pytest
 
-from mcphost.kinds.kind import Kind, KindError
-from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.kinds.kind import KindError
 from mcphost.kinds.python.discovery import discover
-from mcphost.kinds.python.kind import PythonConfig, PythonKind, python_kind
+from mcphost.kinds.python.kind import PythonKind
 
 Write = Callable[..., Path]
 PATIENCE = 60.0
@@ -57,40 +56,6 @@ def test_marked_functions_are_found_by_module_and_name(write: Write) -> None:
     found = discover(write(first=GOOD, second=GOOD))
     assert sorted(found.functions) == ["first.better", "first.good", "second.better", "second.good"]
     assert found.broken == {}
-
-
-def test_modules_have_a_name_of_their_own(write: Write) -> None:
-    discover(write(json=GOOD))
-    assert sys.modules["mcphost_tools.json"].__name__ == "mcphost_tools.json"
-    assert sys.modules["json"].__name__ == "json"
-
-
-def test_models_defined_beside_a_tool_are_known_to_it(write: Write) -> None:
-    text = """
-        from __future__ import annotations
-        from pydantic import BaseModel
-        from mcphost.sdk import tool
-
-        class Node(BaseModel):
-            children: list[Node] = []
-
-        @tool
-        def grow(node: Node) -> Node:
-            return node
-    """
-    found = discover(write(trees=text))
-    assert found.broken == {}
-    assert found.functions["trees.grow"].returns.schema is not None
-
-
-def test_what_a_file_imports_from_another_is_not_its_own(write: Write) -> None:
-    folder = write(a_first=GOOD)
-    (folder / "b_second.py").write_text("from mcphost_tools.a_first import good\n")
-    assert sorted(discover(folder).functions) == ["a_first.better", "a_first.good"]
-
-
-def test_files_that_begin_with_an_underscore_are_left_alone(write: Write) -> None:
-    assert discover(write(_private="raise RuntimeError")).broken == {}
 
 
 def test_an_interrupt_by_the_operator_at_start_is_no_broken_file(write: Write) -> None:
@@ -140,18 +105,6 @@ def the_kind(folder: Path) -> PythonKind:
     return kind
 
 
-def test_a_kind_says_what_it_is(write: Write) -> None:
-    kind: Kind = the_kind(write())
-    assert (kind.name, kind.label) == ("python", "Python function")
-    assert kind.can_stream
-    assert kind.can_ask
-    assert kind.config_model(PrimitiveType.TOOL) is PythonConfig
-    assert list(kind.config_model(PrimitiveType.PROMPT).model_json_schema()["properties"]) == [
-        "function"
-    ]
-    assert python_kind.name == "python"
-
-
 def test_a_configuration_is_compiled_to_what_its_author_said(write: Write) -> None:
     compiled = the_kind(write(some=GOOD)).compile({"function": "some.good"})
     said = (compiled.name, compiled.title, compiled.description, compiled.author_version)
@@ -159,23 +112,6 @@ def test_a_configuration_is_compiled_to_what_its_author_said(write: Write) -> No
     assert (compiled.time_limit, compiled.requires) == (5, ("sampling",))
     assert (compiled.annotations, compiled.output_schema) == ({}, {"type": "integer"})
     assert compiled.input_schema["properties"] == {"text": {"type": "string", "default": ""}}
-
-
-def test_the_same_folder_again_changes_nothing(write: Write) -> None:
-    folder = write(some=GOOD)
-    kind = the_kind(folder)
-    first = kind.compile({"function": "some.better"})
-    write(some="raise RuntimeError")
-    kind.configure(folder)
-    assert kind.compile({"function": "some.better"}) is first
-    assert kind.check() == ()
-
-
-def test_the_choices_are_all_functions_in_order(write: Write) -> None:
-    assert the_kind(write(some=GOOD)).choices() == (
-        ("some.better", "some.better"),
-        ("some.good", "Good (some.good)"),
-    )
 
 
 def test_what_is_broken_is_checked_and_said_where_it_is_used(write: Write) -> None:
@@ -195,10 +131,3 @@ def test_a_wrong_configuration_names_its_field(write: Write, reference: object) 
         with pytest.raises(KindError) as caught:
             kind.compile(config)
         assert list(caught.value.problems) == [field]
-
-
-def test_a_kind_that_was_not_configured_has_no_tools() -> None:
-    kind = PythonKind()
-    assert kind.choices() == ()
-    with pytest.raises(KindError, match=r"no tool function 'demo\.echo'"):
-        kind.compile({"function": "demo.echo"})

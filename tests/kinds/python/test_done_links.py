@@ -53,18 +53,6 @@ async def test_a_link_is_the_same_in_every_round_and_keys_have_their_own(functio
     assert first.partition("?")[0] != other.partition("?")[0]
 
 
-async def test_who_goes_on_after_the_end_of_a_round_gets_a_link_all_the_same() -> None:
-    @tool
-    async def stubborn(ctx: Context) -> str:
-        try:
-            await ctx.ask_url("page", "Pay here.", "https://bank.example/")
-        except BaseException:  # noqa: BLE001 - what nobody should do
-            return ctx.done_url("paid")
-        return "never"
-
-    assert (await try_out(stubborn)).asked == (("page",),)
-
-
 async def test_a_callback_is_the_same_in_every_round_and_has_an_address_of_its_own() -> None:
     @tool
     async def order(ctx: Context) -> list[str]:

@@ -20,9 +20,7 @@ from mcphost.sdk import (
     Annotations,
     BlobResource,
     Context,
-    Image,
     Message,
-    Text,
     TextResource,
     ToolError,
     complete,
@@ -81,22 +79,6 @@ async def test_a_prompt_reads_its_texts_as_annotated() -> None:
     ]
 
 
-def test_a_prompt_says_what_it_takes() -> None:
-    said = compiled(greeting)
-    assert (said.primitive_type, said.name, said.title) == (
-        PrimitiveType.PROMPT,
-        "greeting",
-        "Greeting",
-    )
-    assert said.description == "Greet somebody."
-    first, second, *_ = said.arguments
-    assert (first.name, first.title, first.description, first.required) == (
-        "who", "Who", "Whom.", True,
-    )  # fmt: skip
-    assert (second.name, second.required) == ("times", False)
-    assert said.input_schema["properties"]["times"] == {"type": "string"}
-
-
 @pytest.mark.parametrize(
     ("name", "typed", "values"),
     [("tone", "c", ["cool"]), ("loud", "", ["true", "false"]), ("who", "A", [])],
@@ -110,21 +92,6 @@ async def test_a_wrong_argument_is_refused_by_name() -> None:
     assert isinstance(done, Failed)
     assert done.error.kind is FailureKind.INVALID_ARGUMENTS
     assert "times" in done.error.message
-
-
-@prompt
-def picture() -> list[Any]:
-    """Show something."""
-    image = Image(data="AAAA", mime_type="image/gif")
-    return [image, Message(Text(text="What is it?"))]
-
-
-async def test_a_prompt_may_hold_any_content_and_be_a_plain_function() -> None:
-    done = await result(picture)
-    assert done["messages"][0]["content"] == {
-        "type": "image", "data": "AAAA", "mimeType": "image/gif",
-    }  # fmt: skip
-    assert compiled(picture).completer is None
 
 
 @prompt
@@ -154,13 +121,6 @@ async def test_a_prompt_fails_as_a_failure(kind: str, failure: FailureKind, said
     assert done.error.kind is failure
     assert said in done.error.message
     assert "secret" not in done.error.message
-
-
-async def test_a_prompt_is_stopped_when_its_time_is_up() -> None:
-    outside = ports(seconds=0.01)
-    done = await compiled(broken).program.advance(a_call({"kind": "slow"}), EMPTY, outside)
-    assert isinstance(done, Failed)
-    assert done.error.message == "The prompt did not finish within 0.01 seconds."
 
 
 class Card(BaseModel):
@@ -246,34 +206,8 @@ async def test_a_resource_is_text_bytes_or_contents(function: Any, contents: Any
     assert compiled(function).primitive_type is PrimitiveType.RESOURCE
 
 
-async def test_bytes_without_a_type_are_just_bytes() -> None:
-    @resource("docs://raw")
-    async def raw() -> bytes:
-        return b"\0"
-
-    assert (await result(raw))["contents"][0]["mimeType"] == "application/octet-stream"
-
-
-async def test_a_completer_that_returns_no_texts_fails() -> None:
-    @prompt
-    async def asking(a: str) -> str:
-        """Ask."""
-        return a
-
-    @complete(asking, "a")
-    async def wrong(typed: str) -> list[int]:
-        return [1]
-
-    completer = compiled(asking).completer
-    asked = {"argument": {"name": "a", "value": ""}, "context": {"arguments": {}}}
-    done = await completer.advance(a_call(asked), EMPTY, ports())
-    assert isinstance(done, Failed)
-    assert done.error.kind is FailureKind.INVALID_RESULT
-
-
 BROKEN = {
     "has no variables": '@resource("docs://a")\ndef f(a: str) -> str: ...',
-    "begin with a scheme": '@resource("docs")\ndef f() -> str: ...',
     "differ: 'b'": '@resource("docs://{a}")\ndef f(a: str, b: str) -> str: ...',
     "a default is required": '@resource("docs://x{?a}")\ndef f(a: str) -> str: ...',
     "the template": '@resource("docs://{a")\ndef f(a: str) -> str: ...',
@@ -282,10 +216,7 @@ BROKEN = {
     ),
     "needs a parameter for the typed text": '@prompt\ndef f(a: str) -> str: ...\n@complete(f, "a")\ndef g(): ...',
     "called without 'b'": '@prompt\ndef f(a: str) -> str: ...\n@complete(f, "a")\ndef g(t, b): ...',
-    "takes a URI first": "@resource\ndef f() -> str: ...",
-    "takes its options by name": '@prompt("x")\ndef f() -> str: ...',
     "marked @prompt": 'def f(): ...\n@complete(f, "a")\ndef g(t): ...',
-    "above 0": "@prompt(time_limit=0)\ndef f() -> str: ...",
 }
 
 
@@ -316,7 +247,6 @@ def test_an_argument_that_no_text_stands_for_is_refused() -> None:
         SecretStr | None,
         Annotated[str, Field(json_schema_extra={"writeOnly": True})],
         Annotated[str, Field(json_schema_extra={"format": "password"})],
-        Annotated[Tone, Field(json_schema_extra={"writeOnly": True})],
         Annotated[int | None, Field(json_schema_extra={"writeOnly": True})],
     ],
 )

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from mcphost.kinds.functions.schemas import SignatureError
 from mcphost.runtime import deadlines
-from mcphost.runtime.outcomes import Complete, Failed
+from mcphost.runtime.outcomes import Complete
 from mcphost.runtime.ports import Stored
 from mcphost.runtime.threads import ToolThreads
 from mcphost.sdk import Context, SyncContext, current, current_sync, tool
@@ -42,29 +41,6 @@ def test_a_coroutine_function_cannot_have_it() -> None:
 
     with pytest.raises(SignatureError, match="an `async def` function takes Context"):
         seen(function)
-
-
-async def test_everything_can_be_asked() -> None:
-    def function(ctx: SyncContext) -> list[Any]:
-        form = ctx.ask_form("form", "What?", {"type": "object", "properties": {}})
-        page = ctx.ask_url("page", "Look", "https://example.com/")
-        told = ctx.sample("model", "Hello", max_tokens=10)
-        return [form.action, page.action, told.model, [str(r.uri) for r in ctx.list_roots()]]
-
-    answers: dict[str, dict[str, Any]] = {
-        "form": {"action": "decline"},
-        "page": {"action": "accept"},
-        "model": {"role": "assistant", "content": {"type": "text", "text": "Hi"}, "model": "m"},
-        "roots": {"roots": [{"uri": "file:///work"}]},
-    }
-    driven = Driven(function)
-    assert await driven.asks() == ["form"]
-    for key, following in zip(answers, [*list(answers)[1:], None], strict=True):
-        if following is not None:
-            assert await driven.asks(**{key: answers[key]}) == [following]
-        else:
-            made = await driven.completes(**{key: answers[key]})
-            assert made == ["decline", "accept", "m", ["file:///work"]]
 
 
 async def test_what_it_draws_and_records_is_the_same_in_every_round() -> None:
@@ -147,23 +123,6 @@ async def test_threads_that_carry_the_context_can_ask(function: Callable[..., An
     assert await driven.completes(who=accept(name="Ada")) == "Ada"
 
 
-async def test_a_thread_that_tidies_up_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadlines, "HURRY_SECONDS", 0.001)
-    tidied: list[str] = []
-
-    def function(ctx: SyncContext) -> str:
-        try:
-            return ask(ctx)
-        finally:
-            time.sleep(0.02)
-            tidied.append("up")
-
-    threads = ToolThreads(4)
-    assert await Driven(function, outside=ports(threads=threads)).asks() == ["who"]
-    assert tidied == ["up"]
-    assert threads.lost == 0
-
-
 async def test_a_thread_that_nobody_waits_for_any_more_is_lost(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(deadlines, "HURRY_SECONDS", 0.001)
     gate = threading.Event()
@@ -199,12 +158,3 @@ async def test_questions_of_threads_and_tasks_go_to_their_own_calls() -> None:
         assert said(outcome) == f"{mine}: {mine}a {mine}b"
 
     await asyncio.gather(*(one(str(number)) for number in range(4)))
-
-
-async def test_on_the_event_loops_thread_it_says_what_to_do_instead() -> None:
-    async def function() -> str:
-        return ask(current_sync())
-
-    outcome = await Driven(function).advance()
-    assert isinstance(outcome, Failed)
-    assert "where the event loop runs, use Context and await it" in outcome.error.detail

@@ -1,7 +1,6 @@
 """Functions whose calls become tasks: what the round returns, and what runs again in the task."""
 
 import asyncio
-import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,8 +14,8 @@ from mcphost.runtime.outcomes import Complete, Deferred, FailureKind
 from mcphost.runtime.ports import Ports
 from mcphost.runtime.program import TaskSupport
 from mcphost.runtime.threads import ToolThreads
-from mcphost.sdk import Context, SyncContext, prompt, resource, tool
-from tests.kinds.asking import Driven, asking_call
+from mcphost.sdk import Context, tool
+from tests.kinds.asking import Driven
 from tests.kinds.rounds import Notes, failure, ports, seen
 
 
@@ -44,22 +43,6 @@ def test_a_tool_says_when_its_calls_become_tasks_and_how_often_they_run_again(su
     assert compiled(function).retries == retries
 
 
-def test_no_call_of_anything_else_becomes_a_task() -> None:
-    @tool
-    async def plain() -> None: ...
-
-    @prompt
-    async def asks() -> str:
-        return ""
-
-    @resource("notes://today")
-    async def reads() -> str:
-        return ""
-
-    for function in (plain, asks, reads):
-        assert compiled(function).task_support is TaskSupport.NEVER
-
-
 async def test_a_function_that_becomes_a_task_runs_again_and_its_steps_do_not() -> None:
     began: list[int] = []
     saved: list[str] = []
@@ -79,31 +62,6 @@ async def test_a_function_that_becomes_a_task_runs_again_and_its_steps_do_not() 
     assert saved == ["before"]
     assert await call.completes() == "after"
     assert (began, saved) == ([1, 2], ["before", "after"])
-
-
-async def test_a_blocking_function_becomes_a_task() -> None:
-    began: list[int] = []
-
-    def function(ctx: SyncContext) -> str:
-        began.append(ctx.round)
-        ctx.become_task()
-        return "done"
-
-    call = driven(function)
-    await call.defers()
-    assert await call.completes() == "done"
-    assert began == [1, 2]
-
-
-async def test_a_function_that_swallows_it_becomes_a_task_all_the_same() -> None:
-    async def function(ctx: Context) -> str:
-        with contextlib.suppress(BaseException):
-            await ctx.become_task()
-        return f"round {ctx.round}"
-
-    call = driven(function)
-    await call.defers()
-    assert await call.completes() == "round 2"
 
 
 async def test_code_beside_it_is_unwound_with_it_and_ends() -> None:
@@ -168,32 +126,3 @@ async def test_a_function_that_finds_no_thread_becomes_a_task_if_it_may() -> Non
     assert isinstance(await first, Complete)
     assert isinstance(await waiting.advance(), Complete)
     assert ran == ["ran", "ran"]
-
-
-async def test_a_step_that_finds_no_thread_leaves_the_steps_before_it_to_the_task() -> None:
-    gate, begun = threading.Event(), threading.Event()
-    ran: list[str] = []
-
-    @tool(tasks="slow")
-    async def function(ctx: Context) -> str:
-        await ctx.step("one", one)
-        return await ctx.step("two", two)
-
-    async def one() -> None:
-        ran.append("one")
-
-    def two() -> str:
-        ran.append("two")
-        return "two"
-
-    threads = ToolThreads(1)
-    holding = asyncio.create_task(
-        threads.run(str(asking_call().tenant), lambda: begun.set() or gate.wait(10))
-    )
-    assert await asyncio.to_thread(begun.wait, 10)
-    call = driven(function, ports(threads=threads)._replace(may_defer=lambda: True))  # type: ignore[attr-defined]
-    assert isinstance(await call.advance(), Deferred)
-    gate.set()
-    await holding
-    assert isinstance(await call.advance(), Complete)
-    assert ran == ["one", "two"]

@@ -31,71 +31,47 @@ ENDLESS = {
     "a loop that catches": "while True:\n  try:\n   while True: pass\n  except BaseException: pass",
     "a loop in finally": "try:\n  return 1\n finally:\n  while True: pass",
     "a loop of calls": "while True: log('x')",
-    "a comprehension": "return sum(1 for i in range(10**12))",
 }
 LARGE = {
     "a list": "x = []\n while True: x.append('x' * 1000)",
-    "a text": "x = 'x'\n while True: x += x",
     "a dict": "x = {}\n while True: x[len(x)] = [0] * 100",
     "a power": "return 2 ** (10 ** 9)",
-    "a repetition": "return 'x' * 10 ** 10",
-    "a format": "return '%1000000000d' % 1",
-    "a padding": "return f'{1:>1000000000}'",
-    "a joined text": "return ','.join(['x' * 10**6] * 10**6)",
     "a replaced text": "return ('x' * 10**6).replace('x', 'y' * 10**6)",
     "bytes": "return bytes(10**10)",
-    "a product": "import itertools\n return list(itertools.product(range(1000), repeat=4))",
     "a factorial": "import math\n return math.factorial(10**7)",
-    "a shift": "return 1 << (10**11)",
-    "digits": "return str(10 ** 10**7)",
     "a decimal": "import decimal\n return decimal.Decimal(10) ** 10**9",
     "regular matches": "import re\n return re.findall('', 'x' * 10**8)",
-    "base64": "import base64\n return base64.b64encode(b'x' * 10**9)",
-    "sorted": "return sorted(range(10**10))",
 }
 DEEP = {
     "recursion": "def g(n): return g(n + 1)\n return g(0)",
-    "mutual recursion": "a = lambda: b()\n b = lambda: a()\n return a()",
     "a deep repr": "x = []\n for _ in range(10**5): x = [x]\n return str(x)",
     "a deep comparison": "x, y = [], []\n for _ in range(10**5): x, y = [x], [y]\n return x == y",
     "a deep result": "x = []\n for _ in range(10**4): x = [x]\n return x",
     "a circle": "x = {}\n x['x'] = x\n return x",
-    "a deep argument": "x = []\n for _ in range(10**4): x = [x]\n log(x)",
 }
 WRITES = {
     "prints": f"for _ in range(10**9): print('x' * {MOST_PRINTED // 8})",
-    "one print": f"print('x' * {4 * MOST_PRINTED})",
     "a large result": f"return 'x' * {2 * LARGEST}",
     "a large log": f"log('x' * {2 * LARGEST})",
     "many logs": "for _ in range(900): log('x' * 1000)",
-    "many reports": "for n in range(900): progress(n, 1000, 'x' * 1000)",
     "a large question": f"elicit('a', 'x' * {2 * LARGEST}, {{'name': str}})",
 }
 HOST = {
     "a file": "return open('/etc/passwd').read()",
     "a written file": "open('/tmp/mcphost-owned', 'w').write('x')",
-    "a path": "from pathlib import Path\n return Path('/etc/passwd').read_text()",
-    "a folder": "import os\n return os.listdir('/')",
     "the environment": "import os\n return dict(os.environ)",
-    "a variable": "import os\n return os.getenv('MCPHOST_SECRET_KEY')",
-    "a command": "import os\n os.system('id')",
     "a process": "import subprocess\n subprocess.run(['id'])",
     "a socket": "import socket\n socket.socket()",
-    "urllib": "import urllib.request\n urllib.request.urlopen('http://127.0.0.1')",
     "ctypes": "import ctypes\n return ctypes.CDLL(None)",
     "an import": "return __import__('os').system('id')",
     "classes": "return ().__class__.__base__.__subclasses__()",
     "frames": "import sys\n return sys._getframe().f_globals",
     "a function's globals": "return elicit.__globals__",
-    "a function's code": "return (lambda: 0).__code__",
     "eval": 'return eval(\'__import__("os").system("id")\')',
-    "exec": "exec('import socket')",
     "builtins": "return __builtins__",
     "a format string": "return '{0.__class__.__init__.__globals__}'.format(log)",
-    "a module": "import mcphost.settings",
     "the worker": "import pydantic_monty",
     "the inner request": "return _answers",
-    "exit": "exit(0)",
     "os._exit": "import os\n os._exit(0)",
     "a signal": "import signal\n signal.raise_signal(9)",
 }
@@ -131,7 +107,7 @@ async def test_an_attack_fails_and_the_next_call_works(sandbox, name, monkeypatc
     assert OWNED not in written()
 
 
-HARMLESS = {"a deep comparison", "a circle", "a deep repr", "a variable", "builtins"}
+HARMLESS = {"a deep comparison", "a circle", "a deep repr", "builtins"}
 """These end, and show nothing."""
 
 

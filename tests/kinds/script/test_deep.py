@@ -15,7 +15,7 @@ def f(base: str) -> object:
 """
 
 
-@pytest.mark.parametrize("depth", [1, DEEPEST, DEEPEST + 1, 200, 250, 300, 1000, 5000])
+@pytest.mark.parametrize("depth", [DEEPEST, DEEPEST + 1, 250, 5000])
 async def test_a_script_returns_deep_json_or_fails_without_a_quotation(sandbox, depth):
     body = b"[" * depth + b'"canary"' + b"]" * depth
     async with outgoing(answer(body=body)) as (service, http):

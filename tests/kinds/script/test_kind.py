@@ -42,8 +42,6 @@ def test_a_script_is_compiled_with_what_it_declares(kind: ScriptKind):
     ("config", "field"),
     [
         ({}, "code"),
-        ({"code": ""}, "code"),
-        ({"code": 5}, "code"),
         ({"code": "def f(): pass", "more": 1}, "more"),
         ({"code": "#" * (MOST_CHARACTERS + 1)}, "code"),
         ({"code": "x = 1"}, "code"),
@@ -61,7 +59,6 @@ GOOD = {
     "waiting": "async def f() -> str:\n return (await http.get('https://x.example/')).text",
     "asking": "def f() -> dict:\n return elicit('a', 'A?', {'n': int, 'c': ['x']})",
     "failing": "def f(a: int) -> str:\n if a: return 'x'\n fail('no')",
-    "a page": "def f() -> str:\n elicit_url('a', 'A?', 'https://a.example/')\n return 'x'",
     "builtins": (
         "class A:\n n = 1\ndef f() -> list[str]:\n"
         " setattr(A, 'n', 2)\n odd = filter(lambda n: n % 2, [1, 2, 3])\n"
@@ -108,16 +105,11 @@ BAD = {
     "def f() -> int:\n return 'x'": "Line 2, column 9",
     "def f():\n return nothing": "Line 2, column 9",
     "def f():\n return http.fetch('x')": "Line 2, column 9",
-    "def f():\n return http.get(5)": "Line 2, column 18",
     "async def f():\n return http.get('x').text": "Line 2, column 9",
     "def f():\n return elicit('a')": "Line 2, column 9",
-    "def f():\n return elicit_url('a', 'A?')": "Line 2, column 9",
     "def f() -> list[int]:\n return map(str, [1])": "Line 2, column 9",
-    "def f() -> int:\n return len(filter(5, [1]))": "Line 2, column 20",
-    "class A(Exception): pass\ndef f(): raise A": "Line 1, column 1",
     "def f():\n yield 1": "Line 2, column 2",
     "import socket\ndef f(): pass": "Line 1, column 8",
-    "1 / 0\ndef f(): pass": "Line 1, column 1",
     "while True: pass\ndef f(): pass": "Line 1, column 1",
 }
 

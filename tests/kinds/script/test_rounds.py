@@ -1,6 +1,5 @@
 """Scripts that ask: where they stop, how they go on, and what a replay does instead."""
 
-import asyncio
 import os
 import signal
 from typing import Any
@@ -9,7 +8,6 @@ import pytest
 
 from mcphost.egress.errors import EgressAddressError
 from mcphost.runtime.outcomes import FailureKind, InputRequired, Yielded
-from mcphost.runtime.ports import RoundLimits
 from mcphost.sandbox.pool import Sandbox
 from tests.kinds.asking import CANCEL, DECLINE, accept, asking_call
 from tests.kinds.script.driving import DrivenScript, responded
@@ -76,21 +74,7 @@ async def test_a_script_learns_that_the_user_did_not_open_a_page(sandbox, answer
     assert await whole.refuses(a=answer)
 
 
-async def test_a_script_waits_for_a_page_beside_other_questions(sandbox: Sandbox):
-    source = """
-    import asyncio
-    async def f() -> list[str]:
-        got = await asyncio.gather(elicit_url("p", "P?", "https://p.example/"), elicit("n", "N?", {"n": int}))
-        return [str(one) for one in got]
-    """
-    driven = DrivenScript(source, sandbox)
-    assert sorted(await driven.asks()) == ["n", "p"]
-    assert await driven.completes(p={"action": "accept"}, n=accept(n=1)) == ["None", "{'n': 1}"]
-
-
-@pytest.mark.parametrize(
-    "url", ["http://pay.example.com/", "https://x.example/?token=1", "x", "''"]
-)
+@pytest.mark.parametrize("url", ["http://pay.example.com/", "https://x.example/?token=1"])
 async def test_a_page_that_must_not_be_opened_is_not_asked_for(sandbox: Sandbox, url: str):
     source = f"""
     def f() -> str:
@@ -120,30 +104,12 @@ class Point:
     ("value", "given"),
     [
         ("'text'", "text"),
-        ("None", ""),
         ("[1, (2, {3})]", [1, [2, [3]]]),
-        ("True", True),
-        ("1.5", 1.5),
         ("Point(1, 2)", {"x": 1, "y": 2}),
     ],
 )
 async def test_a_result_becomes_json(sandbox: Sandbox, value: str, given: Any):
     assert await DrivenScript(f"{POINT}def f():\n return {value}", sandbox).completes() == given
-
-
-async def test_nothing_runs_again_in_a_script_that_goes_on(sandbox: Sandbox):
-    source = """
-    def f() -> str:
-        print("before")
-        progress(1)
-        elicit("a", "A?", {"name": str})
-        print("after")
-        return "done"
-    """
-    driven = DrivenScript(source, sandbox)
-    await driven.asks()
-    assert await driven.completes(a=accept(name="x")) == "done"
-    assert [text for _, text, _ in driven.notes.logged] == ["before\n", "after\n"]
 
 
 @pytest.mark.parametrize("lost", [False, True])
@@ -157,13 +123,6 @@ async def test_questions_side_by_side_are_asked_in_one_round(sandbox: Sandbox, l
     assert await driven.asks(**answers) == ["sure"]
     assert await driven.completes(sure=accept(sure=True)) == ["Ada", "Lovelace", "200", "True"]
     assert len(driven.http.requests) == 1
-
-
-async def test_what_is_not_answered_is_asked_again(sandbox: Sandbox):
-    driven = DrivenScript(BESIDE, sandbox)
-    await driven.asks()
-    assert await driven.asks(first=accept(name="Ada")) == ["last"]
-    assert await driven.asks(last=accept(name="Lovelace")) == ["sure"]
 
 
 async def test_each_round_may_run_in_another_process():
@@ -204,7 +163,7 @@ async def test_a_script_that_was_changed_in_between_is_replayed(sandbox: Sandbox
     assert await driven.completes(last=accept(name="Lovelace")) == "Lovelace, Ada"
 
 
-@pytest.mark.parametrize("image", ["", "AAAA", "eJwDAAAAAAE=", "not base64!"])
+@pytest.mark.parametrize("image", ["AAAA", "not base64!"])
 async def test_a_paused_script_that_cannot_be_loaded_is_replayed(sandbox: Sandbox, image: str):
     driven = DrivenScript(TWICE, sandbox)
     await driven.asks()
@@ -252,35 +211,6 @@ async def test_a_declined_question_ends_the_call_with_a_text_for_the_caller(sand
         assert text in await driven.refuses(first=answer)
 
 
-async def test_a_script_can_catch_a_declined_question_in_a_later_round_too(sandbox: Sandbox):
-    source = """
-    def f() -> str:
-        try:
-            elicit("a", "A?", {"name": str})
-        except RuntimeError as error:
-            name = elicit("b", "B?", {"name": str})["name"]
-            if name == "raise":
-                raise error
-            return name
-        return "a"
-    """
-    driven = DrivenScript(source, sandbox)
-    await driven.asks()
-    assert await driven.asks(a=DECLINE) == ["b"]
-    assert await driven.completes(b=accept(name="other")) == "other"
-    driven = DrivenScript(source, sandbox)
-    await driven.asks()
-    await driven.asks(a=DECLINE)
-    assert "declined" in await driven.refuses(b=accept(name="raise"))
-
-
-async def test_ask_gives_what_the_user_did(sandbox: Sandbox):
-    source = "def f() -> dict:\n return ask('a', 'A?', {'name': str})"
-    driven = DrivenScript(source, sandbox)
-    await driven.asks()
-    assert await driven.completes(a=DECLINE) == {"action": "decline", "content": None}
-
-
 async def test_an_answer_that_does_not_fit_is_asked_for_again(sandbox: Sandbox):
     driven = DrivenScript(TWICE, sandbox)
     await driven.asks()
@@ -288,42 +218,6 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again(sandbox: Sandbox):
     assert isinstance(outcome, InputRequired)
     assert outcome.invalid.keys() == {"first"}
     assert await driven.asks(first=accept(name="Ada")) == ["last"]
-
-
-async def test_fields_have_types_choices_or_schemas(sandbox: Sandbox):
-    source = """
-    def f() -> dict:
-        fields = {"n": int, "x": float, "ok": bool, "size": ["s", "m"], "t": {"type": "string", "maxLength": 3}}
-        return elicit("a", "A?", fields)
-    """
-    driven = DrivenScript(source, sandbox)
-    outcome = await driven.advance()
-    assert isinstance(outcome, InputRequired)
-    schema = outcome.requests[0].params["requestedSchema"]
-    assert schema["required"] == ["n", "x", "ok", "size", "t"]
-    assert schema["properties"]["size"] == {"type": "string", "enum": ["s", "m"]}
-    given = {"n": 1, "x": 2.5, "ok": True, "size": "m", "t": "abc"}
-    driven.asked = {one.key: one.digest for one in outcome.requests}
-    assert await driven.completes(a=accept(**given)) == given
-
-
-async def test_a_whole_schema_may_have_optional_fields(sandbox: Sandbox):
-    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
-    driven = DrivenScript(f"def f() -> dict:\n return elicit('a', 'A?', {schema})", sandbox)
-    await driven.asks()
-    assert await driven.completes(a=accept()) == {}
-
-
-async def test_a_model_is_asked_for_text(sandbox: Sandbox):
-    source = """
-    def f() -> str:
-        return sample("s", "A haiku?", max_tokens=50, system="Be brief.")
-    """
-    driven = DrivenScript(source, sandbox)
-    assert await driven.asks() == ["s"]
-    content = {"type": "text", "text": "An old silent pond"}
-    said = {"role": "assistant", "content": content, "model": "m"}
-    assert await driven.completes(s=said) == "An old silent pond"
 
 
 async def test_a_client_without_the_capability_is_told_which_it_needs(sandbox: Sandbox):
@@ -358,7 +252,7 @@ async def test_an_error_of_the_script_is_for_the_log_only(sandbox: Sandbox):
         'elicit("password", "Your password?", {"password": str})',
         'elicit("a", "A?", {"nested": {"type": "object"}})', 'elicit("a")',
         'elicit("a", "A?", 5)', 'sample("a", "x", max_tokens=0)', 'secret("no name")',
-        'progress("x")', 'log("x", level="loud")', "http.get(5)", 'unknown("x")',
+        'log("x", level="loud")',
         '[elicit("twice", "A?", {"name": str}), elicit("twice", "A?", {"name": str})]',
     ],
 )  # fmt: skip
@@ -437,27 +331,6 @@ async def test_a_failed_request_is_an_error_that_a_script_can_catch(sandbox: San
     assert await broken.completes() == "the request failed"
 
 
-async def test_requests_side_by_side_are_sent_together(sandbox: Sandbox):
-    class Meeting:
-        """Responds once two requests are under way."""
-
-        def __init__(self) -> None:
-            self.both = asyncio.Barrier(2)
-
-        async def send(self, request: Any, limits: object) -> Any:
-            await self.both.wait()
-            return responded(request, request.url.encode())
-
-    source = """
-    import asyncio
-    async def f() -> list:
-        pages = await asyncio.gather(http.get("https://a.example/"), http.get("https://b.example/"))
-        return [page.text for page in pages]
-    """
-    driven = DrivenScript(source, sandbox, http=Meeting())
-    assert await driven.completes() == ["https://a.example/", "https://b.example/"]
-
-
 async def test_a_process_that_shuts_down_hands_the_call_over_after_a_request(sandbox: Sandbox):
     leaving = ["the process shuts down"]
     source = """
@@ -470,55 +343,6 @@ async def test_a_process_that_shuts_down_hands_the_call_over_after_a_request(san
     leaving[0] = ""
     assert await driven.completes() == 3
     assert len(driven.http.requests) == 2
-
-
-async def test_progress_and_logs_reach_the_caller(sandbox: Sandbox):
-    source = "def f():\n progress(1, 2, 'half')\n log({'a': 1}, level='warning')"
-    driven = DrivenScript(source, sandbox)
-    await driven.completes()
-    assert driven.notes.progressed == [(1, 2, "half")]
-    assert driven.notes.logged == [("warning", {"a": 1}, None)]
-
-
-async def test_a_script_may_sleep(sandbox: Sandbox):
-    source = """
-    import asyncio, time
-    async def f() -> str:
-        time.sleep(0.01)
-        await asyncio.gather(asyncio.sleep(0.01), asyncio.sleep(0.01))
-        return "awake"
-    """
-    assert await DrivenScript(source, sandbox).completes() == "awake"
-
-
-async def test_a_tenant_with_too_many_calls_is_told_so():
-    sandbox = Sandbox(1, wait_seconds=0.1)
-    try:
-        driven = DrivenScript("def f(): return 1", sandbox)
-        async with sandbox.worker(str(driven.call.tenant)):
-            assert (await driven.fails()).kind is FailureKind.OVERLOADED
-    finally:
-        sandbox.close()
-
-
-async def test_a_result_has_a_limit(sandbox: Sandbox):
-    driven = DrivenScript("def f(): return 'x' * 1000", sandbox, seconds=20)
-    driven.outside = driven.outside._replace(limits=RoundLimits(20, result_bytes=100))
-    failure = await driven.fails()
-    assert failure.kind is FailureKind.INVALID_RESULT
-    assert "more than 100 bytes" in failure.message
-
-
-async def test_a_question_that_nothing_waits_for_is_asked_all_the_same(sandbox: Sandbox):
-    source = """
-    async def f() -> str:
-        elicit("a", "A?", {"name": str})
-        log("it goes on")
-        return "done"
-    """
-    driven = DrivenScript(source, sandbox)
-    assert await driven.asks() == ["a"]
-    assert await driven.completes(a=accept(name="x")) == "done"
 
 
 async def test_an_error_wins_over_a_question_beside_it(sandbox: Sandbox):

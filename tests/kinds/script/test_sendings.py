@@ -4,8 +4,6 @@ import pytest
 
 from mcphost.kinds.kind import Sending
 from mcphost.kinds.script.kind import script_kind
-from mcphost.kinds.script.signature import MOST_TOKENS
-from tests.work import Work
 
 SHOP = "https://shop.example.com/stock"
 
@@ -17,12 +15,9 @@ def sent(body: str) -> list[Sending]:
 ADDRESSES = {
     f"http.get('{SHOP}')": SHOP,
     f"return http.post(url='{SHOP}', json={{}}).json()": SHOP,
-    f"for n in [1]: http.delete('{SHOP}')": SHOP,
     "http.get('HTTPS://Shop.Example.com:443/stock')": SHOP,
     "http.get(f'https://shop.example.com/{item}')": "https://shop.example.com/",
     "http.get('https://shop.example.com/' + item)": "https://shop.example.com/",
-    "http.get('https://shop.example.com/' + item + '/x')": "https://shop.example.com/",
-    "http.get(f'https://shop.example.com/' + item)": "https://shop.example.com/",
 }
 
 
@@ -90,13 +85,3 @@ def test_a_script_that_binds_the_name_itself_names_no_secrets(code: str):
 @pytest.mark.parametrize("config", [{}, {"code": 5}, {"code": "def f(:"}, {"code": "x" * 99_999}])
 def test_code_that_cannot_be_read_sends_nothing(config: dict[str, object]):
     assert script_kind.sendings_of(config) == ()
-
-
-def test_the_longest_script_is_read_in_linear_time():
-    def steps(count: int) -> int:
-        part = f"http.get('{SHOP}', json=[" + "secret('a')," * count + "])\n"
-        with Work() as work:
-            assert len(sent(part)) == 2
-        return work.steps
-
-    assert steps(MOST_TOKENS // 8) < 11 * steps(MOST_TOKENS // 80)

@@ -38,15 +38,6 @@ async def test_what_would_be_too_long_is_refused_before_it_is_made(sort, config)
     assert "10010 bytes" in over.error.message
 
 
-async def test_binary_content_counts_as_well() -> None:
-    image = {"type": "audio", "mimeType": "audio/wav", "data": "A" * 4000}
-    held = {"type": "resource", "resource": {"uri": "a:b", "blob": "A" * 4000}}
-    config = {"messages": [{"content": image}, {"content": held}]}
-    program = text_kind.compile(config, PrimitiveType.PROMPT).program
-    assert isinstance(await program.advance(a_call({}), EMPTY, ports(result_bytes=8000)), Complete)
-    assert isinstance(await program.advance(a_call({}), EMPTY, ports(result_bytes=7999)), Failed)
-
-
 def _prompt(uses: int) -> dict[str, Any]:
     texts = ["{a}" * (uses // 2), "{{a}}" * (uses - uses // 2)]
     messages = [{"content": {"type": "text", "text": text}} for text in texts]

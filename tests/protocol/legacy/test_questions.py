@@ -100,7 +100,6 @@ def test_what_one_block_cannot_hold_is_not_carried(content) -> None:
     ("method", "params", "capability"),
     [
         ("elicitation/create", {"mode": "url"}, "elicitation.url"),
-        ("elicitation/create", {"mode": "form"}, "elicitation.form"),
         ("elicitation/create", {}, "elicitation.form"),
         ("sampling/createMessage", {}, "sampling"),
         ("roots/list", {}, "roots"),

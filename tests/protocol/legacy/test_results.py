@@ -112,13 +112,6 @@ def test_a_schema_of_what_is_no_object_is_left_out(revision: str, schema: dict) 
     assert "outputSchema" not in entry(revision, outputSchema=schema)
 
 
-def test_arguments_and_dates_are_left_out_where_they_came_later() -> None:
-    assert entry(FIRST, "prompts/list")["arguments"] == [{"name": "x", "required": True}]
-    assert entry(SECOND, "prompts/list")["arguments"][0]["title"] == "X"
-    assert entry(FIRST, "resources/list")["annotations"] == {"audience": ["user"]}
-    assert entry(SECOND, "resources/list")["annotations"] == NOTES
-
-
 def test_structured_content_is_an_object_or_nothing() -> None:
     assert "structuredContent" not in dressed(FIRST, "tools/call")
     assert dressed(SECOND, "tools/call")["structuredContent"] == {"n": 1}
@@ -134,15 +127,3 @@ def test_links_are_texts_where_they_came_later() -> None:
     untitled = {name: value for name, value in LINK.items() if name != "title"}
     (told,) = dressed(FIRST, "tools/call", {"content": [untitled]})["content"]
     assert told["text"] == "b: a://b"
-
-
-def test_links_have_icons_in_the_last_revision_alone() -> None:
-    assert "icons" not in dressed(SECOND, "tools/call")["content"][1]
-    assert dressed(LAST, "tools/call")["content"][1] == LINK
-
-
-def test_contents_and_messages_carry_meta_where_it_exists() -> None:
-    assert "_meta" not in dressed(FIRST, "resources/read")["contents"][0]
-    assert dressed(SECOND, "resources/read") == READ
-    assert "_meta" not in dressed(FIRST, "prompts/get")["messages"][0]["content"]
-    assert dressed(LAST, "prompts/get") == GOT
