@@ -30,16 +30,16 @@ RECORDED_WITHIN: Final = timedelta(hours=1)
 T = TypeVar("T")
 
 
-class HashingPlaces:
-    """So many places for hashing; `waiting` more callers can wait for one, up to WAIT_SECONDS."""
+class HashingSlots:
+    """So many slots for hashing; `waiting` more callers can wait for one, up to WAIT_SECONDS."""
 
     def __init__(self, at_once: int = AT_ONCE, waiting: int = WAITING) -> None:
         self._hashing = threading.BoundedSemaphore(at_once)
         self._present = threading.BoundedSemaphore(at_once + waiting)
 
     @contextmanager
-    def place(self) -> Iterator[None]:
-        """Hold a place. Raises NotCheckedError (BUSY) if there is none."""
+    def slot(self) -> Iterator[None]:
+        """Hold a slot. Raises NotCheckedError (BUSY) if there is none."""
         if not self._present.acquire(blocking=False):
             raise NotCheckedError(Unchecked.BUSY, RETRY_BUSY_SECONDS)
         try:
@@ -53,7 +53,7 @@ class HashingPlaces:
             self._present.release()
 
 
-_places = HashingPlaces()
+_slots = HashingSlots()
 
 
 def check(name: str, address: str, verify: Callable[[], T]) -> T:
@@ -66,7 +66,7 @@ def check(name: str, address: str, verify: Callable[[], T]) -> T:
     keys = Keys.of(name, address)
     try:
         attempts.check_only(keys)
-        with _places.place():
+        with _slots.slot():
             attempt = attempts.reserve(keys)
             found = verify()
     except NotCheckedError as refusal:

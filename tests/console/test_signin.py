@@ -147,7 +147,7 @@ def test_a_process_that_hashes_enough_passwords_asks_to_come_again_soon(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(passwords, "_places", passwords.HashingPlaces(0, 0))
+        patched.setattr(passwords, "_slots", passwords.HashingSlots(0, 0))
         response = Client().post(LOGIN, {"username": "owner", "password": PASSWORD})
     assert (response.status_code, response.headers["Retry-After"]) == (503, "5")
     assert "Too many people are signing in" in response.content.decode()

@@ -61,7 +61,7 @@ def move_back(by: timedelta) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_of_forty_attempts_at_once_eight_are_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passwords, "_places", passwords.HashingPlaces(40))
+    monkeypatch.setattr(passwords, "_slots", passwords.HashingSlots(40))
     at_once = threading.Barrier(40)
     hashed = Counter[str]()
 

@@ -192,13 +192,13 @@ class _Threads:
         key_check: KeyCheck,
         facts: ProcessFacts,
         companions: Sequence[Companion],
-        look: Callable[[], None],
+        find_tasks: Callable[[], None],
     ) -> None:
         self._key_check = key_check
         self._facts = facts
         self._companions = companions
         self._watch = LoopWatch(tool_on, lag=load.lag)
-        self._housekeeping = Housekeeping(takeovers.look, look, left_rounds.look)
+        self._housekeeping = Housekeeping(takeovers.look, find_tasks, left_rounds.look)
         self._summaries = SummariesThread()
 
     def start(self) -> None:
