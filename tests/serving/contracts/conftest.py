@@ -19,6 +19,11 @@ from tests.serving.contracts.clients import DELIVERIES, Client, client
 from tests.serving.contracts.offers import Offer, Service
 
 KINDS = ("python", "http", "script")
+EACH_ONCE = [
+    *((kind, "modern") for kind in KINDS),
+    *(("python", delivery) for delivery in DELIVERIES if delivery != "modern"),
+]
+"""Pairs with each kind and each delivery, for what takes long and is decided by one of the two."""
 CONTRACTS = Kept(build_cast)
 
 

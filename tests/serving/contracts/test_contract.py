@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.serving.contracts.clients import Client, Result, client
+from tests.serving.contracts.conftest import EACH_ONCE
 from tests.serving.contracts.offers import Offer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -127,6 +128,7 @@ async def test_it_asks_and_ends_as_every_kind_does_for_every_client(offer: Offer
             await behave(caller)
 
 
+@pytest.mark.parametrize("pair", EACH_ONCE, indirect=True, ids="-".join)
 async def test_a_call_that_takes_too_long_ends(offer: Offer, caller: Client):
     await offer.publish(time_limit_seconds=1)
     await caller.begin("hang")
@@ -142,6 +144,7 @@ async def test_a_call_can_be_cancelled(offer: Offer, caller: Client):
     await offer.is_abandoned()
 
 
+@pytest.mark.parametrize("pair", EACH_ONCE, indirect=True, ids="-".join)
 async def test_a_new_version_in_between_asks_nothing_again(offer: Offer, caller: Client):
     await caller.begin("twice")
     await caller.asked("a")

@@ -30,6 +30,7 @@ async def _pages(method: str, token: str | None, tenant: str = "acme") -> list[d
     while not pages or params:
         result = (await ask(tenant, method, params, token)).result
         pages.append(result)
+        assert len(pages) < 100, "the pages go on and on"
         params = {"cursor": result["nextCursor"]} if "nextCursor" in result else {}
     return pages
 

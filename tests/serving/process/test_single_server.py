@@ -35,16 +35,3 @@ def test_a_second_server_is_refused_and_told_which_is_the_first(tmp_path: Path) 
     holder.communicate(timeout=10)
     startup_checks.claim_file(database)  # the kernel has released the dead process's lock
     startup_checks.release(database)
-
-
-@pytest.mark.parametrize(
-    ("vendor", "name", "file"),
-    [
-        ("sqlite", "/var/db.sqlite3", Path("/var/db.sqlite3")),
-        ("sqlite", ":memory:", None),
-        ("sqlite", "file:x?mode=memory&cache=shared", None),
-        ("postgresql", "mcphost", None),
-    ],
-)
-def test_only_a_file_needs_a_claim(vendor: str, name: str, file: Path | None) -> None:
-    assert startup_checks.file_of(vendor, name) == file
