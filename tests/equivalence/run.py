@@ -125,13 +125,6 @@ class Run:
         yield exchange
         await exchange.done()
 
-    @asynccontextmanager
-    async def unfinished(self, token: str, headers: Mapping[str, str]) -> AsyncIterator[Exchange]:
-        """Send the head of a request; the block writes its body."""
-        exchange = Exchange("/t/acme/mcp", {**headers_for(None, token), **headers})
-        yield exchange
-        await exchange.done()
-
     async def post(self, body: Any, token: str | None = None, **fields: Any) -> Reply:
         """Send a request, and wait for the whole response."""
         async with self.posted(body, token, **fields) as exchange:
