@@ -87,6 +87,7 @@ NODE_PROJECTS = (
     peers.SERVERS / "typescript",
     ROOT / "tests" / "e2e" / "node",
     ROOT / "tests" / "e2e" / "node_services",
+    ROOT / "editor",
 )
 
 
