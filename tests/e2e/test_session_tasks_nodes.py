@@ -16,7 +16,6 @@ MOST_TRIES = 16
 
 
 def _next(stream: Events, method: str) -> Mapping[str, Any]:
-    """The params of the next message, which must have this method."""
     message = stream.message()
     assert message.get("method") == method, message
     params: Mapping[str, Any] = message["params"]
@@ -24,7 +23,6 @@ def _next(stream: Events, method: str) -> Mapping[str, Any]:
 
 
 def _followed(session: Session, elsewhere: Session, events: Events, number: int) -> None:
-    """Begin a task at one process, and follow it at the other to its end."""
     params = {
         "name": "works_aloud",
         "arguments": {"number": number},
@@ -73,5 +71,4 @@ def test_a_task_is_followed_on_one_process_while_it_runs_on_the_other(asked: Ser
 
 
 def _ran_at(service: Service, port: int, number: int) -> bool:
-    """Whether the round after the answer of this task was there."""
     return [str(number), f"aloud-{port}"] in [line[:2] for line in done_in_tasks(service)]

@@ -1,6 +1,5 @@
 """Who runs tasks where an operator has chosen nothing: the serving processes, from one queue."""
 
-import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -21,10 +20,7 @@ Seen = dict[str, Any]
 
 
 def send(server: Server, method: str, params: Seen) -> Seen:
-    message = raw.request(method, params, **ABLE)
-    fields = raw.headers(message, server.token)
-    fields["Mcp-Name"] = params.get("taskId") or params["name"]
-    reply = raw.exchange(server, "POST", "/t/demo/mcp", json.dumps(message).encode(), fields)
+    reply = raw.post(server, raw.request(method, params, **ABLE), server.token)
     assert reply.status == 200, reply.body
     result: Seen = reply.message["result"]
     return result
@@ -36,7 +32,6 @@ def begin(server: Server, tool: str) -> str:
 
 
 def text(server: Server, task: str) -> str:
-    """Wait for the result of a task."""
     seen: list[Seen] = []
 
     def is_over() -> bool:
@@ -59,14 +54,12 @@ def listens(port: int) -> bool:
 
 @pytest.fixture
 def begun(asked: Service) -> Callable[[], list[list[str]]]:
-    """The steps that this test has begun: name, and port of the process."""
     before = len(done_in_tasks(asked))
     return lambda: done_in_tasks(asked)[before:]
 
 
 @pytest.fixture
 def pause(asked: Service) -> Iterator[Path]:
-    """Steps last as long as there is this file."""
     file = beside_effects(asked, ".pause")
     file.touch()
     yield file

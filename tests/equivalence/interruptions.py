@@ -51,7 +51,6 @@ async def _draining(run: Run) -> None:
 
 
 async def _stopped_writer(run: Run) -> None:
-    """As if the thread had died: nothing starts it again."""
     await asyncio.to_thread(writer.stop, 20)
 
 
@@ -60,8 +59,6 @@ async def _full_queue(run: Run) -> None:
 
 
 def _failing(error: type[Exception]) -> Interrupt:
-    """Commits fail with this error; no record waits for a second attempt."""
-
     async def fail(run: Run) -> None:
         def refuse(*_: Any) -> None:
             raise error("canary of the database")
@@ -90,8 +87,6 @@ CHANGES: dict[str, Interrupt] = {
 
 
 def _between(tool: str, arguments: Any, change: Interrupt) -> Interrupt:
-    """A call, the change, and two more calls."""
-
     async def act(run: Run) -> None:
         await run.call(tool, arguments)
         await change(run)
@@ -103,8 +98,6 @@ def _between(tool: str, arguments: Any, change: Interrupt) -> Interrupt:
 
 
 def _during(tool: str, change: Interrupt, revision: str) -> Interrupt:
-    """The change during a call, and one more call if the process still answers."""
-
     async def act(run: Run) -> None:
         client = run.client(revision)
         await client.ready()

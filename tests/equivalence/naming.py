@@ -31,11 +31,9 @@ class Names:
         }
 
     def know(self, text: str, name: str) -> None:
-        """Name one more text."""
         self._known[text] = f"<{name}>"
 
     def replace(self, value: Any) -> Any:
-        """A copy of a JSON value with names."""
         match value:
             case str():
                 return self._text(value)

@@ -41,7 +41,6 @@ class Sent:
 
 
 def _meta(**fields: Any) -> Mapping[str, Any]:
-    """A call with these fields in `_meta`; None leaves one out."""
     body = called("text", {"text": "hello"})
     merged = {**meta(), **fields}
     body["params"]["_meta"] = {name: value for name, value in merged.items() if value is not None}
@@ -49,7 +48,6 @@ def _meta(**fields: Any) -> Mapping[str, Any]:
 
 
 def _params(**fields: Any) -> Mapping[str, Any]:
-    """A call with these params; None leaves one out."""
     params = {**PLAIN["params"], **fields}
     return {**PLAIN, "params": {key: one for key, one in params.items() if one is not None}}
 

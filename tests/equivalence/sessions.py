@@ -18,7 +18,6 @@ Answers = Mapping[str, Any]
 
 
 async def first(run: Run, tool: str, arguments: Any = None) -> str:
-    """Call a tool that asks; return the state. Its client takes a second."""
     reply = await run.call(tool, arguments, capabilities=EVERYTHING)
     run.clock.advance(1)
     state: str = reply.result["requestState"]
@@ -28,7 +27,6 @@ async def first(run: Run, tool: str, arguments: Any = None) -> str:
 async def retry(
     run: Run, tool: str, state: str, answers: Answers | None, arguments: Any = None
 ) -> Reply:
-    """Return with a state and answers."""
     fields: dict[str, Any] = {"requestState": state}
     if answers is not None:
         fields["inputResponses"] = answers
@@ -36,8 +34,6 @@ async def retry(
 
 
 def _answered(tool: str, *answers: Answers, arguments: Any = None) -> Any:
-    """A scenario: the tool asks, and gets these answers in turn."""
-
     async def act(run: Run) -> None:
         run.count_at_end()
         state = await first(run, tool, arguments)
@@ -97,8 +93,6 @@ STATELESS = {
 
 
 def _in_session(tool: str, *answers: Any, arguments: Any = None) -> Any:
-    """The same in a session: each answer is a POST of its own."""
-
     async def act(run: Run) -> None:
         client = run.client(LEGACY)
         await client.ready()
