@@ -66,20 +66,6 @@ def test_an_address_in_a_trailer_does_not_replace_the_one_of_the_proxy(limited: 
     assert number_of(limited, told.format("198.51.100.9")) == 0
 
 
-def test_headers_over_64_kib_get_400_also_when_they_come_in_one_piece(
-    sqlite_server: Server,
-) -> None:
-    body = json.dumps(MESSAGE).encode()
-    sent = {
-        f"X-Much: {'a' * 65 * KIB}": 400,
-        "\r\n".join(["X-Much: a"] * 7000): 400,
-        f"X-Much: {'a' * 60 * KIB}": 200,
-    }
-    for much, status in sent.items():
-        request = head(sqlite_server, much, f"Content-Length: {len(body)}") + body
-        assert said(sqlite_server, request).split(b" ")[1] == b"%d" % status
-
-
 def test_long_headers_of_many_requests_are_not_kept(sqlite_server: Server) -> None:
     def flood(first: int) -> None:
         for number in range(first, first + 260):

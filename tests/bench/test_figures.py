@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import asking, nodes, report, tasks
+from bench import report
 from bench.figures import Figure, summarise
 from bench.load import LoadError, Sample, parse
-from bench.nodes import Turn
 from bench.proc import (
     cpu_seconds,
     family_cpu_seconds,
@@ -96,22 +95,6 @@ def test_what_wrk_says_is_read_in_milliseconds() -> None:
         parse("", "unable to connect to 127.0.0.1:1")
 
 
-def test_the_cpu_of_two_processes_is_compared_within_each_pass() -> None:
-    """The machine is half as fast in the second pass."""
-    figures = nodes.summarise(
-        {
-            nodes.ONE: [Turn(1000, 0.001, 0), Turn(500, 0.002, 0), Turn(900, 0.001, 1)],
-            nodes.TWICE: [Turn(1500, 0.0011, 0), Turn(800, 0.0022, 2), Turn(1400, 0.0013, 0)],
-        }
-    )
-    assert [(each.load, each.rate, round(each.ratio, 3)) for each in figures] == [
-        (nodes.ONE, 900, 1.0),
-        (nodes.TWICE, 1400, 1.1),
-    ]
-    assert [each.errors for each in figures] == [1, 2]
-    assert report.nodes_table(figures).endswith("reached")
-
-
 def test_ticks_are_read_behind_a_name_that_holds_anything() -> None:
     stat = "42 (a ) b (c) S " + " ".join(map(str, range(1, 50)))
     assert parse_ticks(stat) == 11 + 12
@@ -131,53 +114,3 @@ def test_the_cpu_of_a_family_has_that_of_children_that_run_and_that_have_ended()
         assert process.stdout.readline() == b"\n"
         assert family_cpu_seconds(process.pid) >= cpu_seconds(process.pid) + 0.3
         process.communicate(b"\n")
-
-
-def test_calls_that_ask_are_held_against_the_sdk_and_against_those_without_a_claim() -> None:
-    labels = {"mcphost": "mcphost", "mcphost-unclaimed": "mcphost, without the claim", "sdk": "SDK"}
-    figures = summarise(
-        labels,
-        {
-            "mcphost": [sample(1000), sample(500)],
-            "mcphost-unclaimed": [sample(1250), sample(625)],
-            "sdk": [sample(100), sample(50)],
-        },
-    )
-    claim = asking.claim_seconds(figures)
-    assert claim is not None
-    assert round(claim * 1e6) == 300
-    table = report.asking_table(figures, asking.sealing(2))
-    assert "10.00 times the tuned SDK's throughput (wanted: at least 3): reached" in table
-    assert "a claim adds 300 µs of CPU" in table
-    assert "| 200 bytes |" in table
-    assert "wanted" not in report.asking_table(figures[2:], ())
-    assert asking.claim_seconds(figures[2:]) is None
-
-
-def test_the_cpu_of_tasks_is_compared_within_each_pass_and_their_memory_held_against_a_target() -> (
-    None
-):
-    """The machine is half as fast in the second pass."""
-
-    def turn(cpu: float) -> tasks.Turn:
-        return tasks.Turn(100, 250, 2.0, cpu, clients_cpu=0.1, answered=[1.0, 2.0, 3.0])
-
-    labels = {"mcphost": "mcphost", "mcphost-queued": "queued", "fastmcp": "FastMCP"}
-    turns = {
-        "mcphost": [turn(0.3), turn(0.6)],
-        "mcphost-queued": [turn(0.4), turn(0.8)],
-        "fastmcp": [turn(0.2), turn(0.4)],
-    }
-    waited = {
-        name: [tasks.Waited(2, 5_000, 0.5), tasks.Waited(10, most, 1.0)]
-        for name, most in zip(labels, (100, 900, 900), strict=True)
-    }
-    figures = tasks.summarise(labels, turns, waited)
-    assert [figure.ratio for figure in figures] == pytest.approx([1.5, 2.0, 1.0])
-    table = report.tasks_table(figures)
-    assert "| mcphost | 4.50 ms | 1.50 | 50 | 50 to 50 | 2.5 | 1.00 ms | 2 / 3 |" in table
-    assert "| mcphost | 2 | 5,000 bytes | 0.5 s |\n| mcphost | 10 | 100 bytes | 1.0 s |" in table
-    assert table.splitlines()[-2:] == [
-        "- mcphost: 100 bytes for each of 10 tasks that wait (wanted: at most 512): reached",
-        "- queued: 900 bytes for each of 10 tasks that wait (wanted: at most 512): **missed**",
-    ]

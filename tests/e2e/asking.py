@@ -22,7 +22,6 @@ OFFERED = (
     "interpreter.",
     "tasks.quick",
     "tasks.steps_in_a_process",
-    "tasks.works_aloud",
     "tasks.works_and_asks",
     "upgraded.",
 )

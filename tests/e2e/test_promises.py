@@ -1,6 +1,5 @@
 """What a server promises its operators: limits, records that outlive it, words that work."""
 
-import socket
 import sqlite3
 import threading
 from collections import Counter
@@ -30,7 +29,7 @@ PATIENCE = 30
 def lonely(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     home = tmp_path_factory.mktemp("lonely") / "home"
     copy_initialized(home)
-    waits = {"MCPHOST_HEADER_SECONDS": "0.3", "MCPHOST_DATABASE_WAIT_SECONDS": "3"}
+    waits = {"MCPHOST_DATABASE_WAIT_SECONDS": "3"}
     node = Node(home, **waits)
     yield node
     node.stop()
@@ -39,15 +38,6 @@ def lonely(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 @pytest.fixture
 def alone(lonely: Node) -> Server:
     return lonely.server if lonely.lives else lonely.start()
-
-
-def test_headers_that_do_not_come_close_the_connection(alone: Server) -> None:
-    for begun in (b"", b"POST /t/demo/mcp HTTP/1.1\r\nHost: loc"):
-        with socket.create_connection(("127.0.0.1", alone.port), PATIENCE) as connection:
-            connection.sendall(begun)
-            connection.settimeout(PATIENCE)
-            assert connection.recv(1) == b""
-    assert raw.post(alone, raw.call("echo", {"text": "a"}), alone.token).status == 200
 
 
 def test_a_lock_on_the_sqlite_file_that_is_long_costs_errors_and_holds_no_thread(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from tests.e2e import raw
@@ -111,33 +110,3 @@ def test_a_task_goes_on_elsewhere_when_its_worker_is_told_to_end(
         worker.close()
     assert {text(asked.server, task) for task in tasks} == {"first second"}
     assert len(begun()) == 2 * len(tasks)
-
-
-COUNT_RUNS = """
-CREATE TABLE runs (tick bigint);
-CREATE FUNCTION count_run() RETURNS trigger LANGUAGE plpgsql AS $$
-  BEGIN INSERT INTO runs VALUES ((NEW.args->>'timestamp')::bigint); RETURN NEW; END $$;
-CREATE TRIGGER count_run AFTER UPDATE OF status ON procrastinate_jobs FOR EACH ROW
-  WHEN (NEW.task_name = 'mcphost.upkeep' AND NEW.status = 'doing') EXECUTE FUNCTION count_run();
-"""
-JOBS_LEFT = """
-SELECT 1 FROM procrastinate_jobs JOIN runs ON tick = (args->>'timestamp')::bigint
-WHERE task_name = 'mcphost.upkeep'
-"""
-
-
-def test_periodic_work_is_done_once_for_all_processes(asked: Service) -> None:
-    """Each tick is one run, whichever process does it, and no job is left."""
-    with psycopg.connect(asked.settings["DATABASE_URL"], autocommit=True) as link:
-
-        def rows(query: str) -> list[tuple[Any, ...]]:
-            return link.execute(query.encode()).fetchall()
-
-        link.execute(COUNT_RUNS)
-        try:
-            wait_until(lambda: len(rows("SELECT DISTINCT tick FROM runs")) > 2)
-            ticks = rows("SELECT tick FROM runs")
-            assert len(ticks) == len(set(ticks))
-            wait_until(lambda: not rows(JOBS_LEFT))
-        finally:
-            link.execute("DROP FUNCTION count_run CASCADE; DROP TABLE runs")

@@ -24,10 +24,6 @@ def scrape(server: Server) -> dict[str, float]:
     return sums
 
 
-def test_without_a_token_set_a_server_has_no_metrics(runserver: Server) -> None:
-    assert raw.send(runserver, "GET", "/metrics").status == 404
-
-
 @pytest.fixture(params=["server", "daphne"])
 def either(request: pytest.FixtureRequest) -> Server:
     started: Server = request.getfixturevalue(request.param)

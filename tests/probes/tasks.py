@@ -447,16 +447,6 @@ async def progresses_and_asks(ctx: Context) -> str:
 
 
 @tool(tasks="always")
-async def works_aloud(ctx: Context, number: int) -> str:
-    """Reports progress around a question, and writes down a step after it, with the port of its process."""
-    ctx.progress(1, 2)
-    chosen = await ctx.elicit("colour", "Which colour?", Colour)
-    ctx.progress(2, 2)
-    where = f"aloud-{os.environ.get('PORT')}"
-    return f"{await ctx.step('aloud', _worked, number, where)} {chosen.colour}"
-
-
-@tool(tasks="always")
 async def two_held_steps(ctx: Context) -> str:
     """Waits in a step, and has another after it."""
     await ctx.step("first", _held, "first")

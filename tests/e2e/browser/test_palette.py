@@ -78,35 +78,6 @@ def test_a_list_is_walked_and_opened_by_keys(page: Page) -> None:
     expect(page).to_have_url(re.compile(f"{target}$"))
 
 
-def test_the_slash_goes_to_the_filter_and_escape_leaves_it(page: Page) -> None:
-    page.goto("/admin/t/demo/tasks/")
-    page.keyboard.press("/")
-    field = page.locator(".c-filter :is(input, select)").first
-    expect(field).to_be_focused()
-    page.keyboard.press("j")
-    expect(field).to_be_focused()
-    page.keyboard.press("Escape")
-    expect(field).not_to_be_focused()
-    for path, name in (("calls", "words"), ("audit-log", "tool")):
-        page.goto(f"/admin/t/demo/{path}/?period=30d")
-        page.keyboard.press("/")
-        chip = page.locator(f"[data-pill] [name={name}]:not([type=hidden])")
-        expect(chip).to_be_focused()
-        page.keyboard.type("x")
-        expect(chip).to_have_value("x")
-    page.goto("/admin/keys/")
-    page.keyboard.press("/")
-    expect(page.locator(".c-palette [role=combobox]")).to_be_focused()
-
-
-def test_keys_typed_into_a_field_stay_there(page: Page) -> None:
-    page.goto("/admin/t/demo/tokens/new/")
-    page.locator("[name=name]").fill("")
-    page.keyboard.type("jk/?")
-    expect(page.locator("[name=name]")).to_have_value("jk/?")
-    expect(page.locator("dialog[open]")).to_have_count(0)
-
-
 def test_the_keys_are_explained_and_can_be_turned_off(page: Page) -> None:
     page.keyboard.press("?")
     dialog = page.locator("#shortcuts")

@@ -108,20 +108,6 @@ def test_a_session_that_ends_inside_the_frame_leads_to_the_sign_in(
     expect(trial(page).get_by_role("button", name="Run", exact=True)).to_be_visible()
 
 
-def test_a_form_that_is_too_large_is_not_sent_and_keeps_what_was_typed(visit: Visit) -> None:
-    page = visit("admin")
-    open_editor(page)
-    write(page, SCRIPT)
-    page.get_by_role("button", name="Try it").click()
-    frame = trial(page)
-    large = "\u00e9" * 500_000  # six characters each, as a form sends them
-    run(frame, large)
-    expect(frame.get_by_role("alert")).to_contain_text("this form has 3.0 MB")
-    expect(frame.get_by_label("drink", exact=True)).to_have_value(large)
-    run(frame, "tea")
-    expect(frame.get_by_text("Sugar for 1 of tea?", exact=True)).to_be_visible()
-
-
 def test_a_trial_ends_as_its_page_is_left_and_as_another_one_takes_its_place(visit: Visit) -> None:
     page = visit("admin", size={**WIDE, "width": 1600})
     open_editor(page)
