@@ -74,7 +74,7 @@ browser: dev ## the part of e2e in the browser
 	$(VENV)/python -m pytest tests/e2e/browser
 
 bench: dev ## throughput and listeners, beside other servers; writes docs/benchmarks.md (SMOKE=1: a second each, without the peers that have environments of their own)
-	$(VENV)/python -m bench $(SCENARIOS) $(if $(SMOKE),--smoke --peers mcphost mcphost-postgresql sdk bare)
+	$(VENV)/python -m bench $(SCENARIOS) $(if $(SMOKE),--smoke --peers mcphost sdk bare)
 
 screenshots: dev ## take the pictures of README and docs/tour.md again (needs chromium; PICTURES="calls keys" for some)
 	$(VENV)/python -m tests.screenshots $(PICTURES)

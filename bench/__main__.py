@@ -45,6 +45,10 @@ class Run:
     load: float
     records: Sequence[str] = ()
 
+    @property
+    def connections(self) -> Sequence[int]:
+        return (CONNECTIONS,) if self.smoke else EACH_CONNECTIONS
+
 
 def main() -> int:
     """0 when everything ran with no error, 1 otherwise. Figures never decide."""
@@ -64,7 +68,7 @@ def main() -> int:
 
 def _call(run: Run) -> bool:
     wanted = [peer for peer in peers.ALL if peer.name in run.peers]
-    each = compare_each(wanted, run.plan, EACH_CONNECTIONS)
+    each = compare_each(wanted, run.plan, run.connections)
     text = f"{report.tables(each)}\n\n{report.verdict(each)}".strip()
     print(f"\n{text}\n", flush=True)
     if run.keep and report.verdict(each):  # a page needs the peers that it compares with
@@ -155,9 +159,11 @@ def _console(run: Run) -> bool:
     entries, looks = (
         (console.SMALL_RECORD, console.FEW_LOOKS) if run.smoke else (console.RECORD, console.LOOKS)
     )
-    over = [report.record_table(each) for each in console.record(entries, looks, run.records)]
+    databases = (peers.ON_POSTGRESQL,) if run.smoke else (peers.MCPHOST, peers.ON_POSTGRESQL)
+    recorded = console.record(entries, looks, run.records, databases)
+    over = [report.record_table(each) for each in recorded]
     beside = console.sockets(console.SMALL_CROWD if run.smoke else console.CROWD, run.plan)
-    following = console.following(run.plan, EACH_CONNECTIONS)
+    following = console.following(run.plan, run.connections, databases)
     tables = [
         report.following_table(label, each)
         for label, each in following.items()

@@ -24,7 +24,7 @@ from bench.proc import cpu_seconds, memory_bytes
 from bench.processes import ROOT, StartError, free_port, running
 from tests.e2e.admin import Admin
 
-RECORD, SMALL_RECORD = 10_000_000, 20_000
+RECORD, SMALL_RECORD = 10_000_000, 6_000
 CROWD, SMALL_CROWD = 500, 20
 LOOKS, FEW_LOOKS = 9, 1
 IDLE_SECONDS = 10
@@ -78,8 +78,10 @@ class SocketsFigure:
     rows: int
 
 
-def record(entries: int, looks: int, filled: Sequence[str]) -> Iterator[RecordFigure]:
-    """Look at pages over a record, on each database.
+def record(
+    entries: int, looks: int, filled: Sequence[str], databases: Sequence[Peer]
+) -> Iterator[RecordFigure]:
+    """Look at pages over a record, on each of these databases.
 
     `filled` are records that are there already: folders of data, and URLs of databases.
     """
@@ -87,7 +89,7 @@ def record(entries: int, looks: int, filled: Sequence[str]) -> Iterator[RecordFi
         for place in filled:
             yield _over(place, looks)
         return
-    for peer in (MCPHOST, ON_POSTGRESQL):
+    for peer in databases:
         with tempfile.TemporaryDirectory(prefix="mcphost-bench-") as name, peer.backing() as env:
             with running(peers.ours(Path(name), free_port(), **env)):
                 pass  # the first start makes the database
@@ -209,10 +211,12 @@ def _idle(pid: int, plan: Plan) -> float:
     return (cpu_seconds(pid) - before) / seconds
 
 
-def following(plan: Plan, connections: Sequence[int]) -> dict[str, dict[int, tuple[Figure, ...]]]:
+def following(
+    plan: Plan, connections: Sequence[int], databases: Sequence[Peer]
+) -> dict[str, dict[int, tuple[Figure, ...]]]:
     """Load a server that follows the record and one that does not, in turn: figures per database."""
     found = {}
-    for peer in (MCPHOST, ON_POSTGRESQL):
+    for peer in databases:
         alone = _named(peer, ALONE, "without", MCPHOST_SUMMARIES_IN_SERVER="0")
         both = (_named(peer, FOLLOWING, "with the summaries"), alone)
         found[peer.label] = passes.compare_each(both, plan, connections)

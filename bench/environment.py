@@ -1,17 +1,15 @@
 """Environments of other makers' software, outside the lock: made once, then kept under `build/`."""
 
 import hashlib
-import os
-import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.processes import ROOT
 from tests.e2e.installing import one_at_a_time
-from tests.e2e.node_client import NODE, NPM
+from tests.e2e.node_client import InstallError, installed
 
 LOCKS = ROOT / "bench"
 INSTALL_SECONDS = 600
@@ -41,19 +39,18 @@ def python_with(lock: Path, name: str) -> Path:
 
     Raises EnvironmentMissingError, for example without a network.
     """
-    return _interpreter(_kept(lock, name, lambda folder: _make_python(folder, lock)))
+    return _interpreter(_python_folder(lock, name))
 
 
 def node_folder(source: Path) -> Path:
     """A copy of `source` under `build/`, with the packages that its lock names (see python_with)."""
-    lock = source / "package-lock.json"
-    folder = _kept(lock, f"bench-{source.name}", lambda place: _make_node(place, source))
-    for program in source.glob("*.mjs"):
-        shutil.copy(program, folder)
-    return folder
+    try:
+        return installed(source, ROOT / "build" / f"bench-{source.name}")
+    except InstallError as error:
+        raise EnvironmentMissingError(f"its environment cannot be made: {error}") from error
 
 
-def _kept(lock: Path, name: str, make: Callable[[Path], None]) -> Path:
+def _python_folder(lock: Path, name: str) -> Path:
     """The folder `name` under `build/`, made again whenever the lock is another."""
     wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
     folder = ROOT / "build" / name
@@ -61,7 +58,7 @@ def _kept(lock: Path, name: str, make: Callable[[Path], None]) -> Path:
     with one_at_a_time(folder):
         if not (stamp.exists() and stamp.read_text() == wanted):
             print(f"making an environment in {folder} ...", file=sys.stderr, flush=True)
-            make(folder)
+            _make_python(folder, lock)
             stamp.write_text(wanted)
     return folder
 
@@ -75,15 +72,9 @@ def _make_python(folder: Path, lock: Path) -> None:
     venv.create(folder, clear=True, with_pip=False)
     into = [sys.executable, "-m", "pip", "--python", str(_interpreter(folder)), "install"]
     # The lock is complete, so pip has nothing to resolve (see fastmcp-override.in).
-    complete = ["--quiet", "--no-deps", "--require-hashes", "-r", str(lock)]
+    # Most of it is never imported: what is, is compiled then.
+    complete = ["--quiet", "--no-compile", "--no-deps", "--require-hashes", "-r", str(lock)]
     _install([*into, *complete, "--retries", "1", "--timeout", "20"], folder)
-
-
-def _make_node(folder: Path, source: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "package-lock.json", ".npmrc"):
-        shutil.copy(source / name, folder)
-    _install([str(NODE), str(NPM), "ci"], folder)
 
 
 def _install(command: Sequence[str], folder: Path) -> None:
@@ -91,7 +82,6 @@ def _install(command: Sequence[str], folder: Path) -> None:
         finished = subprocess.run(
             command,
             cwd=folder,
-            env={**os.environ, "PATH": f"{NODE.parent}{os.pathsep}{os.environ['PATH']}"},
             capture_output=True,
             text=True,
             timeout=INSTALL_SECONDS,

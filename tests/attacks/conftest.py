@@ -54,17 +54,11 @@ for tenant in Tenant.objects.filter(slug__in=["demo", "commons"]):
 """
 SESSIONS = 20
 CHANGES = 120
-STREAMS = 3
-URIS = 10
-LISTENERS = 10
 LIMITS = {
     "MCPHOST_CONFORMANCE": "1",
     "MCPHOST_PROXIES": "127.0.0.1",
     "MCPHOST_SESSIONS_PER_TOKEN": str(SESSIONS),
     "MCPHOST_SESSION_CHANGES_PER_MINUTE": str(CHANGES),
-    "MCPHOST_STREAMS_PER_SESSION": str(STREAMS),
-    "MCPHOST_LISTEN_URIS": str(URIS),
-    "MCPHOST_LISTENERS_PER_TOKEN": str(LISTENERS),
     "MCPHOST_PING_SECONDS": "0.2",
 }
 """Smaller than by default, so that a flood reaches them soon."""
@@ -88,7 +82,6 @@ def _publish(home: Path, ways: dict[str, str]) -> None:
 
 @pytest.fixture(scope="session")
 def sqlite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The server as `make up` runs it."""
     folder = tmp_path_factory.mktemp("attacked")
     home, ways = folder / "home", _ways(folder)
     copy_initialized(home)
@@ -99,7 +92,6 @@ def sqlite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def postgresql_server(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The same over a PostgreSQL database of its own."""
     folder = tmp_path_factory.mktemp("attacked-postgresql")
     home = folder / "home"
     with backing.initialized(home, **_ways(folder)) as ways:
@@ -110,24 +102,16 @@ def postgresql_server(machine: None, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(params=["sqlite_server", "postgresql_server"])
 def attacked(request: pytest.FixtureRequest) -> Server:
-    """The server over each database in turn."""
     started: Server = request.getfixturevalue(request.param)
     return started
-
-
-@pytest.fixture(scope="session")
-def limited_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with a public tenant beside the demo's, and small limits."""
-    home = tmp_path_factory.mktemp("limited") / "home"
-    with serving("uvicorn", home, **LIMITS) as started:
-        yield started
 
 
 @pytest.fixture(scope="session")
 def limited_postgresql(
     machine: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Server, dict[str, str]]]:
-    """The same over a PostgreSQL database of its own, and its settings."""
+    """A server with a public tenant beside the demo's, and small limits, over a PostgreSQL database of its own; and
+    its settings."""
     home = tmp_path_factory.mktemp("limited-postgresql") / "home"
     with backing.initialized(home, **LIMITS) as ways, serving("uvicorn", home, **ways) as started:
         yield started, ways
@@ -137,18 +121,11 @@ def limited_postgresql(
 def two_limited(
     limited_postgresql: tuple[Server, dict[str, str]],
 ) -> Iterator[tuple[Server, Server]]:
-    """That one and another process beside it. They share the limits: from here on each has half of
-    some, so tests of one process come first."""
     one, ways = limited_postgresql
     with serving("serve", one.home, **ways) as other:
         yield one, other
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def limited(request: pytest.FixtureRequest) -> Server:
-    """The server with small limits over each database in turn."""
-    if request.param == "sqlite":
-        alone: Server = request.getfixturevalue("limited_sqlite")
-        return alone
-    found: tuple[Server, dict[str, str]] = request.getfixturevalue("limited_postgresql")
-    return found[0]
+@pytest.fixture
+def limited(limited_postgresql: tuple[Server, dict[str, str]]) -> Server:
+    return limited_postgresql[0]

@@ -17,7 +17,6 @@ import pytest
 from tests.bodies import KIBIBYTE, MEBIBYTE, encoded
 from tests.e2e import raw
 from tests.e2e.processes import Server
-from tests.e2e.raw_sessions import Session, begin, calling
 
 LEGACY = "2025-11-25"
 TIMES = 2
@@ -42,7 +41,6 @@ def posting(
 
 
 def harmless(server: Server, junk: str, size: int, tenant: str = "demo") -> Send:
-    """The same where nothing looks at it: the request is answered."""
     return posting(server, raw.request("tools/list", {"unknown": HERE}), junk, size, tenant)
 
 
@@ -68,31 +66,13 @@ COMPLETION = raw.request(
     },
 )
 BODIES: Mapping[str, tuple[dict[str, Any], str, str]] = {
-    "an answer of zeros": (sampled(HERE), "zeros", "demo"),
     "an answer of zeros, without a credential": (sampled(HERE), "zeros", "conformance"),
     "an answer of blocks and a zero": (sampled(HERE), "blocks and a zero", "demo"),
-    "an answer within an answer": (
-        sampled([{"type": "tool_result", "toolUseId": "1", "content": HERE}]),
-        "blocks and a zero",
-        "conformance",
-    ),
-    "a completion of zeros": (COMPLETION, "zeros", "conformance"),
     "a completion of members": (COMPLETION, "members", "demo"),
-    "a prompt's arguments": (
-        raw.request("prompts/get", {"name": "plan_trip", "arguments": HERE}),
-        "members",
-        "demo",
-    ),
-    "a tool's arguments": (raw.call("add", {"a": 1, "b": HERE}), "zeros", "demo"),
     "a tool's unknown arguments": (
         raw.request("tools/call", {"name": "add", "arguments": HERE}),
         "members",
         "demo",
-    ),
-    "a subscription": (
-        raw.request("subscriptions/listen", {"notifications": {"resourceSubscriptions": HERE}}),
-        "zeros",
-        "conformance",
     ),
 }
 
@@ -109,7 +89,6 @@ def sends(sqlite_server: Server, request: pytest.FixtureRequest) -> tuple[Send, 
 
 
 def refused(reply: raw.Reply) -> None:
-    """In words, and in few of them."""
     assert reply.status in (200, 400), reply.status
     assert len(reply.body) < 2_000
     said = reply.json
@@ -117,7 +96,6 @@ def refused(reply: raw.Reply) -> None:
 
 
 def cpu_of(server: Server, act: Callable[[], Any]) -> float:
-    """Seconds of CPU that the server spent meanwhile, in all its threads."""
     before = _spent(server)
     act()
     return _spent(server) - before
@@ -126,20 +104,6 @@ def cpu_of(server: Server, act: Callable[[], Any]) -> float:
 def _spent(server: Server) -> float:
     threads = Path(f"/proc/{server.pid}/task").glob("*/schedstat")
     return sum(int(each.read_text().split()[0]) for each in threads) / 1e9
-
-
-def growth_of(server: Server, act: Callable[[], Any]) -> int:
-    """By how many bytes the server's memory grew at most meanwhile."""
-    status = Path(f"/proc/{server.pid}/status")
-    Path(f"/proc/{server.pid}/clear_refs").write_text("5")  # the peak begins anew
-    before = _field(status, "VmRSS")
-    act()
-    return max(0, _field(status, "VmHWM") - before)
-
-
-def _field(status: Path, name: str) -> int:
-    line = next(each for each in status.read_text().splitlines() if each.startswith(name))
-    return int(line.split()[1]) * 1024
 
 
 def echo(server: Server) -> raw.Reply:
@@ -160,15 +124,6 @@ def test_a_refusal_costs_the_server_at_most_twice_what_reading_costs(
         if spent <= TIMES * reading + FEW * beside:
             break
     assert spent <= TIMES * reading + FEW * beside
-
-
-def test_a_refusal_takes_at_most_twice_the_memory_that_reading_takes(
-    sqlite_server: Server, sends: tuple[Send, Send]
-) -> None:
-    wrong, right = sends
-    reading = max(growth_of(sqlite_server, right) for _ in range(3))
-    spent = min(growth_of(sqlite_server, wrong) for _ in range(3))
-    assert spent <= TIMES * reading + 4 * SIZE
 
 
 def test_other_clients_calls_go_on_while_bodies_are_refused(
@@ -215,41 +170,6 @@ def test_many_at_once_are_all_refused_and_the_server_stays_ready(attacked: Serve
         for running in [clients.submit(send) for _ in range(AT_ONCE * 2)]:
             refused(running.result(raw.PATIENCE * 2))
     assert raw.send(attacked, "GET", "/readyz").status == 200
-
-
-def asked(server: Server) -> tuple[Session, str]:
-    """A session whose call waits for the answer to a form, and the id of the question."""
-    session = begin(server, LEGACY, elicitation={"form": {}})
-    with session.stream(calling("arrange_meeting", topic="x")) as events:
-        question = events.message()
-    assert question["method"] == "elicitation/create"
-    return session, question["id"]
-
-
-@pytest.mark.parametrize("junk", ["zeros", "members", "blocks and a zero"])
-def test_an_answer_in_a_session_costs_no_more(attacked: Server, junk: str) -> None:
-    """It is accepted and does not fit its form, so the call asks again."""
-    right = harmless(attacked, junk, SIZE)
-    reading, spent, beside = float("inf"), float("inf"), float("inf")
-    for _ in range(4):
-        session, id = asked(attacked)
-        sent = {
-            "jsonrpc": "2.0",
-            "id": id,
-            "result": {"action": "accept", "content": {"day": HERE}},
-        }
-        body = json.dumps(sent).encode().replace(MARK, encoded(junk, SIZE))
-
-        def answer(session: Session = session, body: bytes = body) -> None:
-            reply = raw.exchange(session.server, "POST", "/t/demo/mcp", body, session.headers())
-            assert reply.status == 202
-            for _ in range(3):
-                echo(session.server)
-
-        reading = min(reading, cpu_of(attacked, right))
-        beside = min(beside, cpu_of(attacked, lambda: echo(attacked)))
-        spent = min(spent, cpu_of(attacked, answer))
-    assert spent <= 3 * TIMES * reading + FEW * beside
 
 
 def test_large_bodies_that_are_valid_are_served(attacked: Server) -> None:

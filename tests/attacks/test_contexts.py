@@ -1,7 +1,7 @@
 """A tool shares the contexts of its calls: no code but a call's own can use them, in whichever era and tenant.
 
-What is recorded of it is in `tests/rounds/test_contexts.py`. The hostile tools are `tests/probes/contexts.py`, offered by a tenant whose callers have tokens and by a
-public one, on one server.
+What is recorded of it is in `tests/rounds/test_contexts.py`. The hostile tools are `tests/probes/contexts.py`, offered
+by a tenant whose callers have tokens and by a public one, on one server.
 """
 
 import asyncio
@@ -38,14 +38,12 @@ class Hostile:
         return f"{self.server.base}/t/{tenant}/mcp"
 
     def token(self, tenant: str) -> str | None:
-        """What its callers have: those of `commons` are anonymous."""
         return self.server.token if tenant == "demo" else None
 
 
 @pytest.fixture
-def hostile(attacked: Server) -> Hostile:
-    """The server over each database in turn."""
-    return Hostile(attacked)
+def hostile(sqlite_server: Server) -> Hostile:
+    return Hostile(sqlite_server)
 
 
 Use = Callable[[Client, str], Awaitable[str]]
@@ -100,7 +98,6 @@ class Heard:
 
     @property
     def options(self) -> dict[str, Any]:
-        """How a client is told to hear by this."""
         return {
             "elicitation_callback": self,
             "sampling_callback": self,
@@ -109,9 +106,15 @@ class Heard:
         }
 
 
-@pytest.mark.parametrize("victim", ["demo", "commons"])
-@pytest.mark.parametrize("attackers_era", [MODERN, LEGACY])
-@pytest.mark.parametrize("victims_era", [MODERN, LEGACY])
+@pytest.mark.parametrize(
+    ("victim", "victims_era", "attackers_era"),
+    [
+        ("demo", MODERN, LEGACY),
+        ("demo", LEGACY, MODERN),
+        ("commons", MODERN, MODERN),
+        ("commons", LEGACY, LEGACY),
+    ],
+)
 async def test_no_client_is_asked_or_told_anything_by_a_call_of_another_tenant(
     hostile: Hostile, victims_era: str, attackers_era: str, victim: str
 ) -> None:

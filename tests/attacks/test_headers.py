@@ -2,12 +2,11 @@
 
 import json
 import re
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.attacks.test_quotas import number_of
 from tests.e2e import raw
 from tests.e2e.processes import Server
 
@@ -16,21 +15,18 @@ KIB = 1024
 
 
 def head(server: Server, *more: str, token: bool = True) -> bytes:
-    """The beginning of a POST to the demo tenant."""
     fields = raw.headers(MESSAGE, server.token if token else None)
     lines = [f"{name}: {value}" for name, value in {"Host": "localhost", **fields}.items()]
     return "\r\n".join(["POST /t/demo/mcp HTTP/1.1", *lines, *more, "", ""]).encode()
 
 
 def said(server: Server, request: bytes) -> bytes:
-    """The first response to what is sent in one piece."""
     with raw.socket.create_connection(("127.0.0.1", server.port), timeout=raw.PATIENCE) as line:
         line.sendall(request)
         return raw.read_until(line, b"\r\n\r\n")
 
 
 def memory(server: Server) -> int:
-    """Bytes of the server's process that are in memory."""
     status = Path(f"/proc/{server.pid}/status").read_text()
     found = re.search(r"VmRSS:\s+(\d+) kB", status)
     assert found
@@ -38,7 +34,6 @@ def memory(server: Server) -> int:
 
 
 def chunked(server: Server, *trailers: str) -> bytes:
-    """A message without a credential in its headers, and these trailers."""
     body = json.dumps(MESSAGE).encode()
     begun = head(server, "Transfer-Encoding: chunked", token=False)
     end = "".join(f"{trailer}\r\n" for trailer in trailers).encode()
@@ -47,7 +42,6 @@ def chunked(server: Server, *trailers: str) -> bytes:
 
 @pytest.fixture(params=["server", "daphne"])
 def either(request: pytest.FixtureRequest) -> Server:
-    """`serve`, and Daphne, whose parser is another."""
     started: Server = request.getfixturevalue(request.param)
     return started
 
@@ -57,38 +51,19 @@ def test_a_credential_in_a_trailer_is_none(either: Server) -> None:
     assert b" 401 " in said(either, chunked(either, trailer))
 
 
-def test_an_address_in_a_trailer_does_not_replace_the_one_of_the_proxy(
-    limited_sqlite: Server,
-) -> None:
-    server = limited_sqlite
+def test_an_address_in_a_trailer_does_not_replace_the_one_of_the_proxy(limited: Server) -> None:
     begun = raw.call("echo", {"text": "from where"})
     body = json.dumps(begun).encode()
-    fields = {**raw.headers(begun, server.token), "X-Forwarded-For": "192.0.2.7"}
+    fields = {**raw.headers(begun, limited.token), "X-Forwarded-For": "192.0.2.7"}
     lines = [f"{name}: {value}" for name, value in {"Host": "localhost", **fields}.items()]
     sent = "\r\n".join(
         ["POST /t/demo/mcp HTTP/1.1", *lines, "Transfer-Encoding: chunked", "", ""]
     ).encode()
     sent += b"%x\r\n%s\r\n0\r\nX-Forwarded-For: 198.51.100.9\r\n\r\n" % (len(body), body)
-    assert b" 200 " in said(server, sent)
-    with closing(sqlite3.connect(server.home / "db.sqlite3")) as database:
-        rows = database.execute(
-            "SELECT source FROM audit_entry WHERE action LIKE 'round.%' AND target = 'echo'"
-        )
-        assert set(rows) == {("192.0.2.7",)}
-
-
-def test_headers_over_64_kib_get_400_also_when_they_come_in_one_piece(
-    sqlite_server: Server,
-) -> None:
-    body = json.dumps(MESSAGE).encode()
-    sent = {
-        f"X-Much: {'a' * 65 * KIB}": 400,
-        "\r\n".join(["X-Much: a"] * 7000): 400,
-        f"X-Much: {'a' * 60 * KIB}": 200,
-    }
-    for much, status in sent.items():
-        request = head(sqlite_server, much, f"Content-Length: {len(body)}") + body
-        assert said(sqlite_server, request).split(b" ")[1] == b"%d" % status
+    assert b" 200 " in said(limited, sent)
+    told = "SELECT count(*) FROM audit_entry WHERE target = 'echo' AND source = '{}'"
+    assert number_of(limited, told.format("192.0.2.7")) > 0
+    assert number_of(limited, told.format("198.51.100.9")) == 0
 
 
 def test_long_headers_of_many_requests_are_not_kept(sqlite_server: Server) -> None:
@@ -130,12 +105,3 @@ def test_a_header_that_a_client_made_up_is_not_in_the_log(sqlite_server: Server)
     reply = raw.exchange(sqlite_server, "POST", "/t/demo/mcp", body, fields)
     assert "made-up-canary" in reply.message["error"]["message"]
     assert "canary" not in sqlite_server.log.read_text()
-
-
-def test_a_line_of_the_log_is_short_whatever_a_client_sends(sqlite_server: Server) -> None:
-    before = sqlite_server.log.stat().st_size
-    raw.exchange(sqlite_server, "GET", "/" + "nowhere/" * 7 * KIB, b"", {"Host": "localhost"})
-    raw.exchange(sqlite_server, "GET", "/admin/", b"", {"Host": "made up " * 7 * KIB})
-    lines = sqlite_server.log.read_bytes()[before:].splitlines()
-    assert lines
-    assert max(map(len, lines)) < 10_000

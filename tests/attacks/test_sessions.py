@@ -19,33 +19,32 @@ FORMS = {"elicitation": {"form": {}}}
 DEPLOY = calling("deploy", service="shop", version="v2")
 
 
-@pytest.fixture
-def other(attacked: Server, tmp_path: Path) -> Server:
-    """The server as a caller with another token of the same person reaches it."""
+@pytest.fixture(scope="module")
+def other(sqlite_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Server:
     command = ("token", "issue", "--tenant", "demo", "--owner", "admin", "--name", "another")
-    done = manage(attacked.home, *command, env=database_of(attacked))
+    done = manage(sqlite_server.home, *command, env=database_of(sqlite_server))
     assert done.returncode == 0, done.stderr
     found = re.search(r"mcph_\w+", done.stdout)
     assert found, done.stdout
-    home = tmp_path / "other"
-    home.mkdir()
+    home = tmp_path_factory.mktemp("other")
     (home / "demo-token").write_text(found[0])
-    return replace(attacked, home=home)
+    return replace(sqlite_server, home=home)
 
 
 def database_of(server: Server) -> dict[str, str]:
-    """The DATABASE_URL and the secrets that the server was started with, if any."""
     environment = Path(f"/proc/{server.pid}/environ").read_bytes().split(b"\0")
     found = dict(os.fsdecode(line).partition("=")[::2] for line in environment if line)
     return {name: found[name] for name in OWN if found.get(name)}
 
 
-def test_a_question_is_answered_by_its_own_session_only(attacked: Server, other: Server) -> None:
-    mine = begin(attacked, REVISION, **FORMS)
+def test_a_question_is_answered_by_its_own_session_only(
+    sqlite_server: Server, other: Server
+) -> None:
+    mine = begin(sqlite_server, REVISION, **FORMS)
     with mine.stream(DEPLOY) as events:
         question = events.message()
         answer = {"jsonrpc": "2.0", "id": question["id"], "result": accept(deploy=True)}
-        for stranger in (begin(attacked, REVISION), begin(other, REVISION)):
+        for stranger in (begin(sqlite_server, REVISION), begin(other, REVISION)):
             assert (stranger.send(answer).status, stranger.send(answer).body) == (202, b"")
         no = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}
         assert mine.send(no).status == 202
@@ -54,11 +53,11 @@ def test_a_question_is_answered_by_its_own_session_only(attacked: Server, other:
     assert "declined" in ended["result"]["content"][0]["text"]
 
 
-def test_another_session_calls_nothing_off(attacked: Server, other: Server) -> None:
-    mine = begin(attacked, REVISION, **FORMS)
+def test_another_session_calls_nothing_off(sqlite_server: Server, other: Server) -> None:
+    mine = begin(sqlite_server, REVISION, **FORMS)
     with mine.stream(DEPLOY) as events:
         question = events.message()
-        for stranger in (begin(attacked, REVISION), begin(other, REVISION)):
+        for stranger in (begin(sqlite_server, REVISION), begin(other, REVISION)):
             stranger.notify("notifications/cancelled", requestId=DEPLOY["id"], reason="mine now")
         answer = {"jsonrpc": "2.0", "id": question["id"], "result": accept(deploy=False)}
         assert mine.send(answer).status == 202

@@ -22,12 +22,11 @@ PATIENCE = 60
 
 
 def _program(key: str) -> Sequence[Any]:
-    """Two questions, and something that is done after each."""
     return [["ask", "q0"], ["step", f"{key} a", 1], ["ask", "q1"], ["step", f"{key} b", 2]]
 
 
 @pytest.mark.requirement("mrtr.one-set")
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_whatever_is_sent_to_two_processes_in_which_order_takes_effect_once(
     asked: Service, seed: int
 ) -> None:

@@ -2,18 +2,13 @@
 
 import subprocess
 import sys
-import xml.etree.ElementTree as ET
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bench import asking, kinds, listeners, nodes, plot, report, sessions, tasks
+from bench import report
 from bench.figures import Figure, summarise
-from bench.listeners import Heard
 from bench.load import LoadError, Sample, parse
-from bench.nodes import Turn
-from bench.passes import Plan
 from bench.proc import (
     cpu_seconds,
     family_cpu_seconds,
@@ -21,7 +16,6 @@ from bench.proc import (
     parse_parent,
     parse_ticks,
 )
-from bench.waiting import SetUpFigure, WaitingFigure
 
 LABELS = {"mcphost": "mcphost", "sdk": "SDK", "bare": "bare"}
 
@@ -60,19 +54,6 @@ def test_cpu_per_call_is_compared_within_each_pass_and_told_per_number_of_connec
     assert table[2].split() == ["64", "450.0", "µs", "750", "150.0", "µs", "1,500", "3.00"]
 
 
-def test_each_server_has_a_row_for_each_number_of_connections_and_each_target_a_line() -> None:
-    each = dict.fromkeys((1, 16, 64), drifting())
-    tables = report.tables(each)
-    assert [line for line in tables.splitlines() if line.startswith("#")] == [
-        "### 1 connection",
-        "### 16 connections",
-        "### 64 connections",
-    ]
-    assert tables.count("| mcphost | 2,000 µs | 2.00 | 500 | 100 to 1,000 | 10.00 |") == 3
-    assert report.verdict(each).count(": reached") == 4
-    assert report.verdict({16: drifting()[:2]}) == ""
-
-
 def test_a_missed_target_is_said_to_be_missed() -> None:
     slow = summarise(
         LABELS,
@@ -84,14 +65,6 @@ def test_a_missed_target_is_said_to_be_missed() -> None:
         "- 64 connections: 3.10 times the bare app's CPU per call (wanted: at most 2.2): **missed**",
         "- 64 connections: 1.00 times the tuned SDK's throughput (wanted: at least 5): **missed**",
     ]
-
-
-def test_the_conditions_name_everybody_whose_revision_was_verified() -> None:
-    facts = {"load average before the run": "0.12"}
-    text = report.conditions(facts, Plan(5, 2, 1), ["SDK, tuned", "SDK, as installed"])
-    assert "5 passes of 2 s" in text
-    assert "- load average before the run: 0.12" in text
-    assert text.endswith("- revision 2026-07-28: verified of SDK, tuned; SDK, as installed")
 
 
 def test_only_what_stands_between_the_markers_is_written(tmp_path: Path) -> None:
@@ -113,13 +86,6 @@ def test_the_page_has_a_place_for_every_scenario() -> None:
             assert text.count(f"<!-- bench {name}: {edge} -->") == 1
 
 
-def test_the_picture_is_xml_with_the_least_cpu_first() -> None:
-    root = ET.fromstring(plot.svg("a < b", "a note", drifting()))
-    texts = [node.text for node in root.iter() if node.tag.endswith("text")]
-    assert texts[0] == "a < b"
-    assert [text for text in texts if text in LABELS.values()] == ["bare", "mcphost", "SDK"]
-
-
 def test_what_wrk_says_is_read_in_milliseconds() -> None:
     said = (
         'Running\nbench {"requests":10,"microseconds":2000000,"errors":1,"p50":1500,"p99":9000}\n'
@@ -127,85 +93,6 @@ def test_what_wrk_says_is_read_in_milliseconds() -> None:
     assert parse(said, "") == Sample(10, 2.0, 1, 1.5, 9.0)
     with pytest.raises(LoadError, match="unable to connect"):
         parse("", "unable to connect to 127.0.0.1:1")
-
-
-def test_the_cpu_of_two_processes_is_compared_within_each_pass() -> None:
-    """The machine is half as fast in the second pass."""
-    figures = nodes.summarise(
-        {
-            nodes.ONE: [Turn(1000, 0.001, 0), Turn(500, 0.002, 0), Turn(900, 0.001, 1)],
-            nodes.TWICE: [Turn(1500, 0.0011, 0), Turn(800, 0.0022, 2), Turn(1400, 0.0013, 0)],
-        }
-    )
-    assert [(each.load, each.rate, round(each.ratio, 3)) for each in figures] == [
-        (nodes.ONE, 900, 1.0),
-        (nodes.TWICE, 1400, 1.1),
-    ]
-    assert [each.errors for each in figures] == [1, 2]
-    assert report.nodes_table(figures).endswith("reached")
-
-
-def test_two_processes_that_cost_too_much_under_the_same_load_miss_the_target() -> None:
-    slow = {load: [Turn(1, 0.0013, 0)] for load in (nodes.TWICE, nodes.SHARED)}
-    table = report.nodes_table(nodes.summarise({nodes.ONE: [Turn(1, 0.001, 0)], **slow}))
-    assert table.count("1.30") == 3
-    assert table.endswith("**missed**")
-
-
-def test_the_slowest_listener_of_the_slowest_change_decides() -> None:
-    heard = [Heard(0.1, 0.5), Heard(0.2, 2.5), Heard(0.3, 0.7)]
-    figure = listeners.summarise(10_000, heard, memory=2048.0)
-    assert (figure.first, figure.last, figure.worst, figure.changes) == (0.2, 0.7, 2.5, 3)
-    table = report.listeners_table(figure)
-    assert "| 10,000 | 3 | 0.20 s | 0.70 s | 2.50 s | 2.0 KiB |" in table
-    assert table.endswith("**missed**")
-
-
-def test_a_question_that_waits_is_held_against_its_memory_and_the_latency_of_others() -> None:
-    figure = WaitingFigure(5_000, 40 * 1024, 0.012, 4.0, 7.0, 4_000, 3_900, 9.4, 12.5, 0)
-    table = report.waiting_table(figure)
-    assert "| 5,000 | 40.0 KiB | 1.2% | 9.4 s | 12.5 s |" in table
-    assert "40.0 KiB for each (wanted: at most 30 KiB): **missed**" in table
-    assert table.endswith("p99 1.75 times as high (wanted: at most 1.5): **missed**")
-
-
-def test_a_call_that_waits_and_its_setting_up_are_held_against_a_target_but_not_the_sdk_s() -> None:
-    table = report.set_up_table(
-        [
-            SetUpFigure("mcphost", 1_000, 26 * 1024, first=400.0, second=240.0, rate=300.0),
-            SetUpFigure("MCP Python SDK 2.3, tuned", 1_000, 90 * 1024, 300.0, 300.0, 300.0),
-        ]
-    )
-    assert "| mcphost | 26.0 KiB | 300 | 400 | 240 |" in table
-    assert table.splitlines()[-2:] == [
-        "- mcphost: 26.0 KiB for each of 1,000 (wanted: at most 25 KiB): **missed**",
-        "- mcphost: 300 set up per second, up to 2,000 (wanted: at least 300): reached",
-    ]
-    assert report.set_up_table([]) == ""
-
-
-def test_the_cpu_of_sessions_is_compared_within_each_pass_and_told_per_revision() -> None:
-    """The machine is half as fast in the second pass."""
-    steps = {step: [1.0, 2.0, 3.0] for step in ("initialize", "list", "question", "answer")}
-
-    def turn(cpu: float, errors: int = 0) -> sessions.Turn:
-        return sessions.Turn(100, 2.0, errors, cpu, clients_cpu=0.5, steps=steps)
-
-    labels = {"mcphost": "mcphost", "sdk": "SDK"}
-    turns = {"mcphost": [turn(1.7), turn(3.4, errors=1)], "sdk": [turn(1.0), turn(2.0)]}
-    figures = sessions.summarise(labels, turns)
-    assert [figure.ratio for figure in figures] == pytest.approx([1.7, 1.0])
-    assert [figure.errors for figure in figures] == [1, 0]
-    assert figures[0].steps["list"].p50 == pytest.approx(2.0)
-    tables = report.sessions_tables(dict.fromkeys(("2025-11-25", "2026-07-28"), figures))
-    assert tables.count("| mcphost | 25.50 ms | 17.00 to 34.00 ms | 1.70 | 50 | 5.00 ms | 1 |") == 2
-    assert [line for line in tables.splitlines() if line.startswith("- ")] == [
-        "- mcphost: 1.70 times the tuned SDK's CPU per session (wanted: at most 2): reached",
-        "- mcphost: 1.70 times the tuned SDK's CPU per session (wanted: at most 1.5): **missed**",
-    ]
-    alone = sessions.summarise(labels, {"mcphost": turns["mcphost"]})
-    assert alone[0].ratio is None
-    assert "wanted" not in report.sessions_tables({"2025-11-25": alone})
 
 
 def test_ticks_are_read_behind_a_name_that_holds_anything() -> None:
@@ -227,66 +114,3 @@ def test_the_cpu_of_a_family_has_that_of_children_that_run_and_that_have_ended()
         assert process.stdout.readline() == b"\n"
         assert family_cpu_seconds(process.pid) >= cpu_seconds(process.pid) + 0.3
         process.communicate(b"\n")
-
-
-def test_the_tools_of_each_kind_stand_beside_the_echo() -> None:
-    samples = {name: [sample(100, cpu=0.1)] for name in kinds.LABELS}
-    samples[kinds.SCRIPT] = [replace(sample(25, cpu=0.1), p50=2.5)]
-    samples["ask-script"] = [sample(0)]
-    figures = summarise(kinds.LABELS, samples)
-    table = report.kinds_tables({1: figures, 64: figures})
-    assert table.count("| script | 4,000 µs | 4.00 | 25 | 25 to 25 | 25% | 2.50 | 2.00 | 0 |") == 2
-    assert table.count("| Python function | 1,000 µs | 1.00 |") == 2
-    assert table.endswith(
-        "1 connection: a script takes 1.50 ms more than the echo (wanted: less than 2 ms): reached"
-    )
-
-
-def test_calls_that_ask_are_held_against_the_sdk_and_against_those_without_a_claim() -> None:
-    labels = {"mcphost": "mcphost", "mcphost-unclaimed": "mcphost, without the claim", "sdk": "SDK"}
-    figures = summarise(
-        labels,
-        {
-            "mcphost": [sample(1000), sample(500)],
-            "mcphost-unclaimed": [sample(1250), sample(625)],
-            "sdk": [sample(100), sample(50)],
-        },
-    )
-    claim = asking.claim_seconds(figures)
-    assert claim is not None
-    assert round(claim * 1e6) == 300
-    table = report.asking_table(figures, asking.sealing(2))
-    assert "10.00 times the tuned SDK's throughput (wanted: at least 3): reached" in table
-    assert "a claim adds 300 µs of CPU" in table
-    assert "| 200 bytes |" in table
-    assert "wanted" not in report.asking_table(figures[2:], ())
-    assert asking.claim_seconds(figures[2:]) is None
-
-
-def test_the_cpu_of_tasks_is_compared_within_each_pass_and_their_memory_held_against_a_target() -> (
-    None
-):
-    """The machine is half as fast in the second pass."""
-
-    def turn(cpu: float) -> tasks.Turn:
-        return tasks.Turn(100, 250, 2.0, cpu, clients_cpu=0.1, answered=[1.0, 2.0, 3.0])
-
-    labels = {"mcphost": "mcphost", "mcphost-queued": "queued", "fastmcp": "FastMCP"}
-    turns = {
-        "mcphost": [turn(0.3), turn(0.6)],
-        "mcphost-queued": [turn(0.4), turn(0.8)],
-        "fastmcp": [turn(0.2), turn(0.4)],
-    }
-    waited = {
-        name: [tasks.Waited(2, 5_000, 0.5), tasks.Waited(10, most, 1.0)]
-        for name, most in zip(labels, (100, 900, 900), strict=True)
-    }
-    figures = tasks.summarise(labels, turns, waited)
-    assert [figure.ratio for figure in figures] == pytest.approx([1.5, 2.0, 1.0])
-    table = report.tasks_table(figures)
-    assert "| mcphost | 4.50 ms | 1.50 | 50 | 50 to 50 | 2.5 | 1.00 ms | 2 / 3 |" in table
-    assert "| mcphost | 2 | 5,000 bytes | 0.5 s |\n| mcphost | 10 | 100 bytes | 1.0 s |" in table
-    assert table.splitlines()[-2:] == [
-        "- mcphost: 100 bytes for each of 10 tasks that wait (wanted: at most 512): reached",
-        "- queued: 900 bytes for each of 10 tasks that wait (wanted: at most 512): **missed**",
-    ]

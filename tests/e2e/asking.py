@@ -22,7 +22,6 @@ OFFERED = (
     "interpreter.",
     "tasks.quick",
     "tasks.steps_in_a_process",
-    "tasks.works_aloud",
     "tasks.works_and_asks",
     "upgraded.",
 )
@@ -55,7 +54,6 @@ def publish(*beginnings: str) -> str:
 
 @contextmanager
 def service(folder: Path, **settings: str) -> Iterator[Service]:
-    """Two nodes. Their code is in `folder / "tools"`."""
     tools = folder / "tools"
     shutil.copytree(ROOT / "tools", tools, ignore=shutil.ignore_patterns("__pycache__"))
     for probe in ("interpreter.py", "tasks.py"):
@@ -73,7 +71,6 @@ def effects(service: Service) -> list[list[Any]]:
 
 
 def done_in_tasks(service: Service) -> list[list[str]]:
-    """What the tools that are tasks wrote down, in order: the words of each line."""
     return [line.split() for line in _written(service) if not line.startswith("[")]
 
 
@@ -83,7 +80,6 @@ def _written(service: Service) -> list[str]:
 
 
 def with_code(service: Service, source: str) -> dict[str, str]:
-    """The setting for a folder of tools that has this version of `versions`."""
     tools = Path(service.settings["MCPHOST_TOOLS_PATH"])
     other = tools.with_name(f"tools-{sha256(source.encode()).hexdigest()[:8]}")
     shutil.copytree(tools, other, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
@@ -92,14 +88,12 @@ def with_code(service: Service, source: str) -> dict[str, str]:
 
 
 def offer(service: Service, settings: Mapping[str, str]) -> None:
-    """Publish the functions of such a version."""
     own = {**service.settings, **settings}
     done = manage(service.first.home, "shell", "-c", publish("upgraded."), env=own)
     assert done.returncode == 0, done.stderr
 
 
 def settle(service: Service, ways: Mapping[str, str], *nodes: Node) -> None:
-    """Have these nodes with these settings, and the service as `heal` makes it."""
     for node in nodes:
         if not node.has(ways):
             node.stop()
@@ -125,7 +119,6 @@ def beside_effects(service: Service, suffix: str) -> Path:
 
 
 def wait_until(it_is_so: Callable[[], bool]) -> None:
-    """Wait, bounded, for what another process does."""
     look = threading.Event()
     for _ in range(PATIENCE * 20):
         if it_is_so():
@@ -140,7 +133,6 @@ def at(service: Service, node: Node) -> Server:
 
 
 def accept(**content: Any) -> dict[str, Any]:
-    """The answer to a form."""
     return {"action": "accept", "content": content}
 
 
@@ -154,7 +146,6 @@ class Asker:
     def message(
         self, state: str | None = None, answers: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """A first leg or, with a state, a retry."""
         message = {**raw.call(self.tool, self.arguments, **CAPABLE), "id": next(_ids)}
         if state is not None:
             message["params"] |= {"requestState": state, "inputResponses": answers or {}}
@@ -163,7 +154,6 @@ class Asker:
     def leg(
         self, server: Server, state: str | None = None, answers: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """The result of one leg. It must have one, and it must be about this leg."""
         message = self.message(state, answers)
         reply = raw.post(server, message, server.token)
         assert (reply.status, reply.message["id"]) == (200, message["id"]), reply.body
@@ -173,8 +163,6 @@ class Asker:
     def finish(
         self, server: Server, answer: Answerer, result: Mapping[str, Any] | None = None
     ) -> str:
-        """Go on to the end from a result, or from the beginning. The text of the end, which is no
-        error. A call that is moved off its process goes on without an answer."""
         reached = self.leg(server) if result is None else result
         for _ in range(MOST_LEGS):
             if reached["resultType"] == "complete":
@@ -206,7 +194,6 @@ class Numbered:
         return len(self.keys) * self.number + self.keys.index(key)
 
     def is_told_by(self, text: str) -> bool:
-        """Whether this is the end of this call and of no other."""
         values = json.loads(text)
         asked = [["accept", self._told(key)] for key in self.keys]
         did = [[key, self.number] for key in self.keys]

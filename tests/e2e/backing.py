@@ -48,11 +48,7 @@ class _Original:
 
 @contextmanager
 def initialized(home: Path, **more: str) -> Iterator[dict[str, str]]:
-    """Make the data folder `home`, and a database of its own with the demo tenant, which is gone
-    afterwards. Yields the settings that all nodes share: the database's URL, the secrets and `more`.
-
-    Both are copies, made once for each PostgreSQL, unless `more` has secrets.
-    """
+    """Make the data folder `home`, and a database of its own with the demo tenant, which is gone afterwards."""
     if OWN.intersection(more):
         with database() as url:
             shared = {"DATABASE_URL": url, **more}
@@ -76,7 +72,6 @@ def _initialized(server: str) -> _Original:
 
 
 def write_key(path: Path) -> Path:
-    """A new master key in a file."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(base64.b64encode(secrets.token_bytes(32)).decode())
     path.chmod(0o600)
@@ -84,13 +79,11 @@ def write_key(path: Path) -> Path:
 
 
 def _drop_if_there(url: str) -> None:
-    """Delete a database unless its server ended before."""
     with suppress(psycopg.OperationalError):
         drop(url)
 
 
 def create(like: str = "") -> str:
-    """Create a database; its URL. `drop` deletes it."""
     name = f"mcphost_e2e_{uuid4().hex[:12]}"
     copied = SQL(" TEMPLATE {}").format(Identifier(like)) if like else SQL("")
     _execute(server(), SQL("CREATE DATABASE {}{}").format(Identifier(name), copied))
@@ -98,19 +91,16 @@ def create(like: str = "") -> str:
 
 
 def drop(url: str) -> None:
-    """Delete a database, although processes are connected to it."""
     at = urlsplit(url)
     statement = SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name_of(url)))
     _execute(at._replace(scheme="postgresql", path="/postgres").geturl(), statement)
 
 
 def name_of(url: str) -> str:
-    """The name of the database of a URL."""
     return urlsplit(url).path.removeprefix("/")
 
 
 def server() -> str:
-    """The URL by which databases are created."""
     at = urlsplit(os.environ["TEST_DATABASE_URL"])
     return at._replace(scheme="postgresql", path="/postgres").geturl()
 
@@ -123,7 +113,6 @@ def _execute(server: str, statement: Composed | SQL) -> None:
 
 @contextmanager
 def redis(folder: Path) -> Iterator[Redis]:
-    """A Redis that answers."""
     started = Redis(folder)
     try:
         started.start()

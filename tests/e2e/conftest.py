@@ -11,7 +11,6 @@ from tests.e2e import asking, backing, scripts
 from tests.e2e.asking import METRICS_TOKEN, PATIENT
 from tests.e2e.node_client import NodeClient, install
 from tests.e2e.nodes import Node, Service
-from tests.e2e.orders import Orders, ordering
 from tests.e2e.postgresql import Postgres, postgres
 from tests.e2e.processes import Server, copy_initialized, serving
 from tests.e2e.relay import Relay, relaying
@@ -49,7 +48,6 @@ def _nothing_remembered() -> None:
 
 @pytest.fixture(scope="session")
 def collector() -> Iterator[Collector]:
-    """Takes the traces of servers."""
     with once("collector", _collecting) as started:
         yield started
 
@@ -73,7 +71,6 @@ def _watched(collector: Collector) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def server(collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The server as `make up` runs it."""
     home = tmp_path_factory.mktemp("uvicorn") / "home"
     with once("uvicorn", lambda: serving("uvicorn", home, **_watched(collector))) as started:
         yield started
@@ -81,7 +78,6 @@ def server(collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture(scope="session")
 def daphne(collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The same application under Daphne."""
     home = tmp_path_factory.mktemp("daphne") / "home"
     with once("daphne", lambda: serving("daphne", home, **_watched(collector))) as started:
         yield started
@@ -104,21 +100,17 @@ def runserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(params=["server", "daphne", "runserver"])
 def any_server(request: pytest.FixtureRequest) -> Server:
-    """Each of the three servers in turn."""
     started: Server = request.getfixturevalue(request.param)
     return started
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A data folder for a server of the test's own; it does not exist yet."""
     return tmp_path / "home"
 
 
 @pytest.fixture(scope="session")
 def machine() -> Iterator[None]:
-    """This machine has what nodes of one service share. Databases are on a PostgreSQL of this test
-    process: two processes with all their services would want more connections than one usually has."""
     if reason := backing.missing():
         pytest.skip(reason)
     with once("machine", postgres) as cluster, pytest.MonkeyPatch.context() as patch:
@@ -128,7 +120,6 @@ def machine() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def prices() -> Iterator[Prices]:
-    """The service that the script of `scripts` calls."""
     with once("prices", scripts.pricing) as started:
         yield started
 
@@ -163,14 +154,12 @@ def asked(pair: Service) -> Service:
 
 @pytest.fixture(scope="session")
 def cluster(machine: None) -> Iterator[Postgres]:
-    """A PostgreSQL that may be restarted. Whoever stops it starts it again."""
     with postgres() as started:
         yield started
 
 
 @pytest.fixture(scope="session")
 def restarted(cluster: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Two nodes over the database that is restarted."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TEST_DATABASE_URL", cluster.url)
         ways = {
@@ -185,26 +174,16 @@ def restarted(cluster: Postgres, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture(scope="session")
 def relay() -> Iterator[Relay]:
-    """Between a server and a service; tests say which one."""
     with relaying(0) as started:
         yield started
 
 
 @pytest.fixture(scope="session")
-def orders() -> Iterator[Orders]:
-    """A service that has a description."""
-    with ordering() as started:
-        yield started
-
-
-@pytest.fixture(scope="session")
-def calling_out(
-    relay: Relay, orders: Orders, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Node]:
-    """A server over SQLite that may call both. Whoever kills it starts it again."""
+def calling_out(relay: Relay, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A server over SQLite that may call the relay. Whoever kills it starts it again."""
     home = tmp_path_factory.mktemp("calling-out") / "home"
     copy_initialized(home)
-    made = Node(home, MCPHOST_EGRESS_LOOPBACK_PORTS=f"{relay.port},{orders.port}")
+    made = Node(home, MCPHOST_EGRESS_LOOPBACK_PORTS=str(relay.port))
     made.start()
     yield made
     made.stop()
@@ -212,5 +191,4 @@ def calling_out(
 
 @pytest.fixture(scope="session")
 def node() -> NodeClient:
-    """The TypeScript clients, installed once under `build/`."""
     return install()

@@ -8,10 +8,7 @@ PATIENCE = 20
 
 
 class Gate:
-    """Hands connections on while it is open; shutting it cuts those that it handed on.
-
-    A socket is closed only when no thread uses it any more: its number would be given to the next.
-    """
+    """Hands connections on while it is open; shutting it cuts those that it handed on."""
 
     def __init__(self, host: str, port: int) -> None:
         self._behind = (host, port)

@@ -1,4 +1,4 @@
-"""Calls without a pause, on connections that are kept while they may be; every answer is looked at."""
+"""Calls one after the other, on connections that are kept while they may be; every answer is looked at."""
 
 import http.client
 import json
@@ -14,7 +14,7 @@ from tests.e2e import raw
 from tests.e2e.processes import Server
 
 PATIENCE = 60
-WORKERS = 4
+PAUSE = 0.02
 CALLS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("echo", {"text": "a"}),
     ("send_note", {"recipient": "Ada", "note": "a"}),
@@ -23,7 +23,7 @@ CALLS: tuple[tuple[str, Mapping[str, Any]], ...] = (
 
 
 class Load:
-    """Calls through a proxy without a pause, on connections that are kept while they may be."""
+    """Calls through a proxy. The pauses leave the machine to what is tested meanwhile."""
 
     def __init__(self, server: Server, tls: ssl.SSLContext | None) -> None:
         self._server = server
@@ -50,7 +50,6 @@ class Load:
         self._over.set()
 
     def _call(self, line: http.client.HTTPConnection, what: tuple[str, Mapping[str, Any]]) -> bool:
-        """One call; whether the connection is good for another."""
         message = raw.call(*what)
         fields = raw.headers(message, self._server.token)
         try:
@@ -65,19 +64,16 @@ class Load:
             self.went_on.set()
         else:
             self.failures.append(f"{what[0]}: {response.status} {body!r}")
+        self._over.wait(PAUSE)
         return not response.will_close
 
     def has_gone_on(self) -> None:
-        """Wait until another call has been answered."""
         self.went_on.clear()
         assert self.went_on.wait(PATIENCE)
 
 
 @contextmanager
-def loading(
-    server: Server, tls: ssl.SSLContext | None = None, workers: int = WORKERS
-) -> Iterator[Load]:
-    """Load `server` meanwhile, over TLS if a context for it is given."""
+def loading(server: Server, tls: ssl.SSLContext | None = None, workers: int = 2) -> Iterator[Load]:
     load = Load(server, tls)
     with ThreadPoolExecutor(workers) as pool:
         working = [pool.submit(load.work, number) for number in range(workers)]

@@ -40,12 +40,10 @@ class Watch:
         return [pid for (pid,) in self.rows(_WAITING, TABLE, statement)]
 
     def terminate(self, pid: int) -> None:
-        """End a backend: its transaction is rolled back."""
         self.rows("SELECT pg_terminate_backend(%s)", pid)
         self.is_gone(pid)
 
     def is_gone(self, pid: int) -> None:
-        """Wait until a backend has ended, and so its transaction."""
         wait_until(lambda: not self.rows("SELECT FROM pg_stat_activity WHERE pid = %s", pid))
 
 
@@ -62,7 +60,6 @@ class Hold:
     link: psycopg.Connection[Any]
 
     def take(self) -> None:
-        """Wait for the statements that are waiting now, too."""
         self.link.execute(LOCK)
 
     def release(self) -> None:
@@ -71,6 +68,5 @@ class Hold:
 
 @contextmanager
 def holding(url: str) -> Iterator[Hold]:
-    """One that has no lock yet, and has none afterwards."""
     with closing(psycopg.connect(url)) as link:
         yield Hold(link)

@@ -37,7 +37,6 @@ http {{
 
 
 def program() -> str:
-    """Where nginx is; skips without it."""
     found = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if found is None:
         pytest.skip("there is no nginx")
@@ -45,7 +44,6 @@ def program() -> str:
 
 
 def adapt(text: str, folder: Path, changes: dict[str, str]) -> str:
-    """A shipped configuration with other words; each of them has to be there."""
     for before, after in changes.items():
         assert before in text, before
         text = text.replace(before, after)
@@ -54,7 +52,6 @@ def adapt(text: str, folder: Path, changes: dict[str, str]) -> str:
 
 
 def certify(folder: Path) -> None:
-    """A certificate for localhost, `fullchain.pem` and `privkey.pem`."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)
@@ -79,7 +76,6 @@ def certify(folder: Path) -> None:
 
 
 def configure(folder: Path, port: int, nodes: tuple[int, int]) -> Path:
-    """The main file of an nginx that serves HTTPS on `port` before two nodes."""
     changes = {
         "127.0.0.1:8001": f"127.0.0.1:{nodes[0]}",
         "127.0.0.1:8002": f"127.0.0.1:{nodes[1]}",
@@ -96,7 +92,6 @@ def configure(folder: Path, port: int, nodes: tuple[int, int]) -> Path:
 
 
 def write(folder: Path, text: str) -> Path:
-    """A main file that includes the text."""
     (folder / "mcphost.conf").write_text(text)
     main = folder / "nginx.conf"
     main.write_text(MAIN.format(folder=folder))
@@ -104,7 +99,6 @@ def write(folder: Path, text: str) -> Path:
 
 
 def check(main: Path) -> None:
-    """`nginx -t`."""
     command = [program(), "-t", "-q", "-e", str(main.parent / "error.log"), "-c", str(main)]
     tried = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert tried.returncode == 0, tried.stderr
@@ -112,7 +106,6 @@ def check(main: Path) -> None:
 
 @contextmanager
 def fronting(folder: Path, nodes: tuple[int, int]) -> Iterator[int]:
-    """A running nginx; its port."""
     port = free_port()
     main = configure(folder, port, nodes)
     check(main)

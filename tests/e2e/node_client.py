@@ -23,6 +23,10 @@ INSTALL_SECONDS = 300
 RUN_SECONDS = 60
 
 
+class InstallError(Exception):
+    """Packages could not be installed; the message has what npm said."""
+
+
 @dataclass(frozen=True)
 class NodeClient:
     """`@modelcontextprotocol/client`, one process for each thing it is asked to do."""
@@ -46,29 +50,34 @@ class NodeClient:
 
 
 def install() -> NodeClient:
-    """The clients, from the cache when the lockfile is the one they were installed from."""
-    wanted = hashlib.sha256((SOURCE / "package-lock.json").read_bytes()).hexdigest()
-    stamp = FOLDER / "complete"
-    with one_at_a_time(FOLDER):
+    return NodeClient(installed(SOURCE, FOLDER))
+
+
+def installed(source: Path, folder: Path) -> Path:
+    """`folder`, with the packages that the lock of `source` names, unless it has them, and its programs."""
+    wanted = hashlib.sha256((source / "package-lock.json").read_bytes()).hexdigest()
+    stamp = folder / "complete"
+    with one_at_a_time(folder):
         if not (stamp.exists() and stamp.read_text() == wanted):
-            _install()
+            _install(source, folder)
             stamp.write_text(wanted)
-        for program in SOURCE.glob("*.mjs"):
-            copy_changed(program, FOLDER)
-    return NodeClient(FOLDER)
+        for program in source.glob("*.mjs"):
+            copy_changed(program, folder)
+    return folder
 
 
-def _install() -> None:
-    FOLDER.mkdir(parents=True, exist_ok=True)
+def _install(source: Path, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json", ".npmrc"):
-        shutil.copy(SOURCE / name, FOLDER)
+        shutil.copy(source / name, folder)
     finished = subprocess.run(
         [str(NODE), str(NPM), "ci"],
-        cwd=FOLDER,
+        cwd=folder,
         env={**os.environ, "PATH": f"{NODE.parent}{os.pathsep}{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         timeout=INSTALL_SECONDS,
         check=False,
     )
-    assert finished.returncode == 0, f"npm ci failed:\n{finished.stderr}"
+    if finished.returncode != 0:
+        raise InstallError(f"npm ci failed:\n{finished.stderr}")

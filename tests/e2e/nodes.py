@@ -23,7 +23,6 @@ class Node:
 
     @property
     def server(self) -> Server:
-        """As it is in its present life, or was in its last."""
         assert self._server
         return self._server
 
@@ -36,25 +35,20 @@ class Node:
         return self._life is not None
 
     def start(self) -> Server:
-        """It is ready."""
         self._life = Life("uvicorn", self.home, self.port, self._settings)
         self._server = self._life.server
         return self._server
 
     def has(self, settings: Mapping[str, str]) -> bool:
-        """Whether it has these, in its next life at the latest."""
         return settings.items() <= self._settings.items()
 
     def change(self, **settings: str) -> None:
-        """From its next life on it has these settings, too."""
         self._settings |= settings
 
     def stop(self) -> None:
-        """End it; it leaves nothing, and has status 0, or this fails."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """It dies without a word, or has done so already."""
         self._end(signal.SIGKILL)
 
     def _end(self, ending: signal.Signals) -> None:
@@ -79,8 +73,10 @@ class Service:
         password = (self.first.home / "admin-password").read_text().strip()
         return Admin(self.first.port, password)
 
+    def change(self, verb: str) -> None:
+        self.admin().press("demo", "tools", "picture", verb)
+
     def manage(self, *arguments: str) -> str:
-        """Run a command beside the nodes; what it printed."""
         done = manage(self.first.home, *arguments, env=self.settings)
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -88,11 +84,6 @@ class Service:
 
 @contextmanager
 def service(folder: Path, *, homes: int = 2, **more: str) -> Iterator[Service]:
-    """Two nodes with a PostgreSQL database and a Redis of their own.
-
-    Each has its own data folder, as on two machines, and shares the secrets; with `homes=1` both
-    have the same. Needs what `backing.missing` looks for.
-    """
     places = [folder / f"machine-{1 + number % homes}" / "home" for number in range(2)]
     with (
         backing.initialized(places[0], **more) as shared,

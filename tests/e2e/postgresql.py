@@ -48,7 +48,6 @@ class Postgres:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Meanwhile it takes connections and statements, and answers none."""
         stopped = self._signal(signal.SIGSTOP)
         try:
             yield
@@ -82,7 +81,6 @@ class Postgres:
 
 
 def binaries() -> Path:
-    """Where `initdb` and `pg_ctl` are."""
     found = shutil.which("pg_ctl")
     if found is not None:
         return Path(found).parent
@@ -93,7 +91,6 @@ def binaries() -> Path:
 
 @contextmanager
 def postgres() -> Iterator[Postgres]:
-    """One that runs, and of which nothing is left."""
     folder = Path(tempfile.mkdtemp(prefix="mcphost-postgres-"))
     try:
         made = Postgres(folder)

@@ -51,10 +51,6 @@ class Server:
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """What a stranger's shell would hold: nothing of ours but the data folder.
-
-    SIGTERM gives no notice, unless a test asks for it: nobody would notice.
-    """
     mine = {
         name: value
         for name, value in os.environ.items()
@@ -67,7 +63,6 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 def manage(
     home: Path, *arguments: str, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a management command to its end, within two minutes."""
     note_start("command")
     return subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), *arguments],
@@ -81,13 +76,11 @@ def manage(
 
 
 def initialize(home: Path, settings: Mapping[str, str]) -> None:
-    """Run `manage.py init --demo` for a data folder."""
     made = manage(home, "init", "--demo", env=settings)
     assert made.returncode == 0, made.stderr
 
 
 def temporary() -> Path:
-    """A folder that is deleted when the tests end."""
     folder = Path(tempfile.mkdtemp(prefix="mcphost-e2e-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -107,7 +100,6 @@ def _initialized() -> Path:
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that is free right now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -138,8 +130,6 @@ class Life:
             raise
 
     def end(self, ending: signal.Signals) -> None:
-        """End it. Asserts that the signal ended it, with status 0 for our own command (unless it was
-        killed), that its process group is empty, and that its log holds no traceback and no token."""
         log, killed = self.server.log, ending is signal.SIGKILL
         status = stop(self._process, ending)
         assert status is not None, f"{ending.name} did not end it: {log.read_text()}"
@@ -149,7 +139,6 @@ class Life:
         _look_at_log(self.server)
 
     def abandon(self) -> None:
-        """Leave nothing of it after a failure."""
         _kill(self._process)
 
 
@@ -162,11 +151,7 @@ def serving(
     fresh: bool = False,
     **more: str,
 ) -> Iterator[Server]:
-    """A server of one kind over `home`, ready; afterwards nothing is left of it (see `Life.end`).
-
-    If there is no `home`, it is copied from one that was made before, unless `fresh` or `more` has
-    another database or other secrets.
-    """
+    """A server of one kind over `home`, ready; afterwards nothing is left of it (see `Life.end`)."""
     if not (fresh or home.exists() or OWN.intersection(more)):
         copy_initialized(home)
     if kind != "uvicorn" and not (home / "demo-token").exists():
@@ -209,7 +194,6 @@ def _wait_until_ready(server: Server, process: subprocess.Popen[bytes]) -> None:
 
 
 def is_ready(port: int) -> bool:
-    """Whether a server there says that it is ready."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", "/readyz")
@@ -221,7 +205,6 @@ def is_ready(port: int) -> bool:
 
 
 def stop(process: subprocess.Popen[bytes], ending: signal.Signals) -> int | None:
-    """End a server politely; None if it had to be killed."""
     process.send_signal(ending)
     try:
         return process.wait(STOP_SECONDS)
@@ -237,7 +220,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def group_lives(leader: int) -> bool:
-    """Whether any process of the group that `leader` led is still there."""
     try:
         os.killpg(leader, 0)
     except ProcessLookupError:

@@ -31,7 +31,6 @@ class Head(NamedTuple):
     raw: bytes
 
     def value(self, name: bytes) -> bytes:
-        """A header's value in lower case, empty if it is not there."""
         for line in self.raw.lower().split(b"\r\n")[1:]:
             found, _, value = line.partition(b":")
             if found == name:
@@ -44,15 +43,11 @@ class Head(NamedTuple):
 
     @property
     def last(self) -> bool:
-        """Whether the connection ends with this message."""
         return self.value(b"connection") == b"close"
 
 
 class Proxy:
-    """Serves on `port`. `ready` are the ports of the nodes in rotation; it changes by itself.
-
-    `called` has the node of each `tools/call`, in order, of clients that name the method in a header.
-    """
+    """Serves on `port`."""
 
     def __init__(self, nodes: Collection[int]) -> None:
         self._nodes = tuple(nodes)
@@ -69,7 +64,6 @@ class Proxy:
         self.port = 0
 
     async def run(self, started: threading.Event, stopping: asyncio.Event) -> None:
-        """Serve until told to stop."""
         server = await asyncio.start_server(self._client, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
         self._loop = asyncio.get_running_loop()
@@ -87,26 +81,22 @@ class Proxy:
                 line.writer.close()
 
     def add(self, node: int) -> None:
-        """Have one more node, in rotation as soon as it says that it is ready."""
         assert self._loop is not None
         self._nodes = (*self._nodes, node)
         self._loop.call_soon_threadsafe(self._begin_to_look_after, node)
 
     def remove(self, node: int) -> None:
-        """Forget a node that was added."""
         assert self._loop is not None
         self._nodes = tuple(each for each in self._nodes if each != node)
         self._loop.call_soon_threadsafe(self._looks.pop(node).cancel)
 
     def wait_for(self, *nodes: int) -> None:
-        """Wait until exactly these are in rotation."""
         ends = time.monotonic() + PATIENCE
         with self._changed:
             while self.ready != frozenset(nodes):
                 assert self._changed.wait(ends - time.monotonic()), f"in rotation: {self.ready}"
 
     def wait_until_served_by(self, node: int) -> None:
-        """Wait until this one has answered something."""
         with self._changed:
             assert self._changed.wait_for(lambda: self.served[node], PATIENCE)
 
@@ -165,7 +155,6 @@ class Proxy:
                 hang_up.cancel()
 
     async def _relay(self, request: Head, body: bytes, client: asyncio.StreamWriter) -> bool:
-        """Have a node answer; True if the client's connection ends with that."""
         node = self._choose()
         if node is None:
             await _refuse(client, 503, self._note("no node is ready"))

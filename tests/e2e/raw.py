@@ -29,12 +29,10 @@ class Reply:
 
     @property
     def message(self) -> Any:
-        """The answer, whether it came as JSON or as the last event of a stream."""
         return last_message(self.headers["content-type"], self.body)
 
 
 def last_message(content_type: str, body: bytes) -> Any:
-    """What a body of this type says in the end."""
     if not content_type.startswith("text/event-stream"):
         return json.loads(body)
     events = [line for line in body.splitlines() if line.startswith(b"data:")]
@@ -42,12 +40,10 @@ def last_message(content_type: str, body: bytes) -> Any:
 
 
 def call(name: str, arguments: Mapping[str, Any], **meta: Any) -> dict[str, Any]:
-    """A `tools/call` of this revision."""
     return request("tools/call", {"name": name, "arguments": arguments}, **meta)
 
 
 def request(method: str, params: Mapping[str, Any], **meta: Any) -> dict[str, Any]:
-    """A request of this revision."""
     envelope = {
         f"{PREFIX}protocolVersion": REVISION,
         f"{PREFIX}clientInfo": {"name": "e2e", "version": "1"},
@@ -58,20 +54,18 @@ def request(method: str, params: Mapping[str, Any], **meta: Any) -> dict[str, An
 
 
 def headers(message: Mapping[str, Any], token: str | None) -> dict[str, str]:
-    """The headers that the revision demands for a message."""
     wanted = {
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
         "MCP-Protocol-Version": REVISION,
         "Mcp-Method": message["method"],
     }
-    if name := message["params"].get("name"):
+    if name := message["params"].get("name") or message["params"].get("taskId"):
         wanted["Mcp-Name"] = name
     return wanted | ({"Authorization": f"Bearer {token}"} if token is not None else {})
 
 
 def send(server: Server, method: str, path: str, body: bytes = b"", **fields: str) -> Reply:
-    """One request on a connection of its own. Keyword names become header names."""
     named = {name.replace("_", "-"): value for name, value in fields.items()}
     return exchange(server, method, path, body, named)
 
@@ -79,7 +73,6 @@ def send(server: Server, method: str, path: str, body: bytes = b"", **fields: st
 def exchange(
     server: Server, method: str, path: str, body: bytes, fields: Mapping[str, str]
 ) -> Reply:
-    """One request with exactly these headers."""
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)) as line:
         line.request(method, path, body or None, dict(fields))
         response = line.getresponse()
@@ -90,14 +83,12 @@ def exchange(
 def post(
     server: Server, message: Mapping[str, Any], token: str | None, tenant: str = "demo"
 ) -> Reply:
-    """A message to a tenant's endpoint."""
     fields = headers(message, token)
     return exchange(server, "POST", f"/t/{tenant}/mcp", json.dumps(message).encode(), fields)
 
 
 @contextmanager
 def opened(server: Server, message: Mapping[str, Any]) -> Iterator[socket.socket]:
-    """Post a message; the answer is read from the connection. Leaving hangs up."""
     body = json.dumps(message).encode()
     fields = {**headers(message, server.token), "Content-Length": str(len(body))}
     lines = [f"{name}: {value}" for name, value in {"Host": "localhost", **fields}.items()]
@@ -108,7 +99,6 @@ def opened(server: Server, message: Mapping[str, Any]) -> Iterator[socket.socket
 
 
 def read_until(line: socket.socket, awaited: bytes) -> bytes:
-    """What came on a connection until `awaited` was seen."""
     seen = b""
     while awaited not in seen:
         piece = line.recv(65536)
@@ -118,7 +108,6 @@ def read_until(line: socket.socket, awaited: bytes) -> bytes:
 
 
 def read_to_the_end(line: socket.socket) -> bytes:
-    """What came on a connection until the server hung up."""
     seen = b""
     while piece := line.recv(65536):
         seen += piece

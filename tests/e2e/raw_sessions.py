@@ -17,8 +17,7 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Event:
-    """One event of a stream. Without a message it says only that the stream has begun, or when to
-    come back."""
+    """One event of a stream."""
 
     id: str = ""
     message: dict[str, Any] = field(default_factory=dict)
@@ -38,7 +37,6 @@ class Events:
             yield event
 
     def next(self) -> Event | None:
-        """The next event that has anything in it; None at the end."""
         fields: dict[str, str] = {}
         while line := self._response.readline():
             if line == b"\n" and fields:
@@ -49,7 +47,6 @@ class Events:
         return None
 
     def message(self) -> dict[str, Any]:
-        """The next message."""
         for event in self:
             if event.message:
                 return event.message
@@ -71,7 +68,6 @@ class Session:
     id: str = ""
 
     def at(self, port: int) -> "Session":
-        """The same for requests to another process."""
         return replace(self, server=replace(self.server, port=port))
 
     def headers(self, **other: str) -> dict[str, str]:
@@ -86,12 +82,10 @@ class Session:
         return {name: value for name, value in wanted.items() if value}
 
     def send(self, message: Any = None, verb: str = "POST") -> Reply:
-        """One request, and its whole response."""
         body = b"" if message is None else json.dumps(message).encode()
         return raw.exchange(self.server, verb, "/t/demo/mcp", body, self.headers())
 
     def ask(self, method: str, id: Any = 1, **params: Any) -> Any:
-        """The result of a request that is answered as JSON."""
         reply = self.send({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
         assert reply.status == 200, reply
         return check_message(reply.body, revision=self.revision)["result"]
@@ -102,8 +96,7 @@ class Session:
 
     @contextmanager
     def stream(self, message: Any = None, **headers: str) -> Iterator[Events]:
-        """A response that is read as it comes: of a POST, or of a GET if there is nothing to post.
-        Leaving hangs up."""
+        """A response that is read as it comes: of a POST, or of a GET if there is nothing to post."""
         line = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE)
         with closing(line):
             body = None if message is None else json.dumps(message).encode()
@@ -116,7 +109,6 @@ class Session:
 
 
 def begin(server: Server, revision: str, **capabilities: Any) -> Session:
-    """A session whose client is ready."""
     client = {"name": "by hand", "version": "1"}
     params = {"protocolVersion": revision, "capabilities": capabilities, "clientInfo": client}
     session = Session(server, revision)
@@ -128,7 +120,6 @@ def begin(server: Server, revision: str, **capabilities: Any) -> Session:
 
 
 def calling(tool: str, id: Any = 1, token: str | None = None, **arguments: Any) -> dict[str, Any]:
-    """A `tools/call`, with a progress token if one is given."""
     params: dict[str, Any] = {"name": tool, "arguments": arguments}
     if token is not None:
         params["_meta"] = {"progressToken": token}

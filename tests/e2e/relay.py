@@ -1,15 +1,14 @@
-"""What stands between a server and a service that it calls: it sees each request, and loses responses,
-holds them or changes them when it is told to."""
+"""What stands between a server and a service that it calls: it sees each request, and loses responses
+or holds them when it is told to."""
 
 import http.client
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
-from mcphost.kinds.http.replies import ANSWERS, ASKS
+from mcphost.kinds.http.replies import ANSWERS
 
 __all__ = ["ANSWERS", "Relay", "Seen", "relaying"]
 
@@ -25,19 +24,13 @@ class Seen(NamedTuple):
 
 
 class Relay:
-    """Passes requests on to the port `service` of 127.0.0.1.
-
-    `losses`: how many of the next responses are lost, with their connections, after the service has
-    responded. `forges`: whether states in questions are changed. While `holds` is not set, responses
-    wait.
-    """
+    """Passes requests on to the port `service` of 127.0.0.1."""
 
     def __init__(self, service: int) -> None:
         self.service = service
         self.port = 0
         self.seen: list[Seen] = []
         self.losses = 0
-        self.forges = False
         self.holds = threading.Event()
         self.holds.set()
 
@@ -77,15 +70,11 @@ class Relay:
             line.request("POST", path, body, fields)
             response = line.getresponse()
             media_type, answer = response.headers["Content-Type"], response.read()
-        if self.forges and media_type.startswith(ASKS):
-            asked = json.loads(answer)
-            answer = json.dumps({**asked, "state": f"x{asked['state']}"}).encode()
         return response.status, media_type, answer
 
 
 @contextmanager
 def relaying(service: int) -> Iterator[Relay]:
-    """A relay on a port of its own."""
     relay = Relay(service)
     server = ThreadingHTTPServer(("127.0.0.1", 0), relay.handler())
     server.daemon_threads = True

@@ -30,7 +30,6 @@ WAYS: Mapping[str, tuple[Answered, str]] = {
 
 
 def resolve(talk: Talk, way: str) -> int:
-    """Go one of the ways to its end; how many questions were answered."""
     answered, text = WAYS[way]
     talk.say(RESOLVE)
     for message, answer in answered:
@@ -43,7 +42,6 @@ def resolve(talk: Talk, way: str) -> int:
 
 
 def ended(talk: Talk) -> tuple[str, bool]:
-    """The text of a call that has ended, and whether it is an error."""
     result = talk.hear("done")
     return result["content"][0]["text"], bool(result.get("isError"))
 
@@ -71,8 +69,6 @@ ASKING: tuple[tuple[str, Mapping[str, Any], int, str], ...] = (
 
 
 def ask_everything(talk: Talk, person: Admin, but: Sequence[str] = ()) -> None:
-    """Call every tool that asks, but for some, and answer whatever comes. `person` is the user whose
-    token the client has, signed in."""
     for tool, arguments, questions, text in ASKING:
         if tool in but:
             continue

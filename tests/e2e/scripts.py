@@ -60,11 +60,7 @@ for name, config in given["tools"].items():
 
 
 class Prices:
-    """An HTTP service. It says a price, which differs if the same is asked under another key.
-
-    `sent` has the key of each request by what it asked, also of those that are repeated. While
-    `holds` is not set, responses wait.
-    """
+    """An HTTP service."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -82,7 +78,6 @@ class Prices:
         return 10 * (seat + 1) + 1000 * (len(set(keys)) - 1)
 
     def requests(self, trip: str) -> Counter[int]:
-        """How often each seat of a trip was asked for."""
         return Counter({seat: len(keys) for (of, seat), keys in self.sent.items() if of == trip})
 
     def handler(self) -> type[BaseHTTPRequestHandler]:
@@ -111,7 +106,6 @@ class Prices:
 
 @contextmanager
 def pricing() -> Iterator[Prices]:
-    """The service, on a port of its own."""
     prices = Prices()
     server = ThreadingHTTPServer(("127.0.0.1", 0), prices.handler())
     prices.port = server.server_address[1]
@@ -141,13 +135,11 @@ def publish_tools(
 
 
 def serves(server: Server, title: str) -> bool:
-    """Whether a process serves the version with this title, of both tools."""
     listed = raw.post(server, raw.request("tools/list", {}), server.token).message["result"]
     return sum(title in tool.get("description", "") for tool in listed["tools"]) == 2
 
 
 def wait_for(service: Service, node: Node, title: str) -> None:
-    """Wait until a node serves this version."""
     wait_until(lambda: serves(at(service, node), title))
 
 
@@ -156,7 +148,6 @@ def asker(trip: str) -> Asker:
 
 
 def bags(message: str) -> dict[str, Any]:
-    """The answer to a question."""
     return accept(bags=seat(message) + 1)
 
 
@@ -165,6 +156,5 @@ def seat(message: str) -> int:
 
 
 def expected(trip: str) -> dict[str, Any]:
-    """The result of a call in which each request was sent under one key."""
     booked = [[number, 10 * (number + 1), number + 1] for number in range(TURNS)]
     return {"trip": trip, "booked": booked, "total": sum(price + had for _, price, had in booked)}

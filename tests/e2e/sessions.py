@@ -33,7 +33,6 @@ class Stream:
         self.last_id = last_id
 
     async def begun(self) -> str:
-        """The id of the first event, which has no message."""
         async for line in self._lines:
             name, _, value = line.partition(": ")
             assert name != "data" or not value, line
@@ -43,11 +42,9 @@ class Stream:
         raise EndedError
 
     async def is_over(self) -> bool:
-        """Whether the stream ends without another message."""
         return not [line async for line in self._lines if line.startswith("data: {")]
 
     async def message(self) -> dict[str, Any]:
-        """The next message. It is there, or this fails."""
         async for line in self._lines:
             name, _, value = line.partition(": ")
             if name == "id":
@@ -58,13 +55,11 @@ class Stream:
         raise EndedError
 
     async def question(self) -> dict[str, Any]:
-        """The next message, which asks something."""
         message = await self.message()
         assert message.get("method") == "elicitation/create", message
         return message
 
     async def text(self) -> str:
-        """The next message, which is the end of a call and no error: its text."""
         result = (await self.message())["result"]
         assert not result.get("isError"), result
         text: str = result["content"][0]["text"]
@@ -81,7 +76,6 @@ class Session:
 
     @classmethod
     async def begun(cls, http: httpx2.AsyncClient, server: Server) -> "Session":
-        """A session that was opened at this process."""
         session = cls(http, server.token)
         client = {"name": "e2e", "version": "1"}
         said = {"protocolVersion": REVISION, "capabilities": CAPABLE, "clientInfo": client}
@@ -93,13 +87,11 @@ class Session:
         return session
 
     async def post(self, server: Server, message: Mapping[str, Any]) -> httpx2.Response:
-        """Send a message; what came back, read to its end."""
         return await self.http.post(server.url, json=message, headers=self.headers())
 
     async def answer(
         self, server: Server, question: Mapping[str, Any], result: Mapping[str, Any]
     ) -> None:
-        """Answer a question; it is acknowledged."""
         message = {"jsonrpc": "2.0", "id": question["id"], "result": result}
         reply = await self.post(server, message)
         assert reply.status_code == 202, reply.text
@@ -108,7 +100,6 @@ class Session:
     async def calling(
         self, server: Server, tool: str, arguments: Mapping[str, Any]
     ) -> AsyncIterator[Stream]:
-        """A call that streams. Leaving hangs up."""
         message = request("tools/call", {"name": tool, "arguments": arguments})
         async with self.http.stream(
             "POST", server.url, json=message, headers=self.headers()
@@ -118,7 +109,6 @@ class Session:
 
     @asynccontextmanager
     async def resuming(self, server: Server, last_id: str) -> AsyncIterator[Stream]:
-        """What came of a call after an event. Leaving hangs up."""
         headers = {**self.headers(), "Last-Event-ID": last_id}
         async with self.http.stream("GET", server.url, headers=headers) as response:
             assert response.status_code == 200, await response.aread()
@@ -134,5 +124,4 @@ class Session:
 
 
 def request(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """A request with an id of its own."""
     return {"jsonrpc": "2.0", "id": next(_ids), "method": method, "params": params}

@@ -20,7 +20,6 @@ class Talk:
         self._process, self._words = process, words
 
     def hear(self, word: str) -> Any:
-        """Wait, bounded, for the next line, which must be about this."""
         assert self._process.stdout is not None
         late = threading.Timer(PATIENCE, self._process.kill)
         late.start()
@@ -34,13 +33,11 @@ class Talk:
         return told[word]
 
     def say(self, what: Any) -> None:
-        """Tell it something."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{json.dumps(what)}\n")
         self._process.stdin.flush()
 
     def fall_silent(self) -> None:
-        """Tell it that there is nothing more to say."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 

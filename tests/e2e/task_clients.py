@@ -30,7 +30,6 @@ class Place:
     effects: Path
 
     def begun(self) -> None:
-        """It is there, nothing is held up, and nothing has been written down."""
         for file in (self.effects, self.pause):
             file.unlink(missing_ok=True)
         if not self.node.lives:
@@ -45,7 +44,6 @@ class Place:
         return self.effects.with_suffix(".pause")
 
     def said(self) -> list[str]:
-        """What the tools have written down."""
         return self.effects.read_text().split() if self.effects.exists() else []
 
 
@@ -83,8 +81,6 @@ class TaskClient:
         return seen
 
     def waits(self, id: str, key: str = "") -> None:
-        """Wait until the task asks, for this key where the client sees it."""
-
         def is_asked() -> bool:
             seen = self.look(id)
             assert seen["status"] in ("working", "input_required"), seen
@@ -95,11 +91,9 @@ class TaskClient:
         wait_until(is_asked)
 
     def finish(self, id: str, tool: str) -> None:
-        """Follow the task to its end: `asked` and `done` come of that."""
         self.talk.say({"finish": id, "tool": tool})
 
     def is_asked(self, message: str, task: str = "") -> str:
-        """Hear a question, of this task where the client sees it; its task."""
         asked = self.talk.hear("asked")
         assert message in asked["message"], asked
         of = str(asked.get("_meta", {}).get(RELATED, {}).get("taskId", ""))
@@ -107,13 +101,11 @@ class TaskClient:
         return of
 
     def answers(self, message: str, task: str = "", **content: Any) -> str:
-        """Hear a question and answer it; its task."""
         of = self.is_asked(message, task)
         self.talk.say(accept(**content))
         return of
 
     def text(self) -> str:
-        """The text of the result that comes."""
         done = self.talk.hear("done")
         if isinstance(done, str):
             return done

@@ -1,6 +1,5 @@
 """Real clients, and a person at each who is asked: every leg of a call goes to another process."""
 
-from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,14 +8,8 @@ import pytest
 from tests.e2e.callers import MODERN, command
 from tests.e2e.nodes import Service
 from tests.e2e.resolving import (
-    DUPLICATE,
-    OF_WHICH,
-    ORIGINAL,
-    RESOLVE,
-    RESOLVED,
     WAYS,
     ask_everything,
-    ended,
     resolve,
 )
 from tests.e2e.talking import conversing
@@ -38,28 +31,4 @@ def test_a_client_is_asked_everything_and_each_retry_goes_to_the_other_process(
             assert len(called) == answered + 1
             assert all(one != next for one, next in pairwise(called))
         ask_everything(talk, asked.admin())
-    assert asked.proxy.failures == []
-
-
-def test_people_think_through_a_rotation_of_keys_at_every_client(
-    asked: Service, node: object, tmp_path: Path
-) -> None:
-    server = asked.server
-    with ExitStack() as ends:
-        talks = []
-        for name in MODERN:
-            folder = tmp_path / name
-            folder.mkdir()
-            client = conversing(command(name), folder, url=server.url, token=server.token)
-            talks.append(ends.enter_context(client))
-        for talk in talks:
-            talk.hear("met")
-            talk.say(RESOLVE)
-            talk.hear("asked")
-        assert "is now the active key" in asked.manage("keys", "rotate")
-        for talk in talks:
-            talk.say(DUPLICATE)
-            assert talk.hear("asked")["message"] == OF_WHICH
-            talk.say(ORIGINAL)
-            assert ended(talk) == (RESOLVED, False)
     assert asked.proxy.failures == []

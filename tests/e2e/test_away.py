@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e import backing, raw
 from tests.e2e.gate import Gate
-from tests.e2e.processes import Server, _start, free_port, manage, stop
+from tests.e2e.processes import Server, _start, free_port, stop
 
 ECHO = raw.call("echo", {"text": "still there"})
 PATIENCE = 40
@@ -49,9 +49,9 @@ def gate(machine: None) -> Iterator[Gate]:
 
 
 @contextmanager
-def _serving(home: Path, url: str) -> Iterator[Server]:
+def _serving(home: Path, shared: Mapping[str, str]) -> Iterator[Server]:
     settings = {
-        "DATABASE_URL": url,
+        **shared,
         "MCPHOST_DATABASE_WAIT_SECONDS": "1",
         "MCPHOST_METRICS_TOKEN": TOKEN,
     }
@@ -65,24 +65,17 @@ def _serving(home: Path, url: str) -> Iterator[Server]:
 def test_a_server_waits_for_its_database_and_serves_whenever_it_is_there(
     gate: Gate, tmp_path: Path
 ) -> None:
-    with backing.database() as direct:
-        at = urlsplit(direct)
+    home = tmp_path / "home"
+    with backing.initialized(home) as shared:
+        at = urlsplit(shared["DATABASE_URL"])
         host, user = f"127.0.0.1:{gate.port}", at.netloc.rpartition("@")[0]
         url = at._replace(netloc=f"{user}@{host}" if user else host).geturl()
-        home = tmp_path / "home"
-        refused = manage(home, "init", env={"DATABASE_URL": url})
-        assert refused.returncode == 1
-        assert refused.stderr.startswith("mcphost: the database cannot be used")
-        assert "Traceback" not in refused.stderr
-        made = manage(home, "init", "--demo", env={"DATABASE_URL": direct})
-        assert made.returncode == 0, made.stderr
-        with _serving(home, url) as server:
+        with _serving(home, {**shared, "DATABASE_URL": url}) as server:
             assert _becomes(lambda: _says(server, 503, "database has not been reached"))
             assert _calls(server, 503)
-            for _ in range(2):
-                gate.open()
-                assert _becomes(lambda: _says(server, 200, "ready"))
-                assert _calls(server, 200)
-                gate.shut()
-                assert _becomes(lambda: _says(server, 503, "unready"))
-                assert _calls(server, 503)
+            gate.open()
+            assert _becomes(lambda: _says(server, 200, "ready"))
+            assert _calls(server, 200)
+            gate.shut()
+            assert _becomes(lambda: _says(server, 503, "unready"))
+            assert _calls(server, 503)

@@ -18,7 +18,6 @@ ARGUMENTS = {"workItemId": BUGS[0], "fields": {"System.State": "Resolved"}}
 
 
 def waiting(admin: Admin) -> set[str]:
-    """The pages on which the calls that wait can be cancelled."""
     return set(re.findall(rf'href="({LIST}[0-9a-f-]{{36}}/cancel/)"', admin.get(LIST)))
 
 
@@ -38,7 +37,6 @@ def cancelling(service: Service) -> Iterator[Callable[[], None]]:
 
 
 def cancelled(service: Service) -> str:
-    """The state of a call that waited and was cancelled."""
     with cancelling(service) as cancel:
         state = ask(service, service.first)
         cancel()

@@ -25,7 +25,6 @@ COUNTDOWN = {"call": "countdown", "arguments": {"start": 4, "seconds": 0.5}, "wa
 
 @pytest.fixture(scope="module")
 def gate(pair: Service) -> Iterator[Gate]:
-    """The way to the proxy."""
     gate = Gate("127.0.0.1", pair.proxy.port)
     gate.open()
     yield gate
@@ -67,7 +66,6 @@ def test_what_a_call_tells_and_how_it_ends_is_heard_once_each(
 
 
 def those_asked(talks: list[Talk]) -> list[tuple[str, Talk]]:
-    """By name, the clients on revisions that have questions."""
     pairs = zip(talks, PAIRS, strict=True)
     return [(name, talk) for talk, (name, revision) in pairs if revision != OLDEST]
 

@@ -17,8 +17,6 @@ ANSWER = {"resolution": {"action": "accept", "content": {"resolution": "Fixed"}}
 
 
 def call(service: Service, node: Node, bug: int, **more: Any) -> dict[str, Any]:
-    """One leg of a call, on this node: its result, or its error. One that the node would rather leave to another
-    process, because it is busy, goes on here all the same."""
     for _ in range(MOST_LEGS):
         arguments = {"workItemId": bug, "fields": {"System.State": "Resolved"}}
         message = raw.call("update_work_item", arguments, **CAPABLE)
@@ -33,7 +31,6 @@ def call(service: Service, node: Node, bug: int, **more: Any) -> dict[str, Any]:
 
 
 def ask(service: Service, node: Node, bug: int = BUGS[0]) -> str:
-    """The state of a call that waits for an answer."""
     asked = call(service, node, bug)
     assert asked["result"]["resultType"] == "input_required", asked
     state: str = asked["result"]["requestState"]
@@ -51,8 +48,7 @@ def is_done(answered: dict[str, Any]) -> bool:
 
 
 class Askers:
-    """Some calls a second, each asked on the one node and answered on the other. Without the pauses they
-    would take the time of the commands that change keys meanwhile."""
+    """Some calls a second, each asked on the one node and answered on the other."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -71,7 +67,6 @@ class Askers:
             self._over.wait(PAUSE)
 
     def go_on(self) -> None:
-        """Wait until another call has been answered."""
         self._went_on.clear()
         assert self._went_on.wait(PATIENCE)
 
@@ -107,8 +102,6 @@ def test_no_call_fails_through_a_rotation_and_none_survives_a_compromise(asked: 
     assert askers.wrong == []
     late = ask(service, service.second)
     assert early.split(".")[1] != late.split(".")[1]
-    listed = service.manage("keys", "list")
-    assert [line.split()[1] for line in listed.splitlines()[1:3]] == ["active", "retiring"]
     assert is_done(answer(service, service.second, early))
     again = ask(service, service.second)
     service.manage("keys", "rotate", "--compromised")
@@ -122,7 +115,6 @@ def test_no_call_fails_through_a_rotation_and_none_survives_a_compromise(asked: 
 
 
 def ask_until_it_is_another_key(service: Service, than: str) -> str:
-    """Both nodes have heard of the change: each seals under the new key."""
     states: list[str] = []
     for node in (service.first, service.second):
         for _ in range(200):

@@ -52,12 +52,10 @@ class Program:
         return Asker(self.tool, {"program": program})
 
     def steps(self, lines: list[list[Any]]) -> Counter[str]:
-        """How often each step was done."""
         return Counter(step for step, number, *_ in lines if number == self.number)
 
     def ran(self, lines: list[list[Any]], twice: str = "") -> bool:
-        """Whether each step was done once, but for one that was done again under the same
-        idempotency key."""
+        """Whether each step was done once, but for one that was done again under the same idempotency key."""
         keys = {(step, key) for step, number, *_, key in lines if number == self.number}
         often = {step: 1 + (step == twice) for step in STEPS}
         return self.steps(lines) == often and len(keys) == len(STEPS)
@@ -84,25 +82,21 @@ class Caller:
         self._response = AsyncExitStack()
 
     async def call(self, server: Server) -> None:
-        """Make the call: its stream has begun, but perhaps nothing has come on it."""
         asker = self.program.asker
         calling = self._session.calling(server, asker.tool, asker.arguments)
         self._stream = await self._response.enter_async_context(calling)
 
     async def begin(self, server: Server) -> None:
-        """Make the call, and read the event from which it can be resumed."""
         await self.call(server)
         assert self._stream is not None
         self._last_id = await self._stream.begun()
 
     async def come_back(self, server: Server) -> None:
-        """Read the rest of the stream from this process."""
         await self._hang_up()
         resuming = self._session.resuming(server, self._last_id)
         self._stream = await self._response.enter_async_context(resuming)
 
     async def next(self) -> dict[str, Any]:
-        """Read the next message."""
         assert self._stream is not None
         message = await self._stream.message()
         self._last_id = self._stream.last_id
@@ -111,7 +105,6 @@ class Caller:
         return message
 
     async def question(self) -> None:
-        """Read the next message, which must be a question."""
         assert (await self.next()).get("method") == "elicitation/create", self.read
 
     async def answer(self, server: Server) -> None:
@@ -123,8 +116,7 @@ class Caller:
         self._question, self._unsure = None, False
 
     async def answer_what_is_asked(self, server: Server, *, lost: bool) -> None:
-        """Answer the last question unless an answer was acknowledged, with another number if one was
-        given. `lost`: the answer before was lost, so that this one counts."""
+        """Answer the last question unless an answer was acknowledged, with another number if one was given."""
         if self._question is None:
             return
         counts = self.answers
@@ -135,7 +127,6 @@ class Caller:
         self.answers = counts
 
     async def end(self, server: Server) -> None:
-        """Answer what else is asked, and read to the end, which is the reply."""
         while "method" in await self.next():
             await self.answer(server)
         assert self._stream is not None
@@ -143,7 +134,6 @@ class Caller:
         await self._hang_up()
 
     async def shown(self, server: Server) -> list[Shown]:
-        """All messages of the call, as they can be read again when it is over."""
         found: list[Shown] = []
         async with self._session.resuming(server, f"{self.stream.hex}-1") as stream:
             for _ in self.read:
@@ -170,29 +160,21 @@ class Caller:
 
     @property
     def numbers(self) -> list[int]:
-        """The numbers of the events that were read."""
         return [int(name.rpartition("-")[2]) for name, _ in self.read]
 
     @property
     def reply(self) -> dict[str, Any]:
-        """The only reply that was read."""
         (only,) = (message for _, message in self.read if "method" not in message)
         return only
 
     @property
     def text(self) -> str:
-        """The text of the reply, which must be a result."""
         text: str = self.reply["result"]["content"][0]["text"]
         return text
 
 
 class Calls:
-    """Calls by what their process is going to commit for them.
-
-    `begins`: the stream and its first question; `asks` and `asks_freely`: the first question on a
-    stream that has begun; `goes_on`: an answer and the start of the round after it; `asks_again`: the
-    second question; `ends`: the reply. `leads` has an answer that is committed before all those.
-    """
+    """Calls by what their process is going to commit for them."""
 
     def __init__(self, session: Session) -> None:
         def caller(pauses: str = "", tool: str = CLAIMING) -> Caller:
@@ -209,7 +191,6 @@ class Calls:
         self.every = (*self.paused, self.goes_on, self.leads)
 
     async def get_ready(self, server: Server) -> None:
-        """All but `begins` are before their commits."""
         streaming = asyncio.gather(self.asks.begin(server), self.asks_freely.begin(server))
         for caller in (self.goes_on, self.leads, self.asks_again, self.ends):
             await caller.call(server)
@@ -241,11 +222,7 @@ REFUSED: Entries = Counter([("answer.refused", None, "refused", "q0")])
 
 @dataclass(frozen=True)
 class Scene:
-    """A process that is going to be killed, with its calls, and two others, `here` and `there`.
-
-    `calling` makes the call that has no stream yet. `earlier` is how many effects and how many stored
-    calls there were before.
-    """
+    """A process that is going to be killed, with its calls, and two others, `here` and `there`."""
 
     service: Service
     watch: Watch
@@ -274,13 +251,11 @@ class Scene:
         return caller.program.steps(self.effects())[step] > 0
 
     def stored(self) -> int:
-        """How many calls have been stored."""
         return _stored(self.watch) - self.earlier[1]
 
     @asynccontextmanager
     async def held_up(self) -> AsyncIterator[Callable[[], Any]]:
-        """All commits are in the writer's queue, but that of `leads`, whose statement waits. What is
-        yielded waits until that one has been executed, and the others have got into a statement."""
+        """All commits are in the writer's queue, but that of `leads`, whose statement waits."""
         url, calls = self.service.settings["DATABASE_URL"], self.calls
         with holding(url) as first, holding(url) as second:
             first.take()
@@ -308,10 +283,7 @@ class Scene:
         await asyncio.to_thread(self.victim.kill)
 
     async def go_on(self, *, lost: bool) -> None:
-        """The clients come back to the two other processes, and go on to the ends of their calls.
-
-        `lost`: what was being committed is not there.
-        """
+        """The clients come back to the two other processes, and go on to the ends of their calls."""
         with suppress(httpx2.TransportError):
             await self.calling
         every = self.calls.every
@@ -338,7 +310,6 @@ class Scene:
         assert self._entries(caller) == self._entries(twin) + (more or Counter())
 
     async def was_read_once(self, caller: Caller) -> None:
-        """Each event was read once, in order, and is shown again by both processes."""
         assert caller.numbers == list(range(2, 2 + len(caller.read)))
         assert caller.reply is caller.read[-1][1]
         for server in (self.here, self.there):
@@ -380,8 +351,6 @@ def _stored(watch: Watch) -> int:
 
 
 def _expected_to_fail(answering: Any) -> "asyncio.Task[None]":
-    """A task that gives an answer, which a process may not live to acknowledge."""
-
     async def answer() -> None:
         with suppress(httpx2.TransportError):
             await answering

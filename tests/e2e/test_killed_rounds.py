@@ -42,14 +42,12 @@ class Call:
         return Asker(self.tool, {"program": [*before, *between, *after]})
 
     def leg(self, service: Service, node: Node) -> None:
-        """Answer what was asked, or begin."""
         state = self.result.get("requestState")
         asked = self.result.get("inputRequests", {})
         answers = {key: accept(number=7) for key in asked}
         self.result = self.asker.leg(at(service, node), state, answers)
 
     def lost_leg(self, service: Service, node: Node) -> None:
-        """The same with a process that does not live to answer."""
         with suppress(OSError, HTTPException):
             self.leg(service, node)
             raise AssertionError(f"it was answered: {self.result}")
@@ -59,7 +57,6 @@ class Call:
 
     @property
     def text(self) -> str:
-        """How it ended."""
         assert self.result["resultType"] == "complete", self.result
         text: str = self.result["content"][0]["text"]
         return text
@@ -74,7 +71,6 @@ class Call:
         return names == often and len(keys) == len(names)
 
     def twin(self) -> "Call":
-        """The same call, not yet made."""
         return Call(self.tool, self.number, self.pauses)
 
 
@@ -105,7 +101,6 @@ def pausing(service: Service, call: Call, node: Node) -> Iterator[None]:
 
 
 def legs(service: Service, node: Node, calls: list[Call]) -> None:
-    """A leg of each, all at once."""
     with ThreadPoolExecutor(len(calls)) as pool:
         going: list[Future[None]] = [pool.submit(call.leg, service, node) for call in calls]
         for each in going:

@@ -24,7 +24,6 @@ def _has_stopped_listening(node: Node) -> bool:
 
 
 def _aim(service: Service, node: Node) -> None:
-    """The next request through the balancer goes to this node."""
     echo, other = raw.call("echo", {"text": "a"}), service.proxy.called
     while not other or other[-1] == node.port:
         raw.post(service.server, echo, service.server.token)
@@ -71,5 +70,4 @@ def test_clients_go_on_elsewhere_with_a_state_and_without_input_requests(
 
 
 def _done(service: Service, before: int) -> list[list[Any]]:
-    """The steps since then, each with its argument."""
     return [line[:2] for line in effects(service)[before:]]

@@ -21,7 +21,6 @@ STEP = b"notifications/progress"
 
 @pytest.fixture
 def tls() -> ssl.SSLContext:
-    """Believes any certificate."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -30,8 +29,6 @@ def tls() -> ssl.SSLContext:
 
 @pytest.fixture
 def front(asked: Service, tmp_path: Path) -> Iterator[Server]:
-    """nginx before both nodes, as a client sees it. It does not ask `/readyz`: the notice is the time in
-    which it lets go of connections."""
     folder = tmp_path / "nginx"
     folder.mkdir()
     with nginx.fronting(folder, (asked.first.port, asked.second.port)) as port:

@@ -13,7 +13,6 @@ from tests.e2e import raw
 from tests.e2e.asking import METRICS_TOKEN, at
 from tests.e2e.load import loading
 from tests.e2e.nodes import Node, Service
-from tests.e2e.test_listening import DISABLE, ENABLE
 
 CHANGED = b"notifications/tools/list_changed"
 ACKNOWLEDGED = b"notifications/subscriptions/acknowledged"
@@ -35,7 +34,6 @@ def status(node: Node) -> Status:
 
 
 def until(node: Node, test: Callable[[Status], bool]) -> Status:
-    """The first status of a node that passes."""
     ends = time.monotonic() + PATIENCE
     while not test(found := status(node)):
         assert time.monotonic() < ends, found
@@ -95,29 +93,28 @@ def test_without_redis_calls_go_on_and_news_is_heard_and_so_it_is_afterwards(
     asked: Service,
 ) -> None:
     steps = (lambda: None, asked.redis.stop, asked.redis.start)
-    moves = (DISABLE, ENABLE, DISABLE)
+    verbs = ("disable", "enable", "disable")
     asked.proxy.served.clear()
     with (
         _listening(asked, asked.first) as first,
         _listening(asked, asked.second) as second,
         loading(asked.server) as load,
     ):
-        for step, move, away in zip(steps, moves, (False, True, False), strict=True):
+        for step, verb, away in zip(steps, verbs, (False, True, False), strict=True):
             step()
             load.has_gone_on()
             until(asked.first, lambda found, it=away: ("redis" in reasons(found)) is it)
-            asked.manage("shell", "-c", move)
+            asked.change(verb)
             raw.read_until(first, CHANGED)
             raw.read_until(second, CHANGED)
             load.has_gone_on()
-    asked.manage("shell", "-c", ENABLE)
+    asked.change("enable")
     assert (load.failures, asked.proxy.failures) == ([], [])
     assert asked.proxy.served.keys() == {asked.first.port, asked.second.port}
 
 
 @contextmanager
 def _listening(service: Service, node: Node) -> Iterator[socket.socket]:
-    """A connection to one node, on which changes of tools are told."""
     with raw.opened(at(service, node), LISTEN) as line:
         raw.read_until(line, ACKNOWLEDGED)
         yield line

@@ -25,7 +25,6 @@ INITIALIZE = {
 
 
 def _opening(token: str | None) -> dict[str, str]:
-    """The headers of a client that knows no session yet."""
     known = raw.headers(ECHO, token)
     return {
         name: known[name] for name in ("Content-Type", "Accept", "Authorization") if name in known

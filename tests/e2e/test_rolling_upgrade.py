@@ -18,9 +18,9 @@ from tests.e2e.processes import Server
 from tests.e2e.sessions import EndedError, Session, Stream
 from tests.e2e.workers import Worker
 
-CALLS: Final = 200
+CALLS: Final = 60
 """Of each era."""
-TASKS: Final = 20
+TASKS: Final = 8
 GROUPS: Final = (("known", 0, 1), ("known", 0, 2), ("brand_new", 1, 1), ("brand_new", 1, 2))
 """Of a call: its tool, the phase in which it begins, and the one in which its question is answered. In
 phase 0 all code is old, in phase 1 one node is new, in phase 2 all are."""
@@ -38,8 +38,7 @@ ASKABLE: Final = {f"{raw.PREFIX}clientCapabilities": {"elicitation": {"form": {}
 
 
 class Paced(httpx2.AsyncHTTPTransport):
-    """Opens few requests at a time: all calls begin at once, in one event loop. With hundreds of new connections
-    it would reach the first of them again only after the server has closed it."""
+    """Opens few requests at a time: all calls begin at once, in one event loop."""
 
     def __init__(self) -> None:
         super().__init__(limits=httpx2.Limits(max_keepalive_connections=0))
@@ -60,7 +59,6 @@ class Fleet:
     turn: Any = field(default_factory=itertools.count)
 
     def next(self) -> Server:
-        """The nodes in turn."""
         return self.servers[next(self.turn) % len(self.servers)]
 
     async def send(
@@ -71,8 +69,6 @@ class Fleet:
         for _ in range(MAX_ATTEMPTS):
             server = self.next()
             headers = raw.headers(message, server.token)
-            if "taskId" in params:
-                headers["Mcp-Name"] = params["taskId"]
             try:
                 reply = await self.http.post(server.url, json=message, headers=headers)
             except httpx2.ConnectError:
@@ -87,7 +83,6 @@ class Fleet:
         raise AssertionError("no node took the request")
 
     async def stateless(self, number: int, tool: str, begins: int, answers: int) -> str:
-        """A call of revision 2026-07-28: each request goes to another node."""
         await self.phases[begins].wait()
         params = {"name": tool, "arguments": {"number": number}}
         more: dict[str, Any] = {}
@@ -104,7 +99,6 @@ class Fleet:
         raise AssertionError("the call did not come to an end")
 
     async def task(self, number: int) -> str:
-        """A task of revision 2026-07-28, followed at all nodes."""
         await self.phases[1].wait()
         params = {"name": "brand_new_task", "arguments": {"number": number}}
         created = await self.send("tools/call", params, ABLE)
@@ -148,7 +142,6 @@ class Fleet:
         raise AssertionError("the call did not come to an end")
 
     async def _read(self, session: Session, stream: Stream, answers: int) -> str | None:
-        """Read and answer until the result; None if the response ends before it."""
         while True:
             try:
                 message = await stream.message()
@@ -172,7 +165,6 @@ class Fleet:
 
 
 async def _lists(fleet: Fleet) -> list[set[str]]:
-    """The names that each node lists."""
     found = []
     for server in fleet.servers:
         message = raw.request("tools/list", {}, **ASKABLE)
@@ -183,11 +175,10 @@ async def _lists(fleet: Fleet) -> list[set[str]]:
 
 
 async def _all_list(fleet: Fleet, name: str) -> None:
-    """Wait until all nodes list a tool; then their lists are equal, but for tools whose code no node has now."""
     for _ in range(MAX_ATTEMPTS):
         first, second = await _lists(fleet)
         if name in first & second:
-            assert first - versions.NEWEST_TOOLS == second - versions.NEWEST_TOOLS
+            assert first == second
             return
         await asyncio.sleep(MAX_PAUSE)  # between looks
     raise AssertionError("not all nodes list it")
@@ -219,7 +210,6 @@ async def test_no_call_ends_wrong_while_the_processes_are_upgraded_one_by_one(
 async def _upgraded(
     service: Service, fleet: Fleet, worker: Worker, new: dict[str, str]
 ) -> list[str]:
-    """Upgrade the processes under calls; return what these ended with, by number."""
     sessions = [await Session.begun(fleet.http, fleet.next()) for _ in range(10)]
     calls = []
     for number in range(CALLS):

@@ -6,7 +6,6 @@ whose response never came: that one has the same `Idempotency-Key`.
 """
 
 import json
-from collections.abc import Callable
 from secrets import token_hex
 from typing import Any
 
@@ -19,9 +18,6 @@ from tests.e2e.raw_sessions import begin, calling
 from tests.e2e.scripts import TURNS, Prices
 from tests.e2e.test_task_engine import send
 
-LARGEST_STATE = 8_000
-"""Characters of the request state of a small script. Recorded as a property of the test suite (`--junitxml`)."""
-
 
 class StatelessCall:
     """A call, request by request, each at the node that is given. `text` is how it ended."""
@@ -32,18 +28,15 @@ class StatelessCall:
         self._state: str | None = None
         self._answers: dict[str, Any] = {}
         self.asked: list[int] = []
-        self.sizes: list[int] = []
         self.text = ""
 
     def go_on(self, node: Node) -> None:
-        """Answer what was asked, or begin, and read what is asked then."""
         result = self._asker.leg(at(self._service, node), self._state, self._answers)
         if result["resultType"] == "complete":
             assert not result.get("isError"), result
             self.text = result["content"][0]["text"]
             return
         self._state = result["requestState"]
-        self.sizes.append(len(self._state))
         [(key, question)] = result["inputRequests"].items()
         message = question["params"]["message"]
         self.asked.append(scripts.seat(message))
@@ -96,7 +89,6 @@ class TaskCall:
         self.look(node)
 
     def answer(self, node: Node) -> None:
-        """Answer what was asked, or begin."""
         server = at(self._service, node)
         if self._id:
             update = {"taskId": self._id, "inputResponses": self._answers}
@@ -106,7 +98,6 @@ class TaskCall:
             self._id = send(server, "tools/call", call)["taskId"]
 
     def look(self, node: Node) -> None:
-        """Wait until it asks, or has ended."""
         server, seen = at(self._service, node), dict[str, Any]()
 
         def is_so() -> bool:
@@ -124,7 +115,6 @@ class TaskCall:
         self._answers = {key: scripts.bags(message)}
 
     def _is_asked(self, seen: dict[str, Any]) -> bool:
-        """Whether it asks what it has not asked before."""
         asked = seen.get("inputRequests", {}).values()
         return any(scripts.seat(each["params"]["message"]) == len(self.asked) for each in asked)
 
@@ -133,7 +123,6 @@ Call = StatelessCall | SessionCall | TaskCall
 
 
 def ended_as_if_nothing_had_happened(call: Call, prices: Prices, again: int = -1) -> None:
-    """`again`: the turn whose request was sent twice, under one key."""
     assert json.loads(call.text) == scripts.expected(call.trip)
     assert call.asked == list(range(TURNS))
     often = {turn: 1 + (turn == again) for turn in range(TURNS)}
@@ -148,30 +137,10 @@ def _published(service: Service, prices: Prices, title: str) -> None:
 
 
 @pytest.mark.requirement("mrtr.any-node")
-def test_a_loop_is_replayed_when_its_script_is_changed_between_the_requests(
-    asked: Service, prices: Prices, record_testsuite_property: Callable[[str, object], None]
-) -> None:
-    """In the first turn it is not: the script goes on at the other node."""
-    _published(asked, prices, "Version 0.")
-    call = StatelessCall(asked)
-    pair = (asked.first, asked.second)
-    for turn in range(TURNS):
-        call.go_on(pair[turn % 2])
-        if turn:
-            scripts.publish(asked, prices, f"Version {turn}.")
-            scripts.wait_for(asked, pair[1 - turn % 2], f"Version {turn}.")
-    call.go_on(pair[TURNS % 2])
-    ended_as_if_nothing_had_happened(call, prices)
-    record_testsuite_property("script_request_state_characters", call.sizes)
-    assert max(call.sizes) < LARGEST_STATE
-
-
-@pytest.mark.requirement("mrtr.any-node")
 def test_a_loop_goes_on_although_its_process_is_killed_in_every_turn(
     asked: Service, prices: Prices
 ) -> None:
-    """In every turn only one process is left, which is killed once the other one is back. After the first turn the
-    code is another one, too; in the last one the task waits for the service when its process is killed."""
+    """In every turn only one process is left, which is killed once the other one is back."""
     _published(asked, prices, "Killed 0.")
     pair = (asked.first, asked.second)
     task = TaskCall(asked)

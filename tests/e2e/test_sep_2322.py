@@ -19,89 +19,58 @@ CALL = {
     "arguments": {"workItemId": 4522, "fields": {"System.State": "Resolved"}},
 }
 STATE = "eyJyZXNvbHV0aW9uIjoiRHVwbGljYXRlIn0..."
+
+
+def _request(id: int, **params: Any) -> Mapping[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {**CALL, **params}}
+
+
+def _asks(
+    id: int, key: str, message: str, name: str, schema: Any, **more: Any
+) -> Mapping[str, Any]:
+    properties = {"type": "object", "properties": {name: schema}, "required": [name]}
+    params = {"message": message, "requestedSchema": properties}
+    question = {key: {"method": "elicitation/create", "params": params}}
+    return {"jsonrpc": "2.0", "id": id, "result": {"inputRequests": question, **more}}
+
+
+def _accepts(key: str, **content: Any) -> Mapping[str, Any]:
+    return {key: {"action": "accept", "content": content}}
+
+
 MESSAGES: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     (
         "the client calls the tool, and is asked for a resolution",
-        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": CALL},
-        {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "result": {
-                "inputRequests": {
-                    "resolution": {
-                        "method": "elicitation/create",
-                        "params": {
-                            "message": "Resolving Bug #4522 requires a resolution. How was this bug resolved?",
-                            "requestedSchema": {
-                                "type": "object",
-                                "properties": {
-                                    "resolution": {
-                                        "type": "string",
-                                        "enum": ["Fixed", "Won't Fix", "Duplicate", "By Design"],
-                                        "description": "Resolution type for this bug",
-                                    }
-                                },
-                                "required": ["resolution"],
-                            },
-                        },
-                    }
-                }
+        _request(1),
+        _asks(
+            1,
+            "resolution",
+            "Resolving Bug #4522 requires a resolution. How was this bug resolved?",
+            "resolution",
+            {
+                "type": "string",
+                "enum": ["Fixed", "Won't Fix", "Duplicate", "By Design"],
+                "description": "Resolution type for this bug",
             },
-        },
+        ),
     ),
     (
         "the client retries with the resolution and no state, and is asked for the original",
-        {
-            "jsonrpc": "2.0",
-            "id": 2,
-            "method": "tools/call",
-            "params": {
-                **CALL,
-                "inputResponses": {
-                    "resolution": {"action": "accept", "content": {"resolution": "Duplicate"}}
-                },
-            },
-        },
-        {
-            "jsonrpc": "2.0",
-            "id": 2,
-            "result": {
-                "inputRequests": {
-                    "duplicate_of": {
-                        "method": "elicitation/create",
-                        "params": {
-                            "message": "Since this is a duplicate, which work item is the original?",
-                            "requestedSchema": {
-                                "type": "object",
-                                "properties": {
-                                    "duplicateOfId": {
-                                        "type": "number",
-                                        "description": "Work item ID of the original bug",
-                                    }
-                                },
-                                "required": ["duplicateOfId"],
-                            },
-                        },
-                    }
-                },
-                "requestState": STATE,
-            },
-        },
+        _request(2, inputResponses=_accepts("resolution", resolution="Duplicate")),
+        _asks(
+            2,
+            "duplicate_of",
+            "Since this is a duplicate, which work item is the original?",
+            "duplicateOfId",
+            {"type": "number", "description": "Work item ID of the original bug"},
+            requestState=STATE,
+        ),
     ),
     (
         "the client retries with the original and the state, and the bug is resolved",
-        {
-            "jsonrpc": "2.0",
-            "id": 3,
-            "method": "tools/call",
-            "params": {
-                **CALL,
-                "inputResponses": {
-                    "duplicate_of": {"action": "accept", "content": {"duplicateOfId": 4301}}
-                },
-                "requestState": STATE,
-            },
-        },
+        _request(
+            3, inputResponses=_accepts("duplicate_of", duplicateOfId=4301), requestState=STATE
+        ),
         {
             "jsonrpc": "2.0",
             "id": 3,

@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.environment import fastmcp_python
 from tests.e2e.admin import Admin
+from tests.e2e.callers import CLIENTS
 from tests.e2e.node_client import FOLDER, NODE
 from tests.e2e.nodes import Service
-from tests.e2e.processes import ROOT
 from tests.e2e.talking import talking
 from tests.e2e.test_python_client import DEMO_TOOLS, REVISION
 
-CLIENTS = ROOT / "tests" / "e2e" / "clients"
 # The page that lists it, its name, and how it is listed to clients.
 LISTS = (
     ("tools", "picture", "picture"),
@@ -52,18 +50,14 @@ for name, sort, config in (
 
 @pytest.fixture(scope="module")
 def offered(pair: Service) -> None:
-    """The demo has a prompt, resources and a template, too."""
     pair.manage("shell", "-c", OFFER)
 
 
-@pytest.fixture(params=["python", "typescript", "fastmcp"])
+@pytest.fixture(params=["python", "typescript"])
 def client(request: pytest.FixtureRequest) -> Sequence[str]:
-    """How to start each client in turn."""
     if request.param == "typescript":
         request.getfixturevalue("node")
         return [str(NODE), str(FOLDER / "service.mjs")]
-    if request.param == "fastmcp":
-        return [str(fastmcp_python()), str(CLIENTS / "fastmcp_client.py")]
     return [sys.executable, str(CLIENTS / "python_client.py")]
 
 

@@ -1,22 +1,18 @@
 """Sessions on two processes: nothing that one was told is news to the other, and no stream is lost."""
 
-import pytest
-
 from tests.e2e.nodes import Service
 from tests.e2e.processes import Server
 from tests.e2e.raw_sessions import Session, begin, calling
-from tests.e2e.test_listening import DISABLE, ENABLE
 from tests.wire import SESSION_BASED
 
 CHANGED = "notifications/tools/list_changed"
 PROGRESS = "notifications/progress"
 
-every_revision = pytest.mark.parametrize("revision", SESSION_BASED)
+REVISION = SESSION_BASED[-1]
 
 
-def two(service: Service, revision: str) -> tuple[Session, Session]:
-    """One session, as its requests reach the one process and the other."""
-    session = begin(service.server, revision)
+def two(service: Service) -> tuple[Session, Session]:
+    session = begin(service.server, REVISION)
     return session.at(service.first.port), session.at(service.second.port)
 
 
@@ -24,9 +20,8 @@ def gone(session: Session) -> bool:
     return session.send({"jsonrpc": "2.0", "id": 1, "method": "ping"}).status == 404
 
 
-@every_revision
-def test_a_session_lives_over_each_server_we_support(any_server: Server, revision: str) -> None:
-    session = begin(any_server, revision)
+def test_a_session_lives_over_each_server_we_support(any_server: Server) -> None:
+    session = begin(any_server, REVISION)
     with session.stream() as standing:
         with session.stream(calling("countdown", token="t", start=6, seconds=0.3)) as first:
             while first.message().get("params", {}).get("progress") != 1:
@@ -40,11 +35,10 @@ def test_a_session_lives_over_each_server_we_support(any_server: Server, revisio
     assert gone(session)
 
 
-@every_revision
 def test_what_one_process_is_told_holds_for_the_next_request_to_the_other(
-    asked: Service, revision: str
+    asked: Service,
 ) -> None:
-    here, there = two(asked, revision)
+    here, there = two(asked)
     with here.stream(calling("countdown", token="t", start=1, seconds=0)) as loud:
         assert "notifications/message" in [each.message.get("method") for each in loud]
     assert there.ask("logging/setLevel", level="error") == {}
@@ -55,11 +49,10 @@ def test_what_one_process_is_told_holds_for_the_next_request_to_the_other(
     assert gone(there)
 
 
-@every_revision
 def test_a_stream_cut_in_the_middle_goes_on_from_the_other_process(
-    asked: Service, revision: str
+    asked: Service,
 ) -> None:
-    here, there = two(asked, revision)
+    here, there = two(asked)
     with here.stream(calling("countdown", token="t", start=20, seconds=0.1)) as first:
         while (first.message()).get("params", {}).get("progress") != 3:
             pass
@@ -76,11 +69,10 @@ def test_a_stream_cut_in_the_middle_goes_on_from_the_other_process(
         assert numbers == list(range(after + 1, after + 1 + len(events)))
 
 
-@every_revision
 def test_a_call_without_a_reader_can_be_called_off_from_the_other_process(
-    asked: Service, revision: str
+    asked: Service,
 ) -> None:
-    here, there = two(asked, revision)
+    here, there = two(asked)
     with here.stream(calling("countdown", token="t", start=60, seconds=2)) as first:
         first.message()
     there.notify("notifications/cancelled", requestId=1)
@@ -88,27 +80,24 @@ def test_a_call_without_a_reader_can_be_called_off_from_the_other_process(
         assert all("result" not in each.message for each in rest)
 
 
-@every_revision
-def test_the_newest_stream_over_both_processes_is_told_once(asked: Service, revision: str) -> None:
-    here, there = two(asked, revision)
+def test_the_newest_stream_over_both_processes_is_told_once(asked: Service) -> None:
+    here, there = two(asked)
 
     with here.stream() as older:
         with there.stream() as newer:
-            asked.manage("shell", "-c", DISABLE)
+            asked.change("disable")
             assert newer.message()["method"] == CHANGED
         with here.stream() as newest:
-            asked.manage("shell", "-c", ENABLE)
+            asked.change("enable")
             assert newest.message()["method"] == CHANGED
             assert here.send(verb="DELETE").status == 204
             assert [each for each in newest if each.message] == []
         assert [each for each in older if each.message] == []
 
 
-@every_revision
-def test_the_end_of_a_session_ends_its_streams_everywhere(asked: Service, revision: str) -> None:
-    here, there = two(asked, revision)
+def test_the_end_of_a_session_ends_its_streams_everywhere(asked: Service) -> None:
+    here, there = two(asked)
     with there.stream() as stream:
         assert here.send(verb="DELETE").status == 204
         last = list(stream)
-    polls = revision == SESSION_BASED[-1]
-    assert [each.retry for each in last] == ([1000] if polls else [])
+    assert [each.retry for each in last] == [1000]

@@ -1,13 +1,11 @@
 """Who runs tasks where an operator has chosen nothing: the serving processes, from one queue."""
 
-import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from tests.e2e import raw
@@ -21,10 +19,7 @@ Seen = dict[str, Any]
 
 
 def send(server: Server, method: str, params: Seen) -> Seen:
-    message = raw.request(method, params, **ABLE)
-    fields = raw.headers(message, server.token)
-    fields["Mcp-Name"] = params.get("taskId") or params["name"]
-    reply = raw.exchange(server, "POST", "/t/demo/mcp", json.dumps(message).encode(), fields)
+    reply = raw.post(server, raw.request(method, params, **ABLE), server.token)
     assert reply.status == 200, reply.body
     result: Seen = reply.message["result"]
     return result
@@ -36,7 +31,6 @@ def begin(server: Server, tool: str) -> str:
 
 
 def text(server: Server, task: str) -> str:
-    """Wait for the result of a task."""
     seen: list[Seen] = []
 
     def is_over() -> bool:
@@ -59,14 +53,12 @@ def listens(port: int) -> bool:
 
 @pytest.fixture
 def begun(asked: Service) -> Callable[[], list[list[str]]]:
-    """The steps that this test has begun: name, and port of the process."""
     before = len(done_in_tasks(asked))
     return lambda: done_in_tasks(asked)[before:]
 
 
 @pytest.fixture
 def pause(asked: Service) -> Iterator[Path]:
-    """Steps last as long as there is this file."""
     file = beside_effects(asked, ".pause")
     file.touch()
     yield file
@@ -118,33 +110,3 @@ def test_a_task_goes_on_elsewhere_when_its_worker_is_told_to_end(
         worker.close()
     assert {text(asked.server, task) for task in tasks} == {"first second"}
     assert len(begun()) == 2 * len(tasks)
-
-
-COUNT_RUNS = """
-CREATE TABLE runs (tick bigint);
-CREATE FUNCTION count_run() RETURNS trigger LANGUAGE plpgsql AS $$
-  BEGIN INSERT INTO runs VALUES ((NEW.args->>'timestamp')::bigint); RETURN NEW; END $$;
-CREATE TRIGGER count_run AFTER UPDATE OF status ON procrastinate_jobs FOR EACH ROW
-  WHEN (NEW.task_name = 'mcphost.upkeep' AND NEW.status = 'doing') EXECUTE FUNCTION count_run();
-"""
-JOBS_LEFT = """
-SELECT 1 FROM procrastinate_jobs JOIN runs ON tick = (args->>'timestamp')::bigint
-WHERE task_name = 'mcphost.upkeep'
-"""
-
-
-def test_periodic_work_is_done_once_for_all_processes(asked: Service) -> None:
-    """Each tick is one run, whichever process does it, and no job is left."""
-    with psycopg.connect(asked.settings["DATABASE_URL"], autocommit=True) as link:
-
-        def rows(query: str) -> list[tuple[Any, ...]]:
-            return link.execute(query.encode()).fetchall()
-
-        link.execute(COUNT_RUNS)
-        try:
-            wait_until(lambda: len(rows("SELECT DISTINCT tick FROM runs")) > 2)
-            ticks = rows("SELECT tick FROM runs")
-            assert len(ticks) == len(set(ticks))
-            wait_until(lambda: not rows(JOBS_LEFT))
-        finally:
-            link.execute("DROP FUNCTION count_run CASCADE; DROP TABLE runs")

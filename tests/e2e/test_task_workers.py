@@ -1,7 +1,7 @@
 """Tasks that two workers run for two nodes, while workers are killed, Redis is away and PostgreSQL
 restarts.
 
-`CHAOS_TASKS` is the number of tasks with the queue of jobs, `CHAOS_SEED` what is random about the
+`CHAOS_TASKS` is the number of tasks, `CHAOS_SEED` what is random about the
 disturbances.
 """
 
@@ -26,8 +26,8 @@ from tests.e2e.postgresql import Postgres
 from tests.e2e.processes import Server
 from tests.e2e.workers import Worker
 
-MANY = int(os.environ.get("CHAOS_TASKS") or 200)
-FEW = 3 * MANY // 10
+MANY = int(os.environ.get("CHAOS_TASKS") or 100)
+KILLS = 2
 SEED = int(os.environ.get("CHAOS_SEED") or 1)
 AT_ONCE = 150
 """How many clients follow a task at the same time."""
@@ -47,38 +47,18 @@ ABLE = {
 Seen = Mapping[str, Any]
 
 
-class Crowd(NamedTuple):
-    """Who runs the tasks, how many there are, and how often a worker is killed meanwhile."""
-
-    engine: str
-    tasks: int
-    kills: int
-
-
-CROWDS = (Crowd("procrastinate", MANY, 2), Crowd("embedded", FEW, 1))
-
-
-@pytest.fixture(params=CROWDS, ids=lambda each: each.engine)
-def crowd(request: pytest.FixtureRequest) -> Crowd:
-    """Each of the engines."""
-    found: Crowd = request.param
-    return found
-
-
 @pytest.fixture
-def service(restarted: Service, crowd: Crowd) -> Service:
+def service(restarted: Service) -> Service:
     """Two nodes over the database that is restarted, which leave tasks to workers."""
-    engine = {"MCPHOST_TASK_ENGINE": crowd.engine}
-    asking.settle(restarted, engine, restarted.first, restarted.second)
+    asking.heal(restarted)
     Path(restarted.settings["EFFECTS"]).unlink(missing_ok=True)
     return restarted
 
 
 @pytest.fixture
-def workers(service: Service, crowd: Crowd) -> Iterator[Sequence[Worker]]:
-    """Workers that take tasks."""
-    home, settings = service.first.home, {**service.settings, "MCPHOST_TASK_ENGINE": crowd.engine}
-    made = [Worker(home, f"worker-{number}", settings) for number in range(WORKERS)]
+def workers(service: Service) -> Iterator[Sequence[Worker]]:
+    home = service.first.home
+    made = [Worker(home, f"worker-{number}", service.settings) for number in range(WORKERS)]
     with ExitStack() as ends:
         for worker in made:
             ends.callback(worker.close)
@@ -96,7 +76,6 @@ class Effect(NamedTuple):
 
 
 def effects(service: Service) -> list[Effect]:
-    """What the tool has written down, in order."""
     return [Effect((number, step), *more) for number, step, *more in done_in_tasks(service)]
 
 
@@ -124,7 +103,6 @@ class Caller:
         return text
 
     async def text_again(self) -> str:
-        """The result, from the other node."""
         return _text(await self._send("tasks/get", {"taskId": self.task}))
 
     async def _until(self, statuses: Sequence[str]) -> Seen:
@@ -142,7 +120,6 @@ class Caller:
             self._sent += 1
             server = self._servers[self._sent % len(self._servers)]
             fields = raw.headers(message, server.token)
-            fields["Mcp-Name"] = params.get("taskId") or params["name"]
             try:
                 reply = await self._http.post(server.url, json=message, headers=fields)
             except httpx2.TransportError:
@@ -165,11 +142,9 @@ def _text(seen: Seen) -> str:
 class Disturbances:
     """What happens to the service while tasks run."""
 
-    def __init__(
-        self, service: Service, workers: Sequence[Worker], cluster: Postgres, kills: int
-    ) -> None:
+    def __init__(self, service: Service, workers: Sequence[Worker], cluster: Postgres) -> None:
         self._service, self._workers, self._cluster = service, workers, cluster
-        self._kills_left = kills
+        self._kills_left = KILLS
         self._random = random.Random(SEED)
         self._database = asyncio.Lock()
         self.over = asyncio.Event()
@@ -190,23 +165,16 @@ class Disturbances:
         wait_until(lambda: len(effects(self._service)) > before or self.over.is_set())
 
     async def take_redis_away(self) -> None:
-        """Stop Redis for ten seconds."""
         await asyncio.to_thread(self._service.redis.stop)
         await asyncio.sleep(REDIS_AWAY_SECONDS)
         await asyncio.to_thread(self._service.redis.start)
 
     async def restart_the_database(self) -> None:
-        """Crash PostgreSQL, and start it again."""
         async with self._database:
             await asyncio.to_thread(self._cluster.restart, "immediate")
 
 
 async def all_texts(callers: Sequence[Caller], disturbances: Disturbances) -> list[str]:
-    """The results of all tasks. Redis goes after a quarter of them, the database after one half.
-
-    No worker is killed once nine tenths have ended: the few rounds that are left would be hit again and
-    again, and a round that five processes have not survived fails its task.
-    """
     room, ended = asyncio.Semaphore(AT_ONCE), 0
     moments = {len(callers) // 4: asyncio.Event(), len(callers) // 2: asyncio.Event()}
 
@@ -256,33 +224,31 @@ class Ends:
         self._since = self._ask("SELECT statement_timestamp()")[0][0]
 
     def of_each(self) -> list[int]:
-        """How many ends there are of each call."""
         ends: LiteralString = (
             "SELECT count(*) FROM audit_entry WHERE action = 'round.finished' "
             "AND outcome = 'complete' AND at >= %s GROUP BY call"
         )
         return [count for (count,) in self._ask(ends, self._since)]
 
+    def tasks(self, state: str) -> int:
+        [(count,)] = self._ask("SELECT count(*) FROM tasks_task WHERE state = %s", state)
+        return int(count)
+
     def _ask(self, statement: LiteralString, *values: Any) -> list[Any]:
         with closing(psycopg.connect(self._url, autocommit=True)) as link:
             return link.execute(statement, values).fetchall()
 
 
-def _listed(service: Service, state: str) -> int:
-    """How many tasks the command lists that are so."""
-    listed = service.manage("tasks", "list", "--state", state).splitlines()
-    return 0 if listed == ["No tasks."] else len(listed) - 1
-
-
 async def test_every_task_ends_once_with_its_own_result(
-    service: Service, workers: Sequence[Worker], cluster: Postgres, crowd: Crowd
+    service: Service, workers: Sequence[Worker], cluster: Postgres
 ) -> None:
     servers = [at(service, node) for node in (service.first, service.second)]
-    count, ends, completed = crowd.tasks, Ends(service), _listed(service, "completed")
-    disturbances = Disturbances(service, workers, cluster, crowd.kills)
+    ends = Ends(service)
+    completed = ends.tasks("completed")
+    disturbances = Disturbances(service, workers, cluster)
     limits = httpx2.Limits(max_connections=AT_ONCE)
     async with httpx2.AsyncClient(limits=limits, timeout=60) as http:
-        callers = [Caller(http, servers, number) for number in range(count)]
+        callers = [Caller(http, servers, number) for number in range(MANY)]
         texts = await all_texts(callers, disturbances)
         assert [await caller.text_again() for caller in callers] == texts
     seen = effects(service)
@@ -292,10 +258,10 @@ async def test_every_task_ends_once_with_its_own_result(
         for number, first, _, second in map(str.split, texts)
         for step, value in (("first", first), ("second", second))
     }
-    assert len(told) == 2 * count
+    assert len(told) == 2 * MANY
     assert {(each.step, each.value) for each in seen if each.what == "recorded"} == told
-    assert ends.of_each() == [1] * count
+    assert ends.of_each() == [1] * MANY
     for worker in workers:
         await asyncio.to_thread(worker.stop)
-    assert _listed(service, "working") == 0
-    assert _listed(service, "completed") == completed + count
+    assert ends.tasks("working") == 0
+    assert ends.tasks("completed") == completed + MANY

@@ -6,7 +6,7 @@ _HEAD: Final = """
 import os
 from pathlib import Path
 from pydantic import BaseModel
-from mcphost.sdk import Context, ToolAnnotations, tool
+from mcphost.sdk import Context, tool
 
 class Word(BaseModel):
     word: str
@@ -67,23 +67,6 @@ async def travel(ctx: Context) -> str:
     luggage = await ctx.elicit("luggage", "How many bags?", Number)
     meal = await ctx.elicit("meal", "What would you like to eat?", Number)
     return f"new: seat {seat.number}, bags {luggage.number}, meal {meal.number}, {where}"
-
-@tool
-async def newest(ctx: Context) -> str:
-    \"\"\"Asks for a number.\"\"\"
-    return f"number {(await ctx.elicit('number', 'Which number?', Number)).number}"
-
-@tool
-async def acts(ctx: Context) -> str:
-    \"\"\"Acts and asks nothing.\"\"\"
-    return "done"
-
-@tool(annotations=ToolAnnotations(read_only_hint=True))
-async def reads(ctx: Context) -> str:
-    \"\"\"Changes nothing.\"\"\"
-    return "read"
 """
 )
-NEWEST_TOOLS: Final = frozenset({"newest", "acts", "reads"})
-"""Those that no other version has."""
 FILE: Final = "upgraded.py"

@@ -25,11 +25,9 @@ class Worker:
 
     @property
     def log(self) -> str:
-        """The log of its present life, or of its last."""
         return self._log.read_text(errors="replace")
 
     def start(self) -> None:
-        """It takes tasks."""
         note_start("worker")
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -45,7 +43,6 @@ class Worker:
         assert self._lives(), self.log
 
     def kill(self) -> None:
-        """It dies without a word."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
@@ -69,6 +66,5 @@ class Worker:
         return status
 
     def close(self) -> None:
-        """Leave nothing of it, after a failure too."""
         if self._lives():
             self.kill()

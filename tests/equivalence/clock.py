@@ -63,7 +63,6 @@ def ids_apart() -> Iterator[None]:
 
 
 def inject(patch: pytest.MonkeyPatch) -> StoppedClock:
-    """Stop the time and count the ids, for all modules of this process."""
     clock = StoppedClock()
     for name in ("time", "time_ns", "perf_counter"):
         patch.setattr(time, name, getattr(clock, name))

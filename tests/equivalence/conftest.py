@@ -55,5 +55,4 @@ def run(
         tools = sys.modules[f"mcphost_tools.{TOOLS}"]
         tools.reset()
         yield Run(cast, clock, settings, monkeypatch, tools, exchanges)
-        tools.thread_release.set()
     threads.cache_clear()

@@ -13,7 +13,7 @@ from mcphost.identity.services import revoke
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.tenants.fields import TenantFields
-from mcphost.tenants.services import close_tenant, remove_member, update_tenant
+from mcphost.tenants.services import close_tenant, update_tenant
 from tests.cast import ACTOR
 from tests.equivalence.run import EVERYTHING, LEGACY, MODERN, Run, Scenario, called
 from tests.equivalence.sessions import RED, first
@@ -32,10 +32,6 @@ async def _revoked(run: Run) -> None:
     await in_database(revoke, run.cast.acme.id, token, actor=ACTOR)
 
 
-async def _removed(run: Run) -> None:
-    await in_database(remove_member, run.cast.acme.id, run.cast.member.user, actor=ACTOR)
-
-
 async def _closed(run: Run) -> None:
     await in_database(close_tenant, run.cast.acme.id, actor=ACTOR)
 
@@ -43,11 +39,6 @@ async def _closed(run: Run) -> None:
 async def _disabled(run: Run) -> None:
     for name in ("text", "acts", "waits", "acts_slowly"):
         await run.disable(name)
-
-
-async def _limited(run: Run) -> None:
-    fields = TenantFields(title="Acme", calls_per_minute=1, concurrent_calls=1)
-    await in_database(update_tenant, run.cast.acme.id, fields, actor=ACTOR)
 
 
 async def _retitled(run: Run) -> None:
@@ -60,7 +51,6 @@ async def _draining(run: Run) -> None:
 
 
 async def _stopped_writer(run: Run) -> None:
-    """As if the thread had died: nothing starts it again."""
     await asyncio.to_thread(writer.stop, 20)
 
 
@@ -69,8 +59,6 @@ async def _full_queue(run: Run) -> None:
 
 
 def _failing(error: type[Exception]) -> Interrupt:
-    """Commits fail with this error; no record waits for a second attempt."""
-
     async def fail(run: Run) -> None:
         def refuse(*_: Any) -> None:
             raise error("canary of the database")
@@ -87,7 +75,6 @@ CHANGES: dict[str, Interrupt] = {
     "token revoked": _revoked,
     "tenant closed": _closed,
     "tool disabled": _disabled,
-    "limits set": _limited,
     "tenant changed": _retitled,
     "process draining": _draining,
     "writer stopped": _stopped_writer,
@@ -100,8 +87,6 @@ CHANGES: dict[str, Interrupt] = {
 
 
 def _between(tool: str, arguments: Any, change: Interrupt) -> Interrupt:
-    """A call, the change, and two more calls."""
-
     async def act(run: Run) -> None:
         await run.call(tool, arguments)
         await change(run)
@@ -113,8 +98,6 @@ def _between(tool: str, arguments: Any, change: Interrupt) -> Interrupt:
 
 
 def _during(tool: str, change: Interrupt, revision: str) -> Interrupt:
-    """The change during a call, and one more call if the process still answers."""
-
     async def act(run: Run) -> None:
         client = run.client(revision)
         await client.ready()
@@ -157,20 +140,6 @@ async def _disconnected_at_once(run: Run) -> None:
     await run.note_effects()
 
 
-async def _disconnected_while_asked(run: Run) -> None:
-    state = await first(run, "asks_and_waits")
-    fields = {"requestState": state, "inputResponses": RED}
-    body = called("asks_and_waits", fields=fields, capabilities=EVERYTHING)
-    async with run.posted(body, run.cast.owner.mcp_token) as exchange:
-        await run.until_watched()
-        exchange.hang_up()
-    run.tools.reset()
-    async with run.posted(body, run.cast.owner.mcp_token):
-        await run.until_running()
-        run.release()
-    await run.note_effects()
-
-
 def _cancelled_by_server(tool: str, revision: str) -> Interrupt:
     async def act(run: Run) -> None:
         exchange = await _begun(run, tool, revision)
@@ -205,42 +174,6 @@ def _cut(tool: str) -> Interrupt:
     return act
 
 
-async def _member_removed(run: Run) -> None:
-    token = run.cast.member.mcp_token
-    async with run.posted(called("waits"), token):
-        await run.until_watched()
-        await _removed(run)
-    await run.post(called("text", {"text": "a"}), token)
-
-
-async def _origin_taken_away(run: Run) -> None:
-    headers = {"origin": PAGE}
-    for change in (_retitled, _limited):
-        await change(run)
-        for _ in range(2):
-            token = run.cast.owner.mcp_token
-            await run.post(called("text", {"text": "a"}), token, headers=headers)
-
-
-async def _too_many_at_once(run: Run) -> None:
-    fields = TenantFields(title="Acme", concurrent_calls=1)
-    await in_database(update_tenant, run.cast.acme.id, fields, actor=ACTOR)
-    async with run.posted(called("waits"), run.cast.owner.mcp_token):
-        await run.until_running()
-        await run.call("text", {"text": "a"})
-        run.release()
-    await run.call("text", {"text": "a"})
-
-
-async def _no_thread(run: Run) -> None:
-    """All threads of the tenant are in use."""
-    run.settings.MCPHOST_THREADS_PER_TENANT = 1
-    async with run.posted(called("waits_in_thread"), run.cast.owner.mcp_token):
-        await asyncio.to_thread(run.tools.thread_running.wait, 20)
-        await run.call("in_thread", {"text": "a"})
-        run.tools.thread_release.set()
-
-
 async def _asks_while_draining(run: Run) -> None:
     state = await first(run, "asks_and_acts", {"what": "a wall"})
     shutdown.begin()
@@ -249,15 +182,6 @@ async def _asks_while_draining(run: Run) -> None:
         arguments = {"what": "a wall"}
         await run.call("asks_and_acts", arguments, fields=fields, capabilities=EVERYTHING)
     await run.call("asks", capabilities=EVERYTHING)
-    await run.note_effects()
-
-
-async def _asks_unrecorded(run: Run) -> None:
-    state = await first(run, "asks_and_acts", {"what": "a wall"})
-    await _failing(IntegrityError)(run)
-    fields = {"requestState": state, "inputResponses": RED}
-    arguments = {"what": "a wall"}
-    await run.call("asks_and_acts", arguments, fields=fields, capabilities=EVERYTHING)
     await run.note_effects()
 
 
@@ -286,16 +210,10 @@ SCENARIOS = [
         for name, tool in {**SLOW, "tool that reports": "reports_and_waits"}.items()
     ),
     Scenario("client disconnects at once", _disconnected_at_once),
-    Scenario("client disconnects after it answered", _disconnected_while_asked),
     *(
         Scenario(f"server cancels, {name}", _cancelled_by_server(tool, MODERN))
         for name, tool in SLOW.items()
     ),
     *(Scenario(f"server cuts, {name}", _cut(tool)) for name, tool in SLOW.items()),
-    Scenario("member removed during a call", _member_removed),
-    Scenario("origin taken away between calls", _origin_taken_away),
-    Scenario("too many calls at once", _too_many_at_once),
-    Scenario("no thread is free", _no_thread),
     Scenario("answered while the process drains", _asks_while_draining),
-    Scenario("answered, but not recorded", _asks_unrecorded),
 ]

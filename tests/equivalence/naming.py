@@ -1,11 +1,8 @@
 """Names in the place of what is random: ids and sealed tokens."""
 
 import re
-from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
-
-import orjson
 
 from mcphost.sealing.tokens import Purpose, SealError
 from mcphost.vault import sealer
@@ -34,11 +31,9 @@ class Names:
         }
 
     def know(self, text: str, name: str) -> None:
-        """Name one more text."""
         self._known[text] = f"<{name}>"
 
     def replace(self, value: Any) -> Any:
-        """A copy of a JSON value with names."""
         match value:
             case str():
                 return self._text(value)
@@ -83,8 +78,3 @@ class Names:
         ids = [payload[:16]] if session else [payload[at : at + 16] for at in (0, 16)]
         rest = payload[16:].decode() if session else ""
         return " ".join(filter(None, [*(str(UUID(bytes=one)) for one in ids), rest]))
-
-
-def encoded(value: Mapping[str, Any]) -> bytes:
-    """A transcript as it is stored: indented, and with the order of fields as it is."""
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n"

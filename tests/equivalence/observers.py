@@ -121,7 +121,6 @@ def _content(body: bytes) -> Any:
 
 
 def known() -> frozenset[UUID]:
-    """The ids of all records so far."""
     return frozenset(Entry.objects.values_list("id", flat=True))
 
 
@@ -154,7 +153,6 @@ Metric = tuple[float, tuple[int, ...]]
 
 
 def metrics() -> dict[str, Metric]:
-    """Every series, by name and labels."""
     return {
         f"{family.name}{{{','.join(sample.labels)}}}".removesuffix("{}"): (
             sample.amount,

@@ -41,7 +41,6 @@ class Sent:
 
 
 def _meta(**fields: Any) -> Mapping[str, Any]:
-    """A call with these fields in `_meta`; None leaves one out."""
     body = called("text", {"text": "hello"})
     merged = {**meta(), **fields}
     body["params"]["_meta"] = {name: value for name, value in merged.items() if value is not None}
@@ -49,43 +48,27 @@ def _meta(**fields: Any) -> Mapping[str, Any]:
 
 
 def _params(**fields: Any) -> Mapping[str, Any]:
-    """A call with these params; None leaves one out."""
     params = {**PLAIN["params"], **fields}
     return {**PLAIN, "params": {key: one for key, one in params.items() if one is not None}}
 
 
-def _text(body: str) -> bytes:
-    return body.encode()
-
-
 GOOD = {
     "valid": Sent(),
-    "member": Sent(who="member"),
     "text beyond ASCII": Sent(called("text", {"text": "Grüße, 世界 \u2028 \x7f"})),
     "progress token that is a text": Sent(called("text", {"text": "a"}, progressToken="p")),
-    "progress token that is a number": Sent(called("text", {"text": "a"}, progressToken=7)),
     "trace context": Sent(_meta(traceparent=TRACE, tracestate="a=b")),
-    "invalid trace context": Sent(_meta(traceparent="00-zz")),
-    "unknown _meta": Sent(_meta(**{"example.com/own": {"a": [1]}})),
     "log level": Sent(_meta(**{f"{PREFIX}logLevel": "info"})),
     "id that is a text": Sent({**PLAIN, "id": "é-7"}),
-    "large id": Sent({**PLAIN, "id": 2**53 - 1}),
     "anonymous on a public tenant": Sent(who="", tenant="commons"),
-    "body with space": Sent(orjson.dumps(PLAIN, option=orjson.OPT_INDENT_2)),
-    "any media type accepted": Sent(headers={"accept": "*/*"}),
     "header of the name in base64": Sent(headers={"mcp-name": "=?base64?dGV4dA==?="}),
 }
 ARGUMENTS = {
     "arguments left out": Sent(_params(arguments=None)),
     "unknown argument": Sent(called("text", {"text": "a", "other": 1})),
     "argument of another type": Sent(called("text", {"text": 5})),
-    "arguments that are a list": Sent(_params(arguments=["a"])),
     "unknown tool": Sent(called("no_such_tool")),
-    "name that is a number": Sent(_params(name=7), {"mcp-name": ""}),
     "name left out": Sent(_params(name=None), {"mcp-name": ""}),
-    "unknown param": Sent(_params(other=1)),
     "mirrored argument": Sent(called("regional", {"region": "eu"}), {"mcp-param-region": "eu"}),
-    "mirrored argument without its header": Sent(called("regional", {"region": "eu"})),
     "mirrored argument that differs": Sent(
         called("regional", {"region": "eu"}), {"mcp-param-region": "us"}
     ),
@@ -94,70 +77,38 @@ HEADERS = {
     "method header that differs": Sent(headers={"mcp-method": "tools/list"}),
     "method header left out": Sent(headers={"mcp-method": ""}),
     "name header that differs": Sent(headers={"mcp-name": "other"}),
-    "name header left out": Sent(headers={"mcp-name": ""}),
-    "name header that is no base64": Sent(headers={"mcp-name": "=?base64?!?="}),
-    "version header left out": Sent(headers={"mcp-protocol-version": ""}),
     "version header that differs": Sent(headers={"mcp-protocol-version": "2025-11-25"}),
     "unknown version": Sent(
         _meta(**{f"{PREFIX}protocolVersion": "1999-01-01"}), {"mcp-protocol-version": "1999-01-01"}
     ),
     "version in _meta left out": Sent(_meta(**{f"{PREFIX}protocolVersion": None})),
-    "client's name left out": Sent(_meta(**{f"{PREFIX}clientInfo": None})),
     "client's capabilities left out": Sent(_meta(**{f"{PREFIX}clientCapabilities": None})),
     "wrong content type": Sent(headers={"content-type": "text/plain"}),
-    "content type left out": Sent(headers={"content-type": ""}),
     "wrong accept": Sent(headers={"accept": "text/html"}),
     "unknown host": Sent(headers={"host": "evil.example"}),
     "wrong origin": Sent(headers={"origin": PAGE}),
     "GET": Sent(verb="GET"),
-    "DELETE": Sent(verb="DELETE"),
-    "PUT": Sent(verb="PUT"),
     "preflight": Sent(b"", {"origin": PAGE, "access-control-request-headers": "x"}, verb="OPTIONS"),
     "session that does not exist": Sent(
         {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "text"}},
         {"mcp-protocol-version": "2025-11-25", "mcp-session-id": "mcps1.abc.def"},
     ),
-    "session era without a session": Sent(
-        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "text"}},
-        {"mcp-protocol-version": "2025-11-25"},
-    ),
 }
 CALLERS = {
     "no credential": Sent(who=""),
     "wrong token": Sent(headers={"authorization": "Bearer wrong"}),
-    "other scheme": Sent(headers={"authorization": "Basic YTpi"}),
     "token of another tenant": Sent(who="stranger"),
     "unknown tenant": Sent(tenant="no-such-tenant"),
-    "unknown tenant without a credential": Sent(tenant="no-such-tenant", who=""),
-    "impossible tenant": Sent(tenant="No_Tenant"),
-    "wrong token on a public tenant": Sent(
-        tenant="commons", headers={"authorization": "Bearer wrong"}
-    ),
-    "other path": Sent(tenant="/t/acme/other"),
     "tool with a scope that the caller lacks": Sent(called("guarded", {"text": "a"})),
 }
 BODIES = {
-    "invalid JSON": Sent(_text('{"jsonrpc":')),
-    "empty body": Sent(b""),
-    "no UTF-8": Sent(b'{"jsonrpc":"\xff"}'),
-    "batch": Sent([PLAIN, PLAIN]),
-    "text in place of a message": Sent(_text('"hello"')),
+    "invalid JSON": Sent(b'{"jsonrpc":'),
     "notification": Sent({"jsonrpc": "2.0", "method": "tools/call", "params": PLAIN["params"]}),
-    "other notification": Sent(
-        {"jsonrpc": "2.0", "method": "notifications/x", "params": {"_meta": meta()}}
-    ),
-    "response": Sent({"jsonrpc": "2.0", "id": 1, "result": {}}),
     "id that is null": Sent({**PLAIN, "id": None}),
-    "id that is a fraction": Sent({**PLAIN, "id": 1.5}),
     "other version of JSON-RPC": Sent({**PLAIN, "jsonrpc": "1.0"}),
-    "params that are a list": Sent({**PLAIN, "params": []}, {"mcp-name": ""}),
     "params left out": Sent({"jsonrpc": "2.0", "id": 1, "method": "tools/call"}),
     "unknown method": Sent(request("tools/unknown")),
     "unreadable state": Sent(called("text", {"text": "a"}, fields={"requestState": "x"})),
-    "answers without a state": Sent(
-        called("text", {"text": "a"}, fields={"inputResponses": {"colour": {"action": "cancel"}}})
-    ),
-    "deep nesting": Sent(_text('{"a":' * 200 + "1" + "}" * 200)),
 }
 
 
@@ -166,34 +117,6 @@ async def _oversized(run: Run) -> None:
     body = called("text", {"text": "x" * 1000})
     await Sent(body)(run)
     await Sent(body, {"content-length": str(len(orjson.dumps(body)))})(run)
-
-
-async def _too_late(run: Run) -> None:
-    run.settings.MCPHOST_BODY_SECONDS = 0.05
-    await _in_parts(run, b'{"jsonrpc":', [])
-
-
-async def _slow_body(run: Run) -> None:
-    whole = orjson.dumps(PLAIN)
-    await _in_parts(run, whole[:40], [whole[40:80], whole[80:]])
-
-
-async def _in_parts(run: Run, first: bytes, rest: list[bytes]) -> None:
-    for _ in range(2):
-        headers = {"mcp-method": "tools/call", "mcp-name": "text"}
-        async with run.unfinished(run.cast.owner.mcp_token, headers) as exchange:
-            exchange.write(first, more=True)
-            await exchange.taken()
-            for number, part in enumerate(rest, 1):
-                exchange.write(part, more=number < len(rest))
-
-
-async def _half_a_body(run: Run) -> None:
-    headers = {"mcp-method": "tools/call", "mcp-name": "text"}
-    async with run.unfinished(run.cast.owner.mcp_token, headers) as exchange:
-        exchange.write(b'{"jsonrpc":', more=True)
-        await exchange.taken()
-        exchange.hang_up()
 
 
 async def _missing_scope(run: Run) -> None:
@@ -230,9 +153,6 @@ async def _closed_tenant(run: Run) -> None:
 
 SPECIAL = {
     "oversized": _oversized,
-    "body that does not arrive": _too_late,
-    "body in parts": _slow_body,
-    "disconnect during the body": _half_a_body,
     "token without the scope": _missing_scope,
     "token over its limit": _over_its_limit,
     "allowed origin": _allowed_origin,

@@ -66,20 +66,17 @@ class Run:
     _metrics: Mapping[str, Metric] = field(default_factory=dict)
 
     async def warm_up(self) -> None:
-        """Have everything cached that a call of the owner needs."""
         for _ in range(2):
             reply = await self.call("text", {"text": "warm"})
             assert reply.status == 200, reply
 
     async def begin(self) -> None:
-        """Forget what was observed so far."""
         self.exchanges.clear()
         self.lines.clear()
         self._entries = await in_database(known)
         self._metrics = metrics()
 
     async def transcript(self) -> Json:
-        """Wait for the end of all work, and return what was observed."""
         await true(lambda: not (session_streams.live or session_calls.under_way))
         self.exchanges.at_end = None
         await asyncio.to_thread(writer.stop, PATIENCE)
@@ -103,7 +100,6 @@ class Run:
         return names.replace(observed)  # type: ignore[no-any-return]
 
     def name(self, text: str, name: str) -> None:
-        """Give a random text a name in the transcript."""
         self.names[text] = name
 
     # Requests
@@ -117,7 +113,6 @@ class Run:
         tenant: str = "acme",
         verb: str = "POST",
     ) -> AsyncIterator[Exchange]:
-        """Send a request; it is over after the block. Empty headers are left out."""
         wanted = {**headers_for(body, token), **(headers or {})}
         path = tenant if tenant.startswith("/") else f"/t/{tenant}/mcp"
         exchange = Exchange(path, {k: v for k, v in wanted.items() if v}, verb)
@@ -125,15 +120,7 @@ class Run:
         yield exchange
         await exchange.done()
 
-    @asynccontextmanager
-    async def unfinished(self, token: str, headers: Mapping[str, str]) -> AsyncIterator[Exchange]:
-        """Send the head of a request; the block writes its body."""
-        exchange = Exchange("/t/acme/mcp", {**headers_for(None, token), **headers})
-        yield exchange
-        await exchange.done()
-
     async def post(self, body: Any, token: str | None = None, **fields: Any) -> Reply:
-        """Send a request, and wait for the whole response."""
         async with self.posted(body, token, **fields) as exchange:
             pass
         return exchange.reply
@@ -146,32 +133,26 @@ class Run:
         return exchange
 
     async def call(self, tool: str, arguments: Any = None, **extra: Any) -> Reply:
-        """Call a tool of the stateless revision, as the owner."""
         return await self.post(called(tool, arguments, **extra), self.cast.owner.mcp_token)
 
     def client(self, revision: str) -> "Client":
-        """A client of this revision, whose caller is the owner."""
         return Client(self, revision)
 
     # Events beside a call
 
     async def until_running(self) -> None:
-        """Wait until the tool waits, and the process watches its client."""
         async with asyncio.timeout(PATIENCE):
             await self.tools.running.wait()
 
     async def until_watched(self) -> None:
-        """The same, and until the process watches the client of this slow call."""
         await self.until_running()
         await true(lambda: bool(presences._by_credential))
 
     def release(self) -> None:
-        """Let the tool go on, a quarter of a second later."""
         self.clock.advance(0.25)
         self.tools.release.set()
 
     async def note_records(self, when: str) -> None:
-        """Add to the transcript which records are committed now."""
         found = await in_database(entries, self._entries)
         self.notes.append({"when": when, "records": [one["action"] for one in found]})
 
@@ -208,7 +189,6 @@ class Client:
         self._session: Session | None = None
 
     async def ready(self) -> None:
-        """Begin the session, if the revision has one; the transcript begins after it."""
         if self.revision != MODERN:
             token = self._run.cast.owner.mcp_token
             self._session = await begin("acme", token, self.revision, **EVERYTHING)
@@ -221,7 +201,6 @@ class Client:
 
     @asynccontextmanager
     async def begun(self, tool: str, arguments: Any = None, **meta: Any) -> AsyncIterator[Exchange]:
-        """Call a tool; the request is over after the block."""
         if self._session is None:
             body = called(tool, arguments, capabilities=EVERYTHING, **meta)
             async with self._run.posted(body, self._run.cast.owner.mcp_token) as exchange:
@@ -233,7 +212,6 @@ class Client:
         await exchange.done()
 
     async def call(self, tool: str, arguments: Any = None, **meta: Any) -> Reply:
-        """Call a tool, and wait for the whole response."""
         async with self.begun(tool, arguments, **meta) as exchange:
             pass
         return exchange.reply
@@ -253,7 +231,6 @@ class Scenario:
 
 @asynccontextmanager
 async def listening(lines: LogLines) -> AsyncIterator[None]:
-    """Keep log lines inside the block."""
     root = logging.getLogger()
     root.addHandler(lines)
     try:
@@ -263,7 +240,6 @@ async def listening(lines: LogLines) -> AsyncIterator[None]:
 
 
 async def observe(scenario: Scenario, run: Run) -> Json:
-    """Run the scenario, and return its transcript."""
     async with listening(run.lines):
         if not scenario.cold:
             await run.warm_up()

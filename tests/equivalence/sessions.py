@@ -18,7 +18,6 @@ Answers = Mapping[str, Any]
 
 
 async def first(run: Run, tool: str, arguments: Any = None) -> str:
-    """Call a tool that asks; return the state. Its client takes a second."""
     reply = await run.call(tool, arguments, capabilities=EVERYTHING)
     run.clock.advance(1)
     state: str = reply.result["requestState"]
@@ -28,7 +27,6 @@ async def first(run: Run, tool: str, arguments: Any = None) -> str:
 async def retry(
     run: Run, tool: str, state: str, answers: Answers | None, arguments: Any = None
 ) -> Reply:
-    """Return with a state and answers."""
     fields: dict[str, Any] = {"requestState": state}
     if answers is not None:
         fields["inputResponses"] = answers
@@ -36,8 +34,6 @@ async def retry(
 
 
 def _answered(tool: str, *answers: Answers, arguments: Any = None) -> Any:
-    """A scenario: the tool asks, and gets these answers in turn."""
-
     async def act(run: Run) -> None:
         run.count_at_end()
         state = await first(run, tool, arguments)
@@ -48,15 +44,6 @@ def _answered(tool: str, *answers: Answers, arguments: Any = None) -> Any:
         await run.note_effects()
 
     return act
-
-
-async def _tampered(run: Run) -> None:
-    state = await first(run, "asks_and_acts", PAINT)
-    middle = len(state) // 2
-    flipped = state[:middle] + ("A" if state[middle] != "A" else "B") + state[middle + 1 :]
-    for wrong in (flipped, f"{state}A", ""):
-        await retry(run, "asks_and_acts", wrong, RED, PAINT)
-    await run.note_effects()
 
 
 async def _elsewhere(run: Run) -> None:
@@ -87,30 +74,6 @@ async def _repeated(run: Run) -> None:
     await run.note_effects()
 
 
-async def _repeated_meanwhile(run: Run) -> None:
-    state = await first(run, "asks_and_waits")
-    fields = {"requestState": state, "inputResponses": RED}
-    body = called("asks_and_waits", fields=fields, capabilities=EVERYTHING)
-    async with run.posted(body, run.cast.owner.mcp_token):
-        await run.until_running()
-        await run.note_records("while the answered round runs")
-        run.release()
-    await run.note_effects()
-
-
-async def _anonymous(run: Run) -> None:
-    body = called("asks", capabilities=EVERYTHING)
-    reply = await run.post(body, None, tenant="commons")
-    run.clock.advance(1)
-    fields = {"requestState": reply.result["requestState"], "inputResponses": RED}
-    await run.post(called("asks", fields=fields, capabilities=EVERYTHING), None, tenant="commons")
-
-
-async def _incapable(run: Run) -> None:
-    await run.call("asks")
-    await run.call("asks_for_page", capabilities={"elicitation": {"form": {}}})
-
-
 STATELESS = {
     "answered": _answered("asks", RED),
     "answered, then acting": _answered("asks_and_acts", RED, arguments=PAINT),
@@ -118,26 +81,18 @@ STATELESS = {
     "cancelled": _answered("asks_and_acts", CANCEL, arguments=PAINT),
     "wrong answer, then a right one": _answered("asks_and_acts", MAUVE, RED, arguments=PAINT),
     "answer to another question": _answered("asks", {"other": RED["colour"]}),
-    "answer that is none": _answered("asks", {"colour": 7}),
     "no answer": _answered("asks", {}),
     "two questions": _answered("asks_twice", RED, SMALL),
     "two questions at once": _answered("asks_side_by_side", {**RED, **SMALL}),
-    "two questions at once, answered in turn": _answered("asks_side_by_side", SMALL, RED),
     "page": _answered("asks_for_page", {"page": {"action": "accept"}}),
     "in a thread": _answered("asks_in_thread", RED),
-    "tampered state": _tampered,
     "state of another call": _elsewhere,
     "expired state": _expired,
     "repeated answers": _repeated,
-    "records of an answered round": _repeated_meanwhile,
-    "anonymous": _anonymous,
-    "incapable client": _incapable,
 }
 
 
 def _in_session(tool: str, *answers: Any, arguments: Any = None) -> Any:
-    """The same in a session: each answer is a POST of its own."""
-
     async def act(run: Run) -> None:
         client = run.client(LEGACY)
         await client.ready()
@@ -156,14 +111,6 @@ async def _answer(run: Run, posted: Posted, session: Any, given: Any) -> None:
     await session.send({"jsonrpc": "2.0", "id": question["id"], "result": given})
 
 
-async def _unasked(run: Run) -> None:
-    client = run.client(LEGACY)
-    await client.ready()
-    for id in ("mcps1.abc.def", "other", 7):
-        body = {"jsonrpc": "2.0", "id": id, "result": RED["colour"]}
-        await client.session.exchange(body).done()
-
-
 async def _cancelled_in_session(run: Run) -> None:
     client = run.client(LEGACY)
     await client.ready()
@@ -172,27 +119,6 @@ async def _cancelled_in_session(run: Run) -> None:
     await client.session.notify("notifications/cancelled", {"requestId": 1, "reason": "enough"})
     await posted.done()
     await run.note_effects()
-
-
-async def _batch(run: Run) -> None:
-    client = run.client("2025-03-26")
-    await client.ready()
-    two = [calling("text", {"text": text}, id) for id, text in ((1, "a"), (2, "b"))]
-    await client.session.exchange(two[:1]).done()
-    await client.session.exchange([]).done()
-
-
-async def _other_session(run: Run) -> None:
-    client = run.client(LEGACY)
-    await client.ready()
-    session = client.session
-    headers = {"authorization": f"Bearer {run.cast.member.mcp_token}"}
-    await session.exchange(calling("text", {"text": "a"}), **headers).done()
-    await session.exchange(calling("text", {"text": "a"}), mcp_protocol_version="2025-06-18").done()
-    await session.exchange(calling("text", {"text": "a"}), mcp_method="x").done()
-    await session.exchange(b"{").done()
-    await session.end()
-    await session.exchange(calling("text", {"text": "a"})).done()
 
 
 ACCEPT, SIZE = RED["colour"], SMALL["size"]
@@ -205,10 +131,7 @@ SESSION = {
     ),
     "two questions": _in_session("asks_twice", ACCEPT, SIZE),
     "in a thread": _in_session("asks_in_thread", ACCEPT),
-    "unasked answers": _unasked,
     "cancelled by its client": _cancelled_in_session,
-    "batch of one": _batch,
-    "wrong requests": _other_session,
 }
 
 SCENARIOS = [

@@ -17,14 +17,11 @@ class Called:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     meta: Mapping[str, Any] = field(default_factory=dict)
     revision: str = ""
-    limit: int = 0
 
     def of(self, revision: str) -> "Called":
-        return Called(self.tool, self.arguments, self.meta, revision, self.limit)
+        return Called(self.tool, self.arguments, self.meta, revision)
 
     async def __call__(self, run: Run) -> None:
-        if self.limit:
-            run.settings.MCPHOST_RESULT_LIMIT = self.limit
         client = run.client(self.revision)
         await client.ready()
         run.count_at_end()
@@ -43,18 +40,12 @@ TOOLS = {
     "ToolError": Called("refuses", {"reason": "no paper"}),
     "crash": Called("crashes"),
     "wrong result": Called("misfits"),
-    "result beyond the limit": Called("large", {"size": 2000}, limit=1000),
     "thread": Called("in_thread", {"text": "hello"}),
-    "crash in a thread": Called("crashes_in_thread"),
-    "act in a thread": Called("acts_in_thread", {"text": "a"}, {"progressToken": "p"}),
     "suspending": Called("suspends"),
     "progress and logs": Called("reports", {"count": 2}, HEARD),
-    "progress without a token": Called("reports", {"count": 2}),
     "progress, then a crash": Called("reports_and_crashes", {}, HEARD),
     "time limit": Called("too_late"),
     "acting": Called("acts", {"text": "a"}),
-    "acting again": Called("acts_again", {"text": "a"}),
-    "acting, then a crash": Called("acts_and_crashes"),
     "acting beyond the time limit": Called("acts_too_late"),
     "secret argument": Called("takes_secret", {"name": "Ada", "password": SECRET}),
     "secret result": Called("returns_secret", {"name": "Ada"}),

@@ -24,7 +24,6 @@ def path_of(group: str) -> Path:
 
 
 def load(group: str) -> Json:
-    """The transcripts of a group, by the scenario's name."""
     path = path_of(group)
     found: Json = orjson.loads(path.read_bytes()) if path.exists() else {}
     return found
@@ -51,7 +50,6 @@ def compare(group: str, name: str, observed: Json) -> str:
 
 
 def lines(value: object, path: str = "") -> list[str]:
-    """One line per value: its path, and what it is. The order of fields counts."""
     if isinstance(value, dict) and value:
         return [one for key in value for one in lines(value[key], f"{path}.{key}")]
     if isinstance(value, list) and value:

@@ -23,8 +23,7 @@ _LIBC = ctypes.CDLL(None)
 
 @pytest.fixture
 def compare_cpu(record_property: Callable[[str, object], None]) -> CompareCpu:
-    """Return a function that requires an act to take at most so many times the CPU of its peer. The
-    first argument says in the table what the act is."""
+    """Return a function that requires an act to take at most so many times the CPU of its peer."""
 
     def compare(what: str, act: Act, peer: Act, most: float) -> None:
         spent, other = _least(act, peer)
@@ -50,10 +49,7 @@ def _least(*acts: Act) -> list[float]:
 
 
 def growth_of(act: Act) -> int:
-    """Return the peak growth of this process's resident memory while `act` ran, in bytes.
-
-    It includes memory that extensions allocate outside of Python's allocators.
-    """
+    """Return the peak growth of this process's resident memory while `act` ran, in bytes."""
     _LIBC.malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = _status("VmRSS")

@@ -23,8 +23,9 @@ GROUPS: Mapping[str, str] = {
     "cluster": "restarted",
     "attacked": "attacked",
     "sqlite_server": "attacked",
+    "postgresql_server": "attacked",
     "limited": "limited",
-    "limited_sqlite": "limited",
+    "limited_postgresql": "limited",
     "two_limited": "limited",
     "either": "sqlite",
     "other_server": "sqlite",
@@ -60,7 +61,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupSchedul
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the file before xdist starts its workers, which inherit the variable."""
     if not hasattr(config, "workerinput"):
         descriptor, os.environ[FILE] = tempfile.mkstemp(prefix="mcphost-groups-")
         os.close(descriptor)

@@ -40,7 +40,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def uses_database(item: pytest.Item) -> bool:
-    """Whether pytest-django lets the test use the database."""
     if item.get_closest_marker("django_db") is not None:
         return True
     of_class = getattr(item, "cls", None)
@@ -64,7 +63,6 @@ def pytest_runtest_makereport(
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Do the same for a module that is skipped as a whole."""
     report = yield
     if in_ci() and report.skipped:
         report.longrepr = f"{collector.nodeid} {EXPLANATION}: {_reason(report)}"

@@ -19,7 +19,6 @@ NOT_BOUNDED = "command"
 
 
 def note_start(role: str) -> None:
-    """Note that a process is started now, and for which test."""
     if named := os.environ.get(FILE):
         test = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0]
         with Path(named).open("a") as file:
@@ -27,7 +26,6 @@ def note_start(role: str) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the file before xdist starts its workers, which inherit the variable."""
     if not _is_worker(config):
         descriptor, name = tempfile.mkstemp(prefix="mcphost-starts-")
         os.close(descriptor)
@@ -67,12 +65,10 @@ def _row(cells: "list[str] | list[int]", last: str) -> str:
 
 
 def _is_worker(config: pytest.Config) -> bool:
-    """Whether this is a test process of xdist, not the one that reports."""
     return hasattr(config, "workerinput")
 
 
 def _starts() -> Counter[tuple[str, str]]:
-    """How often each role was started for each test file."""
     lines = Path(os.environ[FILE]).read_text().splitlines()
     pairs = (line.partition("\t") for line in lines)
     return Counter((role, test) for role, _, test in pairs)

@@ -335,19 +335,6 @@ async def keeps_its_context(ctx: Context) -> str:
 
 
 @tool(annotations=READ_ONLY)
-async def samples_from_a_task() -> str:
-    """Asks a model in a task that was handed no context."""
-    result = await asyncio.create_task(current().sample("summary", "Sum up", max_tokens=9))
-    return result.model
-
-
-@tool(annotations=READ_ONLY)
-async def roots_from_a_task() -> str:
-    """Asks for roots in a task that was handed no context."""
-    return str(len(await asyncio.create_task(current().list_roots())))
-
-
-@tool(annotations=READ_ONLY)
 async def logs_and_asks(ctx: Context) -> str:
     """Says things before and after its question."""
     ctx.log("info", "before")

@@ -6,7 +6,6 @@ A program is a list of instructions, each a list:
 - `["loose", name, argument]`: the same, of which nobody can tell on which way it is;
 - `["ask", key]`: a form that wants a number;
 - `["pause"]`: waits for as long as there is `<file>.pause`, and says so by `<file>.paused`;
-- `["hog"]`: the same, but blocks the event loop, again and again;
 - `["gather", [program, …]]`, `["group", [program, …]]`: programs side by side.
 
 An instruction's value is its step's result, its answer, or the values of its programs; the argument
@@ -21,7 +20,6 @@ import asyncio
 import json
 import os
 import signal
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from hashlib import sha256
@@ -79,12 +77,6 @@ async def _pause(path: Path) -> None:
         await asyncio.sleep(0.05)  # between looks at a file; nothing would wake us
 
 
-async def _hog(path: Path) -> None:
-    while path.with_suffix(".pause").exists():
-        time.sleep(0.2)  # noqa: ASYNC251 - blocks the event loop on purpose
-        await asyncio.sleep(0)
-
-
 def _digest(values: list[Any]) -> str:
     return sha256(json.dumps(values).encode()).hexdigest()[:8]
 
@@ -107,9 +99,6 @@ async def _do(ctx: Context, instruction: list[Any], before: str) -> Any:
             return [answer.action, answer.content and answer.content.number]
         case ["pause"]:
             await _pause(Path(os.environ.get("EFFECTS", "effects")))
-            return None
-        case ["hog"]:
-            await _hog(Path(os.environ.get("EFFECTS", "effects")))
             return None
         case ["gather", parts]:
             return list(await asyncio.gather(*(_run(ctx, part, before) for part in parts)))

@@ -320,13 +320,6 @@ async def slow_after_its_answer(ctx: Context) -> str:
     return f"{name} {await ctx.step('work', _held, 'slow')}"
 
 
-@tool(tasks="slow", annotations=ToolAnnotations(idempotent_hint=True))
-async def slow_after_its_answer_without_claims(ctx: Context) -> str:
-    """The same, of rounds that are not claimed."""
-    name = (await ctx.elicit("name", "What is your name?", Name)).name
-    return f"{name} {await ctx.step('work', _held, 'slow')}"
-
-
 @tool(tasks="slow")
 async def slow_before_its_question(ctx: Context) -> str:
     """Becomes a task while it runs, and asks there; then it would become one again."""
@@ -451,16 +444,6 @@ async def progresses_and_asks(ctx: Context) -> str:
     chosen = await ctx.elicit("colour", "Which colour?", Colour)
     ctx.progress(3, 4)
     return chosen.colour
-
-
-@tool(tasks="always")
-async def works_aloud(ctx: Context, number: int) -> str:
-    """Reports progress around a question, and writes down a step after it, with the port of its process."""
-    ctx.progress(1, 2)
-    chosen = await ctx.elicit("colour", "Which colour?", Colour)
-    ctx.progress(2, 2)
-    where = f"aloud-{os.environ.get('PORT')}"
-    return f"{await ctx.step('aloud', _worked, number, where)} {chosen.colour}"
 
 
 @tool(tasks="always")

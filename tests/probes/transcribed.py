@@ -2,7 +2,6 @@
 end."""
 
 import asyncio
-import threading
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
@@ -24,16 +23,13 @@ Secret = Annotated[str, Field(json_schema_extra={"writeOnly": True})]
 
 running = asyncio.Event()
 release = asyncio.Event()
-thread_running = threading.Event()
-thread_release = threading.Event()
 did: list[str] = []
 
 
 def reset() -> None:
     """Forget earlier tests. An asyncio event belongs to the loop that first waits for it."""
-    global running, release, thread_running, thread_release
+    global running, release
     running, release = asyncio.Event(), asyncio.Event()
-    thread_running, thread_release = threading.Event(), threading.Event()
     did.clear()
 
 
@@ -117,37 +113,9 @@ async def misfits() -> Any:
 
 
 @tool(annotations=READ_ONLY)
-async def large(size: int) -> str:
-    """Return a long text."""
-    return "x" * size
-
-
-@tool(annotations=READ_ONLY)
 def in_thread(text: str) -> str:
     """Return a text from a thread."""
     return text
-
-
-@tool(annotations=READ_ONLY)
-def crashes_in_thread() -> str:
-    """Raise in a thread."""
-    raise RuntimeError("the insides of the tool")
-
-
-@tool
-def acts_in_thread(ctx: SyncContext, text: str) -> str:
-    """Act in a thread, and report it."""
-    ctx.progress(1, 1)
-    did.append(text)
-    return f"did {text}"
-
-
-@tool(annotations=READ_ONLY)
-def waits_in_thread() -> str:
-    """Block a thread until the test goes on."""
-    thread_running.set()
-    thread_release.wait(10)
-    return "released"
 
 
 @tool(annotations=READ_ONLY)
@@ -169,13 +137,6 @@ async def waits() -> str:
 @tool
 async def acts(text: str) -> str:
     """Act at once."""
-    did.append(text)
-    return f"did {text}"
-
-
-@tool(annotations=IDEMPOTENT)
-async def acts_again(text: str) -> str:
-    """Act at once; repeating it is harmless."""
     did.append(text)
     return f"did {text}"
 
@@ -285,16 +246,6 @@ async def asks_twice(ctx: Context) -> str:
     await ctx.step("second", _do, "second")
     size = (await ctx.elicit("size", "How large?", Size)).size
     return f"{colour} {size}"
-
-
-@tool
-async def asks_and_waits(ctx: Context) -> str:
-    """Ask, and wait until the test goes on."""
-    chosen = await ctx.elicit("colour", "Which colour?", Colour)
-    running.set()
-    await release.wait()
-    did.append(chosen.colour)
-    return chosen.colour
 
 
 @tool(annotations=READ_ONLY)

@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
+from tests.e2e.asking import accept
 from tests.e2e.processes import ROOT, Server, environment, manage, serving
 from tests.screenshots.client import (
     CANCELLED,
     DECLINED,
     PATTERNS,
     Talk,
-    accept,
     talk,
 )
 from tests.screenshots.pictures import take
@@ -80,12 +80,11 @@ def _patterns(folder: Path) -> Path:
     folder.mkdir()
     with serving("uvicorn", folder / "home") as server:
         for about in PATTERNS.values():
-            talk(server.url, server.token, about)
+            talk(server, server.token, about)
     return shutil.copy(folder / "home" / "db.sqlite3", folder / "patterns.sqlite3")
 
 
 def _usual_port() -> int | None:
-    """The port of `make up`, as users will see it, if it is free."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -96,7 +95,6 @@ def _usual_port() -> int | None:
 
 
 def _tools(folder: Path) -> Path:
-    """The tools of the demo and of the made-up teams, in one folder."""
     shutil.copytree(ROOT / "tools", folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(TOOLS, folder, dirs_exist_ok=True)
     return folder
@@ -117,7 +115,7 @@ def _call(server: Server) -> None:
     for person, about in LATEST:
         tenant, client = PEOPLE[person]
         token = (server.home / f"token-{tenant}-{person}").read_text().strip()
-        talk(f"{server.base}/t/{tenant}/mcp", token, about, client, pause=threading.Event().wait)
+        talk(server, token, about, tenant, client, pause=threading.Event().wait)
 
 
 def _wait_for_summaries(server: Server) -> None:

@@ -121,7 +121,6 @@ def main(patterns: Path) -> None:
 
 
 def _tenant(crew: Crew) -> uuid.UUID:
-    """Create the tenant with its people, tokens and published tools."""
     tenant = tenants.create_tenant(crew.slug, TenantFields(title=crew.title), actor=ACTOR).id
     admin = User.objects.get(username="admin")
     tenants.set_member(tenant, admin, Role.OWNER, actor=ACTOR)
@@ -150,7 +149,6 @@ def _home() -> Path:
 
 
 def _courses(patterns: Path) -> Mapping[str, Sequence[Row]]:
-    """The entries of each pattern's call, oldest first."""
     with sqlite3.connect(patterns) as link:
         link.row_factory = sqlite3.Row
         rows = [dict(row) for row in link.execute("SELECT * FROM audit_entry ORDER BY id")]
@@ -163,7 +161,6 @@ def _courses(patterns: Path) -> Mapping[str, Sequence[Row]]:
 
 
 def _moments(rng: random.Random, now: datetime, a_day: int) -> Iterator[datetime]:
-    """Times of calls: more on working days, and around the middle of the day."""
     for ago in range(DAYS):
         day = now - timedelta(days=ago)
         busy = 0.25 if day.weekday() >= 5 else 1.0
@@ -183,7 +180,6 @@ def _call(
     now: datetime,
     courses: Mapping[str, Sequence[Row]],
 ) -> list[Entry]:
-    """A call of one of the crew's people."""
     tool = rng.choices(crew.tools, [each.uses for each in crew.tools])[0]
     course = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0] if tool.asks else "plain"
     spike = at.date() == (now - timedelta(days=SPIKE_DAYS_AGO)).date()
@@ -235,7 +231,6 @@ def _shifted(
 
 
 def _moved(facts: Any, seconds: float) -> Any:
-    """The facts with their times (seconds since the epoch, or texts) moved."""
     if isinstance(facts, dict):
         return {name: _moved(value, seconds) for name, value in facts.items()}
     if isinstance(facts, list):
@@ -252,7 +247,6 @@ def _read(at: str) -> datetime:
 
 
 def _id(rng: random.Random, at: datetime) -> uuid.UUID:
-    """A UUIDv7 of that time, as `records.new_id` makes them."""
     milliseconds = int(at.timestamp() * 1000)
     head = milliseconds << 16 | 0x7000 | rng.getrandbits(12)
     return uuid.UUID(int=head << 64 | 1 << 63 | rng.getrandbits(62))

@@ -36,7 +36,6 @@ ANSWERED = re.compile("2 accepted")
 
 
 def _write(page: Page) -> None:
-    """Fill a form in."""
     page.get_by_label("Name", exact=True).fill("order_status")
     page.get_by_label("Title", exact=True).fill("Status of an order")
     page.get_by_label("Description", exact=True).fill(
@@ -45,8 +44,6 @@ def _write(page: Page) -> None:
 
 
 def _open(name: str | re.Pattern[str]) -> Callable[[Page], None]:
-    """Follow the first link of a row of a list."""
-
     def follow(page: Page) -> None:
         page.get_by_role("row", name=name).first.get_by_role("link").first.click()
         page.wait_for_load_state("networkidle")
@@ -55,7 +52,6 @@ def _open(name: str | re.Pattern[str]) -> Callable[[Page], None]:
 
 
 def _payloads(page: Page) -> None:
-    """As an auditor, open a call of two answers and show what was said."""
     _open(ANSWERED)(page)
     page.get_by_role("button", name=re.compile("Show payloads")).or_(
         page.get_by_role("link", name=re.compile("Show payloads"))
@@ -99,7 +95,6 @@ PICTURES: Sequence[Picture] = (
 
 
 def take(server: Server, names: Sequence[str] = ()) -> None:
-    """Take all pictures, or those named."""
     unknown = set(names) - {each.name for each in PICTURES}
     assert not unknown, f"there are no such pictures: {unknown}"
     FOLDER.mkdir(parents=True, exist_ok=True)

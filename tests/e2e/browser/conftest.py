@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import (
@@ -16,7 +15,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from tests.e2e.processes import ROOT, Server, serving
+from tests.e2e.processes import Server, serving
 
 CHROMIUM = shutil.which("chromium-headless-shell") or "/usr/bin/chromium"
 """Debian's. The one without windows takes a third less CPU."""
@@ -29,7 +28,6 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
-SCREENSHOTS = ROOT / "build" / "screenshots"
 PATIENCE_MS = 30_000
 """Bounds every wait for a page: on a busy machine it may take long."""
 WIDE = {"width": 1360, "height": 860}
@@ -40,7 +38,6 @@ Visit = Callable[..., Page]
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The server as `make up` runs it."""
     with serving("uvicorn", tmp_path_factory.mktemp("browser") / "home") as started:
         yield started
 
@@ -54,14 +51,12 @@ def playwright() -> Iterator[Playwright]:
 
 @pytest.fixture(scope="session")
 def browser(playwright: Playwright) -> Iterator[Browser]:
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     started = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
     yield started
     started.close()
 
 
 def generated_password(server: Server, name: str) -> str:
-    """Of `admin` or `auditor`."""
     return (server.home / f"{name}-password").read_text().strip()
 
 
@@ -128,10 +123,3 @@ def visit(
     for context in contexts:
         context.close()
     assert watch.wrong == []
-
-
-def shoot(page: Page, name: str) -> Path:
-    """A picture of the whole page for people to look at."""
-    path = SCREENSHOTS / f"{name}.png"
-    page.screenshot(path=path, full_page=True, animations="disabled")
-    return path

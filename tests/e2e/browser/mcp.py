@@ -15,19 +15,22 @@ META = {
 }
 
 
-def ask(url: str, token: str, method: str, **params: Any) -> tuple[int, dict[str, Any]]:
-    """Status and answer of one request."""
+def able(**capabilities: Any) -> dict[str, Any]:
+    return {**META, "io.modelcontextprotocol/clientCapabilities": capabilities}
+
+
+def ask(url: str, token: str | None, method: str, **params: Any) -> tuple[int, dict[str, Any]]:
     headers = {
-        "Authorization": f"Bearer {token}",
+        "Authorization": f"Bearer {token}" if token else None,
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
         "MCP-Protocol-Version": REVISION,
         "Mcp-Method": method,
+        "Mcp-Name": params.get("name") or params.get("taskId"),
     }
-    if "name" in params:
-        headers["Mcp-Name"] = params["name"]
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": META, **params}}
-    request = urllib.request.Request(url, json.dumps(message).encode(), headers)
+    wanted = {name: value for name, value in headers.items() if value}
+    request = urllib.request.Request(url, json.dumps(message).encode(), wanted)
     try:
         with urllib.request.urlopen(request, timeout=15) as answer:
             return answer.status, check_response(method, answer.read())
@@ -36,7 +39,6 @@ def ask(url: str, token: str, method: str, **params: Any) -> tuple[int, dict[str
 
 
 def tools(url: str, token: str) -> list[str]:
-    """The names that `tools/list` gives, on its first page."""
     status, answer = ask(url, token, "tools/list")
     assert status == 200, answer
     return [tool["name"] for tool in answer["result"]["tools"]]

@@ -8,14 +8,13 @@ from urllib.parse import urlsplit
 from playwright.sync_api import expect
 
 from tests.e2e import raw
-from tests.e2e.browser.conftest import PHONE, Visit, generated_password, shoot
+from tests.e2e.browser.conftest import Visit
 from tests.e2e.processes import Server
 
 CAPABLE = {f"{raw.PREFIX}clientCapabilities": {"elicitation": {"url": {}}}}
 
 
 def asked(server: Server) -> dict[str, Any]:
-    """The result of a first round of `sign_off`."""
     message = raw.call("sign_off", {"release": "v7"}, **CAPABLE)
     result: dict[str, Any] = raw.post(server, message, server.token).message["result"]
     return result
@@ -26,7 +25,6 @@ def path_of(result: Mapping[str, Any]) -> str:
 
 
 def ended(server: Server, result: Mapping[str, Any]) -> str:
-    """The text with which the call ends once its client comes back with consent."""
     message = raw.call("sign_off", {"release": "v7"}, **CAPABLE)
     message["params"] |= {
         "requestState": result["requestState"],
@@ -43,35 +41,8 @@ def test_a_user_signs_off_on_the_page_and_the_call_ends(visit: Visit, server: Se
     page.goto(path_of(result))
     expect(page.get_by_role("heading", name="Confirm this request?")).to_be_visible()
     expect(page.get_by_text("sign_off")).to_be_visible()
-    shoot(page, "confirm")
     page.get_by_role("button", name="Confirm").click()
     expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
-    shoot(page, "confirmed")
     assert ended(server, result) == "v7 is signed off."
     page.goto(path_of(result))
     expect(page.get_by_role("heading", name="You have confirmed this")).to_be_visible()
-
-
-def test_who_is_not_signed_in_signs_in_first_and_then_sees_the_page(
-    visit: Visit, server: Server
-) -> None:
-    result = asked(server)
-    page = visit("admin", size=PHONE)
-    page.context.clear_cookies()
-    page.goto(path_of(result))
-    shoot(page, "confirm-sign-in")
-    page.fill("[name=username]", "admin")
-    page.fill("[name=password]", generated_password(server, "admin"))
-    page.click("button[type=submit]")
-    expect(page.get_by_role("heading", name="Confirm this request?")).to_be_visible()
-    shoot(page, "confirm-phone")
-
-
-def test_another_person_finds_nothing_there(visit: Visit, server: Server) -> None:
-    result = asked(server)
-    page = visit("auditor")
-    answer = page.goto(path_of(result))
-    assert answer is not None
-    assert answer.status == 404
-    expect(page.get_by_role("heading", name="This link does not work")).to_be_visible()
-    shoot(page, "confirm-another-person")

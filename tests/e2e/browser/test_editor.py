@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.browser.conftest import PHONE, Visit, shoot
+from tests.e2e.browser.conftest import Visit
 from tests.e2e.browser.mcp import ask
 from tests.e2e.processes import Server
 
@@ -25,34 +25,6 @@ def order(item: str, count: int = 1) -> str:
 '''
 WRONG = SCRIPT.replace('return f"{count} of {item}"', "return count")
 PROBLEM = "Return type does not match returned value"
-# The relative luminance of WCAG 2, of the text and of the nearest background that is not transparent.
-CONTRASTS = """() => {
-  const light = (colour) => {
-    const canvas = document.createElement("canvas").getContext("2d");
-    canvas.fillStyle = colour;
-    canvas.fillRect(0, 0, 1, 1);
-    const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3)
-      .map((each) => each / 255).map((each) => each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const editor = document.querySelector(".cm-editor");
-  const back = light(getComputedStyle(editor).backgroundColor);
-  return [...editor.querySelectorAll(".cm-line span, .cm-said")].map((node) => {
-    const text = light(getComputedStyle(node).color);
-    return [node.textContent, (Math.max(text, back) + 0.05) / (Math.min(text, back) + 0.05)];
-  });
-}"""
-
-
-# Each number of a line stands beside its line.
-ALIGNED = """() => {
-  const top = (node) => node.getBoundingClientRect().top;
-  const lines = [...document.querySelectorAll(".cm-line")].map(top);
-  const numbers = [...document.querySelectorAll(".cm-lineNumbers .cm-gutterElement")]
-    .filter((node) => node.getBoundingClientRect().height).map(top);
-  return lines.length > 5 && lines.length === numbers.length
-    && lines.every((line, at) => Math.abs(line - numbers[at]) < 2);
-}"""
 
 
 def open_editor(page: Page) -> None:
@@ -61,12 +33,10 @@ def open_editor(page: Page) -> None:
 
 
 def code(page: Page):  # type: ignore[no-untyped-def]
-    """The editor, by the label of its field."""
     return page.get_by_role("textbox", name="Code")
 
 
 def write(page: Page, text: str) -> None:
-    """Replace the script, as a paste does."""
     code(page).click()
     page.keyboard.press("Control+A")
     page.keyboard.press("Delete")
@@ -84,7 +54,6 @@ def accept(page: Page) -> None:
 
 
 def stored(page: Page) -> str:
-    """What the form would send."""
     return str(page.locator("textarea[name=code]").input_value())
 
 
@@ -101,20 +70,15 @@ def test_a_mistake_is_marked_at_its_line_corrected_and_the_script_is_stored_as_t
     expect(page.locator(".cm-lintRange-error")).to_have_text("count")
     expect(page.locator(".cm-lint-marker-error")).to_have_count(1)
     expect(page.locator("[data-arguments]")).to_contain_text('"item"')
-    shoot(page, "editor-problem")
     page.get_by_label("Name", exact=True).fill("order")
     page.get_by_role("button", name="Save and publish").click()
     expect(page.locator("[data-field=code] .c-error")).to_contain_text("Line 11, column 12")
     expect(page.locator(".cm-said")).to_contain_text(PROBLEM)
     assert stored(page) == WRONG
-    code(page).scroll_into_view_if_needed()
-    page.wait_for_function(ALIGNED)
-    shoot(page, "editor-refused")
 
     write(page, SCRIPT)
     expect(status).to_have_text("Checked: no problems.")
     expect(page.locator(".cm-said, .c-error")).to_have_count(0)
-    shoot(page, "editor-good")
     page.get_by_role("button", name="Save and publish").click()
     expect(page.get_by_role("heading", name="order")).to_be_visible()
     page.get_by_role("link", name="Edit").click()
@@ -142,7 +106,6 @@ def test_functions_members_and_secrets_are_completed(visit: Visit) -> None:
     expect(offers.get_by_role("option").first).to_have_text("elicit")
     expect(offers).to_contain_text("(key: str, message: str, fields: dict[str, Any])")
     expect(offers).to_contain_text("Ask the user")
-    shoot(page, "editor-completion")
     accept(page)
     assert stored(page).endswith("    elicit()")
     page.keyboard.press("Control+A")
@@ -179,21 +142,6 @@ def test_tab_indents_and_after_escape_it_leaves(visit: Visit) -> None:
     expect(code(page)).to_be_focused()
 
 
-def test_the_search_is_not_part_of_the_form(visit: Visit) -> None:
-    page = visit("admin")
-    open_editor(page)
-    code(page).click()
-    page.keyboard.press("Control+F")
-    expect(page.get_by_role("textbox", name="Find")).to_be_focused()
-    page.keyboard.type("greet")
-    expect(page.locator(".cm-searchMatch")).not_to_have_count(0)
-    fields = page.evaluate("[...new FormData(document.querySelector('.c-form')).keys()]")
-    assert "code" in fields
-    assert "search" not in fields
-    page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile("kind=script"))
-
-
 def test_without_a_check_or_without_scripts_the_field_still_works(
     visit: Visit, server: Server
 ) -> None:
@@ -214,24 +162,6 @@ def test_without_a_check_or_without_scripts_the_field_still_works(
     page.get_by_role("button", name="Save draft").click()
     expect(page.locator(".c-error")).to_contain_text("Line 11, column 12")
     assert page.get_by_label("Code").input_value() == WRONG
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_colours_can_be_read_and_it_fits_a_phone(visit: Visit, theme: str) -> None:
-    page = visit("admin", theme=theme)
-    open_editor(page)
-    write(page, WRONG)
-    expect(page.locator(".cm-said")).to_be_visible()
-    contrasts = page.evaluate(CONTRASTS)
-    assert len(contrasts) > 20
-    assert [each for each in contrasts if each[1] < 4.5] == []
-    shoot(page, f"editor-{theme}")
-    phone = visit("admin", size=PHONE, theme=theme)
-    open_editor(phone)
-    write(phone, WRONG)
-    expect(phone.locator(".cm-said")).to_be_visible()
-    shoot(phone, f"phone-editor-{theme}")
-    assert phone.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
 def test_styles_need_the_nonce_of_the_page(visit: Visit) -> None:

@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.e2e.browser.conftest import PHONE, WIDE, Visit, shoot
+from tests.e2e.browser.conftest import Visit
 from tests.e2e.browser.mcp import ask
 from tests.e2e.processes import Server
 
@@ -13,7 +13,6 @@ TENANT = f"/admin/t/{SLUG}/"
 
 
 def make_tenant(page: Page) -> None:
-    """Staff create the tenant, appoint themselves, and grant it a function."""
     page.goto("/admin/tenants/new/")
     page.get_by_label("Slug").fill(SLUG)
     page.get_by_label("Title").fill("First steps")
@@ -33,10 +32,6 @@ def test_the_first_steps_lead_to_a_call_that_arrives_by_itself(
     page.goto(TENANT)
     steps = page.locator("#first-steps")
     expect(steps).to_contain_text("0 of 4 done")
-    shoot(page, "first-steps")
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-    shoot(page, "phone-first-steps")
-    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
 
     steps.get_by_role("link", name="Add a tool").click()
     page.get_by_label("Function").select_option("demo.echo")
@@ -59,27 +54,8 @@ def test_the_first_steps_lead_to_a_call_that_arrives_by_itself(
     expect(steps).to_contain_text("The first call has arrived")
     expect(steps).to_contain_text("echo by browser-tests")
     assert page.evaluate("window.sameDocument")
-    shoot(page, "first-steps-done")
     steps.get_by_role("link", name="View call").click()
     expect(page).to_have_url(re.compile(f"{TENANT}calls/[0-9a-f-]{{36}}/"))
     page.goto(TENANT)
     expect(steps).to_have_count(0)
     expect(page.locator(".c-tiles")).to_be_visible()
-    shoot(page, "tenant-dashboard")
-
-
-def test_a_column_that_is_pointed_at_says_its_numbers(visit: Visit, server: Server) -> None:
-    assert ask(server.url, server.token, "tools/call", name="echo", arguments={"text": "hi"})
-    page = visit("admin")
-    page.goto("/admin/?period=1h")
-    expect(page.locator(".c-chart").first).to_contain_text("Without error")
-    tip = page.locator(".c-tip").first
-    expect(tip).to_be_hidden()
-    page.locator(".c-plot-hit").nth(30).hover()
-    expect(tip).to_contain_text("Errors: ")
-    page.get_by_text("Numbers of Calls").click()
-    expect(page.get_by_role("region", name="Numbers of Calls")).to_be_visible()
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-    wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    assert not wide
-    shoot(page, "phone-dashboard-numbers")

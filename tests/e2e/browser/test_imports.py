@@ -3,17 +3,14 @@
 import json
 from typing import Any
 
-import pytest
 from playwright.sync_api import FilePayload, Page, expect
 
-from tests.e2e.browser.conftest import PHONE, Visit, shoot
+from tests.e2e.browser.conftest import WIDE, Visit
 
 PAGE = "/admin/t/demo/tools/import/"
-WIDE = {"width": 1440, "height": 900}
 
 
 def document(prefix: str, *, changed: bool = False) -> FilePayload:
-    """Return an upload with two operations; `changed` is its next version."""
     listing: dict[str, Any] = {"operationId": f"{prefix}_list", "summary": "Lists the orders"}
     if changed:
         page = {"name": "page", "in": "query", "schema": {"type": "integer"}}
@@ -70,26 +67,3 @@ def test_operations_are_chosen_previewed_created_and_changed_again(visit: Visit)
     page.get_by_role("radio", name="Keep the tool").check()
     page.get_by_role("button", name="Create and change").click()
     expect(page.locator("#main")).to_contain_text("1 tool is changed")
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
-def test_the_pages_of_the_import_fit_their_window(
-    visit: Visit, size: dict[str, int], theme: str
-) -> None:
-    page = visit("admin", size=size, theme=theme)
-    page.goto(PAGE)
-    shots = [("source", lambda: None)]
-    shots.append(("list", lambda: list_operations(page, document(f"look-{theme}"))))
-    shots.append(("preview", lambda: preview(page)))
-    for name, go in shots:
-        go()
-        shoot(page, f"import-{name}-{size['width']}-{theme}")
-        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-
-
-def preview(page: Page) -> None:
-    choose(page, "GET /orders")
-    choose(page, "DELETE /orders/{id}")
-    page.get_by_role("button", name="Preview").click()
-    expect(page.get_by_text("destructive")).to_be_visible()

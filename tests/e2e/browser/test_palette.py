@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.browser import mcp
-from tests.e2e.browser.conftest import Visit, shoot
+from tests.e2e.browser.conftest import Visit
 from tests.e2e.processes import Server
 
 CALLS = "/admin/t/demo/calls/"
@@ -15,7 +15,6 @@ OPTION = ".c-palette [role=option]"
 
 @pytest.fixture
 def page(visit: Visit, server: Server) -> Page:
-    """The list of calls, with three of them."""
     for text in ("one", "two", "three"):
         assert mcp.ask(
             server.url, server.token, "tools/call", name="echo", arguments={"text": text}
@@ -42,7 +41,6 @@ def test_a_tool_is_found_and_opened_by_keyboard_alone(page: Page) -> None:
     expect(page.locator(".c-palette [role=combobox]")).to_be_focused()
     expect(page.locator(".c-palette [role=combobox]")).to_have_attribute("aria-expanded", "true")
     assert "arrange_meeting" in chosen(page)
-    shoot(page, "palette")
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_contain_text("arrange_meeting")
 
@@ -63,35 +61,6 @@ def test_arrows_go_round_and_escape_closes(page: Page) -> None:
     expect(page.locator("tbody a:focus-visible")).to_have_count(1)
 
 
-def test_a_call_is_found_by_its_id(page: Page) -> None:
-    page.locator("tbody a").first.click()
-    expect(page).to_have_url(re.compile(rf"{CALLS}[0-9a-f-]{{36}}/$"))
-    number = page.url.rstrip("/").rsplit("/", 1)[1]
-    page.goto("/admin/")
-    search(page, number, number)
-    page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile(number))
-
-
-def test_nothing_found_is_announced(page: Page) -> None:
-    page.locator("[data-search]").click()
-    page.locator(".c-palette [role=combobox]").fill("nothing has this name")
-    expect(page.locator(".c-palette [role=status]")).to_have_text("Nothing found")
-    expect(page.locator(".c-palette [role=combobox]")).to_have_attribute("aria-expanded", "false")
-    page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile(r"/admin/search/\?q=nothing"))
-
-
-def test_without_scripts_the_button_leads_to_a_page(page: Page) -> None:
-    address = page.locator("[data-search]").get_attribute("href")
-    assert address == "/admin/search/?t=demo"
-    page.goto(f"{address}&q=deploy")
-    expect(page.locator(".c-hits a").first).to_contain_text("deploy")
-    page.keyboard.press("Escape")
-    page.keyboard.press("j")
-    expect(page.locator(".c-hits a").first).to_be_focused()
-
-
 def test_a_list_is_walked_and_opened_by_keys(page: Page) -> None:
     rows = page.locator("tbody tr td:first-child a")
     page.keyboard.press("k")
@@ -104,46 +73,15 @@ def test_a_list_is_walked_and_opened_by_keys(page: Page) -> None:
     page.keyboard.press("k")
     page.keyboard.press("k")
     expect(rows.nth(0)).to_be_focused()
-    shoot(page, "list-by-keyboard")
     target = rows.nth(0).get_attribute("href")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(f"{target}$"))
-
-
-def test_the_slash_goes_to_the_filter_and_escape_leaves_it(page: Page) -> None:
-    page.goto("/admin/t/demo/tasks/")
-    page.keyboard.press("/")
-    field = page.locator(".c-filter :is(input, select)").first
-    expect(field).to_be_focused()
-    page.keyboard.press("j")
-    expect(field).to_be_focused()
-    page.keyboard.press("Escape")
-    expect(field).not_to_be_focused()
-    for path, name in (("calls", "words"), ("audit-log", "tool")):
-        page.goto(f"/admin/t/demo/{path}/?period=30d")
-        page.keyboard.press("/")
-        chip = page.locator(f"[data-pill] [name={name}]:not([type=hidden])")
-        expect(chip).to_be_focused()
-        page.keyboard.type("x")
-        expect(chip).to_have_value("x")
-    page.goto("/admin/keys/")
-    page.keyboard.press("/")
-    expect(page.locator(".c-palette [role=combobox]")).to_be_focused()
-
-
-def test_keys_typed_into_a_field_stay_there(page: Page) -> None:
-    page.goto("/admin/t/demo/tokens/new/")
-    page.locator("[name=name]").fill("")
-    page.keyboard.type("jk/?")
-    expect(page.locator("[name=name]")).to_have_value("jk/?")
-    expect(page.locator("dialog[open]")).to_have_count(0)
 
 
 def test_the_keys_are_explained_and_can_be_turned_off(page: Page) -> None:
     page.keyboard.press("?")
     dialog = page.locator("#shortcuts")
     expect(dialog).to_be_visible()
-    shoot(page, "keys")
     dialog.locator("[data-keys-on]").uncheck()
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()

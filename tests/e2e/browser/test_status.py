@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.e2e.browser.conftest import PHONE, Visit, shoot
+from tests.e2e.browser.conftest import Visit
 
 
 def test_the_status_follows_a_rotation_of_keys(visit: Visit) -> None:
@@ -19,13 +19,6 @@ def test_the_status_follows_a_rotation_of_keys(visit: Visit) -> None:
     other.get_by_role("button", name="Rotate").click()
     expect(line).not_to_have_text(before)
     assert page.evaluate("window.sameDocument")
-    shoot(page, "status")
-    phone = visit("admin", size=PHONE, theme="dark")
-    phone.goto("/admin/status/")
-    expect(phone.get_by_role("status")).to_have_text("All is well.")
-    shoot(phone, "phone-status")
-    wide = phone.evaluate("document.documentElement.scrollWidth > innerWidth")
-    assert not wide
 
 
 def test_a_page_says_that_it_is_no_longer_updated_after_the_sign_in_has_ended(visit: Visit) -> None:
@@ -34,6 +27,5 @@ def test_a_page_says_that_it_is_no_longer_updated_after_the_sign_in_has_ended(vi
     page.context.clear_cookies()
     note = page.get_by_role("alert")
     expect(note).to_have_text("This page is no longer updated. Reload it to see why.")
-    shoot(page, "status-ended")
     note.get_by_role("link").click()
     expect(page).to_have_url(re.compile("/admin/login/"))

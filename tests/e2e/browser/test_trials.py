@@ -2,7 +2,7 @@
 
 from playwright.sync_api import FrameLocator, Page, expect
 
-from tests.e2e.browser.conftest import PHONE, WIDE, Visit, generated_password, shoot
+from tests.e2e.browser.conftest import PHONE, WIDE, Visit, generated_password
 from tests.e2e.browser.mcp import META, ask
 from tests.e2e.browser.test_editor import open_editor, write
 from tests.e2e.processes import Server
@@ -49,14 +49,12 @@ def test_a_script_is_tried_asks_and_is_published_as_it_was_tried(
     run(frame, "tea")
     expect(frame.get_by_text("Sugar for 1 of tea?", exact=True)).to_be_visible()
     expect(frame.get_by_text("1 of 2 boiling water")).to_be_visible()
-    shoot(page, "trial-asks")
     answer(frame, "many")
     expect(frame.locator(".c-error")).to_contain_text("Enter a")
     answer(frame, "2")
     expect(frame.locator("pre").first).to_have_text("1 of tea with 2 lumps <b>each</b>")
     frame.get_by_text("What a client would receive").click()
     expect(frame.get_by_text('"resultType": "complete"')).to_be_visible()
-    shoot(page, "trial-result")
     _, listed = ask(server.url, server.token, "tools/list")
     assert "brew" not in [tool["name"] for tool in listed["result"]["tools"]]
 
@@ -88,51 +86,6 @@ def test_a_line_that_fails_is_named_and_a_phone_shows_all_of_it_in_the_dark(visi
     wide = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert page.evaluate(wide) == 0
     assert frame.locator("html").evaluate("e => e.scrollWidth - e.clientWidth") == 0
-    shoot(page, "trial-phone-dark")
-
-
-def test_the_trial_is_used_by_keyboard(visit: Visit) -> None:
-    page = visit("admin")
-    open_editor(page)
-    write(page, SCRIPT)
-    button = page.get_by_role("button", name="Try it")
-    button.focus()
-    page.keyboard.press("Enter")
-    frame = trial(page)
-    frame.get_by_label("drink", exact=True).focus()
-    page.keyboard.type("milk")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Tab")
-    expect(frame.get_by_role("button", name="Run", exact=True)).to_be_focused()
-    page.keyboard.press("Enter")
-    expect(frame.get_by_text("Sugar for 1 of milk?", exact=True)).to_be_visible()
-    frame.get_by_label("lumps", exact=True).focus()
-    page.keyboard.type("3")
-    page.keyboard.press("Enter")
-    expect(frame.locator("pre").first).to_contain_text("1 of milk with 3 lumps")
-
-
-def test_a_trial_needs_no_scripts(visit: Visit, server: Server) -> None:
-    page = visit("admin")
-    context = page.context.browser
-    assert context is not None
-    plain = context.new_context(
-        base_url=server.base,
-        java_script_enabled=False,
-        storage_state=page.context.storage_state(),
-        viewport=PHONE,  # type: ignore[arg-type]
-    )
-    try:
-        bare = plain.new_page()
-        bare.goto("/admin/t/demo/tools/new/?kind=script")
-        bare.locator("textarea[name=code]").fill(SCRIPT)
-        bare.get_by_role("button", name="Try it").click()
-        frame = trial(bare)
-        run(frame, "water")
-        answer(frame, "0")
-        expect(frame.locator("pre").first).to_contain_text("1 of water with 0 lumps")
-    finally:
-        plain.close()
 
 
 def test_a_session_that_ends_inside_the_frame_leads_to_the_sign_in(
@@ -147,27 +100,12 @@ def test_a_session_that_ends_inside_the_frame_leads_to_the_sign_in(
     page.context.clear_cookies(name="mcphost_session")
     frame.get_by_role("button", name="Run", exact=True).click()
     expect(frame.get_by_role("heading", name="Your session has ended")).to_be_visible()
-    shoot(page, "trial-session-ended")
     frame.get_by_role("link", name="Sign in again").click()
     page.fill("[name=username]", "admin")
     page.fill("[name=password]", generated_password(server, "admin"))
     page.click("button[type=submit]")
     page.wait_for_url(tool)
     expect(trial(page).get_by_role("button", name="Run", exact=True)).to_be_visible()
-
-
-def test_a_form_that_is_too_large_is_not_sent_and_keeps_what_was_typed(visit: Visit) -> None:
-    page = visit("admin")
-    open_editor(page)
-    write(page, SCRIPT)
-    page.get_by_role("button", name="Try it").click()
-    frame = trial(page)
-    large = "\u00e9" * 500_000  # six characters each, as a form sends them
-    run(frame, large)
-    expect(frame.get_by_role("alert")).to_contain_text("this form has 3.0 MB")
-    expect(frame.get_by_label("drink", exact=True)).to_have_value(large)
-    run(frame, "tea")
-    expect(frame.get_by_text("Sugar for 1 of tea?", exact=True)).to_be_visible()
 
 
 def test_a_trial_ends_as_its_page_is_left_and_as_another_one_takes_its_place(visit: Visit) -> None:
@@ -190,7 +128,6 @@ def test_a_trial_ends_as_its_page_is_left_and_as_another_one_takes_its_place(vis
 
 
 def waiting(page: Page, name: str) -> FrameLocator:
-    """Publish a tool, and try it on its page until it waits for a response."""
     open_editor(page)
     write(page, SCRIPT)
     page.get_by_label("Name", exact=True).fill(name)
@@ -199,26 +136,6 @@ def waiting(page: Page, name: str) -> FrameLocator:
     run(frame, "tea")
     expect(frame.get_by_text("Sugar for 1 of tea?", exact=True)).to_be_visible()
     return frame
-
-
-def test_a_tool_that_was_disabled_takes_no_response_to_its_trial(visit: Visit) -> None:
-    page = visit("admin", size={**WIDE, "width": 1600})
-    frame = waiting(page, "brew_no_more")
-    other = page.context.new_page()
-    other.goto(page.url)
-    other.get_by_role("link", name="Disable…").click()
-    expect(other.get_by_text("Its trials are over: a response to one is refused.")).to_be_visible()
-    shoot(other, "trial-disable")
-    other.get_by_role("button", name="Disable").click()
-    expect(other.locator(".c-heading .c-badge")).to_have_text("disabled")
-    answer(frame, "2")
-    expect(frame.get_by_role("heading", name="This trial has ended")).to_be_visible()
-    expect(frame.get_by_text("The tool was disabled.")).to_contain_text("Nothing was run.")
-    shoot(page, "trial-ended")
-    other.goto("/admin/t/demo/calls/?tool=brew_no_more")
-    rows = other.locator("main tbody tr")
-    expect(rows.filter(has_text="cancelled")).to_have_count(1)
-    shoot(other, "trial-cancelled")
 
 
 def test_a_trial_ends_as_its_operator_signs_out_beside_it(visit: Visit) -> None:

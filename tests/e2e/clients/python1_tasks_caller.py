@@ -6,7 +6,6 @@ spoken and what the server can do with tasks ("met"). Then each line that it rea
 - {"call", "arguments"}: begin a task, poll it as the library does, and get its result as soon as it
   has ended or needs input; it is "done", with the states that were seen;
 - {"begin", "arguments"}: begin a task; it has "begun", with the id;
-- {"plain", "arguments"}: call the tool, but not as a task; it is "done";
 - {"look": id}: how the task is; "seen";
 - {"finish": id}: wait for its result, whichever client began it; "done";
 - {"cancel": id}: cancel it; "seen";
@@ -63,8 +62,6 @@ async def do(session: ClientSession, wanted: dict[str, Any]) -> dict[str, Any]:
     match wanted:
         case {"call": tool, "arguments": arguments}:
             return await call(session, tool, arguments)
-        case {"plain": tool, "arguments": arguments}:
-            return {"done": (await session.call_tool(tool, arguments)).model_dump(**DUMPED)}
         case {"begin": tool, "arguments": arguments}:
             created = await tasks.call_tool_as_task(tool, arguments, ttl=HOUR_MS)
             return {"begun": created.task.taskId}
