@@ -15,6 +15,7 @@ from mcphost.serving.execution.cancelling import CancelResult, cancel
 from tests.serving.contracts.clients import DELIVERIES, Client, Following, Result, SessionTask
 from tests.serving.contracts.offers import Offer
 from tests.serving.contracts.test_contract import got, named, refused
+from tests.serving.legacy.callers import true
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -37,6 +38,7 @@ def the_call() -> UUID:
 
 
 async def cancelled(offer: Offer) -> CancelResult:
+    await true(Entry.objects.filter(action="question.asked").exists)  # a task shows it earlier
     call = await in_database(the_call)
     return await in_database(cancel, call, offer.cast.acme.id, WHY, OLGA)
 
