@@ -24,7 +24,7 @@ from bench.proc import cpu_seconds, memory_bytes
 from bench.processes import ROOT, StartError, free_port, running
 from tests.e2e.admin import Admin
 
-RECORD, SMALL_RECORD = 10_000_000, 6_000
+RECORD, SMALL_RECORD = 10_000_000, 20_000
 CROWD, SMALL_CROWD = 500, 20
 LOOKS, FEW_LOOKS = 9, 1
 IDLE_SECONDS = 10
