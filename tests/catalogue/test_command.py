@@ -8,9 +8,8 @@ from django.core.management import CommandError, call_command
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
-from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.services import close_tenant
-from tests.catalogue.kit import ACTOR, Shelf, fields
+from tests.catalogue.kit import ACTOR, fields
 
 pytestmark = pytest.mark.django_db
 
@@ -43,18 +42,6 @@ def test_publish_serves_the_working_copy(acme: UUID) -> None:
     assert line == f"acme/echo is published as {tool.version}"
     entry = Entry.objects.get(action="tool.published")
     assert (entry.actor_kind, entry.actor_label) == ("system", "manage.py tools")
-
-
-def test_publish_takes_the_sort_whose_name_it_is(acme: UUID, shelf: Shelf) -> None:
-    shelf.put("demo.greet", name="echo", primitive_type=PrimitiveType.PROMPT)
-    services.grant_function(acme, "demo.greet", ACTOR)
-    services.create(acme, fields("demo.greet", name="echo", sort=PrimitiveType.PROMPT), ACTOR)
-    with pytest.raises(CommandError, match="acme has no tool 'echo'"):
-        run("publish", "acme", "echo")
-    (line,) = run("publish", "acme", "echo", "--sort", "prompt")
-    (prompt,) = selectors.offering(acme).prompts
-    assert line == f"acme/echo is published as {prompt.version}"
-    assert run("list", "acme") == [f"acme\tprompt\techo\tpublished\t{prompt.version}"]
 
 
 @pytest.mark.parametrize(

@@ -79,11 +79,3 @@ def test_what_cannot_be_served_still_uses_it_unless_its_kind_is_gone(acme, shelf
     assert uses(acme) == []
     assert not PythonKind().secrets_of({"function": "demo.echo"})
     assert not TextKind().secrets_of({"text": "weather_key"})
-
-
-def test_what_is_disabled_still_uses_it_but_is_not_published(acme: UUID) -> None:
-    made = tool(acme, "forecast", "demo.add")
-    services.publish(made, ACTOR)
-    services.disable(made, ACTOR)
-    assert uses(acme) == uses(acme, "map_key") == [("forecast", True, False)]
-    assert selectors.published_uses(acme, "map_key") == []

@@ -110,30 +110,6 @@ def test_the_uri_of_what_was_published_and_the_sort_of_a_draft_stay(globex: UUID
     assert selectors.offering(globex).resources_by_uri.get("docs://elsewhere") is not None
 
 
-def test_prompts_are_chosen_by_their_description_and_resources_go_without(globex: UUID) -> None:
-    assert list(problems(globex, data(PrimitiveType.PROMPT, description=""))) == ["description"]
-    for sort in (PrimitiveType.RESOURCE, PrimitiveType.TEMPLATE):
-        assert "description" not in published_listing(globex, data(sort, description=""))
-
-
-def published_listing(tenant: UUID, wanted: PrimitiveFields) -> Mapping[str, Any]:
-    row = published(tenant, wanted)
-    return next(one.listing for one in served(tenant, wanted.sort) if one.id == row.id)
-
-
-def test_a_problem_of_the_configuration_has_its_path(acme: UUID) -> None:
-    config = {"messages": [{"content": {"type": "text", "text": "{whom}"}}]}
-    assert problems(acme, data(PrimitiveType.PROMPT, config=config)) == {
-        "config.messages.0.content.text": ["There is no argument 'whom'."]
-    }
-    found = problems(acme, data(PrimitiveType.PROMPT, config=RESOURCE))
-    assert found.keys() >= {"config.messages"}
-    found = problems(acme, fields(sort=PrimitiveType.PROMPT))
-    assert found == {"config.function": ["This is a tool, not a prompt."]}
-    found = problems(acme, data(PrimitiveType.TOOL, config=RESOURCE))
-    assert found == {"config": ["A tool cannot be of the kind 'text'."]}
-
-
 def test_what_the_code_moved_elsewhere_is_not_served_at_either_uri(globex: UUID, shelf: Shelf):
     shelf.put("demo.readme", primitive_type=PrimitiveType.RESOURCE, uri="docs://readme")
     publish_functions(globex, ["demo.readme"], ACTOR)

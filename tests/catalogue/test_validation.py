@@ -59,11 +59,6 @@ def test_a_function_that_is_not_granted_is_not_even_looked_at(globex: UUID, shel
     assert shelf.compiled == []
 
 
-@pytest.mark.parametrize("function", [["demo.echo"], 5, ""])
-def test_a_function_of_a_wrong_type_slips_through_no_grant(acme: UUID, function: Any) -> None:
-    assert list(problems_of(acme, fields(config={"function": function}))) == ["config.function"]
-
-
 def test_what_the_kind_refuses_is_a_problem_of_the_configuration(acme: UUID, shelf: Shelf) -> None:
     assert problems_of(acme, fields(config={})) == {"config.function": ["A text is needed."]}
     deep: Any = "x"

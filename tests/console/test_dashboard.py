@@ -7,7 +7,6 @@ from django.test.utils import CaptureQueriesContext
 
 from mcphost.console import navigation
 from mcphost.tenants.models import Tenant
-from tests.cast import Cast
 
 pytestmark = pytest.mark.django_db
 
@@ -43,11 +42,6 @@ OF_OWNERS = [
 def test_the_menu_offers_what_a_person_may_do(cast, browse, who, pages):
     menu = titles(browse(getattr(cast, who)))
     assert menu == {"": ["Dashboard", "Your access"], "Acme": pages}
-
-
-def test_the_menu_offers_staff_the_pages_of_the_platform(staff: Client, cast: Cast) -> None:
-    titles_of_platform = {title for pages in titles(staff).values() for title in pages}
-    assert {"Keys", "Status", "Users"} <= titles_of_platform
 
 
 def test_the_menu_costs_few_queries_however_long_it_is(cast, django_assert_max_num_queries):

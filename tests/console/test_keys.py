@@ -144,33 +144,6 @@ def test_a_key_that_has_sealed_meanwhile_is_not_retired_as_one_on_standby(staff:
     assert states()[new] == "retiring"
 
 
-def test_retiring_says_first_what_is_lost(staff: Client, old: str) -> None:
-    add_key("k1", KeyState.RETIRING)
-    asked("k1")
-    page = text(staff.get(f"{KEYS}k1/retire/"))
-    assert "1 call waits for a response under it: responses to them will be rejected" in page
-    assert states()["k1"] == "retiring"
-    assert "1 waiting call, no open sessions and no tasks under it are lost" in page
-    (after,) = said(staff, confirmed(staff, f"{KEYS}k1/retire/"))
-    assert after.startswith("k1 is retired. It no longer opens anything: 1 waiting call, no open")
-    assert states()["k1"] == "retired"
-    new = rotate(Actor.system())
-    assert "The rotation is cancelled" in text(staff.get(f"{KEYS}{new}/retire/"))
-    (after,) = said(staff, confirmed(staff, f"{KEYS}{new}/retire/"))
-    assert after == f"{new} is retired, and the rotation is cancelled. Nothing was sealed with it."
-    assert states() == {old: "active", "k1": "retired", new: "retired"}
-
-
-def test_destroying_says_first_that_nothing_brings_it_back(staff: Client, old: str) -> None:
-    add_key("k1", KeyState.RETIRED)
-    page = text(staff.get(f"{KEYS}k1/destroy/"))
-    assert "cannot be recovered. No calls wait for a response under it" in page
-    assert "No call was lost when it was retired." in page
-    (after,) = said(staff, staff.post(f"{KEYS}k1/destroy/"))
-    assert after.startswith("k1 is destroyed: its secret is erased.")
-    assert RingKey.objects.get(pk="k1").wrapped == ""
-
-
 @pytest.mark.parametrize(
     ("verb", "state", "why"),
     [

@@ -1,21 +1,13 @@
 """Tests of what all pages share: headers, wording, examples, snippets to paste."""
 
 import re
-import shlex
-from itertools import pairwise
 
 import pytest
 from django.conf import settings
 from django.test import Client
 
 from mcphost.console.middleware import FRAMING, STRICT
-from mcphost.console.tenants import clients
-from mcphost.protocol.exchange import Exchange
-from mcphost.protocol.headers import Headers
-from mcphost.protocol.opening import open_post
 from tests.console.things import Things
-
-URL = "http://testserver/t/acme/mcp"
 
 
 @pytest.mark.django_db
@@ -58,21 +50,6 @@ def test_refusals_in_the_console_have_its_frame_and_ways_on(owner: Client, path:
     for part in ('id="nav-sidebar"', "Where to go on", 'href="/admin/you/"'):
         assert part in text
     assert "nowhere" not in text
-
-
-def test_the_example_call_is_what_the_protocol_asks_for() -> None:
-    words = shlex.split(
-        clients.curl(
-            URL, "tools/call", "say", {"name": "say", "arguments": {"text": "it's"}}
-        ).replace("\\\n", "")
-    )
-    assert words[:2] == ["curl", URL]
-    headers = dict(word.split(": ", 1) for option, word in pairwise(words) if option == "-H")
-    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    exchange = open_post(Headers(raw), words[-1].encode())
-    assert isinstance(exchange, Exchange)
-    assert (exchange.method, exchange.params["name"]) == ("tools/call", "say")
-    assert exchange.params["arguments"] == {"text": "it's"}
 
 
 def test_style_elements_need_a_nonce_beside_the_editor(acme: Things, owner: Client) -> None:

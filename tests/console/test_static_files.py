@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from django.contrib.staticfiles import finders
-from django.http import HttpResponse
 from django.templatetags.static import static
 from django.test import Client
 
@@ -38,31 +37,6 @@ def test_text_is_compressed_for_clients_that_take_it(accepted: str) -> None:
     assert response["Cache-Control"] == FOR_GOOD
     assert response["Content-Type"].startswith("text/css")
     assert response["Vary"] == "Accept-Encoding"
-
-
-def _get(accepted: str, **headers: str) -> HttpResponse:
-    response = Client(headers={"accept-encoding": accepted, **headers}).get(static(CSS))
-    response.close()
-    return response
-
-
-@pytest.mark.parametrize("accepted", ["gzip", ""])
-def test_a_browser_that_has_the_file_gets_no_body(accepted: str) -> None:
-    etag, modified = (_get(accepted)[name] for name in ("ETag", "Last-Modified"))
-    for known in ({"if-none-match": etag}, {"if-modified-since": modified}):
-        again = _get(accepted, **known)
-        assert (again.status_code, again["ETag"]) == (304, etag)
-        assert again["Vary"] == "Accept-Encoding"
-    assert _get(accepted, **{"if-none-match": '"other"'}).status_code == 200
-
-
-def test_the_compressed_file_has_an_etag_of_its_own() -> None:
-    """Caches and range requests must not mix the two forms of a file."""
-    packed, plain = _get("gzip")["ETag"], _get("")["ETag"]
-    assert packed == plain[:-1] + '-gzip"'
-    assert _get("gzip", **{"if-none-match": plain}).status_code == 200
-    assert _get("", **{"if-none-match": packed}).status_code == 200
-    assert _get("gzip", **{"if-none-match": f'"x", W/{packed}'}).status_code == 304
 
 
 def test_what_is_missing_has_no_version_and_is_not_found() -> None:

@@ -44,12 +44,6 @@ def run(folder: Path, text: str, *options: str, **environment: str) -> tuple[int
     return done.returncode, done.stdout + done.stderr
 
 
-def test_at_home_a_test_may_skip(tmp_path):
-    code, output = run(tmp_path, SKIPPING, CI="")
-    assert code == 0, output
-    assert "2 skipped, 1 xfailed" in output
-
-
 def test_in_ci_a_skip_is_a_failure_with_its_reason(tmp_path):
     (tmp_path / "test_module.py").write_text(
         'import pytest\npytest.skip("no Redis", allow_module_level=True)\n'

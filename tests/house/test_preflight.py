@@ -26,18 +26,6 @@ def install(folder: Path, name: str, script: str) -> str:
     return str(command)
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        "echo 'pyenv: python3.13: command not found' >&2; exit 127",
-        "echo 'pyenv: python3.13: command not found'; exit 0",
-        "exit 0",
-    ],
-)
-def test_a_shim_that_only_prints_an_error_is_no_python(path, script):
-    assert preflight.look_at(install(path, "python3.13", script)) is None
-
-
 def test_the_given_python_is_taken_when_it_lacks_nothing(path):
     given = install(path, "python3", "echo found 3.12.4")
     install(path, "python3.13", "echo found 3.13.1")

@@ -206,8 +206,10 @@ Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
     ("annotation", "value"),
     [
         (int, CANARY),
+        (Item, {"number": CANARY}),
         (list[Point], [{"x": CANARY}]),
         (Literal["a", "b"], CANARY),
+        (Pet, {"kind": CANARY}),
         (Pet, {"kind": "cat", "lives": CANARY}),
         (dict[str, Any], {"deep": reduce(lambda inner, _: [inner], range(220), CANARY)}),
         (Any, {"deep": reduce(lambda inner, _: [inner], range(300), CANARY)}),
@@ -226,6 +228,13 @@ async def test_an_error_about_a_result_quotes_nothing_of_it(annotation: Any, val
         await rounds(lambda round: step(round, next(returned)))
     except Misused as second:
         assert CANARY not in "".join(traceback.format_exception(second))
+
+
+async def test_an_error_about_arguments_quotes_nothing_of_them() -> None:
+    for argument in ([CANARY, object()], [CANARY, 2**70], {CANARY: "\ud800"}):
+        with a_round() as round, pytest.raises(Misused) as caught:
+            await step(round, returning(None, None), argument)
+        assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
 async def test_a_recorded_result_that_the_function_no_longer_returns_is_an_error() -> None:
@@ -308,6 +317,18 @@ async def test_in_a_step_nothing_is_asked_or_begun_or_waited_for() -> None:
         told = [await round.step("outer", functools.partial(tries, use), (), {}) for use in uses]
         assert "the question 'a' is asked inside another step (step outer" in told[0]
         assert "the step 'inner' is begun" in told[1]
+
+
+async def test_a_cancelled_step_is_not_recorded() -> None:
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    with a_round() as round:
+        task = asyncio.create_task(step(round, hang))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        assert (await ended(round)).recorded == {}
 
 
 class Leaving:

@@ -39,23 +39,6 @@ def lines(*values: Value) -> Chart:
     return drawn_lines(axes(len(values)), [Measure("strong", "p95", values)])
 
 
-def number(percent: str) -> float:
-    return float(percent.removesuffix("%"))
-
-
-def test_bars_stand_on_one_another_and_are_as_high_as_their_numbers() -> None:
-    chart = bars([1, 0, 4], [3, 2, 4])
-    assert [label.text for label in chart.values] == ["0", "5", "10"]
-    assert [(bar.tone, number(bar.y), number(bar.height)) for bar in chart.bars] == [
-        ("bad", 90, 10),
-        ("accent", 60, 30),
-        ("accent", 80, 20),
-        ("bad", 60, 40),
-        ("accent", 20, 40),
-    ]
-    assert all(number(bar.x) + number(bar.width) <= 100 for bar in chart.bars)
-
-
 def test_the_table_has_the_numbers_that_are_drawn() -> None:
     chart = bars([1, 0, 4], [3, 2, 1234])
     assert [[cell for _, cell in row.cells] for row in chart.rows] == [
@@ -82,11 +65,3 @@ def test_without_numbers_there_is_a_sentence_and_no_chart(chart: Chart) -> None:
     assert "Nothing in this period." in drawn
     assert "c-plot" not in drawn
     assert "<table" not in drawn
-
-
-@pytest.mark.parametrize(
-    ("most", "top"),
-    [(0, 2), (3, 4), (640, 800), (8_001, 10_000)],
-)
-def test_axes_of_counts_end_at_round_numbers_with_whole_halves(most: int, top: int) -> None:
-    assert count_scale(most).top == top

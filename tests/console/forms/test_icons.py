@@ -9,7 +9,6 @@ from django.test import Client
 
 from mcphost.catalogue.models import Primitive
 from mcphost.console.forms.icons import MOST_BYTES
-from mcphost.console.forms.rows import MOST
 
 NEW = "/admin/t/acme/tools/new/"
 PNG = b"\x89PNG\r\n\x1a\n of a kind"
@@ -83,13 +82,6 @@ def test_an_edit_keeps_drops_and_replaces(operator: Client) -> None:
     assert saved() == []
 
 
-def test_an_icon_that_lies_elsewhere_is_shown_by_its_address(operator: Client) -> None:
-    operator.post(NEW, form(**{"icons-0-address": "https://example.com/a.png"}))
-    text = operator.get(edit_page()).content.decode()
-    assert 'value="https://example.com/a.png"' in text
-    assert 'src="https://example.com' not in text
-
-
 def test_an_image_survives_an_error_elsewhere(operator: Client) -> None:
     page = operator.post(NEW, form(name="no blanks please", **{"icons-0-file": image()}))
     (row,) = page.context["form"].icons.filled
@@ -116,17 +108,4 @@ def test_what_is_wrong_with_an_icon_stands_in_its_row(operator, fields, field, s
     assert said in row.errors[field][0]
     assert said in page.content.decode()
     assert "Nothing was saved" in page.content.decode()
-    assert not Primitive.objects.filter(name="say").exists()
-
-
-def test_what_the_catalogue_refuses_stands_above_the_rows(operator: Client) -> None:
-    page = operator.post(NEW, form(**{"icons-0-address": "ftp://a", "icons-1-sizes": "x"}))
-    assert page.context["form"].icons.errors == [
-        "Icon 1: `src` must be an https: URL or a data: URI in Base64."
-    ]
-    assert page.context["form"].icons.filled[0]["address"].value() == "ftp://a"
-    many = {f"icons-{number}-address": "https://a/b.png" for number in range(MOST + 1)}
-    assert operator.post(NEW, form(**many)).context["form"].icons.errors == [
-        f"At most {MOST} are allowed."
-    ]
     assert not Primitive.objects.filter(name="say").exists()

@@ -135,13 +135,6 @@ def test_a_problem_stands_in_the_row_that_it_is_about(path, rows, number, field)
     assert getattr(part, rows).filled[number].errors == {field: ["No."]}
 
 
-@pytest.mark.parametrize("path", [("messages",), ("messages", "99", "text"), ()])
-def test_a_problem_of_no_row_stands_above_the_rows(path: tuple[str, ...]) -> None:
-    part = PromptPart(sent({}), {})
-    part.place_at(path, ["At least one."])
-    assert part.messages.errors == ["At least one."]
-
-
 def test_a_resource_is_a_text_or_a_file() -> None:
     uri = {"uri": "docs://a"}
     text = {**uri, "holds": "text", "text": "a\r\nb"}
@@ -159,27 +152,6 @@ def test_a_resource_is_a_text_or_a_file() -> None:
     assert config(ResourcePart(sent(kept), stored)) == stored
     other = ResourcePart(sent(kept, file=uploaded(PNG, "image/png")), stored)
     assert config(other)["mime_type"] == "image/png"
-
-
-@pytest.mark.parametrize(
-    ("fields", "field"),
-    [
-        ({"type": "image"}, "file"),
-        ({"type": "audio", "text": "left from before"}, "file"),
-        ({"type": "resource", "text": "a"}, "uri"),
-        ({"type": "resource_link", "name": "a"}, "uri"),
-        ({"type": "resource_link", "uri": "docs://a"}, "name"),
-        ({"type": "text", "kept": f"data:image/png;base64,{base64(PNG)}"}, "type"),
-        ({"type": "image", "kept": "nothing like it"}, "kept"),
-        ({"type": "nonsense"}, "type"),
-    ],
-)
-def test_what_a_message_lacks_is_said_beside_the_field(fields: dict[str, str], field: str) -> None:
-    named = {f"messages-0-{name}": value for name, value in fields.items()}
-    part = PromptPart(sent(named), {})
-    assert not part.is_valid()
-    assert field in part.messages.filled[0].errors
-    assert not PromptPart(sent({**named, "messages-0-remove": "on"}), {}).messages.filled
 
 
 def test_a_file_that_is_too_large_is_refused_beside_it() -> None:

@@ -15,20 +15,6 @@ URL = "https://api.example.com/orders"
 pytestmark = pytest.mark.django_db
 
 
-def test_what_is_wrong_is_named_by_the_labels_of_the_form_with_a_link(operator, acme):
-    operator.post(NEW, {"kind": "http", "name": "order", "description": "d", "method": "GET",
-                        "url": URL, "headers-0-name": "X-Key",
-                        "headers-0-value": "{secrets.missing}"})  # fmt: skip
-    path = f"{TOOLS}{Primitive.objects.get(name='order').id}/"
-    page = operator.get(path).content.decode()
-    link = f'<a href="{path}edit/#id_headers-0-value">Header 1, Value</a>: There is no secret'
-    assert link in page
-    assert 'id="id_headers-0-value"' in operator.get(f"{path}edit/").content.decode()
-    refused = operator.post(f"{path}publish/", follow=True).content.decode()
-    assert "Nothing was changed. Header 1, Value: There is no secret" in refused
-    assert "config.request" not in refused
-
-
 def test_a_problem_is_placed_by_its_path(operator: Client, acme: Things) -> None:
     operator.post(NEW, {"kind": "http", "name": "order", "description": "d", "method": "POST",
                         "url": URL, "body": "json", "body_json": "{}",

@@ -7,7 +7,6 @@ from pytest_django.fixtures import Settings
 
 from mcphost.catalogue import kinds, services
 from mcphost.catalogue.models import Grant, Primitive
-from mcphost.console.primitives.functions import MOST_AT_ONCE
 from mcphost.runtime.schema import ArgumentProblem
 from tests.console.things import ACTOR, Things
 
@@ -48,15 +47,6 @@ def test_what_is_not_in_the_code_is_not_granted_nor_what_was_chosen_with_it(staf
     staff.post(f"{FUNCTIONS}change/", {"function": chosen, "verb": "grant"})
     assert granted() == ["probe.echo"]
     assert "There is no function" in staff.get(FUNCTIONS).content.decode()
-
-
-@pytest.mark.parametrize("verb", ["grant", "revoke"])
-def test_more_functions_than_are_changed_at_once_are_refused_in_words(staff: Client, verb: str):
-    chosen = ["probe.echo", "probe.write", *map(str, range(MOST_AT_ONCE - 1))]
-    staff.post(f"{FUNCTIONS}change/", {"function": chosen, "verb": verb})
-    page = staff.get(FUNCTIONS).content.decode()
-    assert "Nothing was changed. Choose at most 500 functions at once, not 501." in page
-    assert granted() == ["probe.echo"]
 
 
 def test_staff_see_what_the_code_holds_and_what_is_broken(staff, acme, monkeypatch):

@@ -239,29 +239,3 @@ def test_publishing_says_beside_the_field_that_its_secret_is_missing_and_saving_
     assert written().state == "draft"
     assert "Cannot be published:" in saved.content.decode()
     assert "There is no secret" in saved.content.decode()
-
-
-def test_a_form_with_files_is_written_shown_and_kept(operator: Client) -> None:
-    schema = {"type": "object", "properties": {"photo": {"type": "string"}}}
-    fields = form(
-        method="POST",
-        url="https://api.example.com/photos",
-        input_schema=json.dumps(schema),
-        body="multipart",
-        **{"fields-0-name": "album", "fields-0-value": "A"},
-        **{"files-0-name": "photo", "files-0-file_content": "{arguments.photo}"},
-        **{"files-1-name": "other", "files-1-file_content": "text"},
-    )
-    page = operator.post(NEW, fields)
-    (good, bad) = page.context["form"].part.body_files.filled
-    assert not good.errors
-    assert "Name the value" in bad.errors["file_content"][0]
-    operator.post(NEW, {**fields, "files-1-remove": "on"})
-    body = written().config["request"]["body"]
-    assert [each["name"] for each in body["fields"]] == ["album"]
-    assert body["files"] == [
-        {"name": "photo", "content": "{arguments.photo}", "file_name": "", "media_type": ""}
-    ]
-    edit = f"{TOOLS}{written().id}/edit/"
-    operator.post(edit, {"kind": "http", **shown(operator.get(edit))})
-    assert written().config["request"]["body"] == body

@@ -181,21 +181,6 @@ def test_a_change_of_the_document_is_shown_and_taken_over(operator: Client) -> N
     assert states(operator.post(PAGE, {"document": with_page()}))["GET /orders"] == "same"
 
 
-@pytest.mark.parametrize(("choice", "title"), [("mine", "Mine"), ("theirs", "Theirs")])
-def test_what_both_have_changed_is_to_be_chosen(operator: Client, choice: str, title: str) -> None:
-    imported(operator, "GET /orders")
-    Primitive.objects.filter(config__source="GET /orders").update(title="Mine")
-    fields = {**listed(operator, with_page(summary="Theirs")), "chosen": "GET /orders"}
-    unchosen = operator.post(PAGE, {**fields, "_create": ""})
-    assert "Choose what to keep" in errors(unchosen)
-    field = fields_of(unchosen)["Title"]
-    assert made()["GET /orders"].config["input_schema"]["properties"] == {}
-    assert operator.post(PAGE, {**fields, field: choice, "_create": ""}).status_code == 302
-    assert made()["GET /orders"].title == title
-    again = operator.post(PAGE, {"document": with_page(summary="Theirs")})
-    assert states(again)["GET /orders"] == "same"
-
-
 def test_a_choice_does_not_count_for_another_change(operator: Client) -> None:
     imported(operator, "GET /orders")
     rows = Primitive.objects.filter(config__source="GET /orders")
@@ -333,18 +318,3 @@ def test_a_document_is_fetched_and_its_relative_server_is_where_it_was(operator:
         given = kept(operator.post(PAGE, {"url": f"{base}/latest"}))
         operator.post(PAGE, {**given, "chosen": "GET /pets", "_create": ""})
         assert made()["GET /pets"].config["request"]["url"] == f"{base}/v2/pets"
-
-
-@pytest.mark.parametrize(
-    ("answers", "said"),
-    [
-        ([(302, {"Location": "/again"}, b"")] * 6, "redirects more than 5 times"),
-        ([(302, {"Location": "https://10.0.0.1/"}, b"")], "not among the allowed hosts"),
-        ([(200, {"Content-Length": f"{MOST_BYTES * 2}"}, b"")], "more than"),
-    ],
-)
-def test_what_cannot_be_fetched_says_why(operator: Client, answers: list[Answer], said: str):
-    with serving(*answers) as base:
-        page = operator.post(PAGE, {"url": f"{base}/openapi.json"})
-    assert said in " ".join(page.context["form"].errors["url"])
-    assert not KeptDocument.objects.exists()

@@ -5,13 +5,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from mcphost.audit.models import Entry
 from mcphost.catalogue import kinds, selectors
 from mcphost.catalogue.models import Primitive
 from mcphost.console.forms.script_part import START
 from mcphost.kinds.script.kind import script_kind
 from mcphost.kinds.script.signature import MOST_CHARACTERS
-from mcphost.runtime.program import TaskSupport
 from mcphost.sandbox.processes import WorkerLost
 from tests.console.things import Things
 
@@ -42,18 +40,6 @@ def test_the_initial_text_is_a_tool_that_can_be_published(operator: Client, acme
     }
     (offered,) = [each for each in selectors.offering(acme.tenant).tools if each.name == "greet"]
     assert offered.listing["description"] == "Greet a person by name."
-
-
-def test_when_a_call_becomes_a_task_is_chosen_and_kept(operator: Client, acme: Things) -> None:
-    operator.post(NEW, form(tasks="required", _publish=""))
-    tool = written()
-    assert tool.config == {"code": START, "tasks": "required"}
-    (offered,) = [each for each in selectors.offering(acme.tenant).tools if each.name == "greet"]
-    assert offered.task_support is TaskSupport.REQUIRED
-    page = operator.get(f"{TOOLS}{tool.id}/edit/")
-    assert page.context["form"].part["tasks"].value() == "required"
-    operator.post(f"{TOOLS}{tool.id}/edit/", form(tasks="never"))
-    assert written().config == {"code": START, "tasks": "never"}
 
 
 @pytest.mark.parametrize(
@@ -88,23 +74,6 @@ def test_what_is_wrong_stands_beside_the_code_which_is_kept(operator: Client, co
     assert page.context["form"].part["code"].value() == code
     assert "<script>alert(1)" not in page.content.decode()
     assert not Primitive.objects.filter(name="greet").exists()
-
-
-def test_a_good_script_has_no_problems_and_its_arguments_are_shown(operator: Client) -> None:
-    before = Primitive.objects.count(), Entry.objects.count()
-    reply = operator.post(CHECK, {"code": START.replace("\n", "\r\n")})
-    assert reply.status_code == 200
-    assert reply.json() == {
-        "problems": [],
-        "input_schema": {
-            "type": "object",
-            "properties": {"name": {"type": "string"}},
-            "required": ["name"],
-            "additionalProperties": False,
-        },
-    }
-    assert (Primitive.objects.count(), Entry.objects.count()) == before
-    assert operator.get(CHECK).status_code == 405
 
 
 def test_checks_while_typing_and_saving_share_the_places(operator, cast, monkeypatch):

@@ -1,10 +1,9 @@
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from mcphost.catalogue import selectors, services
-from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
+from mcphost.catalogue.models import Primitive, PrimitiveVersion
 from tests.console.things import ACTOR, Things
 
 TOOLS = "/admin/t/acme/tools/"
@@ -75,17 +74,6 @@ def test_what_is_wrong_stands_beside_its_field_and_nothing_is_saved(operator, ac
     assert Primitive.objects.filter(tenant__slug="acme", sort="tool").count() == 1
 
 
-def test_a_function_of_the_code_has_to_be_chosen(operator: Client, acme: Things) -> None:
-    form_ = operator.post(NEW, form(function="")).context["form"]
-    assert not form_.errors
-    assert form_.part.errors
-    assert Primitive.objects.filter(tenant__slug="acme", sort="tool").count() == 1
-    Grant.objects.create(tenant_id=acme.tenant, function="gone.away")
-    page = operator.get(NEW)
-    assert list(page.context["authors"]) == ["probe.echo"]
-    assert "gone.away" not in page.content.decode()
-
-
 def test_an_edit_changes_the_working_copy_and_the_page_says_what_differs(operator, acme):
     path = f"{TOOLS}{acme.tool}/"
     assert operator.get(f"{path}edit/").context["form"].initial["name"] == "canary-acme-tool"
@@ -120,15 +108,3 @@ def test_a_disabled_tool_is_gone_at_once_and_comes_back_when_enabled(operator, a
     for said in ("canary-acme-tool is enabled", "Nothing was changed"):
         assert said in operator.post(f"{path}enable/", follow=True).content.decode()
         assert served(acme) == ["canary-acme-tool"]
-
-
-def test_a_tool_whose_function_was_taken_away_says_why_it_is_not_served(operator, acme):
-    services.revoke_grant(acme.tenant, "probe.echo", ACTOR)
-    for path in (TOOLS, f"{TOOLS}{acme.tool}/", "/admin/t/acme/", "/admin/"):
-        assert "no longer granted" in operator.get(path).content.decode(), path
-    assert ">live<" not in operator.get(f"{TOOLS}{acme.tool}/").content.decode()
-    page = operator.get(f"{TOOLS}{acme.tool}/edit/").content.decode()
-    assert "probe.echo (not available)" in page
-    assert "No function is granted" in page
-    operator.post(f"{TOOLS}{acme.tool}/publish/")
-    assert "is not granted" in operator.get(f"{TOOLS}{acme.tool}/").content.decode()

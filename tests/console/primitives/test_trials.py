@@ -6,7 +6,6 @@ from contextlib import ExitStack
 from html import unescape
 from textwrap import dedent
 from typing import Any
-from urllib.parse import urlencode
 from uuid import uuid4
 
 import pytest
@@ -286,26 +285,6 @@ def test_a_refusal_in_the_frame_is_a_page_that_the_frame_may_show(cast, operator
         assert page["Content-Security-Policy"] == POLICY
         assert page["X-Frame-Options"] == "SAMEORIGIN"
         assert "You have no access here any more" in page.content.decode()
-
-
-def test_a_form_that_is_too_large_is_refused_in_words_in_the_frame(cast: Cast, acme: Things):
-    client = Client(enforce_csrf_checks=True)
-    client.force_login(cast.operator.user)
-    assert client.get("/admin/t/acme/tools/new/").status_code == 200  # sets the cookie
-    large = "It has 3.1 MB, and may have 2.6 MB"
-    many = {f"field-{number}": "1" for number in range(1100)}
-    for fields, said in (
-        ({"_run": "1", **form(), "code": "x" * 3_100_000}, large),
-        ({"_run": "1", **form(), "arguments-json": "x" * 3_100_000}, large),
-        (many, "1,000 fields"),
-    ):
-        for path in (TRY, f"/admin/t/acme/tools/{acme.tool}/try/"):
-            page = client.post(path, urlencode(fields), "application/x-www-form-urlencoded")
-            assert (page.status_code, page["Content-Security-Policy"]) == (400, POLICY)
-            assert page["X-Frame-Options"] == "SAMEORIGIN"
-            assert "Nothing was run" in unescape(page.content.decode())
-            assert said in unescape(page.content.decode())
-        assert client.post("/admin/t/acme/tools/new/", fields)["X-Frame-Options"] == "DENY"
 
 
 def test_without_a_session_the_frame_leads_to_the_sign_in(cast: Cast, acme: Things) -> None:

@@ -9,7 +9,6 @@ from django.test import Client
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue.models import Primitive, PrimitiveVersion
-from mcphost.console.primitives.versions import MOST_AT_ONCE
 from tests.console.things import Things, asking
 from tests.console.things import told as put
 
@@ -204,22 +203,6 @@ def test_of_several_tools_those_changed_meanwhile_are_not_published(operator, ca
     # Disabling publishes nothing, so it is done whatever the working copy is.
     operator.post(f"{TOOLS}bulk/", {"verb": "disable", "chosen": chosen})
     assert row().state == "disabled"
-
-
-@pytest.mark.parametrize("verb", ["publish", "disable"])
-def test_more_tools_than_are_changed_at_once_are_refused_in_words(operator, say, verb):
-    operator.post(f"{say}edit/", form(title="Third"))
-    chosen = [str(row().id), *(f"{number}" for number in range(MOST_AT_ONCE))]
-    before = Entry.objects.count()
-    for fields, said in (
-        ({"verb": verb, "chosen": chosen}, "Choose at most 200 tools at once, not 201."),
-        ({"verb": "delete", "chosen": chosen[:1]}, ""),
-        ({"chosen": chosen[:1]}, ""),
-        ({"verb": verb}, ""),
-    ):
-        text = operator.post(f"{TOOLS}bulk/", fields, follow=True).content.decode()
-        assert f"Nothing was changed. {said}".rstrip() in text
-        assert (row().state, Entry.objects.count()) == ("published", before)
 
 
 @pytest.mark.parametrize("verb", ["edit", "publish", "delete"])

@@ -190,15 +190,6 @@ def test_subscribers_are_told_after_a_question_and_it_is_recorded(operator: Clie
     assert (entry.target, entry.actor_label) == ("docs://canary-acme", "operator")
 
 
-def test_of_a_template_the_uri_is_asked(operator: Client, acme: Things) -> None:
-    ask = path("template", f"{acme.template}/announce/")
-    page = operator.post(ask, {"uri": "docs://elsewhere"})
-    assert "No resource or template" in page.context["form"].errors["uri"][0]
-    assert announced() == []
-    assert operator.post(ask, {"uri": "docs://canary-acme/7"}).status_code == 302
-    assert announced() == ["docs://canary-acme/7"]
-
-
 def test_nobody_is_told_of_what_is_not_served_or_by_who_may_not_edit(operator, auditor, acme):
     page = path("resource", f"{acme.resource}/")
     assert "announce/" not in auditor.get(page).content.decode()

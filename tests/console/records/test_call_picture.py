@@ -6,10 +6,8 @@ from mcphost.audit.entries import view
 from mcphost.audit.open_calls import NONE
 from mcphost.audit.timeline import Timeline, timeline
 from mcphost.console.records.call_picture import (
-    MOST_PARTS,
     CallPart,
     CallPicture,
-    PartBar,
     PartType,
     draw,
     parts,
@@ -47,10 +45,6 @@ def widths(picture: CallPicture) -> list[float]:
     return [number(each.width) for each in picture.bars]
 
 
-def ends(bar: PartBar) -> float:
-    return number(bar.x) + number(bar.width)
-
-
 def test_a_call_of_two_rounds_is_server_time_and_the_wait_between() -> None:
     story = Story().play("start; ask reason colour")
     story.back(2 * MINUTE).answer("reason")
@@ -60,10 +54,6 @@ def test_a_call_of_two_rounds_is_server_time_and_the_wait_between() -> None:
         ("response", "Waiting for reason, colour", 2 * MINUTE + SECOND),
         ("server", "Round 2", 2 * SECOND),
     ]
-
-
-def test_a_round_without_a_start_began_as_long_before_its_end_as_it_took() -> None:
-    assert told(Story().play("end")) == [("server", "Round 1", 3 * MS)]
 
 
 def test_a_call_that_waits_or_waited_shows_that_too() -> None:
@@ -91,27 +81,6 @@ def test_a_task_is_queued_from_the_response_to_its_next_round() -> None:
     assert found[1].end == found[2].start == answered
 
 
-def test_a_run_without_an_end_reaches_to_the_one_that_took_over() -> None:
-    story = Story().play("start")
-    story.later(MINUTE).again().start()
-    story.end()
-    assert told(story) == [
-        ("unknown", "Round 1, run 1", MINUTE + SECOND),
-        ("server", "Round 1, run 2", SECOND),
-    ]
-
-
-def test_what_is_not_compressed_is_in_proportion() -> None:
-    picture = drawn(
-        (PartType.SERVER, 10 * MS), (PartType.RESPONSE, 20 * MS), (PartType.SERVER, 30 * MS)
-    )
-    assert picture.compressed == ()
-    first, second, third = widths(picture)
-    assert abs(second - 2 * first) < 0.01
-    assert abs(third - 3 * first) < 0.01
-    assert abs(ends(picture.bars[-1]) - 100) < 0.01
-
-
 def test_a_long_wait_leaves_room_for_short_rounds_and_shows_its_break() -> None:
     picture = drawn(
         (PartType.SERVER, 3 * MS), (PartType.RESPONSE, timedelta(days=2)), (PartType.SERVER, 9 * MS)
@@ -124,10 +93,3 @@ def test_a_long_wait_leaves_room_for_short_rounds_and_shows_its_break() -> None:
     (gap,) = picture.compressed
     assert gap.length == timedelta(days=2)
     assert number(gap.x) == number(picture.bars[1].x)
-
-
-def test_a_call_of_very_many_rounds_is_drawn_from_its_beginning() -> None:
-    picture = drawn(*[(PartType.SERVER, MS)] * (MOST_PARTS + 5))
-    assert len(picture.bars) == MOST_PARTS
-    assert picture.cut
-    assert picture.totals == ((PartType.SERVER, "server time", (MOST_PARTS + 5) * MS),)

@@ -6,17 +6,15 @@ from html import unescape
 
 import pytest
 from django.db import connection
-from django.db.models.functions import Length
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.html import strip_tags
 
 from mcphost.audit.models import Entry, Payload
-from mcphost.audit.records import ANSWER_RECEIVED, ANSWER_REFUSED, MESSAGE_REFUSED, Actor
-from mcphost.audit.services import record
+from mcphost.audit.records import ANSWER_RECEIVED
 from mcphost.audit.summaries.follower import catch_up
-from tests.audit.asking import HALF_HOUR, MINUTE, Story
+from tests.audit.asking import MINUTE, Story
 from tests.console.things import Things, asking, told
 
 CALLS = "/admin/t/acme/calls/"
@@ -98,25 +96,6 @@ def test_an_auditor_reads_a_whole_call_and_every_payload_read_is_on_record(audit
     assert set(viewed.values_list("target", flat=True)) == kept
 
 
-def test_payloads_that_are_too_large_together_are_shown_each_by_itself(auditor, story, monkeypatch):
-    of_call = Payload.objects.filter(entry__in=[each.id for each in story.made])
-    sizes = dict(of_call.order_by("entry").values_list("entry", Length("ciphertext")))
-    first, *others = sizes
-    monkeypatch.setattr("mcphost.audit.selectors.MOST_PAYLOAD_BYTES", sizes[first])
-    page = auditor.get(f"{page_of(story)}payloads/").content.decode()
-    assert f"{len(others)} are not shown. Show each by itself." in page
-    assert "Which reason?" in page
-    assert "canary-acme-answer" not in page
-    for each in others:
-        assert f'href="/admin/t/acme/payloads/{each}/"' in page
-    viewed = Entry.objects.filter(action="payload.viewed")
-    assert list(viewed.values_list("target", flat=True)) == [str(first)]
-    answer = next(each for each in story.made if each.action == ANSWER_RECEIVED)
-    assert "canary-acme-answer" in shown(auditor, f"/admin/t/acme/payloads/{answer.id}/")
-    monkeypatch.setattr("mcphost.audit.selectors.MOST_PAYLOAD_BYTES", sum(sizes.values()))
-    assert "Show each by itself" not in shown(auditor, f"{page_of(story)}payloads/")
-
-
 def test_what_was_erased_is_told_as_such_and_not_as_read(auditor, owner, story):
     answer = next(each for each in story.made if each.action == ANSWER_RECEIVED)
     owner.post(f"/admin/t/acme/payloads/{answer.id}/erase/")
@@ -126,25 +105,6 @@ def test_what_was_erased_is_told_as_such_and_not_as_read(auditor, owner, story):
     assert not Entry.objects.filter(action="payload.viewed", target=str(answer.id)).exists()
     Payload.objects.update(key_id="gone")
     assert "The payload cannot be read:" in shown(auditor, f"{page_of(story)}payloads/")
-
-
-def test_a_question_that_expired_is_as_visible_as_one_that_was_answered(operator, acme):
-    story = a_story(acme, 2 * HALF_HOUR).play("start; ask sure")
-    page = shown(operator, put(story))
-    assert re.search(r"There was no response to sure in time\. It expired \d+ minutes ago", page)
-    assert "No response in time: expired" in page
-    assert targets(operator, "?outcome=expired") == ["deploy"]
-    assert targets(operator, "?outcome=open") == []
-
-
-def test_a_round_without_an_end_warns_that_its_outcome_is_unknown(operator: Client, acme: Things):
-    story = a_story(acme).play("ask sure; back; answer sure; start")
-    path = put(story)
-    assert "It started round 2: outcome unknown" in shown(operator, path)
-    assert "It may have had effects" in shown(operator, path)
-    assert targets(operator, "?outcome=unknown") == ["deploy"]
-    again = a_story(acme).play("ask sure; back; answer sure")
-    assert "No round that it started is recorded" in shown(operator, put(again))
 
 
 @pytest.mark.parametrize(
@@ -170,25 +130,6 @@ def badges(client: Client, path: str) -> list[tuple[str, str]]:
     """Return the badges on a page: their tone and their text."""
     page = client.get(path).content.decode()
     return re.findall(r'<span class="c-badge c-(\w+)">([^<]*)</span>', page)
-
-
-def test_a_lost_call_says_why_and_does_not_wait(auditor: Client, acme: Things) -> None:
-    story = a_story(acme).play("ask sure")
-    path = put(story)
-    record(
-        "key.rotated",
-        actor=Actor.person(1, "sam"),
-        target="k2",
-        facts={"compromised": True, "retired": ["k1"]},
-    )
-    page = shown(auditor, path)
-    assert "The call is lost: the key k1, which sealed its state, was declared compromised" in page
-    assert "by sam" in page
-    assert "waiting for a response" not in page
-    assert "No input request is waiting" in shown(auditor, "/admin/")
-    assert targets(auditor, "?outcome=open") == []
-    assert targets(auditor, "?outcome=lost") == ["deploy"]
-    assert "declared compromised" in shown(auditor, f"{CALLS}?outcome=lost")
 
 
 @pytest.mark.parametrize(
@@ -250,29 +191,6 @@ def test_states_that_were_refused_are_listed_with_their_true_reason(operator, st
     only = staff.get("/admin/refusals/?tenant=globex").context["entries"]
     assert [slug for _, slug in only] == ["globex"]
     assert "state.refused" not in shown(operator, "/admin/t/acme/audit-log/")
-
-
-def test_answers_not_taken_and_messages_that_did_not_leave_are_told_as_such(operator, acme):
-    story = a_story(acme).play("ask sure")
-    story.refuse("late", ANSWER_REFUSED)
-    story.refuse("answered", ANSWER_REFUSED, key="sure")
-    story.refuse("over", MESSAGE_REFUSED)
-    path = put(story)
-    listed = shown(operator, REFUSALS)
-    assert "the call no longer waited for it" in listed
-    assert "its call had ended" in listed
-    assert [each.action for each, _ in operator.get(REFUSALS).context["entries"]] == [
-        MESSAGE_REFUSED,
-        ANSWER_REFUSED,
-        ANSWER_REFUSED,
-    ]
-    page = shown(operator, path)
-    assert "A response was rejected: the call no longer waited for it" in page
-    assert "A message was blocked: its call had ended" in page
-    assert "Nothing was sent to the client." in page
-    assert "A response to sure was rejected: the input request already has a response" in page
-    assert "3 rejected" in shown(operator, CALLS)
-    assert "answer.refused" not in shown(operator, "/admin/t/acme/audit-log/")
 
 
 def test_what_waits_is_on_the_dashboard_and_on_the_tenants_page(owner, staff, story):

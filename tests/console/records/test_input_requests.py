@@ -13,13 +13,11 @@ from django.utils.html import strip_tags
 from mcphost.audit.models import Entry
 from mcphost.calls.models import CancelledCall, Claim
 from mcphost.catalogue import selectors, services
-from mcphost.console.records.stages import STAGES
 from tests.audit.asking import MINUTE, Story
 from tests.cast import ACTOR
 from tests.console.things import Things, told
 
 PAGE = "/admin/t/acme/input-requests/"
-FUNNEL = f"{PAGE}funnel/"
 
 pytestmark = pytest.mark.django_db
 
@@ -61,25 +59,6 @@ def test_each_row_says_what_waits_for_whom_and_until_when(operator: Client, acme
     for part in ("deploy", "colour", "size", "form", "Ada's laptop", "stateless", "ago", "in 2"):
         assert part in page, part
     assert page.count("Cancel…") == 2
-
-
-def test_overdue_requests_come_first_and_then_those_that_expire_soonest(operator, acme):
-    tool = aim(acme, 120)
-    waits(acme, "early", 20 * MINUTE)
-    waits(acme, tool, 10 * MINUTE)
-    waits(acme, "late", 5 * MINUTE)
-    waits(acme, tool, MINUTE)
-    rows = operator.get(PAGE).context["rows"]
-    assert [(row.question.entry.target, row.is_late) for row in rows] == [
-        (tool, True),
-        ("early", False),
-        ("late", False),
-        (tool, False),
-    ]
-    page = shown(operator, PAGE)
-    assert "1 overdue: open for longer than the target time of its tool." in page
-    assert re.search(r"8 min( \d+ s)? overdue", page)
-    assert "target 2 min" in page
 
 
 def test_a_target_time_holds_at_once_and_is_no_change_to_publish(operator: Client, acme: Things):
@@ -160,28 +139,6 @@ def asked(things: Things, target: str, ending: str = "") -> None:
         story.back().answer("colour", ending)
         story.end()
     told(story)
-
-
-def test_each_tool_and_client_has_a_row_with_how_its_requests_ended(operator, acme, globex):
-    for ending in ("accept", "accept", "decline", "cancel", ""):
-        asked(acme, "deploy", ending)
-    asked(acme, "rename", "accept")
-    asked(globex, "canary-globex-tool", "accept")
-    lines = operator.get(FUNNEL).context["lines"]
-    assert [
-        (each.row.target, each.row.asked, dict(zip(STAGES, each.counts, strict=True)))
-        for each in lines
-    ] == [
-        (
-            "deploy",
-            5,
-            {**dict.fromkeys(STAGES, 0), "answered": 2, "declined": 1, "cancelled": 1, "open": 1},
-        ),
-        ("rename", 1, {**dict.fromkeys(STAGES, 0), "answered": 1}),
-    ]
-    page = shown(operator, FUNNEL)
-    assert "6 requested, 50 % accepted" in page
-    assert "canary-globex" not in page
 
 
 def test_staff_see_the_requests_of_all_tenants_and_their_ends(staff, acme, globex):

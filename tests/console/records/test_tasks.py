@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -176,24 +175,6 @@ def test_a_task_that_waits_for_answers_is_not_retried(operator: Client, acme: Th
     assert not Entry.objects.filter(action=TASK_RETRIED).exists()
 
 
-@pytest.mark.parametrize(
-    ("open_", "said"), [(False, "works as a task"), (True, "task waits for responses")]
-)
-def test_a_call_whose_task_runs_is_not_of_unknown_outcome(auditor, acme, open_, said):
-    story = a_story(acme).play("start")
-    told(story)
-    task = task_of(story, owner=uuid4())
-    if open_:
-        a_question(task)
-    assert ("info", said) in badges(auditor, CALLS)
-    page = f"{CALLS}{story.call.id}/"
-    assert ("info", said) in badges(auditor, page)
-    assert "its end is not recorded: it is still running, or its process died.</p></div>" not in (
-        auditor.get(page).content.decode()
-    )
-    assert page_of(task) in auditor.get(page).content.decode()
-
-
 def test_a_question_of_a_task_waits_until_it_is_answered(auditor: Client, acme: Things) -> None:
     story = a_story(acme).play("start; ask colour size")
     told(story)
@@ -210,14 +191,3 @@ def test_a_question_of_a_task_waits_until_it_is_answered(auditor: Client, acme: 
     assert waiting() == ["size"]
     task.delete()
     assert waiting() == []
-
-
-def test_the_dashboard_counts_the_tasks_of_tenants_that_one_may_see(auditor, staff, acme, globex):
-    assert "Failed in the last day" not in shown(auditor, "/admin/")
-    a_task(acme.tenant)
-    a_question(a_task(acme.tenant))
-    a_task(globex.tenant, state=TaskState.FAILED)
-    (mine,) = auditor.get("/admin/").context["tasks"]
-    assert (mine[0], *mine[1]) == ("acme", 1, 1, 0)
-    both = staff.get("/admin/").context["tasks"]
-    assert [(slug, *count) for slug, count in both] == [("acme", 1, 1, 0), ("globex", 0, 0, 1)]

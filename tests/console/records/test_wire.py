@@ -18,9 +18,7 @@ from mcphost.console.templatetags.wire import (
     fingerprint,
     fingerprinted,
 )
-from mcphost.protocol.eras import Era
 from mcphost.protocol.schemas import ParamHeader
-from mcphost.runtime.call import Delivery
 from tests.audit.asking import Story, row
 from tests.console.records.test_calls import CALLS, a_story, page_of, shown
 from tests.console.things import Things, asking, told
@@ -53,10 +51,6 @@ def two_rounds(**columns: Any) -> Story:
     return story
 
 
-def in_session(revision: str = "2025-11-25") -> Story:
-    return two_rounds(revision=revision, era=Era.LEGACY, delivery=Delivery.LEGACY)
-
-
 def test_a_request_and_its_retry_are_shown_as_the_client_sent_them() -> None:
     first, second = messages(two_rounds())
     assert [each.sender for each in (*first, *second)] == ["client", "server"] * 2
@@ -70,15 +64,6 @@ def test_a_request_and_its_retry_are_shown_as_the_client_sent_them() -> None:
     assert params["inputResponses"] == {"colour": {"action": "accept", "content": {"colour": "x"}}}
     assert params["requestState"] == NOT_KEPT
     assert second[1].body["result"] == {"resultType": "complete", "outcome": "complete"}
-
-
-def test_a_task_gets_its_responses_by_an_update() -> None:
-    story = two_rounds(delivery=Delivery.TASK)
-    first, second = messages(story)
-    assert "inputRequests" in first[1].body
-    assert second[0].body["method"] == "tasks/update"
-    assert second[0].body["params"]["taskId"] == NOT_KEPT
-    assert second[1].note == "The client gets it with tasks/get."
 
 
 def headers(command: CurlCommand) -> dict[str, str]:
@@ -137,20 +122,6 @@ def test_hostile_arguments_stay_one_word_of_the_shell() -> None:
     }
     hidden = repeat(Repetition(URL, read(story)))
     assert hidden.text.endswith('"arguments": \'"$ARGUMENTS"\'}}\'')
-
-
-def test_a_session_is_begun_and_what_differs_is_said() -> None:
-    command = repeat(Repetition(URL, read(in_session()), {"secret": "[redacted]"}))
-    assert command.text.count("curl ") == 3
-    assert '"initialize"' in command.text
-    assert "Mcp-Method" not in command.text
-    said = " ".join(command.notes)
-    for part in ("has sessions", "fill them in", "come on the stream"):
-        assert part in said
-    assert (
-        "MCP-Protocol-Version"
-        not in repeat(Repetition(URL, read(in_session("2025-03-26")), {})).text
-    )
 
 
 def test_states_and_ids_that_give_access_are_fingerprints() -> None:

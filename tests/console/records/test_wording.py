@@ -12,22 +12,6 @@ from mcphost.audit.records import ANSWER_RECEIVED, QUESTION_ASKED, ROUND_FINISHE
 from mcphost.console.records.wording import DisplayedPayload, display
 from tests.audit.asking import Story, row
 
-FORM = {
-    "message": "Resolving #4522 needs a resolution",
-    "requestedSchema": {
-        "type": "object",
-        "properties": {
-            "resolution": {"type": "string", "enum": ["Fixed", "Duplicate"], "title": "Resolution"},
-            "size": {"oneOf": [{"const": "s", "title": "Small"}, {"const": "l"}]},
-            "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
-            "tell": {"type": "boolean", "default": True},
-            "count": {"type": "integer"},
-            "odd": True,
-        },
-        "required": ["resolution", "count"],
-    },
-}
-
 
 def entry(action: str, **facts: Any) -> EntryView:
     story = Story()
@@ -49,27 +33,6 @@ def question(params: Any) -> DisplayedPayload:
 
 def answer(result: Any) -> DisplayedPayload:
     return said(ANSWER_RECEIVED, {"answer": result})
-
-
-def test_a_form_is_its_message_and_what_each_field_takes() -> None:
-    found = question(FORM)
-    assert (found.text, found.raw) == (FORM["message"], FORM)
-    assert found.facts == (
-        ("Resolution", "one of Fixed, Duplicate"),
-        ("size", "one of Small, l, optional"),
-        ("tags", "any of a, b, optional"),
-        ("tell", "yes or no, suggested: yes, optional"),
-        ("count", "a whole number"),
-        ("odd", "a value, optional"),
-    )
-
-
-def test_an_answer_to_a_form_is_its_fields() -> None:
-    found = answer(
-        {"action": "accept", "content": {"a": "x", "b": False, "c": [1, "d"], "e": None}}
-    )
-    assert found.facts == (("a", "x"), ("b", "no"), ("c", "1, d"), ("e", "none"))
-    assert answer({"action": "decline"}).facts == ()
 
 
 @pytest.mark.parametrize("data", ["no base64!", "Q", 7, "QUJD"])

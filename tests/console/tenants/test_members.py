@@ -108,12 +108,6 @@ def test_staff_appoint_the_first_owner_of_a_tenant(staff: Client, cast: Cast) ->
     assert "Invite a user" in page
 
 
-def test_staff_invite_like_owners_where_there_is_an_owner(staff: Client, cast: Cast) -> None:
-    staff.post(MEMBERS, {"username": "staff", "role": "owner", "days": "7"})
-    assert role_of("staff") is None
-    assert Invitation.objects.get().invited_by == "staff"
-
-
 @pytest.fixture
 def scopes(acme: Things, cast: Cast) -> str:
     """The page of a member's scopes, who has both scopes that tools require."""

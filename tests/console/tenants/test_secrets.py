@@ -3,7 +3,7 @@ import json
 import re
 import sys
 import traceback
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,11 @@ from django.utils import timezone
 from django.views.debug import ExceptionReporter
 
 from mcphost.audit.models import Entry
-from mcphost.catalogue import compiling, kinds, services
-from mcphost.catalogue.fields import PrimitiveFields
-from mcphost.kinds.python.kind import PythonKind, python_kind
 from mcphost.vault import selectors as keys
 from mcphost.vault.errors import DamagedSecretError
 from mcphost.vault.models import StoredSecret
-from mcphost.vault.secrets.fields import NAME_RULE, VALUE_RULE
 from mcphost.vault.secrets.selectors import forget_everything, load_secret, secret_uses
 from tests.cast import Cast
-from tests.console.things import ACTOR, Things
 from tests.plugins.canaries import CANARY
 
 SECRETS = "/admin/t/acme/secrets/"
@@ -77,18 +72,6 @@ def test_the_value_is_typed_into_a_field_that_hides_and_forgets_it(owner: Client
     assert "The value was not kept." in refused.content.decode()
     assert NEW_SECRET["value"] not in refused.content.decode()
     assert not any("secret" in key for key in owner.session.keys())  # noqa: SIM118
-
-
-def test_problems_stand_beside_their_fields(owner: Client) -> None:
-    made(owner)
-    wrong = {"name": "No", "value": "a\nb", "hosts": "https://x.example", "places": ["cookie"]}
-    errors = owner.post(NEW, wrong).context["form"].errors
-    assert "places" in errors
-    errors = owner.post(NEW, {**wrong, "places": []}).context["form"].errors
-    assert (errors["name"], errors["value"]) == ([NAME_RULE], [VALUE_RULE])
-    assert set(errors) == {"name", "value", "hosts", "places"}
-    assert list(owner.post(NEW, NEW_SECRET).context["form"].errors) == ["name"]
-    assert StoredSecret.objects.count() == 1
 
 
 def test_a_secret_is_stored_rotated_edited_and_deleted(operator: Client, cast: Cast) -> None:
@@ -154,44 +137,6 @@ def test_a_value_is_stored_as_it_was_typed_or_refused(owner: Client, cast: Cast)
         assert owner.post(rotate, {"value": text}).status_code == 302
         assert value_of(cast) == text
         assert text not in page(owner)
-
-
-class Naming(PythonKind):
-    """Python functions of which `probe.echo` uses a secret."""
-
-    def secrets_of(self, config: Mapping[str, Any]) -> Collection[str]:
-        return ["weather_key"] if config.get("function") == "probe.echo" else []
-
-
-@pytest.fixture
-def naming(acme: Things, monkeypatch: pytest.MonkeyPatch) -> Iterator[Things]:
-    """Acme, whose published tool uses the secret `weather_key`."""
-    kind = Naming()
-    vars(kind).update(vars(python_kind))  # the functions that are loaded already
-    monkeypatch.setitem(kinds.KINDS, "python", kind)  # type: ignore[arg-type]
-    compiling.forget_all()
-    yield acme
-    compiling.forget_all()
-
-
-def test_the_page_says_which_tools_use_a_secret(naming: Things, owner: Client) -> None:
-    assert "No secret is called <code>weather_key</code>" in page(owner)
-    secret = made(owner)
-    draft = PrimitiveFields(name="draft_of_it", config={"function": "probe.echo"})
-    services.create(naming.tenant, draft, ACTOR)
-    text = page(owner)
-    assert "No secret is called" not in text
-    assert f'<a href="/admin/t/acme/tools/{naming.tool}/">canary-acme-tool</a>,' in text
-    assert 'draft_of_it</a> <span class="c-quiet">(working copy)</span>' in text
-    delete = pages_of(secret)[2]
-    assert "canary-acme-tool, draft_of_it" in page(owner, delete)
-    errors = owner.post(delete, {"name": "weather_key"}).context["form"].errors
-    assert "canary-acme-tool" in errors["name"][0]
-    assert "draft_of_it" not in errors["name"][0]
-    services.disable(naming.tool, ACTOR)
-    assert '<span class="c-quiet">(disabled)</span>' in page(owner)
-    assert owner.post(delete, {"name": "weather_key"}).status_code == 302
-    assert not StoredSecret.objects.filter(tenant=naming.tenant, name="weather_key").exists()
 
 
 @pytest.fixture

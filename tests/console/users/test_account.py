@@ -43,12 +43,6 @@ def test_a_member_without_the_console_issues_and_revokes_a_token_of_their_own(me
     assert Token.objects.get(pk=issued.id).revoked_at is not None
 
 
-def test_the_form_for_oneself_takes_no_owner(member: Client, cast: Cast) -> None:
-    fields = {**FIELDS, "owner": str(cast.owner.user.pk)}
-    issued = member.post(NEW, fields).context["token"]
-    assert Token.objects.get(pk=issued.id).owner == cast.member.user
-
-
 def test_a_member_is_offered_the_scopes_that_they_may_take(member, cast, acme):
     for name in ("payroll", "secret"):
         catalogue.create(acme.tenant, tool_fields(name, scopes=(f"mcp:{name}",)), ACTOR)
@@ -92,12 +86,6 @@ def test_a_member_leaves_once_that_is_confirmed(member: Client, cast: Cast) -> N
     assert "no longer have a role in Acme" in member.post(path, follow=True).content.decode()
     assert not Membership.objects.filter(user=cast.member.user).exists()
     assert authenticate(cast.member.mcp_token, Audience.MCP, "acme") is None
-
-
-def test_the_last_owner_is_told_why_they_cannot_leave(owner: Client, cast: Cast) -> None:
-    page = owner.post(f"{YOU}t/acme/leave/", follow=True).content.decode()
-    assert "This is the last owner of the tenant." in page
-    assert Membership.objects.filter(user=cast.owner.user, role="owner").exists()
 
 
 def test_the_sign_in_without_an_aim_leads_to_ones_own_page(cast: Cast) -> None:

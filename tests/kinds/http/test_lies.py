@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from mcphost.kinds.http.asking import MOST_BYTES, MOST_REQUESTS, MOST_STATE, MOST_VALUES
-from mcphost.kinds.http.replies import ANSWERS, ASKS
+from mcphost.kinds.http.replies import ASKS
 from tests.egress.conftest import Arrived, Handler, write
 from tests.kinds.asking import accept
 from tests.kinds.http.driving import REFUND, DrivenHttp, asking
@@ -145,18 +145,6 @@ async def test_a_lie_is_refused_with_its_place(lie: str, when: str):
     assert refused.startswith(words)
     assert len(refused) < 1000
     assert "evil.example" not in refused and SECRET not in refused
-
-
-async def test_the_media_type_of_answers_is_no_response():
-    async with outgoing(saying(WHOLE, media_type=ANSWERS)) as (service, http):
-        refused = await DrivenHttp(config(base(service)), http).refuses()
-    assert refused.startswith(f"{READ}the document: its media type is")
-
-
-async def test_what_is_asked_in_plain_json_is_a_result():
-    async with outgoing(saying(WHOLE, media_type="application/json")) as (service, http):
-        result = await DrivenHttp(config(base(service)), http).result()
-    assert result["structuredContent"] == orjson.loads(WHOLE)
 
 
 async def test_the_largest_document_that_is_honest_is_asked():

@@ -237,12 +237,6 @@ def test_an_unsupported_operation_says_why(operation: Any, more: dict[str, Any],
     assert said in problem(operation, **more)
 
 
-def test_one_operation_that_is_unsupported_stops_no_other() -> None:
-    paths = {"/a": {"get": {"requestBody": body({}, required=True)}, "post": {}}}
-    found = list(operations(document(paths)))
-    assert [each.config is None for each in found] == [True, False]
-
-
 def test_documents_are_json_or_yaml() -> None:
     made = document({"/a": {"get": {}}})
     written = b"openapi: 3.0.0\ninfo: {version: 2024-01-01}\npaths:\n  /a:\n    get: {responses: {200: {}}}\n"

@@ -49,12 +49,6 @@ def test_what_only_yaml_1_1_reads_as_something_else_is_a_text(text: str) -> None
     assert value_of(text if text != "-" else '"-"') == text
 
 
-@pytest.mark.parametrize("quote", ["'", '"'])
-@pytest.mark.parametrize("text", ["5", "true", "null", "", "~", "1e3", "<<"])
-def test_what_is_quoted_is_a_text(text: str, quote: str) -> None:
-    assert value_of(f"{quote}{text}{quote}") == text
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -66,9 +60,3 @@ def test_what_is_quoted_is_a_text(text: str, quote: str) -> None:
 def test_a_tag_that_does_not_fit_or_that_json_does_not_have_is_refused(text: str) -> None:
     with pytest.raises(OpenApiError, match="values that JSON does not have"):
         value_of(text)
-
-
-def test_only_a_plain_merge_key_merges() -> None:
-    assert value_of("{<<: {a: 1}, b: 2}") == {"a": 1, "b": 2}
-    assert value_of("{'<<': {a: 1}, b: 2}") == {"<<": {"a": 1}, "b": 2}
-    assert value_of("{yes: 1, null: 2, 1:30: 3}") == {"yes": 1, "null": 2, "1:30": 3}

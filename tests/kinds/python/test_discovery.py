@@ -58,6 +58,12 @@ def test_marked_functions_are_found_by_module_and_name(write: Write) -> None:
     assert found.broken == {}
 
 
+def test_what_a_file_imports_from_another_is_not_its_own(write: Write) -> None:
+    folder = write(a_first=GOOD)
+    (folder / "b_second.py").write_text("from mcphost_tools.a_first import good\n")
+    assert sorted(discover(folder).functions) == ["a_first.better", "a_first.good"]
+
+
 def test_an_interrupt_by_the_operator_at_start_is_no_broken_file(write: Write) -> None:
     """In a process of its own, because this one ignores interrupts if a shell runs the tests in the background."""
     folder = write(slow='import time\nprint("began", flush=True)\ntime.sleep(60)')

@@ -92,13 +92,6 @@ def test_no_name_is_taken(name: str) -> None:
     assert bound(scope["function"], {name: "a"}) == {name: "a"}
 
 
-def test_an_alias_is_the_name_on_the_wire() -> None:
-    def function(from_: Annotated[str, Field(alias="from")]) -> None: ...
-
-    assert schema(function)["required"] == ["from"]
-    assert bound(function, {"from": "here"}) == {"from_": "here"}
-
-
 def test_every_problem_names_its_field() -> None:
     def function(text: str, who: Person, count: int = 1) -> None: ...
 

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from mcphost.kinds.functions.schemas import SignatureError
 from mcphost.runtime import deadlines
 from mcphost.runtime.outcomes import Complete
 from mcphost.runtime.ports import Stored
 from mcphost.runtime.threads import ToolThreads
 from mcphost.sdk import Context, SyncContext, current, current_sync, tool
 from tests.kinds.asking import Driven, Name, accept, said
-from tests.kinds.rounds import ports, seen
+from tests.kinds.rounds import ports
 from tests.runtime.rounds import Ticking
 
 
@@ -34,13 +33,6 @@ async def test_a_plain_function_gets_a_context_that_blocks_however_it_is_annotat
         driven = Driven(function)
         assert await driven.asks() == ["who"]
         assert await driven.completes(who=accept(name="Ada")) == "Ada"
-
-
-def test_a_coroutine_function_cannot_have_it() -> None:
-    async def function(ctx: SyncContext) -> None: ...
-
-    with pytest.raises(SignatureError, match="an `async def` function takes Context"):
-        seen(function)
 
 
 async def test_what_it_draws_and_records_is_the_same_in_every_round() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from mcphost.egress.errors import EgressAddressError
 from mcphost.runtime.outcomes import FailureKind, InputRequired, Yielded
+from mcphost.runtime.ports import RoundLimits
 from mcphost.sandbox.pool import Sandbox
 from tests.kinds.asking import CANCEL, DECLINE, accept, asking_call
 from tests.kinds.script.driving import DrivenScript, responded
@@ -112,6 +113,21 @@ async def test_a_result_becomes_json(sandbox: Sandbox, value: str, given: Any):
     assert await DrivenScript(f"{POINT}def f():\n return {value}", sandbox).completes() == given
 
 
+async def test_nothing_runs_again_in_a_script_that_goes_on(sandbox: Sandbox):
+    source = """
+    def f() -> str:
+        print("before")
+        progress(1)
+        elicit("a", "A?", {"name": str})
+        print("after")
+        return "done"
+    """
+    driven = DrivenScript(source, sandbox)
+    await driven.asks()
+    assert await driven.completes(a=accept(name="x")) == "done"
+    assert [text for _, text, _ in driven.notes.logged] == ["before\n", "after\n"]
+
+
 @pytest.mark.parametrize("lost", [False, True])
 async def test_questions_side_by_side_are_asked_in_one_round(sandbox: Sandbox, lost: bool):
     driven = DrivenScript(BESIDE, sandbox)
@@ -211,6 +227,28 @@ async def test_a_declined_question_ends_the_call_with_a_text_for_the_caller(sand
         assert text in await driven.refuses(first=answer)
 
 
+async def test_a_script_can_catch_a_declined_question_in_a_later_round_too(sandbox: Sandbox):
+    source = """
+    def f() -> str:
+        try:
+            elicit("a", "A?", {"name": str})
+        except RuntimeError as error:
+            name = elicit("b", "B?", {"name": str})["name"]
+            if name == "raise":
+                raise error
+            return name
+        return "a"
+    """
+    driven = DrivenScript(source, sandbox)
+    await driven.asks()
+    assert await driven.asks(a=DECLINE) == ["b"]
+    assert await driven.completes(b=accept(name="other")) == "other"
+    driven = DrivenScript(source, sandbox)
+    await driven.asks()
+    await driven.asks(a=DECLINE)
+    assert "declined" in await driven.refuses(b=accept(name="raise"))
+
+
 async def test_an_answer_that_does_not_fit_is_asked_for_again(sandbox: Sandbox):
     driven = DrivenScript(TWICE, sandbox)
     await driven.asks()
@@ -218,6 +256,18 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again(sandbox: Sandbox):
     assert isinstance(outcome, InputRequired)
     assert outcome.invalid.keys() == {"first"}
     assert await driven.asks(first=accept(name="Ada")) == ["last"]
+
+
+async def test_a_model_is_asked_for_text(sandbox: Sandbox):
+    source = """
+    def f() -> str:
+        return sample("s", "A haiku?", max_tokens=50, system="Be brief.")
+    """
+    driven = DrivenScript(source, sandbox)
+    assert await driven.asks() == ["s"]
+    content = {"type": "text", "text": "An old silent pond"}
+    said = {"role": "assistant", "content": content, "model": "m"}
+    assert await driven.completes(s=said) == "An old silent pond"
 
 
 async def test_a_client_without_the_capability_is_told_which_it_needs(sandbox: Sandbox):
@@ -343,6 +393,14 @@ async def test_a_process_that_shuts_down_hands_the_call_over_after_a_request(san
     leaving[0] = ""
     assert await driven.completes() == 3
     assert len(driven.http.requests) == 2
+
+
+async def test_a_result_has_a_limit(sandbox: Sandbox):
+    driven = DrivenScript("def f(): return 'x' * 1000", sandbox, seconds=20)
+    driven.outside = driven.outside._replace(limits=RoundLimits(20, result_bytes=100))
+    failure = await driven.fails()
+    assert failure.kind is FailureKind.INVALID_RESULT
+    assert "more than 100 bytes" in failure.message
 
 
 async def test_an_error_wins_over_a_question_beside_it(sandbox: Sandbox):

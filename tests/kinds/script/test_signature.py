@@ -84,17 +84,6 @@ def test_an_annotation_becomes_a_schema(annotation: str, schema: dict[str, Any])
     assert signature_of(f"def f(a{annotation}): pass").input_schema["properties"]["a"] == schema
 
 
-@pytest.mark.parametrize("annotation", ["", " -> str", " -> None", " -> Any"])
-def test_a_text_has_no_output_schema(annotation: str):
-    assert signature_of(f"def f(){annotation}: pass").output_schema is None
-
-
-def test_an_async_function_waits():
-    found = signature_of("async def f(): pass")
-    assert found.waits
-    assert found.input_schema == {"type": "object", "properties": {}, "additionalProperties": False}
-
-
 DOUBLING = "".join(f"class A{i}:\n  a: A{i + 1}\n  b: A{i + 1}\n" for i in range(19)) + (
     "class A19:\n  a: int\ndef f() -> A0: pass"
 )
@@ -135,12 +124,3 @@ def test_a_script_that_is_no_tool_is_refused_with_the_place(name: str):
     with pytest.raises(ScriptProblem) as problem:
         signature_of(source)
     assert (problem.value.line, problem.value.column) == (line, column), problem.value
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_columns_count_characters(end: str) -> None:
-    source = f"# €{end}def f(a: str = 'ü😀€', b: set[complex] = 1): pass"
-    with pytest.raises(ScriptProblem) as problem:
-        signature_of(source)
-    line = source.split(end)[1]
-    assert (problem.value.line, problem.value.column) == (2, line.index("set") + 1)
