@@ -34,10 +34,11 @@ from tests.keeping import Kept
 
 Elsewhere = Callable[[], AbstractContextManager[None]]
 CAST = Kept(build_cast)
-POOLS = ("database", "unauthenticated", "live", "load", "metrics", "upkeep")
+POOLS = ("database", "unauthenticated", "live", "metrics", "upkeep")
 LASTING = (
     "MainThread",
     "tool-",
+    "mcphost-load",
     "sandbox_",
     "ThreadPoolExecutor-0_",
     *(f"mcphost-{pool}_" for pool in POOLS),

@@ -12,9 +12,11 @@ from mcphost.feed.services import announce
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_committed_announcement_is_heard_at_once_in_its_own_process() -> None:
+def test_a_committed_announcement_is_heard_at_once_in_its_own_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     heard: list[ChangeNews] = []
-    loop.subscribe("test", heard.append)
+    monkeypatch.setitem(loop._subscribers, "test", [heard.append])
     loop.poll()
     tenant = uuid4()
     with transaction.atomic():

@@ -320,6 +320,13 @@ async def slow_after_its_answer(ctx: Context) -> str:
     return f"{name} {await ctx.step('work', _held, 'slow')}"
 
 
+@tool(tasks="slow", annotations=ToolAnnotations(idempotent_hint=True))
+async def slow_after_its_answer_without_claims(ctx: Context) -> str:
+    """The same, of rounds that are not claimed."""
+    name = (await ctx.elicit("name", "What is your name?", Name)).name
+    return f"{name} {await ctx.step('work', _held, 'slow')}"
+
+
 @tool(tasks="slow")
 async def slow_before_its_question(ctx: Context) -> str:
     """Becomes a task while it runs, and asks there; then it would become one again."""

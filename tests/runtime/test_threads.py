@@ -125,15 +125,20 @@ async def test_a_caller_cancelled_after_the_function_ended_loses_no_thread() -> 
     assert await pool.run("acme", lambda: "served") == "served"
 
 
+def tool_threads() -> set[threading.Thread]:
+    return {each for each in threading.enumerate() if each.name.startswith("tool-")}
+
+
 async def test_more_than_enough_idle_threads_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_IDLE", 1)
     pool, gates = ToolThreads(3), [Gate(), Gate(), Gate()]
+    before = tool_threads()
     running = [asyncio.ensure_future(pool.run("acme", gate)) for gate in gates]
     for gate in gates:
         await gate.has_begun()
         gate.open.set()
-    names = await asyncio.gather(*running)
-    await until(lambda: sum(t.name in names for t in threading.enumerate()) == 1)
+    await asyncio.gather(*running)
+    await until(lambda: len(tool_threads() - before) == 1)
     assert pool.idle == 1
 
 

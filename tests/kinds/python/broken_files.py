@@ -192,7 +192,7 @@ ENDLESS: Final = {
         """,
     "joins": """
         import threading
-        thread = threading.Thread(target=threading.Event().wait)
+        thread = threading.Thread(target=threading.Event().wait, name="mcphost-load-x")
         thread.start()
         thread.join()  # @@
         """,
