@@ -20,6 +20,7 @@ SPEAK: Mapping[str, tuple[str, ...]] = {
     "typescript": (NEWEST,),
     "sdk": (MIDDLE, OLDEST),
     "mcp-1.30.0": (NEWEST, MIDDLE),
+    "mcp-1.12.4": (MIDDLE,),
     "mcp-1.9.4": (OLDEST,),
 }
 PAIRS = [(name, revision) for name, revisions in SPEAK.items() for revision in revisions]

@@ -1,0 +1,41 @@
+"""The MCP Inspector's command line, sent to another process with every request."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import inspector
+from tests.e2e.nodes import Service
+from tests.e2e.resolving import HOW, OF_WHICH, RESOLVE, RESOLVED
+from tests.e2e.test_older_clients import CALLS
+from tests.e2e.test_python_client import DEMO_TOOLS
+
+
+def test_single_commands_list_and_call_each_in_a_session_of_its_own(
+    asked: Service, node: object, tmp_path: Path
+) -> None:
+    listed = inspector.once(asked.server, tmp_path, "tools/list")
+    assert {tool["name"] for tool in listed["tools"]} >= DEMO_TOOLS
+    for tool, arguments, text in CALLS[:2]:
+        how = ("--tool-name", tool, "--tool-args-json", json.dumps(arguments))
+        result = inspector.once(asked.server, tmp_path, "tools/call", *how)
+        assert text in result["content"][0]["text"]
+    assert asked.proxy.failures == []
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_a_connection_that_is_kept_lists_and_calls_and_is_asked_both_questions(
+    asked: Service, node: object, tmp_path: Path, era: str
+) -> None:
+    with inspector.connected(asked.server, tmp_path, era) as connection:
+        assert set(connection.list_tools()) >= DEMO_TOOLS
+        for tool, arguments, text in CALLS[:2]:
+            assert text in connection.call(tool, arguments)["content"][0]["text"]
+        first = connection.call(RESOLVE["call"], RESOLVE["arguments"])
+        assert first["elicitationPending"]["message"] == HOW
+        second = connection.answer(first, '{"resolution": "Duplicate"}')
+        assert second["elicitationPending"]["message"] == OF_WHICH
+        result = connection.answer(second, '{"duplicateOfId": 4301}')
+        assert result["content"][0]["text"] == RESOLVED
+    assert asked.proxy.failures == []
