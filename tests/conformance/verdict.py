@@ -51,6 +51,7 @@ def read_expected(folder: Path) -> Expected:
 
 
 def read_results(folder: Path) -> dict[str, tuple[Check, ...]]:
+    """Every check of every scenario that a run wrote into `folder` (`-o`)."""
     found = {}
     for path in sorted(folder.iterdir()):
         if match := _FOLDER.fullmatch(path.name):
@@ -66,6 +67,7 @@ def _read_checks(path: Path) -> tuple[Check, ...]:
 
 
 def complaints(results: Results, expected: Expected) -> list[str]:
+    """Everything that is not as expected, a sentence each."""
     return [
         *_missing(results, expected),
         *(line for name, checks in results.items() for line in _judge(name, checks, expected)),
