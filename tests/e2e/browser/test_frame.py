@@ -33,7 +33,7 @@ def test_the_chosen_colours_are_remembered_and_set_before_the_page_is_drawn(visi
     page.get_by_role("button", name="System").click()
     assert not _is_dark(page)
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function("document.documentElement.classList.contains('dark')")
+    expect(page.locator("html")).to_have_class(re.compile(r"\bdark\b"))
 
 
 def test_the_account_menu_works_by_keyboard(visit: Visit) -> None:
