@@ -20,6 +20,8 @@ SHARE: Final = 0.05
 """For how much of the time it may work while this process is busy."""
 MOST: Final = 0.5
 """For how much of the time it may work while this process does nothing else."""
+LONGEST_PAUSE: Final = 5.0
+"""Work that took long has mostly waited: for a lock, or for the CPU. What is new does not wait for as long again."""
 LATE_SECONDS: Final = 60.0
 
 log = logging.getLogger(__name__)
@@ -100,7 +102,7 @@ class SummariesThread:
         if self._current is None:  # it leads since this step, which may take minutes under load
             self._current = self._begun
         share = min(MOST, max(SHARE, (1 - self._load.of_others()) ** 3))
-        self._stopping.wait(seconds * (1 / share - 1))
+        self._stopping.wait(min(seconds * (1 / share - 1), LONGEST_PAUSE))
 
     def _leave(self) -> None:
         try:
