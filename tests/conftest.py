@@ -27,21 +27,23 @@ from mcphost.kinds.script.kind import script_kind
 from mcphost.observability.availability import availability
 from mcphost.protocol.shapes import wire_shapes
 from mcphost.routing import process
-from mcphost.serving import shutdown
+from mcphost.serving import database, shutdown
 from mcphost.vault.secrets.selectors import secret_uses
 from tests.cast import Cast, build_cast
 from tests.keeping import Kept
 
 Elsewhere = Callable[[], AbstractContextManager[None]]
 CAST = Kept(build_cast)
-POOLS = ("database", "unauthenticated", "live", "metrics", "upkeep")
 LASTING = (
     "MainThread",
     "tool-",
     "mcphost-load",
     "sandbox_",
     "ThreadPoolExecutor-0_",
-    *(f"mcphost-{pool}_" for pool in POOLS),
+    "mcphost-live_",
+    "mcphost-metrics_",
+    "mcphost-upkeep_",
+    *database.POOLS,
 )
 """The threads that live as long as the process, by the beginnings of their names: they wait for work. One is of
 asgiref."""
@@ -99,7 +101,7 @@ def _subscribers() -> int:
 def _keep_open(connection: BaseDatabaseWrapper, **_: Any) -> None:
     """Let the pools' threads, which live as long as the run, keep their connections. Threads of tests end with
     theirs closed (CONN_MAX_AGE)."""
-    if threading.current_thread().name.startswith(("mcphost-database", "mcphost-unauthenticated")):
+    if threading.current_thread().name.startswith(database.POOLS):
         connection.close_at = None
 
 

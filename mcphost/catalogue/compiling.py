@@ -169,8 +169,8 @@ def canonical(value: Any) -> str:
 
 def forget_all() -> None:
     """Clear the caches. This only frees memory: cached values never become stale."""
-    for each in (_prepare, _derive, _describe):
-        each.cache_clear()
+    for cached in (_prepare, _derive, _describe):
+        cached.cache_clear()
 
 
 @lru_cache(MAX_CODES)

@@ -277,9 +277,8 @@ class PostgresSink:
             *(_values(of) for change, of in changes.items() for _ in change.make[POSTGRESQL]),
             *(array(of) for effect, of in effects.items() for _ in effect.steps[POSTGRESQL]),
         ]
-        unconditional: dict[str, str] = {}
-        depending = [(row, {"nonce": one.nonce}) for one in bound for row in one.rows]
-        every = [*((row, unconditional) for row in rows), *depending]
+        every: list[tuple[PreparedRow, dict[str, str]]] = [(row, {}) for row in rows]
+        every += [(row, {"nonce": one.nonce}) for one in bound for row in one.rows]
         if every:
             sealed = [
                 _postgres_payload(row) | nonce for row, nonce in every if row.sealed is not None

@@ -124,9 +124,9 @@ class ServerProcess:
     def connect(self) -> None:
         """Subscribe to the change log, the heartbeat and the drain, after the packages' wiring: what
         these have cached is then dropped first."""
-        for what in (changes.CHANGED, changes.PROGRESS):
-            listeners.register_handler(what, self._session_notices.changed)
-            feed.subscribe(what, listeners.on_change)
+        for change in (changes.CHANGED, changes.PROGRESS):
+            listeners.register_handler(change, self._session_notices.changed)
+            feed.subscribe(change, listeners.on_change)
         feed.subscribe(changes.CHANGED, self._notices.on_change)
         feed.subscribe(changes.DUE, self.runner.on_due)
         feed.subscribe("tool", self.runner.on_tools)

@@ -21,7 +21,8 @@ SHARE: Final = 0.05
 MOST: Final = 0.5
 """For how much of the time it may work while this process does nothing else."""
 LONGEST_PAUSE: Final = 5.0
-"""Work that took long has mostly waited: for a lock, or for the CPU. What is new does not wait for as long again."""
+"""The most seconds of a pause. Work that took long has mostly waited, for a lock or for the CPU: a share of that would
+be minutes, in which figures stand still."""
 LATE_SECONDS: Final = 60.0
 
 log = logging.getLogger(__name__)
