@@ -33,7 +33,8 @@ class Front:
         self._router = router
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
-        self._process.start()
+        if self._process.loop is None:
+            self._process.start()
         path = scope["path"]
         mcp = path.startswith("/t/") and (path.endswith("/mcp") or not LINK.match(path))
         serve: Callable[..., Awaitable[None]] = endpoint if mcp else self._router

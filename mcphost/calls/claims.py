@@ -8,12 +8,13 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
-from django.db.models import BooleanField, ExpressionWrapper, F, Q, Window
+from django.db.models import F, Q, Window
 from django.db.models.functions import Now, RowNumber
 
 from mcphost.audit.writer.conditions import POSTGRESQL, SQLITE, Condition, RowChange, Values
 from mcphost.calls.conditions_sql import announcement, change
 from mcphost.calls.models import Claim
+from mcphost.calls.ownership import COLUMNS, LAPSED, NO_OWNER, is_mine, of_dead, owned
 from mcphost.calls.states import ClaimState, before
 from mcphost.feed import nodes
 from mcphost.feed.services import announce
@@ -21,7 +22,6 @@ from mcphost.feed.services import announce
 LEFT: Final = "round_left"
 """The name of the change: a round waits for a process that has its function. The object id is the
 call's."""
-NO_OWNER: Final = UUID(int=0)
 KEPT_LONGER: Final = 120.0
 """Seconds added to the time asked for: machines' clocks differ, and a state is accepted for a
 minute after its end."""
@@ -136,8 +136,7 @@ def _row(taking: ClaimOwner) -> dict[str, Any]:
         "call": taking.call.hex,
         "round": taking.round,
         "tenant": taking.tenant.hex,
-        "owner": taking.owner.hex,
-        "epoch": taking.epoch,
+        **owned(taking.owner, taking.epoch),
         "nonce": taking.nonce,
     }
 
@@ -146,8 +145,7 @@ _COLUMNS = {
     "call": "uuid",
     "round": "bigint",
     "tenant": "uuid",
-    "owner": "uuid",
-    "epoch": "bigint",
+    **COLUMNS,
     "nonce": "text",
     "answers": "text",
     "seconds": "double precision",
@@ -201,9 +199,7 @@ _TAKE_OVER = _change(
     ),
     _made(),
 )
-_MINE = (
-    "calls_claim.nonce = r.nonce AND calls_claim.owner = r.owner AND calls_claim.epoch = r.epoch"
-)
+_MINE = f"calls_claim.nonce = r.nonce AND {is_mine('calls_claim')}"
 _CONCLUDE = _change(
     "end",
     _update(ClaimState.FINISHED, "outcome = r.outcome, request = ''", _MINE),
@@ -212,12 +208,6 @@ _CONCLUDE = _change(
 _RELEASE = _change(
     "release", _update(ClaimState.RELEASED, "outcome = ''", _MINE), _made(ClaimState.RELEASED)
 )
-
-
-LEASE: Final = timedelta(seconds=15)
-"""How long a claim belongs to its owner without a heartbeat."""
-
-_LAPSED = ExpressionWrapper(Q(taken_at__lte=Now() - LEASE), output_field=BooleanField())
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +231,7 @@ class FoundClaim:
 def find_claim(call: UUID, number: int, tenant: UUID) -> FoundClaim | None:
     """The claim of a round; None if there is none of `tenant`."""
     mine = Claim.objects.filter(call=call, round=number, tenant=tenant)
-    row = mine.annotate(lapsed=_LAPSED).first()
+    row = mine.annotate(lapsed=LAPSED).first()
     if row is None:
         return None
     return FoundClaim(
@@ -272,11 +262,10 @@ def left(
     """The rounds that wait for a process with one of these functions, as seen by `process`, which is
     alive: of the tenants in turn, of each the longest first. At most LEFT_AT_ONCE, and none of the
     tenants `without`."""
-    free = Q(state=ClaimState.RELEASED)
-    if nodes.can_judge():
-        free |= Q(taken_at__lte=Now() - LEASE) & ~Q(owner__in=(process, *nodes.living()))
     waiting = Claim.objects.exclude(state=ClaimState.FINISHED).filter(
-        free, function__in=functions, expires_at__gt=Now()
+        Q(state=ClaimState.RELEASED) | of_dead(process),
+        function__in=functions,
+        expires_at__gt=Now(),
     )
     turn = Window(RowNumber(), partition_by=F("tenant"), order_by=F("taken_at").asc())
     rows = waiting.exclude(tenant__in=without).annotate(turn=turn)

@@ -12,41 +12,26 @@ from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from mcphost.audit.writer.conditions import Condition, RowChange, Values
 from mcphost.calls import questions, sessions, streams
-from mcphost.calls.claims import LEASE
 from mcphost.calls.conditions_sql import Lock, change
 from mcphost.calls.models import StreamedCall
+from mcphost.calls.ownership import COLUMNS, NO_OWNER, Taking, free, is_mine, owned
 from mcphost.calls.questions import RoundQuestions
 from mcphost.calls.states import CallState, QuestionState
 from mcphost.calls.streams import Batch, StreamRow
-from mcphost.feed import nodes
 from mcphost.feed.services import announce
 
 OPEN: Final = (CallState.RUNNING, CallState.WAITING)
-NO_OWNER: Final = UUID(int=0)
-"""The owner of a released call: no process."""
 CANCELLED: Final = "cancelled"
 """The name of the change in the change log: a client cancelled its request."""
 RELEASED: Final = "released"
 """The name of the change in the change log: a process released a call that can go on at once."""
 FOUND_AT_ONCE: Final = 200
-
-
-class SupersededError(Exception):
-    """The call is over, or another process owns it: this process must not go on with it."""
-
-
-class CallOwner(NamedTuple):
-    """One taking of a call by a process: the `epoch`th of this call."""
-
-    call: UUID
-    owner: UUID
-    epoch: int
 
 
 class StoredCall(NamedTuple):
@@ -86,7 +71,7 @@ class StoredRequest(NamedTuple):
 class TakenOver(NamedTuple):
     """A call taken over from another process. `last` is the number of its stream's last event."""
 
-    owner: CallOwner
+    owner: Taking
     stream: StreamRow
     call: StoredCall
     state: CallState
@@ -103,7 +88,7 @@ class WaitingCall(NamedTuple):
 
 
 def begin(
-    taking: CallOwner,
+    taking: Taking,
     stream: StreamRow,
     written: Callable[[], BeginningCall],
 ) -> Condition:
@@ -131,7 +116,7 @@ def begin(
     return _condition(_BEGIN, taking, values)
 
 
-def append(taking: CallOwner, stream: StreamRow, written: Callable[[], Batch]) -> Condition:
+def append(taking: Taking, stream: StreamRow, written: Callable[[], Batch]) -> Condition:
     """Condition: the call is this taking's and not over. Writes events.
 
     A cancelled call whose questions are being withdrawn is not over.
@@ -145,7 +130,7 @@ def append(taking: CallOwner, stream: StreamRow, written: Callable[[], Batch]) -
 
 
 def ask(
-    taking: CallOwner, stream: StreamRow, waiting: WaitingCall, written: Callable[[], Batch]
+    taking: Taking, stream: StreamRow, waiting: WaitingCall, written: Callable[[], Batch]
 ) -> Condition:
     """Condition: the call is this taking's, in the round that asks. Writes questions and events,
     and puts the call into `waiting`."""
@@ -159,27 +144,27 @@ def ask(
 
 
 def finish(
-    taking: CallOwner, stream: StreamRow, state: CallState, written: Callable[[], Batch]
+    taking: Taking, stream: StreamRow, state: CallState, written: Callable[[], Batch]
 ) -> Condition:
     """Condition: the call is this taking's, and is not over in another way. Writes the last events,
     and ends the call, its questions and its stream."""
 
     def values() -> Values:
         batch = written()
-        effects = {**streams.added(stream, batch, last=True), **questions.forgotten(taking.call)}
+        effects = {**streams.added(stream, batch, last=True), **questions.forgotten(taking.id)}
         return Values({**_row(taking, batch.kept), "state": state}, effects)
 
     return _condition(_FINISH, taking, values)
 
 
-def start(taking: CallOwner, number: int) -> Condition:
+def start(taking: Taking, number: int) -> Condition:
     """Condition: the call is this taking's and waits after the previous round. Starts the round."""
     row = {**_row(taking), "state": CallState.RUNNING, "round": number}
     return _condition(_START, taking, lambda: Values(row))
 
 
 def answer(
-    taking: CallOwner, stream: StreamRow, given: GivenAnswer, number: int, state: CallState
+    taking: Taking, stream: StreamRow, given: GivenAnswer, number: int, state: CallState
 ) -> Condition:
     """Condition: the question is open, and its call waits, after the round before `number`, and is
     this taking's. Stores the answer.
@@ -213,14 +198,14 @@ def cancel(session: UUID, tenant: UUID, request_name: str) -> None:
 
 
 @transaction.atomic
-def release(taking: CallOwner, tenant: UUID, *, told: bool) -> None:
+def release(taking: Taking, *, told: bool) -> None:
     """Release a waiting call for any process. `told`: it can go on now, so notify the others.
 
     Does nothing for a call that is released already or owned by another process.
     """
     mine = _of(taking).filter(state=CallState.WAITING)
     if mine.update(owner=NO_OWNER) and told:
-        announce(RELEASED, tenant=tenant, object_id=taking.call.hex)
+        announce(RELEASED, tenant=taking.tenant, object_id=taking.id.hex)
 
 
 @transaction.atomic
@@ -235,10 +220,7 @@ def orphans(process: UUID, most: int = FOUND_AT_ONCE, /, **which: UUID) -> tuple
     At most `most`, the oldest first. `which` filters by column values.
     """
     left = StreamedCall.objects.exclude(request="").filter(**which)
-    free = Q(owner=NO_OWNER)
-    if nodes.can_judge():
-        free |= Q(taken_at__lte=Now() - LEASE) & ~Q(owner__in=(process, *nodes.living()))
-    ids = left.filter(free).order_by("taken_at").values_list("id", flat=True)
+    ids = left.filter(free(process)).order_by("taken_at").values_list("id", flat=True)
     return tuple(ids[:most])
 
 
@@ -272,7 +254,7 @@ class Takeover:
                 owner=self._process, epoch=self._epoch, taken_at=timezone.now()
             )
         return TakenOver(
-            CallOwner(self._call, self._process, self._epoch),
+            Taking(self._call, row.tenant, self._process, self._epoch),
             StreamRow(row.stream, row.tenant, row.session),
             StoredCall(self._call, row.request_id, row.request),
             CallState(row.state),
@@ -293,8 +275,8 @@ def journal(call: UUID) -> str:
     return row or ""
 
 
-def _of(taking: CallOwner) -> QuerySet[StreamedCall]:
-    return StreamedCall.objects.filter(id=taking.call, owner=taking.owner, epoch=taking.epoch)
+def _of(taking: Taking) -> QuerySet[StreamedCall]:
+    return StreamedCall.objects.filter(id=taking.id, owner=taking.owner, epoch=taking.epoch)
 
 
 @transaction.atomic
@@ -306,17 +288,16 @@ def prune() -> int:
     return len(ids)
 
 
-def _condition(what: RowChange, taking: CallOwner, values: Callable[[], Values]) -> Condition:
-    return Condition(what, taking.call.hex, values)
+def _condition(what: RowChange, taking: Taking, values: Callable[[], Values]) -> Condition:
+    return Condition(what, taking.id.hex, values)
 
 
-def _row(taking: CallOwner, kept: timedelta = timedelta()) -> dict[str, Any]:
+def _row(taking: Taking, kept: timedelta = timedelta()) -> dict[str, Any]:
     # The call's id comes first: rows are sorted by their text.
     return {
-        "call": taking.call.hex,
-        "nonce": taking.call.hex,
-        "owner": taking.owner.hex,
-        "epoch": taking.epoch,
+        "call": taking.id.hex,
+        "nonce": taking.id.hex,
+        **owned(taking.owner, taking.epoch),
         "seconds": kept.total_seconds(),
     }
 
@@ -325,11 +306,10 @@ _CALL: Final = "calls_streamedcall"
 _COLUMNS: Final = {
     "call": "uuid",
     "nonce": "text",
-    "owner": "uuid",
-    "epoch": "bigint",
+    **COLUMNS,
     "seconds": "double precision",
 }
-_MINE: Final = f"{_CALL}.id = r.call AND {_CALL}.owner = r.owner AND {_CALL}.epoch = r.epoch"
+_MINE: Final = f"{_CALL}.id = r.call AND {is_mine(_CALL)}"
 _NONCE: Final = f"RETURNING {{hex}}{_CALL}.id{{end}} AS nonce"
 _IS_OPEN: Final = f"{_CALL}.state IN ('{CallState.RUNNING}', '{CallState.WAITING}')"
 

@@ -16,9 +16,9 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from mcphost.audit.writer.conditions import Condition, Values
-from mcphost.calls.claims import LEASE
 from mcphost.calls.conditions_sql import Lock, announcement, change
 from mcphost.calls.models import GetStream, Session, SessionTopic, StreamedCall
+from mcphost.calls.ownership import LEASE
 from mcphost.feed import nodes
 from mcphost.feed.services import announce, announce_all
 

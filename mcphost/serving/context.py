@@ -1,16 +1,15 @@
 """An authenticated request, the round that it runs, and the state from which the round resumes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from enum import Enum
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from mcphost.audit.records import Record
 from mcphost.audit.redaction import Redactor
-from mcphost.audit.writer.writer import RecordLost, RecordRefused
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.canonical import digest
-from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers
 from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
@@ -67,11 +66,11 @@ FRESH = Resumed(None, EMPTY, ())
 
 
 class RoundEnding(NamedTuple):
-    """The records of a round's end. `unrecorded` returns the error to reply with if they cannot be
-    committed, from the writer's error."""
+    """The end of a round: the records to commit before its reply is sent. `turn` is None for a request
+    that runs no program."""
 
     records: Sequence[Record]
-    unrecorded: Callable[[RecordLost | RecordRefused], ProtocolError]
+    turn: "Turn | None" = None
 
 
 class Held(Protocol):
@@ -208,11 +207,29 @@ class RunnablePrimitive(Protocol):
     def output_redactor(self) -> RedactsResults: ...
 
 
+class TaskMode(Enum):
+    """When a call becomes a task. Decided once, when its turn is made.
+
+    `NEVER`: it does not, or is one already. `IF_SLOW`: when the round takes long, finds no thread, or
+    asks too often. `AT_ONCE`: before the program runs. `NO_ROOM`: before it runs too, because it could
+    not run here now.
+    """
+
+    NEVER = False, False
+    IF_SLOW = True, False
+    AT_ONCE = True, True
+    NO_ROOM = True, True, "no room"
+
+    def __init__(self, possible: bool, at_once: bool, _: str = "") -> None:
+        self.possible = possible
+        self.at_once = at_once
+
+
 class Turn(NamedTuple):
     """One round: its request, primitive, call and journal.
 
-    `resumed` is the state from which it resumes; FRESH for the first request of a call. `deferred`:
-    the call becomes a task and the program does not run now, because there is no place for it.
+    `resumed` is the state from which it resumes; FRESH for the first request of a call. `task`: when
+    the call becomes a task.
     """
 
     incoming: Incoming
@@ -220,7 +237,13 @@ class Turn(NamedTuple):
     call: Call
     journal: Journal
     resumed: Resumed = FRESH
-    deferred: bool = False
+    task: TaskMode = TaskMode.NEVER
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What tells the round from others in the log."""
+        call = self.call
+        return {"primitive": self.primitive.name, "method": call.method, "call": str(call.id)}
 
     @property
     def bound(self) -> StateBinding:

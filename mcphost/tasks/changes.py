@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from mcphost.audit.writer.conditions import Condition, RowChange, Values
 from mcphost.calls.conditions_sql import Effects, announcements, change, effect
+from mcphost.calls.ownership import COLUMNS, NO_OWNER, Taking, is_mine, owned
 from mcphost.tasks.states import TRANSITIONS, AnswerState, TaskEvent, TaskState
 
 CHANGED: Final = "task"
@@ -25,17 +26,6 @@ DUE: Final = "task_due"
 """The name of the change: a task may wait for a process."""
 CANCELLED: Final = "task_cancelled"
 """The name of the change: a task was cancelled, and its owner must end the round."""
-NO_OWNER: Final = UUID(int=0)
-"""The owner of a task that no process runs."""
-
-
-class TaskOwner(NamedTuple):
-    """One taking of a task by a process: the `epoch`th of this task."""
-
-    task: UUID
-    tenant: UUID
-    owner: UUID
-    epoch: int
 
 
 class NewTask(NamedTuple):
@@ -105,7 +95,7 @@ def create(
     return _condition(_CREATE, row, {**_asked(task.id, task.round, asked), **effects})
 
 
-def start(taking: TaskOwner, number: int, taken: Sequence[UUID]) -> Condition:
+def start(taking: Taking, number: int, taken: Sequence[UUID]) -> Condition:
     """Condition: no process has taken the task after the epoch before, and it has no open question.
 
     Takes the task and begins the round `number`, which takes in the answers to `taken`.
@@ -115,12 +105,12 @@ def start(taking: TaskOwner, number: int, taken: Sequence[UUID]) -> Condition:
     return _condition(_START, row, {_TAKE_IN: taken_in})
 
 
-def checkpoint(taking: TaskOwner, journal: str) -> Condition:
+def checkpoint(taking: Taking, journal: str) -> Condition:
     """Condition: the task is this taking's. Stores the journal while the round goes on."""
     return _condition(_CHECKPOINT, {**_owned(taking), "journal": journal})
 
 
-def describe(taking: TaskOwner, message: str | None, progress: str | None = None) -> Condition:
+def describe(taking: Taking, message: str | None, progress: str | None = None) -> Condition:
     """Condition: the task is this taking's. Stores the status message and the progress, sealed.
 
     None leaves what is stored.
@@ -128,18 +118,18 @@ def describe(taking: TaskOwner, message: str | None, progress: str | None = None
     row = {**_owned(taking), "message": message, "progress": progress}
     said = ((PROGRESS, progress), (CHANGED, message))
     news = [what for what, text in said if text is not None]
-    return _condition(_DESCRIBE, row, _announced(taking.tenant, taking.task, *news))
+    return _condition(_DESCRIBE, row, _announced(taking.tenant, taking.id, *news))
 
 
-def publish(taking: TaskOwner, number: int, asked: Sequence[NewQuestion]) -> Condition:
+def publish(taking: Taking, number: int, asked: Sequence[NewQuestion]) -> Condition:
     """Condition: the task is this taking's. Stores questions while the round goes on."""
-    announced = _announced(taking.tenant, taking.task, CHANGED)
-    effects = {**_asked(taking.task, number, asked), **announced}
+    announced = _announced(taking.tenant, taking.id, CHANGED)
+    effects = {**_asked(taking.id, number, asked), **announced}
     return _condition(_PUBLISH, _owned(taking), effects)
 
 
 def park(
-    taking: TaskOwner,
+    taking: Taking,
     journal: str,
     number: int,
     asked: Sequence[NewQuestion] = (),
@@ -156,29 +146,29 @@ def park(
         "due": seconds is not None,
     }
     news = (CHANGED,) if seconds is None else (CHANGED, DUE)
-    announced = _announced(taking.tenant, taking.task, *news)
-    effects = {**_asked(taking.task, number, asked), **announced}
+    announced = _announced(taking.tenant, taking.id, *news)
+    effects = {**_asked(taking.id, number, asked), **announced}
     return _condition(_PARK, row, effects)
 
 
-def release(taking: TaskOwner, seconds: float) -> Condition:
+def release(taking: Taking, seconds: float) -> Condition:
     """Condition: the task is this taking's. Lets any process run the same round in `seconds`."""
     return _condition(_RELEASE, {**_owned(taking), "seconds": seconds})
 
 
-def retry(taking: TaskOwner, seconds: float, message: str) -> Condition:
+def retry(taking: Taking, seconds: float, message: str) -> Condition:
     """Condition: the task is this taking's. Lets any process run the same round in `seconds`, because
     it has failed. Stores the status message, sealed."""
     row = {**_owned(taking), "seconds": seconds, "message": message}
-    return _condition(_RETRY, row, _announced(taking.tenant, taking.task, CHANGED))
+    return _condition(_RETRY, row, _announced(taking.tenant, taking.id, CHANGED))
 
 
-def finish(taking: TaskOwner, event: TaskEvent, outcome: str, message: str = "") -> Condition:
+def finish(taking: Taking, event: TaskEvent, outcome: str, message: str = "") -> Condition:
     """Condition: the task is this taking's. Ends it with its sealed outcome."""
     state = TRANSITIONS[TaskState.WORKING, event]
     row = {**_owned(taking), "state": state, "outcome": outcome, "message": message}
-    announced = _announced(taking.tenant, taking.task, CHANGED)
-    effects = {_FORGET: [{"task": taking.task.hex}], **announced}
+    announced = _announced(taking.tenant, taking.id, CHANGED)
+    effects = {_FORGET: [{"task": taking.id.hex}], **announced}
     return _condition(_FINISH, row, effects)
 
 
@@ -209,9 +199,9 @@ def _time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
-def _owned(taking: TaskOwner) -> dict[str, Any]:
+def _owned(taking: Taking) -> dict[str, Any]:
     # The task's id comes first: rows are sorted by their text.
-    return {"task": taking.task.hex, "owner": taking.owner.hex, "epoch": taking.epoch}
+    return {"task": taking.id.hex, **owned(taking.owner, taking.epoch)}
 
 
 def _announced(tenant: UUID, task: UUID, *news: str) -> Effects:
@@ -238,7 +228,7 @@ def _asked(task: UUID, number: int, asked: Sequence[NewQuestion]) -> Effects:
     }
 
 
-_OWNED: Final = {"task": "uuid", "nonce": "text", "owner": "uuid", "epoch": "bigint"}
+_OWNED: Final = {"task": "uuid", "nonce": "text", **COLUMNS}
 _INSERTED: Final = {
     "tenant": "uuid",
     "who": "text",
@@ -250,11 +240,10 @@ _INSERTED: Final = {
     "journal": "text",
     "round": "bigint",
     "session": "uuid",
-    "owner": "uuid",
-    "epoch": "bigint",
+    **COLUMNS,
     "nonce": "text",
 }
-_IS_MINE: Final = "tasks_task.owner = r.owner AND tasks_task.epoch = r.epoch"
+_IS_MINE: Final = is_mine("tasks_task")
 
 
 def _update(changes: str, condition: str) -> str:

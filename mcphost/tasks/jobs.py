@@ -14,8 +14,8 @@ from procrastinate import App
 from procrastinate.contrib.django.django_connector import DjangoConnector
 from procrastinate.jobs import Job
 
+from mcphost.calls.ownership import NO_OWNER
 from mcphost.tasks import services
-from mcphost.tasks.changes import NO_OWNER
 from mcphost.tasks.states import TaskState
 
 QUEUE: Final = "mcphost.tasks"

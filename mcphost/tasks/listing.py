@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 
-from mcphost.tasks.changes import NO_OWNER
+from mcphost.calls.ownership import NO_OWNER
 from mcphost.tasks.models import Task, TaskQuestion
 from mcphost.tasks.selectors import ASKED
 from mcphost.tasks.states import AnswerState, TaskState

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Window
 from django.db.models.functions import Now, RowNumber
 
-from mcphost.tasks.changes import NO_OWNER
+from mcphost.calls.ownership import NO_OWNER
 from mcphost.tasks.models import Task, TaskQuestion
 from mcphost.tasks.states import AnswerState, TaskState
 

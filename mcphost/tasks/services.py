@@ -11,12 +11,12 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from mcphost.calls.claims import LEASE
+from mcphost.calls.ownership import NO_OWNER, free, of_dead
 from mcphost.calls.streams import PRUNED_AT_ONCE
 from mcphost.feed import nodes
 from mcphost.feed.services import announce, announce_all
 from mcphost.observability import counters
-from mcphost.tasks.changes import CANCELLED, CHANGED, DUE, NO_OWNER
+from mcphost.tasks.changes import CANCELLED, CHANGED, DUE
 from mcphost.tasks.models import Task, TaskQuestion
 from mcphost.tasks.selectors import ASKED, QuestionRow
 from mcphost.tasks.states import TRANSITIONS, AnswerState, TaskEvent, TaskState
@@ -77,13 +77,9 @@ def expire_questions() -> int:
 
 def free_orphans(process: UUID) -> int:
     """Free the tasks of dead processes, as seen by `process`, which is alive; return how many."""
-    if not nodes.can_judge():
-        return 0
-    living = (NO_OWNER, process, *nodes.living())
-    left = Task.objects.filter(state=TaskState.WORKING, taken_at__lte=Now() - LEASE)
-    orphans = left.exclude(owner__in=living).values_list("id", "owner", "attempts")[:FREED_AT_ONCE]
+    left = Task.objects.filter(of_dead(process), state=TaskState.WORKING)
     freed = 0
-    for task, owner, attempts in tuple(orphans):
+    for task, owner, attempts in left.values_list("id", "owner", "attempts")[:FREED_AT_ONCE]:
         due_at = timezone.now() + FIRST_PAUSE * 2 ** min(max(attempts - 1, 0), 10)
         mine = left.filter(id=task, owner=owner)
         freed += mine.update(owner=NO_OWNER, due_at=due_at)
@@ -160,7 +156,5 @@ def _startable() -> Q:
     Where one process serves, it writes no heartbeats, so its tasks are never those of a dead one:
     it frees what its predecessor left by itself.
     """
-    free = Q(owner=NO_OWNER)
-    if not settings.MCPHOST_ALONE:
-        free |= Q(taken_at__lte=Now() - LEASE) & ~Q(owner__in=nodes.living())
-    return free & ~Q(ASKED)
+    startable = Q(owner=NO_OWNER) if settings.MCPHOST_ALONE else free(nodes.heartbeat.id)
+    return startable & ~Q(ASKED)

@@ -13,8 +13,9 @@ from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import Writer
 from mcphost.calls import session_calls, sessions, streams
 from mcphost.calls.models import OpenQuestion, Session, Stream, StreamedCall, StreamEvent
+from mcphost.calls.ownership import Taking
 from mcphost.calls.questions import RoundQuestions, StoredQuestion
-from mcphost.calls.session_calls import BeginningCall, CallOwner, StoredCall, WaitingCall
+from mcphost.calls.session_calls import BeginningCall, StoredCall, WaitingCall
 from mcphost.calls.sessions import SessionRow
 from mcphost.calls.states import CallState
 from mcphost.calls.streams import Batch, Event, StreamRow
@@ -57,14 +58,14 @@ class MadeCall:
     """
 
     def __init__(self, of: UUID | None = None) -> None:
-        self.taking = CallOwner(uuid4(), uuid4(), 1)
+        self.taking = Taking(uuid4(), TENANT, uuid4(), 1)
         self.stream = StreamRow(uuid4(), TENANT, of or session())
-        self.stored = StoredCall(self.taking.call, f"name {self.taking.call}", "sealed request")
+        self.stored = StoredCall(self.taking.id, f"name {self.taking.id}", "sealed request")
         self.waiting = self.asking()
 
     @property
     def row(self) -> StreamedCall:
-        return StreamedCall.objects.get(id=self.taking.call)
+        return StreamedCall.objects.get(id=self.taking.id)
 
     @property
     def numbers(self) -> list[int]:
@@ -74,7 +75,7 @@ class MadeCall:
     @property
     def questions(self) -> list[OpenQuestion]:
         """The rows of the questions, in the order in which they are asked."""
-        rows = OpenQuestion.objects.filter(call=self.taking.call)
+        rows = OpenQuestion.objects.filter(call=self.taking.id)
         return sorted(rows, key=lambda each: (each.round, each.key))
 
     def asking(self, number: int = 1, count: int = 2) -> WaitingCall:
@@ -83,7 +84,7 @@ class MadeCall:
             StoredQuestion(uuid4(), f"key{n}", "digest", "roots/list", f"sealed id {n}")
             for n in range(count)
         ]
-        until, call = timezone.now() + HOUR, self.taking.call
+        until, call = timezone.now() + HOUR, self.taking.id
         round_ = RoundQuestions(TENANT, self.stream.session, call, number, asked, until)
         return WaitingCall("sealed journal", round_)
 
@@ -91,20 +92,18 @@ class MadeCall:
         self,
         *numbers: int,
         waiting: WaitingCall | None = None,
-        taking: CallOwner | None = None,
+        taking: Taking | None = None,
         told: bool = False,
     ) -> Condition:
         begun = BeginningCall(self.stored, batch(*(numbers or (1,)), told=told), waiting)
         return session_calls.begin(taking or self.taking, self.stream, lambda: begun)
 
-    def append(
-        self, *numbers: int, taking: CallOwner | None = None, told: bool = False
-    ) -> Condition:
+    def append(self, *numbers: int, taking: Taking | None = None, told: bool = False) -> Condition:
         said = batch(*numbers, told=told)
         return session_calls.append(taking or self.taking, self.stream, lambda: said)
 
     def ask(
-        self, *numbers: int, waiting: WaitingCall | None = None, taking: CallOwner | None = None
+        self, *numbers: int, waiting: WaitingCall | None = None, taking: Taking | None = None
     ) -> Condition:
         asked = waiting or self.waiting
         return session_calls.ask(taking or self.taking, self.stream, asked, lambda: batch(*numbers))
@@ -113,13 +112,13 @@ class MadeCall:
         self,
         *numbers: int,
         state: CallState = CallState.FINISHED,
-        taking: CallOwner | None = None,
+        taking: Taking | None = None,
         kept: timedelta = HOUR,
     ) -> Condition:
         said = batch(*numbers, kept=kept)
         return session_calls.finish(taking or self.taking, self.stream, state, lambda: said)
 
-    def start(self, number: int = 2, taking: CallOwner | None = None) -> Condition:
+    def start(self, number: int = 2, taking: Taking | None = None) -> Condition:
         return session_calls.start(taking or self.taking, number)
 
     def answer(
@@ -129,19 +128,19 @@ class MadeCall:
         *,
         state: CallState = CallState.WAITING,
         number: int = 2,
-        taking: CallOwner | None = None,
+        taking: Taking | None = None,
     ) -> Condition:
         """Answer the question at `place`; the round `number` is the next one."""
         given = SealedAnswer(self.waiting.asked.questions[place].id, text)
         return session_calls.answer(taking or self.taking, self.stream, given, number, state)
 
-    def superseded(self) -> tuple[CallOwner, ...]:
+    def superseded(self) -> tuple[Taking, ...]:
         """Takings that the call does not belong to."""
         return self.taking._replace(epoch=2), self.taking._replace(owner=uuid4())
 
     def dies(self) -> None:
         """Make the lease of its owner, who sends no heartbeat, end."""
-        StreamedCall.objects.filter(id=self.taking.call).update(taken_at=timezone.now() - HOUR)
+        StreamedCall.objects.filter(id=self.taking.id).update(taken_at=timezone.now() - HOUR)
 
 
 def write(writer: Writer, *conditions: Condition) -> list[Any]:

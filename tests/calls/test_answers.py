@@ -59,7 +59,7 @@ UNANSWERABLE: dict[str, Callable[[MadeCall], object]] = {
         state=CallState.CANCELLED
     ),
     "of an earlier round": lambda made: StreamedCall.objects.update(round=2),
-    "of a released call": lambda made: session_calls.release(made.taking, TENANT, told=False),
+    "of a released call": lambda made: session_calls.release(made.taking, told=False),
     "of no call": lambda made: StreamedCall.objects.all().delete(),
 }
 
@@ -113,7 +113,7 @@ def test_an_answer_that_waits_for_a_takeover_is_refused(start: Start, state: Cal
     made = begun(writer := start(), waits=True)
     made.dies()
     with transaction.atomic():
-        assert Takeover(made.taking.call, uuid4())() is not None
+        assert Takeover(made.taking.id, uuid4())() is not None
         answering = in_background(lambda: submit(writer, (made.answer(state=state), [record()])))
         await_a_lock("WITH call_answer0")
     assert answering() == [False]
@@ -133,8 +133,8 @@ def test_a_takeover_that_waits_for_an_answer_finds_it(start: Start, state: CallS
     with closing(other):
         server = other.connection
         server.execute("BEGIN")
-        assert PostgresSink(server).write_if([], [bound]) == {made.taking.call.hex}
-        taking = in_background(_and_close(Takeover(made.taking.call, uuid4())))
+        assert PostgresSink(server).write_if([], [bound]) == {made.taking.id.hex}
+        taking = in_background(_and_close(Takeover(made.taking.id, uuid4())))
         await_a_lock("SELECT")
         server.execute("COMMIT")
     taken_over = taking()
@@ -168,8 +168,8 @@ def test_an_answer_is_stored_before_a_takeover_reads_it_or_refused(start: Start,
     def taking_over() -> None:
         for made in every:
             together.wait(20)
-            taken_over = Takeover(made.taking.call, me)()
-            statuses = questions.statuses(made.taking.call, 1)
+            taken_over = Takeover(made.taking.id, me)()
+            statuses = questions.statuses(made.taking.id, 1)
             answered = any(each.state is ANSWERED for each in statuses)
             seen.append((answered, taken_over.state))
 
@@ -192,12 +192,12 @@ def test_an_answer_is_stored_before_a_takeover_reads_it_or_refused(start: Start,
 def test_an_answer_and_a_cancellation_wait_for_one_another_in_the_same_order(start, state):
     made = begun(writer := start(), waits=True)
     with transaction.atomic():
-        StreamedCall.objects.filter(id=made.taking.call).update(state=CallState.CANCELLED)
+        StreamedCall.objects.filter(id=made.taking.id).update(state=CallState.CANCELLED)
         answering = in_background(lambda: submit(writer, (made.answer(state=state), [record()])))
         await_a_lock("WITH call_answer0")
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL lock_timeout = '200ms'")  # before a deadlock is noticed
-        questions.cancel(made.taking.call)  # as `session_calls.cancel` does next
+        questions.cancel(made.taking.id)  # as `session_calls.cancel` does next
     assert answering() == [False]
     assert [each.state for each in made.questions] == [QuestionState.CANCELLED] * 2
     assert stored() == set()

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import RecordRefused, Writer
-from mcphost.calls.session_calls import CallOwner
+from mcphost.calls.ownership import Taking
 from mcphost.calls.states import CallState, QuestionState
 from mcphost.feed.models import Change, Counter
 from mcphost.feed.services import announce
@@ -38,11 +38,11 @@ class Kind:
     """One kind of commit. `before` is what must be written first, `after` is the call's state then."""
 
     before: Callable[[MadeCall], Condition | None]
-    make: Callable[[MadeCall, CallOwner], Condition]
+    make: Callable[[MadeCall, Taking], Condition]
     after: State
 
 
-Make = Callable[[MadeCall, CallOwner], Condition]
+Make = Callable[[MadeCall, Taking], Condition]
 
 
 def nothing_before(make: Make, after: State) -> Kind:

@@ -8,8 +8,9 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from mcphost.calls import claims
-from mcphost.calls.claims import LEASE, ClaimOwner
+from mcphost.calls.claims import ClaimOwner
 from mcphost.calls.models import Claim
+from mcphost.calls.ownership import LEASE
 from mcphost.calls.states import ClaimState
 from mcphost.feed.models import Node
 from mcphost.feed.nodes import ALIVE, Heartbeat

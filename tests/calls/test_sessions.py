@@ -15,8 +15,8 @@ from django.utils import timezone
 from mcphost.audit.records import new_id
 from mcphost.audit.writer.writer import Writer
 from mcphost.calls import sessions
-from mcphost.calls.claims import LEASE
 from mcphost.calls.models import GetStream, Session, SessionTopic
+from mcphost.calls.ownership import LEASE
 from mcphost.calls.sessions import (
     PRUNED_AT_ONCE,
     SessionOverError,

@@ -111,13 +111,15 @@ def warm(url: str) -> None:
         ("server/discover", {}),
         ("tools/list", {}),
         ("tools/call", {"name": "test_simple_text"}),
+        ("subscriptions/listen", {"notifications": {"toolsListChanged": True}}),
     ):
         for _ in range(NODES):
             ask(url, method, params)
 
 
 def ask(url: str, method: str, params: Mapping[str, object]) -> None:
-    """One request, as a modern client sends it; the answer does not matter here."""
+    """One request, as a modern client sends it, up to the first line of its answer, which does not
+    matter here."""
     meta = {
         f"{PREFIX}protocolVersion": REVISION,
         f"{PREFIX}clientInfo": {"name": "warm-up", "version": "1"},
@@ -134,7 +136,7 @@ def ask(url: str, method: str, params: Mapping[str, object]) -> None:
         headers["Mcp-Name"] = str(params["name"])
     request = urllib.request.Request(url, json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request, timeout=30) as response:
-        response.read()
+        response.readline()
 
 
 if __name__ == "__main__":

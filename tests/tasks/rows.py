@@ -7,9 +7,8 @@ from uuid import UUID, uuid4
 from django.utils import timezone
 
 from mcphost.audit.records import new_id
-from mcphost.calls.claims import LEASE
+from mcphost.calls.ownership import LEASE, NO_OWNER
 from mcphost.feed.models import Node
-from mcphost.tasks.changes import NO_OWNER
 from mcphost.tasks.models import Task, TaskQuestion
 from mcphost.tasks.states import AnswerState, TaskState
 

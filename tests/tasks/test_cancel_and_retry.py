@@ -6,9 +6,10 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
+from mcphost.calls.ownership import NO_OWNER
 from mcphost.feed.models import Change
 from mcphost.tasks import services
-from mcphost.tasks.changes import CANCELLED, CHANGED, DUE, NO_OWNER
+from mcphost.tasks.changes import CANCELLED, CHANGED, DUE
 from mcphost.tasks.models import Task, TaskQuestion
 from mcphost.tasks.states import AnswerState, TaskState
 from tests.tasks.rows import a_question, a_task

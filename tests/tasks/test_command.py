@@ -10,10 +10,11 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from mcphost.audit.models import Entry
+from mcphost.calls.ownership import NO_OWNER
 from mcphost.feed.models import Change
 from mcphost.sealing.tokens import Purpose
 from mcphost.serving.execution.stored_tasks import MESSAGE
-from mcphost.tasks.changes import CANCELLED, CHANGED, DUE, NO_OWNER
+from mcphost.tasks.changes import CANCELLED, CHANGED, DUE
 from mcphost.tasks.models import Task, TaskQuestion
 from mcphost.tasks.states import AnswerState, TaskState
 from mcphost.vault import sealer

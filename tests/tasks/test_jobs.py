@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from mcphost.tasks.changes import NO_OWNER
+from mcphost.calls.ownership import NO_OWNER
 from mcphost.tasks.jobs import QUEUE, Places, hand_out
 from mcphost.tasks.models import Task
 from mcphost.tasks.states import TaskState

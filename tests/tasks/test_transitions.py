@@ -11,11 +11,12 @@ from django.utils import timezone
 
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import Writer
+from mcphost.calls.ownership import NO_OWNER, Taking
 from mcphost.protocol import tasks as modern
 from mcphost.protocol.legacy import tasks as legacy
 from mcphost.protocol.tasks import TaskStatus, TaskView
 from mcphost.tasks import changes, selectors, services
-from mcphost.tasks.changes import NO_OWNER, NewQuestion, TaskOwner
+from mcphost.tasks.changes import NewQuestion
 from mcphost.tasks.models import Task, TaskQuestion
 from mcphost.tasks.states import TRANSITIONS, AnswerState, TaskEvent, TaskState
 from tests.audit.conftest import writer
@@ -38,8 +39,8 @@ class Row(NamedTuple):
     question: UUID
 
     @property
-    def taking(self) -> TaskOwner:
-        return TaskOwner(self.task, TENANT, OWNER, 1)
+    def taking(self) -> Taking:
+        return Taking(self.task, TENANT, OWNER, 1)
 
 
 class Shown(NamedTuple):
@@ -194,7 +195,7 @@ def test_something_leads_out_of_each_state_that_is_no_end(writer: Writer, state:
         return
     assert selectors.due(10, 10) == (row.task,)
     task = Task.objects.get(id=row.task)
-    taking = TaskOwner(row.task, TENANT, uuid4(), task.epoch + 1)
+    taking = Taking(row.task, TENANT, uuid4(), task.epoch + 1)
     assert submit(writer, (changes.start(taking, 2, ()), [])) == [True]
 
 
@@ -217,7 +218,7 @@ def test_a_process_that_took_a_task_before_changes_nothing_of_it(writer: Writer)
 
 
 def _takes(writer: Writer, task: UUID, epoch: int) -> bool:
-    taking = TaskOwner(task, TENANT, uuid4(), epoch)
+    taking = Taking(task, TENANT, uuid4(), epoch)
     (taken,) = submit(writer, (changes.start(taking, 2, ()), []))
     return bool(taken)
 

@@ -111,8 +111,8 @@ class Writer:
 
         With a `condition`, see `submit_if`. Call it on an event loop. The future raises
         RecordRefused if a record can never be written, RecordLost if it could not be written in
-        time. Cancelling the future cancels only the waiting. Raises RecordLost at once when the
-        writer does not run or its queue is full.
+        time; at once, when the writer does not run or its queue is full. Cancelling the future cancels
+        only the waiting.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
@@ -121,9 +121,11 @@ class Writer:
         else:
             job = ConditionalJob(condition, records, self._clock(), future, loop)
         if not self._running:
-            raise RecordLost("the record writer is not running")
+            future.set_exception(RecordLost("the record writer is not running"))
+            return future
         if len(self._jobs) >= self._limits.waiting:
-            raise RecordLost("the record writer's queue is full")
+            future.set_exception(RecordLost("the record writer's queue is full"))
+            return future
         self._jobs.append(job)
         # The thread sets `_idle`, then checks the queue again: so no submission goes unnoticed.
         if self._idle:
@@ -163,6 +165,12 @@ class Writer:
     def is_running(self) -> bool:
         """Whether submissions are accepted: `start` was called, and not `stop`."""
         return self._running
+
+    def is_ready(self) -> bool:
+        """Whether a call may run at once: no record has waited for too long, and there is room."""
+        if self._jobs or self._behind or self._since is not None:
+            return not (self.is_behind() or self.refuse_new())
+        return self._running and self._thread is not None and self._thread.is_alive()
 
     def refuse_new(self) -> bool:
         """Whether to refuse a call before its tool runs: the writer is dead, or too much waits."""

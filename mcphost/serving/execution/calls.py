@@ -22,8 +22,8 @@ from mcphost.runtime.ports import (
 )
 from mcphost.runtime.program import TaskSupport
 from mcphost.serving import limits, load, shutdown
-from mcphost.serving.context import FRESH, Incoming, Resumed, RunnablePrimitive, Turn
-from mcphost.serving.execution import elsewhere, resume, rounds
+from mcphost.serving.context import FRESH, Incoming, Resumed, RunnablePrimitive, TaskMode, Turn
+from mcphost.serving.execution import commits, elsewhere, resume, rounds, stored_tasks
 from mcphost.serving.execution.announcements import TenantAnnouncer
 from mcphost.serving.execution.deliveries import (
     answer_by,
@@ -42,7 +42,6 @@ from mcphost.serving.execution.ports import (
     TenantStore,
     threads,
 )
-from mcphost.serving.execution.stored_tasks import begins_as_task, may_become_task
 from mcphost.serving.options import options
 from mcphost.serving.ports import EventStream
 from mcphost.serving.replies import Reply
@@ -101,9 +100,7 @@ class RoundPorts:
     def limits(self) -> RoundLimits:
         turn = self._turn
         seconds = options().tool_seconds
-        if turn.primitive.task_support is not TaskSupport.NEVER and (
-            self._task is not None or may_become_task(turn)
-        ):
+        if self._task is not None or turn.task.possible:
             seconds = options().tasks.round_seconds
         return RoundLimits(turn.primitive.time_limit or seconds, options().result_limit)
 
@@ -135,7 +132,7 @@ class RoundPorts:
         return load.reason_to_leave(turn.incoming) if may_go_elsewhere(turn) else ""
 
     def may_defer(self) -> bool:
-        return self._task is None and may_become_task(self._turn)
+        return self._task is None and self._turn.task.possible
 
     def publish(self, request: InputRequest) -> None:
         if self._task is not None and may_publish(self._turn, request):
@@ -157,7 +154,7 @@ class RoundPorts:
             held.close_stream()
 
     def misused(self, misuse: Misuse, other: Call | None) -> None:
-        rounds.record_misuse(self._turn, misuse, other)
+        commits.misuse(self._turn, misuse, other)
 
 
 def run(
@@ -212,10 +209,13 @@ def turn_of(
         trace_id=incoming.trace_id,
         version=primitive.version,
     )
+    task = TaskMode.NEVER
+    if primitive.task_support is not TaskSupport.NEVER:
+        task = stored_tasks.mode(call, incoming, primitive.task_support)
     if held is None:
-        return Turn(incoming, primitive, call, EMPTY)
+        return Turn(incoming, primitive, call, EMPTY, task=task)
     resumed = held.resumed
-    return Turn(incoming, primitive, _call(call, resumed), resumed.journal, resumed)
+    return Turn(incoming, primitive, _call(call, resumed), resumed.journal, resumed, task)
 
 
 async def _run_limited(turn: Turn, stream: EventStream) -> Reply:
@@ -227,10 +227,10 @@ async def _run_limited(turn: Turn, stream: EventStream) -> Reply:
     else:
         limits.count_call(incoming)
         if limits.turns_away(incoming) is not None:
-            if begins_as_task(turn):
+            if turn.task.at_once:
                 return await _run(turn, stream)
-            if may_become_task(turn):
-                return await _run(turn._replace(deferred=True), stream)
+            if turn.task.possible:
+                return await _run(turn._replace(task=TaskMode.NO_ROOM), stream)
             turn = await opened(turn)
             state = turn.resumed.state
             if state is not None and not state.asked:
@@ -256,8 +256,8 @@ async def _run_resumed(turn: Turn, stream: EventStream) -> Reply:
 async def _run_elsewhere(turn: Turn, stream: EventStream) -> Reply:
     """Let another process run the round: this one lacks the function. To create a task it needs none."""
     turn = await opened(turn)
-    if may_become_task(turn):
-        deferred = turn._replace(deferred=True)
+    if turn.task.possible:
+        deferred = turn._replace(task=TaskMode.NO_ROOM)
         return await rounds.run(deferred, RoundPorts(deferred, stream))
     return await elsewhere.run(turn)
 
@@ -274,7 +274,7 @@ async def opened(turn: Turn) -> Turn:
     try:
         resumed = await resume.resume(turn.incoming, turn.bound, unasked=turn.primitive.unasked)
     except InvalidState as error:
-        await rounds.record_refusal(turn, error.reason, error.call)
+        await commits.refusal(turn, error.reason, error.call)
         raise resume.invalid_state() from None
     return turn._replace(call=_call(turn.call, resumed), journal=resumed.journal, resumed=resumed)
 

@@ -21,6 +21,7 @@ from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import RecordLost, RecordRefused, Writer, writer
 from mcphost.calls import claims
 from mcphost.calls.claims import ClaimOwner, FoundClaim, LeftClaim, LeftRound, WantedClaim
+from mcphost.calls.ownership import NO_OWNER, SupersededError
 from mcphost.calls.states import ClaimState
 from mcphost.feed.nodes import heartbeat
 from mcphost.observability import counters
@@ -30,6 +31,7 @@ from mcphost.serving import sealing
 from mcphost.serving.database import in_database
 from mcphost.serving.events import Waiters
 from mcphost.serving.execution.cancelled_calls import CANCELLED
+from mcphost.serving.execution.commits import committed
 from mcphost.vault import sealer
 from mcphost.vault.errors import VaultError
 
@@ -40,7 +42,6 @@ __all__ = [
     "Claiming",
     "Finished",
     "LeftRound",
-    "Superseded",
     "Unfinished",
     "WantedClaim",
     "Won",
@@ -60,7 +61,6 @@ __all__ = [
 P = ParamSpec("P")
 T = TypeVar("T")
 
-NOT_NOW = "The server cannot record calls at the moment"
 GONE = "This request was already processed; its result is no longer available"
 
 log = logging.getLogger(__name__)
@@ -156,10 +156,6 @@ class Unfinished:
 Claimed = Won | Finished | ClaimRefused
 
 
-class Superseded(Exception):  # noqa: N818 - what happened to a claim
-    """Another process has taken the claim over: this process's result is not the call's outcome."""
-
-
 @dataclass(frozen=True, slots=True)
 class ClaimLimits:
     """How long a request waits for another's outcome, and its poll intervals, in seconds.
@@ -227,11 +223,8 @@ class Claiming:
         back for the outcome. Raises ProtocolError as `claim`. A cancellation ends the wait: the round
         stays there to be run.
         """
-        try:
-            future = self._writer.submit_if(claims.leave(leaving.taking, wanted, left), records)
-        except RecordLost:
-            raise unavailable(NOT_NOW) from None
-        if not await _committed(future):
+        leave = self._writer.submit_if(claims.leave(leaving.taking, wanted, left), records)
+        if not await committed(asyncio.shield(leave)):
             await self._read(claims.leave_claimed, wanted, left)
 
         async def unfinished(claim: FoundClaim, remaining: float) -> Unfinished | None:
@@ -254,8 +247,8 @@ class Claiming:
     def abandon(self, leaving: Won, records: Sequence[Record]) -> None:
         """Finish a round that was left and that no process runs yet, without waiting: the client has
         gone, and cannot come back for the outcome. Never raises."""
-        with suppress(ProtocolError):
-            self._submit(claims.conclude(leaving.taking, str), leaving.taking, records)
+        commit = self._writer.submit_if(claims.conclude(leaving.taking, str), records)
+        commit.add_done_callback(partial(self._gone, leaving.taking))
 
     async def is_claimed(self, wanted: WantedClaim) -> bool:
         """Whether any input responses were claimed under this number.
@@ -267,30 +260,29 @@ class Claiming:
     async def conclude(self, won: Won, outcome: bytes, records: Sequence[Record]) -> None:
         """Store the outcome of the round, in one commit with `records`.
 
-        Raises Superseded, and writes nothing, if the claim was taken over; ProtocolError as `claim`
-        if the commit fails. If the records can never be written, the round has ended all the same,
+        Raises SupersededError, and writes nothing, if the claim was taken over; RecordLost, RecordRefused
+        as the writer does. If the records can never be written, the round has ended all the same,
         and does not run again. Cancellation cancels only the wait.
         """
         taking = won.taking
         sealed = partial(seal_outcome, taking, outcome)
-        future = self._submit(claims.conclude(taking, sealed), taking, records)
+        future = self._writer.submit_if(claims.conclude(taking, sealed), records)
         future.add_done_callback(partial(self._concluded, taking))
-        if not await _committed(future):
+        if not await asyncio.shield(future):
             log.warning("a claim was taken over before its round ended", extra=_facts(taking))
-            raise Superseded
+            raise SupersededError
 
     async def release(self, won: Won) -> None:
         """Release a round that did not end, for the next request with the same input responses.
 
         Raises nothing but CancelledError; cancellation cancels only the wait.
         """
-        with suppress(ProtocolError):
-            await _committed(self._submit_release(won.taking))
+        with suppress(RecordLost, RecordRefused):
+            await asyncio.shield(self._submit_release(won.taking))
 
     def let_go(self, won: Won) -> None:
         """Release a round without waiting, where no coroutine is left to wait. Never raises."""
-        with suppress(ProtocolError):
-            self._submit_release(won.taking)
+        self._submit_release(won.taking)
 
     def release_all(self) -> None:
         """Release all claims at the end of the process, after the writer has stopped.
@@ -384,17 +376,15 @@ class Claiming:
     ) -> bool:
         """Commit a claim and its records; return whether it took effect.
 
-        The claim is registered before the commit, so that this process never takes it for free.
+        The claim is registered until the commit has failed, so that this process never takes it for
+        free.
         """
-        self._held[taking.nonce] = taking
+        future = self._writer.submit_if(condition, records)
+        if not future.done():  # else the writer has refused it, and nothing is written
+            self._held[taking.nonce] = taking
+            future.add_done_callback(partial(self._taken, taking))
         try:
-            future = self._writer.submit_if(condition, records)
-        except RecordLost:
-            del self._held[taking.nonce]
-            raise unavailable(NOT_NOW) from None
-        future.add_done_callback(partial(self._taken, taking))
-        try:
-            return await _committed(future)
+            return await committed(asyncio.shield(future))
         except asyncio.CancelledError:
             future.add_done_callback(partial(self._unwanted, taking))
             raise
@@ -409,22 +399,12 @@ class Claiming:
     def _unwanted(self, taking: ClaimOwner, _: "asyncio.Future[bool]") -> None:
         """Release a claim whose request was cancelled during the commit."""
         if taking.nonce in self._held:
-            with suppress(ProtocolError):
-                self._submit_release(taking)
-
-    def _submit(
-        self, condition: Condition, taking: ClaimOwner, records: Sequence[Record] = ()
-    ) -> "asyncio.Future[bool]":
-        """Submit the end of a claim. The claim stays registered until that is committed, so that
-        this process does not take it for free."""
-        try:
-            return self._writer.submit_if(condition, records)
-        except RecordLost:
-            self._ended(taking, known=False)
-            raise unavailable(NOT_NOW) from None
+            self._submit_release(taking)
 
     def _submit_release(self, taking: ClaimOwner) -> "asyncio.Future[bool]":
-        future = self._submit(claims.release(taking), taking)
+        """Submit the release of a claim. It stays registered until that is committed, so that this
+        process does not take it for free."""
+        future = self._writer.submit_if(claims.release(taking))
         future.add_done_callback(partial(self._gone, taking))
         return future
 
@@ -432,9 +412,8 @@ class Claiming:
         if not isinstance(future.exception(), RecordRefused):
             self._gone(taking, future)
             return
-        with suppress(ProtocolError):
-            again = self._submit(claims.conclude(taking, lambda: ""), taking)
-            again.add_done_callback(partial(self._gone, taking))
+        again = self._writer.submit_if(claims.conclude(taking, lambda: ""))
+        again.add_done_callback(partial(self._gone, taking))
 
     def _gone(self, taking: ClaimOwner, future: "asyncio.Future[bool]") -> None:
         self._ended(taking, known=future.exception() is None)
@@ -465,7 +444,7 @@ async def _ended(wanted: WantedClaim, found: FoundClaim | None) -> Finished | Cl
 
 def new_left(wanted: WantedClaim) -> Won:
     """A new claim of a round that no process runs yet, for `leave`."""
-    return Won(ClaimOwner.of(wanted, claims.NO_OWNER, 0))
+    return Won(ClaimOwner.of(wanted, NO_OWNER, 0))
 
 
 def _free(wanted: WantedClaim, found: FoundClaim) -> Won | None:
@@ -474,18 +453,6 @@ def _free(wanted: WantedClaim, found: FoundClaim) -> Won | None:
         return None
     taking = ClaimOwner.of(wanted, found.owner, found.epoch)
     return Won(replace(taking, nonce=found.nonce))
-
-
-async def _committed(future: "asyncio.Future[bool]") -> bool:
-    """Wait for a commit. Cancellation does not cancel the commit or its callbacks."""
-    try:
-        return await asyncio.shield(future)
-    except RecordLost:
-        raise unavailable("The server could not record the call") from None
-    except RecordRefused:
-        raise ProtocolError(
-            INTERNAL_ERROR, "The call cannot be recorded, and a retry will not help"
-        ) from None
 
 
 def _word(claimed: Claimed) -> str:

@@ -219,7 +219,7 @@ async def _ask(turn: Turn, outcome: Outcome, requests: Requests, journal: Journa
     """Seal the state and build the reply with the input requests, or a failure."""
     policy = POLICIES[turn.call.delivery]
     problem = policy.refuses(turn, requests)
-    if problem is not None and stored_tasks.may_become_task(turn):
+    if problem is not None and turn.task.possible:
         return await _move(turn, outcome, requests, journal)
     if problem is None and _lacks_person(turn.call, requests):
         problem = NO_PERSON

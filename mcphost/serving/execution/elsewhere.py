@@ -13,18 +13,18 @@ import time
 from typing import Final, NamedTuple, assert_never
 from uuid import UUID
 
+from mcphost.calls.ownership import SupersededError
 from mcphost.kinds.declarations import ABSENT
 from mcphost.protocol.errors import unavailable
 from mcphost.runtime.outcomes import Yielded
 from mcphost.sealing.tokens import Purpose, SealError
 from mcphost.serving import replies, sealing
 from mcphost.serving.context import Turn
-from mcphost.serving.execution import audit_records, claims, rounds, stored_requests
+from mcphost.serving.execution import audit_records, claims, commits, rounds, stored_requests
 from mcphost.serving.execution.claims import (
     ClaimRefused,
     Finished,
     LeftRound,
-    Superseded,
     Unfinished,
     WantedClaim,
     Won,
@@ -52,7 +52,7 @@ async def run(turn: Turn) -> Reply:
     client loses nothing by calling again. Raises ProtocolError (UNAVAILABLE, with `retryAfter`) for
     that, and if no process has run the round; what `rounds.run` raises.
     """
-    await rounds.check_recorded()
+    await commits.check()
     resumed = turn.resumed
     if resumed.state is None:
         if turn.primitive.read_only and not turn.primitive.requires and not resumed.taken:
@@ -85,13 +85,13 @@ async def _leave(turn: Turn) -> Reply:
                 seconds = time.perf_counter() - leaving.began
                 claims.abandon(leaving.claim, (audit_records.cancelled(turn, seconds, end),))
             raise
-        except Superseded:  # a process has taken it just now
+        except SupersededError:  # a process has taken it just now
             if not is_first:
                 raise unavailable(NOT_TAKEN) from None
 
 
 async def _reply(turn: Turn, leaving: _Leaving, left: LeftRound, *, is_first: bool) -> Reply:
-    """The outcome of the round, or the reply that sends the client elsewhere. Raises Superseded if a
+    """The outcome of the round, or the reply that sends the client elsewhere. Raises SupersededError if a
     process has taken the round meanwhile."""
     records = audit_records.answers(turn)
     ended = await claims.leave(leaving.wanted, left, leaving.claim, records, to_the_end=is_first)
@@ -119,7 +119,7 @@ async def _sealed_request(turn: Turn) -> str:
 async def _sent_on(turn: Turn, leaving: _Leaving, free: Won | None) -> Reply:
     """The reply that sends the client elsewhere with all that its call has learned, once.
 
-    That ends the round. Raises Superseded if a process has taken it meanwhile: its outcome is not known
+    That ends the round. Raises SupersededError if a process has taken it meanwhile: its outcome is not known
     then; ProtocolError (UNAVAILABLE).
     """
     if free is None or not may_go_elsewhere(turn):
@@ -129,5 +129,5 @@ async def _sent_on(turn: Turn, leaving: _Leaving, free: Won | None) -> Reply:
         raise unavailable(NOT_TAKEN)
     seconds = time.perf_counter() - leaving.began
     records = audit_records.after(turn, delivered, audit_records.YIELDED, seconds, 0)
-    await claims.conclude(free, replies.write(delivered.reply), records)
+    await commits.end(turn, claims.conclude(free, replies.write(delivered.reply), records))
     return delivered.reply

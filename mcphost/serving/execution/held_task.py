@@ -16,7 +16,7 @@ from uuid import UUID
 from mcphost.audit.records import Record
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
-from mcphost.calls.session_calls import SupersededError
+from mcphost.calls.ownership import SupersededError, Taking
 from mcphost.observability import counters
 from mcphost.protocol.errors import INTERNAL_ERROR, OVER_LIMIT, UNAVAILABLE, ProtocolError
 from mcphost.protocol.legacy.tasks import TaskProgress
@@ -32,7 +32,6 @@ from mcphost.serving.replies import Asking, Delivered, Handle, Refused, Reply
 from mcphost.serving.revocation import presences
 from mcphost.serving.shutdown import Phase
 from mcphost.tasks import changes
-from mcphost.tasks.changes import TaskOwner
 from mcphost.tasks.selectors import QuestionRow
 from mcphost.tasks.states import TRANSITIONS, TaskEvent, TaskState
 from mcphost.vault.errors import VaultError
@@ -76,7 +75,7 @@ class HeldTask:
         self,
         call: UUID,
         principal: Principal,
-        taking: TaskOwner,
+        taking: Taking,
         expires_at: float,
         questions: Sequence[QuestionRow] = (),
         progress: TaskProgress | None = None,
@@ -361,7 +360,7 @@ class RunningTasks:
 
         It ends when its caller loses access, if it `may_be_revoked`.
         """
-        self._by_id[held.taking.task] = held
+        self._by_id[held.taking.id] = held
         if may_be_revoked:
             presences.enter(held)
         held.begin(self._attended(held, work))
@@ -371,7 +370,7 @@ class RunningTasks:
             await held.see_through(work)
         finally:
             presences.leave(held)
-            self._by_id.pop(held.taking.task, None)
+            self._by_id.pop(held.taking.id, None)
             self.freed(held)
 
     async def over(self, task: UUID) -> None:

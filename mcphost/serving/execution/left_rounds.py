@@ -13,9 +13,10 @@ from typing import Final
 from uuid import UUID
 
 from mcphost.audit.records import new_id
-from mcphost.audit.writer.writer import RecordLost
+from mcphost.audit.writer.writer import RecordLost, RecordRefused
 from mcphost.calls import claims as rows
 from mcphost.calls.claims import LeftClaim
+from mcphost.calls.ownership import SupersededError
 from mcphost.feed.loop import ChangeNews
 from mcphost.feed.nodes import heartbeat
 from mcphost.kinds.python.kind import python_kind
@@ -35,7 +36,7 @@ from mcphost.serving.database import AWAY, in_database
 from mcphost.serving.events import Relay
 from mcphost.serving.execution import audit_records, claims, elsewhere, rounds, stored_requests
 from mcphost.serving.execution.calls import RoundPorts, opened, turn_of
-from mcphost.serving.execution.claims import Superseded, Won
+from mcphost.serving.execution.claims import Won
 from mcphost.serving.ports import NoStream
 from mcphost.serving.replies import Refused
 from mcphost.serving.request_state import InvalidState
@@ -142,7 +143,7 @@ class LeftRounds:
             if turn is not None and won is not None:
                 left = left._replace(epoch=won.epoch)
                 await _run_won(turn, won)
-        except (*AWAY, RecordLost, asyncio.CancelledError, Superseded):
+        except (*AWAY, RecordLost, asyncio.CancelledError, SupersededError):
             pass  # the next look finds it again, here or at another process
         except ProtocolError as error:
             await _refuse(left, error)
@@ -221,7 +222,7 @@ async def _refuse(left: LeftClaim, error: ProtocolError) -> None:
         won = await claims.take_left(left, ())
         if won is not None:
             await claims.conclude(won, replies.write(Refused(error)), ())
-    except (ProtocolError, Superseded) as failure:
+    except (ProtocolError, RecordLost, RecordRefused, SupersededError) as failure:
         log.warning("a left round could not be refused: %r", failure, extra=_facts(left))
 
 

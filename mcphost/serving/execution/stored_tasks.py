@@ -13,6 +13,7 @@ import orjson
 from mcphost.audit.records import Record, new_id
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import writer
+from mcphost.calls.ownership import NO_OWNER, Taking
 from mcphost.observability import counters
 from mcphost.observability.logs import FirstTimes
 from mcphost.protocol import results
@@ -20,19 +21,19 @@ from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, over_limit
 from mcphost.protocol.legacy.tasks import TASK, TaskProgress, wanted_ttl
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.protocol.tasks import TaskStatus, TaskView, declared
-from mcphost.runtime.call import Delivery
+from mcphost.runtime.call import Call, Delivery
 from mcphost.runtime.journal import TIMED_OUT, Answer
 from mcphost.runtime.outcomes import Deferred, InputRequest
 from mcphost.runtime.ports import SystemClock
 from mcphost.runtime.program import TaskSupport
 from mcphost.sealing.tokens import Purpose
 from mcphost.serving import limits, request_state, sealing
-from mcphost.serving.context import Incoming, Turn
+from mcphost.serving.context import Incoming, TaskMode, Turn
 from mcphost.serving.execution import stored_requests
 from mcphost.serving.options import options
 from mcphost.serving.replies import Answered, Delivered, Refused
 from mcphost.tasks import changes
-from mcphost.tasks.changes import NO_OWNER, MostTasks, NewQuestion, NewTask, TaskOwner
+from mcphost.tasks.changes import MostTasks, NewQuestion, NewTask
 from mcphost.tasks.selectors import QuestionRow, TaskRow
 from mcphost.tasks.states import AnswerState
 
@@ -60,29 +61,22 @@ class CreatedTask(NamedTuple):
 
     condition: Condition
     view: TaskView
-    taking: TaskOwner
+    taking: Taking
 
 
-def may_become_task(turn: Turn) -> bool:
-    """Whether this call may go on as a task: its tool allows that, and its client can follow it.
+def mode(call: Call, incoming: Incoming, support: TaskSupport) -> TaskMode:
+    """When the call of a tool becomes a task: if its tool allows that and its client can follow it. In
+    a session that is what its request says.
 
     Spec: io.modelcontextprotocol/tasks, "Capability Negotiation".
     """
-    if turn.primitive.task_support is TaskSupport.NEVER:
-        return False
-    call = turn.call
-    return call.delivery is Delivery.MODERN and declared(call.client.capabilities)
-
-
-def begins_as_task(turn: Turn) -> bool:
-    """Whether this call is a task without running first. In a session that is what its request
-    says."""
-    if turn.deferred:
-        return True
-    if turn.call.delivery is Delivery.LEGACY:
-        return wants_task(turn.incoming) and turn.primitive.task_support is not TaskSupport.NEVER
-    always = (TaskSupport.ALWAYS, TaskSupport.REQUIRED)
-    return turn.primitive.task_support in always and may_become_task(turn)
+    if support is TaskSupport.NEVER:
+        return TaskMode.NEVER
+    if call.delivery is Delivery.LEGACY:
+        return TaskMode.AT_ONCE if wants_task(incoming) else TaskMode.NEVER
+    if call.delivery is not Delivery.MODERN or not declared(call.client.capabilities):
+        return TaskMode.NEVER
+    return TaskMode.IF_SLOW if support is TaskSupport.SLOW else TaskMode.AT_ONCE
 
 
 def wants_task(incoming: Incoming) -> bool:
@@ -124,7 +118,7 @@ async def create(
     )
     most = MostTasks(options().tasks.per_caller, options().tasks.per_tenant)
     view = TaskView(task.hex, TaskStatus.WORKING, now, now, round(seconds * 1000), _poll_ms())
-    taking = TaskOwner(task, call.tenant, owner, 1)
+    taking = Taking(task, call.tenant, owner, 1)
     return CreatedTask(changes.create(new, most, owner, asked), view, taking)
 
 
@@ -207,13 +201,13 @@ def handle(row: TaskRow) -> TaskView:
     return TaskView(row.id.hex, TaskStatus.WORKING, at, at, left, _poll_ms())
 
 
-async def outcome(taking: TaskOwner, ended: Answered | Refused) -> str:
+async def outcome(taking: Taking, ended: Answered | Refused) -> str:
     """The end of a task, sealed. Raises SealError (too large), VaultError."""
     if isinstance(ended, Answered):
         said: Mapping[str, Any] = {"result": ended.result}
     else:
         said = {"error": _error(ended.error)}
-    return await seal(taking.tenant, taking.task, OUTCOME, orjson.dumps(said))
+    return await seal(taking.tenant, taking.id, OUTCOME, orjson.dumps(said))
 
 
 def _error(error: ProtocolError) -> dict[str, Any]:
@@ -245,16 +239,16 @@ async def read_answer(row: TaskRow, asked: QuestionRow, version: str) -> Answer:
     return Answer(asked.digest, version, result, failure)
 
 
-async def message(taking: TaskOwner, text: str) -> str:
+async def message(taking: Taking, text: str) -> str:
     """A status message, sealed. Raises SealError, VaultError."""
     short = text[:LONGEST_MESSAGE]
-    return await seal(taking.tenant, taking.task, MESSAGE, short.encode("utf-8", "replace"))
+    return await seal(taking.tenant, taking.id, MESSAGE, short.encode("utf-8", "replace"))
 
 
-async def sealed_progress(taking: TaskOwner, said: TaskProgress) -> str:
+async def sealed_progress(taking: Taking, said: TaskProgress) -> str:
     """A report of progress, sealed. Raises SealError, VaultError."""
     short = None if said.message is None else said.message[:LONGEST_MESSAGE]
-    return await seal(taking.tenant, taking.task, PROGRESS, orjson.dumps([*said[:3], short]))
+    return await seal(taking.tenant, taking.id, PROGRESS, orjson.dumps([*said[:3], short]))
 
 
 async def progress(row: TaskRow) -> TaskProgress | None:

@@ -38,7 +38,7 @@ from mcphost.sealing.tokens import Purpose, SealError, key_id
 from mcphost.serving import limits, request_state, sealing
 from mcphost.serving.context import NO_QUOTA, Incoming, Resumed, TakenAnswer, Turn
 from mcphost.serving.database import in_database
-from mcphost.serving.execution import cancelling, resume, rounds
+from mcphost.serving.execution import cancelling, commits, resume, rounds
 from mcphost.serving.execution.calls import RoundPorts
 from mcphost.serving.execution.links import warm
 from mcphost.serving.first_use import with_shapes
@@ -283,7 +283,7 @@ async def _resumed(turn: Turn, trial: Trial) -> Turn:
     try:
         state = await _opened(turn, trial.state)
     except InvalidState as error:
-        await rounds.record_refusal(turn, error.reason, error.call)
+        await commits.refusal(turn, error.reason, error.call)
         raise resume.invalid_state() from None
     taken = tuple(_taken(state, trial.responses))
     journal = state.journal

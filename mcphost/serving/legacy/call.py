@@ -16,8 +16,8 @@ from django.db import Error
 
 from mcphost.audit.records import Record, new_id
 from mcphost.audit.services import end_waiting
-from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
-from mcphost.calls.session_calls import CallOwner, SupersededError
+from mcphost.audit.writer.writer import writer
+from mcphost.calls.ownership import SupersededError, Taking
 from mcphost.calls.sessions import session_uses
 from mcphost.calls.states import CallState
 from mcphost.calls.streams import StreamRow
@@ -32,7 +32,7 @@ from mcphost.serving import limits, shutdown
 from mcphost.serving.background import background
 from mcphost.serving.context import ClientSession, Incoming
 from mcphost.serving.database import in_database_unbounded
-from mcphost.serving.execution import stored_requests
+from mcphost.serving.execution import commits, stored_requests
 from mcphost.serving.execution.cancelled_calls import CalledOff, reply_for
 from mcphost.serving.legacy import methods, questions
 from mcphost.serving.legacy.cancellation import cancellations, name_of
@@ -387,11 +387,8 @@ class SessionCall:
         ending = self._held.take_ending()
         if ending is None:
             await write(())
-            return
-        try:
-            await write(ending.records)
-        except (RecordLost, RecordRefused) as error:
-            raise ending.unrecorded(error) from None
+        else:
+            await commits.end(ending.turn, write(ending.records))
 
     def _go_if_leaving(self) -> None:
         """Release a waiting call if its next round is another process's, or if the drain has begun:
@@ -476,7 +473,7 @@ def release_all() -> None:
 def _stored(incoming: Incoming, session: ClientSession) -> StoredStream:
     assert incoming.exchange.id is not None
     return StoredStream(
-        CallOwner(new_id(), heartbeat.id, 1),
+        Taking(new_id(), session.tenant, heartbeat.id, 1),
         StreamRow(new_id(), session.tenant, session.id),
         name_of(session.id, incoming.exchange.id),
         partial(stored_requests.write, incoming),

@@ -8,7 +8,7 @@ from uuid import UUID
 from mcphost.audit.records import Record
 from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
 from mcphost.calls import cancelled
-from mcphost.calls.session_calls import SupersededError
+from mcphost.calls.ownership import SupersededError
 from mcphost.calls.states import CallState
 from mcphost.runtime.call import Delivery
 from mcphost.serving.context import FRESH, Resumed, RoundEnding
@@ -63,7 +63,7 @@ class HeldCall:
 
     @property
     def call(self) -> UUID:
-        return self._outgoing.stored.owner.call
+        return self._outgoing.stored.owner.id
 
     @property
     def round(self) -> int:

@@ -13,8 +13,8 @@ from uuid import UUID
 import orjson
 
 from mcphost.audit.records import MESSAGE_REFUSED
+from mcphost.calls.ownership import Taking
 from mcphost.calls.questions import RoundQuestions
-from mcphost.calls.session_calls import CallOwner
 from mcphost.calls.streams import StreamRow
 from mcphost.runtime.call import Principal
 from mcphost.serving import request_state
@@ -104,16 +104,14 @@ class Gate:
         own = bool(self._answer) and message.startswith(self._answer)
         return not message or own or self._stop(NOT_ITS_STREAM)
 
-    def asks(
-        self, asked: RoundQuestions, taking: CallOwner, stream: StreamRow, *, live: bool
-    ) -> None:
+    def asks(self, asked: RoundQuestions, taking: Taking, stream: StreamRow, *, live: bool) -> None:
         """Check that input requests belong to this stream, session and caller, and the call is
         `live`.
 
         Raises Stopped if not.
         """
         whose = (asked.tenant, asked.session, asked.call)
-        here = (stream.tenant, stream.session, taking.call)
+        here = (stream.tenant, stream.session, taking.id)
         if whose != here or not self._is_bound(stream):
             self._stop(NOT_ITS_STREAM, asked)
             raise Stopped(NOT_ITS_STREAM)

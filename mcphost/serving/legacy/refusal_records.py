@@ -47,10 +47,7 @@ def refuse_soon(
 ) -> None:
     """Record a refusal without waiting and without a limit. On the event loop."""
     entry = _entry(action, session, principal, reason, call, {})
-    try:
-        writer.submit((entry,)).add_done_callback(_look_at)
-    except RecordLost:
-        log.error("a refusal could not be recorded", extra=_where(session, call))
+    writer.submit((entry,)).add_done_callback(_look_at)
 
 
 def _look_at(written: "asyncio.Future[None]") -> None:

@@ -12,9 +12,9 @@ from uuid import UUID
 
 from mcphost.audit.writer.conditions import Condition
 from mcphost.calls import session_calls
+from mcphost.calls.ownership import Taking
 from mcphost.calls.session_calls import (
     BeginningCall,
-    CallOwner,
     GivenAnswer,
     StoredCall,
     WaitingCall,
@@ -48,7 +48,7 @@ class StoredStream(NamedTuple):
     its submission fail with RecordRefused.
     """
 
-    owner: CallOwner
+    owner: Taking
     stream: StreamRow
     request_name: str
     request: Callable[[], bytes]
@@ -58,7 +58,7 @@ class StoredStream(NamedTuple):
         """Write the call and its stream; if `waiting`, with input requests."""
 
         def written() -> BeginningCall:
-            call = self.owner.call
+            call = self.owner.id
             keys = sealer.fetch(self.stream.tenant)
             request = keys.seal(Purpose.ROW, self.request(), context=call.bytes)
             return BeginningCall(
@@ -96,7 +96,7 @@ class StoredStream(NamedTuple):
 
         In a database thread.
         """
-        session_calls.release(self.owner, self.stream.tenant, told=told)
+        session_calls.release(self.owner, told=told)
 
     def _batch(self, said: NumberedMessages) -> Batch:
         keys = sealer.fetch(self.stream.tenant)

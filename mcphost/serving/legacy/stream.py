@@ -17,7 +17,8 @@ from mcphost.audit.records import Record
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
 from mcphost.calls import streams
-from mcphost.calls.session_calls import SupersededError, WaitingCall
+from mcphost.calls.ownership import SupersededError
+from mcphost.calls.session_calls import WaitingCall
 from mcphost.calls.states import CallState
 from mcphost.calls.streams import StreamRow
 from mcphost.feed.loop import ChangeNews
@@ -286,7 +287,7 @@ class Outgoing:
             raise
 
     def _hint(self, _: object) -> None:
-        waiters.notify((self.stored.stream.tenant, self.stored.owner.call.hex))
+        waiters.notify((self.stored.stream.tenant, self.stored.owner.id.hex))
 
     async def finish(
         self,
@@ -543,7 +544,7 @@ class Outgoing:
 
     @property
     def _facts(self) -> dict[str, str]:
-        return {"call": str(self.stored.owner.call), "stream": str(self.stored.stream.id)}
+        return {"call": str(self.stored.owner.id), "stream": str(self.stored.stream.id)}
 
 
 class LiveStreams(dict[UUID, Outgoing]):

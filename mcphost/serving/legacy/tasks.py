@@ -205,7 +205,7 @@ async def _ask(incoming: Incoming, held: Held, row: TaskRow) -> None:
     delivered = Delivered(
         InputRequired(asked, EMPTY), Asking(requests, token), SealedState(state, key_id(token))
     )
-    await held.conclude(delivered, RoundEnding((), tasks.not_stored))
+    await held.conclude(delivered, RoundEnding(()))
     _Watch(row, held.call)
 
 

@@ -103,7 +103,8 @@ class ServerProcess:
         self._parts = (*PARTS, self.runner, self._notices, self._session_notices)
         self._key_check = KeyCheck()
         self._companions = companions
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The event loop on which the process runs; None unless it runs."""
         self._threads: _Threads | None = None
 
     def prepare(self) -> None:
@@ -138,18 +139,13 @@ class ServerProcess:
         heartbeat.report = self.facts.read
         shutdown.on_drain(self.job_worker.end)
 
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The event loop on which the process runs; None unless it runs."""
-        return self._loop
-
     def start(self) -> None:
         """Start, on the running event loop. Does nothing while the process runs.
 
         Every request calls this, because Daphne has no lifespan to do it earlier. When it raises, the
         next request tries again.
         """
-        if self._loop is not None:
+        if self.loop is not None:
             return
         for part in self._parts:
             part.start()
@@ -158,7 +154,7 @@ class ServerProcess:
         if self.facts.role == WORKER or options().tasks.worker_in_server:
             self.job_worker.start()
         atexit.register(running.stop)
-        self._threads, self._loop = running, asyncio.get_running_loop()
+        self._threads, self.loop = running, asyncio.get_running_loop()
 
     async def stop(self) -> None:
         """End the work under way, and wait for that; then write what is queued, and end the threads.
@@ -181,7 +177,7 @@ class ServerProcess:
         with ThreadPoolExecutor(1, thread_name_prefix="mcphost-stop") as pool:
             await asyncio.get_running_loop().run_in_executor(pool, self._threads.stop)
         shutdown.reset()
-        self._loop = self._threads = None
+        self.loop = self._threads = None
 
 
 class _Threads:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from mcphost.audit.records import new_id
 from mcphost.audit.writer.writer import RecordLost
-from mcphost.calls.session_calls import SupersededError
+from mcphost.calls.ownership import SupersededError, Taking
 from mcphost.feed.loop import ChangeNews
 from mcphost.feed.nodes import heartbeat
 from mcphost.kinds.declarations import ABSENT
@@ -45,7 +45,6 @@ from mcphost.serving.options import options
 from mcphost.serving.ports import NoStream
 from mcphost.serving.request_state import InvalidState
 from mcphost.tasks import listing, selectors, services
-from mcphost.tasks.changes import TaskOwner
 from mcphost.tasks.jobs import Places, hand_out
 from mcphost.tasks.selectors import TaskRow
 from mcphost.tasks.states import TaskState
@@ -127,11 +126,11 @@ class Runner:
         self._relay.put(None)
 
     def _freed(self, held: HeldTask) -> None:
-        places = self._occupied.pop(held.taking.task, None)
+        places = self._occupied.pop(held.taking.id, None)
         if places is not None:
             self._places.give_back(places)
         if held.parked:
-            self._relay.put(held.taking.task)
+            self._relay.put(held.taking.id)
         if held.again_in is not None:
             asyncio.get_running_loop().call_later(held.again_in, self._relay.put, None)
         if self._left or options().tasks.queued:  # another task waits for the place, or may do
@@ -194,7 +193,7 @@ class Runner:
             self._left = True
             await in_database(services.make_due, (task,))
             return
-        taking = TaskOwner(row.id, row.tenant, heartbeat.id, row.epoch + 1)
+        taking = Taking(row.id, row.tenant, heartbeat.id, row.epoch + 1)
         until = row.expires_at.timestamp()
         try:
             restored = await _restored(row)

@@ -11,8 +11,10 @@ from django.db import OperationalError
 
 from mcphost.audit.ports import payload_cipher, set_payload_cipher
 from mcphost.audit.records import Record
+from mcphost.audit.writer.writer import RecordLost
 from mcphost.calls import claims as stored
 from mcphost.calls.models import Claim
+from mcphost.calls.ownership import SupersededError
 from mcphost.protocol.errors import INTERNAL_ERROR, UNAVAILABLE, ProtocolError
 from mcphost.routing import process
 from mcphost.serving.database import in_database
@@ -22,7 +24,6 @@ from mcphost.serving.execution.claims import (
     ClaimLimits,
     ClaimRefused,
     Finished,
-    Superseded,
     WantedClaim,
     Won,
 )
@@ -160,7 +161,7 @@ async def test_the_claim_of_a_dead_process_is_taken_over_once(
     assert won.epoch == 2
     assert await in_database(recorded) == {mine.id}
     late: Record = record()
-    with pytest.raises(Superseded):
+    with pytest.raises(SupersededError):
         await dead.conclude(lost, b"late", [late])
     await living.conclude(won, b"in time", [])
     assert await dead.claim(asked, []) == Finished(b"in time")
@@ -260,7 +261,8 @@ async def test_an_end_that_could_not_be_written_frees_the_round_when_it_can_be(
     won = await here.win(asked)
     await in_database(here.heartbeat.beat)
     await asyncio.to_thread(here.writer.stop, 20)
-    await unavailable(here.conclude(won, b"done", []))
+    with pytest.raises(RecordLost):
+        await here.conclude(won, b"done", [])
     await unavailable(there.claim(asked, []))
     await in_database(here.claiming.tidy)
     assert (await there.win(asked)).epoch == 2

@@ -10,8 +10,8 @@ import pytest
 from django.utils import timezone
 
 from mcphost.audit.models import Entry
-from mcphost.calls.claims import LEASE
 from mcphost.calls.models import Claim
+from mcphost.calls.ownership import LEASE
 from mcphost.catalogue import services
 from mcphost.catalogue.models import Primitive
 from mcphost.feed import nodes

@@ -16,7 +16,7 @@ from mcphost.runtime.outcomes import (
 )
 from mcphost.serving.context import Turn
 from mcphost.serving.database import in_database
-from mcphost.serving.execution import rounds
+from mcphost.serving.execution import commits, rounds
 from mcphost.serving.replies import Answered, Reply
 from tests.audit.ciphers import XorCipher
 from tests.kinds.rounds import ports
@@ -123,7 +123,7 @@ async def test_nobody_is_invited_to_repeat_what_changed_things_unrecorded() -> N
 
     error = await _refused(turn(outlives_the_writer, read_only=False))
     assert (error.code, error.data) == (INTERNAL_ERROR, None)
-    assert error.message == rounds.UNRECORDED_END
+    assert error.message == commits.UNRECORDED_END
     assert await _recorded() == [("round.started", "", "")]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from mcphost.calls import session_calls
 from mcphost.calls.models import StreamedCall
-from mcphost.calls.session_calls import NO_OWNER
+from mcphost.calls.ownership import NO_OWNER
 from mcphost.calls.states import CallState
 from mcphost.feed.loop import ChangeNews
 from mcphost.feed.models import Change

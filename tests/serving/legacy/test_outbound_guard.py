@@ -7,8 +7,9 @@ import pytest
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import MESSAGE_REFUSED
+from mcphost.calls.ownership import Taking
 from mcphost.calls.questions import RoundQuestions
-from mcphost.calls.session_calls import CallOwner, WaitingCall
+from mcphost.calls.session_calls import WaitingCall
 from mcphost.calls.streams import StreamRow
 from mcphost.protocol import messages
 from mcphost.routing import process
@@ -65,9 +66,9 @@ async def test_a_call_asks_on_its_own_stream_while_it_lives(asking: Cast) -> Non
     session = caller.session
     stream, taking = (
         StreamRow(uuid4(), session.tenant, session.id),
-        CallOwner(uuid4(), uuid4(), 1),
+        Taking(uuid4(), session.tenant, uuid4(), 1),
     )
-    asked = RoundQuestions(session.tenant, session.id, taking.call, 1, (), datetime.now(UTC))
+    asked = RoundQuestions(session.tenant, session.id, taking.id, 1, (), datetime.now(UTC))
     gate = Gate(session, caller.principal, 1)
     gate.asks(asked, taking, stream, live=True)
     nobody = Principal(PrincipalKind.ANONYMOUS, session.tenant, id=str(session.id))

@@ -13,7 +13,7 @@ from django.db.models import F
 
 from mcphost.audit.models import Entry
 from mcphost.calls.models import StreamedCall
-from mcphost.calls.session_calls import NO_OWNER
+from mcphost.calls.ownership import NO_OWNER
 from mcphost.calls.states import CallState
 from mcphost.feed.nodes import heartbeat
 from mcphost.identity import services as identity
@@ -43,7 +43,7 @@ async def _dies(call: SessionCall) -> None:
     call.outgoing.abandon()
     call._give_up()
     await true(lambda: call not in calls.under_way)
-    row = StreamedCall.objects.filter(id=stored.owner.call)
+    row = StreamedCall.objects.filter(id=stored.owner.id)
     before = F("taken_at") - timedelta(hours=1)
     await in_database(lambda: row.update(owner=uuid4(), taken_at=before))
 

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from mcphost.calls.models import StreamedCall
-from mcphost.calls.session_calls import NO_OWNER
+from mcphost.calls.ownership import NO_OWNER
 from mcphost.calls.states import CallState
 from mcphost.routing import process
 from mcphost.serving import shutdown

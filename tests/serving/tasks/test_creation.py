@@ -138,17 +138,23 @@ async def test_an_error_of_the_protocol_is_a_task_that_failed(owner: Follower) -
     assert "result" not in seen
 
 
-async def test_a_task_that_cannot_be_recorded_is_refused_and_has_not_run(
-    owner: Follower, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def no_task_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit of each new task is lost."""
     submit = writer.submit_if
 
     def losing(condition: Condition, records: Sequence[Record] = ()) -> "asyncio.Future[bool]":
-        if condition.change.name == "task_create":
-            raise RecordLost("the database is away")
-        return submit(condition, records)
+        if condition.change.name != "task_create":
+            return submit(condition, records)
+        lost: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        lost.set_exception(RecordLost("the database is away"))
+        return lost
 
     monkeypatch.setattr(writer, "submit_if", losing)
+
+
+@pytest.mark.usefixtures("no_task_recorded")
+async def test_a_task_that_cannot_be_recorded_is_refused_and_has_not_run(owner: Follower) -> None:
     error = (await owner.call("paint", what="the door")).error
     assert error["code"] == -32603
     assert error["message"] == "The call could not be recorded as a task, and has not run"
@@ -186,6 +192,15 @@ async def test_a_call_that_has_its_answer_becomes_a_task_and_the_same_request_ge
     late = await send("acme", {**body, "id": 2}, owner.token)
     assert handle(late)["taskId"] == task.id
     assert did() == ["registers began", "registers ended"]
+
+
+@pytest.mark.usefixtures("no_task_recorded")
+async def test_a_call_that_has_its_answer_and_cannot_be_recorded_as_a_task_is_refused(
+    owner: Follower,
+) -> None:
+    _, reply = await _answered(owner)
+    assert reply.error["code"] == -32603
+    assert reply.error["message"] == "The tool has run, but its result could not be recorded"
 
 
 async def test_the_same_request_many_times_at_once_makes_one_task(owner: Follower) -> None:

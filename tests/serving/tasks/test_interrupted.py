@@ -12,11 +12,11 @@ from pytest_django import Settings
 from mcphost.audit.records import Record
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import RecordLost, writer
+from mcphost.calls.ownership import NO_OWNER
 from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution.held_task import running_tasks
 from mcphost.serving.execution.rounds import MAX_ATTEMPTS
-from mcphost.tasks.changes import NO_OWNER
 from mcphost.tasks.models import Task as TaskModel
 from tests.cast import Cast
 from tests.rounds.conftest import module

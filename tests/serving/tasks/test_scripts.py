@@ -10,13 +10,13 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
+from mcphost.calls.ownership import NO_OWNER
 from mcphost.catalogue import services as catalogue
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.kinds.script.kind import script_kind
 from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution.held_task import running_tasks
-from mcphost.tasks.changes import NO_OWNER
 from mcphost.tasks.models import Task as TaskModel
 from tests.cast import ACTOR, Cast
 from tests.serving.tasks.following import Follower, accept, done

@@ -29,7 +29,7 @@ async def _its_process_dies() -> None:
     call.outgoing.abandon()
     call._give_up()
     await true(lambda: call not in calls.under_way)
-    row = StreamedCall.objects.filter(id=call.outgoing.stored.owner.call)
+    row = StreamedCall.objects.filter(id=call.outgoing.stored.owner.id)
     before = F("taken_at") - timedelta(hours=1)
     await in_database(lambda: row.update(owner=uuid4(), taken_at=before))
 
