@@ -117,7 +117,7 @@ class Session(models.Model):
     `who` binds it to its principal. Sessions with the same `holder` are counted together: it is a
     digest of the credential, or, without one, of tenant and client address. `client` is the
     client's data as JSON: name, version, capabilities. `used_at` is when a process last wrote that
-    it was used. `initialized` is not used any more; processes of the version before write it.
+    it was used.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -127,7 +127,6 @@ class Session(models.Model):
     revision = models.CharField(max_length=16)
     client = models.JSONField(default=dict)
     log_level = models.CharField(max_length=16, default="", blank=True)
-    initialized = models.BooleanField(default=False)
     created_at = models.DateTimeField()
     used_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True, blank=True)
@@ -225,7 +224,6 @@ class StreamedCall(models.Model):
 
     `request` and `journal` (from which the next round goes on) are sealed, and empty once the call is
     over. `owner` is the process (`feed.nodes`) that has it, `epoch` counts how often it was taken.
-    `reply` is not used any more; processes of the version before write it.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -235,7 +233,6 @@ class StreamedCall(models.Model):
     request_id = models.TextField()
     request = models.TextField()
     journal = models.TextField(default="", blank=True)
-    reply = models.TextField(default="", blank=True)
     round = models.BigIntegerField(default=1)
     state = models.TextField(choices=CallState.choices)
     owner = models.UUIDField()

@@ -342,9 +342,9 @@ _INSERTED: Final = {
 _BEGIN: Final = change(
     "call_begin",
     {**_COLUMNS, **_INSERTED},
-    f"INSERT INTO {_CALL} (id, owner, epoch, {', '.join(_INSERTED)}, reply, round, taken_at, "  # noqa: S608
+    f"INSERT INTO {_CALL} (id, owner, epoch, {', '.join(_INSERTED)}, round, taken_at, "  # noqa: S608
     f"expires_at) SELECT r.call, r.owner, r.epoch, {', '.join(f'r.{name}' for name in _INSERTED)}, "
-    "'', 1, {now}, {later} FROM {r} WHERE true "
+    "1, {now}, {later} FROM {r} WHERE true "
     "ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at "
     f"WHERE {_CALL}.owner = excluded.owner AND {_CALL}.epoch = excluded.epoch "
     # A call that waits although that was not confirmed may go on without its questions.
@@ -359,7 +359,7 @@ _ASK: Final = _change(
 )
 _FINISH: Final = _change(
     "finish",
-    "state = r.state, request = '', journal = '', reply = '', expires_at = {later}",
+    "state = r.state, request = '', journal = '', expires_at = {later}",
     f"({_IS_OPEN} OR {_CALL}.state IN ('{CallState.CANCELLED}', r.state))",
     {"state": "text"},
 )

@@ -94,9 +94,9 @@ _BEGIN: Final = change(
         "most": "bigint",
         "seconds": "double precision",
     },
-    "INSERT INTO calls_session (id, tenant, who, holder, revision, client, log_level, initialized, "  # noqa: S608
+    "INSERT INTO calls_session (id, tenant, who, holder, revision, client, log_level, "  # noqa: S608
     "created_at, used_at, expires_at) SELECT r.session, r.tenant, r.who, r.holder, r.revision, "
-    "r.client, '', true, {now}, {now}, {later} FROM (SELECT r.*, row_number() OVER "
+    "r.client, '', {now}, {now}, {later} FROM (SELECT r.*, row_number() OVER "
     "(PARTITION BY r.holder ORDER BY r.session) AS place FROM {r}) AS r WHERE r.place + (SELECT count(*) "
     "FROM calls_session WHERE calls_session.holder = r.holder AND calls_session.ended_at IS NULL "
     "AND calls_session.expires_at > {now}) <= r.most "
