@@ -1,4 +1,4 @@
-"""The states of claims, of calls on streams, and of their questions.
+"""The states of claims, of calls on streams, and of their questions, and the transitions between them.
 
 A claim is written as `running`, or as `released` by a process that cannot run its round. A released
 one can be taken by any process that gets the same answers or has the round's function, and so can a
@@ -7,7 +7,9 @@ time is `finished` with a reply that only sends the client elsewhere. A finished
 is deleted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 from django.db.models import TextChoices
@@ -47,3 +49,90 @@ class QuestionState(TextChoices):
 def before(state: ClaimState) -> frozenset[ClaimState]:
     """The states from which a claim may change to `state`."""
     return frozenset(each for each in ClaimState if state in TRANSITIONS[each])
+
+
+class OwnedCallState(StrEnum):
+    """What the owner process does with a session's call."""
+
+    RUNNING = "running"
+    """A task runs a round, or prepares the next one."""
+    RESTING = "resting"
+    """The call waits for input responses, without a task."""
+    RELEASED = "released"
+    """The call is let go: another process continues it."""
+    ENDING = "ending"
+    """Its end is being written. Nothing interrupts that."""
+
+
+class OwnedCallEvent(StrEnum):
+    """What can happen to a session's call in its owner process."""
+
+    REST = "rest"
+    WAKE = "wake"
+    RELEASE = "release"
+    END = "end"
+
+
+OWNED_CALL: Final[Mapping[tuple[OwnedCallState, OwnedCallEvent], OwnedCallState]] = (
+    MappingProxyType(
+        {
+            (OwnedCallState.RUNNING, OwnedCallEvent.REST): OwnedCallState.RESTING,
+            (OwnedCallState.RUNNING, OwnedCallEvent.RELEASE): OwnedCallState.RELEASED,
+            (OwnedCallState.RUNNING, OwnedCallEvent.END): OwnedCallState.ENDING,
+            (OwnedCallState.RESTING, OwnedCallEvent.WAKE): OwnedCallState.RUNNING,
+            (OwnedCallState.RESTING, OwnedCallEvent.RELEASE): OwnedCallState.RELEASED,
+        }
+    )
+)
+"""What each event makes of each state. A pair that is missing changes nothing."""
+
+
+class StreamState(StrEnum):
+    """What the owner process does with the event stream of a session's call."""
+
+    SILENT = "silent"
+    """Nothing is sent yet: the call may still be answered as JSON."""
+    OPEN = "open"
+    """Messages are written and shown."""
+    LAST = "last"
+    """The last message waits to be written."""
+    ENDED = "ended"
+    """Nothing more is written here."""
+    MOVED = "moved"
+    """Another process writes; readers here are shown that."""
+    DROPPED = "dropped"
+    """It has ended before anything was sent."""
+
+
+class StreamEvent(StrEnum):
+    """What can happen to a stream in the process that writes it."""
+
+    OPEN = "open"
+    FINISH = "finish"
+    UNRECORDED = "unrecorded"
+    """The last message could not be recorded."""
+    WRITTEN = "written"
+    """The last message is written."""
+    ABANDON = "abandon"
+    MOVE = "move"
+
+
+STREAM: Final[Mapping[tuple[StreamState, StreamEvent], StreamState]] = MappingProxyType(
+    {
+        (StreamState.SILENT, StreamEvent.OPEN): StreamState.OPEN,
+        (StreamState.SILENT, StreamEvent.ABANDON): StreamState.DROPPED,
+        (StreamState.OPEN, StreamEvent.FINISH): StreamState.LAST,
+        (StreamState.OPEN, StreamEvent.ABANDON): StreamState.ENDED,
+        (StreamState.OPEN, StreamEvent.MOVE): StreamState.MOVED,
+        (StreamState.LAST, StreamEvent.UNRECORDED): StreamState.OPEN,
+        (StreamState.LAST, StreamEvent.WRITTEN): StreamState.ENDED,
+        (StreamState.LAST, StreamEvent.ABANDON): StreamState.ENDED,
+    }
+)
+"""What each event makes of each state. A pair that is missing changes nothing."""
+
+
+def diagram(table: Mapping[tuple[StrEnum, StrEnum], StrEnum]) -> Iterator[str]:
+    """One line per transition, as shown in the documentation."""
+    for (state, event), then in table.items():
+        yield f"{state} --{event}--> {then}"

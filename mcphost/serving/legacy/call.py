@@ -19,7 +19,7 @@ from mcphost.audit.services import end_waiting
 from mcphost.audit.writer.writer import writer
 from mcphost.calls.ownership import SupersededError, Taking
 from mcphost.calls.sessions import session_uses
-from mcphost.calls.states import CallState
+from mcphost.calls.states import OWNED_CALL, CallState, OwnedCallEvent, OwnedCallState
 from mcphost.calls.streams import StreamRow
 from mcphost.feed.nodes import heartbeat
 from mcphost.observability import counters, tracing
@@ -146,17 +146,15 @@ class SessionCall:
         "_asked",
         "_capacity",
         "_context",
-        "_ends",
         "_held",
         "_incoming",
         "_moves",
         "_pick_up",
         "_reason",
         "_refusal",
-        "_released",
-        "_resting",
         "_session",
         "_settled",
+        "_state",
         "_task",
         "_timer",
         "outgoing",
@@ -174,9 +172,8 @@ class SessionCall:
         self._session = incoming.session
         self._pick_up = pick_up
         self._refusal: ProtocolError | None = None
-        self._released = False
+        self._state = OwnedCallState.RUNNING
         self._moves = False
-        self._ends = False
         self._reason = ""
         self._settled: asyncio.Future[JsonAnswer | None] = loop.create_future()
         gate = Gate(incoming.session, incoming.principal, incoming.exchange.id)
@@ -188,7 +185,6 @@ class SessionCall:
         self._capacity = Capacity(incoming)
         self._context = copy_context()
         self._asked: OpenRound | None = None
-        self._resting = False
         self._task: asyncio.Task[None] | None = None
         self._start()
         self._timer = loop.call_later(PRESENT_AFTER_SECONDS, presences.enter, self)
@@ -208,15 +204,14 @@ class SessionCall:
 
     def revoke(self, refusal: ProtocolError) -> None:
         """End the call because its caller has lost access; `refusal` is its response."""
-        if self._refusal is None and not self._released:
+        if self._refusal is None and self._state is not OwnedCallState.RELEASED:
             self._refusal = refusal
             self._interrupt(refusal.message)
 
     def release(self) -> None:
         """Release the call at shutdown if it waits for input: another process continues it."""
-        if self._held.waiting is not None and not (self._refusal or self._ends):
-            self._released = True
-            self._interrupt("the server is about to stop")
+        if self._held.waiting is not None and self._refusal is None:
+            self._interrupt("the server is about to stop", OwnedCallEvent.RELEASE)
 
     def _cancel(self) -> None:
         """Cancel the call at the client's request. There will be no response."""
@@ -231,21 +226,25 @@ class SessionCall:
         self._task = background.start(self._run(interrupted), self._context)
         self._task.add_done_callback(self._over)
 
-    def _interrupt(self, reason: str) -> None:
-        """Cancel the call, unless it ends already. If it rests, a task cleans up."""
-        if self._ends:
+    def _become(self, event: OwnedCallEvent) -> None:
+        self._state = OWNED_CALL.get((self._state, event), self._state)
+
+    def _interrupt(self, reason: str, event: OwnedCallEvent = OwnedCallEvent.WAKE) -> None:
+        """Cancel the call, unless it ends or is released already. If it rests, a task cleans up."""
+        if self._state in (OwnedCallState.RELEASED, OwnedCallState.ENDING):
             return
+        rested = self._state is OwnedCallState.RESTING
+        self._become(event)
         self._reason = reason
-        if self._resting:
-            self._resting = False
+        if rested:
             self._start(interrupted=reason)
         elif self._task is not None:
             self._task.cancel(reason)
 
     def _go_on(self) -> None:
         """Go on after a rest: there may be input responses."""
-        if self._resting:
-            self._resting = False
+        if self._state is OwnedCallState.RESTING:
+            self._become(OwnedCallEvent.WAKE)
             self._start()
 
     def _streams(self) -> None:
@@ -256,7 +255,7 @@ class SessionCall:
             self._settled.set_result(answer)
 
     def _leave(self) -> None:
-        self._ends = True
+        self._become(OwnedCallEvent.END)
         session_uses.note(self._session.id)
         name = self.outgoing.stored.request_name
         cancellations.over(self._session.id, name, self._cancel)
@@ -274,7 +273,7 @@ class SessionCall:
         """Clean up after the last task, even one that was cancelled before it began to run."""
         if task is not self._task:
             return
-        if self._resting:
+        if self._state is OwnedCallState.RESTING:
             self._task = None
             return
         under_way.discard(self)
@@ -296,9 +295,9 @@ class SessionCall:
             self._reason = str(end)
             answer = self._refused()
         finally:
-            if not self._resting:
+            if self._state is not OwnedCallState.RESTING:
                 self._leave()
-        if not self._resting:
+        if self._state is not OwnedCallState.RESTING:
             await self._end(answer)
 
     def _refused(self) -> JsonAnswer:
@@ -346,7 +345,7 @@ class SessionCall:
             return True
         while (resumed := await waiting.look()) is None:
             if waiting.rest(self._go_on, self._tick):
-                self._resting = True
+                self._become(OwnedCallEvent.REST)
                 return False
         self._held.go_on(resumed, waiting.last)
         return True
@@ -394,7 +393,7 @@ class SessionCall:
         """Release a waiting call if its next round is another process's, or if the drain has begun:
         `release_all` ran before it was waiting."""
         if (self._moves or shutdown.draining()) and self._held.waiting is not None:
-            self._released = True
+            self._become(OwnedCallEvent.RELEASE)
             raise asyncio.CancelledError
 
     @property
@@ -410,7 +409,7 @@ class SessionCall:
         if not self.outgoing.streaming:
             self.outgoing.abandon()
             self._settle(await self._recorded(answer))
-        elif self._released:
+        elif self._state is OwnedCallState.RELEASED:
             waiting = self._held.waiting
             told = waiting is None or not waiting.asked.questions
             await self.outgoing.release(told=told, stays=self._moves)

@@ -19,7 +19,7 @@ from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
 from mcphost.calls import streams
 from mcphost.calls.ownership import SupersededError
 from mcphost.calls.session_calls import WaitingCall
-from mcphost.calls.states import CallState
+from mcphost.calls.states import STREAM, CallState, StreamEvent, StreamState
 from mcphost.calls.streams import StreamRow
 from mcphost.feed.loop import ChangeNews
 from mcphost.observability.availability import availability
@@ -170,20 +170,17 @@ class Outgoing:
         "_away",
         "_begun",
         "_gate",
-        "_last",
-        "_moved",
         "_number",
         "_on_loss",
         "_on_stream",
-        "_over",
         "_queue",
         "_queued",
         "_readers",
+        "_state",
         "_unshown",
         "_writer",
         "followed",
         "stored",
-        "streaming",
     )
 
     def __init__(
@@ -196,7 +193,7 @@ class Outgoing:
     ) -> None:
         self.stored = stored
         self._gate = gate
-        self.streaming = False
+        self._state = StreamState.SILENT
         self.followed = False
         self._on_stream = on_stream
         self._on_loss = on_loss
@@ -207,18 +204,28 @@ class Outgoing:
         self._readers: list[Reader] = []
         self._unshown: list[tuple[int, bytes]] | None = []
         self._away = False
-        self._moved = False
-        self._last = False
-        self._over = False
         self._begun = last is not None
         if last is not None:
             self._number, self._unshown, self.followed = last, None, True
             self._be_stream()
 
     @property
+    def streaming(self) -> bool:
+        """Whether streaming has begun."""
+        return self._state not in (StreamState.SILENT, StreamState.DROPPED)
+
+    @property
     def closed(self) -> bool:
         """Whether the stream has ended (not merely disconnected): messages are dropped."""
-        return self._over or self._last
+        return self._state not in (StreamState.SILENT, StreamState.OPEN)
+
+    @property
+    def _is_mine(self) -> bool:
+        """Whether this process still writes to it."""
+        return self._state in (StreamState.SILENT, StreamState.OPEN, StreamState.LAST)
+
+    def _become(self, event: StreamEvent) -> None:
+        self._state = STREAM.get((self._state, event), self._state)
 
     @property
     def can_be_found(self) -> bool:
@@ -227,7 +234,7 @@ class Outgoing:
 
     def open(self) -> None:
         """Start streaming. Does nothing if streaming has begun or the stream has ended."""
-        if not (self.streaming or self.closed):
+        if self._state is StreamState.SILENT:
             self._be_stream()
             self._put(_Portion(self._beginning(), self.stored.begin))
 
@@ -307,9 +314,9 @@ class Outgoing:
         once if the call has `failed`, perhaps for that reason, and otherwise after
         MCPHOST_DATABASE_WAIT_SECONDS.
         """
-        if self.closed:
+        if self._state is not StreamState.OPEN:
             return
-        self._last = True
+        self._become(StreamEvent.FINISH)
         said = [message] if message and self._gate.answers(message) else []
         write = partial(self.stored.finish, state)
         portion = _Portion(said, write, records, awaited=bool(records))
@@ -329,7 +336,7 @@ class Outgoing:
             if not portion.done.cancelled():
                 raise
         except (RecordLost, RecordRefused):
-            self._last = False
+            self._become(StreamEvent.UNRECORDED)
             raise
 
     async def _outcome(self, portion: _Portion) -> bool:
@@ -358,9 +365,9 @@ class Outgoing:
         if self._away:
             self._away = False
             reader.end(RETRY_MS)
-        elif self._moved:
+        elif self._state is StreamState.MOVED:
             following.replay(self.stored.stream, self._number, reader)
-        elif self._over:
+        elif not self._is_mine:
             reader.end()
         else:
             self._readers.append(reader)
@@ -394,11 +401,10 @@ class Outgoing:
         leave, and its readers are shown what the other one writes; else their clients reconnect.
         """
         await self.written()
-        if self._over:
+        if not self._is_mine:
             return
         if stays:
-            self._stop_writing()
-            self._moved = True
+            self._stop_writing(StreamEvent.MOVE)
             readers, self._readers = self._readers, []
             for reader in readers:
                 following.replay(self.stored.stream, self._number, reader)
@@ -408,18 +414,18 @@ class Outgoing:
 
     def abandon(self) -> None:
         """Stop writing in this process; another may go on. Readers' clients reconnect."""
-        self._stop_writing()
+        self._stop_writing(StreamEvent.ABANDON)
         self.send_away()
 
-    def _stop_writing(self) -> None:
-        self._over = True
+    def _stop_writing(self, event: StreamEvent) -> None:
+        self._become(event)
         for portion in self._queue:
             portion.done.cancel()
         self._queue.clear()
         live.pop(self.stored.stream.id, None)
 
     def _be_stream(self) -> None:
-        self.streaming = True
+        self._become(StreamEvent.OPEN)
         live[self.stored.stream.id] = self
         self._on_stream()
 
@@ -461,21 +467,21 @@ class Outgoing:
                 raise
             self._fail(portion, error)
             return
-        if self._over:
+        if not self._is_mine:
             return
-        self._begun = True
+        self._begun, ends = True, self._state is StreamState.LAST
         if not held:
-            if not portion.awaited or (self._last and portion is self._queue[-1]):
+            if not portion.awaited or (ends and portion is self._queue[-1]):
                 raise SupersededError
             self._drop(portion).set_result(False)
             return
-        if messages or self._last:
+        if messages or ends:
             self._show(messages)
         del portion.messages[: len(messages)]
         if not portion.messages:
             self._queue.pop(0)
             portion.done.set_result(True)
-        if self._last and not self._queue:
+        if ends and not self._queue:
             self._end()
 
     def _fail(self, portion: _Portion, error: Exception) -> None:
@@ -522,14 +528,14 @@ class Outgoing:
             reader.write(name, message)
 
     def _end(self) -> None:
-        self._over = True
+        self._become(StreamEvent.WRITTEN)
         live.pop(self.stored.stream.id, None)
         readers, self._readers = self._readers, []
         for reader in readers:
             reader.end()
 
     def _lose(self, why: str) -> None:
-        if self._over:  # abandoned while it was written
+        if not self._is_mine:  # abandoned while it was written
             return
         log.warning("this process stopped writing to a stream: %s", why, extra=self._facts)
         self.abandon()

@@ -16,7 +16,7 @@ from mcphost.audit.writer.conditions import Condition, Values
 from mcphost.audit.writer.writer import RecordLost, writer
 from mcphost.calls import sessions as session_rows
 from mcphost.calls.models import GetStream, Session, StreamedCall
-from mcphost.calls.states import CallState
+from mcphost.calls.states import CallState, OwnedCallState, StreamState
 from mcphost.protocol.errors import UNAUTHORIZED, ProtocolError
 from mcphost.sealing.tokens import Reason, SealError
 from mcphost.serving import limits
@@ -43,7 +43,7 @@ def _only() -> SessionCall:
 async def _waits(caller: Caller, tool: str = "paint", **arguments: Any) -> Shown:
     shown = await caller.streamed(tool, "t", **(arguments or {"what": "a wall"}))
     await shown.asked()
-    await true(lambda: _only()._resting)
+    await true(lambda: _only()._state is OwnedCallState.RESTING)
     return shown
 
 
@@ -153,7 +153,7 @@ async def test_an_input_response_whose_request_is_cut_off_is_not_forgotten(
         await true(lambda: waiting._storing)
         answering.cancel()
         await true(lambda: answering.done())
-        await true(lambda: _only()._resting and not waiting._notified)
+        await true(lambda: _only()._state is OwnedCallState.RESTING and not waiting._notified)
     await shown.whole()
     assert shown.messages[-1]["result"]["content"][0]["text"] == "a wall is red"
     await _nothing_is_left()
@@ -173,7 +173,7 @@ async def test_a_refused_input_response_does_not_keep_its_call_from_ending(
         await true(lambda: waiting._storing)
         call = _only()
         call._cancel()
-        await true(lambda: call.outgoing._last)
+        await true(lambda: call.outgoing._state is StreamState.LAST)
     with pytest.raises(NoSession):
         await answering
     await shown.whole()

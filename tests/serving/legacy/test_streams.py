@@ -5,6 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from mcphost.calls.states import OwnedCallState
 from mcphost.serving import shutdown
 from mcphost.serving.legacy import call, replay, stream
 from mcphost.serving.legacy.stream import MOST, Readers
@@ -61,7 +62,7 @@ async def test_a_stream_of_another_process_is_not_followed_beyond_the_drain(
 ) -> None:
     caller = await Caller.at(asking)
     shown = await _waits(caller)
-    await true(lambda: _only()._resting)  # else it would leave by itself
+    await true(lambda: _only()._state is OwnedCallState.RESTING)  # else it would leave by itself
     for name in ("FIRST_LOOK_SECONDS", "LOOK_SECONDS"):
         monkeypatch.setattr(replay, name, 600.0)
     real, looked = takeovers.take_over, asyncio.Event()

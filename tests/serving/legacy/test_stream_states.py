@@ -1,0 +1,81 @@
+"""What each event makes of a stream in each state, on real streams with rows."""
+
+import asyncio
+
+import pytest
+
+from mcphost.audit.records import new_id
+from mcphost.calls.ownership import Taking
+from mcphost.calls.states import STREAM, StreamEvent, StreamState
+from mcphost.calls.streams import StreamRow
+from mcphost.feed.nodes import heartbeat
+from mcphost.serving.legacy.outbound_guard import Gate
+from mcphost.serving.legacy.storage import StoredStream
+from mcphost.serving.legacy.stream import Outgoing, live
+from tests.cast import Cast
+from tests.serving.legacy.callers import PATIENCE, Caller
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{}}'
+PATHS = {
+    StreamState.SILENT: (),
+    StreamState.OPEN: (StreamEvent.OPEN,),
+    StreamState.LAST: (StreamEvent.OPEN, StreamEvent.FINISH),
+    StreamState.ENDED: (StreamEvent.OPEN, StreamEvent.FINISH, StreamEvent.WRITTEN),
+    StreamState.MOVED: (StreamEvent.OPEN, StreamEvent.MOVE),
+    StreamState.DROPPED: (StreamEvent.ABANDON,),
+}
+
+
+class Walked:
+    """A stream to which events happen."""
+
+    def __init__(self, caller: Caller) -> None:
+        session = caller.session
+        row = StreamRow(new_id(), session.tenant, session.id)
+        taking = Taking(new_id(), session.tenant, heartbeat.id, 1)
+        stored = StoredStream(taking, row, "name", lambda: b"{}", polling=True)
+        gate = Gate(session, caller.principal, 1)
+        self.outgoing = Outgoing(stored, gate, lambda: None, lambda: None)
+        self._finishing: list[asyncio.Task[None]] = []
+
+    async def happens(self, event: StreamEvent) -> None:
+        match event:
+            case StreamEvent.OPEN:
+                self.outgoing.open()
+            case StreamEvent.FINISH:  # it begins, and is not written yet
+                if self.outgoing._state is StreamState.OPEN:
+                    await self.outgoing.written()
+                self._finishing.append(asyncio.create_task(self.outgoing.finish(ANSWER)))
+                await asyncio.sleep(0)
+            case StreamEvent.WRITTEN:
+                await self.over()
+            case StreamEvent.ABANDON:
+                self.outgoing.abandon()
+            case StreamEvent.MOVE:
+                await self.outgoing.release(told=False, stays=True)
+
+    async def over(self) -> None:
+        await asyncio.wait_for(asyncio.gather(*self._finishing), PATIENCE)
+
+
+@pytest.mark.parametrize("event", [one for one in StreamEvent if one != StreamEvent.UNRECORDED])
+@pytest.mark.parametrize("state", StreamState)
+async def test_a_stream_goes_only_where_the_table_lets_it(
+    asking: Cast, state: StreamState, event: StreamEvent
+) -> None:
+    walked = Walked(await Caller.at(asking))
+    for one in PATHS[state]:
+        await walked.happens(one)
+    assert walked.outgoing._state is state
+    expected = STREAM.get((state, event), state)
+    if (state, event) == (StreamState.LAST, StreamEvent.MOVE):
+        expected = StreamState.ENDED  # a release waits for what is queued
+    await walked.happens(event)
+    assert walked.outgoing._state is expected
+    ended = {StreamState.ENDED, StreamState.MOVED, StreamState.DROPPED}
+    assert walked.outgoing.closed is (expected in {StreamState.LAST, *ended})
+    walked.outgoing.abandon()
+    await walked.over()
+    assert walked.outgoing.stored.stream.id not in live
