@@ -73,10 +73,11 @@ class PythonKind(Kind):
         """Return the problems of broken files and functions."""
         return tuple(self._found.broken.values())
 
-    def choices(self) -> Sequence[tuple[str, str]]:
-        """Return every function by reference, with its title."""
+    def choices(self) -> tuple[tuple[str, str], ...]:
+        """Return every function by reference, with its title, sorted by reference."""
         titles = [(name, each.title) for name, each in sorted(self._compiled.items())]
-        return tuple((name, f"{title} ({name})" if title else name) for name, title in titles)
+        labels = [(name, f"{title} ({name})" if title else name) for name, title in titles]
+        return tuple(labels)
 
 
 python_kind = PythonKind()
