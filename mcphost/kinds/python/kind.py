@@ -29,8 +29,6 @@ class PythonKind(Kind):
     name = "python"
     label = "Python function"
     primitive_types: Collection[PrimitiveType] = tuple(PrimitiveType)
-    can_ask = True
-    can_stream = True
 
     def __init__(self) -> None:
         self._folders: tuple[Path, ...] = ()
