@@ -226,6 +226,39 @@ def _is_frozen(node: ast.ClassDef) -> bool:
     )
 
 
+MAX_ONE_CALLER = 19.2
+"""Percent of the product's functions that are private and have one caller. Lower it when there are fewer."""
+
+
+def test_private_functions_with_one_caller_only_get_fewer() -> None:
+    """The measure: of all functions and methods of `mcphost/` without migrations, also nested ones, the share
+    of those whose name begins with one underscore and is mentioned exactly once in its module besides its
+    definition, not in its own body. A mention is a name that is read, or an attribute: so a function that is
+    passed on as a value counts, too.
+
+    One with less than six lines is written where it is called, unless its name states a rule."""
+    functions = alone = 0
+    for path in sources("mcphost"):
+        tree = parse(path)
+        mentions = Counter(_mentions(tree))
+        for node in ast.walk(tree):
+            if isinstance(node, Function):
+                functions += 1
+                private = node.name.startswith("_") and not node.name.startswith("__")
+                once = private and mentions[node.name] == 1
+                alone += once and node.name not in _mentions(node)
+    share = 100 * alone / functions
+    assert MAX_ONE_CALLER - 0.3 <= share <= MAX_ONE_CALLER, f"{alone} of {functions}: {share:.2f} %"
+
+
+def _mentions(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+
+
 def test_every_kind_is_in_the_contract_that_keeps_kinds_apart():
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contracts = {c["id"]: c for c in config["tool"]["importlinter"]["contracts"]}

@@ -6,7 +6,6 @@ Each process declares its functions with its heartbeat. So all list the same, wh
 
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from mcphost.catalogue import kinds
@@ -26,8 +25,10 @@ def declared() -> Mapping[str, str]:
     """
     declared = {}
     for name, function in python_kind.functions().items():
-        with suppress(ValueError, TypeError, RecursionError):
+        try:
             declared[name] = declarations.write(function)
+        except (ValueError, TypeError, RecursionError):
+            log.exception("a function cannot be declared", extra={"function": name})
     return declared
 
 

@@ -127,7 +127,7 @@ def sendings_of(kind: str, config: Mapping[str, Any]) -> Sequence[Sending]:
 
 def functions() -> tuple[tuple[str, str], ...]:
     """Return reference and label of every function that the code offers, sorted by reference."""
-    return tuple(sorted(KINDS["python"].choices()))
+    return tuple(KINDS["python"].choices())
 
 
 def compiled_function(function: str) -> Compiled:

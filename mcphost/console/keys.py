@@ -64,22 +64,20 @@ def ring(request: SignedInRequest) -> HttpResponseBase:
 @of_platform(Permission.MANAGE_KEYS)
 def rotate(request: SignedInRequest) -> HttpResponseBase:
     """Create a new key, which seals once every process has had time to read it."""
-    goes_on = sum(map(key_effects.of_key, listing.keys(timezone.now())), UnderKey())
-    processes = len(status.living())
     return _confirmed(
         request,
         lambda: lifecycle.rotate(actor(request)),
         done=lambda made: (
             f"The key {made} was created. It becomes active in a few seconds, once every process has "
-            f"read it. Under the keys before it {goes_on} go on."
+            f"read it. Under the keys before it {_open_work()} go on."
         ),
         title="Rotate the keys",
         verb="Rotate",
         harmless=True,
-        explanation=(
+        explanation=lambda: (
             "A new key is created, and becomes active once every process has had time to read it "
-            f"({_processes(processes)} at the moment). The current key keeps opening what it sealed until the last "
-            f"of that has expired, and then retires by itself. No call is interrupted: {goes_on} go on."
+            f"({_processes(len(status.living()))} at the moment). The current key keeps opening what it sealed until the last "
+            f"of that has expired, and then retires by itself. No call is interrupted: {_open_work()} go on."
         ),
     )
 
@@ -94,13 +92,6 @@ def compromise(request: SignedInRequest) -> HttpResponseBase:
         if KeyVerb.COMPROMISE in TRANSITIONS[row.state]
     ]
     named = ", ".join(f"{key} ({under})" for key, under in lost) or "no key"
-    kept = [row.id for row in rows if row.state is KeyState.RETIRING]
-    others = (
-        f"{_listed(kept)}, replaced earlier, keep{'s' if len(kept) == 1 else ''} opening what was sealed "
-        "with it, unless you retire it"
-        if kept
-        else "No key that was replaced earlier still opens anything"
-    )
     return _confirmed(
         request,
         lambda: lifecycle.rotate(
@@ -113,11 +104,21 @@ def compromise(request: SignedInRequest) -> HttpResponseBase:
         title="Rotate as compromised",
         bound={"replaces": next((row.id for row in rows if row.state is KeyState.ACTIVE), "")},
         verb="Rotate at once",
-        explanation=(
+        explanation=lambda: (
             f"Everything sealed with {named} is refused as soon as each process has received "
             "the change: waiting calls have to be repeated, sessions begin anew, and tasks fail. "
-            f"{LINKS} A new key becomes active at once. {others}."
+            f"{LINKS} A new key becomes active at once. {_still_opening(rows)}."
         ),
+    )
+
+
+def _still_opening(rows: Sequence[KeyRow]) -> str:
+    keys = [row.id for row in rows if row.state is KeyState.RETIRING]
+    if not keys:
+        return "No key that was replaced earlier still opens anything"
+    return (
+        f"{', '.join(keys)}, replaced earlier, keep{'s' if len(keys) == 1 else ''} opening what was sealed "
+        "with it, unless you retire it"
     )
 
 
@@ -223,6 +224,8 @@ def _confirmed(
 ) -> HttpResponseBase:
     """Show the confirmation page; on POST, run `act` and say what it did, or why it is refused.
 
+    `explanation`, in `page`, may be a function, which only the template calls: a POST does not wait
+    for the counts that the page shows.
     `key` is the key that is changed; without one, `act` returns that of a new one. `bound`, in
     `page`, are the form's hidden fields: what the page was shown for, which `act` compares.
     """
@@ -241,12 +244,13 @@ def _confirmed(
     return redirect(listed(request, "admin:keys", row=f"key-{key}" if key else ""))
 
 
+def _open_work() -> UnderKey:
+    """Count what goes on under all keys together."""
+    return sum(map(key_effects.of_key, listing.keys(timezone.now())), UnderKey())
+
+
 def _processes(number: int) -> str:
     return "1 process" if number == 1 else f"{number} processes"
-
-
-def _listed(keys: Sequence[str]) -> str:
-    return ", ".join(keys)
 
 
 def _key(key_id: str) -> KeyRow:

@@ -57,7 +57,10 @@ async def read_body(
         )
     if has_body and length.isdigit() and limit.is_passed(int(length)):
         raise too_large(limit.stated)
-    decoder = _decoder(head.header("content-encoding") or "identity", limit)
+    coding = (head.header("content-encoding") or "identity").strip().lower()
+    if coding not in _WINDOWS:
+        raise EgressResponseError("The response has a Content-Encoding other than gzip or deflate.")
+    decoder = BodyDecoder(limit, _WINDOWS[coding])
     received = pieces = 0
     async for part in response.aiter_stream():
         received += len(part)
@@ -74,13 +77,6 @@ async def read_body(
 
 def too_large(limit: int) -> EgressResponseError:
     return EgressResponseError(f"The body of the response has more than {limit} bytes.")
-
-
-def _decoder(encoding: str, limit: BodyLimit) -> "BodyDecoder":
-    coding = encoding.strip().lower()
-    if coding not in _WINDOWS:
-        raise EgressResponseError("The response has a Content-Encoding other than gzip or deflate.")
-    return BodyDecoder(limit, _WINDOWS[coding])
 
 
 class BodyDecoder:

@@ -163,7 +163,9 @@ class Heartbeat:
                     id=self._id, name=_name(), started_at=Now(), seen_at=Now(), **fields
                 )
                 NodeFunctions.objects.create(node=node, declared=dict(self._own_functions()))
-                _delete_old()
+                Node.objects.filter(seen_at__lt=Now() - KEPT).delete()
+                # A process of the version before deletes its rows without their functions.
+                NodeFunctions.objects.exclude(node__in=Node.objects.values("id")).delete()
             living = tuple(_living().values_list("id", "draining", "overloaded"))
         serving = {id: overloaded for id, draining, overloaded in living if not draining}
         self._alive = max(1, len(serving))
@@ -215,13 +217,6 @@ class Heartbeat:
         """Delete the row, so that the others need not wait until it expires; take a new id."""
         Node.objects.filter(id=self._id).delete()
         self._begin()
-
-
-def _delete_old() -> None:
-    """Delete the rows of processes that have been silent for long. A process of the version before
-    deletes them without their functions."""
-    Node.objects.filter(seen_at__lt=Now() - KEPT).delete()
-    NodeFunctions.objects.exclude(node__in=Node.objects.values("id")).delete()
 
 
 def _functions_of(processes: Collection[UUID]) -> dict[UUID, Declared]:

@@ -87,16 +87,13 @@ class Kind(Protocol):
     """One kind.
 
     `label` and `about` say in the console what it is and when to choose it. `primitive_types` are
-    those that it supports. `can_ask`: whether its programs may ask the caller
-    questions; `can_stream`: whether they may send progress and log messages.
+    those that it supports.
     """
 
     name: str
     label: str
     about: str = ""
     primitive_types: Collection[PrimitiveType]
-    can_ask: bool
-    can_stream: bool
 
     def config_model(self, primitive_type: PrimitiveType) -> type[BaseModel]:
         """Return the model of configurations for this primitive type."""
@@ -112,10 +109,12 @@ class Kind(Protocol):
 
     def check(self) -> Sequence[ArgumentProblem]:
         """Return the problems of the kind's environment; none of them stops anything else."""
+        return ()
 
     def choices(self) -> Sequence[tuple[str, str]]:
         """Return the values that a configuration may refer to: (value, label) pairs in display
         order."""
+        return ()
 
     def secrets_of(self, config: Mapping[str, Any]) -> Collection[str]:
         """Return the names of the tenant's secrets that a configuration uses, valid or not."""

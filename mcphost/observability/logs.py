@@ -8,15 +8,13 @@ contains a secret: redaction is the last step before it is written.
 import logging
 import sys
 from collections.abc import Hashable, MutableMapping
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import orjson
 import structlog
 from structlog.types import Processor
 
 from mcphost.observability import context, redaction
-
-LogFormat = Literal["console", "json"]
 
 _HANDLER = "mcphost"
 # Access logs of a server have less than the record, and may contain what must not be logged.

@@ -18,7 +18,6 @@ class Delivery(StrEnum):
     LEGACY = "legacy"
     TASK = "task"
     PLAYGROUND = "playground"
-    HOSTED = "hosted"
 
 
 class PrincipalKind(StrEnum):

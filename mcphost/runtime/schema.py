@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Any
 
 from jsonschema_rs import RegexOptions, ValidationError, ValidationErrorKind, validator_for
-from pydantic_core import ErrorDetails
 from pydantic_core import ValidationError as PydanticError
 
 from mcphost.protocol.effort import EXPLAINED_VALUES, effort_of, holds_at_most, is_explained
@@ -112,15 +111,12 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, PydanticError):
         problems = error.errors(include_url=False, include_context=False, include_input=False)
         texts = [
-            str(ArgumentProblem(_join(list(p["loc"])), _said(p))) for p in problems[:MOST_PROBLEMS]
+            str(ArgumentProblem(_join(list(p["loc"])), _QUOTING.get(p["type"], p["msg"])))
+            for p in problems[:MOST_PROBLEMS]
         ]
         return "; ".join(texts)
     # A serializer's warnings quote each value in brackets.
     return _cut(f"{type(error).__name__}: {_QUOTED.sub('…', str(error))}")
-
-
-def _said(problem: ErrorDetails) -> str:
-    return _QUOTING.get(problem["type"], problem["msg"])
 
 
 def _problems(error: ValidationError) -> Iterator[ArgumentProblem]:

@@ -279,13 +279,11 @@ class Sandbox:
             if outcome:
                 counters.sandbox_jobs.add(job, outcome)
             self._grant()
-            self._shrink()
-        self._reap()
-
-    def _shrink(self) -> None:
-        """End idle workers of the reserve once it is not needed. Under the lock."""
-        while self._idle and self._lives() > self._limit():
-            self._bury(self._idle.pop(0), "tenant")
+            # The reserve ends once it is not needed.
+            while self._idle and self._lives() > self._limit():
+                self._bury(self._idle.pop(0), "tenant")
+        with self._lock:  # `is_gone` reaps those that have ended
+            self._dying = [one for one in self._dying if not one.is_gone]
 
     def _lives(self) -> int:
         return self._all - len(self._places)
@@ -310,16 +308,13 @@ class Sandbox:
                 return
             waiter = self._turns.begin(tenant)
             if not waiter.grant.set_running_or_notify_cancel():
-                self._return(tenant, found)
+                self._turns.end(tenant)
+                if isinstance(found, SandboxWorker):
+                    self._idle.append(found)
+                else:
+                    self._places.add(found)
                 continue
             waiter.grant.set_result(found)
-
-    def _return(self, tenant: str, found: SandboxWorker | int) -> None:
-        self._turns.end(tenant)
-        if isinstance(found, SandboxWorker):
-            self._idle.append(found)
-        else:
-            self._places.add(found)
 
     def _found(self, tenant: str) -> SandboxWorker | int | None:
         """Return an idle worker of the tenant, or one of no tenant, or a place for a new one."""
@@ -369,8 +364,3 @@ class Sandbox:
         self._kill(worker, reason)
         self._places.add(worker.place)
         self._dying.append(worker)
-
-    def _reap(self) -> None:
-        """Reap killed processes, so that no zombie is left."""
-        with self._lock:
-            self._dying = [one for one in self._dying if not one.is_gone]

@@ -38,6 +38,10 @@ class JobStopped(Exception):  # noqa: N818 - what happened
     """A job was ended without a result. The message says why: "it takes more than 45 seconds"."""
 
 
+class JobCrashed(JobStopped):
+    """A job's process ended within its limits, without a result: a fault of ours."""
+
+
 class NoProcess(Exception):  # noqa: N818 - what happened
     """No process could be started for a job: the machine has no memory, user id or process free."""
 
@@ -59,7 +63,8 @@ def run_single(module: str, job: bytes, limits: JobLimits) -> bytes:
         except TimeoutError:
             raise JobStopped(f"it takes more than {limits.seconds:g} seconds") from None
         except OSError:  # the process has ended, or ends
-            raise JobStopped(_why(process, limits)) from None
+            why = _why(process, limits)
+            raise (JobStopped(why) if why else JobCrashed("its process ended")) from None
 
 
 @contextmanager
@@ -108,6 +113,7 @@ def _wait_until(connection: socket.socket, end: float) -> None:
 
 
 def _why(process: "subprocess.Popen[bytes]", limits: JobLimits) -> str:
+    """Return which limit a process met; empty if it ended for another reason."""
     with suppress(subprocess.TimeoutExpired):
         status = process.wait(KILL_SECONDS)
         # A library that cannot allocate aborts; the kernel kills where the machine has no memory.
@@ -115,4 +121,4 @@ def _why(process: "subprocess.Popen[bytes]", limits: JobLimits) -> str:
             return f"it takes more than {limits.memory >> 20} MiB of memory"
         if status == -signal.SIGXCPU:
             return f"it takes more than {limits.seconds:g} seconds"
-    return "its process ended"
+    return ""

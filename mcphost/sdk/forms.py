@@ -40,9 +40,10 @@ def form_of(asked: Any) -> AskedFor[Any]:
     if not isinstance(asked, Mapping):
         raise QuestionRefused("a form is a pydantic model or a JSON Schema")
     try:
-        return _of_schema(orjson.dumps(dict(asked)))
+        schema = orjson.dumps(dict(asked))
     except TypeError as error:
         raise QuestionRefused(f"the form is not JSON: {error}") from None
+    return _of_schema(schema)
 
 
 @lru_cache(maxsize=_REMEMBERED)

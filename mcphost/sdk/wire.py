@@ -37,13 +37,14 @@ def read_as(model: type[M], result: Mapping[str, Any]) -> M:
     read: Callable[..., M] = model.model_validate_json
     try:
         encoded = orjson.dumps(result)
+    except TypeError:
+        raise InvalidAnswer("is not JSON") from None
+    try:
         if len(encoded) > EXPLAINED_BYTES:
             if not _shape(model).fits(result):
                 raise InvalidAnswer("it is not valid")
             read = _stopping(model)
         return read(encoded, strict=True, by_name=False)
-    except TypeError:
-        raise InvalidAnswer("is not JSON") from None
     except Misfit:
         raise InvalidAnswer("it is not valid") from None
     except ValidationError as error:

@@ -6,6 +6,7 @@ principal, the request and the expiry. In names, `leg` is one HTTP request of a 
 """
 
 import hmac
+import logging
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -15,6 +16,8 @@ import orjson
 from mcphost.protocol.canonical import digest
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.runtime.journal import Journal, as_json, from_json
+
+log = logging.getLogger(__name__)
 
 SKEW_SECONDS = 60
 """How far the clocks of two processes may be apart: of the one that sealed a state, and of the one that
@@ -135,6 +138,7 @@ def read(written: bytes) -> RequestState:
         more = (*plain, questions, from_json(journal), claim, references)
         return RequestState(StateBinding(*to), UUID(call), number, *more)
     except (ValueError, TypeError, AttributeError):
+        log.exception("what was sealed as a request state is none")
         raise InvalidState("not written as states are") from None
 
 

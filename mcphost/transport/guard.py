@@ -108,7 +108,9 @@ def _accepts(accept: str, *types: str) -> bool:
     """Whether `Accept` admits all of `types`. Raises ProtocolError if it is too long to parse."""
     if len(accept) > LONGEST_ACCEPT:
         raise ProtocolError(NOT_ACCEPTABLE, f"Accept is longer than {LONGEST_ACCEPT} bytes")
-    ranges = {_media_type(part) for part in accept.split(",") if not _is_refused(part)}
+    ranges = {
+        part.split(";")[0].strip().lower() for part in accept.split(",") if not _is_refused(part)
+    }
     return all(ranges & {name, f"{name.split('/')[0]}/*", "*/*"} for name in types)
 
 
@@ -116,10 +118,6 @@ def _is_json(content_type: str) -> bool:
     media, _, parameters = content_type.partition(";")
     charset = parameters.strip().lower().removeprefix("charset=").strip('"')
     return media.strip().lower() == JSON and charset in {"", "utf-8", "utf8"}
-
-
-def _media_type(part: str) -> str:
-    return part.split(";")[0].strip().lower()
 
 
 def _is_refused(part: str) -> bool:

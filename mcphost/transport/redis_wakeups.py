@@ -100,7 +100,9 @@ class Wakeups:
                 if not self._end.is_set():
                     self._report_unreachable(error)
             finally:
-                await _flush(layer)
+                with suppress(Exception):
+                    async with asyncio.timeout(AGAIN_SECONDS):
+                        await layer.flush()
             with suppress(TimeoutError):
                 async with asyncio.timeout(AGAIN_SECONDS):
                     await self._end.wait()
@@ -119,7 +121,9 @@ class Wakeups:
         while True:
             async with asyncio.timeout(3 * self._beacon):  # at least our own beacons must arrive
                 message = await layer.receive(channel)
-            self._report_reachable()
+            if self._problem is not None:
+                log.info("Redis is reachable again: other processes learn of changes at once")
+                self._problem = None
             if message["news"] and message["by"] != self._name:
                 self._wake()
 
@@ -136,22 +140,11 @@ class Wakeups:
             async with asyncio.timeout(self._beacon):
                 await layer.group_send(GROUP, message)
 
-    def _report_reachable(self) -> None:
-        if self._problem is not None:
-            log.info("Redis is reachable again: other processes learn of changes at once")
-            self._problem = None
-
     def _report_unreachable(self, error: BaseException) -> None:
         if self._problem is None:
             problem = "Redis is unreachable: other processes learn of changes with a delay"
             log.warning("%s (%s)", problem, _kinds(error))
             self._problem = problem
-
-
-async def _flush(layer: Any) -> None:
-    with suppress(Exception):
-        async with asyncio.timeout(AGAIN_SECONDS):
-            await layer.flush()
 
 
 def _kinds(error: BaseException) -> str:

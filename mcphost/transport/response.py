@@ -137,18 +137,15 @@ class Responder:
         headers = [*STREAM_HEADERS, *self._headers]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         while True:
-            await self._flush()
+            while self._queue:
+                frames = b"".join(self._queue)
+                self._queue.clear()
+                await self._body(frames, more=True)
+                self._unread -= len(frames)
             if self._ended and not self._queue:
                 break
             await self._silence()
         await self._body(b"", more=False)
-
-    async def _flush(self) -> None:
-        while self._queue:
-            frames = b"".join(self._queue)
-            self._queue.clear()
-            await self._body(frames, more=True)
-            self._unread -= len(frames)
 
     async def _silence(self) -> None:
         self._wake.clear()

@@ -42,8 +42,6 @@ class Shelf:
 
     name = "python"
     label = "Shelf"
-    can_ask = False
-    can_stream = False
     primitive_types = tuple(PrimitiveType)
 
     def __init__(self) -> None:

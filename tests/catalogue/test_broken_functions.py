@@ -86,7 +86,7 @@ def test_every_page_and_command_serves_what_works_and_names_what_does_not(tenant
     assert {row.reference for row in functions if row.known} == {
         name for name, _ in kinds.functions()
     }
-    assert set(author_texts(tenant, PrimitiveType.TOOL)) == {
+    assert set(author_texts(selectors.granted_functions(tenant, PrimitiveType.TOOL))) == {
         row.reference for row in functions if row.known
     }
     out = StringIO()

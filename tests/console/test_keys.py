@@ -7,7 +7,9 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from mcphost.audit.models import Entry
@@ -219,3 +221,16 @@ def test_the_last_use_of_a_key_is_written_by_housekeeping(staff: Client, cast: C
     page = staff.get(KEYS)
     assert "opened <time" in text(page)
     assert [line.used is not None for line in page.context["picture"].lines] == [True]
+
+
+def test_a_confirmed_rotation_reads_nothing_that_only_its_page_shows(
+    staff: Client, old: str, settings: Any
+) -> None:
+    settings.MCPHOST_ALONE = False
+    reading = {}
+    for method in (staff.get, staff.post):
+        with CaptureQueriesContext(connection) as queries:
+            method(f"{KEYS}rotate/")
+        reading[method.__name__] = [q["sql"] for q in queries if "feed_node" in q["sql"]]
+    assert reading["get"]
+    assert reading["post"] == []

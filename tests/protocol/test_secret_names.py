@@ -1,9 +1,12 @@
 """Tests of the names that stand for secrets."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcphost.protocol import secret_names
 from mcphost.protocol.schemas import looks_secret
 
 
@@ -120,3 +123,13 @@ def test_what_only_resembles_one_is_left_alone_in_all_of_them(text):
 @given(st.text(st.characters(exclude_categories=[])))
 def test_any_text_is_a_name(text):
     assert looks_secret(text) in (True, False)
+
+
+def test_each_language_has_a_table_of_purposes_that_are_read():
+    text = Path(secret_names.__file__).with_suffix(".txt").read_text()
+    tables = [table.splitlines()[1:] for table in text.split("\n[")[1:]]
+    assert len(tables) == 13
+    purposes = {line.partition(": ")[0] for lines in tables for line in lines if line}
+    assert purposes == secret_names._TABLE.keys()
+    code = Path(secret_names.__file__).read_text()
+    assert {name for name in purposes if f'_TABLE["{name}"]' in code} == purposes

@@ -13,14 +13,13 @@ from pydantic import BaseModel
 from mcphost.catalogue import services
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.identity.services import TokenRequest, issue
-from mcphost.kinds.kind import Compiled, Sending
+from mcphost.kinds.kind import Compiled, Kind, Sending
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.prompts import PromptArgument
 from mcphost.runtime.call import Call
 from mcphost.runtime.journal import Journal
 from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
 from mcphost.runtime.ports import Ports
-from mcphost.runtime.schema import ArgumentProblem
 from mcphost.serving.database import in_database
 from tests.cast import ACTOR, Cast
 
@@ -124,13 +123,12 @@ def _schema(name: str) -> dict[str, Any]:
     return {"type": "string", "writeOnly": name == "password"}
 
 
-class MadeKind:
+class MadeKind(Kind):
     """Implements `kinds.kind.Kind`. A name in `takes` with a `!` is required."""
 
     name = "made"
     label = "Made up"
     primitive_types: Collection[PrimitiveType] = tuple(PrimitiveType)
-    can_ask = can_stream = False
 
     def config_model(self, primitive_type: PrimitiveType) -> type[BaseModel]:
         return Config
@@ -156,12 +154,6 @@ class MadeKind:
             arguments=arguments,
             completer=Program(asked.completes) if asked.completes else None,
         )
-
-    def check(self) -> Sequence[ArgumentProblem]:
-        return ()
-
-    def choices(self) -> Sequence[tuple[str, str]]:
-        return ()
 
     def sendings_of(self, config: Mapping[str, Any]) -> Sequence[Sending]:
         return ()

@@ -4,7 +4,7 @@ A kind that has no wording and no part of its own here gets both from itself: it
 drawn from the JSON Schema of its configuration.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -83,12 +83,7 @@ def kind_for(tenant: UUID, sort: PrimitiveType, wanted: str) -> str:
         return wanted
     if sort is not PrimitiveType.TOOL:
         return TEXT
-    return PYTHON if granted(tenant, sort) else HTTP
-
-
-def granted(tenant: UUID, sort: PrimitiveType) -> Sequence[selectors.FunctionRow]:
-    """Return the functions of a primitive type that a tenant may use."""
-    return [row for row in selectors.functions(tenant) if row.granted and row.sort is sort]
+    return PYTHON if selectors.granted_functions(tenant, sort) else HTTP
 
 
 def part_of(
@@ -97,7 +92,7 @@ def part_of(
     """Return the part of the form that reads and writes a configuration of this kind."""
     match kind:
         case "python":
-            return _function(sort, tenant, sent, config)
+            return FunctionPart(sent, config, selectors.granted_functions(tenant, sort))
         case "http":
             return HttpPart(sent, config, _secrets(tenant))
         case "script":
@@ -107,16 +102,6 @@ def part_of(
         case _:
             model = kinds.KINDS[kind].config_model(sort)
             return SchemaPart(sent, config, model.model_json_schema())
-
-
-def _function(
-    sort: PrimitiveType, tenant: UUID, sent: FormInput, config: Mapping[str, Any]
-) -> FunctionPart:
-    choices = [(row.reference, row.label) for row in granted(tenant, sort) if row.known]
-    chosen = config.get("function", "")
-    if chosen and chosen not in dict(choices):
-        choices.append((chosen, f"{chosen} (not available)"))
-    return FunctionPart(sent, config, [("", "Choose a function…"), *choices])
 
 
 def _secrets(tenant: UUID) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from django.core.exceptions import ValidationError
 from django.forms import BoundField
 
+from mcphost.catalogue.rows import FunctionRow
 from mcphost.console.forms import forms
 from mcphost.console.forms.prompts import MOST_BYTES as MOST_IN_A_MESSAGE
 from mcphost.console.forms.prompts import ArgumentRow, MessageRow, blobs, listed, plain
@@ -62,17 +63,22 @@ class FormPart(forms.ConsoleForm):
 
 
 class FunctionPart(FormPart):
-    """A Python function, chosen from those granted to the tenant."""
+    """A Python function, chosen from those granted to the tenant (`functions`)."""
 
     template = "forms/part_function.html"
 
     function = forms.select("Function", "The code that runs. Platform staff grant functions.")
 
     def __init__(
-        self, sent: FormInput, before: Mapping[str, Any], choices: Sequence[tuple[str, str]]
+        self, sent: FormInput, before: Mapping[str, Any], functions: Sequence[FunctionRow]
     ) -> None:
         super().__init__(*sent, initial=dict(before))
-        self.fields["function"].choices = choices  # type: ignore[attr-defined]
+        self.functions = functions
+        choices = {"": "Choose a function…"}
+        choices |= {row.reference: row.label for row in functions if row.known}
+        selected = before.get("function", "")
+        choices.setdefault(selected, f"{selected} (not available)")
+        self.fields["function"].choices = list(choices.items())  # type: ignore[attr-defined]
 
     def config(self) -> dict[str, Any]:
         return {"function": self.cleaned_data["function"]}

@@ -3,7 +3,7 @@
 It has the common fields, the icons, and the part of the kind (`forms.kind_forms`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -14,13 +14,13 @@ from mcphost.catalogue import kinds
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.models import MAX_NOTE
+from mcphost.catalogue.rows import FunctionRow
 from mcphost.console.forms import forms
 from mcphost.console.forms.icons import icon_rows
-from mcphost.console.forms.kind_forms import HTTP, PYTHON, SCRIPT, TEXT, granted, part_of
+from mcphost.console.forms.kind_forms import HTTP, PYTHON, SCRIPT, TEXT, part_of
 from mcphost.console.forms.kind_parts import FormInput
 from mcphost.console.forms.prompts import plain
 from mcphost.console.words import Words
-from mcphost.kinds.primitive_types import PrimitiveType
 
 _SCOPES_HINT = (
     "Scopes that a caller's token needs besides mcp:list and mcp:call, such as mcp:payroll, "
@@ -159,15 +159,12 @@ class PrimitiveForm(forms.ConsoleForm):
         )
 
 
-def author_texts(tenant: UUID, sort: PrimitiveType) -> Mapping[str, Mapping[str, str]]:
-    """Return the author's texts for each granted function, which the form suggests."""
-    found = {}
-    for row in granted(tenant, sort):
-        if row.known:
-            said = kinds.compiled_function(row.reference)
-            found[row.reference] = {
-                "name": said.name,
-                "title": said.title,
-                "description": said.description,
-            }
-    return found
+def author_texts(functions: Sequence[FunctionRow]) -> Mapping[str, Mapping[str, str]]:
+    """Return the author's texts for each known function, which the form suggests."""
+    authors = {
+        row.reference: kinds.compiled_function(row.reference) for row in functions if row.known
+    }
+    return {
+        reference: {"name": text.name, "title": text.title, "description": text.description}
+        for reference, text in authors.items()
+    }

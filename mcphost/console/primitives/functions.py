@@ -61,7 +61,9 @@ def change(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """
     verb, _, only = query_text(request.POST, "verb").partition(" ")
     chosen = [only] if only else list(dict.fromkeys(request.POST.getlist("function")))
-    back = _back(request, tenant, chosen)
+    first = chosen[0][:200] if chosen else ""
+    row = f"function-{first}" if first else ""
+    back = listed(request, "admin:functions", tenant.slug, row=row, changed=first)
     if verb not in (GRANT, REVOKE) or not chosen:
         messages.error(request, "Choose the functions to grant or to revoke.")
         return redirect(back)
@@ -93,13 +95,6 @@ def change(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
 def _few(names: list[str]) -> str:
     few = [name[:100] for name in names[:8]]
     return ", ".join(few) + (", …" if len(names) > len(few) else "")
-
-
-def _back(request: SignedInRequest, tenant: Tenant, chosen: list[str]) -> str:
-    """Return the address of the list as it was filtered, at the first row that was chosen."""
-    first = chosen[0][:200] if chosen else ""
-    row = f"function-{first}" if first else ""
-    return listed(request, "admin:functions", tenant.slug, row=row, changed=first)
 
 
 @of_platform(Permission.GRANT_FUNCTIONS)

@@ -119,13 +119,12 @@ def picked(sent: QueryDict, hosts: Sequence[str]) -> Picked | None:
 @cache
 def templates() -> Mapping[str, GalleryTemplate]:
     """Return all templates by their keys, those without code last."""
-    found = [_read(path) for path in sorted(FOLDER.glob("*.toml"))]
+    found = [
+        GalleryTemplate(key=path.stem, **tomllib.loads(path.read_text()))
+        for path in sorted(FOLDER.glob("*.toml"))
+    ]
     found.sort(key=lambda each: each.kind, reverse=True)
     return {each.key: each for each in found}
-
-
-def _read(path: Path) -> GalleryTemplate:
-    return GalleryTemplate(key=path.stem, **tomllib.loads(path.read_text()))
 
 
 def _replaced(value: Any, old: str, new: str) -> Any:

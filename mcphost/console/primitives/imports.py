@@ -273,7 +273,10 @@ def _apply(tenant: UUID, chosen: Sequence[OperationRow], who: Actor) -> bool:
     with transaction.atomic():
         for each, fields in inspected:
             with _noted(each):
-                _store(tenant, each, fields, who)
+                if each.tool is None:
+                    imported.create(tenant, fields, each.said.stored, who)
+                else:
+                    imported.change(each.tool, fields, each.said.stored, who)
         wrong = any(each.problems for each in chosen)
         transaction.set_rollback(wrong)
     return not wrong
@@ -298,13 +301,6 @@ def _inspected(tenant: UUID, row: OperationRow) -> Inspected:
     check_values(row.said.stored)
     check_values(fields.config)
     return validation.inspect(tenant, fields)
-
-
-def _store(tenant: UUID, row: OperationRow, fields: Inspected, who: Actor) -> None:
-    if row.tool is None:
-        imported.create(tenant, fields, row.said.stored, who)
-    else:
-        imported.change(row.tool, fields, row.said.stored, who)
 
 
 def _told(done: Sequence[OperationRow]) -> str:

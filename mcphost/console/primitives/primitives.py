@@ -37,7 +37,8 @@ from mcphost.console.base import (
 )
 from mcphost.console.dashboards.uses import counted, use_page, uses
 from mcphost.console.forms.edits import BASED_ON, STATE, WHAT_DIFFERS, Difference
-from mcphost.console.forms.kind_forms import PYTHON, granted, kind_for, ways
+from mcphost.console.forms.kind_forms import kind_for, ways
+from mcphost.console.forms.kind_parts import FunctionPart
 from mcphost.console.periods import asked_period
 from mcphost.console.primitives import gallery
 from mcphost.console.primitives.details import argument_limit_of, differing_fields, view_of
@@ -241,6 +242,7 @@ def _form_page(
     row: PrimitiveRow | None = None,
     **more: Any,
 ) -> HttpResponseBase:
+    functions = form.part.functions if isinstance(form.part, FunctionPart) else None
     crumbs = [_list_of(tenant, words)]
     back = crumbs[0].url
     if row is not None:
@@ -258,8 +260,8 @@ def _form_page(
         row=row,
         back=back,
         ways=() if row is not None else ways(words, form.kind),
-        needs_function=form.kind == PYTHON and not granted(tenant.pk, words.sort),
-        authors=author_texts(tenant.pk, words.sort) if form.kind == PYTHON else {},
+        needs_function=functions is not None and not functions,
+        authors=author_texts(functions or ()),
         **more,
     )
 

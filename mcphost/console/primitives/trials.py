@@ -239,7 +239,8 @@ def _posted(
     """Go on with a trial; begin one if the tool's own form was sent."""
     if CARRIED in request.POST:
         try:
-            carried = _read(request)
+            text = request.POST.get(CARRIED, "")
+            carried = Carried(**signing.loads(text, salt=_salt(request), max_age=_SECONDS))
         except signing.BadSignature:
             return _page(request, status=400, problems=[LOST], ended=True)
         return _next(request, tenant, carried)
@@ -321,7 +322,9 @@ def _run(
     )
     with _admitted(request.user.pk, tenant.pk) as busy:
         if busy:
-            return _busy(request, _BUSY[busy])
+            response = _page(request, status=429, problems=[_BUSY[busy]])
+            response.headers["Retry-After"] = str(RETRY_SECONDS)
+            return response
         try:
             given = async_to_sync(trials.run)(trial)
         except PermissionDenied:
@@ -382,12 +385,6 @@ def _page(request: HttpRequest, status: int = 200, **context: Any) -> HttpRespon
     return response
 
 
-def _busy(request: HttpRequest, why: str) -> HttpResponseBase:
-    response = _page(request, status=429, problems=[why])
-    response.headers["Retry-After"] = str(RETRY_SECONDS)
-    return response
-
-
 def _definition(fields: PrimitiveFields) -> dict[str, Any]:
     return {name: getattr(fields, name) for name in _FIELDS}
 
@@ -395,12 +392,6 @@ def _definition(fields: PrimitiveFields) -> dict[str, Any]:
 def _signed(request: SignedInRequest, carried: Carried) -> str:
     plain = {name: getattr(carried, name) for name in Carried.__dataclass_fields__}
     return signing.dumps(plain, salt=_salt(request), compress=True)
-
-
-def _read(request: SignedInRequest) -> Carried:
-    """Return what the page carried. Raises BadSignature."""
-    text = request.POST.get(CARRIED, "")
-    return Carried(**signing.loads(text, salt=_salt(request), max_age=_SECONDS))
 
 
 def _signed_end(request: SignedInRequest, carried: Carried) -> str:

@@ -67,7 +67,8 @@ class ScopesForm(forms.ConsoleForm):
 @of_tenant(Permission.MANAGE_MEMBERS)
 def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """List members and invitations, with a form to invite, or to appoint the first owner."""
-    appointing = _may_appoint(request.user, tenant)
+    staff = allowed(request.user, None, Permission.MANAGE_MEMBERS)
+    appointing = staff and not services.active_owners(tenant.pk).exists()
     form = (AppointForm if appointing else InviteForm)(*form_input(request))
     if request.method == "POST" and form.is_valid():
         done = _appoint(request, tenant, form) if appointing else _invite(request, tenant, form)
@@ -84,12 +85,6 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         appointing=appointing,
         roles=ROLES,
     )
-
-
-def _may_appoint(user: User, tenant: Tenant) -> bool:
-    """Return whether the user is staff, and the tenant has no active owner who could invite."""
-    staff = allowed(user, None, Permission.MANAGE_MEMBERS)
-    return staff and not services.active_owners(tenant.pk).exists()
 
 
 def _appoint(

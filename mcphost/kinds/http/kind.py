@@ -28,7 +28,6 @@ from mcphost.kinds.http.templates import (
 from mcphost.kinds.kind import Compiled, Kind, KindError, Sending
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.runtime.questions import QuestionRefused
-from mcphost.runtime.schema import ArgumentProblem
 from mcphost.sdk import ToolDefinition
 from mcphost.sdk.questions import form
 
@@ -43,8 +42,6 @@ class HttpKind(Kind):
     name = "http"
     label = "HTTP request"
     primitive_types: Collection[PrimitiveType] = (PrimitiveType.TOOL,)
-    can_ask = True
-    can_stream = False
 
     def __init__(self, search: Search) -> None:
         self._search = search
@@ -77,12 +74,6 @@ class HttpKind(Kind):
         if sentences := _unknown_functions(read.response.select):
             problems["response.select"] = sentences
         return problems
-
-    def check(self) -> Sequence[ArgumentProblem]:
-        return ()
-
-    def choices(self) -> Sequence[tuple[str, str]]:
-        return ()
 
     def sendings_of(self, config: Mapping[str, Any]) -> Sequence[Sending]:
         """Return the request, and each secret in it; nothing if the configuration cannot be read."""
@@ -128,15 +119,13 @@ class HttpKind(Kind):
             output_schema=schemas.returns.schema,
             program=HttpProgram(tool),
             annotations=config.annotations,
-            author_version=hashlib.sha256(_sorted(written)).hexdigest(),
+            # The order of arguments makes no other version.
+            author_version=hashlib.sha256(
+                orjson.dumps(orjson.loads(written), option=orjson.OPT_SORT_KEYS)
+            ).hexdigest(),
             time_limit=seconds,
             task_support=config.tasks,
         )
-
-
-def _sorted(written: bytes) -> bytes:
-    """Return JSON with sorted keys: the order of arguments makes no other version."""
-    return orjson.dumps(orjson.loads(written), option=orjson.OPT_SORT_KEYS)
 
 
 class _Schemas:

@@ -5,6 +5,7 @@ become a tool says why.
 """
 
 import re
+import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urljoin, urlsplit
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 from mcphost.kinds.http.configs import MOST_FIELDS, SAFE, HttpToolConfig
 from mcphost.kinds.http.openapi_documents import OpenApiError
 from mcphost.kinds.http.openapi_multipart import uploads
-from mcphost.kinds.http.openapi_schemas import References, Schemas, UnsupportedError
+from mcphost.kinds.http.openapi_schemas import SHAPE, References, Schemas, UnsupportedError
 from mcphost.protocol.schemas import check_schema
 
 MOST_OPERATIONS: Final = 5_000
@@ -57,12 +58,17 @@ class ServerPlace(NamedTuple):
 
 
 AS_DOCUMENTED: Final = ServerPlace()
+FAULT: Final = "It could not be read because of a fault of the platform, which is in its log."
+"""What users are told of an error that no document may cause."""
+_PREFIXES: Final = {"simple": "", "label": ".", "matrix": ";{}="}
+"""What stands before a variable of a path, by its style (OpenAPI 3.1, "Style Values")."""
 
 
 class Operation(NamedTuple):
     """An operation of a document. `config` is None if it cannot become a tool: `problem` says why.
 
-    `source` is its method and path, which stay the same when the document changes.
+    `source` is its method and path, which stay the same when the document changes. `fault` is the
+    traceback of an error of ours, for the log.
     """
 
     source: str
@@ -72,6 +78,7 @@ class Operation(NamedTuple):
     config: Mapping[str, Any] | None
     problem: str = ""
     credentials: tuple[Credential, ...] = ()
+    fault: str = ""
 
 
 def operations(
@@ -167,10 +174,10 @@ class _Reader:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(map(str, first["loc"]))
             return said._replace(problem=f"{where}: {first['msg'].removeprefix('Value error, ')}")
-        except OpenApiError:
+        except (OpenApiError, RecursionError, MemoryError):  # of the whole document
             raise
-        except (LookupError, TypeError, AttributeError, ValueError):
-            return said._replace(problem="A part of it has not the shape that OpenAPI gives it.")
+        except Exception:  # noqa: BLE001 - logged where the operation is read: this process has no log
+            return said._replace(problem=FAULT, fault=traceback.format_exc())
         return said._replace(config=config, credentials=credentials)
 
     def _config(
@@ -272,10 +279,9 @@ class _Reader:
             style = argument.parameter.get("style", "simple")
             if style != "simple" and _holds_several(argument.schema):
                 raise UnsupportedError(f"{match[1]!r} is a list or an object in style {style}")
-            prefix = {"simple": "", "label": ".", "matrix": f";{match[1]}="}.get(style)
-            if prefix is None:
+            if not isinstance(style, str) or style not in _PREFIXES:
                 raise UnsupportedError(f"the style {style!r} is not one of a path")
-            return f"{prefix}{argument.placeholder}"
+            return f"{_PREFIXES[style].format(match[1])}{argument.placeholder}"
 
         if not path.startswith("/"):  # it would go on with the host of the server
             raise UnsupportedError("its path does not begin with /")
@@ -372,7 +378,10 @@ class _Reader:
             if place == "cookie":
                 written.append(value)
             else:
-                request[place].append({"name": scheme.get("name", "Authorization"), "value": value})
+                header = scheme.get("name", "Authorization")
+                if not isinstance(header, str):
+                    raise UnsupportedError(SHAPE)
+                request[place].append({"name": header, "value": value})
             credentials.append(Credential(name, own, expected))
         if written:
             request["headers"].append({"name": "Cookie", "value": "; ".join(written)})

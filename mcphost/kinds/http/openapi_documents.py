@@ -41,6 +41,7 @@ _VALUES: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
 """The tag and the value of what each group of `_PLAIN` matches."""
 _LONGEST_INTEGER: Final = 40
 """Characters that are read as an integer: what is longer has more than 64 bits."""
+_NO_JSON: Final = "This YAML has values that JSON does not have."
 _DEEP: Final = f"The document is nested deeper than {MOST_DEPTH} levels."
 _MANY: Final = f"The document has more than {MOST_VALUES:,} values."
 
@@ -93,10 +94,6 @@ def _read_yaml(data: bytes) -> Any:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 1})" if mark is not None else ""
         raise OpenApiError(f"This is neither JSON nor YAML{where}.") from None
-    except (TypeError, ValueError, RecursionError) as error:
-        if isinstance(error, OpenApiError):
-            raise
-        raise OpenApiError("This YAML has values that JSON does not have.") from None
 
 
 class _Builder:
@@ -127,7 +124,7 @@ class _Builder:
         elif depth >= MOST_DEPTH:
             raise OpenApiError(_DEEP)
         elif event.tag not in (None, "!", _MAP, _SEQ):
-            raise TypeError(event.tag)
+            raise OpenApiError(_NO_JSON)
         elif isinstance(event, yaml.MappingStartEvent):
             found = self._mapping(depth + 1)
         else:
@@ -150,7 +147,7 @@ class _Builder:
         merged: dict[str, Any] = {}
         while not isinstance(event := self._loader.get_event(), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
-                raise TypeError("a key is not a text")
+                raise OpenApiError(_NO_JSON)
             key, value = event.value, self._value(self._loader.get_event(), depth)
             if event.tag == _MERGE or (_is_plain(event) and key == "<<"):
                 for other in value if isinstance(value, list) else [value]:
@@ -174,7 +171,7 @@ class _Builder:
 
 def _members(value: Any) -> Iterable[tuple[str, Any]]:
     if not isinstance(value, dict):
-        raise TypeError("what is merged is not an object")
+        raise OpenApiError(_NO_JSON)
     return value.items()
 
 
@@ -184,17 +181,17 @@ def _is_plain(event: yaml.ScalarEvent) -> bool:
 
 
 def _scalar(event: yaml.ScalarEvent) -> Any:
-    """Return the value of a scalar. Raises TypeError for one that JSON does not have."""
+    """Return the value of a scalar. Raises OpenApiError for one that JSON does not have."""
     if not _is_plain(event) and event.tag in (None, "!", f"{_TAG}str"):
         return event.value
     matched = _PLAIN.fullmatch(event.value)
     if matched is None or matched.lastgroup is None:
         if event.tag is None:
             return event.value
-        raise TypeError(event.tag)
+        raise OpenApiError(_NO_JSON)
     tag, read = _VALUES[matched.lastgroup]
     if event.tag not in (None, f"{_TAG}{tag}") and (event.tag, tag) != (f"{_TAG}float", "int"):
-        raise TypeError(event.tag)
+        raise OpenApiError(_NO_JSON)
     return read(event.value)
 
 

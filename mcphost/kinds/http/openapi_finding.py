@@ -13,9 +13,11 @@ import orjson
 
 from mcphost.kinds.http.openapi import Credential, Operation
 from mcphost.kinds.http.openapi_documents import OpenApiError
-from mcphost.sandbox.single import JobLimits, JobStopped, NoProcess, run_single
+from mcphost.sandbox.single import JobCrashed, JobLimits, JobStopped, NoProcess, run_single
 
 MOST_LISTED: Final = 400
+MOST_FAULT: Final = 4_000
+"""Characters of a traceback that are logged."""
 LIMITS: Final = JobLimits(seconds=45.0, memory=1536 << 20, result=64 << 20)
 
 _JOB: Final = "mcphost.kinds.http.openapi_job"
@@ -86,6 +88,8 @@ def find(document: bytes, how: Reading, *, kept: bool = False) -> FoundDocument:
     try:
         done = run_single(_JOB, orjson.dumps(wanted) + b"\n" + document, LIMITS)
     except JobStopped as stopped:
+        if isinstance(stopped, JobCrashed):
+            log.error("the process that read an OpenAPI document failed: %s", stopped)
         raise OpenApiError(f"The document cannot be read: {stopped}.") from None
     except NoProcess as none:
         log.warning("no process can be started for an OpenAPI document: %s", none)
@@ -93,6 +97,7 @@ def find(document: bytes, how: Reading, *, kept: bool = False) -> FoundDocument:
     line, _, packed = done.partition(b"\n")
     found = orjson.loads(line)
     if "problem" in found:
+        _log_fault(found.get("fault"))
         raise OpenApiError(found["problem"])
     listed = [_operation(each) for each in found["operations"]]
     return FoundDocument(
@@ -100,8 +105,14 @@ def find(document: bytes, how: Reading, *, kept: bool = False) -> FoundDocument:
     )
 
 
+def _log_fault(traceback: str | None) -> None:
+    if traceback:
+        log.error("an OpenAPI document met a fault of the platform: %s", traceback[-MOST_FAULT:])
+
+
 def _operation(each: Mapping[str, Any]) -> FoundOperation:
     said = each["operation"]
+    _log_fault(said["fault"])
     credentials = tuple(Credential(*one) for one in said["credentials"])
     operation = Operation(**{**said, "credentials": credentials})
     return FoundOperation(operation, each["number"], each["url"], each["listed"])

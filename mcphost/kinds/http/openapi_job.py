@@ -4,13 +4,14 @@ A job is one line of JSON, what is wanted, and then the document. Its result is 
 was found, and then the document as compressed JSON, which later jobs read: for them it is `kept`.
 """
 
+import traceback
 import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
 
-from mcphost.kinds.http.openapi import Operation, ServerPlace, operations
+from mcphost.kinds.http.openapi import FAULT, Operation, ServerPlace, operations
 from mcphost.kinds.http.openapi_documents import OpenApiError, read
 
 MOST_KEPT: Final = 32 * 1024 * 1024
@@ -19,7 +20,8 @@ _COMPRESSION: Final = 1
 
 
 def run(job: bytes) -> bytes:
-    """Do a job. A document that cannot be read is a result, too: its `problem` says why."""
+    """Do a job. A document that cannot be read is a result, too: its `problem` says why, and `fault`
+    is the traceback if that is an error of ours, for the log of the process that asked."""
     line, _, data = job.partition(b"\n")
     wanted = orjson.loads(line)
     try:
@@ -30,6 +32,10 @@ def run(job: bytes) -> bytes:
         found, kept = {"problem": str(error)}, b""
     except RecursionError:
         found, kept = {"problem": "The document is nested too deep."}, b""
+    except MemoryError:
+        raise  # the status of this process says it
+    except Exception:  # noqa: BLE001 - logged by the process that asked: this one has no log
+        found, kept = {"problem": FAULT, "fault": traceback.format_exc()}, b""
     return orjson.dumps(found) + b"\n" + kept
 
 

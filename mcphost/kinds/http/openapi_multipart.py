@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from mcphost.kinds.http.openapi_schemas import References, UnsupportedError
+from mcphost.kinds.http.openapi_schemas import References, UnsupportedError, object_of
 
 BASE64 = "The content of the file in Base64."
 
@@ -31,13 +31,13 @@ def uploads(
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping) or not properties:
         raise UnsupportedError("its multipart/form-data does not say which fields it has")
-    encoding = dict(media.get("encoding") or {})
+    encoding = {name: object_of(each) for name, each in object_of(media.get("encoding")).items()}
     arguments, files = dict(properties), []
     for name, written in properties.items():
         property_ = references.follow(written)
         each = _items(property_, references)
         if not _is_file(each):
-            if _is_object(each) and "style" not in (encoding.get(name) or {}):
+            if _is_object(each) and "style" not in encoding.get(name, {}):
                 encoding[name] = {"style": "json"}  # OpenAPI 3.1, "Encoding Object": the default
             continue
         text = {"type": "string", "contentEncoding": "base64", "description": _about(property_)}
@@ -50,7 +50,7 @@ def uploads(
                 "name": name,
                 "content": placeholder(name),
                 "file_name": "" if called in properties else placeholder(called),
-                "media_type": _media_type(encoding.get(name) or {}, each),
+                "media_type": _media_type(encoding.get(name, {}), each),
             }
         )
     names = {file["name"] for file in files}

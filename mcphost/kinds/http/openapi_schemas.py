@@ -24,6 +24,8 @@ _SEVERAL: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _NAMED: Final = frozenset({"properties", "patternProperties", "dependentSchemas"})
 _BOUNDS: Final = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_.-]")
+_INDEX: Final = re.compile(r"[0-9]{1,9}")
+SHAPE: Final = "a part of it has not the shape that OpenAPI gives it"
 MOST_DEPTH: Final = 100
 MOST_REFERENCES: Final = 100
 """How many references may lead from one to the next."""
@@ -37,6 +39,13 @@ MOST_PATTERN: Final = 2_000
 
 class UnsupportedError(ValueError):
     """A part of a document cannot be imported; the message gives the reason."""
+
+
+def object_of(value: Any) -> Mapping[str, Any]:
+    """Return an object that a document may leave out, or have empty. Raises UnsupportedError."""
+    if value and not isinstance(value, Mapping):
+        raise UnsupportedError(SHAPE)
+    return value or {}
 
 
 class References:
@@ -80,7 +89,7 @@ class References:
             name = unquote(step).replace("~1", "/").replace("~0", "~")
             if isinstance(node, Mapping) and name in node:
                 node = node[name]
-            elif isinstance(node, list) and name.isdecimal() and int(name) < len(node):
+            elif isinstance(node, list) and _INDEX.fullmatch(name) and int(name) < len(node):
                 node = node[int(name)]
             else:
                 raise UnsupportedError(f"{reference[:200]} refers to nothing")
@@ -203,7 +212,9 @@ def _without_read_only(
         return schema
     schema["properties"] = {n: s for n, s in schema["properties"].items() if n not in given}
     if isinstance(schema.get("required"), list):
-        schema["required"] = [name for name in schema["required"] if name not in given]
+        schema["required"] = [
+            name for name in schema["required"] if not (isinstance(name, str) and name in given)
+        ]
     return schema
 
 

@@ -1,8 +1,8 @@
 """The files of a multipart body, with the values of a call: Base64 becomes bytes."""
 
-import binascii
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, Self
 
 from mcphost.egress.multipart import FilePart
@@ -71,7 +71,7 @@ def _text(template: TextTemplate, values: Values) -> str:
 
 
 def _bytes(placeholder: Placeholder, value: Any) -> bytes:
-    try:
-        return b64decode("".join(value.split()), validate=True)
-    except (AttributeError, ValueError, binascii.Error):
-        raise ToolError(f"{placeholder} must be the content of a file in Base64") from None
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return b64decode("".join(value.split()), validate=True)
+    raise ToolError(f"{placeholder} must be the content of a file in Base64")

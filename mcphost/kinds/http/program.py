@@ -11,7 +11,7 @@ import orjson
 
 from mcphost.egress.client import EgressLimits
 from mcphost.egress.errors import EgressError
-from mcphost.egress.messages import JsonBody, OutgoingRequest, ReceivedResponse
+from mcphost.egress.messages import JsonBody, OutgoingRequest
 from mcphost.kinds.functions.program import FunctionProgram, Parameters
 from mcphost.kinds.functions.returns import InvalidResult, Returns
 from mcphost.kinds.http import asking, replies
@@ -174,7 +174,10 @@ class HttpFunction:
         if answered is not None:
             request = self._with_answers(request, values, state, answered)
         try:
-            response = _response(await self._http.send(request, self._limits()))
+            received = await self._http.send(request, self._limits())
+            media_type, charset = replies.media_type_of(received.header("content-type") or "")
+            url = received.url.partition("?")[0]
+            response = Response(received.status, media_type, charset, received.body, url)
             if response.media_type == replies.ASKS:
                 return self._asking(response)
             asking.refuse_answers(response)
@@ -257,12 +260,6 @@ class HttpFunction:
             raise ToolError(
                 error.message or f"The service's response is not what was promised: {error.detail}"
             ) from None
-
-
-def _response(received: ReceivedResponse) -> Response:
-    media_type, charset = replies.media_type_of(received.header("content-type") or "")
-    url = received.url.partition("?")[0]
-    return Response(received.status, media_type, charset, received.body, url)
 
 
 def _written(answer: FormAnswer[dict[str, Any]]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import re
 from base64 import b64decode, b64encode
 from binascii import Error
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -213,17 +214,12 @@ def _links(found: Any) -> Sequence[Content]:
 
 def _link(one: Any) -> ResourceLink:
     given = {"uri": one} if isinstance(one, str) else one
-    try:
-        if not isinstance(given, Mapping):
-            raise TypeError
-        uri = str(AnyUrl(str(given["uri"])))
-        name = str(given.get("name") or uri)
+    if isinstance(given, Mapping) and "uri" in given:
         optional = {key: given[key] for key in ("title", "description") if key in given}
-        mime_type = given.get("mimeType")
-        return ResourceLink(
-            type="resource_link", uri=uri, name=name, mime_type=mime_type, **optional
-        )
-    except (KeyError, TypeError, ValueError):
-        raise BadReplyError(
-            "A link to a resource is an address, or an object with uri and name"
-        ) from None
+        with suppress(ValueError):  # as those of pydantic are
+            uri = str(AnyUrl(str(given["uri"])))
+            name, mime_type = str(given.get("name") or uri), given.get("mimeType")
+            return ResourceLink(
+                type="resource_link", uri=uri, name=name, mime_type=mime_type, **optional
+            )
+    raise BadReplyError("A link to a resource is an address, or an object with uri and name")

@@ -29,8 +29,6 @@ class PythonKind(Kind):
     name = "python"
     label = "Python function"
     primitive_types: Collection[PrimitiveType] = tuple(PrimitiveType)
-    can_ask = True
-    can_stream = True
 
     def __init__(self) -> None:
         self._folders: tuple[Path, ...] = ()
@@ -73,10 +71,11 @@ class PythonKind(Kind):
         """Return the problems of broken files and functions."""
         return tuple(self._found.broken.values())
 
-    def choices(self) -> Sequence[tuple[str, str]]:
-        """Return every function by reference, with its title."""
+    def choices(self) -> tuple[tuple[str, str], ...]:
+        """Return every function by reference, with its title, sorted by reference."""
         titles = [(name, each.title) for name, each in sorted(self._compiled.items())]
-        return tuple((name, f"{title} ({name})" if title else name) for name, title in titles)
+        labels = [(name, f"{title} ({name})" if title else name) for name, title in titles]
+        return tuple(labels)
 
 
 python_kind = PythonKind()

@@ -96,6 +96,11 @@ def _reader(model: type[BaseModel], names: tuple[str, ...]) -> Read:
     def read(arguments: dict[str, Any]) -> dict[str, Any]:
         try:
             encoded = orjson.dumps(arguments)
+        except TypeError as error:
+            raise InvalidArguments(
+                (ArgumentProblem("", "contain values that JSON does not support"),)
+            ) from error
+        try:
             is_large = len(encoded) > EXPLAINED_BYTES
             values = (of_large() if is_large else validate)(encoded).__dict__
         except ValidationError as error:
@@ -105,10 +110,6 @@ def _reader(model: type[BaseModel], names: tuple[str, ...]) -> Read:
             ) from None
         except Misfit:
             raise InvalidArguments((ArgumentProblem("", "cannot be read"),)) from None
-        except TypeError as error:
-            raise InvalidArguments(
-                (ArgumentProblem("", "contain values that JSON does not support"),)
-            ) from error
         return dict(zip(names, map(values.__getitem__, fields), strict=True))
 
     return read

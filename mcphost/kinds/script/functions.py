@@ -20,7 +20,6 @@ from mcphost.runtime.steps import Misused
 from mcphost.sdk import questions
 from mcphost.sdk.context import accepted, agreed
 from mcphost.sdk.errors import ToolError, answer_error
-from mcphost.sdk.questions import FormAnswer
 
 MOST_REQUESTS: Final = 50
 """How many HTTP requests one call may send."""
@@ -125,7 +124,7 @@ class Functions:
 
     def _ask(self, key: str, message: str, fields: Any) -> Any:
         answer = self._form(key, message, fields)
-        return answer if answer is MISSING else _plain(answer)
+        return answer if answer is MISSING else {"action": answer.action, "content": answer.content}
 
     def _form(self, key: str, message: str, fields: Any) -> Any:
         return self._answer(questions.form(key, message, form_schema(fields)))
@@ -211,10 +210,6 @@ def _field(field: Any) -> Any:
             return {**field, "type": _TYPES[name]}
         case _:
             return field
-
-
-def _plain(answer: FormAnswer[Any]) -> dict[str, Any]:
-    return {"action": answer.action, "content": answer.content}
 
 
 def refusal(text: str) -> Complete:

@@ -21,7 +21,6 @@ from mcphost.kinds.script.signature import (
 from mcphost.kinds.script.surroundings import stubs
 from mcphost.observability import counters, health
 from mcphost.runtime.program import TaskSupport
-from mcphost.runtime.schema import ArgumentProblem
 from mcphost.sandbox.checks import ChecksBusy
 from mcphost.sandbox.pool import Sandbox
 from mcphost.sandbox.processes import WorkerLost
@@ -68,8 +67,6 @@ class ScriptKind(Kind):
     name = "script"
     label = "Script"
     primitive_types: Collection[PrimitiveType] = (PrimitiveType.TOOL,)
-    can_ask = True
-    can_stream = True
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
@@ -111,12 +108,6 @@ class ScriptKind(Kind):
         declared = stubs(waits=signature.waits)
         found = self.sandbox.check(tenant, code, declared, wait_seconds)
         return Inspection(found, signature.input_schema)
-
-    def check(self) -> Sequence[ArgumentProblem]:
-        return ()
-
-    def choices(self) -> Sequence[tuple[str, str]]:
-        return ()
 
     def sendings_of(self, config: Mapping[str, Any]) -> Sequence[Sending]:
         """Return the addresses and secrets that the code names as literals."""

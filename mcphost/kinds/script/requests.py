@@ -12,7 +12,6 @@ from mcphost.egress.messages import (
     SAFE_METHODS,
     JsonBody,
     OutgoingRequest,
-    ReceivedResponse,
 )
 from mcphost.egress.secret_values import SecretHandle, Template, Text
 from mcphost.runtime.ports import Ports
@@ -46,7 +45,11 @@ class Requests:
         EgressError.
         """
         response = await self._ports.http.send(self._request(request, idempotency_key), LIMITS)
-        return _told(response)
+        return {
+            "status": response.status,
+            "headers": dict(response.joined_headers),
+            "text": response.body.decode("utf-8", "replace"),
+        }
 
     def _request(self, request: list[Any], idempotency_key: str) -> OutgoingRequest:
         method, url, params, headers, json, data = request
@@ -95,12 +98,3 @@ class Requests:
                 return {key: self._json(one) for key, one in value.items()}
             case _:
                 return value
-
-
-def _told(response: ReceivedResponse) -> dict[str, Any]:
-    """Return the response for the sandbox."""
-    return {
-        "status": response.status,
-        "headers": dict(response.joined_headers),
-        "text": response.body.decode("utf-8", "replace"),
-    }

@@ -17,7 +17,6 @@ from mcphost.kinds.text.programs import PromptText, ResourceText, TemplateText
 from mcphost.protocol.prompts import PromptArgument
 from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.runtime.program import Program
-from mcphost.runtime.schema import ArgumentProblem
 
 MOST_PLACEHOLDERS = 10_000
 """In all texts together. Filling them takes a millisecond or two, which blocks the event loop."""
@@ -40,8 +39,6 @@ class TextKind(Kind):
     name = "text"
     label = "Text"
     primitive_types: Collection[PrimitiveType] = tuple(_MODELS)
-    can_ask = False
-    can_stream = False
 
     def config_model(self, primitive_type: PrimitiveType) -> type[BaseModel]:
         """Return the model: messages with placeholders, contents, or a text for a URI template."""
@@ -61,12 +58,6 @@ class TextKind(Kind):
                 return _template(_read(TemplateConfig, config))
             case PrimitiveType.TOOL:
                 raise KindError({"": ["The kind text does not support tools."]})
-
-    def check(self) -> Sequence[ArgumentProblem]:
-        return ()
-
-    def choices(self) -> Sequence[tuple[str, str]]:
-        return ()
 
 
 def _read(model: type[Config], config: Mapping[str, Any]) -> Config:

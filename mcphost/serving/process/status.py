@@ -4,9 +4,10 @@ It is read from the rows that the processes write with their heartbeats (`facts`
 So every process can answer for all, and reading costs the same however much they do.
 """
 
+import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -87,6 +88,28 @@ class PlatformFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """A limit of one fact, and the reason that names the processes above it: in `advice`, for `{}`, each
+    with its value as `shown` writes it. Without a limit, the fact is a text, and empty if all is well."""
+
+    path: tuple[str, ...]
+    limit: float | Callable[[NodeRow], float] | None
+    advice: str
+    shown: Callable[[Any], str] = str
+
+    def reason(self, processes: Iterable[NodeRow]) -> str:
+        above = [each for each in processes if self._is_above(each)]
+        names = _names(above, lambda each: self.shown(fact(each, *self.path)))
+        return self.advice.format(names) if above else ""
+
+    def _is_above(self, process: NodeRow) -> bool:
+        if self.limit is None:
+            return bool(fact(process, *self.path))
+        limit = self.limit(process) if callable(self.limit) else self.limit
+        return number(process, *self.path) > limit
+
+
+@dataclass(frozen=True, slots=True)
 class PlatformStatus:
     """The lines, and the processes that they are about."""
 
@@ -122,6 +145,10 @@ class PlatformStatus:
                 for each in self.facts.processes
             ],
         }
+
+
+LineRow = tuple[str, Callable[[PlatformFacts], Iterable[str]], *tuple[Rule, ...]]
+"""A line's title, what reads its text and the reasons that no `Rule` covers, and its rules."""
 
 
 def read(clock: Callable[[], float] = time.monotonic) -> PlatformStatus:
@@ -190,82 +217,90 @@ def _bounded() -> tuple[int, int]:
 
 
 def _status(facts: PlatformFacts) -> PlatformStatus:
-    return PlatformStatus(facts, tuple(line(facts) for line in _LINES))
+    return PlatformStatus(facts, tuple(_line(name, row, facts) for name, row in _LINES.items()))
 
 
-def _processes(facts: PlatformFacts) -> StatusLine:
+def _line(name: str, row: LineRow, facts: PlatformFacts) -> StatusLine:
+    title, read_line, *rules = row
+    text, *others = read_line(facts)
+    reasons = [reason for rule in rules if (reason := rule.reason(facts.alive))]
+    return StatusLine(name, title, text, " ".join([*reasons, *others]))
+
+
+def _processes(facts: PlatformFacts) -> Iterator[str]:
     states = Counter(map(state_of, facts.processes))
-    text = ", ".join(f"{count} {_STATES[state]}" for state, count in states.items())
-    reasons = []
+    yield ", ".join(f"{count} {_STATES[state]}" for state, count in states.items()) or "none"
     gone = [each for each in facts.processes if not each.alive]
     if gone:
-        reasons.append(
+        yield (
             f"No heartbeat from {_names(gone, _age)}: killed, or without the database. Look at the log "
             "there, and start it again if its supervisor did not. It is listed for an hour."
         )
     if not states["serves"]:
-        reasons.append("No process takes calls: start one with `manage.py serve`.")
+        yield "No process takes calls: start one with `manage.py serve`."
     late = [each for each in facts.alive if each.age.total_seconds() > 2 * BEAT_SECONDS]
     if late:
-        reasons.append(f"The heartbeat is late: {_names(late, _age)}. The database may be slow.")
+        yield f"The heartbeat is late: {_names(late, _age)}. The database may be slow."
     for each in facts.alive:
-        for probe, problem in _problems(each).items():
-            reasons.append(f"{each.name}: {probe}: {problem}.")
-    return StatusLine("processes", "Processes", text or "none", " ".join(reasons))
+        problems = fact(each, "problems")
+        for probe, problem in problems.items() if isinstance(problems, Mapping) else ():
+            if probe not in _OWN_LINES:
+                yield f"{each.name}: {probe}: {problem}."
 
 
-def _versions(facts: PlatformFacts) -> StatusLine:
-    found = Counter(map(_version, facts.alive))
-    text = ", ".join(f"{version} ({count})" for version, count in sorted(found.items()))
-    reason = ""
-    if len(found) > 1:
+def _versions(facts: PlatformFacts) -> Iterator[str]:
+    versions = Counter(map(_version, facts.alive))
+    rows = (f"{version} ({count})" for version, count in sorted(versions.items()))
+    yield ", ".join(rows) or "unknown"
+    if len(versions) > 1:
         newest = fact(max(facts.alive, key=lambda each: each.started_at), "version")
         others = [each for each in facts.alive if fact(each, "version") != newest]
-        reason = (
+        yield (
             f"Different versions run. These have another version than the newest process: "
             f"{_names(others, _version)}. During an upgrade that is expected; afterwards restart them."
         )
-    return StatusLine("versions", "Versions", text or "unknown", reason)
 
 
-def _code(facts: PlatformFacts) -> StatusLine:
-    """Whether all processes have the functions that tenants have published, with the same code."""
+def _code(facts: PlatformFacts) -> Iterator[str]:
+    """Compare the functions of all processes, and what tenants have published of them."""
     newest_last = sorted(facts.alive, key=lambda each: each.started_at)
     loaded = [(each.name, each.functions) for each in newest_last if each.functions is not None]
     every: dict[str, str] = {}
     for _, functions in loaded:
         every |= functions
-    lacking = [(name, sorted(every.keys() - functions.keys())) for name, functions in loaded]
-    differing = [
-        (name, sorted(one for one, declared in functions.items() if declared != every[one]))
-        for name, functions in loaded
-    ]
-    silent = [each for each in newest_last if each.functions is None and facts.settled]
-    silent = [each for each in silent if _is_settled(each, facts.now)]
-    reasons = []
-    if any(names for _, names in lacking):
-        reasons.append(
-            f"Functions are missing: {_lists(lacking)}. Other processes run their calls meanwhile. Give "
+    yield f"{len(every)} loaded"
+    lacking = _lists((name, sorted(every.keys() - functions.keys())) for name, functions in loaded)
+    if lacking:
+        yield (
+            f"Functions are missing: {lacking}. Other processes run their calls meanwhile. Give "
             "these processes the same folders of tools, and restart them; `manage.py check` names files "
             "that cannot be imported."
         )
-    if any(names for _, names in differing):
-        reasons.append(
-            f"Functions differ from those of the newest process: {_lists(differing)}. Restart these "
+    differing = _lists(
+        (name, sorted(one for one, declared in functions.items() if declared != every[one]))
+        for name, functions in loaded
+    )
+    if differing:
+        yield (
+            f"Functions differ from those of the newest process: {differing}. Restart these "
             "processes with the same code."
         )
+    silent = [
+        each
+        for each in newest_last
+        if each.functions is None and facts.settled and _is_settled(each, facts.now)
+    ]
     if silent and len(facts.alive) > 1:
-        reasons.append(
+        yield (
             f"These do not say which functions they have, because their version is older: {_names(silent)}. "
             "Restart them with the new version."
         )
     absent = sorted(facts.published - every.keys()) if len(loaded) == len(newest_last) else []
     if absent:
-        reasons.append(
+        yield (
             f"Published, but no process has the code: {_shortened(absent)}. Deploy it, or disable what "
             "uses it."
         )
-    return StatusLine("code", "Functions", f"{len(every)} loaded", " ".join(reasons))
 
 
 def _is_settled(process: NodeRow, now: datetime) -> bool:
@@ -283,198 +318,111 @@ def _shortened(texts: Sequence[str], most: int = 3) -> str:
     return ", ".join(texts[:most]) + (f" and {left} more" if left > 0 else "")
 
 
-def _keys(facts: PlatformFacts) -> StatusLine:
-    title = "Keys"
+def _keys(facts: PlatformFacts) -> Iterator[str]:
     if facts.database.problem:
-        return StatusLine("keys", title, "unknown, because the database could not be read")
-    if facts.key is None:
-        return StatusLine(
-            "keys", title, "no active key", "Create the first key with `manage.py init`."
-        )
-    active, since = facts.key
-    known = [each for each in facts.alive if fact(each, "key")]
-    others = [each for each in known if fact(each, "key") != active]
-    text = f"{active} is active, and read by {len(known) - len(others)} of {len(facts.alive)} processes"
-    if len(known) < len(facts.alive):
-        text += "; the others read it when they first need it"
-    reason = ""
-    if others and facts.now - since > KEY_READ:
-        reason = (
-            f"These still seal with another key: {_names(others)}. They do not read the change log: "
-            "restart them."
-        )
-    return StatusLine("keys", title, text, reason)
+        yield "unknown, because the database could not be read"
+    elif facts.key is None:
+        yield "no active key"
+        yield "Create the first key with `manage.py init`."
+    else:
+        active, since = facts.key
+        known = [each for each in facts.alive if fact(each, "key")]
+        others = [each for each in known if fact(each, "key") != active]
+        text = f"{active} is active, and read by {len(known) - len(others)} of {len(facts.alive)} processes"
+        if len(known) < len(facts.alive):
+            text += "; the others read it when they first need it"
+        yield text
+        if others and facts.now - since > KEY_READ:
+            yield (
+                f"These still seal with another key: {_names(others)}. They do not read the change log: "
+                "restart them."
+            )
 
 
-def _writer(facts: PlatformFacts) -> StatusLine:
-    waiting = sum(number(each, "writer", "waiting") for each in facts.alive)
-    lag = _most(facts, "writer", "lag")
-    failing = [each for each in facts.alive if fact(each, "writer", "problem")]
-    reason = ""
-    if failing:
-        reason = (
-            f"Records are not written in time: {_names(failing, _writer_problem)}. Calls wait, and are "
-            "refused once the queue is full. See whether the database is reachable, fast, and not full."
-        )
+def _writer(facts: PlatformFacts) -> Iterator[str]:
+    text = "nothing waits"
+    if waiting := _sum(facts, "writer", "waiting"):
+        lag = _seconds(_most(facts, "writer", "lag"))
+        text = f"{waiting:.0f} submissions wait, the oldest for {lag}"
+    behind = _most(facts, "summaries", "lag")
+    yield text + (
+        f"; lists and figures of calls are {_seconds(behind)} behind" if behind >= 1 else ""
+    )
     if not settings.MCPHOST_SUMMARIES_IN_SERVER and not any(
         fact(each, "role") == WORKER for each in facts.alive
     ):
-        reason += (
-            " No process keeps the lists and figures of calls up to date: start `manage.py worker`, or set "
+        yield (
+            "No process keeps the lists and figures of calls up to date: start `manage.py worker`, or set "
             "`MCPHOST_SUMMARIES_IN_SERVER`."
         )
-    text = "nothing waits"
-    if waiting:
-        text = f"{waiting:.0f} submissions wait, the oldest for {_seconds(lag)}"
-    behind = _most(facts, "summaries", "lag")
-    if behind >= 1:
-        text += f"; lists and figures of calls are {_seconds(behind)} behind"
-    return StatusLine("writer", "Record writer", text, reason.strip())
 
 
-def _verification(facts: PlatformFacts) -> StatusLine:
-    found = facts.verified
-    text, reason = "no payload has been verified yet", ""
-    if found is not None and found.ended_at is not None:
-        ago = _whole(facts.now - found.ended_at)
-        text = f"the last one ended {ago} ago and read {found.payloads:,} payloads"
-    if found is not None and found.payloads_now:
-        text += f"; the present one has read {found.payloads_now:,}"
-    if found is not None and found.reached is not None:
-        text += f", up to entries that are {_whole(facts.now - found.reached)} old"
-    if found is not None and found.wrong:
-        reason = (
-            f"{found.wrong:,} payloads are not what was recorded; the first belongs to the entry "
-            f"{found.first_wrong}. They, or the keys of their tenant, were changed in the database: see who "
+def _verification(facts: PlatformFacts) -> Iterator[str]:
+    state = facts.verified
+    text = "no payload has been verified yet"
+    if state is None:
+        yield text
+        return
+    if state.ended_at is not None:
+        ago = _whole(facts.now - state.ended_at)
+        text = f"the last one ended {ago} ago and read {state.payloads:,} payloads"
+    if state.payloads_now:
+        text += f"; the present one has read {state.payloads_now:,}"
+    if state.reached is not None:
+        text += f", up to entries that are {_whole(facts.now - state.reached)} old"
+    yield text
+    if state.wrong:
+        yield (
+            f"{state.wrong:,} payloads are not what was recorded; the first belongs to the entry "
+            f"{state.first_wrong}. They, or the keys of their tenant, were changed in the database: see who "
             "has access to it, and compare with a backup."
         )
-    elif found is not None and facts.now - found.read_at > VERIFIED_LATE:
-        reason = (
-            f"No payload has been verified for {_whole(facts.now - found.read_at)}. The processes' logs say "
+    elif facts.now - state.read_at > VERIFIED_LATE:
+        yield (
+            f"No payload has been verified for {_whole(facts.now - state.read_at)}. The processes' logs say "
             "why their periodic work fails."
         )
-    return StatusLine("verification", "Verification", text, reason)
 
 
-def _event_loop(facts: PlatformFacts) -> StatusLine:
-    late = [each for each in facts.alive if number(each, "loop", "lag") > _lag_limit(each)]
-    reason = ""
-    if late:
-        reason = (
-            f"The event loop is late: {_names(late, _loop_lag)}. A tool blocks it, or there are too many "
-            "calls: the log names the tool; otherwise start another process."
-        )
-    text = f"at most {_seconds(_most(facts, 'loop', 'lag'))} late"
-    return StatusLine("event_loop", "Event loops", text, reason)
+def _database(facts: PlatformFacts) -> Iterator[str]:
+    row = facts.database
+    if row.problem:
+        yield connection.vendor
+        yield f"{row.problem} See whether the database runs, what locks it, and how busy its disk is."
+    else:
+        text = f"{connection.vendor}, this page's queries took {_seconds(row.seconds)}"
+        yield text + (f", {row.in_use} of {row.most} connections in use" if row.most else "")
+    if row.seconds > SLOW_SECONDS:
+        yield "The database is slow: look at its load, its disk, and long transactions."
+    if row.most and row.in_use >= FULL * row.most:
+        yield "Few connections are left: raise `max_connections`, or run fewer processes."
 
 
-def _change_log(facts: PlatformFacts) -> StatusLine:
-    silent = [each for each in facts.alive if number(each, "change_log", "pause") > SILENT_SECONDS]
-    reason = ""
-    if silent:
-        reason = (
-            f"Changes were read late: {_names(silent, _pause)}. Until then such a process serves what it "
-            "knew. See whether the database is slow, or the machine overloaded."
-        )
-    text = f"read at least every {_seconds(_most(facts, 'change_log', 'pause'))}"
-    return StatusLine("change_log", "Change log", text, reason)
-
-
-def _database(facts: PlatformFacts) -> StatusLine:
-    found = facts.database
-    text = f"{connection.vendor}, this page's queries took {_seconds(found.seconds)}"
-    if found.most:
-        text += f", {found.in_use} of {found.most} connections in use"
-    reasons = []
-    if found.problem:
-        text = connection.vendor
-        reasons.append(
-            f"{found.problem} See whether the database runs, what locks it, and how busy its disk is."
-        )
-    if found.seconds > SLOW_SECONDS:
-        reasons.append("The database is slow: look at its load, its disk, and long transactions.")
-    if found.most and found.in_use >= FULL * found.most:
-        reasons.append("Few connections are left: raise `max_connections`, or run fewer processes.")
-    return StatusLine("database", "Database", text, " ".join(reasons))
-
-
-def _pool(facts: PlatformFacts) -> StatusLine:
-    waiting = [each for each in facts.alive if number(each, "database", "waiting")]
-    lost = [each for each in facts.alive if number(each, "threads", "lost")]
-    busy = sum(number(each, "threads", "busy") for each in facts.alive)
-    rounds = sum(number(each, "rounds") for each in facts.alive)
-    reasons = []
-    if waiting:
-        reasons.append(f"Requests wait for the database: {_names(waiting, _waiting)}.")
-    if lost:
-        reasons.append(
-            f"Functions did not return within their time limit: {_names(lost, _lost)}. Their threads are "
-            "freed only by a restart; the log names the functions."
-        )
-    text = f"{rounds:.0f} rounds in progress, {busy:.0f} threads of tools busy"
-    return StatusLine("pool", "Threads", text, " ".join(reasons))
-
-
-def _redis(facts: PlatformFacts) -> StatusLine:
+def _redis(facts: PlatformFacts) -> Iterator[str]:
     if not settings.MCPHOST_REDIS:
-        every = _seconds(settings.MCPHOST_FEED_SECONDS)
-        return StatusLine(
-            "redis", "Redis", f"not used: processes read the change log every {every}"
-        )
+        yield f"not used: processes read the change log every {_seconds(settings.MCPHOST_FEED_SECONDS)}"
+        return
     without = [each for each in facts.alive if fact(each, "warnings", "redis")]
-    if not without:
-        return StatusLine("redis", "Redis", "wake-ups arrive")
-    reason = (
-        f"Redis is unreachable from {_names(without)}: changes arrive with a delay, and nothing is lost. "
-        "Start Redis, or correct `REDIS_URL`."
-    )
-    return StatusLine("redis", "Redis", "no wake-ups", reason)
-
-
-def _workers(facts: PlatformFacts) -> StatusLine:
-    running = sum(number(each, "tasks", "running") for each in facts.alive)
-    due = 0 if facts.tasks is None else facts.tasks.due
-    text = f"{running:.0f} rounds of tasks run, {due} tasks are due"
-    if not options().tasks.queued:
-        return StatusLine("workers", "Workers", f"{text}; they run in the serving process")
-    taking = [each for each in facts.alive if fact(each, "tasks", "takes")]
-    reason = ""
-    if not taking and not facts.database.problem:
-        reason = "No process takes tasks: start `manage.py worker`, or set `MCPHOST_TASK_WORKER_IN_SERVER`."
-    return StatusLine("workers", "Workers", f"{text}; {len(taking)} processes take them", reason)
-
-
-def _sandbox(facts: PlatformFacts) -> StatusLine:
-    full = [each for each in facts.alive if _is_full(each)]
-    in_use, most, waiting = (
-        sum(number(each, "sandbox", what) for each in facts.alive)
-        for what in ("in_use", "most", "waiting")
-    )
-    reason = ""
-    if full:
-        reason = (
-            f"As many scripts wait as may run: {_names(full)}. Start another process, or see with which "
-            "script the workers are busy."
+    yield "no wake-ups" if without else "wake-ups arrive"
+    if without:
+        yield (
+            f"Redis is unreachable from {_names(without)}: changes arrive with a delay, and nothing is lost. "
+            "Start Redis, or correct `REDIS_URL`."
         )
-    text = f"{in_use:.0f} of {most:.0f} sandboxed workers in use, {waiting:.0f} jobs wait"
-    return StatusLine("sandbox", "Sandbox", text, reason)
 
 
-_LINES: Final[tuple[Callable[[PlatformFacts], StatusLine], ...]] = (
-    _processes,
-    _versions,
-    _code,
-    _keys,
-    _writer,
-    _verification,
-    _event_loop,
-    _change_log,
-    _database,
-    _pool,
-    _redis,
-    _workers,
-    _sandbox,
-)
+def _workers(facts: PlatformFacts) -> Iterator[str]:
+    due = 0 if facts.tasks is None else facts.tasks.due
+    text = f"{_sum(facts, 'tasks', 'running'):.0f} rounds of tasks run, {due} tasks are due"
+    if not options().tasks.queued:
+        yield f"{text}; they run in the serving process"
+        return
+    taking = [each for each in facts.alive if fact(each, "tasks", "takes")]
+    yield f"{text}; {len(taking)} processes take them"
+    if not taking and not facts.database.problem:
+        yield "No process takes tasks: start `manage.py worker`, or set `MCPHOST_TASK_WORKER_IN_SERVER`."
+
+
 _STATES: Final = {
     "serves": "serving",
     "drains": "draining",
@@ -501,11 +449,8 @@ def _most(facts: PlatformFacts, *path: str) -> float:
     return max((number(each, *path) for each in facts.alive), default=0.0)
 
 
-def _problems(process: NodeRow) -> Mapping[str, Any]:
-    found = fact(process, "problems")
-    if not isinstance(found, Mapping):
-        return {}
-    return {probe: why for probe, why in found.items() if probe not in _OWN_LINES}
+def _sum(facts: PlatformFacts, *path: str) -> float:
+    return sum(number(each, *path) for each in facts.alive)
 
 
 def _names(processes: Iterable[NodeRow], more: Callable[[NodeRow], str] = lambda each: "") -> str:
@@ -535,30 +480,85 @@ def _version(process: NodeRow) -> str:
     return str(fact(process, "version") or "older")
 
 
-def _writer_problem(process: NodeRow) -> str:
-    return str(fact(process, "writer", "problem"))
-
-
 def _lag_limit(process: NodeRow) -> float:
     return number(process, "loop", "limit") or LAG_SECONDS
 
 
-def _loop_lag(process: NodeRow) -> str:
-    return _seconds(number(process, "loop", "lag"))
+def _waiting_limit(process: NodeRow) -> float:
+    """Return how many jobs may wait for a sandboxed worker: fewer than there are workers."""
+    return (number(process, "sandbox", "most") or math.inf) - 1
 
 
-def _pause(process: NodeRow) -> str:
-    return _seconds(number(process, "change_log", "pause"))
+def _counted(value: Any) -> str:
+    return f"{value:.0f}"
 
 
-def _waiting(process: NodeRow) -> str:
-    return f"{number(process, 'database', 'waiting'):.0f}"
-
-
-def _lost(process: NodeRow) -> str:
-    return f"{number(process, 'threads', 'lost'):.0f}"
-
-
-def _is_full(process: NodeRow) -> bool:
-    most = number(process, "sandbox", "most")
-    return 0 < most <= number(process, "sandbox", "waiting")
+_LINES: Final[Mapping[str, LineRow]] = {
+    "processes": ("Processes", _processes),
+    "versions": ("Versions", _versions),
+    "code": ("Functions", _code),
+    "keys": ("Keys", _keys),
+    "writer": (
+        "Record writer",
+        _writer,
+        Rule(
+            ("writer", "problem"),
+            None,
+            "Records are not written in time: {}. Calls wait, and are refused once the queue is full. "
+            "See whether the database is reachable, fast, and not full.",
+        ),
+    ),
+    "verification": ("Verification", _verification),
+    "event_loop": (
+        "Event loops",
+        lambda facts: [f"at most {_seconds(_most(facts, 'loop', 'lag'))} late"],
+        Rule(
+            ("loop", "lag"),
+            _lag_limit,
+            "The event loop is late: {}. A tool blocks it, or there are too many calls: the log names "
+            "the tool; otherwise start another process.",
+            _seconds,
+        ),
+    ),
+    "change_log": (
+        "Change log",
+        lambda facts: [f"read at least every {_seconds(_most(facts, 'change_log', 'pause'))}"],
+        Rule(
+            ("change_log", "pause"),
+            SILENT_SECONDS,
+            "Changes were read late: {}. Until then such a process serves what it knew. See whether the "
+            "database is slow, or the machine overloaded.",
+            _seconds,
+        ),
+    ),
+    "database": ("Database", _database),
+    "pool": (
+        "Threads",
+        lambda facts: [
+            f"{_sum(facts, 'rounds'):.0f} rounds in progress, {_sum(facts, 'threads', 'busy'):.0f} threads of tools busy"
+        ],
+        Rule(("database", "waiting"), 0, "Requests wait for the database: {}.", _counted),
+        Rule(
+            ("threads", "lost"),
+            0,
+            "Functions did not return within their time limit: {}. Their threads are freed only by a "
+            "restart; the log names the functions.",
+            _counted,
+        ),
+    ),
+    "redis": ("Redis", _redis),
+    "workers": ("Workers", _workers),
+    "sandbox": (
+        "Sandbox",
+        lambda facts: [
+            f"{_sum(facts, 'sandbox', 'in_use'):.0f} of {_sum(facts, 'sandbox', 'most'):.0f} sandboxed workers in use, {_sum(facts, 'sandbox', 'waiting'):.0f} jobs wait"
+        ],
+        Rule(
+            ("sandbox", "waiting"),
+            _waiting_limit,
+            "As many scripts wait as may run: {}. Start another process, or see with which script the "
+            "workers are busy.",
+            lambda value: "",
+        ),
+    ),
+}

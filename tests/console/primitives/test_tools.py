@@ -1,13 +1,20 @@
+import sys
+from collections import Counter
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 
-from mcphost.catalogue import selectors, services
+import mcphost
+from mcphost.catalogue import kinds, selectors, services
 from mcphost.catalogue.models import Primitive, PrimitiveVersion
+from mcphost.kinds.primitive_types import PrimitiveType
 from tests.console.things import ACTOR, Things
 
 TOOLS = "/admin/t/acme/tools/"
 NEW = f"{TOOLS}new/"
+OURS = str(Path(mcphost.__file__).parent)
 
 pytestmark = pytest.mark.django_db
 
@@ -108,3 +115,25 @@ def test_a_disabled_tool_is_gone_at_once_and_comes_back_when_enabled(operator, a
     for said in ("canary-acme-tool is enabled", "Nothing was changed"):
         assert said in operator.post(f"{path}enable/", follow=True).content.decode()
         assert served(acme) == ["canary-acme-tool"]
+
+
+@pytest.mark.parametrize("page", ["edit", "new"])
+def test_a_form_looks_only_at_the_functions_that_are_granted(operator, acme, page):
+    path = f"{TOOLS}{acme.tool}/edit/" if page == "edit" else f"{NEW}?kind=python"
+    operator.get(path)  # what is loaded once
+    calls: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and OURS in frame.f_code.co_filename:
+            calls[frame.f_code.co_qualname] += 1
+
+    sys.setprofile(count)
+    try:
+        assert operator.get(path).status_code == 200
+    finally:
+        sys.setprofile(None)
+    granted = selectors.granted_functions(acme.tenant, PrimitiveType.TOOL)
+    assert len(granted) < len(kinds.functions()) / 10
+    assert calls["granted_functions"] == 1
+    assert calls["PythonKind.compile"] <= 2 * len(granted) + 1
+    assert calls.total() < 400
