@@ -16,19 +16,17 @@ from django.utils.module_loading import autodiscover_modules
 from hypothesis import HealthCheck, settings
 from pytest_django import DjangoDbBlocker
 
-from mcphost.audit import windows
+from mcphost.audit import last_use, windows
 from mcphost.calls.sessions import session_uses
 from mcphost.console.records import pills
 from mcphost.console.static_files import StaticFilesMiddleware
 from mcphost.feed.loop import loop
 from mcphost.feed.nodes import heartbeat
-from mcphost.identity.last_use import last_use
 from mcphost.kinds.script.kind import script_kind
 from mcphost.observability.availability import availability
 from mcphost.protocol.shapes import wire_shapes
 from mcphost.routing import process
 from mcphost.serving import database, shutdown
-from mcphost.vault.secrets.selectors import secret_uses
 from tests.cast import Cast, build_cast
 from tests.keeping import Kept
 
@@ -203,6 +201,5 @@ def _drop_everything() -> None:
     for drop in tuple(loop._gap_callbacks):
         drop()
     last_use.forget_all()
-    secret_uses.forget_all()
     session_uses.forget_all()
     heartbeat._beaten_at = None  # a process that has written heartbeats judges others by them

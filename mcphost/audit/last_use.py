@@ -3,8 +3,10 @@
 All processes together write a row at most once a minute, so the stored time may be a minute old.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connections, models, transaction
@@ -20,51 +22,65 @@ _UPDATE: Final = (
 Id = TypeVar("Id", str, UUID)
 
 
-class LastUse(Generic[Id]):
-    """Notes of when rows of one model were used, and of when each was last written.
+class _Notes:
+    """When rows were used, and when each was last written, by column."""
 
-    The model has the columns `id` and `column`. `note` is called at every use; `flush` is called
-    every few seconds by the process's housekeeping, in a thread that may wait for the database.
-    """
-
-    def __init__(self, model: type[models.Model], column: str = "last_used_at") -> None:
-        self._model = model
-        self._column = column
-        self._noted: dict[Id, datetime] = {}
-        self._written: dict[Id, datetime] = {}
-
-    def note(self, row_id: Id, now: datetime) -> None:
-        self._noted[row_id] = now
+    def __init__(self) -> None:
+        self.noted: dict[LastUse[Any], dict[Any, datetime]] = {}
+        self.written: dict[LastUse[Any], dict[Any, datetime]] = {}
 
     def flush(self, now: datetime) -> int:
-        """Write the notes of rows not written for a minute, at most 500; return how many.
+        """Write the notes of rows not written for a minute, at most 500 of each column; return how many.
 
         A database error is raised, and keeps the notes for the next call.
         """
-        recent = now - WRITE_AFTER
-        self._written = {row: at for row, at in self._written.items() if at > recent}
-        due = [use for use in list(self._noted.items()) if use[0] not in self._written]
-        due = due[:WRITTEN_AT_ONCE]
+        return sum(self._flush(column, now) for column in tuple(self.noted))
+
+    def _flush(self, column: "LastUse[Any]", now: datetime) -> int:
+        recent, noted = now - WRITE_AFTER, self.noted[column]
+        before = self.written.get(column, {})
+        written = self.written[column] = {row: at for row, at in before.items() if at > recent}
+        due = [use for use in list(noted.items()) if use[0] not in written][:WRITTEN_AT_ONCE]
         if due:
-            self._write(due)
+            column.write(due)
         for row_id, used_at in due:
-            self._written[row_id] = now
-            if self._noted.get(row_id) == used_at:
-                del self._noted[row_id]
+            written[row_id] = now
+            if noted.get(row_id) == used_at:
+                del noted[row_id]
         return len(due)
 
     def forget_all(self) -> None:
         """Drop the notes without writing them."""
-        self._noted = {}
-        self._written = {}
+        self.noted.clear()
+        self.written.clear()
 
-    def _write(self, uses: list[tuple[Id, datetime]]) -> None:
+
+_notes: Final = _Notes()
+flush: Final = _notes.flush
+"""Called every few seconds by the process's housekeeping, in a thread that may wait for the database."""
+forget_all: Final = _notes.forget_all
+
+
+@dataclass(frozen=True, eq=False)
+class LastUse(Generic[Id]):
+    """The time of the last use of each row of one model, which has the columns `id` and `column`."""
+
+    model: type[models.Model]
+    column: str = "last_used_at"
+
+    def note(self, row_id: Id, now: datetime) -> None:
+        """Note a use. Called at every use, so it only remembers it."""
+        _notes.noted.setdefault(self, {})[row_id] = now
+
+    def write(self, uses: Iterable[tuple[Id, datetime]]) -> None:
+        """Write these uses in one transaction, where no later one is stored. Raises the database's
+        errors."""
         connection = connections[DEFAULT_DB_ALIAS]
         adapt = connection.ops.adapt_datetimefield_value
-        key, table = self._model._meta.pk, self._model._meta.db_table
+        key, table = self.model._meta.pk, self.model._meta.db_table
         rows = [
             (adapt(used_at), key.get_db_prep_save(row_id, connection), adapt(used_at - WRITE_AFTER))
             for row_id, used_at in sorted(uses)
         ]
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.executemany(_UPDATE.format(table=table, column=self._column), rows)
+            cursor.executemany(_UPDATE.format(table=table, column=self.column), rows)

@@ -104,7 +104,7 @@ class StreamState(StrEnum):
     """It has ended before anything was sent."""
 
 
-class StreamEvent(StrEnum):
+class StreamStep(StrEnum):
     """What can happen to a stream in the process that writes it."""
 
     OPEN = "open"
@@ -117,16 +117,16 @@ class StreamEvent(StrEnum):
     MOVE = "move"
 
 
-STREAM: Final[Mapping[tuple[StreamState, StreamEvent], StreamState]] = MappingProxyType(
+STREAM: Final[Mapping[tuple[StreamState, StreamStep], StreamState]] = MappingProxyType(
     {
-        (StreamState.SILENT, StreamEvent.OPEN): StreamState.OPEN,
-        (StreamState.SILENT, StreamEvent.ABANDON): StreamState.DROPPED,
-        (StreamState.OPEN, StreamEvent.FINISH): StreamState.LAST,
-        (StreamState.OPEN, StreamEvent.ABANDON): StreamState.ENDED,
-        (StreamState.OPEN, StreamEvent.MOVE): StreamState.MOVED,
-        (StreamState.LAST, StreamEvent.UNRECORDED): StreamState.OPEN,
-        (StreamState.LAST, StreamEvent.WRITTEN): StreamState.ENDED,
-        (StreamState.LAST, StreamEvent.ABANDON): StreamState.ENDED,
+        (StreamState.SILENT, StreamStep.OPEN): StreamState.OPEN,
+        (StreamState.SILENT, StreamStep.ABANDON): StreamState.DROPPED,
+        (StreamState.OPEN, StreamStep.FINISH): StreamState.LAST,
+        (StreamState.OPEN, StreamStep.ABANDON): StreamState.ENDED,
+        (StreamState.OPEN, StreamStep.MOVE): StreamState.MOVED,
+        (StreamState.LAST, StreamStep.UNRECORDED): StreamState.OPEN,
+        (StreamState.LAST, StreamStep.WRITTEN): StreamState.ENDED,
+        (StreamState.LAST, StreamStep.ABANDON): StreamState.ENDED,
     }
 )
 """What each event makes of each state. A pair that is missing changes nothing."""

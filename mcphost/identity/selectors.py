@@ -11,12 +11,13 @@ import hmac
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
+from mcphost.audit.last_use import LastUse
 from mcphost.feed.cache import MISS, Cache, Miss
 from mcphost.identity.models import Token
 from mcphost.identity.tokens import ParsedToken, parse
@@ -32,6 +33,9 @@ REFUSED_KEPT = 8_192
 UNKNOWN_ISSUER = "an unknown issuer"
 TOKENS_PER_PAGE = 50
 _NO_QUOTES = str.maketrans("“”„", '"""')
+
+last_use: Final[LastUse[str]] = LastUse(Token)
+"""When tokens were last used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from mcphost.audit.records import new_id
 from mcphost.identity import selectors as identity
-from mcphost.identity.last_use import last_use
-from mcphost.identity.selectors import anonymous
+from mcphost.identity.selectors import anonymous, last_use
 from mcphost.observability.trace import trace_id
 from mcphost.protocol.errors import UNAUTHORIZED, ProtocolError
 from mcphost.protocol.exchange import Exchange

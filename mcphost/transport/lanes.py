@@ -10,7 +10,7 @@ import secrets
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from mcphost.identity.last_use import last_use
+from mcphost.identity.selectors import last_use
 from mcphost.runtime.ports import SystemClock
 from mcphost.transport.authentication import Admission, marks
 from mcphost.transport.options import TransportOptions, options

@@ -6,18 +6,25 @@ A `TenantSealer` has a snapshot of the keys of one tenant, and never waits. On t
 
 import secrets
 from dataclasses import dataclass, field, replace
+from typing import Final
 from uuid import UUID
 
 from django.utils import timezone
 
+from mcphost.audit.last_use import LastUse
 from mcphost.sealing import tokens
 from mcphost.sealing.tokens import Binding, Purpose, Reason, Ring, SealError
-from mcphost.vault import key_uses, selectors
+from mcphost.vault import selectors
 from mcphost.vault.errors import NoSecretsError
+from mcphost.vault.models import RingKey
 from mcphost.vault.selectors import is_warm
 from mcphost.vault.services import ensure_tenant
 
 __all__ = ["TenantSealer", "cached", "fetch", "is_warm", "seal", "unseal", "warm"]
+
+SEALED: Final[LastUse[str]] = LastUse(RingKey, "last_sealed_at")
+OPENED: Final[LastUse[str]] = LastUse(RingKey, "last_opened_at")
+"""When each key of the ring last sealed and opened a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +51,7 @@ class TenantSealer:
         random24 = secrets.token_bytes(tokens.RANDOM_BYTES)
         bound = self._bound(purpose, context)
         token = tokens.seal(payload, bound, self.ring.active, random24, limit)
-        key_uses.sealed.note(self.ring.active.id, timezone.now())
+        SEALED.note(self.ring.active.id, timezone.now())
         return token
 
     def unseal(
@@ -52,7 +59,7 @@ class TenantSealer:
     ) -> bytes:
         """Open a token of exactly this purpose, tenant and context; raises SealError for others."""
         payload = tokens.unseal(token, self._bound(purpose, context), self.ring, limit)
-        key_uses.opened.note(tokens.key_id(token), timezone.now())
+        OPENED.note(tokens.key_id(token), timezone.now())
         return payload
 
     def with_ring(self, ring: Ring) -> "TenantSealer":

@@ -12,12 +12,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from mcphost.audit import last_use
 from mcphost.audit.models import Entry
 from mcphost.audit.records import Actor
 from mcphost.calls.models import Session
 from mcphost.console import key_effects
 from mcphost.sealing.tokens import Purpose
-from mcphost.vault import key_uses, sealer
+from mcphost.vault import sealer
 from mcphost.vault.lifecycle import rotate, run_due_transitions
 from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.services import ensure_ring, ensure_tenant
@@ -204,17 +205,16 @@ def test_sessions_and_tasks_count_for_the_key_that_sealed_them(staff: Client, ca
 
 def test_the_last_use_of_a_key_is_written_by_housekeeping(staff: Client, cast: Cast) -> None:
     old = ensure_ring()
-    key_uses.sealed.forget_all()
-    key_uses.opened.forget_all()
+    last_use.forget_all()
     ensure_tenant(cast.acme.id)
     token = sealer.seal(Purpose.STATE, cast.acme.id, b"x")
     row = RingKey.objects.get(pk=old)
     assert (row.last_sealed_at, row.last_opened_at) == (None, None)
-    assert key_uses.flush(timezone.now()) == 1
+    assert last_use.flush(timezone.now()) == 1
     assert "sealed <time" in text(staff.get(KEYS))
     sealer.unseal(Purpose.STATE, cast.acme.id, token)
     sealer.unseal(Purpose.STATE, cast.acme.id, token)
-    assert key_uses.flush(timezone.now()) == 1
+    assert last_use.flush(timezone.now()) == 1
     row.refresh_from_db()
     assert row.last_sealed_at is not None
     assert row.last_opened_at is not None

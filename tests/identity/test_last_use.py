@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mcphost.audit import last_use
 from mcphost.audit.last_use import LastUse
 from mcphost.identity.models import Token
 from tests.cast import Cast
@@ -32,30 +33,30 @@ def test_the_last_of_several_uses_is_written_once(
 ) -> None:
     uses, (one, two) = LastUse(Token), _ids(cast)
     with django_assert_num_queries(0):
-        assert uses.flush(NOW) == 0
+        assert last_use.flush(NOW) == 0
         uses.note(one, NOW)
-        uses.forget_all()
-        assert uses.flush(NOW) == 0
+        last_use.forget_all()
+        assert last_use.flush(NOW) == 0
         uses.note(one, NOW)
         uses.note(two, NOW + SECOND)
         uses.note(one, NOW + 2 * SECOND)
-    assert uses.flush(NOW + 3 * SECOND) == 2
+    assert last_use.flush(NOW + 3 * SECOND) == 2
     assert _written(one) == NOW + 2 * SECOND
     assert _written(two) == NOW + SECOND
-    assert uses.flush(NOW + 2 * MINUTE) == 0
+    assert last_use.flush(NOW + 2 * MINUTE) == 0
 
 
 def test_a_token_is_written_at_most_once_a_minute(cast: Cast) -> None:
     uses, (one, two) = LastUse(Token), _ids(cast)
     uses.note(one, NOW)
-    uses.flush(NOW)
+    last_use.flush(NOW)
     uses.note(one, NOW + SECOND)
     uses.note(two, NOW + SECOND)
-    assert uses.flush(NOW + 2 * SECOND) == 1
+    assert last_use.flush(NOW + 2 * SECOND) == 1
     assert _written(one) == NOW
     assert _written(two) == NOW + SECOND
     uses.note(one, NOW + MINUTE)
-    assert uses.flush(NOW + MINUTE) == 1
+    assert last_use.flush(NOW + MINUTE) == 1
     assert _written(one) == NOW + MINUTE
 
 
@@ -64,5 +65,5 @@ def test_a_later_use_that_another_process_wrote_stays(cast: Cast) -> None:
     later = NOW + timedelta(microseconds=1)
     Token.objects.filter(pk=one).update(last_used_at=later)
     uses.note(one, NOW)
-    uses.flush(NOW)
+    last_use.flush(NOW)
     assert _written(one) == later

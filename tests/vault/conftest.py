@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from pytest_django import Settings
 
+from mcphost.audit import last_use
 from mcphost.vault import selectors
 from mcphost.vault.secrets import selectors as secrets
 
@@ -18,7 +19,7 @@ def _nothing_remembered() -> Iterator[None]:
 def _forget() -> None:
     selectors.forget_everything()
     secrets.forget_everything()
-    secrets.secret_uses.forget_all()
+    last_use.forget_all()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
 from mcphost.calls import streams
 from mcphost.calls.ownership import SupersededError
 from mcphost.calls.session_calls import WaitingCall
-from mcphost.calls.states import STREAM, CallState, StreamEvent, StreamState
+from mcphost.calls.states import STREAM, CallState, StreamState, StreamStep
 from mcphost.calls.streams import StreamRow
 from mcphost.feed.loop import ChangeNews
 from mcphost.observability.availability import availability
@@ -224,7 +224,7 @@ class Outgoing:
         """Whether this process still writes to it."""
         return self._state in (StreamState.SILENT, StreamState.OPEN, StreamState.LAST)
 
-    def _become(self, event: StreamEvent) -> None:
+    def _become(self, event: StreamStep) -> None:
         self._state = STREAM.get((self._state, event), self._state)
 
     @property
@@ -316,7 +316,7 @@ class Outgoing:
         """
         if self._state is not StreamState.OPEN:
             return
-        self._become(StreamEvent.FINISH)
+        self._become(StreamStep.FINISH)
         said = [message] if message and self._gate.answers(message) else []
         write = partial(self.stored.finish, state)
         portion = _Portion(said, write, records, awaited=bool(records))
@@ -336,7 +336,7 @@ class Outgoing:
             if not portion.done.cancelled():
                 raise
         except (RecordLost, RecordRefused):
-            self._become(StreamEvent.UNRECORDED)
+            self._become(StreamStep.UNRECORDED)
             raise
 
     async def _outcome(self, portion: _Portion) -> bool:
@@ -404,7 +404,7 @@ class Outgoing:
         if not self._is_mine:
             return
         if stays:
-            self._stop_writing(StreamEvent.MOVE)
+            self._stop_writing(StreamStep.MOVE)
             readers, self._readers = self._readers, []
             for reader in readers:
                 following.replay(self.stored.stream, self._number, reader)
@@ -414,10 +414,10 @@ class Outgoing:
 
     def abandon(self) -> None:
         """Stop writing in this process; another may go on. Readers' clients reconnect."""
-        self._stop_writing(StreamEvent.ABANDON)
+        self._stop_writing(StreamStep.ABANDON)
         self.send_away()
 
-    def _stop_writing(self, event: StreamEvent) -> None:
+    def _stop_writing(self, event: StreamStep) -> None:
         self._become(event)
         for portion in self._queue:
             portion.done.cancel()
@@ -425,7 +425,7 @@ class Outgoing:
         live.pop(self.stored.stream.id, None)
 
     def _be_stream(self) -> None:
-        self._become(StreamEvent.OPEN)
+        self._become(StreamStep.OPEN)
         live[self.stored.stream.id] = self
         self._on_stream()
 
@@ -528,7 +528,7 @@ class Outgoing:
             reader.write(name, message)
 
     def _end(self) -> None:
-        self._become(StreamEvent.WRITTEN)
+        self._become(StreamStep.WRITTEN)
         live.pop(self.stored.stream.id, None)
         readers, self._readers = self._readers, []
         for reader in readers:

@@ -7,15 +7,13 @@ from contextlib import suppress
 from django.db import connections
 from django.utils import timezone
 
+from mcphost.audit import last_use
 from mcphost.calls.sessions import session_uses
-from mcphost.identity.last_use import last_use
 from mcphost.serving.execution import claims
 from mcphost.serving.options import options
 from mcphost.serving.tasks import upkeep
-from mcphost.vault import key_uses
 from mcphost.vault import selectors as keys
 from mcphost.vault.errors import VaultError
-from mcphost.vault.secrets.selectors import secret_uses
 
 EVERY_SECONDS = 10.0
 
@@ -24,26 +22,13 @@ def _write_last_uses() -> None:
     last_use.flush(timezone.now())
 
 
-def _write_uses_of_secrets() -> None:
-    secret_uses.flush(timezone.now())
-
-
-def _write_uses_of_keys() -> None:
-    key_uses.flush(timezone.now())
-
-
 def _read_ring() -> None:
     """Read the ring after a change, before the next seal needs it: heartbeats then report its keys."""
     with suppress(VaultError):
         keys.ring()
 
 
-WRITES: tuple[upkeep.Chore, ...] = (
-    _write_last_uses,
-    _write_uses_of_secrets,
-    _write_uses_of_keys,
-    session_uses.flush,
-)
+WRITES: tuple[upkeep.Chore, ...] = (_write_last_uses, session_uses.flush)
 """The chores that write what a process remembers. They run at its end, too: the rest would be lost."""
 CHORES: tuple[upkeep.Chore, ...] = (*WRITES, _read_ring, claims.tidy)
 """The chores that each process has, in order."""

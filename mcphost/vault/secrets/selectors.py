@@ -26,7 +26,7 @@ from mcphost.vault.selectors import PayloadKey
 TENANTS_KEPT: Final = 2000
 
 secret_uses: Final[LastUse[UUID]] = LastUse(StoredSecret)
-"""When secrets were last used; the process's housekeeping writes it."""
+"""When secrets were last used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,12 @@ from django.test import Client
 from django.utils import timezone
 from django.views.debug import ExceptionReporter
 
+from mcphost.audit import last_use
 from mcphost.audit.models import Entry
 from mcphost.vault import selectors as keys
 from mcphost.vault.errors import DamagedSecretError
 from mcphost.vault.models import StoredSecret
-from mcphost.vault.secrets.selectors import forget_everything, load_secret, secret_uses
+from mcphost.vault.secrets.selectors import forget_everything, load_secret
 from tests.cast import Cast
 from tests.plugins.canaries import CANARY
 
@@ -118,7 +119,7 @@ def test_an_auditor_sees_names_and_last_use_and_no_form(owner: Client, auditor: 
     secret = made(owner)
     assert "never" in page(auditor)
     value_of(cast)
-    secret_uses.flush(timezone.now())
+    last_use.flush(timezone.now())
     text = page(auditor)
     assert "weather_key" in text
     assert "just now" in text

@@ -6,7 +6,7 @@ import pytest
 
 from mcphost.audit.records import new_id
 from mcphost.calls.ownership import Taking
-from mcphost.calls.states import STREAM, StreamEvent, StreamState
+from mcphost.calls.states import STREAM, StreamState, StreamStep
 from mcphost.calls.streams import StreamRow
 from mcphost.feed.nodes import heartbeat
 from mcphost.serving.legacy.outbound_guard import Gate
@@ -20,11 +20,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{}}'
 PATHS = {
     StreamState.SILENT: (),
-    StreamState.OPEN: (StreamEvent.OPEN,),
-    StreamState.LAST: (StreamEvent.OPEN, StreamEvent.FINISH),
-    StreamState.ENDED: (StreamEvent.OPEN, StreamEvent.FINISH, StreamEvent.WRITTEN),
-    StreamState.MOVED: (StreamEvent.OPEN, StreamEvent.MOVE),
-    StreamState.DROPPED: (StreamEvent.ABANDON,),
+    StreamState.OPEN: (StreamStep.OPEN,),
+    StreamState.LAST: (StreamStep.OPEN, StreamStep.FINISH),
+    StreamState.ENDED: (StreamStep.OPEN, StreamStep.FINISH, StreamStep.WRITTEN),
+    StreamState.MOVED: (StreamStep.OPEN, StreamStep.MOVE),
+    StreamState.DROPPED: (StreamStep.ABANDON,),
 }
 
 
@@ -40,20 +40,20 @@ class Walked:
         self.outgoing = Outgoing(stored, gate, lambda: None, lambda: None)
         self._finishing: list[asyncio.Task[None]] = []
 
-    async def happens(self, event: StreamEvent) -> None:
+    async def happens(self, event: StreamStep) -> None:
         match event:
-            case StreamEvent.OPEN:
+            case StreamStep.OPEN:
                 self.outgoing.open()
-            case StreamEvent.FINISH:  # it begins, and is not written yet
+            case StreamStep.FINISH:  # it begins, and is not written yet
                 if self.outgoing._state is StreamState.OPEN:
                     await self.outgoing.written()
                 self._finishing.append(asyncio.create_task(self.outgoing.finish(ANSWER)))
                 await asyncio.sleep(0)
-            case StreamEvent.WRITTEN:
+            case StreamStep.WRITTEN:
                 await self.over()
-            case StreamEvent.ABANDON:
+            case StreamStep.ABANDON:
                 self.outgoing.abandon()
-            case StreamEvent.MOVE:
+            case StreamStep.MOVE:
                 await self.outgoing.release(told=False, stays=True)
 
     async def over(self) -> None:
@@ -63,13 +63,13 @@ class Walked:
 @pytest.mark.parametrize("state", StreamState)
 async def test_a_stream_goes_only_where_the_table_lets_it(asking: Cast, state: StreamState) -> None:
     caller = await Caller.at(asking)
-    for event in (one for one in StreamEvent if one is not StreamEvent.UNRECORDED):
+    for event in (one for one in StreamStep if one is not StreamStep.UNRECORDED):
         walked = Walked(caller)
         for one in PATHS[state]:
             await walked.happens(one)
         assert walked.outgoing._state is state
         expected = STREAM.get((state, event), state)
-        if (state, event) == (StreamState.LAST, StreamEvent.MOVE):
+        if (state, event) == (StreamState.LAST, StreamStep.MOVE):
             expected = StreamState.ENDED  # a release waits for what is queued
         await walked.happens(event)
         assert walked.outgoing._state is expected, event

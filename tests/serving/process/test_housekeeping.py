@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from mcphost.audit.records import Actor
 from mcphost.identity import browser_sessions
-from mcphost.identity.last_use import last_use
 from mcphost.identity.models import Token
+from mcphost.identity.selectors import last_use
 from mcphost.serving.process import housekeeping
 from mcphost.serving.process.housekeeping import Housekeeping
 from mcphost.serving.tasks import upkeep
