@@ -1,8 +1,13 @@
 """What a request must not show, and where that is masked: on the event loop if it is little work, else
 in a thread.
 
-A tenant chooses how many secrets a host has and how long they are, and its service chooses the content
-that is searched for them. To prepare a mask for a hundred of the largest takes half a second.
+The threats:
+
+- A tenant chooses how many secrets a host has and how long they are, and its service chooses the content
+  that is searched for them. To prepare a mask for a hundred of the largest takes half a second, in which
+  no other tenant must wait: so not on the event loop, and in one thread of a tenant at a time.
+- A caller who sees a length, a validator or a digest of the bytes before they were masked tests guesses of
+  the secret with it. So such headers are left out.
 """
 
 import asyncio

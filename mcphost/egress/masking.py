@@ -1,8 +1,18 @@
 """Replace the values of secrets in what services send back.
 
-Escapes are decoded first, and what is found is mapped back to where it stood. All steps take time in
-proportion to the content, because a tenant chooses the values, and its service the content: a pattern
-that tries out all escapes of a value can be made to run for years.
+The threats:
+
+- A service echoes its request, in an error or a debugging page, escaped by whatever programs wrote it. So
+  a secret would reach the caller, the model, the records and the log. Each form that is decoded here is one
+  that programs write, and has a test. A service that means to reveal a secret uses another one: that is no
+  threat to the tenant, who chose the service.
+- A tenant chooses the values, and its service the content, to keep the CPU or the memory from others. So all
+  steps take time in proportion to the content (a pattern that tries out all escapes of a value can be made
+  to run for years), and escapes and places are limited.
+- A user who may store secrets stores the beginning of another one, and sees how the rest goes on. So all are
+  found before one is replaced, and places that overlap are replaced together.
+
+Escapes are decoded first, and what is found is mapped back to where it stood.
 """
 
 import base64

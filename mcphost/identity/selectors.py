@@ -118,8 +118,7 @@ def load(bearer: str, audience: Audience, slug: str | None, now: datetime) -> Au
     if parsed is None:
         return None
     mark, refused_mark = _known.mark(), _refused.mark()
-    row = _live([parsed.id]).first()
-    known = None if row is None else _known_of(row)
+    known = _read(parsed.id)
     if known is None:
         _refused.put(parsed.id, None, refused_mark)
         return None
@@ -343,6 +342,11 @@ def _live(token_ids: Collection[str]) -> QuerySet[Token]:
     )
     rows = Token.objects.select_related("membership", "owner", "service_account", "tenant")
     return rows.filter(member | service, pk__in=token_ids, revoked_at=None, tenant__closed_at=None)
+
+
+def _read(token_id: str) -> _Known | None:
+    row = _live([token_id]).first()
+    return None if row is None else _known_of(row)
 
 
 def _known_of(row: Token) -> _Known:

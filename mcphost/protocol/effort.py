@@ -1,6 +1,10 @@
 """Limits on the work that a message may cause: the cost of explaining a refusal and of checking a
 schema.
 
+The threat: a caller sends bodies that are refused, and a tenant publishes schemas that are dear to check,
+so that a request costs many times the CPU that its size suggests, while the process serves all tenants.
+Without the weight of each keyword below, one of its kind does so, within the limits on the size of a body.
+
 The rule (docs/design/bodies.md, "What a refusal may cost"): above 64 KiB, refusing a body costs at
 most twice parsing it, plus one validation against its schema. Two things follow. A refusal is
 explained only as far as the explanation is cheap; whether a value is valid never depends on its

@@ -1,4 +1,9 @@
-"""The limit on the nesting of a message, so that recursive code can walk it safely."""
+"""The limit on the nesting of a message.
+
+The threat: a few kilobytes of brackets, which recursive code (ours, pydantic's, a tool's) walks until the
+stack ends. In Python that is an error of one request, in a library written in C or Rust the end of the
+process. To find out must cost less than parsing, which is why brackets are counted first.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,5 +1,9 @@
 """The subschemas of a JSON Schema, and how they refer to one another.
 
+The threats: a small schema whose references, written out, have no end, or more parts than memory holds; one
+that leads a validator in a circle without a step into the value; and a reference, an anchor or a secret that
+a check overlooks because it stands where only validators look.
+
 A schema is walked keyword by keyword, so that a property called `$ref`, or an example that looks
 like a schema, is not taken for one. The keywords are those of 2020-12 and of draft-07 together:
 none of them means a schema in one dialect and something else in the other.

@@ -1,12 +1,15 @@
 """Tests of the forms in which services echo a value: none of them gets through, and none takes long."""
 
 import base64
+import html
 import html.entities
 import json
 import quopri
 import random
+import re
 from collections.abc import Callable, Mapping
 from itertools import product
+from urllib.parse import quote, quote_plus, unquote_to_bytes
 
 import pytest
 
@@ -77,6 +80,85 @@ def test_an_escaped_value_inside_of_json_inside_of_json_is_masked(name: str, val
     masked = Mask([value]).text(content)
     assert "[secret]" in masked
     assert len(masked) < 50
+
+
+def units(character: str) -> str:
+    """Return the units of UTF-16 as many languages escape them, in upper case."""
+    if character.isascii():
+        return character
+    return re.sub("....", lambda unit: f"\\u{unit[0]}", character.encode("utf-16-be").hex().upper())
+
+
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [
+        (PLAIN, each(lambda c: f"\\u{{{ord(c):x}}}")),  # JavaScript, Rust and Swift
+        ("zoë-𝄞-1234567890", each(units)),
+        ("<token>-1234567890", lambda v: v.replace("<", "&lt").replace(">", "&gt")),
+        (PLAIN, lambda v: quopri.encodestring(("x" * 64 + v).encode()).decode()),
+    ],
+    ids=["braces", "surrogates", "HTML without semicolons", "quoted-printable, broken"],
+)
+def test_a_value_is_masked_in_rare_escapes(value: str, form: Escape):
+    assert Mask([value]).text(form(value)).lstrip("x") == "[secret]"
+
+
+def test_a_value_in_latin_1_is_masked_where_it_is_percent_encoded():
+    value = "naïve-%7Efaçade-1234"
+    content = quote(value, safe="", encoding="latin-1")
+    assert Mask([value]).text(content) == "[secret]"
+    raw = unquote_to_bytes(value.encode("latin-1"))
+    assert Mask([value]).bytes(raw) == MASKED
+
+
+def test_base64_of_the_json_of_a_value_is_masked():
+    content = base64.b64encode(json.dumps({"authorization": VALUE}).encode())
+    assert MASKED in Mask([VALUE]).bytes(content)
+
+
+@pytest.mark.parametrize("depth", [3, 4, 12])
+@pytest.mark.parametrize(
+    ("escape", "first"),
+    [(lambda text: text.replace("%", "%25"), "%"), (lambda text: text.replace("&", "&amp;"), "&")],
+    ids=["percent", "HTML"],
+)
+def test_a_value_that_each_of_several_services_escapes_is_masked(escape: Escape, first, depth: int):
+    content = "".join(f"%{ord(c):02X}" if first == "%" else f"&#{ord(c)};" for c in PLAIN)
+    for _ in range(depth):
+        content = escape(content)
+    assert Mask([PLAIN]).text(content) == "[secret]"
+
+
+def test_a_value_that_is_escaped_in_turn_by_different_services_is_masked():
+    content = html.escape(quote(json.dumps(VALUE)[1:-1], safe=""))
+    content = quote(json.dumps(html.escape(html.escape(content))), safe="")
+    assert "[secret]" in Mask([VALUE]).text(content)
+
+
+@pytest.mark.parametrize(
+    "value", ["%41%42%43%44", "&#65;&#66;&#67;", "\\x41\\x42\\x43", "é<'\"&é" * 2]
+)
+@pytest.mark.parametrize(
+    "form",
+    [str, html.escape, quote, quote_plus, lambda v: json.dumps(v, ensure_ascii=False)[1:-1]],
+)
+def test_a_value_that_is_mostly_escapes_is_masked_in_its_usual_forms(form: Escape, value: str):
+    assert Mask([value]).text(f"<{form(value)}>") == "<[secret]>"
+
+
+def test_the_text_around_a_value_of_wide_characters_stays_whole():
+    around = [f"{letter}".encode("utf-16-le") for letter in "ab"]
+    content = around[0] + PLAIN.encode("utf-16-le") + around[1]
+    masked = Mask([PLAIN]).bytes(content)
+    assert masked.count(MASKED) == 1
+    assert masked.replace(MASKED, b"") == b"".join(around)
+
+
+def test_many_secrets_are_looked_for_at_once():
+    """A tenant may have hundreds, and its service sends megabytes: one search for each would take long."""
+    forms = [random.Random(number).randbytes(40) for number in range(500)]
+    content = bytes(range(256)) * 64 + forms[7]
+    assert masking._likely(content, forms) == [forms[7]]
 
 
 ALIGNED = list(product(range(3), (b"", b" and more"), (base64.b64encode, base64.urlsafe_b64encode)))

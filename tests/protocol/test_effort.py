@@ -104,6 +104,32 @@ def test_arguments_of_a_dear_schema_must_be_smaller_in_proportion(schema: Any) -
     assert effort.limit(MEBIBYTE) == int(MEBIBYTE * FREE / effort.factor)
 
 
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"uniqueItems": True},
+        {"unevaluatedItems": False},
+        {"patternProperties": {"^a": True}},
+        {"pattern": r"\p{L}{1,200}$"},
+        {"enum": [{}]},
+        {"const": []},
+        {"enum": ["a", None]},
+        {"enum": [1]},
+        {"const": 1},
+        {"maximum": 0.5},
+        {"dependentRequired": {"a": ["b"]}},
+        {"multipleOf": 2},
+        {"multipleOf": 0.01},
+        {"anyOf": [True, True]},
+    ],
+    ids=lambda keywords: next(iter(keywords)),
+)
+def test_each_keyword_that_takes_long_weighs(keywords: Any) -> None:
+    """Otherwise many of it, in a list of many values, would cost more than the size of the body says."""
+    plain, dear = factor(many({})), factor(many({"allOf": [keywords] * 100}))
+    assert dear > factor(many({"allOf": [{}] * 100})) + 20 * plain
+
+
 def test_what_is_too_much_to_weigh_is_the_dearest() -> None:
     levels = {f"l{n}": {"anyOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 3} for n in range(12)}
     schema = {**many({"$ref": "#/$defs/l0"}), "$defs": {**levels, "l12": INTEGER}}

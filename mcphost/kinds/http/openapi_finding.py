@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from mcphost.kinds.http.openapi import Credential, Operation
+from mcphost.kinds.http.openapi import FAULT, Credential, Operation
 from mcphost.kinds.http.openapi_documents import OpenApiError
 from mcphost.sandbox.single import JobCrashed, JobLimits, JobStopped, NoProcess, run_single
 
@@ -87,9 +87,10 @@ def find(document: bytes, how: Reading, *, kept: bool = False) -> FoundDocument:
     }
     try:
         done = run_single(_JOB, orjson.dumps(wanted) + b"\n" + document, LIMITS)
+    except JobCrashed as crashed:
+        log.error("the process that read an OpenAPI document failed: %s", crashed)
+        raise OpenApiError(FAULT) from None
     except JobStopped as stopped:
-        if isinstance(stopped, JobCrashed):
-            log.error("the process that read an OpenAPI document failed: %s", stopped)
         raise OpenApiError(f"The document cannot be read: {stopped}.") from None
     except NoProcess as none:
         log.warning("no process can be started for an OpenAPI document: %s", none)

@@ -176,6 +176,6 @@ def test_a_process_that_ends_without_a_result_is_logged(
 ) -> None:
     # The program of a job that has no `run`: its process ends with a traceback.
     monkeypatch.setattr(openapi_finding, "_JOB", "mcphost.kinds.http.configs")
-    with pytest.raises(OpenApiError, match="its process ended"):
+    with pytest.raises(OpenApiError, match="fault of the platform"):
         find(orjson.dumps(RICH), Reading())
     assert "its process ended" in caplog.text
