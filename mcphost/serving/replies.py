@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, assert_never
 import orjson
 
 from mcphost.audit.writer.conditions import Condition
+from mcphost.calls.ownership import Taking
 from mcphost.protocol import results
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
 from mcphost.protocol.tasks import TaskStatus, TaskView, task_handle
@@ -65,16 +66,24 @@ class SealedState(NamedTuple):
     key_id: str
 
 
+class CreatedTask(NamedTuple):
+    """A task to be created by `condition`: its first state for the client, and its first taking."""
+
+    condition: Condition
+    view: TaskView
+    taking: Taking
+
+
 class Delivered(NamedTuple):
     """The final outcome of a round, the reply for it, and the reply's state, if any.
 
-    `creation` is the condition that creates the task of a `Handle`.
+    `creation` is the task of a `Handle`, which is to be created.
     """
 
     outcome: Outcome
     reply: Reply
     sealed: SealedState | None = None
-    creation: Condition | None = None
+    creation: CreatedTask | None = None
 
 
 def finish(reply: Reply, server: Mapping[str, Any], dress: Dress = dict) -> Mapping[str, Any]:

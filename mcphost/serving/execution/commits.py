@@ -51,10 +51,11 @@ async def begin(turn: Turn, commit: Awaitable[None]) -> None:
         raise
 
 
-async def end(turn: Turn | None, commit: Awaitable[None]) -> None:
-    """Wait for the commit of the round's end. Raises ProtocolError, and what else `commit` raises."""
+async def end(turn: Turn | None, commit: Awaitable[T]) -> T:
+    """Wait for the commit of the round's end, and return its result. Raises ProtocolError, and what else
+    `commit` raises."""
     try:
-        await commit
+        return await commit
     except (RecordLost, RecordRefused) as error:
         raise error_for(error, ended=turn) from None
 

@@ -256,7 +256,7 @@ async def _move(turn: Turn, outcome: Outcome, requests: Requests, journal: Journ
     except (SealError, VaultError) as error:
         return _failed(turn, _unsealed(error, journal))
     sealed = SealedState(state, key_id(token))
-    return Delivered(outcome, Handle(created.view), sealed, created.condition)
+    return Delivered(outcome, Handle(created.view), sealed, created)
 
 
 async def journal_before(turn: Turn) -> str:

@@ -129,5 +129,5 @@ async def _sent_on(turn: Turn, leaving: _Leaving, free: Won | None) -> Reply:
         raise unavailable(NOT_TAKEN)
     seconds = time.perf_counter() - leaving.began
     records = audit_records.after(turn, delivered, audit_records.YIELDED, seconds, 0)
-    await commits.end(turn, claims.conclude(free, replies.write(delivered.reply), records))
+    await commits.committed(claims.conclude(free, replies.write(delivered.reply), records))
     return delivered.reply

@@ -9,7 +9,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Coroutine, Mapping
-from typing import Any, NamedTuple, Protocol, assert_never
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol, TypeVar, assert_never
 
 import orjson
 
@@ -54,9 +55,8 @@ from mcphost.serving.execution.cancelled_calls import CANCELLED
 from mcphost.serving.execution.claims import ClaimRefused, Finished, WantedClaim, Won
 from mcphost.serving.execution.deliveries import CANNOT_ASK, answer_by, deliver, journal_before
 from mcphost.serving.execution.held_task import HeldTask, Retries, running_tasks
-from mcphost.serving.execution.stored_tasks import CreatedTask
 from mcphost.serving.options import options
-from mcphost.serving.replies import Answered, Delivered, Handle, Reply
+from mcphost.serving.replies import Answered, CreatedTask, Delivered, Handle, Reply
 from mcphost.serving.request_state import InvalidState
 from mcphost.tasks import selectors as tasks
 from mcphost.vault.errors import VaultError
@@ -65,6 +65,8 @@ Measured = tuple[Outcome, int]
 Measuring = Coroutine[Any, Any, Measured]
 Ran = tuple[Delivered, tuple[Record, ...]]
 """The reply of a round, and the records to commit before it is sent."""
+
+T = TypeVar("T")
 
 MAX_ATTEMPTS = 5
 """How many processes may stop while they run one round that any process may take, before it fails."""
@@ -118,7 +120,7 @@ async def run(turn: Turn, ports: MovablePorts) -> Reply:
         if delivered.creation is None:
             await writer.submit(after)
         else:
-            await stored_tasks.commit(delivered, after)
+            delivered = await stored_tasks.commit(turn.call, delivered, after)
     except (RecordLost, RecordRefused) as error:
         raise commits.error_for(error, ended=turn) from None
     if turn.resumed.carried:
@@ -213,9 +215,10 @@ async def _run_held(turn: Turn, ports: MovablePorts, held: Held) -> Reply:
     if absent:
         _refuse_absent(turn, held)
     before = () if turn.task.at_once else audit_records.before(turn)
-    left = Running(_left(turn), time.perf_counter()) if absent else None
     await commits.begin(turn, held.start(before))
-    return await _conclude(turn, held, _ran(turn, ports) if left is None else _ended(turn, left))
+    if absent:
+        return await _conclude(turn, held, _ended(turn, Running(_left(turn), time.perf_counter())))
+    return await _conclude(turn, held, _ran(turn, ports))
 
 
 def _refuse_absent(turn: Turn, held: Held) -> None:
@@ -234,6 +237,8 @@ async def _left(turn: Turn) -> Measured:
 
 async def _conclude(turn: Turn, held: Held, ended: Awaitable[Ran]) -> Reply:
     delivered, after = await ended
+    if delivered.creation is not None:
+        return (await commits.end(turn, stored_tasks.commit(turn.call, delivered, after))).reply
     await commits.end(turn, held.conclude(delivered, RoundEnding(after, turn)))
     return delivered.reply
 
@@ -268,8 +273,7 @@ async def _ran_won(turn: Turn, ports: MovablePorts, won: Won) -> Ran:
     delivered, after = await _ran(turn, ports)
     if delivered.creation is None:
         return delivered, after
-    await commits.end(turn, stored_tasks.commit(delivered, after))
-    return delivered, ()
+    return await commits.end(turn, stored_tasks.commit(turn.call, delivered, after)), ()
 
 
 async def _whole(turn: Turn) -> Turn:
@@ -303,19 +307,42 @@ async def _ran(turn: Turn, ports: MovablePorts) -> Ran:
 
 
 async def _ran_until_slow(turn: Turn, ports: MovablePorts, work: Measuring) -> Ran:
-    """Run the round, and make its call a task if it is slow: the round then runs on."""
-    loop = asyncio.get_running_loop()
+    """Run the round, and make its call a task if it is slow: the round then runs on, whatever happens to
+    the request. If the request is cancelled before, this waits for the end of the round, as of any."""
+    loop, moving = asyncio.get_running_loop(), None
     running = loop.create_task(work)
-    round, created = Running(running, time.perf_counter()), None
+    round = Running(running, time.perf_counter())
     try:
         await asyncio.wait({running}, timeout=options().tasks.after_seconds)
-        if not running.done():  # whatever happens to the request, the task is created or not
-            created = await asyncio.shield(loop.create_task(_moved(turn, ports, round)))
+        if not running.done():
+            moving = loop.create_task(_moved(turn, ports, round))
+            created = await asyncio.shield(moving)
+            if created is not None:
+                return _handed_over(turn, created.view)
     except asyncio.CancelledError as end:
-        if created is None:
-            running.cancel(str(end))
+        if moving is None or await _result(moving) is None:
+            await _cancel(running, end)
+            _note_cancelled(turn, round, end)
         raise
-    return await _ended(turn, round) if created is None else _handed_over(turn, created.view)
+    return await _ended(turn, round)
+
+
+async def _result(work: "asyncio.Task[T]") -> T:
+    """Wait for the result of work, also if the caller is cancelled meanwhile: it must know."""
+    while not work.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait({work})
+    return work.result()
+
+
+async def _cancel(work: "asyncio.Task[Any]", end: asyncio.CancelledError) -> None:
+    """Cancel work, as often as the caller is cancelled, until it is over."""
+    work.cancel(str(end))
+    while not work.done():
+        try:
+            await asyncio.wait({work})
+        except asyncio.CancelledError as again:
+            work.cancel(str(again))
 
 
 def _handed_over(turn: Turn, view: TaskView) -> Ran:
@@ -328,7 +355,7 @@ async def _moved(turn: Turn, ports: MovablePorts, running: Running) -> CreatedTa
     try:
         so_far = turn._replace(journal=ports.so_far() or turn.journal)
         created = await stored_tasks.create(turn, await journal_before(so_far), owner=heartbeat.id)
-        if not await writer.submit_if(created.condition):
+        if not await stored_tasks.submit(created):
             return None
     except (RecordLost, RecordRefused, SealError, VaultError) as error:
         log.warning("a slow call could not become a task: %r", error, extra=turn.facts)
@@ -359,9 +386,7 @@ async def _ended(turn: Turn, running: Running) -> Ran:
         else:
             delivered = await deliver(turn, outcome)
     except asyncio.CancelledError as end:
-        seconds = time.perf_counter() - running.began
-        counters.round_seconds.observe(seconds, kind, sort, audit_records.CANCELLED)
-        commits.leave(audit_records.cancelled(turn, seconds, end))
+        _note_cancelled(turn, running, end)
         raise
     seconds = time.perf_counter() - running.began
     word = audit_records.word_for(delivered.outcome)
@@ -369,6 +394,13 @@ async def _ended(turn: Turn, running: Running) -> Ran:
     if isinstance(delivered.outcome, Failed):
         _explain(turn, delivered.outcome.error)
     return delivered, audit_records.after(turn, delivered, word, seconds, size)
+
+
+def _note_cancelled(turn: Turn, running: Running, end: asyncio.CancelledError) -> None:
+    seconds = time.perf_counter() - running.began
+    kind, sort = turn.primitive.kind, turn.primitive.sort
+    counters.round_seconds.observe(seconds, kind, sort, audit_records.CANCELLED)
+    commits.leave(audit_records.cancelled(turn, seconds, end))
 
 
 async def _in_span(tracer: Tracer, turn: Turn, work: Measuring) -> Measured:

@@ -4,15 +4,15 @@ import logging
 import math
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from uuid import UUID
 
 import orjson
 
 from mcphost.audit.records import Record, new_id
-from mcphost.audit.writer.conditions import Condition
-from mcphost.audit.writer.writer import writer
+from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
 from mcphost.calls.ownership import NO_OWNER, Taking
 from mcphost.observability import counters
 from mcphost.observability.logs import FirstTimes
@@ -28,11 +28,13 @@ from mcphost.runtime.ports import SystemClock
 from mcphost.runtime.program import TaskSupport
 from mcphost.sealing.tokens import Purpose
 from mcphost.serving import limits, request_state, sealing
+from mcphost.serving.background import background
 from mcphost.serving.context import Incoming, TaskMode, Turn
+from mcphost.serving.database import commit_patiently, in_database
 from mcphost.serving.execution import stored_requests
 from mcphost.serving.options import options
-from mcphost.serving.replies import Answered, Delivered, Refused
-from mcphost.tasks import changes
+from mcphost.serving.replies import Answered, CreatedTask, Delivered, Handle, Refused
+from mcphost.tasks import changes, selectors
 from mcphost.tasks.changes import MostTasks, NewQuestion, NewTask
 from mcphost.tasks.selectors import QuestionRow, TaskRow
 from mcphost.tasks.states import AnswerState
@@ -54,14 +56,6 @@ _CLOCK = SystemClock()
 _unreadable: Final = FirstTimes()
 
 log = logging.getLogger(__name__)
-
-
-class CreatedTask(NamedTuple):
-    """A task to be created by `condition`: its first state for the client, and its first taking."""
-
-    condition: Condition
-    view: TaskView
-    taking: Taking
 
 
 def mode(call: Call, incoming: Incoming, support: TaskSupport) -> TaskMode:
@@ -122,18 +116,42 @@ async def create(
     return CreatedTask(changes.create(new, most, owner, asked), view, taking)
 
 
-async def commit(delivered: Delivered, records: Sequence[Record]) -> None:
-    """Create the task of a reply with a `creation`, with the records of the round that ends.
+async def submit(created: CreatedTask, records: Sequence[Record] = ()) -> bool:
+    """Create a task in one commit with `records`; False if its call is one already, or there are too many.
+
+    Raises RecordLost, RecordRefused. If it is not known whether a lost commit has created the task, that is
+    cancelled as soon as possible: nobody has its handle.
+    """
+    try:
+        return await writer.submit_if(created.condition, records)
+    except RecordLost:
+        background.start(_undo(created.taking))
+        raise
+
+
+async def _undo(taking: Taking) -> None:
+    with suppress(RecordLost, RecordRefused):
+        if await commit_patiently(changes.cancel(taking.id, taking.tenant)):
+            log.warning("a task whose creation was in doubt is cancelled")
+
+
+async def commit(call: Call, delivered: Delivered, records: Sequence[Record]) -> Delivered:
+    """Create the task of a reply with a `creation`, with the records of the round that ends. If the call has
+    become a task before, the reply has the handle of that.
 
     Raises ProtocolError (OVER_LIMIT) if its caller or tenant has too many; RecordLost, RecordRefused.
     """
     creation, outcome = delivered.creation, delivered.outcome
     assert creation is not None
-    if not await writer.submit_if(creation, records):
-        raise over_limit("Too many tasks are working", RETRY_SECONDS)
+    if not await submit(creation, records):
+        row = await in_database(selectors.of_call, call.id)
+        if row is None:
+            raise over_limit("Too many tasks are working", RETRY_SECONDS)
+        return delivered._replace(reply=Handle(handle(row)))
     counters.tasks_created.add()
     if isinstance(outcome, Deferred) and outcome.no_room:
         counters.tasks_of_load.add()
+    return delivered
 
 
 def _without_state(incoming: Incoming) -> Incoming:

@@ -386,8 +386,16 @@ class SessionCall:
         ending = self._held.take_ending()
         if ending is None:
             await write(())
-        else:
+            return
+        try:
             await commits.end(ending.turn, write(ending.records))
+        except SupersededError:
+            # Cancelled elsewhere, the call is still this process's, and so is the record of its round.
+            if await in_database_unbounded(self.outgoing.stored.is_mine):
+                await _submitted(ending.records)
+            else:
+                self.outgoing.abandon()
+            raise
 
     def _go_if_leaving(self) -> None:
         """Release a waiting call if its next round is another process's, or if the drain has begun:

@@ -13,7 +13,6 @@ from mcphost.calls.states import CallState
 from mcphost.runtime.call import Delivery
 from mcphost.serving.context import FRESH, Resumed, RoundEnding
 from mcphost.serving.database import in_database_unbounded
-from mcphost.serving.execution import stored_tasks
 from mcphost.serving.execution.cancelled_calls import CalledOff
 from mcphost.serving.legacy.questions import Given, OpenRound
 from mcphost.serving.legacy.stream import Outgoing
@@ -148,9 +147,7 @@ class HeldCall:
 
     async def conclude(self, delivered: Delivered, ending: RoundEnding) -> None:
         reply = delivered.reply
-        if delivered.creation is not None:
-            await stored_tasks.commit(delivered, ending.records)
-        elif isinstance(reply, Asking):
+        if isinstance(reply, Asking):
             assert delivered.sealed is not None
             self.asking, self.ending = (reply, delivered.sealed), ending
         elif self._outgoing.streaming:

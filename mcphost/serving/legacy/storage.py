@@ -91,6 +91,10 @@ class StoredStream(NamedTuple):
         """Store an input response; if `state` is running, start the round with that number."""
         return session_calls.answer(self.owner, self.stream, given, number, state)
 
+    def is_mine(self) -> bool:
+        """Whether this process still owns the call. In a database thread."""
+        return session_calls.is_mine(self.owner)
+
     def release(self, told: bool) -> None:
         """Release the waiting call. `told`: notify other processes, because it can go on now.
 

@@ -34,7 +34,7 @@ from mcphost.serving.background import background
 from mcphost.serving.context import ClientSession, Held, Incoming, RoundEnding
 from mcphost.serving.database import DatabaseAwayError, in_database
 from mcphost.serving.events import Waiter, waiters
-from mcphost.serving.execution import stored_tasks
+from mcphost.serving.execution import commits, stored_tasks
 from mcphost.serving.execution.deliveries import state_context
 from mcphost.serving.methods import pagination, tasks
 from mcphost.serving.options import options
@@ -98,7 +98,7 @@ async def result(incoming: Incoming, session: ClientSession) -> Mapping[str, Any
     """
     held = incoming.held
     assert held is not None
-    await held.start(())
+    await commits.committed(held.start(()))
     row = await _found(incoming)
     await _take_answers(row, held)
     try:
