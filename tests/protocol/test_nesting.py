@@ -1,0 +1,52 @@
+"""Tests of the limits on nesting, and of references that would escape the checks of schemas."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from mcphost.kinds.http.replies import MOST_DEPTH, BadReplyError, Response
+from mcphost.protocol.errors import ProtocolError
+from mcphost.protocol.nesting import MAX_DEPTH, check_depth, is_deeper
+from mcphost.protocol.schemas import check_schema
+from mcphost.protocol.subschemas import Document, walk
+
+
+def nested(levels: int) -> Any:
+    """Return so many lists in each other."""
+    value: Any = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("padding", ["", "x" * 2000])
+def test_the_array_of_a_batch_is_no_level_of_its_messages(padding: str) -> None:
+    batch = [{"params": nested(MAX_DEPTH - 1), "padding": padding}]
+    check_depth(batch, orjson.dumps(batch))
+    batch = [{"params": nested(MAX_DEPTH), "padding": padding}]
+    with pytest.raises(ProtocolError, match="nested deeper than"):
+        check_depth(batch, orjson.dumps(batch))
+
+
+def test_a_value_is_deeper_if_something_is_below_the_last_level() -> None:
+    for levels in (1, 5, 200):
+        assert not is_deeper(nested(levels), levels)
+        assert is_deeper(nested(levels + 2), levels)
+
+
+def test_the_response_of_a_service_is_no_deeper_than_code_can_walk() -> None:
+    def response(levels: int) -> Response:
+        body = b"[" * levels + b"]" * levels
+        return Response(200, "application/json", "utf-8", body, "https://api.example.com")
+
+    assert response(MOST_DEPTH).json == nested(MOST_DEPTH)
+    with pytest.raises(BadReplyError):
+        _ = response(MOST_DEPTH + 2).json
+
+
+def test_a_circle_of_references_is_found_behind_escaped_pointers() -> None:
+    schema = {"type": "object", "$defs": {"a/b~c": {"allOf": [{"$ref": "#/$defs/a~1b~0c"}]}}}
+    assert Document(list(walk(schema))).find("#/$defs/a~1b~0c") == ("$defs", "a/b~c")
+    (problem,) = check_schema(schema, role="input")
+    assert "itself" in problem.message
