@@ -277,6 +277,16 @@ async def changes_its_mind(ctx: Context) -> str:
 @tool(tasks="slow")
 async def registers(ctx: Context) -> str:
     """Asks in its request, and becomes a task once it has the answer."""
+    return await _registered(ctx)
+
+
+@tool(tasks="slow", annotations=ToolAnnotations(read_only_hint=True))
+async def looks_up(ctx: Context) -> str:
+    """As `registers`, but changes nothing, so that its rounds are not claimed."""
+    return await _registered(ctx)
+
+
+async def _registered(ctx: Context) -> str:
     name = (await ctx.elicit("name", "What is your name?", Name)).name
     await ctx.become_task()
     return f"{name} {await _held('registers')}"

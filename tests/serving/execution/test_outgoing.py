@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 from pytest_django import Settings
 
+from mcphost.audit.last_use import LastUse
 from mcphost.egress.client import Egress, EgressLimits
 from mcphost.egress.errors import EgressSecretError
 from mcphost.egress.messages import FormBody, OutgoingRequest
@@ -167,7 +168,7 @@ async def test_a_service_that_repeats_the_secret_of_an_earlier_request_is_masked
         host = f"localhost:{service.port}"
         await in_database(partial(stored, cast.acme.id, hosts=[host], places=["body"]))
         uses: list[UUID] = []
-        monkeypatch.setattr(selectors.secret_uses, "note", lambda row, now: uses.append(row))
+        monkeypatch.setattr(LastUse, "note", lambda _, row, now: uses.append(row))
         acme = await in_database(found, cast.acme.id)
         snapshot = replace(acme, outgoing_hosts=(host,))
         caller = Principal(PrincipalKind.TOKEN, cast.acme.id)

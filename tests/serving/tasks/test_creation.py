@@ -9,12 +9,17 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from mcphost.audit.records import Record
+from mcphost.audit.models import Entry
+from mcphost.audit.records import ROUND_FINISHED, Record
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import RecordLost, writer
+from mcphost.serving.execution import rounds
+from mcphost.tasks.models import Task as TaskModel
+from mcphost.tasks.states import TaskState
 from tests.cast import Cast
 from tests.mcp import Reply, begun, send
 from tests.rounds.conftest import module
+from tests.serving.legacy.callers import PATIENCE, true
 from tests.serving.tasks.following import (
     ABLE,
     EXTENSION,
@@ -138,13 +143,17 @@ async def test_an_error_of_the_protocol_is_a_task_that_failed(owner: Follower) -
     assert "result" not in seen
 
 
+def _creates(condition: Condition) -> bool:
+    return condition.change.name == "task_create"
+
+
 @pytest.fixture
 def no_task_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The commit of each new task is lost."""
     submit = writer.submit_if
 
     def losing(condition: Condition, records: Sequence[Record] = ()) -> "asyncio.Future[bool]":
-        if condition.change.name != "task_create":
+        if not _creates(condition):
             return submit(condition, records)
         lost: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         lost.set_exception(RecordLost("the database is away"))
@@ -164,13 +173,13 @@ async def test_a_task_that_cannot_be_recorded_is_refused_and_has_not_run(owner: 
 # A call that asks first, and becomes a task once it has the answer.
 
 
-async def _answered(follower: Follower) -> tuple[dict[str, Any], Reply]:
+async def _answered(follower: Follower, tool: str = "registers") -> tuple[dict[str, Any], Reply]:
     """The second request of `registers`, and its reply."""
-    first = await follower.call("registers")
+    first = await follower.call(tool)
     assert first.result["resultType"] == "input_required"
     assert "taskId" not in first.result
     assert set(first.result["inputRequests"]) == {"name"}
-    params = {"name": "registers", "arguments": {}, "inputResponses": ALICE}
+    params = {"name": tool, "arguments": {}, "inputResponses": ALICE}
     state = {"requestState": first.result["requestState"]}
     body = follower.message("tools/call", {**params, **state})
     return body, await send(follower.tenant, body, follower.token)
@@ -201,6 +210,36 @@ async def test_a_call_that_has_its_answer_and_cannot_be_recorded_as_a_task_is_re
     _, reply = await _answered(owner)
     assert reply.error["code"] == -32603
     assert reply.error["message"] == "The tool has run, but its result could not be recorded"
+
+
+async def test_the_same_request_gets_the_handle_of_its_task_also_if_its_rounds_are_not_claimed(
+    owner: Follower,
+) -> None:
+    body, reply = await _answered(owner, "looks_up")
+    for number in (2, 3):
+        again = await send("acme", {**body, "id": number}, owner.token)
+        assert handle(again)["taskId"] == handle(reply)["taskId"]
+    release()
+    assert await Task(owner, handle(reply)).text() == "Alice registers"
+
+
+async def test_a_task_whose_creation_is_in_doubt_is_cancelled(
+    owner: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit takes hold, and its connection is lost before that is known."""
+    submit = writer.submit_if
+
+    def losing(condition: Condition, records: Sequence[Record] = ()) -> "asyncio.Future[bool]":
+        commit = submit(condition, records)
+        return asyncio.ensure_future(lost(commit)) if _creates(condition) else commit
+
+    async def lost(commit: "asyncio.Future[bool]") -> bool:
+        await commit
+        raise RecordLost("the connection was lost")
+
+    monkeypatch.setattr(writer, "submit_if", losing)
+    assert (await owner.call("paint", what="the door")).error["code"] == -32603
+    await true(lambda: TaskModel.objects.get().state == TaskState.CANCELLED)
 
 
 async def test_the_same_request_many_times_at_once_makes_one_task(owner: Follower) -> None:
@@ -253,6 +292,48 @@ async def test_a_disconnect_before_that_cancels_the_call(
         await happened("cancelled")
     assert exchange.reply.raw == b""
     assert did() == ["slow began"]
+    await true(lambda: _endings() == ["cancelled"])
+
+
+async def test_a_disconnect_while_a_call_becomes_a_task_ends_neither(
+    owner: Follower, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.MCPHOST_TASK_AFTER_SECONDS = 0.05
+    submit, result = writer.submit_if, rounds._result
+    gone, creating = asyncio.Event(), asyncio.Event()
+
+    def slowly(condition: Condition, records: Sequence[Record] = ()) -> "asyncio.Future[bool]":
+        return (
+            asyncio.ensure_future(held(condition, records))
+            if _creates(condition)
+            else submit(condition, records)
+        )
+
+    async def held(condition: Condition, records: Sequence[Record]) -> bool:
+        creating.set()
+        await asyncio.wait_for(gone.wait(), PATIENCE)
+        return await submit(condition, records)
+
+    async def noting(moving: Any) -> Any:
+        gone.set()
+        return await result(moving)
+
+    monkeypatch.setattr(writer, "submit_if", slowly)
+    monkeypatch.setattr(rounds, "_result", noting)
+    body = owner.message("tools/call", {"name": "slow", "arguments": {}})
+    async with begun("acme", body, owner.token) as exchange:
+        await asyncio.wait_for(creating.wait(), PATIENCE)
+        exchange.hang_up()
+        await asyncio.wait_for(gone.wait(), PATIENCE)
+    assert not module("tasks").cancelled.is_set()
+    release()
+    await true(lambda: TaskModel.objects.get().state == TaskState.COMPLETED)
+    assert did() == ["slow began", "slow ended"]
+
+
+def _endings() -> list[str]:
+    """The outcomes of the rounds that have ended."""
+    return list(Entry.objects.filter(action=ROUND_FINISHED).values_list("outcome", flat=True))
 
 
 async def test_a_slow_call_ends_in_its_request_if_the_client_cannot_follow_tasks(
