@@ -11,10 +11,11 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+import orjson
 from django.db import transaction
 
 from mcphost.audit.entries import EntryView, view
-from mcphost.audit.models import CallMark, CallSummary, Entry, Following
+from mcphost.audit.models import CallMark, CallSummary, ChangedCalls, Entry, Following
 from mcphost.audit.open_calls import Losses
 from mcphost.audit.records import (
     GOES_ON,
@@ -30,8 +31,9 @@ from mcphost.audit.summaries.projection import COMPLETE, REASON_LENGTH, Projecti
 from mcphost.audit.summaries.rollups import PLATFORM, AlikeCalls
 from mcphost.audit.summaries.sets import (
     SQLITE,
+    as_json,
     fetch,
-    hexes,
+    id_text,
     ids_of,
     run,
     uuid_of,
@@ -39,8 +41,10 @@ from mcphost.audit.summaries.sets import (
 )
 from mcphost.runtime.call import Delivery, PrincipalKind
 
-AT_ONCE: Final = 100
+AT_ONCE: Final = 1_000
 """How many calls are projected in one transaction: on SQLite it keeps others from writing."""
+KEPT_CHANGES: Final = 300
+"""Of how many transactions it is known which calls they changed. A live list that has seen fewer is loaded again."""
 ASKED: Final = "asked"
 REFUSED: Final = "refused"
 REASON: Final = "reason"
@@ -54,7 +58,7 @@ _PLAIN: Final = (
 )
 _FINAL: Final = f"action = '{ROUND_FINISHED}' AND outcome NOT IN ('" + "', '".join(GOES_ON) + "')"
 _COLUMNS: Final = (
-    "call", "seq", "tenant", "last", "at", "first_at", "target", "method", "actor_kind", "actor_id",
+    "call", "tenant", "last", "at", "first_at", "target", "method", "actor_kind", "actor_id",
     "caller", "token_id", "client_name", "delivery", "trace_id", "state", "is_error", "reason",
     "duration_us", "expires_at", "sealed_by", "entries", "asked", "refused", "details",
 )  # fmt: skip
@@ -63,10 +67,10 @@ _REPLACED: Final = ", ".join(f"{each} = excluded.{each}" for each in _COLUMNS[1:
 
 @dataclass(frozen=True, slots=True)
 class CallBatch:
-    """Calls to project. `again`: also those without new entries, because time has passed or a key was
-    lost. `late`: they ran long ago, so their rows get no `seq`."""
+    """Calls to project, by the text of their ids. `again`: also those without new entries, because time has
+    passed or a key was lost. `late`: they ran long ago, so no list is told of them."""
 
-    calls: Collection[UUID]
+    calls: Collection[str]
     again: bool = False
     late: bool = False
 
@@ -89,58 +93,56 @@ class _Deltas:
 def write(batch: CallBatch, now: datetime, losses: Losses) -> int:
     """Project the calls of a batch; return how many rows changed."""
     following = Following.objects.select_for_update().get()  # one process at a time
-    plain, others = _changed(batch)
+    known, plain, others = _changed(batch)
     if not (plain or others):
         return 0
     deltas = _Deltas()
-    before = list(CallSummary.objects.filter(call__in=[*plain, *others]))
-    deltas.count_rows(before, -1)
-    known = [row.call for row in before]
     if known:
-        run(f"DELETE FROM audit_call_mark WHERE call IN {ids_of()}", hexes(known))  # noqa: S608
-    base = following.seq
-    after = base + _write_plain(plain, base, late=batch.late)
-    found = _read_others(others, now, losses)
-    rows = [_row(each, 0 if batch.late else after + number) for number, each in enumerate(found, 1)]
+        deltas.count_rows(CallSummary.objects.filter(call__in=known), -1)
+        run(f"DELETE FROM audit_call_mark WHERE call IN {ids_of()}", as_json(known))  # noqa: S608
+    written = _write_plain(plain)
+    _add_plain(deltas, plain)
+    projections = _read_others(others, now, losses)
+    rows = [_row(each) for each in projections]
     CallSummary.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["call"], update_fields=list(_COLUMNS[1:])
     )
-    CallMark.objects.bulk_create(mark for each in found for mark in _marks(each))
-    after += len(rows)
-    _add_plain(deltas, plain)
+    CallMark.objects.bulk_create(mark for each in projections for mark in _marks(each))
     deltas.count_rows(rows)
     rollups.note(deltas.groups)
-    Following.objects.filter(pk=following.pk).update(seq=after)
-    return after - base
+    written += [(each.call, each.tenant) for each in projections]
+    if written and not batch.late:
+        _tell(written, following.changes + 1)
+    return len(written)
 
 
-def _changed(batch: CallBatch) -> tuple[list[UUID], dict[UUID, int]]:
-    """Return the calls whose entries are more than when they were projected: those that asked nothing,
-    and the others with the number of their entries."""
+def _changed(batch: CallBatch) -> tuple[list[str], list[str], dict[str, int]]:
+    """Return the calls whose entries are more than when they were projected: those that have a row, those
+    that asked nothing, and the others with the number of their entries."""
     rows = fetch(
         "SELECT e.call, COUNT(*), SUM(CASE WHEN "  # noqa: S608 - constants
         f"{_PLAIN} THEN 0 ELSE 1 END), MAX(c.entries) FROM audit_entry e "
         f"LEFT JOIN audit_call c ON c.call = e.call WHERE e.call IN {ids_of()} GROUP BY e.call",
-        hexes(batch.calls),
+        as_json(batch.calls),
     )
-    changed = [row for row in rows if row[1] != row[3] or batch.again]
-    plain = [uuid_of(call) for call, _, asking, _ in changed if not asking]
-    return plain, {uuid_of(call): count for call, count, asking, _ in changed if asking}
+    changed = [(id_text(row[0]), *row[1:]) for row in rows if row[1] != row[3] or batch.again]
+    known = [call for call, _, _, entries in changed if entries is not None]
+    plain = [call for call, _, asking, _ in changed if not asking]
+    return known, plain, {call: count for call, count, asking, _ in changed if asking}
 
 
-def _write_plain(calls: Sequence[UUID], base: int, *, late: bool) -> int:
-    """Project calls that consist of rounds without questions; return how many.
+def _write_plain(calls: Sequence[str]) -> list[tuple[Any, Any]]:
+    """Project calls that consist of rounds without questions; return them with their tenants.
 
     As `projection.project` does. That they asked nothing is checked once more in the same statement:
     an entry may have been committed meanwhile.
     """
     if not calls:
-        return 0
-    seq = "0" if late else "%s + ROW_NUMBER() OVER (ORDER BY last)"
+        return []
     statement = (
         f"INSERT INTO audit_call ({', '.join(_COLUMNS)}) "  # noqa: S608 - constants
-        f"SELECT call, {seq}, tenant, last, at, first_at, target, method, actor_kind, actor_id, "
-        "COALESCE(NULLIF(actor_label, ''), NULLIF(actor_id, ''), actor_kind), NULLIF(token_id, ''), "
+        "SELECT call, tenant, last, at, first_at, target, method, actor_kind, actor_id, "
+        "COALESCE(NULLIF(actor_label, ''), NULLIF(actor_id, ''), actor_kind), token_id, "
         "client_name, delivery, NULLIF(trace_id, ''), "
         f"CASE WHEN action = '{ROUND_STARTED}' THEN 'unknown' ELSE outcome END, "
         f"CASE WHEN is_final AND outcome <> '{COMPLETE}' THEN {_true()} ELSE {_false()} END, "
@@ -155,21 +157,35 @@ def _write_plain(calls: Sequence[UUID], base: int, *, late: bool) -> int:
         f"MIN(CASE WHEN {_PLAIN} THEN 1 ELSE 0 END) OVER (PARTITION BY call) AS is_plain "
         f"FROM audit_entry e WHERE call IN {ids_of()}) AS found "
         f"WHERE place = 1 AND is_plain = 1 "
-        f"ON CONFLICT (call) DO UPDATE SET {_REPLACED}"
+        f"ON CONFLICT (call) DO UPDATE SET {_REPLACED} RETURNING call, tenant, state, reason <> ''"
     )
-    parameters = [hexes(calls)] if late else [base, hexes(calls)]
-    written = run(statement, *parameters)
-    for mark, condition in (("state", f"state <> '{COMPLETE}'"), (f"'{REASON}'", "reason <> ''")):
-        run(
-            "INSERT INTO audit_call_mark (mark, tenant, last, call) "  # noqa: S608 - constants
-            f"SELECT {mark}, tenant, last, call FROM audit_call WHERE call IN {ids_of()} "
-            f"AND {condition} AND details IS NULL",
-            hexes(calls),
-        )
-    return written
+    rows = fetch(statement, as_json(calls))
+    marked = [id_text(row[0]) for row in rows if row[2] != COMPLETE or row[3]]
+    if marked:
+        for mark, condition in (
+            ("state", f"state <> '{COMPLETE}'"),
+            (f"'{REASON}'", "reason <> ''"),
+        ):
+            run(
+                "INSERT INTO audit_call_mark (mark, tenant, last, call) "  # noqa: S608 - constants
+                f"SELECT {mark}, tenant, last, call FROM audit_call WHERE call IN {ids_of()} "
+                f"AND {condition}",
+                as_json(marked),
+            )
+    return [(call, tenant) for call, tenant, *_ in rows]
 
 
-def _read_others(calls: Mapping[UUID, int], now: datetime, losses: Losses) -> list[Projection]:
+def _tell(written: Iterable[tuple[Any, Any]], number: int) -> None:
+    """Note which calls changed, for live lists."""
+    by_tenant: dict[str, list[str]] = defaultdict(list)
+    for call, tenant in written:
+        by_tenant["" if tenant is None else id_text(tenant)].append(id_text(call))
+    ChangedCalls.objects.create(number=number, calls=orjson.dumps(by_tenant).decode())
+    ChangedCalls.objects.filter(number__lte=number - KEPT_CHANGES).delete()
+    Following.objects.update(changes=number)
+
+
+def _read_others(calls: Mapping[str, int], now: datetime, losses: Losses) -> list[Projection]:
     """Project calls that asked, or were refused something, given with the number of their entries."""
     entries: dict[UUID, list[EntryView]] = defaultdict(list)
     few = [call for call, count in calls.items() if count <= MOST_ENTRIES]
@@ -180,16 +196,16 @@ def _read_others(calls: Mapping[UUID, int], now: datetime, losses: Losses) -> li
     made = [project(of_call, now, losses) for of_call in entries.values()]
     for call, count in calls.items():
         if count > MOST_ENTRIES:
-            one = project([view(each) for each in part_of_call(call)], now, losses)
+            one = project([view(each) for each in part_of_call(UUID(call))], now, losses)
             made.append(one and one._replace(entries=count))
     return [each for each in made if each is not None]
 
 
-def _row(one: Projection, seq: int) -> CallSummary:
-    shared = {name: getattr(one, name) for name in _COLUMNS if name not in ("seq", "details")}
+def _row(one: Projection) -> CallSummary:
+    shared = {name: getattr(one, name) for name in _COLUMNS if name != "details"}
     took = Counter(map(bucket_of, one.took_ms))
     details = {"endings": one.endings, "answers": one.answers, "took": took}
-    return CallSummary(**shared, seq=seq, details=details)
+    return CallSummary(**shared, details=details)
 
 
 def _marks(one: Projection) -> Iterable[CallMark]:
@@ -206,7 +222,7 @@ def _marks(one: Projection) -> Iterable[CallMark]:
         yield CallMark(mark=mark, tenant=one.tenant, last=one.last, call=one.call)
 
 
-def _add_plain(deltas: _Deltas, calls: Sequence[UUID]) -> None:
+def _add_plain(deltas: _Deltas, calls: Sequence[str]) -> None:
     """Add the rows of calls that asked nothing, those that are alike together."""
     if not calls:
         return
@@ -217,12 +233,12 @@ def _add_plain(deltas: _Deltas, calls: Sequence[UUID]) -> None:
     if vendor() == SQLITE:
         minute, joined = "CAST(strftime('%%s', at) AS integer) / 60", "group_concat(duration_us)"
     groups = fetch(
-        f"SELECT tenant, {minute} AS minute, target, client_name, caller, "  # noqa: S608
+        f"SELECT tenant, {minute} AS minute, target, client_name, caller, actor_id, "  # noqa: S608
         f"actor_kind = '{PrincipalKind.ANONYMOUS}' AS anonymous, method = '{READ}' AS is_read, is_error, "
         f"delivery = '{Delivery.PLAYGROUND}' AS is_trial, COUNT(*), MAX(at), {joined} "
         f"FROM audit_call WHERE call IN {ids_of()} AND details IS NULL "
-        "GROUP BY tenant, minute, target, client_name, caller, anonymous, is_read, is_error, is_trial",
-        hexes(calls),
+        "GROUP BY tenant, minute, target, client_name, caller, actor_id, anonymous, is_read, is_error, is_trial",
+        as_json(calls),
     )
     for tenant, *alike, failed, is_trial, count, last_at, durations in groups:
         group = AlikeCalls(PLATFORM if tenant is None else uuid_of(tenant), *alike)
@@ -241,7 +257,7 @@ def _add_plain(deltas: _Deltas, calls: Sequence[UUID]) -> None:
 
 def _group(row: CallSummary) -> AlikeCalls:
     minute = int(row.at.timestamp()) // 60
-    names = row.target, row.client_name, row.caller
+    names = row.target, row.client_name, row.caller, row.actor_id
     anonymous = row.actor_kind == PrincipalKind.ANONYMOUS
     return AlikeCalls(row.tenant or PLATFORM, minute, *names, anonymous, row.method == READ)
 

@@ -30,6 +30,8 @@ PRUNE_EVERY: Final = timedelta(minutes=10)
 PRUNED_PORTIONS: Final = 20
 """How many portions of old roll-ups one pass deletes; the next one goes on."""
 DUE_AT_ONCE: Final = 1_000
+READ_AT_ONCE: Final = 100
+"""How many calls a reader writes at most."""
 FOLD_EVERY: Final = timedelta(seconds=5)
 FEW: Final = 20
 KNOWN_FOR: Final = timedelta(seconds=4)
@@ -187,7 +189,7 @@ class _Pass:
 
     def _follow(self, following: Following, now: datetime, lost: Losses) -> bool:
         found = unseen.look(following)
-        if self._reading and len(found.calls) > AT_ONCE:
+        if self._reading and len(found.calls) > READ_AT_ONCE:
             return True
         self._write(found.calls, now, lost)
         changes: dict[str, Any] = {
@@ -224,11 +226,11 @@ class _Pass:
         log.info("the summaries of calls are behind: reading entries again")
         return {"missing_from": oldest, "missing_until": _behind_all()}
 
-    def _due(self, now: datetime) -> Collection[UUID]:
+    def _due(self, now: datetime) -> Collection[str]:
         """Open calls whose time is over, for which there is no entry."""
         due = CallSummary.objects.filter(expires_at__lte=now).order_by("expires_at")
-        most = AT_ONCE if self._reading else DUE_AT_ONCE
-        return list(due.values_list("call", flat=True)[:most])
+        most = READ_AT_ONCE if self._reading else DUE_AT_ONCE
+        return [call.hex for call in due.values_list("call", flat=True)[:most]]
 
     def _lose(self, following: Following, now: datetime, lost: Losses) -> bool:
         """Project a portion of the open calls again whose state opens no more, after a key or a salt was
@@ -239,7 +241,8 @@ class _Pass:
         waiting = CallSummary.objects.filter(expires_at__isnull=False).filter(
             Q(sealed_by__in=list(lost.keys)) | Q(tenant__in=list(lost.tenants))
         )
-        calls = list(waiting.order_by("expires_at").values_list("call", flat=True)[:DUE_AT_ONCE])
+        found = waiting.order_by("expires_at").values_list("call", flat=True)[:DUE_AT_ONCE]
+        calls = [call.hex for call in found]
         self._write(calls, now, lost, again=True)
         if len(calls) == DUE_AT_ONCE:
             return True
@@ -269,7 +272,7 @@ class _Pass:
 
     def _write(
         self,
-        calls: Collection[UUID],
+        calls: Collection[str],
         now: datetime,
         lost: Losses,
         *,
@@ -315,7 +318,7 @@ def _behind_all() -> UUID:
     return UUID(int=0xFFFF << 112 | uuid4().int >> 16)
 
 
-def _portions(calls: Collection[UUID], size: int) -> Iterator[list[UUID]]:
+def _portions(calls: Collection[str], size: int) -> Iterator[list[str]]:
     left = iter(sorted(calls))
     while some := list(islice(left, size)):
         yield some

@@ -102,12 +102,14 @@ class AlikeCalls(NamedTuple):
     target: str
     client: str
     caller: str
+    actor: str
     anonymous: bool
     is_read: bool
 
 
 class RollUpKey(NamedTuple):
-    """Which row. `by` is a `By`, or one with FREE or REST added."""
+    """Which row. `by` is a `By`, or one with FREE or REST added. `client` is the second part of a name: the
+    client of a target, the id of a caller."""
 
     tenant: UUID
     by: int
@@ -224,7 +226,7 @@ def _by_minute(deltas: Deltas) -> dict[RollUpKey, CallSums]:
         found[RollUpKey(tenant, By.ALL, *at)].add(sums)
         found[RollUpKey(tenant, By.TARGET + any_target, *at, group.target)].add(sums)
         found[RollUpKey(tenant, By.CLIENT + any_client, *at, group.client)].add(sums)
-        found[RollUpKey(tenant, By.CALLER + any_client, *at, group.caller)].add(sums)
+        found[RollUpKey(tenant, By.CALLER + any_client, *at, group.caller, group.actor)].add(sums)
         if any(sums.endings.values()):
             by = By.TARGET_AND_CLIENT + max(any_target, any_client)
             found[RollUpKey(tenant, by, *at, group.target, group.client)].add(sums)

@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+import orjson
 from django.db.models import Case, Q, QuerySet, Sum, Value, When
 from django.utils import timezone
 
-from mcphost.audit.models import CallSummary, Following, RollUp
+from mcphost.audit.models import ChangedCalls, Following, RollUp
 from mcphost.audit.summaries import follower
 from mcphost.audit.summaries.figures import (
     CallNumbers,
@@ -28,7 +29,6 @@ from mcphost.audit.summaries.rollups import PLATFORM, REST, By, Resolution, coun
 __all__ = [
     "CallChanges",
     "CallNumbers",
-    "ChangedCall",
     "Dimension",
     "Funnel",
     "FunnelRow",
@@ -38,9 +38,6 @@ __all__ = [
 ]
 
 _SUMMED: Final = ("calls", "errors", "asked", "last_at", "latency", "answering", "endings")
-_CHANGED: Final = (
-    "seq", "call", "tenant", "last", "at", "state", "target", "caller", "client_name",
-)  # fmt: skip
 _BY: Final = {
     Dimension.TARGET: By.TARGET,
     Dimension.CLIENT: By.CLIENT,
@@ -56,27 +53,11 @@ _POINTS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedCall:
-    """A call whose row changed: `seq` grows with each change of any row; `last` is the id of the entry
-    that determines its state, by which lists are ordered."""
-
-    seq: int
-    call: UUID
-    tenant: UUID | None
-    last: UUID
-    at: datetime
-    state: str
-    target: str
-    caller: str
-    client_name: str
-
-
-@dataclass(frozen=True, slots=True)
 class CallChanges:
-    """The rows that changed, in the order of their last changes; `last_seq` is the next `after`."""
+    """The calls whose rows changed, up to `cursor`; None if they are too many, or no longer known."""
 
-    rows: tuple[ChangedCall, ...]
-    last_seq: int
+    calls: frozenset[UUID] | None
+    cursor: int
 
 
 def totals(tenants: frozenset[UUID] | None, period: Period, now: datetime) -> CallNumbers:
@@ -181,23 +162,30 @@ def funnel(
 
 
 def changed(tenants: frozenset[UUID] | None, after: int, limit: int) -> CallChanges:
-    """The calls whose rows changed since `after`, the oldest change first, at most `limit` rows.
+    """The calls of these tenants whose rows changed after a cursor, at most `limit`.
 
-    `last_seq` moves on also past changes of other tenants. Begin with `newest()`.
+    The cursor moves on also past changes of other tenants. Begin with `newest()`.
     """
     follower.refresh(timezone.now())
-    found = CallSummary.objects.filter(seq__gt=after).order_by("seq")
-    rows = [ChangedCall(*each) for each in found.values_list(*_CHANGED)[:limit]]
-    last_seq = rows[-1].seq if rows else after
-    if tenants is not None:
-        rows = [each for each in rows if each.tenant in tenants]
-    return CallChanges(tuple(rows), last_seq)
+    calls: set[UUID] = set()
+    cursor = after
+    for number, text in ChangedCalls.objects.filter(number__gt=after).values_list():
+        if number != cursor + 1:  # those between are no longer kept
+            return CallChanges(None, newest())
+        cursor = number
+        by_tenant: dict[str, list[str]] = orjson.loads(text)
+        for tenant, changed in by_tenant.items():
+            if tenants is None or (tenant and UUID(tenant) in tenants):
+                calls.update(map(UUID, changed))
+        if len(calls) > limit:
+            return CallChanges(None, newest())
+    return CallChanges(frozenset(calls), cursor)
 
 
 def newest() -> int:
     """The number of the last change, from which a live list goes on."""
     follower.refresh(timezone.now())
-    return Following.objects.values_list("seq", flat=True).first() or 0
+    return Following.objects.values_list("changes", flat=True).first() or 0
 
 
 def lag(now: datetime | None = None) -> timedelta | None:

@@ -49,7 +49,7 @@ def rows_of(name: str, columns: Mapping[str, str]) -> str:
 
 
 def ids_of() -> str:
-    """Return the SQL of a subquery of UUIDs, whose parameter is a JSON array of their hex digits."""
+    """Return the SQL of a subquery of UUIDs, whose parameter is a JSON array of their texts (`id_text`)."""
     if vendor() == SQLITE:
         return "(SELECT value FROM json_each(%s))"
     return "(SELECT value::uuid FROM json_array_elements_text(%s::json))"
@@ -58,11 +58,6 @@ def ids_of() -> str:
 def as_json(rows: Iterable[Mapping[str, Any] | str]) -> str:
     """Return the parameter for `rows_of` and `ids_of`."""
     return orjson.dumps(list(rows)).decode()
-
-
-def hexes(ids: Iterable[UUID]) -> str:
-    """Return the parameter for `ids_of`."""
-    return as_json(each.hex for each in ids)
 
 
 def moment_text(at: datetime | None) -> str | None:
@@ -89,6 +84,11 @@ def fetch(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
 def uuid_of(value: Any) -> UUID:
     """Return a UUID as a driver returned it."""
     return value if isinstance(value, UUID) else UUID(hex=value)
+
+
+def id_text(value: Any) -> str:
+    """Return a UUID as it is written in parameters, from what a driver returned: hex digits."""
+    return value if isinstance(value, str) else value.hex
 
 
 def upsert(table: str, columns: Mapping[str, str], unique: Sequence[str], extra: str = "") -> str:

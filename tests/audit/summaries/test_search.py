@@ -47,14 +47,13 @@ def made(rng: random.Random, now: datetime) -> Story:
     caller = rng.choice(CALLERS)
     kind = PrincipalKind.ANONYMOUS if caller == "anonymous" else PrincipalKind.TOKEN
     token = "" if kind is PrincipalKind.ANONYMOUS else rng.choice(("tok_1", "ada", "7"))
+    ago = timedelta(days=rng.choice((0, 0, 0, 1, 3, 20, 33, 500)), seconds=rng.randrange(300, 3000))
     target = rng.choice(TARGETS)
     story = Story.of(
         tenant,
         target,
-        at=now - timedelta(seconds=rng.randrange(300, 3000)),
-        principal=Principal(
-            kind, tenant, rng.choice(("tok_1", "9", "ada")), caller, token_id=token
-        ),
+        at=now - ago,
+        principal=Principal(kind, tenant, token, caller, token_id=token),
         client=Client(rng.choice(CLIENTS)),
         method="resources/read" if "://" in target else "tools/call",
         trace_id=rng.choice(TRACES),
