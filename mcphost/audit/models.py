@@ -278,7 +278,7 @@ _TOP = [
 class RollUp(models.Model):
     """Figures of the calls of one tenant in one bucket of time, by target, client or caller.
 
-    The nil UUID is the whole platform. `bucket` counts minutes, hours or days since 1970, by
+    The nil UUID is the whole platform. `bucket` counts parts of minutes, minutes, hours or days since 1970, by
     `resolution`. `latency`, `answering` (histograms) and `endings` are counts as JSON.
     """
 
@@ -317,17 +317,22 @@ class RollUp(models.Model):
         return f"{self.tenant} {self.bucket} {self.name}"
 
 
-class RollUpChange(models.Model):
-    """What a batch of calls changes in roll-ups, until it is added to them (`summaries.rollups`): JSON."""
+class RollUpDue(models.Model):
+    """A bucket whose rows are to be made again, because calls in it changed; `mark` grows with each change."""
 
-    sums = models.TextField()
+    resolution = models.SmallIntegerField()
+    bucket = models.BigIntegerField()
+    mark = models.BigIntegerField()
 
     class Meta:
-        db_table = "audit_rollup_change"
+        db_table = "audit_rollup_due"
         ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["resolution", "bucket"], name="audit_rollup_due_bucket")
+        ]
 
     def __str__(self) -> str:
-        return str(self.pk)
+        return f"{self.resolution} {self.bucket}"
 
 
 class Following(models.Model):
@@ -336,8 +341,9 @@ class Following(models.Model):
     `position`, `seen` and `checked`, `checked_seen` say which entries have been seen, in the database's own
     terms (`summaries.unseen`). Entries with
     ids from `missing_from` to below `missing_until` are still to be read, backwards. `current_at` is
-    when all entries committed until then had been seen. `changes` is the last number of `ChangedCalls`. `folds` counts how often `RollUpChange` rows were
-    added to roll-ups, the last time at `folded_at`.
+    when all entries committed until then had been seen. `changes` is the last number of `ChangedCalls`. Up to `open_minute`,
+    `open_hour` and `open_day` such buckets have rows (`summaries.rollups`). `folds` counts how often rows of a
+    bucket were written, the last time at `folded_at`.
     """
 
     owner = models.UUIDField(null=True)
@@ -354,6 +360,9 @@ class Following(models.Model):
     losses = models.BigIntegerField(default=0)
     current_at = models.DateTimeField(null=True)
     pruned_at = models.DateTimeField(null=True)
+    open_minute = models.BigIntegerField(default=0)
+    open_hour = models.BigIntegerField(default=0)
+    open_day = models.BigIntegerField(default=0)
     folds = models.BigIntegerField(default=0)
     folded_at = models.DateTimeField(null=True)
 

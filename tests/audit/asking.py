@@ -12,7 +12,7 @@ from django.utils import timezone
 from mcphost.audit import records
 from mcphost.audit.models import Entry, Following
 from mcphost.audit.records import Ending, Leg, Record, new_id
-from mcphost.audit.summaries import follower
+from mcphost.audit.summaries import counting, follower
 from mcphost.audit.summaries.follower import Follower
 from mcphost.audit.writer.rows import ENTRY_COLUMNS
 from mcphost.runtime.call import Call, Delivery
@@ -211,12 +211,14 @@ def row(record: Record) -> Entry:
 
 
 def follow(who: Follower | None = None) -> int:
-    """Follow until nothing is left; return how many rows were written."""
+    """Follow until nothing is left, nor to be counted; return how many rows were written."""
     who, written = who or Follower(), 0
     while True:
         step = who.step()
         written += step.written
         if not step.more:
+            while counting.fold(timezone.now()):
+                pass
             who.release()
             return written
 

@@ -1,4 +1,4 @@
-"""Make the rows of some calls again from their entries, and note what that changes in roll-ups, in one transaction.
+"""Make the rows of some calls again from their entries, and let their time be counted again, in one transaction.
 
 Calls that asked nothing are projected by one statement of SQL, all others in Python. Doing it again
 changes nothing, so it does not matter which entries have been seen before.
@@ -6,7 +6,7 @@ changes nothing, so it does not matter which entries have been seen before.
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -24,11 +24,9 @@ from mcphost.audit.records import (
     ROUND_STARTED,
 )
 from mcphost.audit.selectors import MOST_ENTRIES, part_of_call
-from mcphost.audit.summaries import rollups
-from mcphost.audit.summaries.figures import CallSums
+from mcphost.audit.summaries import counting
 from mcphost.audit.summaries.histograms import bucket_of
 from mcphost.audit.summaries.projection import COMPLETE, REASON_LENGTH, Projection, project
-from mcphost.audit.summaries.rollups import PLATFORM, AlikeCalls
 from mcphost.audit.summaries.sets import (
     SQLITE,
     as_json,
@@ -36,10 +34,8 @@ from mcphost.audit.summaries.sets import (
     id_text,
     ids_of,
     run,
-    uuid_of,
     vendor,
 )
-from mcphost.runtime.call import Delivery, PrincipalKind
 
 AT_ONCE: Final = 1_000
 """How many calls are projected in one transaction: on SQLite it keeps others from writing."""
@@ -48,7 +44,6 @@ KEPT_CHANGES: Final = 300
 ASKED: Final = "asked"
 REFUSED: Final = "refused"
 REASON: Final = "reason"
-READ: Final = "resources/read"
 """Marks of calls that asked, that were refused something, and that have a reason (of an error, say). An
 outcome of answers is a mark too, with ANSWERED before it, and so is a state other than `complete`."""
 ANSWERED: Final = "answer:"
@@ -75,20 +70,6 @@ class CallBatch:
     late: bool = False
 
 
-@dataclass(slots=True)
-class _Deltas:
-    """Sums to be added to roll-ups, by group."""
-
-    groups: dict[AlikeCalls, CallSums] = field(default_factory=lambda: defaultdict(CallSums))
-
-    def count(self, group: AlikeCalls, sums: CallSums, sign: int = 1) -> None:
-        self.groups[group].add(sums, sign)
-
-    def count_rows(self, rows: Iterable[CallSummary], sign: int = 1) -> None:
-        for row in rows:
-            self.count(_group(row), sums_of(row), sign)
-
-
 @transaction.atomic
 def write(batch: CallBatch, now: datetime, losses: Losses) -> int:
     """Project the calls of a batch; return how many rows changed."""
@@ -96,21 +77,23 @@ def write(batch: CallBatch, now: datetime, losses: Losses) -> int:
     known, plain, others = _changed(batch)
     if not (plain or others):
         return 0
-    deltas = _Deltas()
+    lasts: list[Any] = []
     if known:
-        deltas.count_rows(CallSummary.objects.filter(call__in=known), -1)
+        of_known = CallSummary.objects.filter(call__in=known).order_by()
+        lasts += of_known.values_list("last", flat=True)
         run(f"DELETE FROM audit_call_mark WHERE call IN {ids_of()}", as_json(known))  # noqa: S608
     written = _write_plain(plain)
-    _add_plain(deltas, plain)
     projections = _read_others(others, now, losses)
-    rows = [_row(each) for each in projections]
     CallSummary.objects.bulk_create(
-        rows, update_conflicts=True, unique_fields=["call"], update_fields=list(_COLUMNS[1:])
+        map(_row, projections),
+        update_conflicts=True,
+        unique_fields=["call"],
+        update_fields=list(_COLUMNS[1:]),
     )
     CallMark.objects.bulk_create(mark for each in projections for mark in _marks(each))
-    deltas.count_rows(rows)
-    rollups.note(deltas.groups)
-    written += [(each.call, each.tenant) for each in projections]
+    written += [(each.call, each.tenant, each.last) for each in projections]
+    lasts += [last for _, _, last in written]
+    counting.note(map(id_text, lasts), following, now)
     if written and not batch.late:
         _tell(written, following.changes + 1)
     return len(written)
@@ -131,8 +114,8 @@ def _changed(batch: CallBatch) -> tuple[list[str], list[str], dict[str, int]]:
     return known, plain, {call: count for call, count, asking, _ in changed if asking}
 
 
-def _write_plain(calls: Sequence[str]) -> list[tuple[Any, Any]]:
-    """Project calls that consist of rounds without questions; return them with their tenants.
+def _write_plain(calls: Sequence[str]) -> list[tuple[Any, Any, Any]]:
+    """Project calls that consist of rounds without questions; return them with their tenants and last entries.
 
     As `projection.project` does. That they asked nothing is checked once more in the same statement:
     an entry may have been committed meanwhile.
@@ -157,10 +140,10 @@ def _write_plain(calls: Sequence[str]) -> list[tuple[Any, Any]]:
         f"MIN(CASE WHEN {_PLAIN} THEN 1 ELSE 0 END) OVER (PARTITION BY call) AS is_plain "
         f"FROM audit_entry e WHERE call IN {ids_of()}) AS found "
         f"WHERE place = 1 AND is_plain = 1 "
-        f"ON CONFLICT (call) DO UPDATE SET {_REPLACED} RETURNING call, tenant, state, reason <> ''"
+        f"ON CONFLICT (call) DO UPDATE SET {_REPLACED} RETURNING call, tenant, last, state, reason <> ''"
     )
     rows = fetch(statement, as_json(calls))
-    marked = [id_text(row[0]) for row in rows if row[2] != COMPLETE or row[3]]
+    marked = [id_text(row[0]) for row in rows if row[3] != COMPLETE or row[4]]
     if marked:
         for mark, condition in (
             ("state", f"state <> '{COMPLETE}'"),
@@ -172,13 +155,13 @@ def _write_plain(calls: Sequence[str]) -> list[tuple[Any, Any]]:
                 f"AND {condition}",
                 as_json(marked),
             )
-    return [(call, tenant) for call, tenant, *_ in rows]
+    return [row[:3] for row in rows]
 
 
-def _tell(written: Iterable[tuple[Any, Any]], number: int) -> None:
+def _tell(written: Iterable[tuple[Any, Any, Any]], number: int) -> None:
     """Note which calls changed, for live lists."""
     by_tenant: dict[str, list[str]] = defaultdict(list)
-    for call, tenant in written:
+    for call, tenant, _ in written:
         by_tenant["" if tenant is None else id_text(tenant)].append(id_text(call))
     ChangedCalls.objects.create(number=number, calls=orjson.dumps(by_tenant).decode())
     ChangedCalls.objects.filter(number__lte=number - KEPT_CHANGES).delete()
@@ -220,62 +203,6 @@ def _marks(one: Projection) -> Iterable[CallMark]:
         marks.add(one.state)
     for mark in sorted(marks):
         yield CallMark(mark=mark, tenant=one.tenant, last=one.last, call=one.call)
-
-
-def _add_plain(deltas: _Deltas, calls: Sequence[str]) -> None:
-    """Add the rows of calls that asked nothing, those that are alike together."""
-    if not calls:
-        return
-    minute, joined = (
-        "CAST(FLOOR(EXTRACT(EPOCH FROM at) / 60) AS bigint)",
-        "string_agg(duration_us::text, ',')",
-    )
-    if vendor() == SQLITE:
-        minute, joined = "CAST(strftime('%%s', at) AS integer) / 60", "group_concat(duration_us)"
-    groups = fetch(
-        f"SELECT tenant, {minute} AS minute, target, client_name, caller, actor_id, "  # noqa: S608
-        f"actor_kind = '{PrincipalKind.ANONYMOUS}' AS anonymous, method = '{READ}' AS is_read, is_error, "
-        f"delivery = '{Delivery.PLAYGROUND}' AS is_trial, COUNT(*), MAX(at), {joined} "
-        f"FROM audit_call WHERE call IN {ids_of()} AND details IS NULL "
-        "GROUP BY tenant, minute, target, client_name, caller, actor_id, anonymous, is_read, is_error, is_trial",
-        as_json(calls),
-    )
-    for tenant, *alike, failed, is_trial, count, last_at, durations in groups:
-        group = AlikeCalls(PLATFORM if tenant is None else uuid_of(tenant), *alike)
-        if is_trial:
-            deltas.count(group, CallSums())  # no traffic; but its names are in roll-ups, for lists
-            continue
-        buckets = Counter(bucket_of(int(each)) for each in (durations or "").split(",") if each)
-        sums = CallSums(
-            calls=count,
-            errors=count if failed else 0,
-            last_at=rollups.time_of(last_at),
-            latency=buckets,
-        )
-        deltas.count(group, sums)
-
-
-def _group(row: CallSummary) -> AlikeCalls:
-    minute = int(row.at.timestamp()) // 60
-    names = row.target, row.client_name, row.caller, row.actor_id
-    anonymous = row.actor_kind == PrincipalKind.ANONYMOUS
-    return AlikeCalls(row.tenant or PLATFORM, minute, *names, anonymous, row.method == READ)
-
-
-def sums_of(row: CallSummary) -> CallSums:
-    if row.delivery == Delivery.PLAYGROUND:
-        return CallSums()
-    details: Mapping[str, Any] = row.details or {}
-    latency = {} if row.duration_us is None else {bucket_of(row.duration_us): 1}
-    return CallSums(
-        calls=1,
-        errors=int(row.is_error),
-        asked=row.asked,
-        last_at=row.at,
-        latency=latency,
-        answering={int(key): count for key, count in details.get("took", {}).items()},
-        endings=dict(details.get("endings", {})),
-    )
 
 
 def _true() -> str:

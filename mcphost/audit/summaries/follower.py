@@ -21,8 +21,9 @@ from django.utils import timezone
 from mcphost.audit.models import CallSummary, Following
 from mcphost.audit.open_calls import Losses, losses
 from mcphost.audit.selectors import SKEW, first_id
-from mcphost.audit.summaries import batches, rollups, unseen
+from mcphost.audit.summaries import batches, counting, rollups, unseen
 from mcphost.audit.summaries.batches import AT_ONCE, CallBatch
+from mcphost.audit.summaries.rollups import Resolution
 
 LEASE: Final = timedelta(seconds=15)
 """After how long without a look another process takes over."""
@@ -110,6 +111,9 @@ def begin(now: datetime) -> None:
                     checked_seen=found.seen,
                     checked_at=now,
                     missing_until=_behind_all(),
+                    open_minute=Resolution.MINUTE.bucket(now),
+                    open_hour=Resolution.HOUR.bucket(now),
+                    open_day=Resolution.DAY.bucket(now),
                 )
             ],
             ignore_conflicts=True,
@@ -286,10 +290,10 @@ class _Pass:
     def _fold(self, following: Following, now: datetime) -> None:
         """Bring roll-ups up to date: at once while there are few calls; otherwise those of some seconds together."""
         if self._reading:
-            if self._alone:
-                rollups.fold(now)
+            while self._alone and counting.fold(now):
+                pass
         elif self._written <= FEW or _is_over(following.folded_at, FOLD_EVERY, now):
-            while rollups.fold(now):
+            while counting.fold(now):
                 self._rest()
 
     def _rest(self) -> None:

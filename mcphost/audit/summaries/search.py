@@ -6,7 +6,7 @@ client or a caller only with those of hours in which roll-ups count calls of tha
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from math import inf
 from typing import Any, Final, NamedTuple
@@ -20,7 +20,16 @@ from mcphost.audit.models import CallMark, CallSummary, RollUp
 from mcphost.audit.selectors import SKEW, Cursor, EntryFilter, call_ids, first_id
 from mcphost.audit.summaries.batches import ANSWERED, ASKED, REASON, REFUSED
 from mcphost.audit.summaries.projection import COMPLETE
-from mcphost.audit.summaries.rollups import KEPT, REST, By, Resolution
+from mcphost.audit.summaries.rollups import (
+    KEPT,
+    REST,
+    Bucket,
+    By,
+    Resolution,
+    cover,
+    id_at,
+    of_buckets,
+)
 from mcphost.audit.windows import ALL, IdSpan, Walk, deadline, including, take
 
 MOST_TENANTS: Final = 20
@@ -158,43 +167,44 @@ def _by_name(tenants: frozenset[UUID] | None, by: By, named: Q, now: datetime) -
     rows = RollUp.objects.order_by()
     if tenants is not None:
         rows = rows.filter(tenant__in=tenants)
-    resolution = Resolution.DAY
-    first = resolution.bucket(now - KEPT[resolution]) + 1
-    days = rows.filter(resolution=resolution, bucket__gte=first)
-    counted = days.filter(named, dimension__in=by.named)
-    others = days.filter(dimension=by + REST)
+    first = Bucket(Resolution.DAY, Resolution.DAY.bucket(now - KEPT[Resolution.DAY]) + 1)
+    covered = rows.filter(
+        of_buckets(cover(first.begins, int(now.timestamp()), Resolution.DAY, now))
+    )
+    counted = covered.filter(named, dimension__in=by.named)
+    others = covered.filter(dimension=by + REST)
     names = set(counted.values_list("name", flat=True).distinct()[: MOST_NAMES + 1])
-    buckets = {*_buckets(counted), *_buckets(others)}
-    recent = Resolution.HOUR.bucket(now - KEPT[Resolution.HOUR]) // 24 + 2
+    buckets = _buckets(counted) | _buckets(others)
+    # The first day all of whose hours are kept.
+    day = Bucket(Resolution.DAY, Resolution.DAY.bucket(now - KEPT[Resolution.HOUR]) + 1)
     if len(names) <= MOST_NAMES and not others.exists():
-        hours = rows.filter(resolution=Resolution.HOUR, bucket__gte=recent * 24)
-        of_names = hours.filter(dimension__in=by.named, name__in=names)
-        buckets = {each for each in buckets if each[1] < recent} | {*_buckets(of_names)}
-    return _by_tenant(_calls(), tenants, _spans(buckets, first * resolution.seconds, now))
+        hours = rows.filter(
+            resolution=Resolution.HOUR,
+            bucket__gte=day.within(Resolution.HOUR).number,
+            dimension__in=by.named,
+            name__in=names,
+        )
+        days = {each for each in buckets if each.resolution == day.resolution and each >= day}
+        buckets = buckets - days | _buckets(hours)
+    return _by_tenant(_calls(), tenants, _spans(buckets, first.begins, now))
 
 
-def _buckets(rows: QuerySet[RollUp]) -> Iterable[tuple[int, int]]:
-    return rows.values_list("resolution", "bucket").distinct()
+def _buckets(rows: QuerySet[RollUp]) -> set[Bucket]:
+    found = rows.values_list("resolution", "bucket").distinct()
+    return {Bucket(Resolution(resolution), number) for resolution, number in found}
 
 
-def _spans(buckets: Iterable[tuple[int, int]], kept: int, now: datetime) -> list[IdSpan]:
+def _spans(buckets: Iterable[Bucket], kept: int, now: datetime) -> list[IdSpan]:
     """The ids of these buckets, of times before `kept`, in seconds since 1970, and of calls not counted yet."""
-    skew = SKEW.total_seconds()
-    parts = [(0.0, kept + skew), ((now - UNCOUNTED).timestamp() - skew, inf)]
-    for resolution, bucket in buckets:
-        seconds = Resolution(resolution).seconds
-        parts.append((bucket * seconds - skew, (bucket + 1) * seconds + skew))
+    parts = [(0.0, kept), ((now - UNCOUNTED).timestamp(), inf)]
+    parts += [(each.begins, each.ends) for each in buckets]
     joined: list[tuple[float, float]] = []
     for first, end in sorted(parts):
         if joined and first <= joined[-1][1]:
             joined[-1] = joined[-1][0], max(end, joined[-1][1])
         else:
             joined.append((first, end))
-    return [IdSpan(_id_at(first), None if end == inf else _id_at(end)) for first, end in joined]
-
-
-def _id_at(seconds: float) -> UUID:
-    return first_id(datetime.fromtimestamp(max(0.0, seconds), UTC))
+    return [IdSpan(id_at(first), None if end == inf else id_at(end)) for first, end in joined]
 
 
 def _question_mark(which: str) -> Iterable[str]:

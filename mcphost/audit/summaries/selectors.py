@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -22,9 +22,18 @@ from mcphost.audit.summaries.figures import (
     Period,
     Point,
     Ranked,
-    positive,
 )
-from mcphost.audit.summaries.rollups import PLATFORM, REST, By, Resolution, counts_of, sums_of
+from mcphost.audit.summaries.rollups import (
+    PLATFORM,
+    REST,
+    SUMMED,
+    By,
+    Resolution,
+    counts_of,
+    cover,
+    of_buckets,
+    sums_of,
+)
 
 __all__ = [
     "CallChanges",
@@ -37,7 +46,6 @@ __all__ = [
     "Ranked",
 ]
 
-_SUMMED: Final = ("calls", "errors", "asked", "last_at", "latency", "answering", "endings")
 _BY: Final = {
     Dimension.TARGET: By.TARGET,
     Dimension.CLIENT: By.CLIENT,
@@ -64,7 +72,7 @@ def totals(tenants: frozenset[UUID] | None, period: Period, now: datetime) -> Ca
     """The figures of these tenants together; of all for None."""
     follower.refresh(now)
     sums = CallSums()
-    for columns in _totals_of(tenants).filter(_within(period, now)).values_list(*_SUMMED):
+    for columns in _totals_of(tenants).filter(_within(period, now)).values_list(*SUMMED):
         sums.add(sums_of(columns))
     return sums.numbers()
 
@@ -79,16 +87,14 @@ def series(
     follower.refresh(now)
     start, step = period.start(now), period.step
     points = [CallSums() for _ in range(period.points)]
-    resolution = _POINTS[period]
-    first = resolution.bucket(start)
-    each = int(step.total_seconds()) // resolution.seconds
-    end = first + each * period.points
     counted = _totals_of(tenants)
     if target is not None:
         counted = _of(tenants, *By.TARGET.named).filter(name=target)
-    rows = counted.filter(resolution=resolution, bucket__gte=first, bucket__lt=end)
-    for bucket, *columns in rows.values_list("bucket", *_SUMMED):
-        points[(bucket - first) // each].add(sums_of(columns))
+    rows = counted.filter(_within(period, now, _POINTS[period]))
+    begins, seconds = int(start.timestamp()), int(step.total_seconds())
+    for resolution, bucket, *columns in rows.values_list("resolution", "bucket", *SUMMED):
+        at = bucket * Resolution(resolution).seconds
+        points[(at - begins) // seconds].add(sums_of(columns))
     return tuple(
         Point(start + number * step, start + (number + 1) * step, sums.numbers())
         for number, sums in enumerate(points)
@@ -123,9 +129,9 @@ def by_target(tenant: UUID, period: Period, now: datetime) -> Mapping[str, CallN
     follower.refresh(now)
     sums: dict[str, CallSums] = defaultdict(CallSums)
     rows = _of(frozenset({tenant}), *By.TARGET.named).filter(_within(period, now))
-    for name, *columns in rows.values_list("name", *_SUMMED):
+    for name, *columns in rows.values_list("name", *SUMMED):
         sums[name].add(sums_of(columns))
-    return {name: each.numbers() for name, each in sums.items() if each.calls > 0}
+    return {name: each.numbers() for name, each in sums.items() if each.calls}
 
 
 def funnel(
@@ -143,7 +149,6 @@ def funnel(
         rows = rows.filter(name=target)
     key = ("tenant", "name", "client", "is_other")
     rows = rows.annotate(is_other=_IS_OTHER)
-    # Not row by row: what one row counted may have been taken away from another (`rollups`).
     counted = rows.values_list(*key).annotate(number=Sum("asked"), of=Sum("calls")).filter(of__gt=0)
     first = list(counted.order_by("-number", "name", "client", "tenant")[: limit + 1])
     keys = [(tenant, name, client, bool(rest)) for tenant, name, client, rest, *_ in first[:limit]]
@@ -155,7 +160,7 @@ def funnel(
         if found is not None:
             found.add(CallSums(asked=asked, endings=counts_of(endings)))
     lines = [
-        FunnelRow(tenant, name, client, each.asked, positive(each.endings), rest)
+        FunnelRow(tenant, name, client, each.asked, each.endings, rest)
         for (tenant, name, client, rest), each in sums.items()
     ]
     return Funnel(tuple(lines), len(first) > limit)
@@ -211,23 +216,10 @@ def _of(tenants: frozenset[UUID] | None, *dimensions: int) -> QuerySet[RollUp]:
     return rows if tenants is None else rows.filter(tenant__in=tenants)
 
 
-def _within(period: Period, now: datetime) -> Q:
-    """The buckets that cover the period once, as few as possible."""
-    start = period.start(now)
-    end = start + period.points * period.step
-    if period is not Period.WEEK:
-        return _buckets(_POINTS[period], start, end)
-    midnight = datetime.fromtimestamp(-(-start.timestamp() // 86_400) * 86_400, UTC)
-    hours = range(Resolution.HOUR.bucket(start), Resolution.HOUR.bucket(midnight))
-    days = range(Resolution.DAY.bucket(midnight), Resolution.DAY.bucket(end + timedelta(days=1)))
-    # As one list, since an index alone answers no OR. Numbers of hours and days are far apart.
-    return Q(resolution__in=(Resolution.HOUR, Resolution.DAY), bucket__in=[*hours, *days])
-
-
-def _buckets(resolution: Resolution, start: datetime, end: datetime) -> Q:
-    """The buckets of a resolution from `start` to before `end`."""
-    return Q(
-        resolution=resolution,
-        bucket__gte=resolution.bucket(start),
-        bucket__lt=resolution.bucket(end),
-    )
+def _within(period: Period, now: datetime, longest: Resolution | None = None) -> Q:
+    """The buckets that cover the period once, as few as possible, none of them longer than `longest`."""
+    begins = int(period.start(now).timestamp())
+    ends = begins + period.points * int(period.step.total_seconds())
+    if longest is None:
+        longest = Resolution.DAY if period is Period.WEEK else _POINTS[period]
+    return of_buckets(cover(begins, ends, longest, now))

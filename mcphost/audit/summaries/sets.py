@@ -3,8 +3,8 @@
 Such a statement costs little Python per row, and releases the GIL once.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -91,15 +91,8 @@ def id_text(value: Any) -> str:
     return value if isinstance(value, str) else value.hex
 
 
-def upsert(table: str, columns: Mapping[str, str], unique: Sequence[str], extra: str = "") -> str:
-    """Return the SQL that inserts the rows of the parameter, or replaces those that exist."""
-    names = ", ".join(columns)
-    values = ", ".join(f"r.{column}" for column in columns)
-    changes = ", ".join(
-        f"{column} = excluded.{column}" for column in columns if column not in unique
-    )
-    return (
-        f"INSERT INTO {table} ({names}) SELECT {values} "  # noqa: S608 - constants
-        f"FROM {rows_of('r', columns)} WHERE true{extra} "
-        f"ON CONFLICT ({', '.join(unique)}) DO UPDATE SET {changes}"
-    )
+def time_of(stored: Any) -> datetime | None:
+    """Return a time as a driver returned it."""
+    if isinstance(stored, str):  # SQLite
+        return datetime.fromisoformat(stored).replace(tzinfo=UTC)
+    return stored if stored is None else stored.astimezone(UTC)
