@@ -1,11 +1,11 @@
 """Make the rows of some calls again from their entries, and let their time be counted again, in one transaction.
 
-Calls that asked nothing are projected by one statement of SQL, all others in Python. Doing it again
+Calls that asked nothing and have ended are projected by one statement of SQL, all others in Python. Doing it again
 changes nothing, so it does not matter which entries have been seen before.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -74,88 +74,91 @@ class CallBatch:
 def write(batch: CallBatch, now: datetime, losses: Losses) -> int:
     """Project the calls of a batch; return how many rows changed."""
     following = Following.objects.select_for_update().get()  # one process at a time
-    known, plain, others = _changed(batch)
-    if not (plain or others):
-        return 0
-    lasts: list[Any] = []
-    if known:
-        of_known = CallSummary.objects.filter(call__in=known).order_by()
-        lasts += of_known.values_list("last", flat=True)
-        run(f"DELETE FROM audit_call_mark WHERE call IN {ids_of()}", as_json(known))  # noqa: S608
-    written = _write_plain(plain)
-    projections = _read_others(others, now, losses)
+    before = {
+        id_text(call): last for call, last in _select("call, last", "audit_call", batch.calls)
+    }
+    ended = _write_ended(batch)
+    others = _others(batch, {id_text(call) for call, *_ in ended})
+    projections = _read(others, now, losses)
     CallSummary.objects.bulk_create(
         map(_row, projections),
         update_conflicts=True,
         unique_fields=["call"],
         update_fields=list(_COLUMNS[1:]),
     )
-    CallMark.objects.bulk_create(mark for each in projections for mark in _marks(each))
+    written = [row[:3] for row in ended]
     written += [(each.call, each.tenant, each.last) for each in projections]
-    lasts += [last for _, _, last in written]
+    if not written:
+        return 0
+    known = [text for call, *_ in written if (text := id_text(call)) in before]
+    if known:
+        run(f"DELETE FROM audit_call_mark WHERE call IN {ids_of()}", as_json(known))  # noqa: S608
+    _mark_ended([id_text(call) for call, *_, is_marked in ended if is_marked])
+    CallMark.objects.bulk_create(mark for each in projections for mark in _marks(each))
+    lasts = [before[call] for call in known] + [last for _, _, last in written]
     counting.note(map(id_text, lasts), following, now)
-    if written and not batch.late:
+    if not batch.late:
         _tell(written, following.changes + 1)
     return len(written)
 
 
-def _changed(batch: CallBatch) -> tuple[list[str], list[str], dict[str, int]]:
-    """Return the calls whose entries are more than when they were projected: those that have a row, those
-    that asked nothing, and the others with the number of their entries."""
-    rows = fetch(
-        "SELECT e.call, COUNT(*), SUM(CASE WHEN "  # noqa: S608 - constants
-        f"{_PLAIN} THEN 0 ELSE 1 END), MAX(c.entries) FROM audit_entry e "
-        f"LEFT JOIN audit_call c ON c.call = e.call WHERE e.call IN {ids_of()} GROUP BY e.call",
+def _select(columns: str, table: str, calls: Collection[str], tail: str = "") -> list[Any]:
+    statement = f"SELECT {columns} FROM {table} WHERE call IN {ids_of()} {tail}"  # noqa: S608
+    return fetch(statement, as_json(calls))
+
+
+def _write_ended(batch: CallBatch) -> list[tuple[Any, ...]]:
+    """Project calls that asked nothing and ended once, most of them; return them with their tenants and last entries, and
+    whether they have a mark.
+
+    As `projection.project` does, which projects all others.
+    """
+    last = "MAX(CASE WHEN {} THEN id END)"
+    if vendor() != SQLITE:  # PostgreSQL has no greatest UUID
+        last = "CAST(MAX(CASE WHEN {} THEN id::text END) AS uuid)"
+    changed = "" if batch.again else "WHERE audit_call.entries <> excluded.entries "
+    return fetch(
+        f"INSERT INTO audit_call ({', '.join(_COLUMNS)}) "  # noqa: S608 - constants
+        "SELECT e.call, tenant, id, at, first_at, target, method, actor_kind, actor_id, "
+        "COALESCE(NULLIF(actor_label, ''), NULLIF(actor_id, ''), actor_kind), token_id, "
+        f"client_name, delivery, NULLIF(trace_id, ''), outcome, outcome <> '{COMPLETE}', "
+        f"SUBSTR(reason, 1, {REASON_LENGTH}), duration, NULL, '', entries, 0, 0, NULL FROM ("
+        f"SELECT call, {last.format(_FINAL)} AS last, COUNT(*) AS entries, "
+        "MIN(at) AS first_at, CAST(SUM(duration_us) AS bigint) AS duration "
+        f"FROM audit_entry WHERE call IN {ids_of()} GROUP BY call "
+        f"HAVING SUM(CASE WHEN {_PLAIN} THEN 0 ELSE 1 END) = 0 "
+        f"AND SUM(CASE WHEN {_FINAL} THEN 1 ELSE 0 END) = 1"
+        ") AS ended JOIN audit_entry e ON e.id = ended.last WHERE true "
+        f"ON CONFLICT (call) DO UPDATE SET {_REPLACED} {changed}"
+        f"RETURNING call, tenant, last, state <> '{COMPLETE}' OR reason <> ''",
         as_json(batch.calls),
     )
-    changed = [(id_text(row[0]), *row[1:]) for row in rows if row[1] != row[3] or batch.again]
-    known = [call for call, _, _, entries in changed if entries is not None]
-    plain = [call for call, _, asking, _ in changed if not asking]
-    return known, plain, {call: count for call, count, asking, _ in changed if asking}
 
 
-def _write_plain(calls: Sequence[str]) -> list[tuple[Any, Any, Any]]:
-    """Project calls that consist of rounds without questions; return them with their tenants and last entries.
+def _others(batch: CallBatch, ended: Collection[str]) -> dict[str, int]:
+    """The calls, beside those that ended, that have other entries than when they were projected, with the number
+    of their entries."""
+    rest = [call for call in batch.calls if call not in ended]
+    if not rest:
+        return {}
+    counts = _select("call, COUNT(*)", "audit_entry", rest, "GROUP BY call")
+    known = dict(_select("call, entries", "audit_call", rest))
+    return {
+        id_text(call): count for call, count in counts if batch.again or known.get(call) != count
+    }
 
-    As `projection.project` does. That they asked nothing is checked once more in the same statement:
-    an entry may have been committed meanwhile.
-    """
+
+def _mark_ended(calls: Collection[str]) -> None:
+    """Mark calls that asked nothing, by their state and reason."""
     if not calls:
-        return []
-    statement = (
-        f"INSERT INTO audit_call ({', '.join(_COLUMNS)}) "  # noqa: S608 - constants
-        "SELECT call, tenant, last, at, first_at, target, method, actor_kind, actor_id, "
-        "COALESCE(NULLIF(actor_label, ''), NULLIF(actor_id, ''), actor_kind), token_id, "
-        "client_name, delivery, NULLIF(trace_id, ''), "
-        f"CASE WHEN action = '{ROUND_STARTED}' THEN 'unknown' ELSE outcome END, "
-        f"CASE WHEN is_final AND outcome <> '{COMPLETE}' THEN {_true()} ELSE {_false()} END, "
-        f"SUBSTR(reason, 1, {REASON_LENGTH}), duration, NULL, '', entries, 0, 0, NULL FROM ("
-        "SELECT e.*, id AS last, "
-        f"({_FINAL}) AS is_final, "
-        f"ROW_NUMBER() OVER (PARTITION BY call ORDER BY ({_FINAL}) DESC, round DESC, "
-        f"(action = '{ROUND_FINISHED}') DESC, id DESC) AS place, "
-        "COUNT(*) OVER (PARTITION BY call) AS entries, "
-        "MIN(at) OVER (PARTITION BY call) AS first_at, "
-        f"CAST(SUM(duration_us) OVER (PARTITION BY call) AS bigint) AS duration, "
-        f"MIN(CASE WHEN {_PLAIN} THEN 1 ELSE 0 END) OVER (PARTITION BY call) AS is_plain "
-        f"FROM audit_entry e WHERE call IN {ids_of()}) AS found "
-        f"WHERE place = 1 AND is_plain = 1 "
-        f"ON CONFLICT (call) DO UPDATE SET {_REPLACED} RETURNING call, tenant, last, state, reason <> ''"
-    )
-    rows = fetch(statement, as_json(calls))
-    marked = [id_text(row[0]) for row in rows if row[3] != COMPLETE or row[4]]
-    if marked:
-        for mark, condition in (
-            ("state", f"state <> '{COMPLETE}'"),
-            (f"'{REASON}'", "reason <> ''"),
-        ):
-            run(
-                "INSERT INTO audit_call_mark (mark, tenant, last, call) "  # noqa: S608 - constants
-                f"SELECT {mark}, tenant, last, call FROM audit_call WHERE call IN {ids_of()} "
-                f"AND {condition}",
-                as_json(marked),
-            )
-    return [row[:3] for row in rows]
+        return
+    for mark, condition in (("state", f"state <> '{COMPLETE}'"), (f"'{REASON}'", "reason <> ''")):
+        run(
+            "INSERT INTO audit_call_mark (mark, tenant, last, call) "  # noqa: S608 - constants
+            f"SELECT {mark}, tenant, last, call FROM audit_call WHERE call IN {ids_of()} "
+            f"AND {condition}",
+            as_json(calls),
+        )
 
 
 def _tell(written: Iterable[tuple[Any, Any, Any]], number: int) -> None:
@@ -168,8 +171,8 @@ def _tell(written: Iterable[tuple[Any, Any, Any]], number: int) -> None:
     Following.objects.update(changes=number)
 
 
-def _read_others(calls: Mapping[str, int], now: datetime, losses: Losses) -> list[Projection]:
-    """Project calls that asked, or were refused something, given with the number of their entries."""
+def _read(calls: Mapping[str, int], now: datetime, losses: Losses) -> list[Projection]:
+    """Project calls in Python, given with the number of their entries."""
     entries: dict[UUID, list[EntryView]] = defaultdict(list)
     few = [call for call, count in calls.items() if count <= MOST_ENTRIES]
     if few:
@@ -203,11 +206,3 @@ def _marks(one: Projection) -> Iterable[CallMark]:
         marks.add(one.state)
     for mark in sorted(marks):
         yield CallMark(mark=mark, tenant=one.tenant, last=one.last, call=one.call)
-
-
-def _true() -> str:
-    return "1" if vendor() == SQLITE else "true"
-
-
-def _false() -> str:
-    return "0" if vendor() == SQLITE else "false"

@@ -16,7 +16,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from mcphost.audit.entries import UNKNOWN
-from mcphost.audit.models import CallMark, CallSummary, RollUp
+from mcphost.audit.models import CallMark, CallSummary, Following, RollUp
 from mcphost.audit.selectors import SKEW, Cursor, EntryFilter, call_ids, first_id
 from mcphost.audit.summaries.batches import ANSWERED, ASKED, REASON, REFUSED
 from mcphost.audit.summaries.projection import COMPLETE
@@ -26,9 +26,7 @@ from mcphost.audit.summaries.rollups import (
     Bucket,
     By,
     Resolution,
-    cover,
     id_at,
-    of_buckets,
 )
 from mcphost.audit.windows import ALL, IdSpan, Walk, deadline, including, take
 
@@ -36,7 +34,7 @@ MOST_TENANTS: Final = 20
 MOST_NAMES: Final = 20
 """Of so many names it is known in which hours they had calls, of more in which days."""
 UNCOUNTED: Final = timedelta(hours=2)
-"""Calls that are not older may be missing in roll-ups: how long a process may be behind, and its clock ahead."""
+"""Calls that are not older may be missing in roll-ups: for so long a process may be behind, or its clock ahead."""
 SHORT_PREFIX: Final = 8
 """A shorter beginning of a call id is compared row by row: too many calls begin so."""
 
@@ -164,29 +162,32 @@ def _if_few(tenants: frozenset[UUID] | None) -> set[str]:
 def _by_name(tenants: frozenset[UUID] | None, by: By, named: Q, now: datetime) -> list[_Stream]:
     """The calls of days in which roll-ups count calls of such names, or of names without a row of their own; of
     few names, those of the hours. What roll-ups do not count yet, or no more, is compared row by row."""
-    rows = RollUp.objects.order_by()
-    if tenants is not None:
-        rows = rows.filter(tenant__in=tenants)
+    opened = Following.objects.get()
+    today = Bucket(Resolution.DAY, opened.open_day)
     first = Bucket(Resolution.DAY, Resolution.DAY.bucket(now - KEPT[Resolution.DAY]) + 1)
-    covered = rows.filter(
-        of_buckets(cover(first.begins, int(now.timestamp()), Resolution.DAY, now))
+    rows = RollUp.objects.order_by().filter(dimension__in=by.named)
+    rest = RollUp.objects.order_by().filter(dimension=by + REST)
+    if tenants is not None:
+        rows, rest = rows.filter(tenant__in=tenants), rest.filter(tenant__in=tenants)
+    days = Q(resolution=Resolution.DAY, bucket__gte=first.number)
+    hours = _since(today)
+    names = set(
+        rows.filter(days, named).values_list("name", flat=True).distinct()[: MOST_NAMES + 1]
     )
-    counted = covered.filter(named, dimension__in=by.named)
-    others = covered.filter(dimension=by + REST)
-    names = set(counted.values_list("name", flat=True).distinct()[: MOST_NAMES + 1])
-    buckets = _buckets(counted) | _buckets(others)
-    # The first day all of whose hours are kept.
-    day = Bucket(Resolution.DAY, Resolution.DAY.bucket(now - KEPT[Resolution.HOUR]) + 1)
-    if len(names) <= MOST_NAMES and not others.exists():
-        hours = rows.filter(
-            resolution=Resolution.HOUR,
-            bucket__gte=day.within(Resolution.HOUR).number,
-            dimension__in=by.named,
-            name__in=names,
-        )
-        days = {each for each in buckets if each.resolution == day.resolution and each >= day}
-        buckets = buckets - days | _buckets(hours)
-    return _by_tenant(_calls(), tenants, _spans(buckets, first.begins, now))
+    buckets = _buckets(rows.filter(days, named)) | _buckets(rows.filter(hours, named))
+    others = _buckets(rest.filter(days)) | _buckets(rest.filter(hours))
+    if len(names) <= MOST_NAMES and not others:
+        # The first day all of whose hours are kept.
+        kept = Bucket(Resolution.DAY, Resolution.DAY.bucket(now - KEPT[Resolution.HOUR]) + 1)
+        buckets = {each for each in buckets if each.resolution < kept.resolution or each < kept}
+        buckets |= _buckets(rows.filter(_since(kept), name__in=names))
+    counted = min(opened.open_hour * 3600, (now - UNCOUNTED).timestamp())
+    return _by_tenant(_calls(), tenants, _spans(buckets | others, first.begins, counted))
+
+
+def _since(day: Bucket) -> Q:
+    """The hours from a day on."""
+    return Q(resolution=Resolution.HOUR, bucket__gte=day.within(Resolution.HOUR).number)
 
 
 def _buckets(rows: QuerySet[RollUp]) -> set[Bucket]:
@@ -194,9 +195,9 @@ def _buckets(rows: QuerySet[RollUp]) -> set[Bucket]:
     return {Bucket(Resolution(resolution), number) for resolution, number in found}
 
 
-def _spans(buckets: Iterable[Bucket], kept: int, now: datetime) -> list[IdSpan]:
-    """The ids of these buckets, of times before `kept`, in seconds since 1970, and of calls not counted yet."""
-    parts = [(0.0, kept), ((now - UNCOUNTED).timestamp(), inf)]
+def _spans(buckets: Iterable[Bucket], kept: int, counted: float) -> list[IdSpan]:
+    """The ids of these buckets, of times before `kept` and of those from `counted` on, in seconds since 1970."""
+    parts = [(0.0, kept), (counted, inf)]
     parts += [(each.begins, each.ends) for each in buckets]
     joined: list[tuple[float, float]] = []
     for first, end in sorted(parts):

@@ -48,7 +48,7 @@ _LOOK = (
     "pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS floor, "
     "pg_relation_size('audit_entry') / current_setting('block_size')::int AS pages) "
     "SELECT t.floor, pg_current_snapshot()::text, t.pages, "
-    "ARRAY(SELECT DISTINCT e.call::text FROM audit_entry e "
+    "ARRAY(SELECT DISTINCT replace(e.call::text, '-', '') FROM audit_entry e "
     "WHERE {where} AND e.call IS NOT NULL AND {xmin} >= %s AND ({often} "
     "OR {xmin} >= t.own OR NOT pg_visible_in_snapshot({xmin}::text::xid8, %s::pg_snapshot)) LIMIT {most}) FROM t"
 )
