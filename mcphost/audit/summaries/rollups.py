@@ -11,7 +11,7 @@ name of their client freely, and every caller the URI that it reads. Such names 
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import IntEnum
 from itertools import chain, product
 from typing import Any, Final, NamedTuple
@@ -21,7 +21,6 @@ import orjson
 from django.db.models import Q
 
 from mcphost.audit.models import Following, RollUp
-from mcphost.audit.selectors import first_id
 from mcphost.audit.summaries.figures import CallSums
 
 PLATFORM: Final = UUID(int=0)
@@ -141,7 +140,8 @@ SUMMED: Final = ("calls", "errors", "asked", "last_at", "latency", "answering", 
 
 def id_at(seconds: float) -> UUID:
     """The smallest id of entries made at a time, in seconds since 1970."""
-    return first_id(datetime.fromtimestamp(max(0.0, seconds), UTC))
+    # Also beyond the years that `datetime` has: a process with a wrong clock may have made such ids.
+    return UUID(int=min(max(0, int(1000 * seconds)) << 80, 2**128 - 1))
 
 
 def is_kept(bucket: Bucket, now: datetime) -> bool:

@@ -3,16 +3,17 @@
 import random
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from uuid import UUID
 
 import pytest
 from django.utils import timezone
 
-from mcphost.audit.models import Following, RollUp, RollUpDue
+from mcphost.audit.models import Entry, Following, RollUp, RollUpDue
 from mcphost.audit.summaries import counting, selectors
 from mcphost.audit.summaries.figures import Period
 from mcphost.audit.summaries.follower import Follower
 from mcphost.audit.summaries.rollups import Bucket, Resolution, cover
-from tests.audit.asking import ACME, HALF_HOUR, MINUTE, Story, follow, keep, plain
+from tests.audit.asking import ACME, HALF_HOUR, MINUTE, Story, follow, keep, plain, row
 from tests.audit.summaries.test_follower import check, keep_new
 
 pytestmark = pytest.mark.django_db
@@ -127,3 +128,15 @@ def test_buckets_cover_a_time_exactly_once(seed: int, clock: Clock) -> None:
         assert min(ends, now) <= buckets[-1].ends <= ends
         assert all(one.ends == other.begins for one, other in pairwise(buckets))
         assert max(each.resolution for each in buckets) <= longest
+
+
+def test_a_call_of_a_clock_that_was_far_ahead_keeps_no_other_from_being_counted() -> None:
+    follow()
+    entries = [row(each) for each in plain().made]
+    for each in entries:
+        each.id = UUID(int=each.id.int | 0xFFFF << 112)  # in the year 10,889
+    Entry.objects.bulk_create(entries)
+    keep(plain())
+    follow()
+    assert not RollUpDue.objects.exists()
+    assert selectors.totals(frozenset({ACME}), Period.DAY, timezone.now()).calls == 1
