@@ -28,7 +28,7 @@ from django.db.models import AutoField, Model  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from mcphost.audit.models import CallMark, CallSummary, Entry, Following, RollUp  # noqa: E402
-from mcphost.audit.summaries import rollups, unseen  # noqa: E402
+from mcphost.audit.summaries import counting, rollups, unseen  # noqa: E402
 from mcphost.audit.summaries.follower import Follower  # noqa: E402
 from mcphost.audit.writer.rows import ENTRY_COLUMNS  # noqa: E402
 from mcphost.tenants.models import Tenant  # noqa: E402
@@ -96,9 +96,9 @@ def _summarise() -> None:
     Following.objects.all().delete()  # as at an upgrade: all is missing
     while follower.step().more:
         pass
-    follower.release()
-    while rollups.fold(timezone.now()):
+    while counting.fold(timezone.now()):
         pass
+    follower.release()
 
 
 @contextmanager

@@ -178,13 +178,11 @@ class Verification(models.Model):
 class CallSummary(models.Model):
     """The projection of one call (`summaries.projection`): made of its entries, and made again after each.
 
-    `seq` grows with each change of any row; 0 for calls that were projected long after they ran.
     `expires_at` and `sealed_by` are set while the call waits for an answer. `entries` is the number of
     entries that the row was made of. `details` has counts for roll-ups, of calls that asked.
     """
 
     call = models.UUIDField(primary_key=True)
-    seq = models.BigIntegerField()
     tenant = models.UUIDField(null=True)
     last = models.UUIDField()
     at = models.DateTimeField()
@@ -194,7 +192,7 @@ class CallSummary(models.Model):
     actor_kind = models.TextField()
     actor_id = models.TextField(blank=True)
     caller = models.TextField(blank=True)
-    token_id = models.TextField(null=True)  # noqa: DJ001 - see the index
+    token_id = models.TextField(blank=True)
     client_name = models.TextField(blank=True)
     delivery = models.TextField(blank=True)
     trace_id = models.TextField(null=True)  # noqa: DJ001 - see the index
@@ -212,25 +210,16 @@ class CallSummary(models.Model):
     class Meta:
         db_table = "audit_call"
         ordering = ["-last"]
-        # Each page of a list is read from one of these, whatever else it is filtered by.
+        # Each index costs every call that has a value in it. What else lists are filtered by is compared
+        # with the rows of the hours that have such calls (`summaries.search`).
         indexes = [
             models.Index(fields=["last"], name="audit_call_last"),
             models.Index(fields=["tenant", "last"], name="audit_call_tenant"),
-            models.Index(fields=["tenant", "target", "last"], name="audit_call_target"),
-            models.Index(fields=["tenant", "client_name", "last"], name="audit_call_client"),
-            models.Index(fields=["tenant", "caller", "last"], name="audit_call_caller"),
-            models.Index(fields=["actor_id", "last"], name="audit_call_actor"),
-            models.Index(
-                fields=["token_id", "last"],
-                name="audit_call_token",
-                condition=models.Q(token_id__isnull=False),
-            ),
             models.Index(
                 fields=["trace_id", "last"],
                 name="audit_call_trace",
                 condition=models.Q(trace_id__isnull=False),
             ),
-            models.Index(fields=["seq"], name="audit_call_seq"),
             models.Index(
                 fields=["expires_at"],
                 name="audit_call_waiting",
@@ -240,6 +229,23 @@ class CallSummary(models.Model):
 
     def __str__(self) -> str:
         return str(self.call)
+
+
+class ChangedCalls(models.Model):
+    """The calls whose rows one transaction wrote: their ids, as JSON by tenant. The newest are kept.
+
+    The numbers have no gaps, so that a reader notices which are no longer there.
+    """
+
+    number = models.BigIntegerField(primary_key=True)
+    calls = models.TextField()
+
+    class Meta:
+        db_table = "audit_call_change"
+        ordering = ["number"]
+
+    def __str__(self) -> str:
+        return str(self.pk)
 
 
 class CallMark(models.Model):
@@ -272,7 +278,7 @@ _TOP = [
 class RollUp(models.Model):
     """Figures of the calls of one tenant in one bucket of time, by target, client or caller.
 
-    The nil UUID is the whole platform. `bucket` counts minutes, hours or days since 1970, by
+    The nil UUID is the whole platform. `bucket` counts parts of minutes, minutes, hours or days since 1970, by
     `resolution`. `latency`, `answering` (histograms) and `endings` are counts as JSON.
     """
 
@@ -311,17 +317,22 @@ class RollUp(models.Model):
         return f"{self.tenant} {self.bucket} {self.name}"
 
 
-class RollUpChange(models.Model):
-    """What a batch of calls changes in roll-ups, until it is added to them (`summaries.rollups`): JSON."""
+class RollUpDue(models.Model):
+    """A bucket whose rows are to be made again, because calls in it changed; `mark` grows with each change."""
 
-    sums = models.TextField()
+    resolution = models.SmallIntegerField()
+    bucket = models.BigIntegerField()
+    mark = models.BigIntegerField()
 
     class Meta:
-        db_table = "audit_rollup_change"
+        db_table = "audit_rollup_due"
         ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["resolution", "bucket"], name="audit_rollup_due_bucket")
+        ]
 
     def __str__(self) -> str:
-        return str(self.pk)
+        return f"{self.resolution} {self.bucket}"
 
 
 class Following(models.Model):
@@ -330,13 +341,14 @@ class Following(models.Model):
     `position`, `seen` and `checked`, `checked_seen` say which entries have been seen, in the database's own
     terms (`summaries.unseen`). Entries with
     ids from `missing_from` to below `missing_until` are still to be read, backwards. `current_at` is
-    when all entries committed until then had been seen. `folds` counts how often `RollUpChange` rows were
-    added to roll-ups, the last time at `folded_at`.
+    when all entries committed until then had been seen. `changes` is the last number of `ChangedCalls`. Up to `open_minute`,
+    `open_hour` and `open_day` such buckets have rows (`summaries.rollups`). `folds` counts how often rows of a
+    bucket were written, the last time at `folded_at`.
     """
 
     owner = models.UUIDField(null=True)
     leased_until = models.DateTimeField(null=True)
-    seq = models.BigIntegerField(default=0)
+    changes = models.BigIntegerField(default=0)
     position = models.BigIntegerField(default=0)
     seen = models.TextField(default="", blank=True)
     page = models.BigIntegerField(default=0)
@@ -348,6 +360,9 @@ class Following(models.Model):
     losses = models.BigIntegerField(default=0)
     current_at = models.DateTimeField(null=True)
     pruned_at = models.DateTimeField(null=True)
+    open_minute = models.BigIntegerField(default=0)
+    open_hour = models.BigIntegerField(default=0)
+    open_day = models.BigIntegerField(default=0)
     folds = models.BigIntegerField(default=0)
     folded_at = models.DateTimeField(null=True)
 

@@ -5,25 +5,36 @@ there are: after too many rows, or too long, it is short, and the next page goes
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 WINDOW: Final = 500
 """How many rows the first window has; each has twice as many as the one before, up to LARGEST."""
 LARGEST: Final = 2_000
-MOST_WINDOWS: Final = 7
-"""How many windows are compared for one page at most."""
+MOST_WINDOWS: Final = 10
+"""How many windows are compared for one page at most, not counting those that end with a span."""
 COMPARING_SECONDS: Final = 0.1
 """After how long no further window is begun."""
+
+
+class IdSpan(NamedTuple):
+    """Ids from `first` to before `end`; None: without a bound."""
+
+    first: UUID | None = None
+    end: UUID | None = None
+
+
+ALL: Final = (IdSpan(),)
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
     """Along which column, from where (None: from the newest) and how many rows are needed.
 
-    `reverse`: from older to newer rows. `until` is a time of the monotonic clock.
+    `reverse`: from older to newer rows. `until` is a time of the monotonic clock. Matching rows are within `spans`,
+    which do not overlap, the oldest first.
     """
 
     column: str
@@ -31,18 +42,49 @@ class Walk:
     reverse: bool
     need: int
     until: float
+    spans: Sequence[IdSpan] = ALL
 
     @property
     def order(self) -> str:
         return self.column if self.reverse else f"-{self.column}"
 
+    def pieces(self) -> Iterator[IdSpan]:
+        """The spans that are still to be read, in their order."""
+        for span in self.spans if self.reverse else reversed(self.spans):
+            bound = span.end if self.reverse else span.first
+            if (
+                self.start is None
+                or bound is None
+                or (bound > self.start if self.reverse else bound < self.start)
+            ):
+                yield span
+
     def beyond(self, at: UUID) -> dict[str, UUID]:
         """The lookup of rows after one."""
         return {f"{self.column}__{'gt' if self.reverse else 'lt'}": at}
 
-    def up_to(self, end: UUID) -> dict[str, UUID]:
-        """The lookup of rows up to one, which is included."""
-        return {f"{self.column}__{'lte' if self.reverse else 'gte'}": end}
+    def within(self, span: IdSpan, at: UUID | None, last: UUID | None = None) -> dict[str, UUID]:
+        """The lookup of rows of a span, after `at`, up to `last`, which is included.
+
+        It has one bound in each direction: of two, SQLite may take the wrong one to read an index.
+        """
+        bounds: dict[str, UUID | None]
+        if self.reverse:
+            if at is not None and (span.first is None or at >= span.first):
+                bounds = {"gt": at}
+            else:
+                bounds = {"gte": span.first}
+            bounds.update({"lt": span.end} if last is None else {"lte": last})
+        else:
+            ends = [each for each in (span.end, at) if each is not None]
+            bounds = {"lt": min(ends, default=None), "gte": span.first if last is None else last}
+        return {f"{self.column}__{key}": id for key, id in bounds.items() if id is not None}
+
+    def end(self, span: IdSpan) -> UUID | None:
+        """The start of a walk that goes on where a span ends."""
+        if not self.reverse:
+            return span.first
+        return None if span.end is None else including(span.end, reverse=False)
 
 
 def including(at: UUID, reverse: bool) -> UUID:
@@ -67,16 +109,27 @@ def take(
     if matching is None:
         return list(read(rows if at is None else rows.filter(**walk.beyond(at)))[: walk.need]), None
     found: list[Any] = []
-    for number in range(MOST_WINDOWS):
-        window = rows if at is None else rows.filter(**walk.beyond(at))
-        last = min(WINDOW * 2**number, LARGEST) - 1
-        end = window.values_list(walk.column, flat=True)[last : last + 1].first()
-        if end is not None:
-            window = window.filter(**walk.up_to(end))
-        found += read(matching(window))[: walk.need - len(found)]
-        if len(found) >= walk.need or end is None:
-            return found, None
-        at = end
-        if time.monotonic() > walk.until:
-            break
-    return found, at
+    compared, begun = 0, False
+    for span in walk.pieces():
+        is_cut = True
+        while is_cut:
+            if begun and (compared >= MOST_WINDOWS or time.monotonic() > walk.until):
+                return found, at
+            begun = True
+            window = rows.filter(**walk.within(span, at))
+            last = _last(window, walk.column, min(WINDOW * 2**compared, LARGEST))
+            if last is not None:
+                window = rows.filter(**walk.within(span, at, last))
+                compared += 1
+            found += read(matching(window))[: walk.need - len(found)]
+            if len(found) >= walk.need:
+                return found, None
+            is_cut = last is not None
+            at = last if is_cut else walk.end(span)
+    return found, None
+
+
+def _last(window: Any, column: str, size: int) -> UUID | None:
+    """The last row of a window of a size; None if there are fewer rows."""
+    last: UUID | None = window.values_list(column, flat=True)[size - 1 : size].first()
+    return last

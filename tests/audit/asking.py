@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from itertools import count
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 from django.db import transaction
@@ -11,7 +12,7 @@ from django.utils import timezone
 from mcphost.audit import records
 from mcphost.audit.models import Entry, Following
 from mcphost.audit.records import Ending, Leg, Record, new_id
-from mcphost.audit.summaries import follower
+from mcphost.audit.summaries import counting, follower
 from mcphost.audit.summaries.follower import Follower
 from mcphost.audit.writer.rows import ENTRY_COLUMNS
 from mcphost.runtime.call import Call, Delivery
@@ -26,6 +27,14 @@ HALF_HOUR = 30 * MINUTE
 def question(key: str) -> str:
     """The default digest of the question with this key."""
     return f"digest of {key}"
+
+
+_numbers: Final = count()
+
+
+def id_at(at: datetime) -> UUID:
+    """Make an id as a process whose clock shows `at` would, larger than those made before for that time."""
+    return UUID(int=int(at.timestamp() * 1000) << 80 | 7 << 76 | 1 << 63 | next(_numbers))
 
 
 @dataclass
@@ -148,6 +157,7 @@ class Story:
         return records.of_round(action, call, self.leg, self.at, ending, call.version)
 
     def _note(self, record: Record) -> Record:
+        record = record._replace(id=id_at(self.at))
         self.made.append(record)
         self.at += timedelta(seconds=1)
         return record
@@ -201,12 +211,14 @@ def row(record: Record) -> Entry:
 
 
 def follow(who: Follower | None = None) -> int:
-    """Follow until nothing is left; return how many rows were written."""
+    """Follow until nothing is left, nor to be counted; return how many rows were written."""
     who, written = who or Follower(), 0
     while True:
         step = who.step()
         written += step.written
         if not step.more:
+            while counting.fold(timezone.now()):
+                pass
             who.release()
             return written
 

@@ -37,7 +37,8 @@ def states(**chosen: object) -> list[tuple[str, str]]:
 
 
 def test_a_call_is_one_row_however_many_rounds_it_has() -> None:
-    answered = asking("a", "b").play("back; answer a; answer b decline; refuse differing; start")
+    answered = asking("a", "b", ago=HALF_HOUR)
+    answered.play("back; answer a; answer b decline; refuse differing; start")
     last = answered.end("tool_error", "it broke")
     keep(answered, plain())
     assert states() == [("plain", "complete"), ("asking", "tool_error")]

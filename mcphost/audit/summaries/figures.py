@@ -133,39 +133,32 @@ class CallSums:
     answering: dict[int, int] = field(default_factory=dict)
     endings: dict[str, int] = field(default_factory=dict)
 
-    def add(self, other: "CallSums", sign: int = 1) -> None:
-        """Add another tally, or take it away."""
-        self.calls += sign * other.calls
-        self.errors += sign * other.errors
-        self.asked += sign * other.asked
-        _count(self.latency, other.latency, sign)
-        if other.asked or other.endings or other.answering:
-            _count(self.answering, other.answering, sign)
-            _count(self.endings, other.endings, sign)
+    def add(self, other: "CallSums") -> None:
+        """Add other sums."""
+        self.calls += other.calls
+        self.errors += other.errors
+        self.asked += other.asked
+        _count(self.latency, other.latency)
+        _count(self.answering, other.answering)
+        _count(self.endings, other.endings)
         if other.last_at is not None and (self.last_at is None or other.last_at > self.last_at):
             self.last_at = other.last_at
 
     def numbers(self) -> CallNumbers:
         """Return the figures."""
-        latency, answering = positive(self.latency), positive(self.answering)
         return CallNumbers(
             calls=self.calls,
             errors=self.errors,
-            p50_us=percentile(latency, 0.5),
-            p95_us=percentile(latency, 0.95),
+            p50_us=percentile(self.latency, 0.5),
+            p95_us=percentile(self.latency, 0.95),
             asked=self.asked,
-            endings=positive(self.endings),
-            p50_answer_ms=percentile(answering, 0.5),
-            p95_answer_ms=percentile(answering, 0.95),
+            endings=self.endings,
+            p50_answer_ms=percentile(self.answering, 0.5),
+            p95_answer_ms=percentile(self.answering, 0.95),
             last_at=self.last_at,
         )
 
 
-def positive(counts: Mapping[_Key, int]) -> dict[_Key, int]:
-    """Return the counts above zero."""
-    return {each: count for each, count in counts.items() if count > 0}
-
-
-def _count(counts: dict[_Key, int], more: Mapping[_Key, int], sign: int) -> None:
+def _count(counts: dict[_Key, int], more: Mapping[_Key, int]) -> None:
     for each, count in more.items():
-        counts[each] = counts.get(each, 0) + sign * count
+        counts[each] = counts.get(each, 0) + count

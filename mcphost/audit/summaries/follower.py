@@ -21,8 +21,9 @@ from django.utils import timezone
 from mcphost.audit.models import CallSummary, Following
 from mcphost.audit.open_calls import Losses, losses
 from mcphost.audit.selectors import SKEW, first_id
-from mcphost.audit.summaries import batches, rollups, unseen
+from mcphost.audit.summaries import batches, counting, rollups, unseen
 from mcphost.audit.summaries.batches import AT_ONCE, CallBatch
+from mcphost.audit.summaries.rollups import Resolution
 
 LEASE: Final = timedelta(seconds=15)
 """After how long without a look another process takes over."""
@@ -30,6 +31,8 @@ PRUNE_EVERY: Final = timedelta(minutes=10)
 PRUNED_PORTIONS: Final = 20
 """How many portions of old roll-ups one pass deletes; the next one goes on."""
 DUE_AT_ONCE: Final = 1_000
+READ_AT_ONCE: Final = 100
+"""How many calls a reader writes at most."""
 FOLD_EVERY: Final = timedelta(seconds=5)
 FEW: Final = 20
 KNOWN_FOR: Final = timedelta(seconds=4)
@@ -108,6 +111,9 @@ def begin(now: datetime) -> None:
                     checked_seen=found.seen,
                     checked_at=now,
                     missing_until=_behind_all(),
+                    open_minute=Resolution.MINUTE.bucket(now),
+                    open_hour=Resolution.HOUR.bucket(now),
+                    open_day=Resolution.DAY.bucket(now),
                 )
             ],
             ignore_conflicts=True,
@@ -187,7 +193,7 @@ class _Pass:
 
     def _follow(self, following: Following, now: datetime, lost: Losses) -> bool:
         found = unseen.look(following)
-        if self._reading and len(found.calls) > AT_ONCE:
+        if self._reading and len(found.calls) > READ_AT_ONCE:
             return True
         self._write(found.calls, now, lost)
         changes: dict[str, Any] = {
@@ -224,11 +230,11 @@ class _Pass:
         log.info("the summaries of calls are behind: reading entries again")
         return {"missing_from": oldest, "missing_until": _behind_all()}
 
-    def _due(self, now: datetime) -> Collection[UUID]:
+    def _due(self, now: datetime) -> Collection[str]:
         """Open calls whose time is over, for which there is no entry."""
         due = CallSummary.objects.filter(expires_at__lte=now).order_by("expires_at")
-        most = AT_ONCE if self._reading else DUE_AT_ONCE
-        return list(due.values_list("call", flat=True)[:most])
+        most = READ_AT_ONCE if self._reading else DUE_AT_ONCE
+        return [call.hex for call in due.values_list("call", flat=True)[:most]]
 
     def _lose(self, following: Following, now: datetime, lost: Losses) -> bool:
         """Project a portion of the open calls again whose state opens no more, after a key or a salt was
@@ -239,7 +245,8 @@ class _Pass:
         waiting = CallSummary.objects.filter(expires_at__isnull=False).filter(
             Q(sealed_by__in=list(lost.keys)) | Q(tenant__in=list(lost.tenants))
         )
-        calls = list(waiting.order_by("expires_at").values_list("call", flat=True)[:DUE_AT_ONCE])
+        found = waiting.order_by("expires_at").values_list("call", flat=True)[:DUE_AT_ONCE]
+        calls = [call.hex for call in found]
         self._write(calls, now, lost, again=True)
         if len(calls) == DUE_AT_ONCE:
             return True
@@ -269,7 +276,7 @@ class _Pass:
 
     def _write(
         self,
-        calls: Collection[UUID],
+        calls: Collection[str],
         now: datetime,
         lost: Losses,
         *,
@@ -283,10 +290,10 @@ class _Pass:
     def _fold(self, following: Following, now: datetime) -> None:
         """Bring roll-ups up to date: at once while there are few calls; otherwise those of some seconds together."""
         if self._reading:
-            if self._alone:
-                rollups.fold(now)
+            while self._alone and counting.fold(now):
+                pass
         elif self._written <= FEW or _is_over(following.folded_at, FOLD_EVERY, now):
-            while rollups.fold(now):
+            while counting.fold(now):
                 self._rest()
 
     def _rest(self) -> None:
@@ -315,7 +322,7 @@ def _behind_all() -> UUID:
     return UUID(int=0xFFFF << 112 | uuid4().int >> 16)
 
 
-def _portions(calls: Collection[UUID], size: int) -> Iterator[list[UUID]]:
+def _portions(calls: Collection[str], size: int) -> Iterator[list[str]]:
     left = iter(sorted(calls))
     while some := list(islice(left, size)):
         yield some

@@ -60,7 +60,7 @@ class Projection(NamedTuple):
     actor_kind: str
     actor_id: str
     caller: str
-    token_id: str | None
+    token_id: str
     client_name: str
     delivery: str
     trace_id: str | None
@@ -96,7 +96,7 @@ def project(entries: Sequence[EntryView], now: datetime, losses: Losses) -> Proj
         actor_kind=last.actor_kind,
         actor_id=last.actor_id,
         caller=last.actor_label or last.actor_id or last.actor_kind,
-        token_id=last.token_id or None,
+        token_id=last.token_id,
         client_name=last.client_name,
         delivery=last.delivery,
         trace_id=last.trace_id or None,

@@ -1,12 +1,14 @@
 """Find calls for a page of a list, in the order of the entries that determine their states.
 
 A page is read along one index that the filter chooses, or several that are merged: each gives calls in
-the order of the list. Whatever else the filter asks is compared with the rows (`audit.windows`).
+the order of the list. Whatever else the filter asks is compared with the rows (`audit.windows`): for a target, a
+client or a caller only with those of hours in which roll-ups count calls of that name.
 """
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from math import inf
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -14,18 +16,25 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from mcphost.audit.entries import UNKNOWN
-from mcphost.audit.models import CallMark, CallSummary, RollUp
+from mcphost.audit.models import CallMark, CallSummary, Following, RollUp
 from mcphost.audit.selectors import SKEW, Cursor, EntryFilter, call_ids, first_id
 from mcphost.audit.summaries.batches import ANSWERED, ASKED, REASON, REFUSED
 from mcphost.audit.summaries.projection import COMPLETE
-from mcphost.audit.summaries.rollups import REST, By, Resolution
-from mcphost.audit.windows import Walk, deadline, including, take
+from mcphost.audit.summaries.rollups import (
+    KEPT,
+    REST,
+    Bucket,
+    By,
+    Resolution,
+    id_at,
+)
+from mcphost.audit.windows import ALL, IdSpan, Walk, deadline, including, take
 
 MOST_TENANTS: Final = 20
 MOST_NAMES: Final = 20
-"""How many names, and tenants whose names are not all counted, are read along indexes of their own."""
-NAMES_OF: Final = timedelta(days=92)
-"""How long ago a name may have been used that is found by a part of it."""
+"""Of so many names it is known in which hours they had calls, of more in which days."""
+UNCOUNTED: Final = timedelta(hours=2)
+"""Calls that are not older may be missing in roll-ups: for so long a process may be behind, or its clock ahead."""
 SHORT_PREFIX: Final = 8
 """A shorter beginning of a call id is compared row by row: too many calls begin so."""
 
@@ -38,6 +47,13 @@ class FoundCalls(NamedTuple):
     lasts: Sequence[UUID]
     after: UUID | None
     before: UUID | None
+
+
+class _Stream(NamedTuple):
+    """Rows of one index, and the spans of it that may have matching ones."""
+
+    rows: Rows
+    spans: Sequence[IdSpan] = ALL
 
 
 class _Taken(NamedTuple):
@@ -88,11 +104,11 @@ def running_calls(tenants: frozenset[UUID], target: str, since: datetime) -> Que
     return _calls().filter(call__in=marked.order_by().values("call"), target=target, at__gte=since)
 
 
-def _plan(chosen: EntryFilter, now: datetime) -> tuple[list[Rows], Q]:
+def _plan(chosen: EntryFilter, now: datetime) -> tuple[list[_Stream], Q]:
     """Choose the indexes to read, and what to compare with each row."""
     whole = call_ids(chosen.call)
     if whole is None:
-        return [_calls().none()], Q()
+        return [], Q()
     rest = _conditions(chosen)
     if chosen.call:
         rest["call"] = Q(call__range=whole)
@@ -102,28 +118,25 @@ def _plan(chosen: EntryFilter, now: datetime) -> tuple[list[Rows], Q]:
 
 def _streams(
     chosen: EntryFilter, now: datetime, whole: tuple[UUID, UUID]
-) -> tuple[list[Rows], set[str]]:
+) -> tuple[list[_Stream], set[str]]:
     """Choose the indexes to read, and the conditions that all of their rows meet."""
     calls, tenants = _calls(), chosen.tenants
     marks = [*_question_mark(chosen.questions), *_state_mark(chosen.outcome)]
     marks += [REASON] if chosen.words else []
     if len(chosen.call.replace("-", "")) >= SHORT_PREFIX:
-        return [calls.filter(call__range=whole)], {"call"}
+        return [_Stream(calls.filter(call__range=whole))], {"call"}
     if chosen.trace:
-        return [calls.filter(trace_id=chosen.trace)], {"trace"}
+        return [_Stream(calls.filter(trace_id=chosen.trace))], {"trace"}
     if marks:
         return _by_tenant(CallMark.objects.filter(mark=marks[0]), tenants), _if_few(tenants)
     if chosen.principal:
-        said = chosen.principal
-        named, all_match = _by_name(tenants, By.CALLER, "caller", said, now)
-        known = [calls.filter(actor_id=said), calls.filter(token_id=said)]
-        return known + named, {"principal"} if all_match else set()
-    if chosen.client:
-        named, all_match = _by_name(tenants, By.CLIENT, "client_name", chosen.client, now)
-        return named, _if_few(tenants) | ({"client"} if all_match else set())
+        named = Q(name__icontains=chosen.principal) | Q(client=chosen.principal)
+        return _by_name(tenants, By.CALLER, named, now), _if_few(tenants)
     if chosen.target:
-        named, all_match = _by_name(tenants, By.TARGET, "target", chosen.target, now)
-        return named, _if_few(tenants) | ({"target"} if all_match else set())
+        return _by_name(tenants, By.TARGET, Q(name=chosen.target), now), _if_few(tenants)
+    if chosen.client:
+        named = Q(name__icontains=chosen.client)
+        return _by_name(tenants, By.CLIENT, named, now), _if_few(tenants)
     return _by_tenant(calls, tenants), _if_few(tenants)
 
 
@@ -133,10 +146,12 @@ def _calls() -> QuerySet[CallSummary]:
     return CallSummary.objects.alias(own_tenant=Coalesce("tenant", "tenant"))
 
 
-def _by_tenant(rows: Any, tenants: frozenset[UUID] | None) -> list[Rows]:
+def _by_tenant(
+    rows: Any, tenants: frozenset[UUID] | None, spans: Sequence[IdSpan] = ALL
+) -> list[_Stream]:
     if tenants is None or len(tenants) > MOST_TENANTS:
-        return [rows]
-    return [rows.filter(tenant=tenant) for tenant in sorted(tenants)]
+        return [_Stream(rows, spans)]
+    return [_Stream(rows.filter(tenant=tenant), spans) for tenant in sorted(tenants)]
 
 
 def _if_few(tenants: frozenset[UUID] | None) -> set[str]:
@@ -144,43 +159,53 @@ def _if_few(tenants: frozenset[UUID] | None) -> set[str]:
     return {"tenants"} if tenants is not None and len(tenants) <= MOST_TENANTS else set()
 
 
-def _by_name(
-    tenants: frozenset[UUID] | None, by: By, column: str, said: str, now: datetime
-) -> tuple[list[Rows], bool]:
-    """The calls of each tenant and name that matches: a target's exactly, any other in part.
-
-    Of `crowded` tenants not all names are counted. Names that are too many, or not known yet, are compared
-    row by row: then not all of the calls match, which the second value says.
-    """
-    rows, known = _calls(), RollUp.objects.filter(resolution=Resolution.DAY).order_by()
+def _by_name(tenants: frozenset[UUID] | None, by: By, named: Q, now: datetime) -> list[_Stream]:
+    """The calls of days in which roll-ups count calls of such names, or of names without a row of their own; of
+    few names, those of the hours. What roll-ups do not count yet, or no more, is compared row by row."""
+    opened = Following.objects.get()
+    today = Bucket(Resolution.DAY, opened.open_day)
+    first = Bucket(Resolution.DAY, Resolution.DAY.bucket(now - KEPT[Resolution.DAY]) + 1)
+    rows = RollUp.objects.order_by().filter(dimension__in=by.named)
+    rest = RollUp.objects.order_by().filter(dimension=by + REST)
     if tenants is not None:
-        known = known.filter(tenant__in=tenants)
-    named, rest = known.filter(dimension__in=by.named), known.filter(dimension=by + REST)
-    pairs = _pairs(named.filter(name=said))
-    in_part = by is not By.TARGET
-    if in_part:
-        first = Resolution.DAY.bucket(now - NAMES_OF)
-        rest = rest.filter(bucket__gte=first)
-        pairs |= _pairs(named.filter(bucket__gte=first, name__icontains=said))
-    crowded = set(rest.values_list("tenant", flat=True).distinct()[: MOST_NAMES + 1])
-    if max(len(pairs), len(crowded)) > MOST_NAMES:
-        return _by_tenant(rows, tenants), False
-    if not in_part:
-        pairs |= {(tenant, said) for tenant in crowded}
-        crowded = set()
-    streams: list[Rows] = [rows.filter(tenant=tenant) for tenant in sorted(crowded)]
-    streams += [
-        rows.filter(**{"tenant": tenant, column: name})
-        for tenant, name in sorted(pairs)
-        if tenant not in crowded
-    ]
-    if not streams and _if_few(tenants):
-        rows = rows.filter(**{column: said})
-    return streams or _by_tenant(rows, tenants), bool(streams) and not crowded
+        rows, rest = rows.filter(tenant__in=tenants), rest.filter(tenant__in=tenants)
+    days = Q(resolution=Resolution.DAY, bucket__gte=first.number)
+    hours = _since(today)
+    names = set(
+        rows.filter(days, named).values_list("name", flat=True).distinct()[: MOST_NAMES + 1]
+    )
+    buckets = _buckets(rows.filter(days, named)) | _buckets(rows.filter(hours, named))
+    others = _buckets(rest.filter(days)) | _buckets(rest.filter(hours))
+    if len(names) <= MOST_NAMES and not others:
+        # The first day all of whose hours are kept.
+        kept = Bucket(Resolution.DAY, Resolution.DAY.bucket(now - KEPT[Resolution.HOUR]) + 1)
+        buckets = {each for each in buckets if each.resolution < kept.resolution or each < kept}
+        buckets |= _buckets(rows.filter(_since(kept), name__in=names))
+    counted = min(opened.open_hour * 3600, (now - UNCOUNTED).timestamp())
+    return _by_tenant(_calls(), tenants, _spans(buckets | others, first.begins, counted))
 
 
-def _pairs(rows: QuerySet[RollUp]) -> set[tuple[UUID, str]]:
-    return set(rows.values_list("tenant", "name").distinct()[: MOST_NAMES + 1])
+def _since(day: Bucket) -> Q:
+    """The hours from a day on."""
+    return Q(resolution=Resolution.HOUR, bucket__gte=day.within(Resolution.HOUR).number)
+
+
+def _buckets(rows: QuerySet[RollUp]) -> set[Bucket]:
+    found = rows.values_list("resolution", "bucket").distinct()
+    return {Bucket(Resolution(resolution), number) for resolution, number in found}
+
+
+def _spans(buckets: Iterable[Bucket], kept: int, counted: float) -> list[IdSpan]:
+    """The ids of these buckets, of times before `kept` and of those from `counted` on, in seconds since 1970."""
+    parts = [(0.0, kept), (counted, inf)]
+    parts += [(each.begins, each.ends) for each in buckets]
+    joined: list[tuple[float, float]] = []
+    for first, end in sorted(parts):
+        if joined and first <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((first, end))
+    return [IdSpan(id_at(first), None if end == inf else id_at(end)) for first, end in joined]
 
 
 def _question_mark(which: str) -> Iterable[str]:
@@ -233,12 +258,16 @@ def _period(chosen: EntryFilter) -> Q:
     return found
 
 
-def _take(stream: Rows, rest: Q, cursor: Cursor, until: float) -> _Taken:
+def _take(stream: _Stream, rest: Q, cursor: Cursor, until: float) -> _Taken:
     """Take the first rows of an index that match, one more than a page has."""
     reverse, need = cursor.before is not None, cursor.limit + 1
-    walk = Walk("last", cursor.before if reverse else cursor.after, reverse, need, until)
+    walk = Walk(
+        "last", cursor.before if reverse else cursor.after, reverse, need, until, stream.spans
+    )
     matching = partial(_matching, rest=rest, order=walk.order) if rest else None
-    found, bound = take(stream, walk, matching, lambda rows: rows.values_list("last", flat=True))
+    found, bound = take(
+        stream.rows, walk, matching, lambda rows: rows.values_list("last", flat=True)
+    )
     lasts = list(found)
     return _Taken(lasts, lasts[-1] if len(lasts) == need else bound)
 

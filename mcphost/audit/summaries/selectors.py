@@ -3,14 +3,15 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+import orjson
 from django.db.models import Case, Q, QuerySet, Sum, Value, When
 from django.utils import timezone
 
-from mcphost.audit.models import CallSummary, Following, RollUp
+from mcphost.audit.models import ChangedCalls, Following, RollUp
 from mcphost.audit.summaries import follower
 from mcphost.audit.summaries.figures import (
     CallNumbers,
@@ -21,14 +22,22 @@ from mcphost.audit.summaries.figures import (
     Period,
     Point,
     Ranked,
-    positive,
 )
-from mcphost.audit.summaries.rollups import PLATFORM, REST, By, Resolution, counts_of, sums_of
+from mcphost.audit.summaries.rollups import (
+    PLATFORM,
+    REST,
+    SUMMED,
+    By,
+    Resolution,
+    counts_of,
+    cover,
+    of_buckets,
+    sums_of,
+)
 
 __all__ = [
     "CallChanges",
     "CallNumbers",
-    "ChangedCall",
     "Dimension",
     "Funnel",
     "FunnelRow",
@@ -37,10 +46,6 @@ __all__ = [
     "Ranked",
 ]
 
-_SUMMED: Final = ("calls", "errors", "asked", "last_at", "latency", "answering", "endings")
-_CHANGED: Final = (
-    "seq", "call", "tenant", "last", "at", "state", "target", "caller", "client_name",
-)  # fmt: skip
 _BY: Final = {
     Dimension.TARGET: By.TARGET,
     Dimension.CLIENT: By.CLIENT,
@@ -56,34 +61,18 @@ _POINTS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedCall:
-    """A call whose row changed: `seq` grows with each change of any row; `last` is the id of the entry
-    that determines its state, by which lists are ordered."""
-
-    seq: int
-    call: UUID
-    tenant: UUID | None
-    last: UUID
-    at: datetime
-    state: str
-    target: str
-    caller: str
-    client_name: str
-
-
-@dataclass(frozen=True, slots=True)
 class CallChanges:
-    """The rows that changed, in the order of their last changes; `last_seq` is the next `after`."""
+    """The calls whose rows changed, up to `cursor`; None if they are too many, or no longer known."""
 
-    rows: tuple[ChangedCall, ...]
-    last_seq: int
+    calls: frozenset[UUID] | None
+    cursor: int
 
 
 def totals(tenants: frozenset[UUID] | None, period: Period, now: datetime) -> CallNumbers:
     """The figures of these tenants together; of all for None."""
     follower.refresh(now)
     sums = CallSums()
-    for columns in _totals_of(tenants).filter(_within(period, now)).values_list(*_SUMMED):
+    for columns in _totals_of(tenants).filter(_within(period, now)).values_list(*SUMMED):
         sums.add(sums_of(columns))
     return sums.numbers()
 
@@ -98,16 +87,14 @@ def series(
     follower.refresh(now)
     start, step = period.start(now), period.step
     points = [CallSums() for _ in range(period.points)]
-    resolution = _POINTS[period]
-    first = resolution.bucket(start)
-    each = int(step.total_seconds()) // resolution.seconds
-    end = first + each * period.points
     counted = _totals_of(tenants)
     if target is not None:
         counted = _of(tenants, *By.TARGET.named).filter(name=target)
-    rows = counted.filter(resolution=resolution, bucket__gte=first, bucket__lt=end)
-    for bucket, *columns in rows.values_list("bucket", *_SUMMED):
-        points[(bucket - first) // each].add(sums_of(columns))
+    rows = counted.filter(_within(period, now, _POINTS[period]))
+    begins, seconds = int(start.timestamp()), int(step.total_seconds())
+    for resolution, bucket, *columns in rows.values_list("resolution", "bucket", *SUMMED):
+        at = bucket * Resolution(resolution).seconds
+        points[(at - begins) // seconds].add(sums_of(columns))
     return tuple(
         Point(start + number * step, start + (number + 1) * step, sums.numbers())
         for number, sums in enumerate(points)
@@ -142,9 +129,9 @@ def by_target(tenant: UUID, period: Period, now: datetime) -> Mapping[str, CallN
     follower.refresh(now)
     sums: dict[str, CallSums] = defaultdict(CallSums)
     rows = _of(frozenset({tenant}), *By.TARGET.named).filter(_within(period, now))
-    for name, *columns in rows.values_list("name", *_SUMMED):
+    for name, *columns in rows.values_list("name", *SUMMED):
         sums[name].add(sums_of(columns))
-    return {name: each.numbers() for name, each in sums.items() if each.calls > 0}
+    return {name: each.numbers() for name, each in sums.items() if each.calls}
 
 
 def funnel(
@@ -162,7 +149,6 @@ def funnel(
         rows = rows.filter(name=target)
     key = ("tenant", "name", "client", "is_other")
     rows = rows.annotate(is_other=_IS_OTHER)
-    # Not row by row: what one row counted may have been taken away from another (`rollups`).
     counted = rows.values_list(*key).annotate(number=Sum("asked"), of=Sum("calls")).filter(of__gt=0)
     first = list(counted.order_by("-number", "name", "client", "tenant")[: limit + 1])
     keys = [(tenant, name, client, bool(rest)) for tenant, name, client, rest, *_ in first[:limit]]
@@ -174,30 +160,37 @@ def funnel(
         if found is not None:
             found.add(CallSums(asked=asked, endings=counts_of(endings)))
     lines = [
-        FunnelRow(tenant, name, client, each.asked, positive(each.endings), rest)
+        FunnelRow(tenant, name, client, each.asked, each.endings, rest)
         for (tenant, name, client, rest), each in sums.items()
     ]
     return Funnel(tuple(lines), len(first) > limit)
 
 
 def changed(tenants: frozenset[UUID] | None, after: int, limit: int) -> CallChanges:
-    """The calls whose rows changed since `after`, the oldest change first, at most `limit` rows.
+    """The calls of these tenants whose rows changed after a cursor, at most `limit`.
 
-    `last_seq` moves on also past changes of other tenants. Begin with `newest()`.
+    The cursor moves on also past changes of other tenants. Begin with `newest()`.
     """
     follower.refresh(timezone.now())
-    found = CallSummary.objects.filter(seq__gt=after).order_by("seq")
-    rows = [ChangedCall(*each) for each in found.values_list(*_CHANGED)[:limit]]
-    last_seq = rows[-1].seq if rows else after
-    if tenants is not None:
-        rows = [each for each in rows if each.tenant in tenants]
-    return CallChanges(tuple(rows), last_seq)
+    calls: set[UUID] = set()
+    cursor = after
+    for number, text in ChangedCalls.objects.filter(number__gt=after).values_list():
+        if number != cursor + 1:  # those between are no longer kept
+            return CallChanges(None, newest())
+        cursor = number
+        by_tenant: dict[str, list[str]] = orjson.loads(text)
+        for tenant, changed in by_tenant.items():
+            if tenants is None or (tenant and UUID(tenant) in tenants):
+                calls.update(map(UUID, changed))
+        if len(calls) > limit:
+            return CallChanges(None, newest())
+    return CallChanges(frozenset(calls), cursor)
 
 
 def newest() -> int:
     """The number of the last change, from which a live list goes on."""
     follower.refresh(timezone.now())
-    return Following.objects.values_list("seq", flat=True).first() or 0
+    return Following.objects.values_list("changes", flat=True).first() or 0
 
 
 def lag(now: datetime | None = None) -> timedelta | None:
@@ -223,23 +216,10 @@ def _of(tenants: frozenset[UUID] | None, *dimensions: int) -> QuerySet[RollUp]:
     return rows if tenants is None else rows.filter(tenant__in=tenants)
 
 
-def _within(period: Period, now: datetime) -> Q:
-    """The buckets that cover the period once, as few as possible."""
-    start = period.start(now)
-    end = start + period.points * period.step
-    if period is not Period.WEEK:
-        return _buckets(_POINTS[period], start, end)
-    midnight = datetime.fromtimestamp(-(-start.timestamp() // 86_400) * 86_400, UTC)
-    hours = range(Resolution.HOUR.bucket(start), Resolution.HOUR.bucket(midnight))
-    days = range(Resolution.DAY.bucket(midnight), Resolution.DAY.bucket(end + timedelta(days=1)))
-    # As one list, since an index alone answers no OR. Numbers of hours and days are far apart.
-    return Q(resolution__in=(Resolution.HOUR, Resolution.DAY), bucket__in=[*hours, *days])
-
-
-def _buckets(resolution: Resolution, start: datetime, end: datetime) -> Q:
-    """The buckets of a resolution from `start` to before `end`."""
-    return Q(
-        resolution=resolution,
-        bucket__gte=resolution.bucket(start),
-        bucket__lt=resolution.bucket(end),
-    )
+def _within(period: Period, now: datetime, longest: Resolution | None = None) -> Q:
+    """The buckets that cover the period once, as few as possible, none of them longer than `longest`."""
+    begins = int(period.start(now).timestamp())
+    ends = begins + period.points * int(period.step.total_seconds())
+    if longest is None:
+        longest = Resolution.DAY if period is Period.WEEK else _POINTS[period]
+    return of_buckets(cover(begins, ends, longest, now))

@@ -3,8 +3,8 @@
 Such a statement costs little Python per row, and releases the GIL once.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -49,7 +49,7 @@ def rows_of(name: str, columns: Mapping[str, str]) -> str:
 
 
 def ids_of() -> str:
-    """Return the SQL of a subquery of UUIDs, whose parameter is a JSON array of their hex digits."""
+    """Return the SQL of a subquery of UUIDs, whose parameter is a JSON array of their texts (`id_text`)."""
     if vendor() == SQLITE:
         return "(SELECT value FROM json_each(%s))"
     return "(SELECT value::uuid FROM json_array_elements_text(%s::json))"
@@ -58,11 +58,6 @@ def ids_of() -> str:
 def as_json(rows: Iterable[Mapping[str, Any] | str]) -> str:
     """Return the parameter for `rows_of` and `ids_of`."""
     return orjson.dumps(list(rows)).decode()
-
-
-def hexes(ids: Iterable[UUID]) -> str:
-    """Return the parameter for `ids_of`."""
-    return as_json(each.hex for each in ids)
 
 
 def moment_text(at: datetime | None) -> str | None:
@@ -91,15 +86,13 @@ def uuid_of(value: Any) -> UUID:
     return value if isinstance(value, UUID) else UUID(hex=value)
 
 
-def upsert(table: str, columns: Mapping[str, str], unique: Sequence[str], extra: str = "") -> str:
-    """Return the SQL that inserts the rows of the parameter, or replaces those that exist."""
-    names = ", ".join(columns)
-    values = ", ".join(f"r.{column}" for column in columns)
-    changes = ", ".join(
-        f"{column} = excluded.{column}" for column in columns if column not in unique
-    )
-    return (
-        f"INSERT INTO {table} ({names}) SELECT {values} "  # noqa: S608 - constants
-        f"FROM {rows_of('r', columns)} WHERE true{extra} "
-        f"ON CONFLICT ({', '.join(unique)}) DO UPDATE SET {changes}"
-    )
+def id_text(value: Any) -> str:
+    """Return a UUID as it is written in parameters, from what a driver returned: hex digits."""
+    return value if isinstance(value, str) else value.hex
+
+
+def time_of(stored: Any) -> datetime | None:
+    """Return a time as a driver returned it."""
+    if isinstance(stored, str):  # SQLite
+        return datetime.fromisoformat(stored).replace(tzinfo=UTC)
+    return stored if stored is None else stored.astimezone(UTC)

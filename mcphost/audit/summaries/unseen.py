@@ -21,7 +21,7 @@ from uuid import UUID
 from mcphost.audit.models import Entry, Following
 from mcphost.audit.records import ANSWER_RECEIVED, QUESTION_ASKED, ROUND_FINISHED, ROUND_STARTED
 from mcphost.audit.selectors import first_id
-from mcphost.audit.summaries.sets import SQLITE, fetch, uuid_of, vendor
+from mcphost.audit.summaries.sets import SQLITE, fetch, vendor
 
 MOST: Final = 10_000
 """Most calls of one look. If there are more, they are read as missing entries, bit by bit."""
@@ -48,7 +48,7 @@ _LOOK = (
     "pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS floor, "
     "pg_relation_size('audit_entry') / current_setting('block_size')::int AS pages) "
     "SELECT t.floor, pg_current_snapshot()::text, t.pages, "
-    "ARRAY(SELECT DISTINCT e.call FROM audit_entry e "
+    "ARRAY(SELECT DISTINCT replace(e.call::text, '-', '') FROM audit_entry e "
     "WHERE {where} AND e.call IS NOT NULL AND {xmin} >= %s AND ({often} "
     "OR {xmin} >= t.own OR NOT pg_visible_in_snapshot({xmin}::text::xid8, %s::pg_snapshot)) LIMIT {most}) FROM t"
 )
@@ -66,7 +66,7 @@ class Look(NamedTuple):
     look count as missing.
     """
 
-    calls: Collection[UUID]
+    calls: Collection[str]
     position: int
     seen: str = ""
     page: int = 0
@@ -101,14 +101,14 @@ def end() -> Look:
     return _look_at(_NEAR, "(4294967290,0)", 0, "")
 
 
-def missing(following: Following) -> tuple[Collection[UUID], UUID | None]:
+def missing(following: Following) -> tuple[Collection[str], UUID | None]:
     """Find the calls of the next portion of missing entries, from the newest to the oldest, and where
     the missing ones end then; None if that was the last portion."""
     query = Entry.objects.filter(id__lt=following.missing_until).order_by("-id")
     if following.missing_from is not None:
         query = query.filter(id__gte=following.missing_from)
     found = list(query.values_list("id", "call")[:PORTION])
-    calls = {call for _, call in found if call is not None}
+    calls = {call.hex for _, call in found if call is not None}
     return calls, found[-1][0] if len(found) == PORTION else None
 
 
@@ -121,7 +121,7 @@ def _look_on(position: int) -> Look:
     if not rows:
         ((last,),) = fetch("SELECT COALESCE(MAX(rowid), 0) FROM audit_entry")
         return Look((), min(position, last), overflows=last < position)
-    calls = {uuid_of(call) for _, call in rows if call is not None}
+    calls = {call for _, call in rows if call is not None}
     return Look(calls, rows[-1][0], more=len(rows) == PORTION)
 
 

@@ -23,12 +23,11 @@ from mcphost.audit.summaries import selectors
 from mcphost.console.live.rights import LiveReader, admit, still_allowed
 from mcphost.console.live.sockets import CloseCode, LiveSocket
 from mcphost.console.live.views import (
+    MOST_CHANGES,
     MOST_MISSED,
     LiveView,
-    News,
     beat,
     messages,
-    news,
     tenants_read,
 )
 from mcphost.console.records.filters import RecordFilter
@@ -247,9 +246,9 @@ def read_turn(
     try:
         allowed = still_allowed(viewers)
         if cursor is None or not views:
-            changes = News(frozenset(), selectors.newest())
+            changes = selectors.CallChanges(frozenset(), selectors.newest())
         else:
-            changes = news(tenants_read(views), cursor)
+            changes = selectors.changed(tenants_read(views), cursor, MOST_CHANGES)
         told = messages(changes, views, timezone.now())
         return HubTurn(allowed, changes.cursor, told)
     finally:
@@ -282,7 +281,7 @@ def _admitted(arrival: Arrival, cursor: int, full: Collection[int]) -> Seating |
     if found is None or found[0].user in full:
         return None
     viewer, view = found
-    missed = news(view.tenants, arrival.cursor, MOST_MISSED)
+    missed = selectors.changed(view.tenants, arrival.cursor, MOST_MISSED)
     first = messages(missed, [view], timezone.now()).get(view)
     return Seating(viewer, view, first or beat(max(cursor, missed.cursor)))
 

@@ -13,12 +13,11 @@ from django.template.loader import render_to_string
 from mcphost.audit import call_list
 from mcphost.audit.call_list import ASKED, REFUSED, ListedCall
 from mcphost.audit.selectors import EntryFilter
-from mcphost.audit.summaries import selectors
+from mcphost.audit.summaries.selectors import CallChanges
 from mcphost.audit.timeline import UNASKED
 from mcphost.console.records.filters import RecordFilter, named_calls
 from mcphost.console.unseen import shown_page
 
-READ_AT_ONCE = 200
 MOST_CHANGES = 1000
 """Calls that one message may be chosen from. After more, the list has to be loaded again."""
 MOST_MISSED = 200
@@ -39,33 +38,15 @@ class LiveView:
     of_platform: bool
 
 
-@dataclass(frozen=True, slots=True)
-class News:
-    """The calls that changed up to `cursor`; None if there are too many."""
-
-    calls: frozenset[UUID] | None
-    cursor: int
-
-
 def cursor_of(text: str) -> int | None:
     """Parse a cursor; None if it is none."""
     found = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else -1
     return found if 0 <= found < 1 << 63 else None
 
 
-def news(tenants: frozenset[UUID] | None, after: int, most: int = MOST_CHANGES) -> News:
-    """Return the calls of these tenants that changed after a cursor."""
-    found: set[UUID] = set()
-    while len(found) < most:
-        page = selectors.changed(tenants, after, READ_AT_ONCE)
-        found.update(row.call for row in page.rows)
-        if page.last_seq <= after:
-            return News(frozenset(found), after)
-        after = page.last_seq
-    return News(None, selectors.newest())
-
-
-def messages(changes: News, views: Collection[LiveView], now: datetime) -> Mapping[LiveView, str]:
+def messages(
+    changes: CallChanges, views: Collection[LiveView], now: datetime
+) -> Mapping[LiveView, str]:
     """Return a message for each list in which something changed."""
     if changes.calls is None:
         return dict.fromkeys(views, stale(changes.cursor))

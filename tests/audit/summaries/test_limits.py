@@ -10,7 +10,7 @@ from mcphost.audit.records import Actor
 from mcphost.audit.services import record
 from mcphost.audit.summaries import follower, rollups
 from mcphost.audit.summaries.follower import LEASE, Follower, catch_up
-from mcphost.audit.summaries.rollups import KEPT
+from mcphost.audit.summaries.rollups import KEPT, Bucket, Resolution
 from tests.audit.asking import MINUTE, asking, follow, keep, plain
 from tests.audit.summaries.test_follower import check
 
@@ -74,12 +74,17 @@ def test_calls_under_a_lost_key_are_projected_in_portions_and_not_by_readers(mon
 
 
 def test_a_bucket_is_kept_for_as_long_as_its_resolution() -> None:
-    keep(plain())
+    keep(plain(), plain(ago=timedelta(days=3)))
     follow()
-    for resolution, kept in KEPT.items():
+    opened = 1 << 40
+    Following.objects.update(open_minute=opened, open_hour=opened, open_day=opened)
+    for resolution in Resolution.MINUTE, Resolution.HOUR, Resolution.DAY:
         rows = RollUp.objects.filter(resolution=resolution)
-        bucket = rows.values_list("bucket", flat=True).distinct().get()
-        begun = datetime.fromtimestamp(bucket * resolution.seconds, UTC)
-        assert rollups.prune(begun + kept) == 0
-        assert rollups.prune(begun + kept + timedelta(seconds=resolution.seconds)) > 0
-        assert not rows.exists()
+        number = rows.order_by("bucket").values_list("bucket", flat=True)[0]
+        bucket = Bucket(resolution, number)
+        ends = datetime.fromtimestamp(bucket.begins, UTC) + KEPT[resolution]
+        while rollups.prune(ends):
+            pass
+        assert rows.filter(bucket=number).exists()
+        assert rollups.prune(ends + timedelta(seconds=resolution.seconds)) > 0
+        assert not rows.filter(bucket=number).exists()

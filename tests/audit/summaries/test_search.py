@@ -13,10 +13,9 @@ from mcphost.audit import call_list, windows
 from mcphost.audit.call_list import ListedCall
 from mcphost.audit.models import CallSummary
 from mcphost.audit.selectors import EntryFilter
-from mcphost.audit.summaries import rollups, search
-from mcphost.audit.summaries.follower import Follower
+from mcphost.audit.summaries import counting, search
 from mcphost.runtime.call import Client, Principal, PrincipalKind
-from tests.audit.asking import MINUTE, Story, keep
+from tests.audit.asking import MINUTE, Story, follow, keep
 
 pytestmark = pytest.mark.django_db
 
@@ -47,14 +46,13 @@ def made(rng: random.Random, now: datetime) -> Story:
     caller = rng.choice(CALLERS)
     kind = PrincipalKind.ANONYMOUS if caller == "anonymous" else PrincipalKind.TOKEN
     token = "" if kind is PrincipalKind.ANONYMOUS else rng.choice(("tok_1", "ada", "7"))
+    ago = timedelta(days=rng.choice((0, 0, 0, 1, 3, 20, 33, 500)), seconds=rng.randrange(300, 3000))
     target = rng.choice(TARGETS)
     story = Story.of(
         tenant,
         target,
-        at=now - timedelta(seconds=rng.randrange(300, 3000)),
-        principal=Principal(
-            kind, tenant, rng.choice(("tok_1", "9", "ada")), caller, token_id=token
-        ),
+        at=now - ago,
+        principal=Principal(kind, tenant, token, caller, token_id=token),
         client=Client(rng.choice(CLIENTS)),
         method="resources/read" if "://" in target else "tools/call",
         trace_id=rng.choice(TRACES),
@@ -181,12 +179,11 @@ def test_every_combination_of_filters_lists_what_reading_every_call_finds(monkey
     monkeypatch.setattr(windows, "WINDOW", 5)
     monkeypatch.setattr(windows, "LARGEST", 8)
     monkeypatch.setattr(windows, "MOST_WINDOWS", 3)
-    monkeypatch.setattr(rollups, "MOST_NAMES", rng.choice((1, 3, 200)))
+    monkeypatch.setattr(counting, "MOST_NAMES", rng.choice((1, 3, 200)))
     monkeypatch.setattr(search, "MOST_NAMES", rng.choice((2, 20)))
     stories = [made(rng, now) for _ in range(CALLS)]
     keep(*stories)
-    while Follower().step().more:
-        pass
+    follow()
     assert CallSummary.objects.count() == CALLS
     ids = [story.call.id for story in stories]
     everything, unasked = call_list.listed(ids, now), call_list.unasked(ids)

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from mcphost.audit import call_list
 from mcphost.audit.selectors import EntryFilter
-from mcphost.audit.summaries import selectors
+from mcphost.audit.summaries import batches, selectors
 from mcphost.audit.summaries.selectors import Dimension, Period
 from mcphost.runtime.call import Client, Delivery
 from tests.audit.asking import ACME, HALF_HOUR, MINUTE, OTHER, Story, asking, follow, plain
@@ -120,14 +120,22 @@ def test_the_funnel_has_a_row_for_each_target_and_client_that_was_asked(now: dat
     assert row.endings == {"accept": 1, "open": 1}
 
 
-def test_changes_are_read_once_each() -> None:
+def test_changes_are_read_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
     keep(plain("earlier"))
-    before = selectors.newest()
-    keep(plain())
+    before, ours = selectors.newest(), plain()
+    keep(ours)
     first = selectors.changed(OURS, before, 100)
-    assert [each.target for each in first.rows] == ["plain"]
-    assert selectors.changed(OURS, first.last_seq, 100).rows == ()
+    assert first.calls == frozenset({ours.call.id})
+    assert selectors.changed(OURS, first.cursor, 100).calls == frozenset()
     keep(plain(tenant=OTHER))
-    second = selectors.changed(OURS, first.last_seq, 100)
-    assert second.rows == ()
-    assert second.last_seq > first.last_seq
+    second = selectors.changed(OURS, first.cursor, 100)
+    assert second.calls == frozenset()
+    assert second.cursor > first.cursor
+    assert selectors.changed(None, before, 1).calls is None, "they are too many"
+    monkeypatch.setattr(batches, "KEPT_CHANGES", 2)
+    for _ in range(2):
+        keep(plain())
+    assert selectors.changed(OURS, before, 100) == selectors.CallChanges(None, selectors.newest())
+    changes = selectors.changed(OURS, second.cursor, 100)
+    assert changes.calls is not None
+    assert len(changes.calls) == 2

@@ -17,7 +17,7 @@ from django.utils.http import urlencode
 from mcphost.audit import call_list
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.summaries import selectors
-from mcphost.console.live.views import LiveView, News, matches, messages
+from mcphost.console.live.views import LiveView, matches, messages
 from mcphost.console.records.filters import RecordFilter
 from tests.audit.asking import Story, keep
 from tests.console.live.reading import ACME, ALL
@@ -114,7 +114,7 @@ def test_a_turn_reads_as_often_for_many_lists_and_calls_as_for_one(acme, django_
 
     calls, views = read(1)
     with CaptureQueriesContext(connection) as one:
-        messages(News(calls, 1), views, now)
+        messages(selectors.CallChanges(calls, 1), views, now)
     calls, views = read(20)
     with django_assert_num_queries(len(one)):
-        messages(News(calls, 1), views, now)
+        messages(selectors.CallChanges(calls, 1), views, now)

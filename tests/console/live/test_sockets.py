@@ -85,7 +85,6 @@ async def test_a_client_that_comes_back_gets_the_newest_that_it_missed(auditor, 
     assert ["tool4" in rows[0], "tool3" in rows[1]] == [True, True]
     await reader.leave()
     monkeypatch.setattr(hubs, "MOST_MISSED", 3)
-    monkeypatch.setattr(views, "READ_AT_ONCE", 2)
     late = Reader(ACME, session_of(auditor), f"cursor={since}")
     assert await late.connect()
     message = await late.message()
@@ -94,9 +93,7 @@ async def test_a_client_that_comes_back_gets_the_newest_that_it_missed(auditor, 
     await late.leave()
 
 
-async def test_one_reader_serves_all_sockets_and_ends_with_the_last(auditor, acme, monkeypatch):
-    reads: list[object] = []
-    monkeypatch.setattr(hubs, "news", lambda *of: (reads.append(of), views.news(*of))[1])
+async def test_one_reader_serves_all_sockets_and_ends_with_the_last(auditor, acme):
     session = session_of(auditor)
     async with reading(ACME, session) as first, reading(ACME, session) as second:
         await call(acme.tenant)

@@ -171,7 +171,7 @@ def test_states_that_were_refused_are_listed_with_their_true_reason(operator, st
     story.refuse("of another principal")
     nowhere, theirs = a_story(acme), Story.of(globex.tenant, "theirs", at=timezone.now())
     for each in (nowhere, theirs):
-        each.refuse("a token that was changed")
+        each.later(timedelta(minutes=1)).refuse("a token that was changed")
         each.made[-1] = each.made[-1]._replace(call=None, round=None)
     told(nowhere, theirs)
     path = put(story)

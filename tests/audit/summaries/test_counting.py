@@ -1,0 +1,142 @@
+"""Roll-ups are counted again from the calls of their time, whenever and in whatever order these change."""
+
+import random
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from uuid import UUID
+
+import pytest
+from django.utils import timezone
+
+from mcphost.audit.models import Entry, Following, RollUp, RollUpDue
+from mcphost.audit.summaries import counting, selectors
+from mcphost.audit.summaries.figures import Period
+from mcphost.audit.summaries.follower import Follower
+from mcphost.audit.summaries.rollups import Bucket, Resolution, cover
+from tests.audit.asking import ACME, HALF_HOUR, MINUTE, Story, follow, keep, plain, row
+from tests.audit.summaries.test_follower import check, keep_new
+
+pytestmark = pytest.mark.django_db
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+NOON = datetime(2026, 5, 4, 12, 0, 2, tzinfo=UTC)
+
+
+class Clock:
+    """What `timezone.now` returns."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def later(self, by: timedelta) -> None:
+        self.now += by
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(timezone, "now", lambda: clock.now)
+    return clock
+
+
+def resolutions() -> set[Resolution]:
+    """Those of which there are rows, without parts that pages may still read."""
+    opened = Following.objects.get().open_minute * 12
+    rows = RollUp.objects.exclude(resolution=Resolution.PART, bucket__lt=opened)
+    return {Resolution(each) for each in rows.values_list("resolution", flat=True)}
+
+
+def test_a_minute_an_hour_and_a_day_that_are_over_are_made_of_shorter_ones(clock: Clock) -> None:
+    follow()
+    keep(plain(ago=timedelta()))
+    for wait, *expected in (
+        (timedelta(), Resolution.PART),
+        (2 * MINUTE, Resolution.MINUTE),
+        (HOUR, Resolution.MINUTE, Resolution.HOUR),
+        (DAY, Resolution.HOUR, Resolution.DAY),
+    ):
+        clock.later(wait)
+        follow()
+        assert resolutions() == set(expected)
+        check()
+        assert selectors.totals(frozenset({ACME}), Period.MONTH, clock.now).calls == 1
+
+
+def test_a_call_that_ends_late_is_counted_again_in_every_bucket_around_it(clock: Clock) -> None:
+    follow()
+    made = Story.of(ACME, "asking", at=clock.now)
+    made.expires = 10 * DAY
+    keep(made.play("start; ask a"), plain(ago=timedelta()))
+    for wait in (HALF_HOUR, 5 * HOUR, 2 * DAY):
+        clock.later(wait)
+        follow()
+        check()
+        written = len(made.made)
+        made.at = clock.now
+        keep_new(made.play("back; answer a; start; ask a"), written)
+        clock.later(2 * MINUTE)
+        follow()
+        check()
+    assert not RollUpDue.objects.exists()
+
+
+def test_nothing_is_left_out_after_days_in_which_no_process_followed(clock: Clock) -> None:
+    follow()
+    for _ in range(20):
+        clock.later(5 * HOUR)
+        keep(plain(ago=timedelta()))
+    follow()
+    check()
+    assert selectors.totals(frozenset({ACME}), Period.MONTH, clock.now).calls == 20
+
+
+def test_a_change_while_its_bucket_is_counted_is_counted_by_the_next_fold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    follow()
+    keep(plain())
+    counted, late = counting._tally_of, [plain()]
+
+    def tally_of(bucket: Bucket, now: datetime, *, has_parts: bool = False) -> object:
+        tally = counted(bucket, now, has_parts=has_parts)
+        while late:
+            keep(late.pop())
+            Following.objects.update(owner=None, folded_at=now)
+            monkeypatch.setattr("mcphost.audit.summaries.follower.FEW", -1)  # it does not fold
+            assert Follower().step().written == 1
+        return tally
+
+    monkeypatch.setattr(counting, "_tally_of", tally_of)
+    follow()
+    assert not late
+    check()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_buckets_cover_a_time_exactly_once(seed: int, clock: Clock) -> None:
+    follow()
+    rng = random.Random(seed)
+    keep(plain(ago=timedelta()))
+    clock.later(timedelta(minutes=rng.randrange(3 * 24 * 60)))
+    follow()
+    for longest in (Resolution.MINUTE, Resolution.HOUR, Resolution.DAY):
+        now = int(clock.now.timestamp())
+        ends = now // 3600 * 3600 + 3600 * rng.randrange(-40, 3)
+        begins = ends - 3600 * rng.randrange(1, 500)
+        buckets = cover(begins, ends, longest, clock.now)
+        assert buckets[0].begins == begins
+        assert min(ends, now) <= buckets[-1].ends <= ends
+        assert all(one.ends == other.begins for one, other in pairwise(buckets))
+        assert max(each.resolution for each in buckets) <= longest
+
+
+def test_a_call_of_a_clock_that_was_far_ahead_keeps_no_other_from_being_counted() -> None:
+    follow()
+    entries = [row(each) for each in plain().made]
+    for each in entries:
+        each.id = UUID(int=each.id.int | 0xFFFF << 112)  # in the year 10,889
+    Entry.objects.bulk_create(entries)
+    keep(plain())
+    follow()
+    assert not RollUpDue.objects.exists()
+    assert selectors.totals(frozenset({ACME}), Period.DAY, timezone.now()).calls == 1
