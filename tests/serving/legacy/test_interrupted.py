@@ -28,6 +28,7 @@ from mcphost.serving.legacy import session as sessions
 from mcphost.serving.legacy.call import SessionCall
 from mcphost.serving.legacy.session import NoSession
 from mcphost.serving.legacy.storage import StoredStream
+from mcphost.serving.legacy.stream import Outgoing
 from tests.cast import Cast
 from tests.rounds.conftest import module
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
@@ -242,3 +243,31 @@ async def test_no_get_stream_opens_in_a_session_that_ends_at_that_moment(asking:
     count = await in_database(GetStream.objects.count)
     assert (opened, count) == (False, 0)
     assert await in_database(Session.objects.filter(ended_at=None).count) == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "recorded"),
+    [
+        ({"state": CallState.CANCELLED}, ["round.started", "round.finished", "round.finished"]),
+        ({"owner": uuid4(), "epoch": 2}, ["round.started"]),
+    ],
+    ids=["cancelled elsewhere", "taken over"],
+)
+async def test_a_round_that_asks_too_late_is_recorded_only_by_the_owner_of_its_call(
+    asking: Cast, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], recorded: list[str]
+) -> None:
+    ask = Outgoing.ask
+
+    async def late(outgoing: Outgoing, *args: Any) -> None:
+        outgoing.open()
+        await outgoing.written()
+        await in_database(lambda: StreamedCall.objects.update(**changes))
+        await ask(outgoing, *args)
+
+    monkeypatch.setattr(Outgoing, "ask", late)
+    caller = await Caller.at(asking)
+    shown = await caller.streamed("paint", what="a wall")
+    await true(lambda: not calls.under_way)
+    rounds = Entry.objects.filter(action__startswith="round.").order_by("id")
+    found = await in_database(lambda: [each.action for each in rounds])
+    assert (found, shown.requests) == (recorded, [])
