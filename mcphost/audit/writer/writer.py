@@ -168,9 +168,11 @@ class Writer:
 
     def is_ready(self) -> bool:
         """Whether a call may run at once: no record has waited for too long, and there is room."""
-        if self._jobs or self._behind or self._since is not None:
-            return not (self.is_behind() or self.refuse_new())
-        return self._running and self._thread is not None and self._thread.is_alive()
+        waits = self._jobs or self._behind or self._since is not None  # most often nothing does
+        if waits and self.is_behind():
+            return False
+        thread, room = self._thread, self._limits.waiting // 2 - len(self._jobs)
+        return self._running and thread is not None and thread.is_alive() and room > 0
 
     def refuse_new(self) -> bool:
         """Whether to refuse a call before its tool runs: the writer is dead, or too much waits."""
