@@ -4,8 +4,8 @@ import asyncio
 
 from mcp.client.subscriptions import ToolsListChanged
 
-from tests.e2e.processes import Server, manage
-from tests.e2e.test_python_client import connected, every_tool
+from tests.e2e.processes import COMMAND_SECONDS, Server, manage
+from tests.e2e.test_python_client import PATIENCE, connected, every_tool
 
 _MOVE = """
 from mcphost.audit.records import Actor
@@ -28,11 +28,11 @@ async def command(server: Server, *arguments: str) -> str:
 async def test_a_change_made_by_a_command_is_heard_and_then_seen(daphne: Server) -> None:
     await command(daphne, "shell", "-c", ENABLE)  # an attempt before may have stopped midway
     async with (
-        connected(daphne.url, daphne.token) as client,
+        connected(daphne.url, daphne.token, PATIENCE + 2 * COMMAND_SECONDS) as client,
         client.listen(tools_list_changed=True) as heard,
     ):
         assert heard.honored.tools_list_changed
         for move, there in ((DISABLE, False), (ENABLE, True)):
             await command(daphne, "shell", "-c", move)
-            assert await anext(heard) == ToolsListChanged()
+            assert await asyncio.wait_for(anext(heard), PATIENCE) == ToolsListChanged()
             assert ("picture" in await every_tool(client)) is there

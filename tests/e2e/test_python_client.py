@@ -37,10 +37,13 @@ DEMO_TOOLS = {
 
 
 @asynccontextmanager
-async def connected(url: str, token: str | None, **options: Any) -> AsyncIterator[Client]:
+async def connected(
+    url: str, token: str | None, seconds: float = PATIENCE, **options: Any
+) -> AsyncIterator[Client]:
+    """A client. What is done with it may take `seconds`."""
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     async with (
-        asyncio.timeout(PATIENCE),
+        asyncio.timeout(seconds),
         httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http,
     ):
         transport = streamable_http_client(url, http_client=http)
