@@ -13,7 +13,7 @@ from uuid import UUID
 WINDOW: Final = 500
 """How many rows the first window has; each has twice as many as the one before, up to LARGEST."""
 LARGEST: Final = 2_000
-MOST_WINDOWS: Final = 10
+MAX_WINDOWS: Final = 10
 """How many windows are compared for one page at most, not counting those that end with a span."""
 COMPARING_SECONDS: Final = 0.1
 """After how long no further window is begun."""
@@ -113,7 +113,7 @@ def take(
     for span in walk.pieces():
         is_cut = True
         while is_cut:
-            if begun and (compared >= MOST_WINDOWS or time.monotonic() > walk.until):
+            if begun and (compared >= MAX_WINDOWS or time.monotonic() > walk.until):
                 return found, at
             begun = True
             window = rows.filter(**walk.within(span, at))

@@ -17,10 +17,10 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from mcphost.audit.writer.conditions import Condition, RowChange, Values
-from mcphost.calls import ownership, questions, sessions, streams
+from mcphost.calls import questions, sessions, streams
 from mcphost.calls.conditions_sql import Lock, change
 from mcphost.calls.models import StreamedCall
-from mcphost.calls.ownership import COLUMNS, NO_OWNER, Taking, free, owned
+from mcphost.calls.ownership import COLUMNS, NO_OWNER, Taking, free, is_mine, owned
 from mcphost.calls.questions import RoundQuestions
 from mcphost.calls.states import CallState, QuestionState
 from mcphost.calls.streams import Batch, StreamRow
@@ -269,7 +269,7 @@ def is_over(call: UUID) -> bool:
     return StreamedCall.objects.filter(id=call).exclude(state__in=OPEN).exists()
 
 
-def is_mine(taking: Taking) -> bool:
+def is_owned_by(taking: Taking) -> bool:
     """Whether the call is still this taking's, over or not."""
     return _of(taking).exists()
 
@@ -314,7 +314,7 @@ _COLUMNS: Final = {
     **COLUMNS,
     "seconds": "double precision",
 }
-_MINE: Final = f"{_CALL}.id = r.call AND {ownership.is_mine(_CALL)}"
+_MINE: Final = f"{_CALL}.id = r.call AND {is_mine(_CALL)}"
 _NONCE: Final = f"RETURNING {{hex}}{_CALL}.id{{end}} AS nonce"
 _IS_OPEN: Final = f"{_CALL}.state IN ('{CallState.RUNNING}', '{CallState.WAITING}')"
 

@@ -215,14 +215,14 @@ class TaskMode(Enum):
     not run here now.
     """
 
-    NEVER = False, False
-    IF_SLOW = True, False
-    AT_ONCE = True, True
-    NO_ROOM = True, True, "no room"
+    NEVER = "never"
+    IF_SLOW = "if slow"
+    AT_ONCE = "at once"
+    NO_ROOM = "no room"
 
-    def __init__(self, possible: bool, at_once: bool, _: str = "") -> None:
-        self.possible = possible
-        self.at_once = at_once
+    def __init__(self, mode: str) -> None:  # once, because every call asks for both
+        self.possible = mode != "never"
+        self.at_once = mode in ("at once", "no room")
 
 
 class Turn(NamedTuple):

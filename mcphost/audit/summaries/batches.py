@@ -90,15 +90,15 @@ def write(batch: CallBatch, now: datetime, losses: Losses) -> int:
     written += [(each.call, each.tenant, each.last) for each in projections]
     if not written:
         return 0
-    known = [text for call, *_ in written if (text := id_text(call)) in before]
-    if known:
-        run(f"DELETE FROM audit_call_mark WHERE call IN {ids_of()}", as_json(known))  # noqa: S608
+    replaced = [text for call, *_ in written if (text := id_text(call)) in before]
+    if replaced:
+        run(f"DELETE FROM audit_call_mark WHERE call IN {ids_of()}", as_json(replaced))  # noqa: S608
     _mark_ended([id_text(call) for call, *_, is_marked in ended if is_marked])
     CallMark.objects.bulk_create(mark for each in projections for mark in _marks(each))
-    lasts = [before[call] for call in known] + [last for _, _, last in written]
+    lasts = [before[call] for call in replaced] + [last for _, _, last in written]
     counting.note(map(id_text, lasts), following, now)
     if not batch.late:
-        _tell(written, following.changes + 1)
+        _note_changes(written, following.changes + 1)
     return len(written)
 
 
@@ -142,9 +142,11 @@ def _others(batch: CallBatch, ended: Collection[str]) -> dict[str, int]:
     if not rest:
         return {}
     counts = _select("call, COUNT(*)", "audit_entry", rest, "GROUP BY call")
-    known = dict(_select("call, entries", "audit_call", rest))
+    projected = dict(_select("call, entries", "audit_call", rest))
     return {
-        id_text(call): count for call, count in counts if batch.again or known.get(call) != count
+        id_text(call): count
+        for call, count in counts
+        if batch.again or projected.get(call) != count
     }
 
 
@@ -161,7 +163,7 @@ def _mark_ended(calls: Collection[str]) -> None:
         )
 
 
-def _tell(written: Iterable[tuple[Any, Any, Any]], number: int) -> None:
+def _note_changes(written: Iterable[tuple[Any, Any, Any]], number: int) -> None:
     """Note which calls changed, for live lists."""
     by_tenant: dict[str, list[str]] = defaultdict(list)
     for call, tenant, _ in written:

@@ -135,12 +135,12 @@ def fold(now: datetime) -> bool:
     """Count one bucket that is due, or close one that is over; return whether there may be more."""
     following = Following.objects.get()
     parts = RollUpDue.objects.filter(resolution=Resolution.PART)
-    found = parts.first() or _closed(following, now) or _due(following)
-    if isinstance(found, RollUpDue):
-        _count(found, following, now)
-    elif found is not None:
-        _close(found, following, now)
-    return found is not None
+    bucket = parts.first() or _closed(following, now) or _due(following)
+    if isinstance(bucket, RollUpDue):
+        _count(bucket, following, now)
+    elif bucket is not None:
+        _close(bucket, following, now)
+    return bucket is not None
 
 
 def _due_of(part: Bucket, following: Following, now: datetime) -> Bucket | None:

@@ -233,8 +233,8 @@ class _Pass:
     def _due(self, now: datetime) -> Collection[str]:
         """Open calls whose time is over, for which there is no entry."""
         due = CallSummary.objects.filter(expires_at__lte=now).order_by("expires_at")
-        most = READ_AT_ONCE if self._reading else DUE_AT_ONCE
-        return [call.hex for call in due.values_list("call", flat=True)[:most]]
+        limit = READ_AT_ONCE if self._reading else DUE_AT_ONCE
+        return [call.hex for call in due.values_list("call", flat=True)[:limit]]
 
     def _lose(self, following: Following, now: datetime, lost: Losses) -> bool:
         """Project a portion of the open calls again whose state opens no more, after a key or a salt was
@@ -245,8 +245,8 @@ class _Pass:
         waiting = CallSummary.objects.filter(expires_at__isnull=False).filter(
             Q(sealed_by__in=list(lost.keys)) | Q(tenant__in=list(lost.tenants))
         )
-        found = waiting.order_by("expires_at").values_list("call", flat=True)[:DUE_AT_ONCE]
-        calls = [call.hex for call in found]
+        first = waiting.order_by("expires_at").values_list("call", flat=True)[:DUE_AT_ONCE]
+        calls = [call.hex for call in first]
         self._write(calls, now, lost, again=True)
         if len(calls) == DUE_AT_ONCE:
             return True

@@ -191,8 +191,8 @@ def _since(day: Bucket) -> Q:
 
 
 def _buckets(rows: QuerySet[RollUp]) -> set[Bucket]:
-    found = rows.values_list("resolution", "bucket").distinct()
-    return {Bucket(Resolution(resolution), number) for resolution, number in found}
+    buckets = rows.values_list("resolution", "bucket").distinct()
+    return {Bucket(Resolution(resolution), number) for resolution, number in buckets}
 
 
 def _spans(buckets: Iterable[Bucket], kept: int, counted: float) -> list[IdSpan]:

@@ -51,13 +51,13 @@ async def begin(turn: Turn, commit: Awaitable[None]) -> None:
         raise
 
 
-async def end(turn: Turn | None, commit: Awaitable[T]) -> T:
-    """Wait for the commit of the round's end, and return its result. Raises ProtocolError, and what else
-    `commit` raises."""
+async def committed(commit: Awaitable[T], ended: Turn | None = None) -> T:
+    """Wait for a commit, and return its result. `ended` is the round whose end it records, if it does.
+    Raises ProtocolError, and what else `commit` raises."""
     try:
         return await commit
     except (RecordLost, RecordRefused) as error:
-        raise error_for(error, ended=turn) from None
+        raise error_for(error, ended) from None
 
 
 def error_for(error: RecordLost | RecordRefused, ended: Turn | None = None) -> ProtocolError:
@@ -68,14 +68,6 @@ def error_for(error: RecordLost | RecordRefused, ended: Turn | None = None) -> P
     if ended is None or ended.primitive.read_only:
         return unavailable(LOST)
     return ProtocolError(INTERNAL_ERROR, UNRECORDED_TASK if ended.task.at_once else UNRECORDED_END)
-
-
-async def committed(commit: Awaitable[T]) -> T:
-    """Wait for any other commit, and return its result. Raises ProtocolError."""
-    try:
-        return await commit
-    except (RecordLost, RecordRefused) as error:
-        raise error_for(error) from None
 
 
 async def refusal(turn: Turn, reason: str, call: UUID | None) -> None:

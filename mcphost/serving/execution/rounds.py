@@ -116,7 +116,7 @@ async def run(turn: Turn, ports: MovablePorts) -> Reply:
     if before:
         await commits.begin(turn, writer.submit(before))
     delivered, after = await _ran(turn, ports)
-    try:
+    try:  # not `commits.committed`: every call would pay for it
         if delivered.creation is None:
             await writer.submit(after)
         else:
@@ -170,10 +170,10 @@ async def run_won(turn: Turn, ports: MovablePorts, won: Won) -> Reply:
         raise
     if _had_no_room(delivered.outcome):
         await claims.release(won)
-        await commits.end(turn, writer.submit(after))
+        await commits.committed(writer.submit(after), turn)
         return delivered.reply
     try:
-        await commits.end(turn, claims.conclude(won, reply, after))
+        await commits.committed(claims.conclude(won, reply, after), turn)
     except SupersededError:
         raise unavailable("Another process has taken this call over") from None
     await state_parts.end(turn, delivered)
@@ -210,8 +210,8 @@ def wanted_claim(turn: Turn) -> WantedClaim:
 
 async def _run_held(turn: Turn, ports: MovablePorts, held: Held) -> Reply:
     """Run a round of a held call. Raises SupersededError if this process no longer owns it."""
-    absent = bool(turn.primitive.missing_function) and turn.call.delivery is Delivery.LEGACY
-    absent = absent and not turn.task.at_once
+    of_session = turn.call.delivery is Delivery.LEGACY and not turn.task.at_once
+    absent = of_session and bool(turn.primitive.missing_function)
     if absent:
         _refuse_absent(turn, held)
     before = () if turn.task.at_once else audit_records.before(turn)
@@ -237,9 +237,11 @@ async def _left(turn: Turn) -> Measured:
 
 async def _conclude(turn: Turn, held: Held, ended: Awaitable[Ran]) -> Reply:
     delivered, after = await ended
-    if delivered.creation is not None:
-        return (await commits.end(turn, stored_tasks.commit(turn.call, delivered, after))).reply
-    await commits.end(turn, held.conclude(delivered, RoundEnding(after, turn)))
+    if delivered.creation is None:
+        await commits.committed(held.conclude(delivered, RoundEnding(after, turn)), turn)
+    else:
+        create = stored_tasks.commit(turn.call, delivered, after)
+        delivered = await commits.committed(create, turn)
     return delivered.reply
 
 
@@ -273,7 +275,7 @@ async def _ran_won(turn: Turn, ports: MovablePorts, won: Won) -> Ran:
     delivered, after = await _ran(turn, ports)
     if delivered.creation is None:
         return delivered, after
-    return await commits.end(turn, stored_tasks.commit(turn.call, delivered, after)), ()
+    return await commits.committed(stored_tasks.commit(turn.call, delivered, after), turn), ()
 
 
 async def _whole(turn: Turn) -> Turn:

@@ -120,7 +120,7 @@ async def submit(created: CreatedTask, records: Sequence[Record] = ()) -> bool:
     """Create a task in one commit with `records`; False if its call is one already, or there are too many.
 
     Raises RecordLost, RecordRefused. If it is not known whether a lost commit has created the task, that is
-    cancelled as soon as possible: nobody has its handle.
+    cancelled as soon as possible: no client has its handle.
     """
     try:
         return await writer.submit_if(created.condition, records)

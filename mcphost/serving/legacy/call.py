@@ -388,7 +388,7 @@ class SessionCall:
             await write(())
             return
         try:
-            await commits.end(ending.turn, write(ending.records))
+            await commits.committed(write(ending.records), ending.turn)
         except SupersededError:
             # Cancelled elsewhere, the call is still this process's, and so is the record of its round.
             if await in_database_unbounded(self.outgoing.stored.is_mine):

@@ -93,7 +93,7 @@ class StoredStream(NamedTuple):
 
     def is_mine(self) -> bool:
         """Whether this process still owns the call. In a database thread."""
-        return session_calls.is_mine(self.owner)
+        return session_calls.is_owned_by(self.owner)
 
     def release(self, told: bool) -> None:
         """Release the waiting call. `told`: notify other processes, because it can go on now.

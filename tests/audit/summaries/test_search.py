@@ -178,7 +178,7 @@ def test_every_combination_of_filters_lists_what_reading_every_call_finds(monkey
     rng, now = random.Random(seed), timezone.now()
     monkeypatch.setattr(windows, "WINDOW", 5)
     monkeypatch.setattr(windows, "LARGEST", 8)
-    monkeypatch.setattr(windows, "MOST_WINDOWS", 3)
+    monkeypatch.setattr(windows, "MAX_WINDOWS", 3)
     monkeypatch.setattr(counting, "MOST_NAMES", rng.choice((1, 3, 200)))
     monkeypatch.setattr(search, "MOST_NAMES", rng.choice((2, 20)))
     stories = [made(rng, now) for _ in range(CALLS)]

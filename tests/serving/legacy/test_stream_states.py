@@ -47,14 +47,19 @@ class Walked:
             case StreamStep.FINISH:  # it begins, and is not written yet
                 if self.outgoing._state is StreamState.OPEN:
                     await self.outgoing.written()
-                self._finishing.append(asyncio.create_task(self.outgoing.finish(ANSWER)))
-                await asyncio.sleep(0)
+                began = asyncio.Event()
+                self._finishing.append(asyncio.create_task(self._finish(began)))
+                await began.wait()
             case StreamStep.WRITTEN:
                 await self.over()
             case StreamStep.ABANDON:
                 self.outgoing.abandon()
             case StreamStep.MOVE:
                 await self.outgoing.release(told=False, stays=True)
+
+    async def _finish(self, began: asyncio.Event) -> None:
+        began.set()  # who waits for it goes on when `finish` waits for the commit
+        await self.outgoing.finish(ANSWER)
 
     async def over(self) -> None:
         await asyncio.wait_for(asyncio.gather(*self._finishing), PATIENCE)
