@@ -147,8 +147,13 @@ def _due_of(part: Bucket, following: Following, now: datetime) -> Bucket | None:
     """The shortest bucket around a part that has, or is to have, rows; None if its time is no longer counted."""
     if is_open(part.within(Resolution.MINUTE), following):
         return part
-    longer = (part.within(each) for each in (Resolution.MINUTE, Resolution.HOUR, Resolution.DAY))
-    return next((each for each in longer if is_kept(each, now)), None)
+    for resolution in (Resolution.MINUTE, Resolution.HOUR):
+        bucket = part.within(resolution)
+        # Of what is still to be made of them, shorter ones are kept for as long as that takes.
+        if is_kept(bucket, now) or is_open(bucket.within(resolution.coarser), following):
+            return bucket
+    day = part.within(Resolution.DAY)
+    return day if is_kept(day, now) else None
 
 
 def _mark(buckets: Iterable[Bucket]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from django.utils import timezone
 
 from mcphost.audit.models import Entry, Following, RollUp, RollUpDue
+from mcphost.audit.selectors import first_id
 from mcphost.audit.summaries import counting, selectors
 from mcphost.audit.summaries.figures import Period
 from mcphost.audit.summaries.follower import Follower
@@ -140,3 +141,26 @@ def test_a_call_of_a_clock_that_was_far_ahead_keeps_no_other_from_being_counted(
     follow()
     assert not RollUpDue.objects.exists()
     assert selectors.totals(frozenset({ACME}), Period.DAY, timezone.now()).calls == 1
+
+
+@pytest.mark.parametrize(
+    ("opened", "ago", "expected"),
+    [
+        ({"open_hour": 30}, 26, Resolution.MINUTE),
+        ({"open_hour": 0}, 26, Resolution.HOUR),
+        ({"open_hour": 0, "open_day": 24 * 36}, 24 * 34, Resolution.HOUR),
+        ({"open_hour": 0}, 24 * 34, Resolution.DAY),
+    ],
+)
+def test_a_late_call_is_counted_in_what_its_open_hour_or_day_is_to_be_made_of(
+    clock: Clock, opened: dict[str, int], ago: int, expected: Resolution
+) -> None:
+    """`opened`: how many hours behind the process is that makes hours and days."""
+    follow()
+    following = Following.objects.get()
+    for name, hours in opened.items():
+        resolution = Resolution[name.removeprefix("open_").upper()]
+        setattr(following, name, resolution.bucket(clock.now - hours * HOUR))
+    counting.note([first_id(clock.now - ago * HOUR).hex], following, clock.now)
+    (due,) = RollUpDue.objects.all()
+    assert due.resolution == expected
