@@ -28,6 +28,8 @@ def cancelling(service: Service) -> Iterator[Callable[[], None]]:
     before = waiting(admin)
 
     def cancel() -> None:
+        # The list is a summary: while another process writes to it, it may lack the newest call.
+        wait_until(lambda: len(waiting(admin) - before) == 1)
         (path,) = waiting(admin) - before
         assert "waits for a response to resolution" in admin.get(path)
         admin.post(path, reason=WHY)

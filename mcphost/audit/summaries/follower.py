@@ -14,9 +14,10 @@ from itertools import islice
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
+from psycopg.errors import LockNotAvailable
 
 from mcphost.audit.models import CallSummary, Following
 from mcphost.audit.open_calls import Losses, losses
@@ -24,6 +25,7 @@ from mcphost.audit.selectors import SKEW, first_id
 from mcphost.audit.summaries import batches, counting, rollups, unseen
 from mcphost.audit.summaries.batches import AT_ONCE, CallBatch
 from mcphost.audit.summaries.rollups import Resolution
+from mcphost.audit.summaries.sets import SQLITE, run, vendor
 
 LEASE: Final = timedelta(seconds=15)
 """After how long without a look another process takes over."""
@@ -33,6 +35,8 @@ PRUNED_PORTIONS: Final = 20
 DUE_AT_ONCE: Final = 1_000
 READ_AT_ONCE: Final = 100
 """How many calls a reader writes at most."""
+LOCK_TIMEOUT: Final = "500ms"
+"""How long a reader waits for another process that writes, on PostgreSQL. Far longer than one batch takes."""
 FOLD_EVERY: Final = timedelta(seconds=5)
 FEW: Final = 20
 KNOWN_FOR: Final = timedelta(seconds=4)
@@ -130,18 +134,24 @@ _reader: Final = _PageThread()
 
 
 def catch_up(now: datetime) -> None:
-    """Write what a reader would miss, if it is little, and no other process is writing.
+    """Write what a reader would miss, if it is little.
 
-    So a page that is opened right after a call shows it. What is more is left to the process that follows.
+    So a page that is opened right after a call shows it. What is more is left to the process that follows; also what
+    is new while another process writes for longer than a reader waits.
     A page that asks several questions of one moment catches up once.
     """
     if now == _reader.caught_up_at:
         return
     begin(now)
-    with transaction.atomic():
-        following = Following.objects.select_for_update(skip_locked=True).first()
-        if following is not None:
+    try:
+        with transaction.atomic():
+            if vendor() != SQLITE:
+                run("SELECT set_config('lock_timeout', %s, true)", LOCK_TIMEOUT)
+            following = Following.objects.select_for_update().get()
             _Pass(reading=True, alone=following.leased_until is None).run(now)
+    except OperationalError as error:
+        if not isinstance(error.__cause__, LockNotAvailable):
+            raise
     _reader.caught_up_at = now
 
 

@@ -1,8 +1,14 @@
 """One transaction, one pass and one reader do a limited part of the work, and the rest is done later."""
 
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.utils import timezone
 
 from mcphost.audit.models import CallSummary, Following, RollUp
@@ -11,10 +17,15 @@ from mcphost.audit.services import record
 from mcphost.audit.summaries import follower, rollups
 from mcphost.audit.summaries.follower import LEASE, Follower, catch_up
 from mcphost.audit.summaries.rollups import KEPT, Bucket, Resolution
+from mcphost.audit.summaries.sets import fetch
 from tests.audit.asking import MINUTE, asking, follow, keep, plain
 from tests.audit.summaries.test_follower import check
 
 SECOND = timedelta(seconds=1)
+
+WAITING = (
+    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -56,6 +67,50 @@ def test_a_reader_writes_a_few_calls_and_leaves_more_to_who_follows(leased, monk
     Following.objects.update(leased_until=None)
     assert follow() == 3
     check()
+
+
+@contextmanager
+def another_process_writes() -> Iterator[Any]:
+    """Hold the lock under which summaries are written; the cursor that is yielded ends that with a rollback."""
+    with (
+        closing(connections.create_connection(DEFAULT_DB_ALIAS)) as other,
+        other.cursor() as cursor,
+    ):
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT 1 FROM audit_following FOR UPDATE")
+        yield cursor
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+def test_a_reader_waits_for_a_process_that_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follower, "LOCK_TIMEOUT", "60s")
+    follow()
+    keep(plain(), plain())
+
+    def read() -> None:
+        catch_up(timezone.now())
+        connection.close()
+
+    with another_process_writes() as writing, ThreadPoolExecutor(1) as threads:
+        reading = threads.submit(read)
+        until = time.monotonic() + 30
+        while not fetch(WAITING):
+            assert time.monotonic() < until, "the reader does not wait"
+        writing.execute("ROLLBACK")
+        reading.result(timeout=30)
+    assert CallSummary.objects.count() == 2
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+def test_a_reader_does_not_wait_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follower, "LOCK_TIMEOUT", "1ms")
+    follow()
+    keep(plain(), plain())
+    with another_process_writes():
+        catch_up(timezone.now())
+    assert CallSummary.objects.count() == 0
 
 
 def test_calls_under_a_lost_key_are_projected_in_portions_and_not_by_readers(monkeypatch):
