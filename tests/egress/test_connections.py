@@ -23,6 +23,7 @@ OPERATORS = {
     "mcphost/serving/database.py": "the database: DATABASE_URL",
     "mcphost/serving/tasks/job_worker.py": "the database: DATABASE_URL",
     "mcphost/tasks/jobs.py": "the database: DATABASE_URL",
+    "mcphost/audit/summaries/follower.py": "none: the class of an error of PostgreSQL",
     "mcphost/catalogue/kinds.py": "none: whether its thread is in a transaction",
     "mcphost/console/search.py": "none: the class of an error of PostgreSQL",
     "mcphost/feed/nodes.py": "none: the name of this machine",

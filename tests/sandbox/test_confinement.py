@@ -6,7 +6,7 @@ import pytest
 
 from mcphost.sandbox.confinement import NICE
 from mcphost.sandbox.pool import Sandbox
-from mcphost.sandbox.processes import SandboxWorker
+from mcphost.sandbox.processes import SandboxWorker, WorkerLost
 from mcphost.sandbox.users import WorkerUser
 from tests.sandbox.processes import (
     environment_of,
@@ -95,30 +95,41 @@ async def test_a_worker_and_its_interpreter_have_less_priority_than_the_server(s
         assert os.getpriority(os.PRIO_PROCESS, process) == min(ours + NICE, 19)
 
 
+@pytest.fixture
+def user_ids(monkeypatch: pytest.MonkeyPatch) -> range:
+    """Three user ids for workers that this process starts. Other processes of the run take the usual ones."""
+    first = 60_000 + os.getpid() % 4_000
+    monkeypatch.setattr("mcphost.sandbox.users.FIRST_USER", first)
+    monkeypatch.setattr("mcphost.sandbox.users.USERS", 3)
+    return range(first, first + 3)
+
+
 @pytest.mark.skipif(not ROOT, reason="only root may give a worker a user of its own")
-def test_workers_of_two_pools_have_different_users():
+def test_workers_of_two_pools_have_different_users(user_ids: range):
     """Of two tenants, maybe in two processes of the server, or of a call and a check."""
-    workers = [SandboxWorker(0) for _ in range(3)]
-    users = [status_of(one.process_id)["Uid"] for one in workers]
+    workers = [SandboxWorker(0) for _ in user_ids]
+    users = [status_of(one.process_id)["Uid"].split() for one in workers]
+    with pytest.raises(WorkerLost, match="no user id is free"):
+        SandboxWorker(0)
     for one in workers:
         one.kill()
         one.wait()
-    assert len(set(users)) == 3
+    assert users == [4 * [str(user)] for user in user_ids]
     again = SandboxWorker(0)
-    assert status_of(again.process_id)["Uid"] in users
+    user = status_of(again.process_id)["Uid"].split()
     again.kill()
     again.wait()
+    assert user == users[0]
 
 
 @pytest.mark.skipif(not ROOT, reason="only root may give a worker a user of its own")
-def test_no_worker_starts_without_a_free_user(monkeypatch: pytest.MonkeyPatch):
-    held = WorkerUser()
-    monkeypatch.setattr("mcphost.sandbox.users.FIRST_USER", held.id)
-    monkeypatch.setattr("mcphost.sandbox.users.USERS", 1)
+def test_no_worker_starts_without_a_free_user(user_ids: range):
+    reserved = [WorkerUser() for _ in user_ids]
     with pytest.raises(OSError, match="no user id is free"):
         WorkerUser()
-    held.free()
+    for user in reserved:
+        user.free()
     following = WorkerUser()
-    assert (following.id, following.own) == (held.id, True)
+    assert (following.id, following.own) == (user_ids[0], True)
     following.free()
     assert not following.own
