@@ -15,7 +15,7 @@ from mcphost.audit.writer.conditions import POSTGRESQL, SQLITE, Condition, RowCh
 from mcphost.calls.conditions_sql import announcement, change
 from mcphost.calls.models import Claim
 from mcphost.calls.ownership import COLUMNS, LAPSED, NO_OWNER, is_mine, of_dead, owned
-from mcphost.calls.states import ClaimState, before
+from mcphost.calls.states import CLAIM, ClaimState, before
 from mcphost.feed import nodes
 from mcphost.feed.services import announce
 
@@ -169,7 +169,7 @@ def _made(state: ClaimState | None = None) -> str:
 
 
 def _update(state: ClaimState, changes: str, condition: str) -> str:
-    allowed = ", ".join(f"'{each}'" for each in sorted(before(state)))
+    allowed = ", ".join(f"'{each}'" for each in sorted(before(CLAIM, state)))
     return (
         f"UPDATE calls_claim SET state = '{state}', {changes} FROM {{r}} "  # noqa: S608 - constants
         "WHERE calls_claim.call = r.call AND calls_claim.round = r.round "

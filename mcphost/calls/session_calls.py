@@ -22,11 +22,11 @@ from mcphost.calls.conditions_sql import Lock, change
 from mcphost.calls.models import StreamedCall
 from mcphost.calls.ownership import COLUMNS, NO_OWNER, Taking, free, is_mine, owned
 from mcphost.calls.questions import RoundQuestions
-from mcphost.calls.states import CallState, QuestionState
+from mcphost.calls.states import CALL, CallState, QuestionState, before
 from mcphost.calls.streams import Batch, StreamRow
 from mcphost.feed.services import announce
 
-OPEN: Final = (CallState.RUNNING, CallState.WAITING)
+OPEN: Final = before(CALL, CallState.WAITING)
 CANCELLED: Final = "cancelled"
 """The name of the change in the change log: a client cancelled its request."""
 RELEASED: Final = "released"
@@ -316,7 +316,6 @@ _COLUMNS: Final = {
 }
 _MINE: Final = f"{_CALL}.id = r.call AND {is_mine(_CALL)}"
 _NONCE: Final = f"RETURNING {{hex}}{_CALL}.id{{end}} AS nonce"
-_IS_OPEN: Final = f"{_CALL}.state IN ('{CallState.RUNNING}', '{CallState.WAITING}')"
 
 
 def _change(name: str, changes: str, condition: str, columns: Mapping[str, str]) -> RowChange:
@@ -327,10 +326,16 @@ def _update(changes: str, condition: str) -> str:
     return f"UPDATE {_CALL} SET {changes} FROM {{r}} WHERE {_MINE} AND {condition} {_NONCE}"  # noqa: S608
 
 
-def _goes_on(before: str) -> str:
-    """SQL: the call waits after the round `before`, or is already in the state to be reached."""
+def _leads_to(state: CallState) -> str:
+    """SQL: the call may change to this state."""
+    sources = ", ".join(f"'{source}'" for source in sorted(before(CALL, state)))
+    return f"{_CALL}.state IN ({sources})"
+
+
+def _goes_on(previous: str) -> str:
+    """SQL: the call waits after the round `previous`, or is already in the state to be reached."""
     return (
-        f"(({_CALL}.state = '{CallState.WAITING}' AND {_CALL}.round = {before}) "
+        f"(({_CALL}.state = '{CallState.WAITING}' AND {_CALL}.round = {previous}) "
         f"OR ({_CALL}.state = r.state AND {_CALL}.round = r.round))"
     )
 
@@ -359,13 +364,14 @@ _APPEND: Final = _change("append", "expires_at = {later}", f"{_CALL}.request <> 
 _ASK: Final = _change(
     "ask",
     f"state = '{CallState.WAITING}', journal = r.journal, expires_at = {{later}}",
-    f"{_IS_OPEN} AND {_CALL}.round = r.round",
+    f"{_leads_to(CallState.WAITING)} AND {_CALL}.round = r.round",
     {"journal": "text", "round": "bigint"},
 )
 _FINISH: Final = _change(
     "finish",
     "state = r.state, request = '', journal = '', expires_at = {later}",
-    f"({_IS_OPEN} OR {_CALL}.state IN ('{CallState.CANCELLED}', r.state))",
+    f"((r.state = '{CallState.FINISHED}' AND {_leads_to(CallState.FINISHED)}) "
+    f"OR (r.state = '{CallState.CANCELLED}' AND {_leads_to(CallState.CANCELLED)}))",
     {"state": "text"},
 )
 _STATED: Final = {"state": "text", "round": "bigint"}

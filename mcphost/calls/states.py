@@ -1,4 +1,4 @@
-"""The states of claims, of calls on streams, and of their questions, and the transitions between them.
+"""The states of claims, of calls on streams, and of questions, and the transitions between them.
 
 A claim is written as `running`, or as `released` by a process that cannot run its round. A released
 one can be taken by any process that gets the same answers or has the round's function, and so can a
@@ -10,9 +10,11 @@ is deleted.
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 from django.db.models import TextChoices
+
+_State = TypeVar("_State", bound=TextChoices)
 
 
 class ClaimState(TextChoices):
@@ -21,7 +23,7 @@ class ClaimState(TextChoices):
     FINISHED = "finished"
 
 
-TRANSITIONS: Final[Mapping[ClaimState, frozenset[ClaimState]]] = {
+CLAIM: Final[Mapping[ClaimState, frozenset[ClaimState]]] = {
     ClaimState.RUNNING: frozenset({ClaimState.RUNNING, ClaimState.RELEASED, ClaimState.FINISHED}),
     ClaimState.RELEASED: frozenset({ClaimState.RUNNING, ClaimState.FINISHED}),
     ClaimState.FINISHED: frozenset(),
@@ -29,7 +31,7 @@ TRANSITIONS: Final[Mapping[ClaimState, frozenset[ClaimState]]] = {
 
 
 class CallState(TextChoices):
-    """A call on a stream is running or waiting for answers, until it is finished or cancelled."""
+    """The row of a call on a stream: it is running or waiting for answers, until it is finished or cancelled."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -37,8 +39,18 @@ class CallState(TextChoices):
     CANCELLED = "cancelled"
 
 
+CALL: Final[Mapping[CallState, frozenset[CallState]]] = {
+    CallState.RUNNING: frozenset(CallState),
+    CallState.WAITING: frozenset(CallState),
+    # Its owner may have ended it by then, and not know of the cancellation: what it sends last counts.
+    CallState.CANCELLED: frozenset({CallState.CANCELLED, CallState.FINISHED}),
+    CallState.FINISHED: frozenset({CallState.FINISHED}),
+}
+"""Repeating a change is allowed: whether a commit was confirmed can be unknown."""
+
+
 class QuestionState(TextChoices):
-    """A question is open until it is answered, cancelled with its call, or expired."""
+    """A question of a session's call or of a task is open until it is answered, cancelled with its call, or expired."""
 
     OPEN = "open"
     ANSWERED = "answered"
@@ -46,9 +58,18 @@ class QuestionState(TextChoices):
     EXPIRED = "expired"
 
 
-def before(state: ClaimState) -> frozenset[ClaimState]:
-    """The states from which a claim may change to `state`."""
-    return frozenset(each for each in ClaimState if state in TRANSITIONS[each])
+QUESTION: Final[Mapping[QuestionState, frozenset[QuestionState]]] = {
+    QuestionState.OPEN: frozenset(QuestionState) - {QuestionState.OPEN},
+    QuestionState.ANSWERED: frozenset({QuestionState.ANSWERED}),
+    QuestionState.CANCELLED: frozenset(),
+    QuestionState.EXPIRED: frozenset(),
+}
+"""An answer may be repeated, if it is the same."""
+
+
+def before(table: Mapping[_State, frozenset[_State]], state: _State) -> frozenset[_State]:
+    """The states from which a row may change to `state`."""
+    return frozenset(source for source, targets in table.items() if state in targets)
 
 
 class OwnedCallState(StrEnum):

@@ -16,7 +16,8 @@ from django.utils import timezone
 from mcphost.audit.writer.conditions import Condition, RowChange, Values
 from mcphost.calls.conditions_sql import Effects, announcements, change, effect
 from mcphost.calls.ownership import COLUMNS, NO_OWNER, Taking, is_mine, owned
-from mcphost.tasks.states import TRANSITIONS, AnswerState, TaskEvent, TaskState
+from mcphost.calls.states import QuestionState
+from mcphost.tasks.states import TRANSITIONS, TaskEvent, TaskState
 
 CHANGED: Final = "task"
 """The name of the change in the change log. The object id is the task's, as in those below."""
@@ -320,7 +321,7 @@ _START: Final = change(
         "attempts = attempts + 1",
         f"tasks_task.epoch = r.epoch - 1 AND tasks_task.owner = '{NO_OWNER.hex}' "  # noqa: S608
         "AND tasks_task.expires_at > {now} AND NOT EXISTS (SELECT 1 FROM tasks_question q "
-        f"WHERE q.task = tasks_task.id AND q.state = '{AnswerState.OPEN}')",
+        f"WHERE q.task = tasks_task.id AND q.state = '{QuestionState.OPEN}')",
     ),
 )
 _CHECKPOINT: Final = _of_owner(
@@ -364,9 +365,9 @@ _ANSWER: Final = change(
     "task_answer",
     {"question": "uuid", "nonce": "text", "task": "uuid", "answer": "text"},
     "UPDATE tasks_question SET nonce = r.nonce, answer = r.answer, settled_at = {now}, "  # noqa: S608
-    f"state = '{AnswerState.ANSWERED}' FROM {{r}} WHERE tasks_question.id = r.question "
+    f"state = '{QuestionState.ANSWERED}' FROM {{r}} WHERE tasks_question.id = r.question "
     "AND tasks_question.task = r.task AND (tasks_question.nonce = r.nonce OR "
-    f"(tasks_question.state = '{AnswerState.OPEN}' AND tasks_question.expires_at > {{now}} "
+    f"(tasks_question.state = '{QuestionState.OPEN}' AND tasks_question.expires_at > {{now}} "
     "AND EXISTS (SELECT 1 FROM tasks_task t WHERE t.id = r.task "
     f"AND t.state = '{TaskState.WORKING}'))) RETURNING tasks_question.nonce AS nonce",
 )
@@ -385,7 +386,7 @@ _ASK: Final = effect(
     },
     "INSERT INTO tasks_question (id, task, key, author_key, digest, method, request, round, state, "  # noqa: S608
     "answer, nonce, asked_at, expires_at) SELECT r.id, r.task, r.name, r.author_key, r.digest, "
-    f"r.method, r.request, r.round, '{AnswerState.OPEN}', '', '', {{now}}, {{later}} FROM {{r}} "
+    f"r.method, r.request, r.round, '{QuestionState.OPEN}', '', '', {{now}}, {{later}} FROM {{r}} "
     "WHERE {held} ON CONFLICT DO NOTHING",
 )
 _TAKE_IN: Final = effect(

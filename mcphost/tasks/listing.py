@@ -9,9 +9,10 @@ from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 
 from mcphost.calls.ownership import NO_OWNER
+from mcphost.calls.states import QuestionState
 from mcphost.tasks.models import Task, TaskQuestion
 from mcphost.tasks.selectors import ASKED
-from mcphost.tasks.states import AnswerState, TaskState
+from mcphost.tasks.states import TaskState
 
 WAITING: Final = "waiting"
 """The status of a task that works and has an open question."""
@@ -34,7 +35,7 @@ class ListedQuestion(NamedTuple):
     key: str
     method: str
     round: int
-    state: AnswerState
+    state: QuestionState
     asked_at: datetime
     settled_at: datetime | None
     expires_at: datetime
@@ -81,7 +82,7 @@ class ListedTask(NamedTuple):
     @property
     def open(self) -> tuple[ListedQuestion, ...]:
         """The questions that have no answer yet."""
-        return tuple(each for each in self.questions if each.state == AnswerState.OPEN)
+        return tuple(each for each in self.questions if each.state == QuestionState.OPEN)
 
 
 class TaskPage(NamedTuple):
@@ -170,7 +171,7 @@ def of_calls(calls: Collection[UUID]) -> Mapping[UUID, ListedTask]:
 def open_questions(calls: Collection[UUID]) -> frozenset[tuple[UUID, str]]:
     """The open questions of the tasks that these calls have become: calls and the author's keys."""
     by_task = dict(_of_calls(calls).values_list("id", "call"))
-    asked = TaskQuestion.objects.filter(task__in=by_task, state=AnswerState.OPEN)
+    asked = TaskQuestion.objects.filter(task__in=by_task, state=QuestionState.OPEN)
     return frozenset((by_task[id], key) for id, key in asked.values_list("task", "author_key"))
 
 
@@ -184,7 +185,7 @@ def count_open_questions(
         working = working.filter(tenant__in=tenants)
     if tool:
         working = working.filter(tool=tool)
-    found = TaskQuestion.objects.filter(state=AnswerState.OPEN, expires_at__gt=Now())
+    found = TaskQuestion.objects.filter(state=QuestionState.OPEN, expires_at__gt=Now())
     if until is not None:
         found = found.filter(expires_at__lte=until)
     return found.filter(task__in=working.order_by().values("id")).count()
@@ -265,5 +266,5 @@ def _questions(tasks: Iterable[UUID]) -> Mapping[UUID, list[ListedQuestion]]:
     by_task: dict[UUID, list[ListedQuestion]] = {}
     for each in found.values_list(*ListedQuestion._fields):
         row = ListedQuestion(*each)
-        by_task.setdefault(row.task, []).append(row._replace(state=AnswerState(row.state)))
+        by_task.setdefault(row.task, []).append(row._replace(state=QuestionState(row.state)))
     return by_task

@@ -2,7 +2,8 @@
 
 from django.db import models
 
-from mcphost.tasks.states import AnswerState, TaskState
+from mcphost.calls.states import QuestionState
+from mcphost.tasks.states import TaskState
 
 
 class Task(models.Model):
@@ -96,7 +97,7 @@ class TaskQuestion(models.Model):
     round = models.BigIntegerField()
     taken = models.BigIntegerField(null=True, blank=True)
     sender = models.UUIDField(null=True, blank=True)
-    state = models.CharField(max_length=16, choices=AnswerState.choices)
+    state = models.CharField(max_length=16, choices=QuestionState.choices)
     answer = models.TextField(default="", blank=True)
     nonce = models.TextField(default="", blank=True)
     asked_at = models.DateTimeField()
@@ -109,7 +110,8 @@ class TaskQuestion(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["task", "key"], name="tasks_question_key_once"),
             models.CheckConstraint(
-                condition=models.Q(state__in=AnswerState.values), name="tasks_question_state_known"
+                condition=models.Q(state__in=QuestionState.values),
+                name="tasks_question_state_known",
             ),
         ]
         indexes = [

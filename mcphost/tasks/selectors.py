@@ -10,8 +10,9 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Window
 from django.db.models.functions import Now, RowNumber
 
 from mcphost.calls.ownership import NO_OWNER
+from mcphost.calls.states import QuestionState
 from mcphost.tasks.models import Task, TaskQuestion
-from mcphost.tasks.states import AnswerState, TaskState
+from mcphost.tasks.states import TaskState
 
 
 class QuestionRow(NamedTuple):
@@ -26,7 +27,7 @@ class QuestionRow(NamedTuple):
     round: int
     taken: int | None
     sender: UUID | None
-    state: AnswerState
+    state: QuestionState
     answer: str
     settled_at: datetime | None
     expires_at: datetime
@@ -34,7 +35,7 @@ class QuestionRow(NamedTuple):
     @property
     def is_settled(self) -> bool:
         """Whether the next round takes it in: it has an answer, or its time is over."""
-        return self.state is not AnswerState.OPEN
+        return self.state is not QuestionState.OPEN
 
 
 class TaskRow(NamedTuple):
@@ -72,7 +73,7 @@ class TaskRow(NamedTuple):
     @property
     def open(self) -> tuple[QuestionRow, ...]:
         """The questions that have no answer yet."""
-        return tuple(each for each in self.questions if each.state is AnswerState.OPEN)
+        return tuple(each for each in self.questions if each.state is QuestionState.OPEN)
 
     @property
     def changed_at(self) -> datetime:
@@ -90,7 +91,7 @@ class TaskKey(NamedTuple):
     era: str
 
 
-ASKED = Exists(TaskQuestion.objects.filter(task=OuterRef("id"), state=AnswerState.OPEN))
+ASKED = Exists(TaskQuestion.objects.filter(task=OuterRef("id"), state=QuestionState.OPEN))
 """The condition that a task has an open question."""
 _QUESTION = tuple(QuestionRow._fields)
 _TASK = tuple(name for name in TaskRow._fields if name != "questions")
@@ -156,7 +157,7 @@ def _questions(tasks: Collection[UUID]) -> dict[UUID, list[QuestionRow]]:
     by_task: dict[UUID, list[QuestionRow]] = defaultdict(list)
     for task, *values in found.values_list("task", *_QUESTION):
         row = QuestionRow(*values)
-        by_task[task].append(row._replace(state=AnswerState(row.state)))
+        by_task[task].append(row._replace(state=QuestionState(row.state)))
     return by_task
 
 

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from mcphost.calls.ownership import NO_OWNER, free, of_dead
+from mcphost.calls.states import QuestionState
 from mcphost.calls.streams import PRUNED_AT_ONCE
 from mcphost.feed import nodes
 from mcphost.feed.services import announce, announce_all
@@ -19,7 +20,7 @@ from mcphost.observability import counters
 from mcphost.tasks.changes import CANCELLED, CHANGED, DUE
 from mcphost.tasks.models import Task, TaskQuestion
 from mcphost.tasks.selectors import ASKED, QuestionRow
-from mcphost.tasks.states import TRANSITIONS, AnswerState, TaskEvent, TaskState
+from mcphost.tasks.states import TRANSITIONS, TaskEvent, TaskState
 
 FIRST_PAUSE = timedelta(seconds=1)
 """How long a task waits after the first process that ran it has died; then twice as long, and so on."""
@@ -51,7 +52,7 @@ def carry_instead(task: UUID, call: UUID | None, of: UUID | None) -> bool:
 def send(asked: Sequence[QuestionRow], call: UUID) -> bool:
     """Let a call send these questions; False, and no change, if one of them has another sender now."""
     for one in asked:
-        mine = TaskQuestion.objects.filter(id=one.id, sender=one.sender, state=AnswerState.OPEN)
+        mine = TaskQuestion.objects.filter(id=one.id, sender=one.sender, state=QuestionState.OPEN)
         if not mine.update(sender=call):
             transaction.set_rollback(True)
             return False
@@ -66,9 +67,11 @@ def ready() -> int:
 @transaction.atomic
 def expire_questions() -> int:
     """Expire open questions whose time is over; return how many."""
-    late = TaskQuestion.objects.filter(state=AnswerState.OPEN, expires_at__lte=Now())
+    late = TaskQuestion.objects.filter(state=QuestionState.OPEN, expires_at__lte=Now())
     found = list(late.values_list("id", "task")[:PRUNED_AT_ONCE])
-    late.filter(id__in=[id for id, _ in found]).update(state=AnswerState.EXPIRED, settled_at=Now())
+    late.filter(id__in=[id for id, _ in found]).update(
+        state=QuestionState.EXPIRED, settled_at=Now()
+    )
     tasks = Task.objects.filter(id__in={task for _, task in found}).values_list("tenant", "id")
     if about := [(tenant, task.hex) for tenant, task in tasks]:
         announce_all(CHANGED, about)

@@ -1,4 +1,4 @@
-"""The states of tasks and of their questions, and the transitions between them.
+"""The states of tasks, and the transitions between them. Those of their questions: `calls.states`.
 
 A task that works and has an open question is shown to clients as `input_required`: that is not a
 state of the row, because an answer changes only its question.
@@ -19,14 +19,6 @@ class TaskState(models.TextChoices):
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
-
-
-class AnswerState(models.TextChoices):
-    """The state of a task's question."""
-
-    OPEN = "open"
-    ANSWERED = "answered"
-    EXPIRED = "expired"
 
 
 class TaskEvent(StrEnum):

@@ -1,5 +1,5 @@
-"""The transitions of a claim, each pair of states tried on the database; those of a session's call and of its
-stream, as the documentation shows them."""
+"""The transitions of the rows of claims, session calls and questions, each pair of states tried on the database;
+those of a session's call in its owner and of its stream, as the documentation shows them."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -7,20 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from mcphost.calls import claims
-from mcphost.calls.models import Claim
+from mcphost.calls import claims, questions
+from mcphost.calls.models import Claim, OpenQuestion, StreamedCall
 from mcphost.calls.states import (
+    CALL,
+    CLAIM,
     OWNED_CALL,
+    QUESTION,
     STREAM,
-    TRANSITIONS,
+    CallState,
     ClaimState,
     OwnedCallState,
+    QuestionState,
     StreamState,
     before,
     diagram,
 )
 from tests.calls.conftest import Start
-from tests.calls.made import claimed, row, submit, taking, wanted
+from tests.calls.made import TENANT, claimed, row, submit, taking, wanted
+from tests.calls.streaming import begun, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,8 +34,10 @@ Table = Mapping[tuple[StrEnum, StrEnum], StrEnum]
 
 
 def test_every_state_has_a_row() -> None:
-    assert set(TRANSITIONS) == set(ClaimState)
-    assert before(ClaimState.FINISHED) == {ClaimState.RUNNING, ClaimState.RELEASED}
+    assert set(CLAIM) == set(ClaimState)
+    assert set(CALL) == set(CallState)
+    assert set(QUESTION) == set(QuestionState)
+    assert before(CLAIM, ClaimState.FINISHED) == {ClaimState.RUNNING, ClaimState.RELEASED}
 
 
 @pytest.mark.parametrize("now", ClaimState)
@@ -44,9 +51,47 @@ def test_a_claim_goes_only_where_the_table_lets_it(start: Start, now: ClaimState
         ClaimState.RELEASED: claims.release(mine),
         ClaimState.FINISHED: claims.conclude(mine, lambda: "sealed"),
     }[then]
-    allowed = then in TRANSITIONS[now]
+    allowed = then in CLAIM[now]
     assert submit(writer, (change, [])) == [allowed]
     assert row(of).state == (then if allowed else now)
+
+
+@pytest.mark.parametrize("now", CallState)
+@pytest.mark.parametrize("then", CallState)
+def test_a_session_call_goes_only_where_the_table_lets_it(
+    start: Start, now: CallState, then: CallState
+) -> None:
+    made = begun(writer := start())
+    number = 2 if then is CallState.RUNNING and now is CallState.WAITING else 1
+    StreamedCall.objects.update(state=now)
+    change = {
+        CallState.RUNNING: made.start(number),
+        CallState.WAITING: made.ask(2),
+        CallState.FINISHED: made.finish(2),
+        CallState.CANCELLED: made.finish(2, state=CallState.CANCELLED),
+    }[then]
+    allowed = then in CALL[now]
+    assert write(writer, change) == [allowed]
+    assert made.row.state == (then if allowed else now)
+
+
+@pytest.mark.parametrize("now", QuestionState)
+@pytest.mark.parametrize("then", list(QuestionState)[1:])
+def test_a_question_goes_only_where_the_table_lets_it(
+    start: Start, now: QuestionState, then: QuestionState
+) -> None:
+    made = begun(start(), waits=True)
+    question, session = made.waiting.asked.questions[0].id, made.stream.session
+    OpenQuestion.objects.update(state=now, answer="sealed answer" if now == "answered" else "")
+    if then is QuestionState.ANSWERED:
+        taken = questions.answer(question, session, "sealed answer") is not None
+        assert taken == (then in QUESTION[now])
+    elif then is QuestionState.CANCELLED:
+        questions.cancel(made.taking.id)
+    else:
+        questions.expire_digests(TENANT, ["digest"])
+    (state,) = set(OpenQuestion.objects.filter(id=question).values_list("state", flat=True))
+    assert state == (then if then in QUESTION[now] else now)
 
 
 @pytest.mark.parametrize(

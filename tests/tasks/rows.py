@@ -8,9 +8,10 @@ from django.utils import timezone
 
 from mcphost.audit.records import new_id
 from mcphost.calls.ownership import LEASE, NO_OWNER
+from mcphost.calls.states import QuestionState
 from mcphost.feed.models import Node
 from mcphost.tasks.models import Task, TaskQuestion
-from mcphost.tasks.states import AnswerState, TaskState
+from mcphost.tasks.states import TaskState
 
 SECRET = "sealed-text-of-a-client"
 LONG_AGO = LEASE + timedelta(seconds=1)
@@ -52,7 +53,7 @@ def a_question(task: Task, key: str = "colour", **columns: Any) -> TaskQuestion:
         "method": "elicitation/create",
         "request": SECRET,
         "round": 1,
-        "state": AnswerState.OPEN,
+        "state": QuestionState.OPEN,
         "asked_at": now,
         "expires_at": now + timedelta(minutes=30),
         **columns,

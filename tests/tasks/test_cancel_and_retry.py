@@ -7,11 +7,12 @@ import pytest
 from django.utils import timezone
 
 from mcphost.calls.ownership import NO_OWNER
+from mcphost.calls.states import QuestionState
 from mcphost.feed.models import Change
 from mcphost.tasks import services
 from mcphost.tasks.changes import CANCELLED, CHANGED, DUE
 from mcphost.tasks.models import Task, TaskQuestion
-from mcphost.tasks.states import AnswerState, TaskState
+from mcphost.tasks.states import TaskState
 from tests.tasks.rows import a_question, a_task
 
 pytestmark = pytest.mark.django_db
@@ -71,7 +72,7 @@ def test_a_retried_task_is_due_now_with_all_its_attempts_and_one_of_another_tena
 
 def test_questions_of_ended_and_of_gone_tasks_are_deleted_those_of_working_ones_stay() -> None:
     works = a_question(a_task(TENANT))
-    a_question(a_task(TENANT, state=TaskState.CANCELLED), state=AnswerState.ANSWERED)
+    a_question(a_task(TENANT, state=TaskState.CANCELLED), state=QuestionState.ANSWERED)
     gone = a_task(TENANT)
     a_question(gone)
     gone.delete()

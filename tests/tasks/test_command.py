@@ -11,12 +11,13 @@ from pytest_django import Settings
 
 from mcphost.audit.models import Entry
 from mcphost.calls.ownership import NO_OWNER
+from mcphost.calls.states import QuestionState
 from mcphost.feed.models import Change
 from mcphost.sealing.tokens import Purpose
 from mcphost.serving.execution.stored_tasks import MESSAGE
 from mcphost.tasks.changes import CANCELLED, CHANGED, DUE
 from mcphost.tasks.models import Task, TaskQuestion
-from mcphost.tasks.states import AnswerState, TaskState
+from mcphost.tasks.states import TaskState
 from mcphost.vault import sealer
 from mcphost.vault.services import ensure_ring, ensure_tenant
 from tests.cast import Cast
@@ -57,7 +58,7 @@ def entry(row: Task, action: str) -> Entry:
 def test_list_leaves_out_other_tenants_and_other_states(cast: Cast) -> None:
     working, asking, done = (task(cast.acme.id) for _ in range(3))
     question(asking)
-    question(working, key="size", state=AnswerState.ANSWERED)
+    question(working, key="size", state=QuestionState.ANSWERED)
     Task.objects.filter(id=done.id).update(state=TaskState.COMPLETED)
     foreign = task(cast.globex.id)
     for words, wanted in (
@@ -83,7 +84,7 @@ def test_an_expired_task_is_no_task(cast: Cast) -> None:
 
 def test_show_lists_the_questions_and_no_contents(cast: Cast) -> None:
     row = task(cast.acme.id, message=SECRET, outcome=SECRET)
-    question(row, state=AnswerState.ANSWERED, answer=SECRET)
+    question(row, state=QuestionState.ANSWERED, answer=SECRET)
     question(row, key="size#2", round=2)
     lines = run("show", row.id.hex)
     assert f"Task: {row.id.hex}" in lines

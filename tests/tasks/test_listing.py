@@ -6,10 +6,11 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
+from mcphost.calls.states import QuestionState
 from mcphost.tasks import listing
 from mcphost.tasks.listing import STATUSES, WAITING, TaskTally, WorkingTasks
 from mcphost.tasks.models import Task
-from mcphost.tasks.states import AnswerState, TaskState
+from mcphost.tasks.states import TaskState
 from tests.tasks.rows import a_question, a_task
 
 pytestmark = pytest.mark.django_db
@@ -61,7 +62,7 @@ def test_an_expired_task_is_nowhere() -> None:
 
 def test_the_task_of_a_call_is_found_in_its_tenant_only_with_its_questions() -> None:
     task = a_task(TENANT)
-    a_question(task, state=AnswerState.ANSWERED)
+    a_question(task, state=QuestionState.ANSWERED)
     ships = a_task(TENANT, tool="ship")
     found = listing.of_call(task.call, TENANT)
     assert found is not None
@@ -70,7 +71,7 @@ def test_the_task_of_a_call_is_found_in_its_tenant_only_with_its_questions() -> 
     assert listing.of_call(task.call, OTHER) is None
     assert [each.call for each in listing.page(TENANT, tool="ship").tasks] == [ships.call]
     a_question(ships, "colour#2", author_key="colour")
-    a_question(ships, "size", state=AnswerState.EXPIRED)
+    a_question(ships, "size", state=QuestionState.EXPIRED)
     open_questions = listing.open_questions([task.call, ships.call])
     assert open_questions == {(ships.call, "colour")}, "they are known by the author's key"
 
@@ -99,7 +100,7 @@ def test_open_questions_are_counted_by_tenant_tool_and_time() -> None:
     )
     a_question(first, "x", expires_at=now + timedelta(minutes=3))
     a_question(first, "y")
-    a_question(first, "z", state=AnswerState.ANSWERED)
+    a_question(first, "z", state=QuestionState.ANSWERED)
     a_question(second)
     a_question(ended)
     Task.objects.filter(pk=ended.pk).update(state=TaskState.CANCELLED)

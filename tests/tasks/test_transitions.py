@@ -12,13 +12,14 @@ from django.utils import timezone
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import Writer
 from mcphost.calls.ownership import NO_OWNER, Taking
+from mcphost.calls.states import QuestionState
 from mcphost.protocol import tasks as modern
 from mcphost.protocol.legacy import tasks as legacy
 from mcphost.protocol.tasks import TaskStatus, TaskView
 from mcphost.tasks import changes, selectors, services
 from mcphost.tasks.changes import NewQuestion
 from mcphost.tasks.models import Task, TaskQuestion
-from mcphost.tasks.states import TRANSITIONS, AnswerState, TaskEvent, TaskState
+from mcphost.tasks.states import TRANSITIONS, TaskEvent, TaskState
 from tests.audit.conftest import writer
 from tests.calls.made import submit
 from tests.tasks.rows import a_question, a_task
@@ -62,9 +63,9 @@ STATES: Final[Mapping[str, Mapping[str, Any]]] = {
     "expired": {"epoch": 1, "owner": OWNER, "expires_at": timezone.now() - timedelta(days=1)},
 }
 QUESTIONS: Final = {
-    "runs and asks": AnswerState.OPEN,
-    "waits": AnswerState.OPEN,
-    "answered": AnswerState.ANSWERED,
+    "runs and asks": QuestionState.OPEN,
+    "waits": QuestionState.OPEN,
+    "answered": QuestionState.ANSWERED,
 }
 ENDS: Final = ("completed", "failed", "cancelled")
 

@@ -16,12 +16,13 @@ from mcphost.audit.records import (
     TASK_RETRIED,
 )
 from mcphost.audit.timeline import TimelineQuestion
+from mcphost.calls.states import QuestionState
 from mcphost.console.templatetags.console import badge, toned
 from mcphost.runtime.outcomes import FailureKind
 from mcphost.sealing.tokens import Reason
 from mcphost.serving.execution import audit_records
 from mcphost.tasks import listing
-from mcphost.tasks.states import AnswerState, TaskState
+from mcphost.tasks.states import TaskState
 
 register = template.Library()
 
@@ -100,9 +101,9 @@ _STATUSES: Mapping[str, tuple[str, str]] = {
     TaskState.CANCELLED: ("plain", "cancelled"),
 }
 _ANSWERS: Mapping[str, tuple[str, str]] = {
-    AnswerState.OPEN: ("info", "waiting for a response"),
-    AnswerState.ANSWERED: ("good", "responded"),
-    AnswerState.EXPIRED: ("warn", "expired"),
+    QuestionState.OPEN: ("info", "waiting for a response"),
+    QuestionState.ANSWERED: ("good", "responded"),
+    QuestionState.EXPIRED: ("warn", "expired"),
 }
 _ACTS: Mapping[str, str] = {
     TASK_CANCELLED: "The task was cancelled",

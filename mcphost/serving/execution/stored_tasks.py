@@ -14,6 +14,7 @@ import orjson
 from mcphost.audit.records import Record, new_id
 from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
 from mcphost.calls.ownership import NO_OWNER, Taking
+from mcphost.calls.states import QuestionState
 from mcphost.observability import counters
 from mcphost.observability.logs import FirstTimes
 from mcphost.protocol import results
@@ -37,7 +38,6 @@ from mcphost.serving.replies import Answered, CreatedTask, Delivered, Handle, Re
 from mcphost.tasks import changes, selectors
 from mcphost.tasks.changes import MostTasks, NewQuestion, NewTask
 from mcphost.tasks.selectors import QuestionRow, TaskRow
-from mcphost.tasks.states import AnswerState
 
 REQUEST: Final = b"request"
 MESSAGE: Final = b"message"
@@ -251,7 +251,7 @@ async def store_answer(
 async def read_answer(row: TaskRow, asked: QuestionRow, version: str) -> Answer:
     """The answer to a question, which the `version` of the program asked. Raises SealError,
     VaultError."""
-    if asked.state is AnswerState.EXPIRED:
+    if asked.state is QuestionState.EXPIRED:
         return Answer(asked.digest, version, {}, TIMED_OUT)
     result, failure = orjson.loads(await unseal(row.tenant, asked.id, ANSWER, asked.answer))
     return Answer(asked.digest, version, result, failure)

@@ -9,12 +9,13 @@ from django.utils import timezone
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import TASK_CANCELLED, TASK_RETRIED
+from mcphost.calls.states import QuestionState
 from mcphost.feed.nodes import heartbeat
 from mcphost.runtime.call import Delivery
 from mcphost.sealing.tokens import Purpose
 from mcphost.serving.execution.stored_tasks import MESSAGE
 from mcphost.tasks.models import Task
-from mcphost.tasks.states import AnswerState, TaskState
+from mcphost.tasks.states import TaskState
 from mcphost.vault import sealer
 from tests.audit.asking import Story
 from tests.cast import Cast
@@ -58,7 +59,7 @@ def test_tasks_are_listed_newest_first_with_state_process_and_questions(auditor,
     told(story)
     asks = task_of(story, created_at=now - timedelta(minutes=5))
     a_question(asks, "colour")
-    a_question(asks, "size", state=AnswerState.ANSWERED)
+    a_question(asks, "size", state=QuestionState.ANSWERED)
     heartbeat.beat()
     a_task(acme.tenant, tool="ship", owner=heartbeat.id, attempts=2)
     assert listed(auditor) == ["ship", "deploy"]
@@ -186,7 +187,7 @@ def test_a_question_of_a_task_waits_until_it_is_answered(auditor: Client, acme: 
 
     assert waiting() == ["colour", "size"]
     assert "· task" in shown(auditor, "/admin/")
-    colour.state = AnswerState.ANSWERED
+    colour.state = QuestionState.ANSWERED
     colour.save()
     assert waiting() == ["size"]
     task.delete()

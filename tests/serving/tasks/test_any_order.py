@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from mcphost.audit.writer.writer import writer
 from mcphost.calls.ownership import NO_OWNER, Taking
+from mcphost.calls.states import QuestionState
 from mcphost.feed.nodes import heartbeat
 from mcphost.routing import process
 from mcphost.serving.database import in_database
@@ -27,7 +28,7 @@ from mcphost.serving.execution.held_task import running_tasks
 from mcphost.tasks import changes, services
 from mcphost.tasks.models import Task as TaskModel
 from mcphost.tasks.models import TaskQuestion
-from mcphost.tasks.states import AnswerState, TaskState
+from mcphost.tasks.states import TaskState
 from tests.cast import Cast
 from tests.rounds.conftest import module
 from tests.serving.tasks.following import (
@@ -148,7 +149,7 @@ async def _do(task: Task, oracle: Oracle, command: Command) -> None:
 
 def _expire_questions(task: UUID) -> None:
     """Let their time be over, and look as each process does every few seconds."""
-    asked = TaskQuestion.objects.filter(task=task, state=AnswerState.OPEN)
+    asked = TaskQuestion.objects.filter(task=task, state=QuestionState.OPEN)
     asked.update(expires_at=timezone.now() - timedelta(seconds=1))
     services.expire_questions()
     services.ready()
