@@ -1,8 +1,9 @@
 """From samples to figures: medians over the passes, ratios within each pass."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
+from operator import attrgetter
 from statistics import median
 
 from bench.load import Sample
@@ -10,8 +11,8 @@ from bench.load import Sample
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One server's row. `cpu` is in seconds per call. `ratios` has, per other server, the median of our
-    rate over its rate; `cpu_ratios` that of the CPU per call."""
+    """One server's row. `cpu` is in seconds per call, `whole_cpu` the same with the work after the load. `ratios`
+    has, per other server, the median of our rate over its rate; `cpu_ratios` and `whole_cpu_ratios` those of the CPU per call."""
 
     name: str
     label: str
@@ -19,11 +20,13 @@ class Figure:
     low: float
     high: float
     cpu: float
+    whole_cpu: float
     p50: float
     p99: float
     errors: int
     ratios: Mapping[str, float]
     cpu_ratios: Mapping[str, float]
+    whole_cpu_ratios: Mapping[str, float]
 
 
 def summarise(
@@ -43,12 +46,19 @@ def _figure(name: str, label: str, samples: Mapping[str, Sequence[Sample]]) -> F
         low=min(rates),
         high=max(rates),
         cpu=median(sample.cpu_per_call for sample in own),
+        whole_cpu=median(sample.whole_cpu_per_call for sample in own),
         p50=median(sample.p50 for sample in own),
         p99=median(sample.p99 for sample in own),
         errors=sum(sample.errors for sample in own),
         # Within a pass the machine was the same for both: the ratio outlives its drift.
         ratios={other: _ratio(own, samples[other]) for other in samples},
-        cpu_ratios={other: _cpu_ratio(own, samples[other]) for other in samples},
+        cpu_ratios={
+            other: _cpu_ratio(own, samples[other], attrgetter("cpu_per_call")) for other in samples
+        },
+        whole_cpu_ratios={
+            other: _cpu_ratio(own, samples[other], attrgetter("whole_cpu_per_call"))
+            for other in samples
+        },
     )
 
 
@@ -57,7 +67,9 @@ def _ratio(own: Sequence[Sample], other: Sequence[Sample]) -> float:
     return median(a.rate / b.rate if b.rate else nan for a, b in zip(own, other, strict=True))
 
 
-def _cpu_ratio(own: Sequence[Sample], other: Sequence[Sample]) -> float:
+def _cpu_ratio(
+    own: Sequence[Sample], other: Sequence[Sample], per_call: Callable[[Sample], float]
+) -> float:
     """Not a number where no CPU time was measured."""
     pairs = zip(own, other, strict=True)
-    return median(a.cpu_per_call / b.cpu_per_call if b.cpu else nan for a, b in pairs)
+    return median(per_call(a) / per_call(b) if b.cpu else nan for a, b in pairs)

@@ -34,7 +34,8 @@ class Target:
 @dataclass(frozen=True, slots=True)
 class Sample:
     """What one measurement saw. Latencies in milliseconds; of calls of two legs they are those of a
-    leg, and `requests` are the calls. `cpu` is in seconds, of all threads of the server's process."""
+    leg, and `requests` are the calls. `cpu` is in seconds, of all threads of the server's process;
+    `cpu_afterwards` what it spent after the load, until it was idle."""
 
     requests: int
     seconds: float
@@ -42,6 +43,7 @@ class Sample:
     p50: float
     p99: float
     cpu: float = 0.0
+    cpu_afterwards: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -52,6 +54,11 @@ class Sample:
     def cpu_per_call(self) -> float:
         """CPU seconds of the server for each answered request."""
         return self.cpu / max(self.requests, 1)
+
+    @property
+    def whole_cpu_per_call(self) -> float:
+        """The same with the work afterwards."""
+        return (self.cpu + self.cpu_afterwards) / max(self.requests, 1)
 
 
 def require_wrk() -> str:

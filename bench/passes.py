@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -84,8 +84,10 @@ def take_turns(
 
 def _turn(name: str, server: Served, seconds: int, connections: int) -> Sample:
     sample = server.measure(seconds, connections)
+    sample = replace(sample, cpu_afterwards=server.settle())  # the next server is measured alone
     print(
         f"  {name:<16} {sample.rate:>8,.0f}/s  {sample.cpu_per_call * 1e6:>6,.0f} µs of CPU per call  "
+        f"{sample.whole_cpu_per_call * 1e6:>6,.0f} with work afterwards  "
         f"p50 {sample.p50:.2f} ms  p99 {sample.p99:.2f} ms  errors {sample.errors}",
         file=sys.stderr,
         flush=True,

@@ -1,6 +1,7 @@
 """Who is measured: how each server is started, and where its echo tool answers."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -14,6 +15,9 @@ from tests.e2e import backing
 from tests.e2e.node_client import NODE
 
 SERVERS = ROOT / "bench" / "servers"
+IDLE = 0.03
+"""Up to so much CPU in a second a server is idle: it looks after its leases and timers."""
+IDLE_PATIENCE = 60
 
 
 class UnavailableError(Exception):
@@ -50,6 +54,16 @@ class Served:
         before = family_cpu_seconds(self.pid)
         sample = measure(self.target, seconds, connections)
         return replace(sample, cpu=family_cpu_seconds(self.pid) - before)
+
+    def settle(self) -> float:
+        """Wait until it is idle, for IDLE_PATIENCE seconds at most; return the CPU seconds that it spends until then."""
+        before = at = family_cpu_seconds(self.pid)
+        for _ in range(IDLE_PATIENCE):
+            time.sleep(1)
+            last, at = at, family_cpu_seconds(self.pid)
+            if at - last <= IDLE:
+                break
+        return at - before
 
 
 @contextmanager

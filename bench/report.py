@@ -24,6 +24,7 @@ PICTURE = ROOT / "docs" / "benchmarks.svg"
 IMAGE = f"![CPU per call of each server]({PICTURE.name})"
 # Per number of connections, of our server on SQLite.
 TARGETS_CPU = {16: 3.0, 64: 2.2}
+TARGETS_WHOLE_CPU = {64: 9.2}
 TARGETS_OVER_SDK = {16: 3.0, 64: 5.0}
 TARGET_ASKING = 3.0
 # Per revision, of the CPU of the SDK's server.
@@ -56,14 +57,16 @@ def _connections(count: int) -> str:
 
 def _table(figures: Sequence[Figure]) -> str:
     lines = [
-        "| server | CPU per call | times the bare app's | requests/s | lowest to highest pass | times the tuned SDK's | p50 ms | p99 ms | errors |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| server | CPU per call | times the bare app's | with work afterwards | times the bare app's | requests/s | lowest to highest pass | times the tuned SDK's | p50 ms | p99 ms | errors |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for figure in figures:
         cells = [
             figure.label,
             f"{figure.cpu * 1e6:,.0f} µs",
             _times(figure.cpu_ratios.get("bare")),
+            f"{figure.whole_cpu * 1e6:,.0f} µs",
+            _times(figure.whole_cpu_ratios.get("bare")),
             f"{figure.rate:,.0f}",
             f"{figure.low:,.0f} to {figure.high:,.0f}",
             _times(figure.ratios.get("sdk")),
@@ -331,7 +334,8 @@ def verdict(each: Mapping[int, Sequence[Figure]]) -> str:
         rows = {figure.name: figure for figure in figures}
         if not {"mcphost", "sdk", "bare"} <= rows.keys():
             return ""
-        lines += _cpu_verdict(count, rows["mcphost"]) + _rate_verdict(count, rows["mcphost"])
+        lines += _cpu_verdict(count, rows["mcphost"]) + _whole_cpu_verdict(count, rows["mcphost"])
+        lines += _rate_verdict(count, rows["mcphost"])
     return "\n".join(lines)
 
 
@@ -340,6 +344,14 @@ def _cpu_verdict(count: int, ours: Figure) -> list[str]:
         return []
     ratio = ours.cpu_ratios["bare"]
     seen = f"{_connections(count)}: {ratio:.2f} times the bare app's CPU per call"
+    return [_line(ratio <= most, seen, f"at most {most:g}")]
+
+
+def _whole_cpu_verdict(count: int, ours: Figure) -> list[str]:
+    if (most := TARGETS_WHOLE_CPU.get(count)) is None:
+        return []
+    ratio = ours.whole_cpu_ratios["bare"]
+    seen = f"{_connections(count)}: {ratio:.2f} times with the work after the load"
     return [_line(ratio <= most, seen, f"at most {most:g}")]
 
 
