@@ -345,22 +345,23 @@ def prune() -> int:
         return int(cursor.rowcount)
 
 
-def release_claims(takings: Sequence[ClaimOwner]) -> int:
-    """Release the claims that still belong to these takings and run; return how many.
+def settle(takings: Sequence[ClaimOwner], state: ClaimState) -> int:
+    """Change the claims that still belong to these takings and run to `state`: released, or finished without an
+    outcome. Return how many.
 
     At most 500 per transaction.
     """
     return sum(
-        _release_claims(takings[at : at + PRUNED_AT_ONCE])
+        _settle(takings[at : at + PRUNED_AT_ONCE], state)
         for at in range(0, len(takings), PRUNED_AT_ONCE)
     )
 
 
 @transaction.atomic
-def _release_claims(takings: Sequence[ClaimOwner]) -> int:
+def _settle(takings: Sequence[ClaimOwner], state: ClaimState) -> int:
     return sum(
         Claim.objects.filter(
             call=taking.call, round=taking.round, nonce=taking.nonce, state=ClaimState.RUNNING
-        ).update(state=ClaimState.RELEASED)
+        ).update(state=state)
         for taking in takings
     )

@@ -51,7 +51,8 @@ def test_only_what_is_still_as_it_was_taken_is_let_go_in_portions(start, monkeyp
     submit(writer, (claims.conclude(mine[0], lambda: "sealed"), []))
     submit(writer, (claims.take_over(taking(rounds[1], 2), rounds[1]), []))
     never: ClaimOwner = taking(wanted())
-    assert claims.release_claims([*mine[:7], never]) == 5
-    states = ["finished", "running", *["released"] * 5, "running"]
+    assert claims.settle([*mine[:6], never], ClaimState.RELEASED) == 4
+    assert claims.settle([mine[0], *mine[5:7]], ClaimState.FINISHED) == 1
+    states = ["finished", "running", *["released"] * 4, "finished", "running"]
     assert [row(of).state for of in rounds] == states
-    assert claims.release_claims([]) == 0
+    assert claims.settle([], ClaimState.RELEASED) == 0

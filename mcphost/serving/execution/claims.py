@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ParamSpec, TypeVar, assert_never
+from typing import NamedTuple, ParamSpec, TypeVar, assert_never
 from uuid import UUID
 
 from django.db import Error, close_old_connections
@@ -153,6 +153,15 @@ class Unfinished:
     free: Won | None
 
 
+class _Doubt(NamedTuple):
+    """A claim whose last commit has an unknown outcome, since when, and what becomes of it: it is released, or
+    finished if its round has ended."""
+
+    taking: ClaimOwner
+    since: float
+    state: ClaimState
+
+
 Claimed = Won | Finished | ClaimRefused
 
 
@@ -160,7 +169,7 @@ Claimed = Won | Finished | ClaimRefused
 class ClaimLimits:
     """How long a request waits for another's outcome, and its poll intervals, in seconds.
 
-    A claim whose commit has an unknown outcome is released repeatedly for `doubt` seconds.
+    A claim whose commit has an unknown outcome is settled repeatedly for `doubt` seconds.
     """
 
     wait: float = 20.0
@@ -188,7 +197,7 @@ class Claiming:
     def forget(self) -> None:
         """Drop all claims, as in a forked child, which does not own those of its parent."""
         self._held: dict[str, ClaimOwner] = {}
-        self._doubtful: dict[str, tuple[ClaimOwner, float]] = {}
+        self._doubtful: dict[str, _Doubt] = {}
         self._waiters = Waiters()
 
     async def claim(self, wanted: WantedClaim, records: Sequence[Record]) -> Claimed:
@@ -261,7 +270,7 @@ class Claiming:
         """Store the outcome of the round, in one commit with `records`.
 
         Raises SupersededError, and writes nothing, if the claim was taken over; RecordLost, RecordRefused
-        as the writer does. If the records can never be written, the round has ended all the same,
+        as the writer does. If the records are lost or refused, the round has ended all the same,
         and does not run again. Cancellation cancels only the wait.
         """
         taking = won.taking
@@ -289,10 +298,14 @@ class Claiming:
 
         In a database thread. If the database is unreachable, the leases expire.
         """
-        takings = [*self._held.values(), *(taking for taking, _ in self._doubtful.values())]
+        doubts = tuple(self._doubtful.values())
+        has_run = [doubt.taking for doubt in doubts if doubt.state is ClaimState.FINISHED]
+        others = [doubt.taking for doubt in doubts if doubt.state is not ClaimState.FINISHED]
+        others += self._held.values()
         self.forget()
         try:
-            claims.release_claims(takings)
+            claims.settle(has_run, ClaimState.FINISHED)
+            claims.settle(others, ClaimState.RELEASED)
         except Error as error:
             log.warning(
                 "claims could not be released; their leases will expire: %s", type(error).__name__
@@ -301,12 +314,12 @@ class Claiming:
             close_old_connections()
 
     def tidy(self) -> None:
-        """Release claims whose commit has an unknown outcome, and delete expired ones.
+        """Settle claims whose commit has an unknown outcome, and delete expired ones.
 
         To be called every few seconds in a database thread. Raises the database's errors.
         """
-        for taking, since in tuple(self._doubtful.values()):
-            claims.release_claims([taking])
+        for taking, since, state in tuple(self._doubtful.values()):
+            claims.settle([taking], state)
             if self._clock() - since >= self._limits.doubt:
                 self._doubtful.pop(taking.nonce, None)
         portions = 1
@@ -359,8 +372,12 @@ class Claiming:
         if found.state is ClaimState.RELEASED:
             return True
         if found.owner == self._owner():
-            return found.lapsed and found.nonce not in self._held
+            return found.lapsed and found.nonce not in self._held and not self._has_run(found.nonce)
         return found.silent
+
+    def _has_run(self, nonce: str) -> bool:
+        doubt = self._doubtful.get(nonce)
+        return doubt is not None and doubt.state is ClaimState.FINISHED
 
     async def _over(
         self, wanted: WantedClaim, found: FoundClaim, records: Sequence[Record]
@@ -394,7 +411,7 @@ class Claiming:
         if error is not None or not future.result():
             del self._held[taking.nonce]
         if isinstance(error, RecordLost):
-            self._doubt(taking)
+            self._doubt(taking, ClaimState.RELEASED)
 
     def _unwanted(self, taking: ClaimOwner, _: "asyncio.Future[bool]") -> None:
         """Release a claim whose request was cancelled during the commit."""
@@ -410,23 +427,26 @@ class Claiming:
 
     def _concluded(self, taking: ClaimOwner, future: "asyncio.Future[bool]") -> None:
         if not isinstance(future.exception(), RecordRefused):
-            self._gone(taking, future)
+            self._gone(taking, future, ClaimState.FINISHED)
             return
         again = self._writer.submit_if(claims.conclude(taking, lambda: ""))
-        again.add_done_callback(partial(self._gone, taking))
+        again.add_done_callback(partial(self._gone, taking, state=ClaimState.FINISHED))
 
-    def _gone(self, taking: ClaimOwner, future: "asyncio.Future[bool]") -> None:
-        self._ended(taking, known=future.exception() is None)
-
-    def _ended(self, taking: ClaimOwner, *, known: bool) -> None:
+    def _gone(
+        self,
+        taking: ClaimOwner,
+        future: "asyncio.Future[bool]",
+        state: ClaimState = ClaimState.RELEASED,
+    ) -> None:
+        """The commit after which the claim is in `state` has ended. If its outcome is unknown, that is settled later."""
         self._held.pop(taking.nonce, None)
-        if not known:
-            self._doubt(taking)
+        if future.exception() is not None:
+            self._doubt(taking, state)
         self._waiters.notify(taking.key)
 
-    def _doubt(self, taking: ClaimOwner) -> None:
+    def _doubt(self, taking: ClaimOwner, state: ClaimState) -> None:
         log.warning("the outcome of a claim's commit is unknown", extra=_facts(taking))
-        self._doubtful[taking.nonce] = (taking, self._clock())
+        self._doubtful[taking.nonce] = _Doubt(taking, self._clock(), state)
 
 
 async def _ended(wanted: WantedClaim, found: FoundClaim | None) -> Finished | ClaimRefused | None:

@@ -253,19 +253,25 @@ async def test_while_the_database_cannot_be_read_nothing_is_run(
     await unavailable(two[1].claim(asked, []))
 
 
-async def test_an_end_that_could_not_be_written_frees_the_round_when_it_can_be(
-    two: list[Process], cast: Cast
+@pytest.mark.parametrize("settle", ["tidy", "release_all"])
+async def test_a_round_whose_end_could_not_be_written_does_not_run_again(
+    two: list[Process], cast: Cast, settle: str
 ) -> None:
-    here, there = two
+    here = two[0]
     asked = wanted(cast.acme.id)
     won = await here.win(asked)
     await in_database(here.heartbeat.beat)
     await asyncio.to_thread(here.writer.stop, 20)
     with pytest.raises(RecordLost):
         await here.conclude(won, b"done", [])
-    await unavailable(there.claim(asked, []))
-    await in_database(here.claiming.tidy)
-    assert (await there.win(asked)).epoch == 2
+    here.writer.start()
+    await in_database(age_claims)
+    for each in two:
+        await unavailable(each.claim(asked, []))
+    await in_database(getattr(here.claiming, settle))
+    for each in two:
+        with pytest.raises(ProtocolError, match="result is no longer available"):
+            await each.claim(asked, [])
 
 
 async def test_a_claim_of_which_nobody_was_told_is_let_go_until_it_must_have_landed(
