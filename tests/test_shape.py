@@ -92,11 +92,12 @@ def test_the_first_file_of_a_room_is_its_description_and_nothing_else():
 
 
 def test_deeper_packages_hold_at_most_a_description():
+    version = ROOT / "mcphost" / "__init__.py"
     wrong = [
         str(path.relative_to(ROOT))
         for path in sources("mcphost")
         if path.name == "__init__.py"
-        and path != FRONT
+        and path not in (FRONT, version)
         and any(not isinstance(node, ast.Expr) for node in parse(path).body)
     ]
     assert wrong == []

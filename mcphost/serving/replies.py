@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, assert_never
 
 import orjson
 
+from mcphost import __version__
 from mcphost.audit.writer.conditions import Condition
 from mcphost.calls.ownership import Taking
 from mcphost.protocol import results
@@ -144,13 +145,12 @@ def read(written: bytes) -> Reply:
 
 
 NAME = "mcphost"
-VERSION = "0.1.0"
 
 
 @lru_cache(maxsize=4096)
 def server_info(title: str, icon: str) -> Mapping[str, Any]:
     """The `serverInfo` of a tenant: this software's name and version, the tenant's title and icon."""
-    info: dict[str, Any] = {"name": NAME, "title": title, "version": VERSION}
+    info: dict[str, Any] = {"name": NAME, "title": title, "version": __version__}
     if icon:
         info["icons"] = [{"src": icon, "mimeType": icon[5:].partition(";")[0]}]
     return info

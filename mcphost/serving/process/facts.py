@@ -7,6 +7,7 @@ Each fact is read in memory, in the thread of the change log. Other processes re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from mcphost import __version__
 from mcphost.audit.writer.writer import writer
 from mcphost.feed.loop import loop
 from mcphost.kinds.script.kind import script_kind
@@ -15,7 +16,6 @@ from mcphost.serving import database, load
 from mcphost.serving.execution.held_task import running_tasks
 from mcphost.serving.execution.ports import threads
 from mcphost.serving.options import options
-from mcphost.serving.replies import VERSION
 from mcphost.serving.tasks.job_worker import JobWorker
 from mcphost.vault import selectors as keys
 
@@ -36,7 +36,7 @@ class ProcessFacts:
         pool, sandbox = threads(), script_kind.sandbox
         return {
             "role": self.role,
-            "version": VERSION,
+            "version": __version__,
             "key": keys.sealing_key(),
             "keys": keys.opening_keys(),
             "writer": {

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 from django.conf import settings
 from django.utils.module_loading import autodiscover_modules
 
+from mcphost import __version__
 from mcphost.audit.writer.writer import writer
 from mcphost.catalogue import kinds
 from mcphost.feed.loop import loop as feed
@@ -36,7 +37,6 @@ from mcphost.serving.process.facts import SERVER, WORKER, ProcessFacts
 from mcphost.serving.process.housekeeping import Housekeeping
 from mcphost.serving.process.startup_checks import KeyCheck
 from mcphost.serving.process.summaries import SummariesThread
-from mcphost.serving.replies import VERSION
 from mcphost.serving.revocation import presences
 from mcphost.serving.subscriptions.registry import listeners
 from mcphost.serving.tasks.job_worker import JobWorker
@@ -198,7 +198,7 @@ class _Threads:
         self._summaries = SummariesThread()
 
     def start(self) -> None:
-        tracing.start(VERSION)  # before the loop is watched: loading it takes a while
+        tracing.start(__version__)  # before the loop is watched: loading it takes a while
         writer.start()
         feed.start()
         for companion in self._companions:
