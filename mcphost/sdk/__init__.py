@@ -1,7 +1,7 @@
 """The complete API for authors of tools, prompts and resources.
 
-A tool is a function with type hints. Its schemas are derived from them, its description is the
-first paragraph of its docstring:
+A tool is a function with type hints. Its schemas are derived from them, its description is its
+docstring, in which the section `Args:` describes the arguments:
 
     from mcphost.sdk import Context, tool
 

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 
+from mcphost.kinds.functions.docstrings import Docstring
 from mcphost.kinds.functions.program import Parameters
 from mcphost.kinds.functions.returns import Encoder, returns_of
 from mcphost.kinds.functions.schemas import SignatureError
@@ -39,7 +40,8 @@ class PythonFunction(NamedTuple):
     """The properties of a marked function. `waits` is true for a coroutine function.
 
     `reference` is `<module>.<name>`, the stable way to refer to it. `arguments` and `choices` are
-    those of prompts and templates.
+    those of prompts and templates. `description` is the author's, or the docstring without what it
+    says of parameters that have a schema.
     """
 
     reference: str
@@ -50,6 +52,7 @@ class PythonFunction(NamedTuple):
     waits: bool
     arguments: tuple[PromptArgument, ...] = ()
     choices: Choices = {}
+    description: str = ""
 
     @property
     def primitive_type(self) -> PrimitiveType:
@@ -67,14 +70,6 @@ class PythonFunction(NamedTuple):
     def name(self) -> str:
         return self.definition.name or self.reference.rpartition(".")[2]
 
-    @property
-    def description(self) -> str:
-        """The author's description, or the first paragraph of the docstring in one line."""
-        if self.definition.description:
-            return self.definition.description
-        paragraph = (inspect.getdoc(self.function) or "").partition("\n\n")[0]
-        return " ".join(paragraph.split())
-
 
 def inspect_function(
     reference: str, function: Callable[..., Any], definition: Definition
@@ -87,7 +82,8 @@ def inspect_function(
         raise SignatureError("a function that is offered returns its result, it does not yield")
     try:
         hints = typing.get_type_hints(function, include_extras=True)
-        signature, returns = _signature(function, hints, definition)
+        docstring = Docstring(inspect.getdoc(function) or "")
+        signature, returns = _signature(function, hints, definition, docstring)
     except _PYDANTIC as error:
         raise SignatureError(_first_line(error)) from error
     except (NameError, TypeError, ValueError) as error:
@@ -97,7 +93,15 @@ def inspect_function(
         raise SignatureError("an `async def` function takes Context: SyncContext blocks")
     parameters, arguments, choices = signature
     return PythonFunction(
-        reference, function, definition, parameters, returns, waits, arguments, choices
+        reference,
+        function,
+        definition,
+        parameters,
+        returns,
+        waits,
+        arguments,
+        choices,
+        definition.description or docstring.rest,
     )
 
 
@@ -113,19 +117,21 @@ def _check_options(definition: Definition) -> None:
 
 
 def _signature(
-    function: Callable[..., Any], hints: Hints, definition: Definition
+    function: Callable[..., Any], hints: Hints, definition: Definition, docstring: Docstring
 ) -> tuple[StringArguments, Encoder]:
     match definition:
         case ToolDefinition():
-            parameters = parameters_of(function, hints, definition.input_schema)
+            parameters = parameters_of(function, hints, docstring, definition.input_schema)
             returns = returns_of(hints.get("return", Any), definition.output_schema)
             return StringArguments(parameters, (), {}), returns
         case PromptDefinition():
-            return string_arguments_of(function, hints), ReturnedMessages()
+            return string_arguments_of(function, hints, docstring), ReturnedMessages()
         case ResourceDefinition():
             if definition.mime_type and (problem := check_mime_type(definition.mime_type)):
                 raise SignatureError(problem)
-            given = arguments_for_uri(definition.uri, string_arguments_of(function, hints))
+            # The variables of a template have no descriptions, so their texts stay in its own.
+            typed = string_arguments_of(function, hints, Docstring(""))
+            given = arguments_for_uri(definition.uri, typed)
             return given, ReturnedContents(definition.mime_type)
 
 

@@ -18,6 +18,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
+from mcphost.kinds.functions.docstrings import Docstring
 from mcphost.kinds.functions.program import InvalidArguments, Parameters, Read
 from mcphost.kinds.functions.schemas import SignatureError, input_validator, schema_of
 from mcphost.protocol.effort import EXPLAINED_BYTES
@@ -29,10 +30,14 @@ Hints = Mapping[str, Any]
 
 
 def parameters_of(
-    function: Callable[..., Any], hints: Hints, given: Mapping[str, Any] | None
+    function: Callable[..., Any],
+    hints: Hints,
+    docstring: Docstring,
+    given: Mapping[str, Any] | None = None,
 ) -> Parameters:
     """Return the parameters of `function`, by its signature or by the given input schema.
 
+    What the docstring says of a parameter that has no other description is taken from it.
     Raises SignatureError, or pydantic's error for an annotation that it cannot read.
     """
     own: list[Parameter] = []
@@ -40,12 +45,13 @@ def parameters_of(
     for parameter in inspect.signature(function).parameters.values():
         if is_context(hints.get(parameter.name)):
             context.append(_nameable(parameter, verbatim=False).name)
+            docstring.take(parameter.name)  # callers know nothing of it
         else:
             own.append(_nameable(parameter, verbatim=given is not None))
     if given is not None:
         return Parameters(input_validator(given), _pass_on(own, given), tuple(context))
     # One field per parameter. Their names are neutral, because pydantic reserves `copy` and `schema`.
-    fields = {f"p{i}": _field(p, hints.get(p.name, Any)) for i, p in enumerate(own)}
+    fields = {f"p{i}": _field(p, hints.get(p.name, Any), docstring) for i, p in enumerate(own)}
     model: type[BaseModel] = create_model(
         "Arguments", __config__=ConfigDict(extra="forbid"), **fields
     )
@@ -75,16 +81,22 @@ def _nameable(parameter: Parameter, *, verbatim: bool) -> Parameter:
     raise SignatureError(f"the parameter {str(parameter)!r} cannot be given by name")
 
 
-def _field(parameter: Parameter, annotation: Any) -> Any:
-    """Return annotation and default in pydantic's form, with the argument's name on the wire."""
+def _field(parameter: Parameter, annotation: Any, docstring: Docstring) -> Any:
+    """Return annotation and default in pydantic's form, with the argument's name on the wire, and its
+    description: that of `Field`, a text as in `Annotated[str, "…"]`, or the docstring's."""
     default = parameter.default
     if isinstance(default, FieldInfo):
         annotation, default = Annotated[annotation, default], Parameter.empty
     info = FieldInfo.from_annotation(annotation)
-    wire = info.alias or parameter.name
-    if default is Parameter.empty:
-        return annotation, Field(alias=wire)
-    return annotation, Field(default=default, alias=wire)
+    options: dict[str, Any] = {"alias": info.alias or parameter.name}
+    if default is not Parameter.empty:
+        options["default"] = default
+    description = info.description or next((m for m in info.metadata if isinstance(m, str)), "")
+    if docstring.peek(parameter.name) == description or not description:
+        description = docstring.take(parameter.name) or description
+    if description and not info.description:
+        options["description"] = description
+    return annotation, Field(**options)
 
 
 def _reader(model: type[BaseModel], names: tuple[str, ...]) -> Read:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from mcphost.kinds.functions.docstrings import Docstring
 from mcphost.kinds.functions.program import Parameters
 from mcphost.kinds.functions.schemas import SignatureError, input_validator
 from mcphost.kinds.python.parameters import Hints, parameters_of
@@ -26,9 +27,11 @@ class StringArguments(NamedTuple):
     choices: Choices
 
 
-def string_arguments_of(function: Callable[..., Any], hints: Hints) -> StringArguments:
+def string_arguments_of(
+    function: Callable[..., Any], hints: Hints, docstring: Docstring
+) -> StringArguments:
     """Inspect a signature. Raises SignatureError, or pydantic's error for an annotation."""
-    typed = parameters_of(function, hints, None)
+    typed = parameters_of(function, hints, docstring)
     schema = typed.schema
     described = schema.get("properties", {})
     required = set(schema.get("required", ()))

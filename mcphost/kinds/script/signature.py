@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from mcphost.kinds.functions.docstrings import Docstring
+
 MOST_CHARACTERS: Final = 64 * 1024
 MOST_TOKENS: Final = 20_000
 """Words, numbers and signs of a script, those inside of its texts too: parsing them takes time and memory
@@ -31,8 +33,6 @@ _PLAIN: Final[Mapping[str, Mapping[str, Any]]] = {
 _TEXTS: Final[tuple[Mapping[str, Any], ...]] = ({"type": "string"}, {"type": "null"}, {})
 """Schemas of results that are sent as text only, or say nothing."""
 _TOKEN: Final = re.compile(r"\w+|[^\w\s]")
-_SECTION: Final = re.compile(r"(?:Args|Arguments|Parameters)\s*:\s*$")
-_PARAMETER: Final = re.compile(r"\s*(\w+)(?:\s*\([^)]*\))?\s*:\s*(.+)$")
 
 _LINE_END: Final = re.compile(r"\r\n?|\n")
 
@@ -110,17 +110,17 @@ class _SignatureReader:
 
     def read(self, function: Function) -> Signature:
         """Return the signature. Raises ScriptProblem."""
-        docstring = ast.get_docstring(function) or ""
-        if not _is_text(docstring):
+        text = ast.get_docstring(function) or ""
+        if not _is_text(text):
             raise ScriptProblem("The docstring has a character that is no text.", function.lineno)
-        inputs = self._inputs(function, _parameters(docstring))
+        docstring = Docstring(text)
+        inputs = self._inputs(function, docstring)
         output = self._schema(function.returns, inputs=False)
-        summary = " ".join(docstring.partition("\n\n")[0].split())
         waits = isinstance(function, ast.AsyncFunctionDef)
         told = None if output in _TEXTS else output
-        return Signature(function.name, waits, summary, inputs, told)
+        return Signature(function.name, waits, docstring.rest, inputs, told)
 
-    def _inputs(self, function: Function, described: Mapping[str, str]) -> Mapping[str, Any]:
+    def _inputs(self, function: Function, docstring: Docstring) -> Mapping[str, Any]:
         given = function.args
         for wrong in (given.vararg, given.kwarg, *given.posonlyargs):
             if wrong is not None:
@@ -133,8 +133,8 @@ class _SignatureReader:
             schema = dict(self._schema(parameter.annotation, inputs=True, at=parameter))
             if default is not None:
                 schema["default"] = self._value(default)
-            if parameter.arg in described:
-                schema["description"] = described[parameter.arg]
+            if description := docstring.take(parameter.arg):
+                schema["description"] = description
             properties[parameter.arg] = schema
         required = [parameter.arg for parameter, default in named if default is None]
         inputs: dict[str, Any] = {"type": "object", "properties": properties}
@@ -257,23 +257,6 @@ def _is_json(value: Any) -> bool:
 def _is_text(value: Any) -> bool:
     """Whether this is a text that every client and database can store: no surrogate, no NUL."""
     return isinstance(value, str) and not re.search("[\0\ud800-\udfff]", value)
-
-
-def _parameters(docstring: str) -> dict[str, str]:
-    """Return the descriptions of parameters in the section `Args:` of a docstring."""
-    described: dict[str, str] = {}
-    inside, name = False, ""
-    for line in docstring.splitlines():
-        if _SECTION.match(line):
-            inside = True
-        elif inside and line and not line[0].isspace():
-            inside = False
-        elif inside and (found := _PARAMETER.match(line)):
-            name = found[1]
-            described[name] = found[2].strip()
-        elif inside and name and line.strip():
-            described[name] += f" {line.strip()}"
-    return described
 
 
 def _no_schema(written: ast.expr) -> ScriptProblem:

@@ -123,6 +123,41 @@ async def test_a_prompt_fails_as_a_failure(kind: str, failure: FailureKind, said
     assert "secret" not in done.error.message
 
 
+@prompt
+def described(day: str, hour: int = 1) -> str:
+    """Ask for a plan.
+
+    It has several parts.
+
+    Args:
+        day: Of the week.
+        hour: From midnight.
+    """
+    return f"{day} {hour}"
+
+
+@resource("plans://{day}")
+def plan(day: str) -> str:
+    """The plan.
+
+    It has several parts.
+
+    Args:
+        day: Of the week.
+    """
+    return day
+
+
+def test_a_docstring_describes_a_prompt_its_arguments_and_a_template() -> None:
+    offered = compiled(described)
+    assert offered.description == "Ask for a plan.\n\nIt has several parts."
+    texts = [(each.name, each.description) for each in offered.arguments]
+    assert texts == [("day", "Of the week."), ("hour", "From midnight.")]
+    # Variables of a template are not described anywhere else.
+    whole = "The plan.\n\nIt has several parts.\n\nArgs:\n    day: Of the week."
+    assert compiled(plan).description == whole
+
+
 class Card(BaseModel):
     """Somebody."""
 

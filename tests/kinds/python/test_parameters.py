@@ -226,3 +226,56 @@ def test_any_arguments_fit_or_are_refused_with_a_problem(arguments: dict[str, An
         EVERYTHING_TOOL.parameters.bind({"value": arguments})
     except InvalidArguments as error:
         assert error.problems
+
+
+def test_a_parameter_is_described_by_its_field_an_annotated_text_or_the_docstring() -> None:
+    def function(
+        ctx: Context,
+        field: Annotated[str, Field(description="Of the field.")],
+        text: Annotated[int, "Of the text."],
+        person: Person,
+        other: Annotated[str, Field(description="Of the field.", alias="wire")] = "",
+        default: date = Field(date(2026, 1, 1), description="Of the default."),  # noqa: B008
+        docs: int | None = None,
+    ) -> None:
+        """Do it.
+
+        Use it often.
+
+        Args:
+            ctx: The call.
+            field: Of the field.
+            text: Something else.
+            person: Who it is,
+                and where.
+            docs: Of the docstring.
+            missing: No parameter.
+        """
+
+    inspected = seen(function)
+    properties = inspected.parameters.schema["properties"]
+    assert {name: each["description"] for name, each in properties.items()} == {
+        "field": "Of the field.",
+        "text": "Of the text.",
+        "person": "Who it is, and where.",
+        "wire": "Of the field.",
+        "default": "Of the default.",
+        "docs": "Of the docstring.",
+    }
+    # Nothing is lost: what is no description of an argument stays.
+    assert inspected.description == (
+        "Do it.\n\nUse it often.\n\nArgs:\n    text: Something else.\n    missing: No parameter."
+    )
+
+
+def test_a_docstring_stays_whole_where_the_schema_is_verbatim() -> None:
+    @tool(input_schema={"type": "object", "properties": {"a": {}}, "required": ["a"]})
+    def function(a: Any) -> None:
+        """Do it.
+
+        Args:
+            a: A value.
+        """
+
+    assert seen(function).description == "Do it.\n\nArgs:\n    a: A value."
+    assert seen(function).parameters.schema["properties"] == {"a": {}}

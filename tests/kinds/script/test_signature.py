@@ -36,7 +36,10 @@ def order(count: int, note: str | None = None, *, size: Literal["s", "m"] = "m",
 
 def test_a_signature_becomes_schemas_and_texts():
     found = signature_of(WHOLE)
-    assert (found.name, found.waits, found.description) == ("order", False, "Order something.")
+    assert (found.name, found.waits) == ("order", False)
+    assert found.description == (
+        "Order\nsomething.\n\nAt once.\n\nReturns:\n    item: What was ordered."
+    )
     assert found.input_schema == {
         "type": "object",
         "properties": {

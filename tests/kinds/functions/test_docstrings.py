@@ -1,0 +1,122 @@
+"""A docstring describes the function and its parameters, and none of its text is lost."""
+
+from inspect import cleandoc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcphost.kinds.functions.docstrings import Docstring
+
+GOOGLE = """Look up the time in a zone.
+
+    Use this first.
+
+    Args:
+
+        zone: An IANA name
+            such as Europe/Oslo.
+        when (str | None, optional): An ISO time: now if left out.
+
+        **more: Ignored.
+
+    Returns:
+        The time.
+    """
+NUMPY = """Look up the time in a zone.
+
+    Use this first.
+
+    Parameters
+    ----------
+    zone : str
+        An IANA name
+        such as Europe/Oslo.
+    when : str, optional
+        An ISO time: now if left out.
+    more
+        Ignored.
+
+    Returns
+    -------
+    dict
+        The time.
+    """
+SPHINX = """Look up the time in a zone.
+
+    Use this first.
+
+    :param str zone: An IANA name
+        such as Europe/Oslo.
+    :param when: An ISO time: now if left out.
+    :type when: str
+    :param more: Ignored.
+    :returns: The time.
+    """
+
+
+@pytest.mark.parametrize("text", [GOOGLE, NUMPY, SPHINX])
+def test_parameters_are_described_and_everything_else_is_the_description(text: str) -> None:
+    docstring = Docstring(cleandoc(text))
+    assert docstring.take("zone") == "An IANA name such as Europe/Oslo."
+    assert docstring.take("when") == "An ISO time: now if left out."
+    assert docstring.take("other") == ""
+    assert "more" in docstring.rest
+    assert docstring.take("more") == "Ignored."
+    assert docstring.take("more") == ""
+    rest = docstring.rest
+    assert rest.startswith("Look up the time in a zone.\n\nUse this first.\n\n")
+    assert "The time." in rest
+    assert not any(word in rest for word in ("Args", "Parameters", "param", "type", "zone:", "now"))
+
+
+def test_an_entry_that_is_not_taken_stays_below_its_heading() -> None:
+    docstring = Docstring("A.\n\nArgs:\n    a: One.\n    b: Two.\n")
+    docstring.take("a")
+    assert docstring.rest == "A.\n\nArgs:\n    b: Two."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "One line.",
+        "",
+        "Notes:\n    a: b",
+        "Args:\nzone: not indented",
+        "Args:\n    one text without a name\n",
+        "## Args\n- a: b",
+        "Raises:\n    ValueError: if so.\n\n\nExample::\n\n    a: b",
+        "Parameters\n----------",
+        "Parameters\n----------\n\n  indented",
+        "A table\n-------\na : b",
+    ],
+)
+def test_what_describes_no_parameter_stays(text: str) -> None:
+    docstring = Docstring(text)
+    docstring.take("zone")
+    assert docstring.rest.split() == text.split()
+
+
+@given(st.lists(st.sampled_from([*GOOGLE.splitlines(), *NUMPY.splitlines(), *SPHINX.splitlines()])))
+def test_no_word_is_lost_that_was_not_taken(lines: list[str]) -> None:
+    """But for headings: those without an entry are not written."""
+    text = "\n".join(line[4:] for line in lines)
+    kept = Docstring(text).rest.split()
+    headings = {"Args:", "Parameters", "----------"}
+    assert [w for w in kept if w not in headings] == [w for w in text.split() if w not in headings]
+
+
+def test_an_entry_for_several_parameters_stays() -> None:
+    docstring = Docstring("Parameters\n---\na : int\n    One.\nb, c : int\n    Both.\nd\n    Four.")
+    assert [docstring.take(name) for name in "abcd"] == ["One.", "", "", "Four."]
+    assert docstring.rest == "Parameters\n---\nb, c : int\n    Both."
+
+
+@pytest.mark.parametrize(
+    "line", ["    a%s b", ":param a%s b", "a%s b", "    a (%s b", ":type a%s b"]
+)
+def test_long_lines_are_read_in_linear_time(line: str) -> None:
+    """In quadratic time this would take longer than the limit of a test."""
+    for filler in (" ", "(", "a ", "*"):
+        text = f"Args:\n    a: b\n{line % (filler * 200_000)}"
+        Docstring(text).take("a")
