@@ -10,7 +10,7 @@ import pytest
 
 from mcphost.catalogue.kinds import http_kind
 from mcphost.egress.client import EgressLimits
-from mcphost.egress.messages import OutgoingRequest, ReceivedResponse
+from mcphost.egress.messages import FormBody, OutgoingRequest, ReceivedResponse
 from mcphost.egress.secret_values import SecretHandle, Template
 from mcphost.kinds.http.asking import AskingReply
 from mcphost.kinds.http.configs import HttpToolConfig
@@ -51,19 +51,28 @@ class Shop:
     """A service that wants a secret."""
 
     async def send(self, request: OutgoingRequest, limits: EgressLimits) -> ReceivedResponse:
-        ((name, value),) = request.headers
-        assert (name, value) == ("authorization", Template(("Bearer ", SecretHandle("shop"))))
-        return ReceivedResponse(200, (), b'{"left": 7}', request.url)
+        secrets = [Template(("Bearer ", SecretHandle("shop"))), Template((SecretHandle("shop"),))]
+        sent = dict(request.headers)
+        if isinstance(request.content, FormBody):
+            assert request.url == "https://shop.example.com/customers/7%2Fnotes/notes"
+            assert request.content.fields == (
+                ("text", "Hi"), ("tags", "a"), ("tags", "b"), ("key", secrets[1])
+            )  # fmt: skip
+        else:
+            assert sent["authorization"] == secrets[0]
+        return ReceivedResponse(200, (("content-type", "x/y"),), b'{"left": 7}', request.url)
 
 
 async def test_the_documented_scripts_run(kind: ScriptKind) -> None:
-    bill, rename, stock = blocks("scripts.md", "python")
-    for code in (bill, rename, stock):
+    bill, rename, stock, note = blocks("scripts.md", "python")
+    for code in (bill, rename, stock, note):
         assert kind.inspect({"code": code}, "acme") == {}
     assert await result(kind, bill, {"total": 10.0, "guests": 4}, {}) == '{"each":2.5}'
     answers = {"new": accept(name="new", sure=True)}
     assert await result(kind, rename, {"name": "old"}, answers) == "old is now new."
-    assert await result(kind, stock, {"item": "ink"}, {}) == '{"left":7}'
+    assert await result(kind, stock, {"item": "ink"}, {}) == '{"left":14}'
+    arguments: dict[str, object] = {"customer": "7/notes", "text": "Hi", "tags": ["a", "b"]}
+    assert await result(kind, note, arguments, {}) == '{"left":7,"type":"x/y"}'
 
 
 async def result(

@@ -105,6 +105,8 @@ def plain(value: Any, depth: int = 0) -> Any:
             return {key: plain(one, depth + 1) for key, one in value.items()}
         case type():
             return {"type": value.__name__}
+        case MontyClassProxy(name="Headers", attributes={"_values": dict() as headers}):
+            return plain(headers, depth + 1)
         case MontyClassProxy():
             return plain(value.attributes, depth + 1)
         case _:

@@ -104,7 +104,7 @@ class PausedSample(ScriptJob):
         self._calls_seen: list[dict[str, Any]] = []
         job = {
             "source": source,
-            "prelude": prelude(waits=waits) if "http" in source else "",
+            "prelude": prelude(source, waits=waits),
             "entry": f"{'await ' if waits else ''}{function}(**_arguments)",
             "arguments": arguments,
             "now": [*NOW] if waits else [*NOW, *LATER],

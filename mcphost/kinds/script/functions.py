@@ -179,6 +179,8 @@ class Functions:
             )
         except (EgressError, Misused) as error:
             raise Raised("RuntimeError", str(error)) from None
+        except ToolError as refusal:
+            raise self._refused(refusal) from None
         except Exception:
             log.exception("a request of a script failed")
             raise Raised("RuntimeError", "the request failed") from None

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mcphost.kinds.kind import Compiled, Kind, KindError, Sending
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.script.program import Script, ScriptProgram
-from mcphost.kinds.script.sendings import sendings_in
+from mcphost.kinds.script.sendings import misplaced_secrets, sendings_in
 from mcphost.kinds.script.signature import (
     MOST_CHARACTERS,
     ScriptProblem,
@@ -103,10 +103,10 @@ class ScriptKind(Kind):
         try:
             signature = signature_of(code)
         except ScriptProblem as problem:
-            at = {"line": problem.line, "column": problem.column, "message": str(problem)}
-            return Inspection([at], None)
+            return Inspection([_problem(problem)], None)
         declared = stubs(waits=signature.waits)
-        found = self.sandbox.check(tenant, code, declared, wait_seconds)
+        found = [_problem(each) for each in misplaced_secrets(code)]
+        found += self.sandbox.check(tenant, code, declared, wait_seconds)
         return Inspection(found, signature.input_schema)
 
     def sendings_of(self, config: Mapping[str, Any]) -> Sequence[Sending]:
@@ -143,6 +143,10 @@ def _signature(code: str) -> Signature:
         return signature_of(code)
     except ScriptProblem as problem:
         raise KindError({"code": [_at(problem.line, problem.column, str(problem))]}) from None
+
+
+def _problem(problem: ScriptProblem) -> Mapping[str, Any]:
+    return {"line": problem.line, "column": problem.column, "message": str(problem)}
 
 
 def _at(line: int, column: int, message: str) -> str:

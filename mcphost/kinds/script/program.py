@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import orjson
 
+from mcphost.kinds.script.addresses import CallerTexts
 from mcphost.kinds.script.functions import CallOver, Functions, Raised, refusal
 from mcphost.kinds.script.requests import Requests
 from mcphost.kinds.script.signature import Signature
@@ -86,8 +87,8 @@ class Script:
 
     @cached_property
     def prelude(self) -> str:
-        """The code that runs before it; none for a script that sends no requests."""
-        return prelude(waits=self.signature.waits) if "http" in self.source else ""
+        """The code that runs before it."""
+        return prelude(self.source, waits=self.signature.waits)
 
     @cached_property
     def entry(self) -> str:
@@ -189,7 +190,10 @@ class ScriptRound:
         # Drawn first in every round, so they are the same in all rounds of the call.
         self._time = recording.now()
         self._seed = recording.uuid()
-        self._functions = Functions(round, Requests(round.ports, recording.uuid().hex))
+        answers = [each.result for every in round.journal.answers.values() for each in every]
+        texts = CallerTexts(script.source, [round.call.arguments, answers])
+        requests = Requests(round.ports, recording.uuid().hex, texts)
+        self._functions = Functions(round, requests)
         self._calls: dict[int, list[Any]] = {}
         self._begun: set[int] = set()
         self._settled: dict[int, dict[str, Any]] = {}

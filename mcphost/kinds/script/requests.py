@@ -1,19 +1,25 @@
 """Outgoing HTTP requests of scripts. A script has handles of secrets, and never their values."""
 
 import re
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
+
+import orjson
 
 from mcphost.egress.client import EgressLimits
 from mcphost.egress.errors import EgressRequestError
 from mcphost.egress.messages import (
     IDEMPOTENCY_KEY,
     SAFE_METHODS,
+    Content,
+    FormBody,
     JsonBody,
     OutgoingRequest,
 )
 from mcphost.egress.secret_values import SecretHandle, Template, Text
+from mcphost.kinds.script.addresses import CallerTexts
 from mcphost.runtime.ports import Ports
 
 LIMITS: Final = EgressLimits(response_bytes=1024 * 1024, redirects=5)
@@ -23,10 +29,12 @@ _REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
 
 class Requests:
-    """Sends the requests of one call. `nonce` makes its handles of secrets unguessable to callers."""
+    """Sends the requests of one call. `nonce` makes its handles of secrets unguessable to callers.
+    `texts` are those of the caller."""
 
-    def __init__(self, ports: Ports, nonce: str) -> None:
+    def __init__(self, ports: Ports, nonce: str, texts: CallerTexts) -> None:
         self._ports = ports
+        self._texts = texts
         self._nonce = nonce
 
     @cached_property
@@ -41,8 +49,8 @@ class Requests:
     async def send(self, request: list[Any], idempotency_key: str) -> dict[str, Any]:
         """Send a request, with the secrets that it names, and return the response without them.
 
-        `request` is method, URL, query parameters, headers, a JSON body and a text body. Raises
-        EgressError.
+        `request` is method, URL, query parameters, headers, a JSON body, and a form or a text as body.
+        Raises EgressError, and ToolError for an address that has a text of the caller where it must not.
         """
         response = await self._ports.http.send(self._request(request, idempotency_key), LIMITS)
         return {
@@ -53,22 +61,20 @@ class Requests:
 
     def _request(self, request: list[Any], idempotency_key: str) -> OutgoingRequest:
         method, url, params, headers, json, data = request
-        if not isinstance(url, str) or not isinstance(data, str | None):
-            raise EgressRequestError("The address and `data` of a request are texts.")
-        if not isinstance(params or {}, dict) or not isinstance(headers or {}, dict):
-            raise EgressRequestError("`params` and `headers` of a request are objects.")
+        if not isinstance(url, str):
+            raise EgressRequestError("The address of a request is a text.")
         try:
-            parts = urlsplit(url)
+            parts = urlsplit(self._texts.encoded(url))
         except ValueError:
             raise EgressRequestError("The URL is malformed.") from None
         target = parts._replace(query="").geturl()
-        if self._handle.search(target) or self._handle.search(data or ""):
+        if self._handle.search(target):
             raise EgressRequestError(
-                "A secret goes into a header, the query or a JSON body, not into the address or `data`."
+                "A secret goes into a header, the query, a JSON body or a form, not into the address."
             )
         query = parse_qsl(parts.query, keep_blank_values=True)
-        query += [(str(name), str(value)) for name, value in (params or {}).items()]
-        sent = {str(name).lower(): str(value) for name, value in (headers or {}).items()}
+        query += _fields("params", params)
+        sent = _headers(headers)
         if method not in SAFE_METHODS:
             sent.setdefault(IDEMPOTENCY_KEY.lower(), idempotency_key)
         return OutgoingRequest(
@@ -76,9 +82,20 @@ class Requests:
             method=method,
             headers=tuple((name, self._text(value)) for name, value in sent.items()),
             query=tuple((name, self._text(value)) for name, value in query),
-            content=(data or "").encode() if json is None else JsonBody(self._json(json)),
+            content=self._body(data) if json is None else JsonBody(self._json(json)),
             repeatable=method in _REPEATABLE,
         )
+
+    def _body(self, data: Any) -> Content:
+        if isinstance(data, Mapping):
+            return FormBody(tuple((name, self._text(v)) for name, v in _fields("data", data)))
+        if not isinstance(data, str | None):
+            raise EgressRequestError("`data` of a request is a text or an object of fields.")
+        if self._handle.search(data or ""):
+            raise EgressRequestError(
+                'A secret is a field of a form, data={"name": secret("…")}, not a part of a text.'
+            )
+        return (data or "").encode()
 
     def _text(self, text: str) -> Text:
         pieces = self._handle.split(text)
@@ -98,3 +115,39 @@ class Requests:
                 return {key: self._json(one) for key, one in value.items()}
             case _:
                 return value
+
+
+def _headers(headers: Any) -> dict[str, str]:
+    """Return the headers by their names in lower case. Raises EgressRequestError."""
+    sent: dict[str, str] = {}
+    for name, value in _members("headers", headers):
+        if isinstance(value, list | Mapping):
+            raise EgressRequestError(f"`headers`: {name!r} is a list or an object, not a text.")
+        sent[name.lower()] = _plain(value)
+    return sent
+
+
+def _fields(argument: str, fields: Any) -> Iterator[tuple[str, str]]:
+    """Yield the names and texts of a query or a form: a list is a field for each of its elements.
+    Raises EgressRequestError."""
+    for name, value in _members(argument, fields):
+        for element in value if isinstance(value, list) else [value]:
+            if isinstance(element, list | Mapping):
+                raise EgressRequestError(
+                    f"`{argument}`: {name!r} has a list or an object in it, which has no one form. "
+                    "Write it as a text, such as json.dumps(…)."
+                )
+            if element is not None:
+                yield name, _plain(element)
+
+
+def _members(argument: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the members of an object that have a value. Raises EgressRequestError."""
+    if not isinstance(value or {}, Mapping):
+        raise EgressRequestError(f"`{argument}` of a request is an object.")
+    yield from ((name, member) for name, member in (value or {}).items() if member is not None)
+
+
+def _plain(value: Any) -> str:
+    """Write a value as JSON does, a text as it is."""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()

@@ -11,12 +11,13 @@ from typing import Final, TypeGuard
 from mcphost.egress.addresses import Target
 from mcphost.egress.errors import EgressError
 from mcphost.kinds.kind import Sending
-from mcphost.kinds.script.signature import ScriptProblem, parsed
+from mcphost.kinds.script.signature import ScriptProblem, in_characters, parsed
 from mcphost.kinds.script.surroundings import METHODS
 
 FIELD: Final = "code"
-_PLACES: Final = {"headers": "header", "params": "query", "json": "body"}
+_PLACES: Final = {"headers": "header", "params": "query", "json": "body", "data": "body"}
 """Where the arguments of a request put a secret."""
+_TEXTS: Final = (ast.Call, ast.BinOp, ast.JoinedStr)
 
 
 @lru_cache(maxsize=1024)
@@ -41,6 +42,43 @@ def sendings_in(source: str) -> tuple[Sending, ...]:
         rest = (node for node in ast.walk(module) if id(node) not in named)
         found += [Sending(FIELD, secret=name) for node in rest if (name := _secret(node))]
     return tuple(dict.fromkeys(found))
+
+
+def misplaced_secrets(source: str) -> Iterator[ScriptProblem]:
+    """Yield the secrets that are literally where none is sent: in a text as body, and in an address
+    before its query. Raises ScriptProblem for code that cannot be parsed."""
+    module = parsed(source)
+    bound = frozenset(name for node in ast.walk(module) for name in _bound(node))
+    if bound & {"http", "secret"}:
+        return
+    for request in filter(_is_request, ast.walk(module)):
+        for written in _addresses_of(request):
+            if (call := _secret_in(written)) and not _has_query(written):
+                yield _misplaced(source, call, "in the query of an address, not before it")
+        for keyword in request.keywords:
+            is_text = keyword.arg == "data" and isinstance(keyword.value, _TEXTS)
+            if is_text and (call := _secret_in(keyword.value)):
+                where = 'a field of a form, data={"name": secret("…")}, not a part of a text'
+                yield _misplaced(source, call, where)
+
+
+def _misplaced(source: str, call: ast.expr, where: str) -> ScriptProblem:
+    column = in_characters(source, call.lineno, call.col_offset + 1)
+    return ScriptProblem(f"A secret is {where}.", call.lineno, column)
+
+
+def _secret_in(written: ast.AST) -> ast.expr | None:
+    calls = (node for node in ast.walk(written) if isinstance(node, ast.Call))
+    return next((call for call in calls if _secret(call)), None)
+
+
+def _has_query(written: ast.AST) -> bool:
+    """Whether a text that an expression contains begins a query, or may do so."""
+    return any(
+        (isinstance(node, ast.Name) and node.id != "secret")
+        or (isinstance(node, ast.Constant) and "?" in str(node.value))
+        for node in ast.walk(written)
+    )
 
 
 def _secrets_of(request: ast.Call) -> Iterator[tuple[ast.AST, Sending]]:
@@ -78,7 +116,7 @@ def _secret(node: ast.AST) -> str:
 
 def _url(request: ast.Call) -> str:
     """Return the address of a request, or its origin if only that is literal; empty if neither is."""
-    written = [*request.args[:1], *(one.value for one in request.keywords if one.arg == "url")]
+    written = _addresses_of(request)
     text, whole = _beginning(written[0]) if written else ("", False)
     if not whole:
         scheme, _, rest = text.partition("://")
@@ -88,6 +126,10 @@ def _url(request: ast.Call) -> str:
         return Target.parse(text).url
     except EgressError:
         return ""
+
+
+def _addresses_of(request: ast.Call) -> list[ast.expr]:
+    return [*request.args[:1], *(one.value for one in request.keywords if one.arg == "url")]
 
 
 def _beginning(written: ast.expr) -> tuple[str, bool]:

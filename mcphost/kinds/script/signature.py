@@ -75,11 +75,11 @@ def signature_of(source: str) -> Signature:
     try:
         return _SignatureReader(classes).read(function)
     except ScriptProblem as problem:
-        column = _in_characters(source, problem.line, problem.column)
+        column = in_characters(source, problem.line, problem.column)
         raise ScriptProblem(str(problem), problem.line, column) from None
 
 
-def _in_characters(source: str, line: int, column: int) -> int:
+def in_characters(source: str, line: int, column: int) -> int:
     """Return the column in characters for one in bytes of UTF-8, as `ast` counts."""
     text = _LINE_END.split(source)[line - 1].encode()[: column - 1]
     return len(text.decode(errors="ignore")) + 1

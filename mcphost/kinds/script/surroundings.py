@@ -9,14 +9,51 @@ LATER: Final = ("elicit", "elicit_url", "ask", "sample", "_http")
 """Functions that may take long."""
 NOW: Final = ("secret", "progress", "log", "fail")
 
+_QUOTE: Final = """
+def quote(value):
+    text = ""
+    for char in str(value):
+        if char.isascii() and (char.isalnum() or char in "-._~"):
+            text += char
+        else:
+            text += "".join("%{:02X}".format(byte) for byte in char.encode())
+    return text
+"""
+
 _COMMON: Final = """
 import json as _json
+
+
+class Headers:
+    def __init__(self, values):
+        self._values = values
+
+    def get(self, name, default=None):
+        return self._values.get(name.lower(), default)
+
+    def items(self):
+        return self._values.items()
+
+    def keys(self):
+        return self._values.keys()
+
+    def __getitem__(self, name):
+        return self._values[name.lower()]
+
+    def __contains__(self, name):
+        return name.lower() in self._values
+
+    def __iter__(self):
+        return iter(self._values)
+
+    def __repr__(self):
+        return str(self._values)
 
 
 class Response:
     def __init__(self, status, headers, text):
         self.status = status
-        self.headers = headers
+        self.headers = Headers(headers)
         self.text = text
         self.ok = 200 <= status < 300
 
@@ -35,17 +72,25 @@ _METHOD: Final = """
 
 _STUB: Final = """
     {define} {name}(self, url: str, *, params: dict[str, Any] | None = None,
-        headers: dict[str, str] | None = None, json: Any = None, data: str | None = None) -> Response: ...
+        headers: dict[str, Any] | None = None, json: Any = None, data: str | dict[str, Any] | None = None) -> Response: ...
 """
 
 METHODS: Final = ("get", "post", "put", "patch", "delete", "head")
 
 _STUBS: Final = """
+from collections.abc import Iterable, Iterator
 from typing import Any, Never
+
+class Headers:
+    def get(self, name: str, default: Any = None) -> Any: ...
+    def items(self) -> Iterable[tuple[str, str]]: ...
+    def __getitem__(self, name: str) -> str: ...
+    def __contains__(self, name: str) -> bool: ...
+    def __iter__(self) -> Iterator[str]: ...
 
 class Response:
     status: int
-    headers: dict[str, str]
+    headers: Headers
     text: str
     ok: bool
     def json(self) -> Any: ...
@@ -54,6 +99,7 @@ class Response:
 {define} elicit_url(key: str, message: str, url: str) -> None: ...
 {define} ask(key: str, message: str, fields: dict[str, Any]) -> dict[str, Any]: ...
 {define} sample(key: str, prompt: str, *, max_tokens: int = 1000, system: str | None = None) -> str: ...
+def quote(value: object) -> str: ...
 def secret(name: str) -> str: ...
 def progress(progress: float, total: float | None = None, message: str | None = None) -> None: ...
 def log(data: Any, level: str = "info") -> None: ...
@@ -61,7 +107,7 @@ def fail(message: str) -> Never: ...
 """
 
 _BUILTINS: Final = """
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeVar
 
 _T = TypeVar("_T")
@@ -77,7 +123,8 @@ lists there."""
 
 DESCRIBED: Final = (
     ("http.get(url, params=…, headers=…)", "Send a request; also post, put, patch, delete, head."),
-    ("secret(name)", "Name a secret in a header, the query or a JSON body."),
+    ("quote(value)", "Percent-encode a value, for a part of an address."),
+    ("secret(name)", "Name a secret in a header, the query, a JSON body or a form."),
     ("elicit(key, message, fields)", "Ask the user; a user who declines ends the call."),
     (
         "elicit_url(key, message, url)",
@@ -92,9 +139,12 @@ DESCRIBED: Final = (
 """The functions for authors: how each is called, and what it does."""
 
 
-def prelude(*, waits: bool) -> str:
-    """Return the code that runs in the sandbox before a script."""
-    return _COMMON + _http_class(_METHOD, waits=waits) + "\n\nhttp = _Http()\n"
+def prelude(source: str, *, waits: bool) -> str:
+    """Return the code that runs in the sandbox before a script: none for one that does not use it."""
+    parts = [_QUOTE] if "quote" in source else []
+    if "http" in source:
+        parts += [_COMMON, _http_class(_METHOD, waits=waits), "\n\nhttp = _Http()\n"]
+    return "".join(parts)
 
 
 def stubs(*, waits: bool) -> str:

@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from mcphost.kinds.script.requests import LIMITS
+from mcphost.kinds.script.surroundings import stubs
 from mcphost.sandbox.pool import Sandbox
 from tests.egress.conftest import Arrived, Handler, Service, answer, echo, opened, running, write
 from tests.kinds.asking import accept, asking_call
@@ -161,9 +162,16 @@ REFUSED = {
     'http.get(base, headers={"X": secret("key")})': "invalid characters",
     'http.get(base, headers={"X": secret("unknown")})': "no secret 'unknown'",
     'http.get(base, headers={"Host": "x.example"})': "must not set the header 'host'",
-    'http.post(base, data=secret("key"))': "not into the address or `data`",
-    "http.get(5)": "are texts",
-    'http.get(base, headers=["X"])': "are objects",
+    'http.post(base, data="a=" + secret("key"))': 'a field of a form, data={"name": secret',
+    "http.post(base, data=[1])": "a text or an object",
+    "http.get(5)": "is a text",
+    'http.get(base, headers=["X"])': "`headers` of a request is an object",
+    'http.get(base, params=["X"])': "`params` of a request is an object",
+    'http.get(base, params={"a": 1, "d": {"x": 1}})': "`params`: 'd' has a list or an object",
+    'http.get(base, params={"d": [[1]]})': "`params`: 'd' has a list or an object",
+    'http.post(base, data={"d": [{"x": 1}]})': "`data`: 'd' has a list or an object",
+    'http.get(base, headers={"X-A": [1]})': "`headers`: 'X-A' is a list or an object",
+    'http.get(base, headers={"X-A": {}})': "`headers`: 'X-A' is a list or an object",
     'http.get("https://x.example/")': "not among the allowed hosts",
     'http.get("ftp://x.example/")': "must begin with https://",
 }
@@ -197,3 +205,92 @@ async def test_a_response_that_is_too_large_is_refused(sandbox: Sandbox):
     """
     async with outgoing(answer(body=b"x" * (LIMITS.response_bytes + 1))) as (service, http):
         assert "more than" in await calling(source, sandbox, service, http).completes()
+
+
+VALUES = {
+    '{"a": [1, 2], "b": None, "c": True}': "a=1&a=2&c=true",
+    '{"a": (1.5, False, None, "x y"), "b": [], "c": ""}': "a=1.5&a=false&a=x{blank}y&c=",
+    '{"é": "ü", "a b": "c&d=e", "n": 2**40}': "%C3%A9=%C3%BC&a{blank}b=c%26d%3De&n=1099511627776",
+    "{}": "",
+}
+
+
+@pytest.mark.parametrize("fields", VALUES)
+async def test_values_of_a_query_and_a_form_are_written_as_json_writes_them(sandbox, fields):
+    source = f"""
+    def f(base: str) -> int:
+        http.get(base, params={fields})
+        return http.post(base, data={fields}).status
+    """
+    async with outgoing(answer()) as (service, http):
+        await calling(source, sandbox, service, http).completes()
+    asked, sent = service.arrived
+    assert asked.path.partition("?")[2] == VALUES[fields].format(blank="%20")
+    assert sent.body.decode() == VALUES[fields].format(blank="+")
+    if sent.body:
+        assert sent.headers["content-type"] == "application/x-www-form-urlencoded"
+
+
+async def test_values_of_headers_are_written_as_json_writes_them(sandbox: Sandbox):
+    source = """
+    def f(base: str) -> int:
+        return http.get(base, headers={"X-A": None, "X-B": True, "X-C": 1.5, "X-D": "é"[:0]}).status
+    """
+    async with outgoing(answer()) as (service, http):
+        await calling(source, sandbox, service, http).completes()
+    headers = service.arrived[0].headers
+    assert {name: value for name, value in headers.items() if name.startswith("x-")} == {
+        "x-b": "true",
+        "x-c": "1.5",
+        "x-d": "",
+    }
+
+
+async def test_a_secret_may_be_a_field_of_a_form(sandbox: Sandbox):
+    source = """
+    def f(base: str) -> dict:
+        form = {"grant_type": "client_credentials", "client_secret": secret("key"), "a": ["x", "y" + secret("key")]}
+        got = http.post(base, data=form)
+        return {"sent": str(form), "text": got.text}
+    """
+    async with outgoing(echo, key=KEY) as (service, http):
+        done = await calling(source, sandbox, service, http).completes()
+    (arrived,) = service.arrived
+    assert arrived.body == (
+        b"grant_type=client_credentials&client_secret=sesame%2Fopen+%26you&a=x&a=ysesame%2Fopen+%26you"
+    )
+    assert "sesame" not in str(done)
+
+
+async def test_headers_of_a_response_are_those_of_any_case(sandbox: Sandbox):
+    source = """
+    def f(base: str) -> dict:
+        headers = http.get(base).headers
+        names = ["Content-Type", "content-type", "CONTENT-TYPE", "link", "Link"]
+        return {
+            "values": [headers[name] for name in names],
+            "got": [headers.get(name) for name in names],
+            "in": [name in headers for name in names],
+            "missing": [headers.get("X-Missing"), headers.get("X-Missing", "no"), "X-Missing" in headers],
+            "names": sorted(headers),
+            "items": dict(headers.items())["link"],
+            "all": headers,
+        }
+    """
+    handler = answer(Link='<https://x.example/2>; rel="next"', Content_Type="text/plain")
+    async with outgoing(handler) as (service, http):
+        driven = calling(source, sandbox, service, http)
+        done = await driven.completes()
+    link = '<https://x.example/2>; rel="next"'
+    assert done["values"] == done["got"] == ["text/plain"] * 3 + [link] * 2
+    assert done["in"] == [True] * 5
+    assert done["missing"] == [None, "no", False]
+    assert {"content-type", "link"} <= set(done["names"]) and done["names"] == sorted(done["all"])
+    assert done["items"] == done["all"]["link"] == link
+
+
+async def test_what_headers_of_a_response_lack_is_refused_when_the_script_is_saved(sandbox):
+    for use in ("len(headers)", "dict(headers)", "{**headers}", 'headers["a"] = "b"'):
+        source = f"def f() -> None:\n headers = http.get('https://x.example/').headers\n {use}\n"
+        (problem,) = sandbox.check("acme", source, stubs(waits=False))
+        assert problem["line"] == 3, (use, problem)

@@ -4,6 +4,7 @@ import pytest
 
 from mcphost.kinds.kind import Sending
 from mcphost.kinds.script.kind import script_kind
+from mcphost.kinds.script.sendings import misplaced_secrets
 
 SHOP = "https://shop.example.com/stock"
 
@@ -48,6 +49,7 @@ def test_what_is_computed_is_not_guessed(body: str):
         ("headers={'Authorization': 'Bearer ' + secret('shop')}", "header"),
         ("params={'key': secret(name='shop')}", "query"),
         ("json={'a': [{'b': f'{secret(\"shop\")}'}]}", "body"),
+        ("data={'client_secret': secret('shop')}", "body"),
     ],
 )
 def test_a_secret_in_a_request_has_its_address_and_its_place(part: str, place: str):
@@ -85,3 +87,37 @@ def test_a_script_that_binds_the_name_itself_names_no_secrets(code: str):
 @pytest.mark.parametrize("config", [{}, {"code": 5}, {"code": "def f(:"}, {"code": "x" * 99_999}])
 def test_code_that_cannot_be_read_sends_nothing(config: dict[str, object]):
     assert script_kind.sendings_of(config) == ()
+
+
+MISPLACED = [
+    "http.post('https://x.example/', data='é=' + secret('a'))",
+    "http.post('https://x.example/', data=f'a={secret(\"a\")}&b')",
+    "http.post('https://x.example/', data='a={}'.format(secret('a')))",
+    "http.post('https://x.example/', data=secret('a'))",
+    "http.get('https://x.example/' + secret('a'))",
+    "http.get(url='https://x.example/{}'.format(secret(name='a')))",
+]
+
+
+@pytest.mark.parametrize("body", MISPLACED)
+def test_a_secret_where_none_is_sent_is_a_problem_with_its_place(body: str):
+    (problem,) = misplaced_secrets(f"def f(item: str):\n {body}\n")
+    assert problem.line == 2 and "A secret is" in str(problem)
+    if "f'" not in body:
+        assert problem.column == f" {body}".index("secret(") + 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "http.post('https://x.example/', data={'a': 'b' + secret('a')})",
+        "http.get('https://x.example/?a=' + secret('a'))",
+        "http.get(f'https://x.example/?a={secret(\"a\")}')",
+        "http.get(item + secret('a'))",
+        "http.post('https://x.example/', json='a' + secret('a'), headers={'B': secret('a')})",
+        "http.post('https://x.example/', data=item)",
+        "secret = str\n http.post('https://x.example/', data=secret('a'))",
+    ],
+)
+def test_a_secret_that_is_sent_is_no_problem(body: str):
+    assert list(misplaced_secrets(f"def f(item: str):\n {body}\n")) == []
