@@ -9,6 +9,7 @@ from django.core.checks import CheckMessage, Tags, Warning, register
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, transaction
 
 from mcphost.catalogue import kinds, selectors
+from mcphost.kinds.python.kind import python_kind
 from mcphost.tenants.models import Tenant
 
 MAX_SHOWN = 100
@@ -24,6 +25,18 @@ def check_kinds(
         Warning(str(problem), obj=name, id="mcphost.catalogue.W001")
         for name, kind in kinds.KINDS.items()
         for problem in kind.check()
+    ]
+
+
+@register("mcphost")
+def check_code(
+    app_configs: Sequence[AppConfig] | None = None, **options: Any
+) -> list[CheckMessage]:
+    """Report what the code of functions that are served will do, and its callers will not expect."""
+    kinds.discover()
+    return [
+        Warning(str(note), obj=python_kind.name, id="mcphost.tools.W001")
+        for note in python_kind.notes()
     ]
 
 

@@ -1,6 +1,6 @@
 """The part of both contexts that never waits: notifications, links, and values of the call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from random import Random
 from typing import Any, Final, Literal
@@ -11,6 +11,19 @@ from mcphost.runtime.rounds import Round
 from mcphost.sdk.errors import CapabilityMissing, ToolError
 
 LISTS: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
+
+
+class Notified:
+    """What members that send something return. It may be awaited, as frameworks whose contexts have
+    coroutines do it, or ignored: nothing is left to wait for."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Iterator[None]:
+        return iter(())
+
+
+NOTIFIED: Final = Notified()
 
 
 class BaseContext:
@@ -39,35 +52,40 @@ class BaseContext:
 
     def progress(
         self, progress: float, total: float | None = None, message: str | None = None
-    ) -> None:
+    ) -> Notified:
         """Send the progress to the caller, if it requested progress notifications.
 
         Progress must increase, through all rounds: a value that is not above the last one is
         dropped.
         """
         self._round.channel.progress(progress, total, message)
+        return NOTIFIED
 
-    def log(self, level: str, data: Any, logger: str | None = None) -> None:
+    report_progress = progress
+    """The same, under the name that it has in other frameworks."""
+
+    def log(self, level: str, data: Any, logger: str | None = None) -> Notified:
         """Send a log message to the caller, if it requested messages of that level.
 
         `level` is one of debug, info, notice, warning, error, critical, alert, emergency; `data` is
         any JSON.
         """
         self._round.channel.log(level, data, logger)
+        return NOTIFIED
 
-    def debug(self, data: Any, logger: str | None = None) -> None:
-        self.log("debug", data, logger)
+    def debug(self, data: Any, logger: str | None = None) -> Notified:
+        return self.log("debug", data, logger)
 
-    def info(self, data: Any, logger: str | None = None) -> None:
-        self.log("info", data, logger)
+    def info(self, data: Any, logger: str | None = None) -> Notified:
+        return self.log("info", data, logger)
 
-    def warning(self, data: Any, logger: str | None = None) -> None:
-        self.log("warning", data, logger)
+    def warning(self, data: Any, logger: str | None = None) -> Notified:
+        return self.log("warning", data, logger)
 
-    def error(self, data: Any, logger: str | None = None) -> None:
-        self.log("error", data, logger)
+    def error(self, data: Any, logger: str | None = None) -> Notified:
+        return self.log("error", data, logger)
 
-    def close_stream(self) -> None:
+    def close_stream(self) -> Notified:
         """Make the client disconnect, and reconnect in a moment for later notifications.
 
         Useful if nothing will be sent for a long time. Only clients of revision 2025-11-25 support
@@ -75,17 +93,18 @@ class BaseContext:
         """
         round = self._round
         round.channel.do(round.ports.close_stream)
+        return NOTIFIED
 
-    def announce(self, uri: str) -> None:
+    def announce(self, uri: str) -> Notified:
         """Notify subscribed clients that the resource at `uri` has changed.
 
         `uri` is that of one of the tenant's resources, or matches one of its templates. Call it
         after the change. Announcements of the same URI within a tenth of a second are sent once.
         Raises ToolError for a URI of no resource, and for too many announcements at once.
         """
-        self._announce(self._round.ports.announcer.updated, uri)
+        return self._announce(self._round.ports.announcer.updated, uri)
 
-    def announce_list(self, name: Literal["tools", "prompts", "resources"]) -> None:
+    def announce_list(self, name: Literal["tools", "prompts", "resources"]) -> Notified:
         """Notify subscribed clients that a list has changed, so that they request it again.
 
         Changes that are made and published in the console are announced automatically. This is for a
@@ -94,15 +113,16 @@ class BaseContext:
         """
         if name not in LISTS:
             raise ValueError(f"{name!r} is not a list: use one of {', '.join(LISTS)}")
-        self._announce(self._round.ports.announcer.list_changed, LISTS[name])
+        return self._announce(self._round.ports.announcer.list_changed, LISTS[name])
 
-    def _announce(self, tell: Callable[[str], None], what: str) -> None:
+    def _announce(self, tell: Callable[[str], None], what: str) -> Notified:
         try:
             tell(what)
         except NotAnnounced as refusal:
             raise ToolError(str(refusal)) from None
+        return NOTIFIED
 
-    def require(self, capability: str) -> None:
+    def require(self, capability: str) -> Notified:
         """Require a client capability: "sampling", "elicitation.url".
 
         Raises CapabilityMissing if the client does not have it; if not caught, it is sent to the
@@ -110,6 +130,7 @@ class BaseContext:
         """
         if not self._round.call.client.can(capability):
             raise CapabilityMissing(capability)
+        return NOTIFIED
 
     def done_url(self, key: str) -> str:
         """Return the address of a page of this call, on which its user confirms `key`.

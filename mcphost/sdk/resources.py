@@ -1,8 +1,8 @@
 """`@resource`: a function as a resource or a resource template (spec: server/resources)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from mcp_types import Annotations
 
@@ -19,7 +19,7 @@ class ResourceDefinition:
     title: str = ""
     description: str = ""
     mime_type: str = ""
-    annotations: Annotations | None = None
+    annotations: Annotations | Mapping[str, Any] | None = None
     version: str = ""
     time_limit: float | None = None
     requires: Sequence[str] = ()
@@ -41,14 +41,14 @@ class ResourceDefinition:
 class ResourceOptions(TypedDict, total=False):
     """The options of `@resource` besides the URI.
 
-    `annotations` are its audience and priority; all others are as for `@tool`.
+    `annotations` are its audience and priority, also as a dict; all others are as for `@tool`.
     """
 
     name: str
     title: str
     description: str
     mime_type: str
-    annotations: Annotations
+    annotations: Annotations | Mapping[str, Any]
     version: str
     time_limit: float
     requires: Sequence[str]

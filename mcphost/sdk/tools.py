@@ -23,7 +23,7 @@ class ToolDefinition:
     name: str = ""
     title: str = ""
     description: str = ""
-    annotations: ToolAnnotations = field(default_factory=ToolAnnotations)
+    annotations: ToolAnnotations | Mapping[str, Any] = field(default_factory=ToolAnnotations)
     version: str = ""
     input_schema: Mapping[str, Any] | None = None
     output_schema: Mapping[str, Any] | None = None
@@ -53,7 +53,7 @@ class ToolDefinition:
 class ToolOptions(TypedDict, total=False):
     """The options of `@tool`.
 
-    `version` is the author's own, for changes that the schemas do not show. Schemas given here are
+    `annotations` may be a dict: `{"readOnlyHint": True}`. `version` is the author's own, for changes that the schemas do not show. Schemas given here are
     used as they are: arguments then arrive as plain JSON, by name. `time_limit` is in seconds, per
     round. `requires` lists client capabilities. `threads` limits how many calls of a `def` tool run
     at once in one tenant. `answer_within` is how long its questions wait for answers, in seconds
@@ -68,7 +68,7 @@ class ToolOptions(TypedDict, total=False):
     name: str
     title: str
     description: str
-    annotations: ToolAnnotations
+    annotations: ToolAnnotations | Mapping[str, Any]
     version: str
     input_schema: Mapping[str, Any]
     output_schema: Mapping[str, Any]

@@ -1,11 +1,13 @@
 """Tests of the warnings of `manage.py check` about tools."""
 
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 from django.core.checks import Tags, run_checks
+from django.test import override_settings
 
-from mcphost.catalogue import checks, services
+from mcphost.catalogue import checks, kinds, services
 from mcphost.runtime.schema import ArgumentProblem
 from tests.catalogue.kit import ACTOR, Shelf, fields
 
@@ -19,6 +21,18 @@ def found(**options: object) -> list[str]:
 def test_a_kinds_problem_is_a_warning_without_a_database(shelf: Shelf) -> None:
     shelf.problems.append(ArgumentProblem("tools/broken.py", "SyntaxError, line 3"))
     assert found() == [f"{OURS}W001 tools/broken.py: SyntaxError, line 3"]
+
+
+def test_advice_on_the_code_of_a_function_is_a_warning(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    (tmp_path / "raises.py").write_text(
+        "from mcphost.sdk import tool\n\n@tool\ndef look() -> str:\n    raise ValueError('no table')\n"
+    )
+    request.addfinalizer(kinds.discover)
+    with override_settings(MCPHOST_TOOLS=tmp_path):
+        (note,) = (one for one in run_checks() if one.id == "mcphost.tools.W001")
+    assert note.msg.startswith(f"{tmp_path.name}/raises.py:5: look: raise ValueError")
 
 
 @pytest.mark.django_db

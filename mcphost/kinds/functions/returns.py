@@ -80,16 +80,40 @@ class Returns:
             if value.is_error:
                 result["isError"] = True
             return result
+        if _has_content(value):
+            return self._mixed(value)
         if self.validator is not None:
             return self._structured(value)
         if isinstance(value, str):
             return {"content": [{"type": "text", "text": str.__str__(value)}]}
         if value is None:
             return {"content": []}
-        blocks = value if isinstance(value, list | tuple) else (value,)
-        if all(isinstance(block, BLOCKS) for block in blocks):
-            return {"content": [block_of(block) for block in blocks]}
+        if value in ([], ()):
+            return {"content": []}
         return self._structured(value)
+
+    def _mixed(self, value: Any) -> dict[str, Any]:
+        """Return content, and the texts and JSON between it as blocks of text. With an output schema the
+        structured content is what is no content: that is sent once."""
+        if isinstance(value, Mapping):
+            raise InvalidResult(
+                "content is in an object: return it alone, in a list or in a Result"
+            )
+        items = value if isinstance(value, list | tuple) else (value,)
+        content: list[dict[str, Any]] = []
+        for item in items:
+            if isinstance(item, BLOCKS):
+                content.append(block_of(item))
+            elif isinstance(item, str):
+                content.append(text_block(str.__str__(item)))
+            elif _has_content(item):
+                content += self._mixed(item)["content"]
+            elif item is not None:
+                content += Returns()._structured(item)["content"]
+        if self.validator is None:
+            return {"content": content}
+        rest = [item for item in items if not _has_content(item)]
+        return {**self._structured(rest), "content": content}
 
     def _structured(self, value: Any, *, check: bool = True) -> dict[str, Any]:
         plain = self.adapter.dump_python(value, mode="json", by_alias=True, warnings=False)
@@ -101,6 +125,15 @@ class Returns:
         if problems:
             raise InvalidResult("; ".join(map(str, problems)))
         return {"content": [text_block(encoded.decode())], "structuredContent": plain}
+
+
+def _has_content(value: Any) -> bool:
+    """Whether a value is content, or a list or an object with content anywhere in it."""
+    if isinstance(value, Mapping):
+        return any(map(_has_content, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_has_content, value))
+    return isinstance(value, BLOCKS)
 
 
 def sized(make: Callable[[], dict[str, Any]], limit: int) -> Complete:
@@ -125,7 +158,7 @@ def returns_of(annotation: Any, given: Mapping[str, Any] | None) -> Returns:
     """
     if given is not None:
         return Returns(ANYTHING, output_validator(given))
-    # Text, content or nothing, or a union with content: then there is no output schema.
+    # Text, content or nothing, or a union or a list with content: then there is no output schema.
     leaves = _leaves(annotation)
     if any(map(_is_content, leaves)) or all(leaf in WORDS for leaf in leaves):
         return Returns()
@@ -145,7 +178,7 @@ def _leaves(annotation: Any) -> list[Any]:
 def _is_content(leaf: Any) -> bool:
     if get_origin(leaf) in LISTS:
         items = [item for item in get_args(leaf) if item is not Ellipsis]
-        return bool(items) and all(_is_content(part) for item in items for part in _leaves(item))
+        return any(_is_content(part) for item in items for part in _leaves(item))
     return isinstance(leaf, type) and issubclass(leaf, (Result, *BLOCKS))
 
 

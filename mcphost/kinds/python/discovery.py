@@ -1,21 +1,23 @@
-"""Finds the functions in folders with tools. Each `*.py` is imported once. A mistake in a file, or in a
-function, does not affect others."""
+"""Finds the functions in folders with tools. Each `*.py` and each package is imported once. A mistake in
+a file, or in a function, does not affect others."""
 
 import importlib.util
 import logging
 import os
+import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Final
 
 from mcphost.kinds.functions.schemas import SignatureError
 from mcphost.kinds.kind import Compiled
+from mcphost.kinds.python.advice import Note, notes_on
 from mcphost.kinds.python.attempts import Fault, attempt, printable
 from mcphost.kinds.python.compiling import compile_function
 from mcphost.kinds.python.function import Definition, PythonFunction, inspect_function
@@ -23,7 +25,8 @@ from mcphost.runtime.schema import ArgumentProblem
 from mcphost.sdk.marking import ATTRIBUTE
 
 PREFIX = "mcphost_tools"
-"""Modules are imported as `mcphost_tools.<stem>`, so that they cannot shadow other modules."""
+"""Modules are imported as `mcphost_tools.<stem>`, so that they cannot shadow other modules, and can
+import each other by `from .<stem> import …`."""
 LOAD_SECONDS: Final = 10.0
 """How long the import of a file may take, and the inspection of each of its functions. All tenants
 wait for it at start; a file that loads more than that can do so at its first call."""
@@ -33,12 +36,13 @@ MAX_REFERENCE: Final = 200
 
 @dataclass(slots=True)
 class FoundFunctions:
-    """The functions of some folders, by reference (`<stem>.<name>`), and the problems, by reference or
-    stem."""
+    """The functions of some folders, by reference (`<stem>.<name>`), the problems, by reference or
+    stem, and advice on functions that are served."""
 
     functions: dict[str, PythonFunction] = field(default_factory=dict)
     compiled: dict[str, Compiled] = field(default_factory=dict)
     broken: dict[str, ArgumentProblem] = field(default_factory=dict)
+    notes: list[ArgumentProblem] = field(default_factory=list)
 
     def why_not(self, reference: str) -> str:
         """Return the reason why there is no such function."""
@@ -52,14 +56,15 @@ def discover(*folders: Path, seconds: float = LOAD_SECONDS) -> FoundFunctions:
     """Import the folders' files, inspect and compile every marked function. Raises nothing but
     KeyboardInterrupt, if the operator interrupts the process.
 
-    A problem's path is `<folder>/<file>:<line>`. Files whose name begins with `_` are ignored, and
-    those of a name that an earlier folder has are broken.
+    A problem's path is `<folder>/<file>:<line>`. Files and packages whose name begins with `_` are only
+    imported by others, and those of a name that an earlier folder has are broken.
     """
     found = FoundFunctions()
     taken: dict[str, Path] = {}
+    _begin(folders)
     for folder in folders:
         for path in _files(folder, found):
-            first = taken.setdefault(path.stem, path)
+            first = taken.setdefault(_stem(path), path)
             if first is path:
                 _read(path, found, seconds)
             else:
@@ -69,9 +74,31 @@ def discover(*folders: Path, seconds: float = LOAD_SECONDS) -> FoundFunctions:
     return found
 
 
+def _begin(folders: Sequence[Path]) -> None:
+    """Forget the modules of folders that were loaded before, and make these folders one package."""
+    for name in [name for name in sys.modules if name.startswith(f"{PREFIX}.")]:
+        del sys.modules[name]
+    package = ModuleType(PREFIX)
+    package.__path__ = [str(folder.absolute()) for folder in folders]
+    sys.modules[PREFIX] = package
+    importlib.invalidate_caches()
+
+
 def _files(folder: Path, found: FoundFunctions) -> list[Path]:
+    """Return the files and the packages of a folder, these as their `__init__.py`."""
     try:
-        return sorted(path for path in folder.absolute().iterdir() if path.match("[!_]*.py"))
+        paths = sorted(folder.absolute().iterdir())
+        files = [path for path in paths if path.match("[!_]*.py")]
+        for inner in paths:
+            if not inner.match("[!_.]*") or not inner.is_dir():
+                continue
+            if (inner / "__init__.py").is_file():
+                files.append(inner / "__init__.py")
+            elif any(inner.glob("*.py")):
+                message = "this folder has Python files, but no __init__.py: it is not loaded"
+                place = printable(f"{folder.name}/{inner.name}")
+                found.broken[place] = ArgumentProblem(place, message)
+        return files
     except OSError as error:
         message = "there is no such folder of tools"
         if not isinstance(error, FileNotFoundError):
@@ -81,36 +108,63 @@ def _files(folder: Path, found: FoundFunctions) -> list[Path]:
 
 
 def _read(path: Path, found: FoundFunctions, seconds: float) -> None:
-    sys.modules.pop(_module_name(path), None)  # of a folder that was loaded before
     with _kept_state():
         marked = attempt(partial(_load, path), path, seconds)
     if isinstance(marked, Fault):
-        sys.modules.pop(_module_name(path), None)
+        _forget(_module_name(path))
+        message = marked.message + _hint(marked.message, path)
         place = _place(path, marked.line or 1)
-        found.broken[path.stem] = ArgumentProblem(place, marked.message)
+        found.broken[_stem(path)] = ArgumentProblem(place, message)
         return
     for name, (function, definition) in marked.items():
-        reference = f"{path.stem}.{name}"
+        reference = f"{_stem(path)}.{name}"
         inspected = attempt(partial(_inspect, reference, function, definition), path, seconds)
+        source = Path(function.__code__.co_filename)  # of a package it may be another file
+        source = source if source.is_relative_to(path.parent) else path
         if isinstance(inspected, Fault):
-            place = _place(path, function.__code__.co_firstlineno)
+            place = _place(source, function.__code__.co_firstlineno)
             message = f"{printable(name)}: {inspected.message}"
             found.broken[reference] = ArgumentProblem(place, message)
         else:
-            found.functions[reference], found.compiled[reference] = inspected
+            found.functions[reference], found.compiled[reference], notes = inspected
+            found.notes += [
+                ArgumentProblem(_place(source, each.line), f"{printable(name)}: {each.message}")
+                for each in notes
+            ]
+
+
+def _forget(name: str) -> None:
+    """Forget a module that cannot be imported, and those that it was importing when it was given up."""
+    sys.modules.pop(name, None)
+    for other, module in list(sys.modules.items()):
+        if other.startswith(f"{PREFIX}.") and getattr(module.__spec__, "_initializing", False):
+            del sys.modules[other]
+
+
+def _hint(message: str, path: Path) -> str:
+    """Return how a module that was not found is imported, if it is beside the file."""
+    missing = re.search(r"No module named '(\w+)'", message)
+    folder = path.parent
+    if missing and any(
+        (folder / f"{missing[1]}{end}").is_file() for end in (".py", "/__init__.py")
+    ):
+        return f" (write `from .{missing[1]} import …`)"
+    return ""
 
 
 def _load(path: Path) -> dict[str, tuple[FunctionType, Definition]]:
     """Import a file, and return the functions that it defines and marks, by name."""
-    if not path.stem.isidentifier():
+    if not _stem(path).isidentifier():
         raise ImportError("the file name is not a valid Python module name")
     name = _module_name(path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+    module = sys.modules.get(name)  # another file may have imported it
+    if module is None:
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
     # No other attribute of the values is read: what a file defines may raise at each of them.
     functions = {
         str(key): value for key, value in vars(module).items() if type(value) is FunctionType
@@ -118,21 +172,22 @@ def _load(path: Path) -> dict[str, tuple[FunctionType, Definition]]:
     return {
         key: (function, definition)
         for key, function in functions.items()
-        if function.__module__ == name  # otherwise the module has imported it
+        if _is_of(function, name, path)  # otherwise the module has imported it
         and isinstance(definition := vars(function).get(ATTRIBUTE), Definition)
     }
 
 
 def _inspect(
     reference: str, function: FunctionType, definition: Definition
-) -> tuple[PythonFunction, Compiled]:
-    """Inspect and compile a function. Raises SignatureError, and what its author's code raises."""
+) -> tuple[PythonFunction, Compiled, tuple[Note, ...]]:
+    """Inspect and compile a function, and read its code. Raises SignatureError, and what its author's code raises."""
     if not reference.rpartition(".")[2].isidentifier():
         raise SignatureError("its name is not one that Python code can write")
     if len(reference) > MAX_REFERENCE:
         raise SignatureError(f"file and name have more than {MAX_REFERENCE} characters")
     inspected = inspect_function(reference, function, definition)
-    return inspected, compile_function(inspected)
+    notes = notes_on(function, inspected.parameters.context)
+    return inspected, compile_function(inspected), notes
 
 
 @contextmanager
@@ -160,8 +215,19 @@ def _kept_state() -> Iterator[None]:
             logging.disable(disabled)
 
 
+def _is_of(function: FunctionType, name: str, path: Path) -> bool:
+    """Whether a function is the module's own: one of its file, or of any file of its package."""
+    own = function.__module__
+    return own == name or (path.stem == "__init__" and str(own).startswith(f"{name}."))
+
+
+def _stem(path: Path) -> str:
+    """Return the name of a file without its ending, or that of a package."""
+    return path.parent.name if path.stem == "__init__" else path.stem
+
+
 def _module_name(path: Path) -> str:
-    return f"{PREFIX}.{path.stem}"
+    return f"{PREFIX}.{_stem(path)}"
 
 
 def _place(path: Path, line: int) -> str:

@@ -2,10 +2,11 @@
 
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from pydantic import PydanticUserError, TypeAdapter, ValidationError
+from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 
 from mcphost.kinds.functions.docstrings import Docstring
@@ -23,7 +24,14 @@ from mcphost.kinds.python.string_arguments import (
 )
 from mcphost.protocol.mime_types import check_mime_type
 from mcphost.protocol.prompts import PromptArgument
-from mcphost.sdk import PromptDefinition, ResourceDefinition, SyncContext, ToolDefinition
+from mcphost.sdk import (
+    Annotations,
+    PromptDefinition,
+    ResourceDefinition,
+    SyncContext,
+    ToolAnnotations,
+    ToolDefinition,
+)
 
 Definition = ToolDefinition | PromptDefinition | ResourceDefinition
 
@@ -76,6 +84,7 @@ def inspect_function(
 ) -> PythonFunction:
     """Return everything that calls need of a function. Raises SignatureError if it cannot be
     offered."""
+    definition = _with_annotations(definition)
     _check_options(definition)
     inner = inspect.unwrap(function)
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
@@ -105,15 +114,35 @@ def inspect_function(
     )
 
 
+def _with_annotations(definition: Definition) -> Definition:
+    """Return the definition with its annotations as an object, if they are a dict. Raises
+    SignatureError for values of a wrong type."""
+    match definition:
+        case ToolDefinition(annotations=Mapping() as given):
+            model: type[BaseModel] = ToolAnnotations
+        case ResourceDefinition(annotations=Mapping() as given):
+            model = Annotations
+        case _:
+            return definition
+    try:
+        read = model.model_validate(dict(given), strict=True)
+    except ValidationError as error:
+        raise SignatureError(_problem("annotations", error)) from None
+    return replace(definition, annotations=read)  # type: ignore[arg-type]
+
+
 def _check_options(definition: Definition) -> None:
     """Raise SignatureError for an option of a wrong type."""
     for name, adapter in _OPTION_TYPES[type(definition)].items():
         try:
             adapter.validate_python(getattr(definition, name), strict=True)
         except ValidationError as error:
-            problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            path = ".".join(map(str, (name, *problem["loc"])))
-            raise SignatureError(f"{path}: {problem['msg']}") from None
+            raise SignatureError(_problem(name, error)) from None
+
+
+def _problem(name: str, error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{'.'.join(map(str, (name, *problem['loc'])))}: {problem['msg']}"
 
 
 def _signature(

@@ -71,6 +71,10 @@ class PythonKind(Kind):
         """Return the problems of broken files and functions."""
         return tuple(self._found.broken.values())
 
+    def notes(self) -> Sequence[ArgumentProblem]:
+        """Return advice on the code of functions that are served."""
+        return tuple(self._found.notes)
+
     def choices(self) -> tuple[tuple[str, str], ...]:
         """Return every function by reference, with its title, sorted by reference."""
         titles = [(name, each.title) for name, each in sorted(self._compiled.items())]

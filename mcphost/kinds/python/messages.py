@@ -46,6 +46,10 @@ class ReturnedContents:
         full = value if isinstance(value, list | tuple) else [value]
         if all(isinstance(one, FULL) for one in full) and full:
             return [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in full]
+        if wrong := next((one for one in full if isinstance(one, BLOCKS)), None):
+            raise InvalidResult(
+                f"a resource returns text, bytes, TextResource or BlobResource, not {type(wrong).__name__}"
+            )
         if any(isinstance(one, FULL) for one in full):
             raise InvalidResult("a list must not mix complete contents with other values")
         held, default = "text", "application/json"

@@ -1,6 +1,7 @@
 """The output schema is derived from the return type, and only values that can be sent become a
 result."""
 
+import collections.abc
 import math
 from dataclasses import dataclass
 from enum import StrEnum
@@ -284,3 +285,51 @@ JSON = st.recursive(
 @given(JSON)
 def test_any_json_comes_through_unchanged(value: Any) -> None:
     assert Returns().encode(Result(structured=value), ENOUGH).result["structuredContent"] == value
+
+
+PICTURE = Image(type="image", data="eA==", mime_type="image/png")
+BLOCK = {"type": "image", "data": "eA==", "mimeType": "image/png"}
+
+
+def text(value: str) -> dict[str, str]:
+    return {"type": "text", "text": value}
+
+
+@pytest.mark.parametrize(
+    "annotation", [Any, list[str | Image], tuple[str, Image], list[Any] | Text]
+)
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [
+        (["a picture", PICTURE], [text("a picture"), BLOCK]),
+        ([PICTURE, "a", "b", PICTURE], [BLOCK, text("a"), text("b"), BLOCK]),
+        (("a", PICTURE), [text("a"), BLOCK]),
+        ([{"n": 1}, PICTURE, 5, None, [1, 2]], [text('{"n":1}'), BLOCK, text("5"), text("[1,2]")]),
+        (["a", ["b", PICTURE]], [text("a"), text("b"), BLOCK]),
+        ([Colour.RED, PICTURE], [text("red"), BLOCK]),
+    ],
+)
+def test_texts_and_json_between_content_are_blocks(annotation: Any, value: Any, content: Any):
+    assert encoded(annotation, value) == {"content": content}
+
+
+@pytest.mark.parametrize("annotation", [list, list[Any], tuple, collections.abc.Sequence])
+def test_content_is_sent_once_if_the_type_promises_a_list(annotation: Any) -> None:
+    sent = encoded(annotation, ["a picture", {"n": 1}, PICTURE])
+    assert sent == {
+        "content": [text("a picture"), text('{"n":1}'), BLOCK],
+        "structuredContent": ["a picture", {"n": 1}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (Any, {"picture": PICTURE}),
+        (dict, {"a": [PICTURE]}),
+        (dict[str, Any], {"a": {"b": PICTURE}}),
+        (list, ["a", {"b": PICTURE}]),
+    ],
+)
+def test_content_in_an_object_is_refused(annotation: Any, value: Any) -> None:
+    assert "content is in an object" in detail(annotation, value)

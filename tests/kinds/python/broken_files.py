@@ -125,7 +125,9 @@ FUNCTIONS: Final = {
     "wrapped_by_itself": "@tool  # @@\ndef bad() -> str: ...\nbad.__wrapped__ = bad",
     "long_name": f"@tool  # @@\ndef {'b' * 200}() -> str: ...",
     # Options
-    "annotations_dict": option("annotations={'readOnlyHint': True}"),
+    "annotations_list": option("annotations=['readOnlyHint']"),
+    "annotations_dict": option("annotations={'readOnlyHint': 'yes'}"),
+    "annotations_resource": option("'a://b', annotations={'priority': 'high'}", "resource"),
     "name_type": option("name=5"),
     "description_nul": option("description='a\\0b'"),
     "version_type": option("version=1.2"),

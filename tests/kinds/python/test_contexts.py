@@ -66,6 +66,7 @@ USES: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
         "progress": lambda ctx: ctx.progress(1),
         "random": lambda ctx: ctx.random(),
         "replaying": lambda ctx: ctx.replaying,
+        "report_progress": lambda ctx: ctx.report_progress(1, 2),
         "require": lambda ctx: ctx.require("elicitation"),
         "round": lambda ctx: ctx.round,
         "sample": lambda ctx: ctx.sample("sum", "Sum up", max_tokens=9),

@@ -1,0 +1,116 @@
+"""What a function's code will do is said when it is loaded, not to its callers."""
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from mcphost.kinds.python.discovery import FoundFunctions, discover
+from mcphost.kinds.python.kind import PythonKind
+
+HEAD = """
+import enum
+from typing import Any, Literal
+from pydantic import BaseModel
+from mcphost.sdk import Context, Form, SyncContext, ToolError, tool
+
+class Level(enum.Enum):
+    LOW = "low"
+
+class Name(BaseModel):
+    name: str
+
+def helper(ctx, *args, **options): ...
+SCHEMA = {"type": "object", "properties": {}}
+
+"""
+
+
+def found(folder: Path, body: str, parameters: str = "ctx: Context") -> FoundFunctions:
+    lines = "".join(f"    {line}\n" for line in body.split("\n"))
+    code = f"{HEAD}@tool\nasync def asking({parameters}) -> str:\n    '''Ask.'''\n{lines}"
+    (folder / "asks.py").write_text(dedent(code))
+    return discover(folder)
+
+
+LINE = HEAD.count("\n") + 4
+
+NOTED = {
+    "raise ValueError('there is no table')": "raise ValueError(…)",
+    "raise RuntimeError(f'no table {ctx}')": "raise RuntimeError(…)",
+    "if ctx: raise KeyError('x') from None": "raise KeyError(…)",
+    "await ctx.get_state('a')": "no 'get_state'",
+    "return ctx.session": "no 'session'",
+    "await ctx.info('a', logger_name='b')": "ctx.info(data, logger)",
+    "ctx.progress()": "ctx.progress(progress, total, message)",
+    "await ctx.step('a')": "ctx.step(",
+}
+
+
+@pytest.mark.parametrize("body", NOTED)
+def test_what_will_surprise_callers_is_noted_with_its_line(tmp_path: Path, body: str) -> None:
+    loaded = found(tmp_path, body)
+    assert "asks.asking" in loaded.functions and not loaded.broken
+    (note,) = loaded.notes
+    assert note.path == f"{tmp_path.name}/asks.py:{LINE}"
+    assert note.message.startswith("asking: ") and NOTED[body] in note.message
+
+
+REFUSED = [
+    "await ctx.elicit('Which level?', Level)",
+    "await ctx.elicit('Which level?', response_type=Level)",
+    "await ctx.elicit('level', 'Which level?', Level)",
+    "await ctx.elicit('level', 'Which level?', str)",
+    "await ctx.elicit('level', 'Which level?', ['low', 'high'])",
+    "await ctx.elicit('level', 'Which level?', model=None)",
+    "await ctx.elicit(message='Which level?', schema=Name)",
+    "await ctx.elicit('level', 'Which level?', SCHEMA)",
+    "await ctx.ask_form('Which level?', Name)",
+    "await ctx.ask_form('level', 'Which level?', Level)",
+    "try:\n    await ctx.elicit('Which level?')\nexcept ValueError: pass",
+]
+
+
+@pytest.mark.parametrize("body", REFUSED)
+def test_a_question_that_can_only_fail_is_refused_with_its_form(tmp_path: Path, body: str) -> None:
+    loaded = found(tmp_path, body)
+    problem = loaded.broken["asks.asking"]
+    assert "(key, message, Model)" in problem.message
+    assert f"line {LINE + body.count(chr(10), 0, body.index('ctx'))}:" in problem.message
+
+
+FINE = [
+    "await ctx.elicit('name', 'Who?', Name)",
+    "await ctx.elicit(key='name', message='Who?', model=Name)",
+    "await ctx.ask_form('name', 'Who?', SCHEMA)",
+    "await ctx.ask_form('name', 'Who?', {'type': 'object'})",
+    "model = Level\nawait ctx.elicit('name', 'Who?', model)",
+    "await ctx.elicit(*args)",
+    "await ctx.sample('s', 'Say', max_tokens=5, system_prompt='x')",
+    "await ctx.report_progress(1, 2)",
+    "raise ToolError('no table')",
+    "raise NotImplementedError('later')",
+    "raise ValueError",
+    "try:\n    raise ValueError('x')\nexcept ValueError:\n    return 'no'",
+    "ctx = helper(ctx)\nctx.other('x')",
+    "helper(ctx).other",
+    "await ctx.store.get('a')",
+]
+
+
+@pytest.mark.parametrize("body", FINE)
+def test_what_works_is_not_noted(tmp_path: Path, body: str) -> None:
+    loaded = found(tmp_path, body)
+    assert (loaded.notes, loaded.broken) == ([], {})
+
+
+def test_code_that_cannot_be_read_is_served(tmp_path: Path) -> None:
+    (tmp_path / "asks.py").write_text(
+        "from mcphost.sdk import tool\n"
+        "exec('@tool\\ndef made() -> str:\\n    raise ValueError(\"x\")', globals())\n"
+        "line = tool(name='line')(lambda: 'x')\n"
+    )
+    kind = PythonKind()
+    kind.configure(tmp_path)
+    assert "asks.made" in kind.functions()
+    assert kind.notes() == ()
