@@ -75,6 +75,32 @@ def test_a_fresh_checkout_gets_an_environment_from_the_hashed_lock_and_then_more
     assert not place.is_complete("runtime")
 
 
+@pytest.mark.parametrize("hashed", [False, True])
+def test_what_tools_need_is_installed_beside_the_lock_and_said(workshop, capsys, hashed):
+    tools = workshop.root / "tools"
+    tools.mkdir()
+    needs = "httpx==1.0 --hash=sha256:00\n" if hashed else "httpx\n"
+    (tools / "requirements.txt").write_text(needs)
+    workshop.make("runtime")
+    assert workshop.asked() == ["venv", "requirements.lock", "requirements.txt"]
+    how = "by its hashes" if hashed else "without hashes"
+    assert f"Installing tools/requirements.txt, {how}." in capsys.readouterr().out
+    last = workshop.log.read_text().splitlines()[-1]
+    assert ("--require-hashes" in last, "--constraint" in last) == (hashed, not hashed)
+    if not hashed:
+        assert (workshop.place.path / "constraints.txt").read_text() == "django==5.2.19\n"
+    assert workshop.place.is_complete("runtime")
+    workshop.make("dev")
+    assert workshop.asked() == ["requirements-dev.lock"]
+    assert workshop.place.is_complete("dev")
+    (tools / "requirements.txt").write_text("httpx\nboto3\n")
+    assert not workshop.place.is_complete("runtime")
+    workshop.make("runtime")
+    assert workshop.asked() == ["venv", "requirements.lock", "requirements.txt"]
+    (tools / "requirements.txt").unlink()
+    assert not workshop.place.is_complete("runtime"), "what nobody needs any more is removed"
+
+
 def test_an_interrupted_installation_is_repaired_by_the_next_run(workshop):
     (workshop.root / "offline").touch()
     with pytest.raises(SetupError, match=r"could not install requirements.lock"):
