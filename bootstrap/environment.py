@@ -39,9 +39,7 @@ class Environment:
     def wanted(self, profile: str) -> "dict[str, str]":
         """The digests that a complete environment of this profile has, by file."""
         names = (*LOCKS[profile], *([TOOLS] if (self.root / TOOLS).exists() else []))
-        return {
-            name: hashlib.sha256((self.root / name).read_bytes()).hexdigest() for name in names
-        }
+        return {name: hashlib.sha256((self.root / name).read_bytes()).hexdigest() for name in names}
 
     def installed(self) -> "dict[str, str]":
         """The digests that were installed, by file; empty if nothing was ever completed."""

@@ -39,6 +39,8 @@ PIECE: Final = 64 * 1024
 LARGEST_INTEGER: Final = 2**63
 DEEPEST: Final = 100
 LONGEST_TEXT: Final = 4000
+SHOWN: Final = 60
+"""Characters of a key or a number in a message."""
 LARGEST_CALL: Final = 256 * 1024
 """The arguments of one call of the server, in bytes of JSON."""
 DICTIONARY: Final = Path(__file__).with_name("paused.dictionary").read_bytes()
@@ -100,8 +102,7 @@ def plain(value: Any, depth: int = 0) -> Any:
         case list() | tuple() | set() | frozenset():
             return [plain(one, depth + 1) for one in value]
         case dict():
-            if not all(isinstance(key, str) for key in value):
-                raise NotPlain("the value has a key that is not a text")
+            _check_keys(value)
             return {key: plain(one, depth + 1) for key, one in value.items()}
         case type():
             return {"type": value.__name__}
@@ -113,11 +114,19 @@ def plain(value: Any, depth: int = 0) -> Any:
             raise NotPlain(f"the value has a {type(value).__name__}, which is not JSON")
 
 
+def _check_keys(value: Mapping[Any, Any]) -> None:
+    for key in value:
+        if not isinstance(key, str):
+            shown = repr(key)[:SHOWN]
+            raise NotPlain(f"the value has the key {shown}, which is not a text")
+
+
 def _number(value: int | float) -> int | float:
     if isinstance(value, int) and not -LARGEST_INTEGER <= value < LARGEST_INTEGER:
-        raise NotPlain("the value has an integer of more than 64 bits")
+        shown = f"{value:#x}"[:SHOWN]  # in decimal, a large one takes long
+        raise NotPlain(f"the value has the integer {shown}, which has more than 64 bits")
     if isinstance(value, float) and not math.isfinite(value):
-        raise NotPlain("the value has a number that is NaN or infinite")
+        raise NotPlain(f"the value has the number {value}, which is not JSON")
     return value
 
 

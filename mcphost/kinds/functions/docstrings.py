@@ -46,13 +46,13 @@ class Docstring:
 
     def peek(self, name: str) -> str:
         """Return the text of a parameter's entries in one line; empty if it has none."""
-        texts = [text for each in self._entries if each.name == name for text in each.texts]
+        texts = [text for entry in self._entries if entry.name == name for text in entry.texts]
         return " ".join(" ".join(texts).split())
 
     def take(self, name: str) -> str:
         """Return what `peek` does, and remove the entries."""
         text = self.peek(name)
-        self._entries = [each for each in self._entries if each.name != name]
+        self._entries = [entry for entry in self._entries if entry.name != name]
         return text
 
     @property
@@ -60,11 +60,11 @@ class Docstring:
         """The text without the entries that were taken, and without headings that nothing follows."""
         written: list[str] = []
         begun = -1
-        for each in self._entries:
-            if each.header != begun:
-                written += self._headers.get(each.header, [""])
-            begun = each.header
-            written += each.lines
+        for entry in self._entries:
+            if entry.header != begun:
+                written += self._headers.get(entry.header, [""])
+            begun = entry.header
+            written += entry.lines
         return _BLANKS.sub("\n\n", "\n".join(written)).strip()
 
     def _read(self, lines: list[str]) -> None:
@@ -86,11 +86,11 @@ class Docstring:
         self._headers[header] = lines[header:at]
         while at < len(lines) and (not lines[at].strip() or lines[at][0].isspace()):
             line = lines[at]
-            found = _GOOGLE_ENTRY.match(line)
+            match = _GOOGLE_ENTRY.match(line)
             depth = line[: len(line) - len(line.lstrip())]
-            if found and (not indent or len(depth) <= len(indent)):
+            if match and (not indent or len(depth) <= len(indent)):
                 indent = depth
-                self._add(header, line, found["name"], found["text"] or "")
+                self._add(header, line, match["name"], match["text"] or "")
             else:
                 self._continue(line)
             at += 1
@@ -103,9 +103,9 @@ class Docstring:
             at += 1
         self._headers[header] = lines[header:at]
         while at < len(lines) and not _UNDERLINE.match("".join(lines[at + 1 : at + 2])):
-            found = _NUMPY_ENTRY.match(lines[at])
-            if found or self._entries[-1].header != header:
-                self._add(header, lines[at], (found and found["name"]) or "", "")
+            match = _NUMPY_ENTRY.match(lines[at])
+            if match or self._entries[-1].header != header:
+                self._add(header, lines[at], (match and match["name"]) or "", "")
             else:
                 self._continue(lines[at])
             at += 1
@@ -114,12 +114,12 @@ class Docstring:
     def _read_other(self, lines: list[str], at: int) -> int:
         """Read a line, or a field list's entry with the indented lines below it."""
         line = lines[at]
-        found = _SPHINX_ENTRY.match(line)
-        if found is None:
+        match = _SPHINX_ENTRY.match(line)
+        if match is None:
             kind = _SPHINX_TYPE.match(line)
             self._entries.append(_Entry([line], kind["name"] if kind else ""))
             return at + 1
-        self._add(-1, line, found["name"], found["text"])
+        self._add(-1, line, match["name"], match["text"])
         at += 1
         while at < len(lines) and lines[at][:1].isspace() and lines[at].strip():
             self._continue(lines[at])

@@ -115,9 +115,9 @@ class _CodeReader(ast.NodeVisitor):
 
     def _problem(self, node: ast.Call, name: str, member: Callable[..., Any]) -> str:
         """Return what is wrong with a call; empty if that cannot be said."""
-        keywords = {each.arg: each.value for each in node.keywords if each.arg}
+        keywords = {argument.arg: argument.value for argument in node.keywords if argument.arg}
         if len(keywords) < len(node.keywords) or any(
-            isinstance(each, ast.Starred) for each in node.args
+            isinstance(argument, ast.Starred) for argument in node.args
         ):
             return ""
         parameters = [*inspect.signature(member).parameters][1:]

@@ -96,8 +96,8 @@ def _files(folder: Path, found: FoundFunctions) -> list[Path]:
                 files.append(inner / "__init__.py")
             elif any(inner.glob("*.py")):
                 message = "this folder has Python files, but no __init__.py: it is not loaded"
-                place = printable(f"{folder.name}/{inner.name}")
-                found.broken[place] = ArgumentProblem(place, message)
+                path = printable(f"{folder.name}/{inner.name}")
+                found.broken[path] = ArgumentProblem(path, message)
         return files
     except OSError as error:
         message = "there is no such folder of tools"
@@ -128,8 +128,8 @@ def _read(path: Path, found: FoundFunctions, seconds: float) -> None:
         else:
             found.functions[reference], found.compiled[reference], notes = inspected
             found.notes += [
-                ArgumentProblem(_place(source, each.line), f"{printable(name)}: {each.message}")
-                for each in notes
+                ArgumentProblem(_place(source, note.line), f"{printable(name)}: {note.message}")
+                for note in notes
             ]
 
 

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any, Final
 
+from mcphost.kinds.script.library import MODULES
 from mcphost.kinds.script.surroundings import DESCRIBED, declarations
 
 _KEYWORDS: Final = """
@@ -17,16 +18,10 @@ _BUILTINS: Final = """
     Exception AssertionError AttributeError IndexError KeyError LookupError NotImplementedError
     OverflowError RuntimeError StopIteration TimeoutError TypeError ValueError ZeroDivisionError
 """
-_MODULES: Final = """
-    asyncio base64 bisect collections copy csv dataclasses datetime decimal functools hashlib
-    itertools json math random re time typing unicodedata
-"""
 KEYWORDS: Final = tuple(_KEYWORDS.split())
 """Those that the sandbox accepts: it has no `del` and no `yield`."""
 BUILTINS: Final = tuple(_BUILTINS.split())
 """Those that the sandbox has and its type checker knows."""
-MODULES: Final = tuple(_MODULES.split())
-"""Modules that a script can import."""
 
 
 def offered() -> Mapping[str, Any]:
@@ -59,7 +54,7 @@ def offered() -> Mapping[str, Any]:
         "members": members,
         "keywords": KEYWORDS,
         "builtins": BUILTINS,
-        "modules": MODULES,
+        "modules": tuple(MODULES),
     }
 
 

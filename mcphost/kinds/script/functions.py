@@ -4,9 +4,11 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import lru_cache
 from types import MethodType
 from typing import Any, Final, cast
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import orjson
 
@@ -69,6 +71,7 @@ class Functions:
             "progress": self._progress,
             "log": self._log,
             "fail": self._fail,
+            "_offset": self._offset,
         }
         self._waiting: Mapping[str, Any] = {
             "_http": self._http,
@@ -161,6 +164,18 @@ class Functions:
             self._round.channel.log(level, data, None)
         except ValueError as error:
             raise Raised("ValueError", str(error)) from None
+
+    def _offset(self, zone: str, moment: str) -> int:
+        """Return how far a zone is from UTC at a moment, in seconds. Without an offset of its own it is
+        the zone's time. Raises Raised."""
+        try:
+            here, when = ZoneInfo(zone), datetime.fromisoformat(moment)
+            when = when.replace(tzinfo=here) if when.tzinfo is None else when.astimezone(here)
+            offset = when.utcoffset()
+        except (ValueError, TypeError, OSError, OverflowError, ZoneInfoNotFoundError):
+            raise Raised("ValueError", f"{zone!r} is not a time zone such as Europe/Oslo") from None
+        assert offset is not None
+        return round(offset.total_seconds())
 
     def _fail(self, message: str) -> None:
         raise CallOver(refusal(str(message)))

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcphost.kinds.kind import Compiled, Kind, KindError, Sending
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.kinds.script.differences import differences_in, in_plain_words
 from mcphost.kinds.script.program import Script, ScriptProgram
 from mcphost.kinds.script.sendings import misplaced_secrets, sendings_in
 from mcphost.kinds.script.signature import (
@@ -22,7 +23,7 @@ from mcphost.kinds.script.surroundings import stubs
 from mcphost.observability import counters, health
 from mcphost.runtime.program import TaskSupport
 from mcphost.sandbox.checks import ChecksBusy
-from mcphost.sandbox.pool import Sandbox
+from mcphost.sandbox.pool import MOST_PROBLEMS, Sandbox
 from mcphost.sandbox.processes import WorkerLost
 
 WAIT_SECONDS: Final = 10.0
@@ -105,9 +106,13 @@ class ScriptKind(Kind):
         except ScriptProblem as problem:
             return Inspection([_problem(problem)], None)
         declared = stubs(waits=signature.waits)
-        found = [_problem(each) for each in misplaced_secrets(code)]
-        found += self.sandbox.check(tenant, code, declared, wait_seconds)
-        return Inspection(found, signature.input_schema)
+        problems = [_problem(text) for text in (*misplaced_secrets(code), *differences_in(code))]
+        for row in self.sandbox.check(tenant, code, declared, wait_seconds):
+            # An import that fails ends the check, and is a problem already.
+            message = in_plain_words(row["message"])
+            if message and not (problems and message.startswith("ModuleNotFoundError")):
+                problems.append({**row, "message": message})
+        return Inspection(problems[:MOST_PROBLEMS], signature.input_schema)
 
     def sendings_of(self, config: Mapping[str, Any]) -> Sequence[Sending]:
         """Return the addresses and secrets that the code names as literals."""

@@ -44,6 +44,8 @@ PATIENCE_SECONDS: Final = 2.0
 MOST_ATTEMPTS: Final = 3
 """How many workers are tried for one round, when those before it have done nothing of it."""
 MOST_DETAIL: Final = 20_000
+MAX_REASON: Final = 500
+"""The characters of what is wrong with a result, in the error for the caller."""
 MOST_PRINTED: Final = 64 * 1024
 LONGEST_IMAGE: Final = 40_000
 """In characters. A request state has 64 KiB for it, and for all that is recorded besides."""
@@ -61,7 +63,10 @@ _EXPLAINED: Final = {
     "recursion": (FailureKind.CRASHED, "The tool called itself too often."),
     "output": (FailureKind.CRASHED, "The tool printed or returned too much."),
     "calls": (FailureKind.CRASHED, "The tool called the server too often."),
-    "result": (FailureKind.INVALID_RESULT, "The tool returned a result that is not valid."),
+    "result": (
+        FailureKind.INVALID_RESULT,
+        "The tool returned a result that is not valid: {reason}.",
+    ),
 }
 SANDBOX: Final = version("pydantic-monty")
 _FAILED: Final = "The tool failed. The error has been logged."
@@ -368,8 +373,11 @@ def _exception(error: Raised) -> dict[str, Any]:
 
 
 def _failed(message: Mapping[str, Any]) -> Failed:
-    """Return the failure of a script. Its own error is for the log only."""
+    """Return the failure of a script. Its own error is for the log only; what is wrong with a result is
+    for the caller, who would have got it."""
     kind, text = _EXPLAINED.get(message["why"], (FailureKind.CRASHED, _FAILED))
+    reason = str(message.get("message", ""))[:MAX_REASON].rstrip(".")
+    text = text.replace("{reason}", reason)
     lines = [f"line {at['line']} in {at['function']}" for at in message.get("trace", ())]
     said = f"{message.get('type', message['why'])}: {message.get('message', '')}"
     return Failed(Failure(kind, text, "\n".join([*lines, said])))

@@ -7,7 +7,7 @@ from typing import Final
 
 LATER: Final = ("elicit", "elicit_url", "ask", "sample", "_http")
 """Functions that may take long."""
-NOW: Final = ("secret", "progress", "log", "fail")
+NOW: Final = ("secret", "progress", "log", "fail", "_offset")
 
 _QUOTE: Final = """
 def quote(value):
@@ -18,6 +18,23 @@ def quote(value):
         else:
             text += "".join("%{:02X}".format(byte) for byte in char.encode())
     return text
+"""
+
+_UUID: Final = """
+import random as _random
+
+def new_uuid():
+    bits = f"{_random.getrandbits(122):031x}"
+    variant = "89ab"[int(bits[0], 16)]
+    return f"{bits[1:9]}-{bits[9:13]}-4{bits[13:16]}-{variant}{bits[16:19]}-{bits[19:]}"
+"""
+
+_ZONE: Final = """
+from datetime import timedelta as _timedelta, timezone as _timezone
+
+def in_zone(moment, zone):
+    there = _timezone(_timedelta(seconds=_offset(zone, moment.isoformat())))
+    return moment.replace(tzinfo=there) if moment.tzinfo is None else moment.astimezone(there)
 """
 
 _COMMON: Final = """
@@ -78,6 +95,7 @@ _STUB: Final = """
 METHODS: Final = ("get", "post", "put", "patch", "delete", "head")
 
 _STUBS: Final = """
+import datetime as _datetime
 from collections.abc import Iterable, Iterator
 from typing import Any, Never
 
@@ -100,6 +118,8 @@ class Response:
 {define} ask(key: str, message: str, fields: dict[str, Any]) -> dict[str, Any]: ...
 {define} sample(key: str, prompt: str, *, max_tokens: int = 1000, system: str | None = None) -> str: ...
 def quote(value: object) -> str: ...
+def new_uuid() -> str: ...
+def in_zone(moment: _datetime.datetime, zone: str) -> _datetime.datetime: ...
 def secret(name: str) -> str: ...
 def progress(progress: float, total: float | None = None, message: str | None = None) -> None: ...
 def log(data: Any, level: str = "info") -> None: ...
@@ -124,6 +144,8 @@ lists there."""
 DESCRIBED: Final = (
     ("http.get(url, params=…, headers=…)", "Send a request; also post, put, patch, delete, head."),
     ("quote(value)", "Percent-encode a value, for a part of an address."),
+    ("new_uuid()", "Return a random UUID, as a text."),
+    ("in_zone(moment, zone)", "Return the same moment as a datetime of a time zone."),
     ("secret(name)", "Name a secret in a header, the query, a JSON body or a form."),
     ("elicit(key, message, fields)", "Ask the user; a user who declines ends the call."),
     (
@@ -142,6 +164,8 @@ DESCRIBED: Final = (
 def prelude(source: str, *, waits: bool) -> str:
     """Return the code that runs in the sandbox before a script: none for one that does not use it."""
     parts = [_QUOTE] if "quote" in source else []
+    parts += [_UUID] if "new_uuid" in source else []
+    parts += [_ZONE] if "in_zone" in source else []
     if "http" in source:
         parts += [_COMMON, _http_class(_METHOD, waits=waits), "\n\nhttp = _Http()\n"]
     return "".join(parts)

@@ -430,3 +430,21 @@ async def test_a_worker_that_dies_in_the_middle_costs_the_call(sandbox: Sandbox)
     failure = await DrivenScript(source, sandbox, http=Killer()).fails()
     assert failure.kind is FailureKind.CRASHED
     assert await DrivenScript("def f(): return 'on'", sandbox).completes() == "on"
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("{1: 'a'}", "the value has the key 1, which is not a text"),
+        ("{'v': float('nan')}", "the value has the number nan, which is not JSON"),
+        ("{'v': [float('-inf')]}", "the value has the number -inf, which is not JSON"),
+        ("{'v': 2**70}", "the value has the integer 0x400000000000000000, which has more than 64"),
+        ("{'v': b'x'}", "the value has a bytes, which is not JSON"),
+        ("5", "is not of type"),
+    ],
+)
+async def test_what_is_wrong_with_a_result_is_said_to_the_caller(sandbox, value, reason):
+    failure = await DrivenScript(f"def f() -> dict:\n    return {value}", sandbox).fails()
+    assert failure.kind is FailureKind.INVALID_RESULT
+    assert failure.message.startswith("The tool returned a result that is not valid: ")
+    assert reason in failure.message, failure

@@ -1,0 +1,116 @@
+"""What the sandbox has of Python's library. A test asks the interpreter whether this is so."""
+
+from collections.abc import Mapping
+from typing import Final
+
+_NAMES: Final = """
+    asyncio: gather run sleep
+    base64: a85decode a85encode b16decode b16encode b32decode b32encode b32hexdecode
+        b32hexencode b64decode b64encode b85decode b85encode decodebytes encodebytes
+        standard_b64decode standard_b64encode urlsafe_b64decode urlsafe_b64encode
+    bisect: bisect bisect_left bisect_right insort insort_left insort_right
+    collections: Counter defaultdict deque namedtuple
+    copy: copy deepcopy
+    csv: Dialect DictReader DictWriter Error QUOTE_ALL QUOTE_MINIMAL QUOTE_NONE
+        QUOTE_NONNUMERIC excel excel_tab field_size_limit get_dialect list_dialects reader
+        unix_dialect writer
+    dataclasses: FrozenInstanceError MISSING dataclass field is_dataclass
+    datetime: date datetime time timedelta timezone
+    decimal: BasicContext Clamped Context ConversionSyntax Decimal DecimalException
+        DecimalTuple DefaultContext DivisionByZero DivisionImpossible DivisionUndefined
+        ExtendedContext FloatOperation HAVE_CONTEXTVAR HAVE_THREADS Inexact InvalidContext
+        InvalidOperation MAX_EMAX MAX_PREC MIN_EMIN MIN_ETINY Overflow ROUND_05UP ROUND_CEILING
+        ROUND_DOWN ROUND_FLOOR ROUND_HALF_DOWN ROUND_HALF_EVEN ROUND_HALF_UP ROUND_UP Rounded
+        Subnormal Underflow getcontext localcontext setcontext
+    functools: cache lru_cache partial reduce
+    hashlib: algorithms_available algorithms_guaranteed blake2b blake2s md5 new pbkdf2_hmac
+        sha1 sha224 sha256 sha384 sha3_224 sha3_256 sha3_384 sha3_512 sha512 shake_128
+        shake_256
+    itertools: accumulate chain combinations combinations_with_replacement compress count cycle
+        dropwhile filterfalse groupby islice pairwise permutations product repeat starmap
+        takewhile tee zip_longest
+    json: JSONDecodeError dump dumps load loads
+    math: acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh degrees dist
+        e erf erfc exp exp2 expm1 fabs factorial floor fmod frexp fsum gamma gcd hypot inf
+        isclose isfinite isinf isnan isqrt lcm ldexp lgamma log log10 log1p log2 modf nan
+        nextafter perm pi pow prod radians remainder sin sinh sqrt tan tanh tau trunc ulp
+    random: Random betavariate choice choices expovariate gammavariate gauss getrandbits
+        getstate lognormvariate normalvariate paretovariate randbytes randint random randrange
+        sample seed setstate shuffle triangular uniform vonmisesvariate weibullvariate
+    re: A ASCII DOTALL I IGNORECASE M MULTILINE Match NOFLAG Pattern S compile error escape
+        findall finditer fullmatch match search split sub
+    time: altzone asctime ctime daylight gmtime localtime mktime monotonic monotonic_ns
+        perf_counter perf_counter_ns process_time process_time_ns sleep strftime strptime
+        thread_time thread_time_ns time time_ns timezone tzname
+    typing: Annotated Any Callable ClassVar Dict Final FrozenSet Generator Generic Iterable
+        Iterator List Literal Mapping Never NoReturn Optional Protocol Self Sequence Set
+        TYPE_CHECKING Tuple Type TypeVar Union
+    unicodedata: category combining is_normalized lookup name normalize unidata_version
+"""
+_MEMBERS: Final = """
+    add_note bit_count bit_length ctime denominator difference_update endpos expand format_map
+    from_bytes fromisocalendar fromordinal fromtimestamp fromutc groupindex intersection_update
+    is_integer isocalendar lastgroup lastindex maketrans numerator pos re regs scanner step
+    stop subn symmetric_difference_update timetuple to_bytes toordinal translate
+    utcfromtimestamp utcnow utctimetuple with_traceback
+"""
+_BUILTINS: Final = """
+    BaseExceptionGroup BlockingIOError BrokenPipeError BufferError BytesWarning
+    ChildProcessError ConnectionAbortedError ConnectionError ConnectionRefusedError
+    ConnectionResetError DeprecationWarning EOFError EncodingWarning EnvironmentError
+    ExceptionGroup FloatingPointError FutureWarning GeneratorExit IOError ImportWarning
+    IndentationError InterruptedError PendingDeprecationWarning ProcessLookupError
+    ReferenceError ResourceWarning RuntimeWarning StopAsyncIteration SyntaxWarning SystemError
+    TabError UnicodeError UnicodeTranslateError UnicodeWarning UserWarning Warning aiter anext
+    ascii breakpoint bytearray callable classmethod compile copyright credits delattr dir exit
+    globals help input issubclass license memoryview quit staticmethod super vars
+"""
+
+
+def _read_names() -> Mapping[str, frozenset[str]]:
+    names: dict[str, list[str]] = {}
+    module = ""
+    for word in _NAMES.split():
+        if word.endswith(":"):
+            module = word[:-1]
+        else:
+            names.setdefault(module, []).append(word)
+    return {module: frozenset(members) for module, members in names.items()}
+
+
+MODULES: Final = _read_names()
+"""The names of the modules that a script can import, and what each of them has."""
+MISSING_MEMBERS: Final = frozenset(_MEMBERS.split())
+"""Members of Python's own types that no type of the sandbox has."""
+MISSING_BUILTINS: Final = frozenset(_BUILTINS.split())
+"""Built-in names of Python that the sandbox does not have."""
+MISSING_ARGUMENTS: Final[Mapping[str, frozenset[str]]] = {
+    "dumps": frozenset({"check_circular", "cls", "default"}),
+    "loads": frozenset({"cls", "object_hook", "object_pairs_hook", "parse_constant"}),
+    "dataclass": frozenset({"kw_only", "order", "slots"}),
+    "field": frozenset({"init", "repr"}),
+}
+"""Arguments of functions that they do not take in the sandbox."""
+INSTEAD: Final[Mapping[str, str]] = {
+    "aiohttp": "use http.get and the like",
+    "calendar": "use datetime",
+    "email": "use datetime.strftime",
+    "enum": "use Literal or constants",
+    "heapq": "use bisect or sorted",
+    "html": "use str.replace",
+    "httpx": "use http.get and the like",
+    "io": "csv.reader takes a list of lines, and str.splitlines makes one",
+    "operator": "use a lambda",
+    "os": "there are no files and no environment; use secret(name) for a secret",
+    "pathlib": "there are no files",
+    "requests": "use http.get and the like",
+    "secrets": "there is no randomness for secrets; a tenant stores them, and secret(name) names one",
+    "statistics": "use sum, sorted and math",
+    "string": "write the characters",
+    "sys": "there is no process to ask",
+    "textwrap": "use str.split and join",
+    "urllib": "use quote(value), and params and data={…} of a request",
+    "uuid": "use new_uuid()",
+    "zoneinfo": "use in_zone(moment, zone)",
+}
+"""What scripts use in the place of other modules."""

@@ -1,0 +1,174 @@
+"""What the check of scripts knows of the sandbox is what its interpreter has."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from pydantic_monty import Monty
+
+from mcphost.kinds.script.kind import ScriptKind
+from mcphost.kinds.script.library import (
+    INSTEAD,
+    MISSING_BUILTINS,
+    MISSING_MEMBERS,
+    MODULES,
+)
+from mcphost.sandbox.pool import Sandbox
+from tests.kinds.asking import accept, asking_call
+from tests.kinds.script.driving import DrivenScript
+from tests.kinds.script.interpreter import SAMPLES, Interpreter
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "scripts.md"
+
+
+@pytest.fixture(scope="module")
+def interpreter() -> Iterator[Interpreter]:
+    with Monty(min_processes=1, max_processes=1) as monty, monty.checkout() as session:
+        yield Interpreter(session)
+
+
+@pytest.fixture(scope="module")
+def kind(sandbox: Sandbox) -> ScriptKind:
+    return ScriptKind(sandbox)
+
+
+def test_modules_have_the_names_that_are_listed(interpreter: Interpreter):
+    for module, names in MODULES.items():
+        assert set(interpreter.names_of(module)) <= names, module
+        assert all(interpreter.has(f"{module}.{name}") for name in names), module
+
+
+def test_what_types_lack_is_listed_unless_another_type_has_it(interpreter: Interpreter):
+    missing = set(interpreter.missing_members())
+    assert {name for _, name in missing if name in MISSING_MEMBERS} == MISSING_MEMBERS
+    documented = DOCUMENT.read_text()
+    for type, name in sorted(missing):
+        if name not in MISSING_MEMBERS:  # so it cannot be refused by its name
+            assert f"`{type.rpartition('.')[2]}.{name}`" in documented, (type, name)
+    assert set(SAMPLES) >= {type for type, _ in missing}
+
+
+def test_built_in_names_that_are_missing_are_listed(interpreter: Interpreter):
+    assert set(interpreter.missing_builtins()) <= MISSING_BUILTINS
+    assert not any(interpreter.has(name) for name in MISSING_BUILTINS)
+
+
+def test_the_page_lists_the_modules_and_what_is_used_instead_of_others():
+    text = DOCUMENT.read_text()
+    for module in (*MODULES, *INSTEAD):
+        assert f"`{module}`" in text, module
+
+
+def refused(kind: ScriptKind, body: str) -> list[str]:
+    head, _, rest = body.rpartition("\n--\n")
+    code = f"{head}\ndef f(a: str) -> object:\n    return {rest}\n"
+    return list(kind.inspect({"code": code}, str(uuid4())).get("code", ()))
+
+
+MISSING = {
+    "from datetime import date\n--\nlist(date(2026, 1, 1).isocalendar())": "`isocalendar`",
+    "--\n'abc'.translate({97: 'b'})": "`translate`",
+    "--\nstr.maketrans('a', 'b')": "`maketrans`",
+    "--\nint.from_bytes(b'a', 'big')": "`from_bytes`",
+    "--\n(5).bit_length()": "`bit_length`",
+    "import re\n--\nre.sub('a', lambda m: 'b', a)": "use finditer",
+    "import re\ndef _g(m): return 'b'\n--\nre.compile('a').sub(_g, a)": "use finditer",
+    "import re\n--\nre.sub(pattern='a', repl=lambda m: 'b', string=a)": "use finditer",
+    "import re\n--\nre.subn('a', 'b', a)": "`subn`",
+    "import re as r\n--\nr.VERBOSE": "`re` has no `VERBOSE`",
+    "import json\n--\njson.dumps({'a': 1}, default=str)": "does not take `default`",
+    "from json import loads\n--\nloads(a, object_hook=dict)": "does not take `object_hook`",
+    "import functools\n--\nfunctools.wraps": "`functools` has no `wraps`",
+    "from typing import cast\n--\ncast(int, a)": "`typing` has no `cast`",
+    "--\nbytearray(b'a')": "`bytearray`",
+    "--\ncallable(a)": "`callable`",
+    "from datetime import datetime\n--\ndatetime.utcnow()": "`utcnow`",
+}
+
+
+@pytest.mark.parametrize("body", MISSING)
+def test_what_the_interpreter_lacks_is_refused_when_a_script_is_saved(kind, body: str):
+    body = body.removeprefix("--\n") if body.startswith("--") else body
+    problems = refused(kind, body)
+    assert any(
+        MISSING[("--\n" if "\n--\n" not in body else "") + body] in each for each in problems
+    )
+    assert all(each.startswith("Line ") for each in problems)
+
+
+def test_what_is_missing_in_a_branch_is_refused_with_its_place(kind: ScriptKind):
+    code = "def f(a: str) -> str:\n    if a:\n        import uuid\n        return 'é' + a.translate({})\n    return a"
+    assert list(kind.inspect({"code": code}, str(uuid4()))["code"])[:2] == [
+        "Line 3, column 16: `uuid` cannot be imported in a script: use new_uuid(); docs/scripts.md lists what there is.",
+        "Line 4, column 22: `translate` is not in the sandbox: docs/scripts.md lists what there is.",
+    ]
+
+
+@pytest.mark.parametrize("module", [*INSTEAD, "urllib.parse", "email.utils", "numpy"])
+def test_a_module_that_is_missing_is_refused_once_with_what_to_use(kind, module: str):
+    for line in (f"import {module}", f"from {module} import x"):
+        problems = kind.inspect({"code": f"{line}\ndef f() -> None:\n    pass"}, str(uuid4()))[
+            "code"
+        ]
+        about = [each for each in problems if "cannot be imported in a script" in each]
+        assert len(about) == 1 and INSTEAD.get(module.partition(".")[0], "") in about[0]
+        assert not any("Cannot resolve" in each or "ModuleNotFound" in each for each in problems)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("del a", "the 'del' statement"), ("async with a: pass", "async context managers")],
+)
+def test_what_cannot_be_used_is_said_in_plain_words(kind: ScriptKind, line: str, words: str):
+    code = f"from typing import Any\nasync def f(a: Any) -> None:\n    {line}"
+    problems = kind.inspect({"code": code}, str(uuid4()))["code"]
+    assert any(f"A script cannot use {words}" in each for each in problems), problems
+    assert not any("monty" in each.lower() for each in problems)
+
+
+def test_a_scripts_own_names_are_no_names_of_the_library(kind: ScriptKind):
+    code = """
+
+class Box:
+    numerator: int = 5
+
+    def translate(self) -> int:
+        return self.numerator
+
+def _callable(vars: int) -> int:
+    return vars
+
+def sub(a: str) -> int:
+    dir = Box()
+    return dir.translate() + dir.numerator + _callable(2) + len(a.replace("a", "b"))
+"""
+    assert kind.inspect({"code": code}, str(uuid4())) == {}
+
+
+async def test_a_script_knows_zones_and_makes_ids(sandbox: Sandbox):
+    source = """
+    from datetime import datetime, timezone
+
+    def f() -> dict:
+        summer = datetime(2026, 7, 1, 12, tzinfo=timezone.utc)
+        first = new_uuid()
+        elicit("go", "Go on?", {"ok": bool})
+        try:
+            in_zone(summer, "Nowhere/../etc")
+        except ValueError as error:
+            wrong = str(error)
+        return {
+            "oslo": in_zone(summer, "Europe/Oslo").isoformat(),
+            "winter": in_zone(datetime(2026, 1, 1, 12), "Europe/Oslo").isoformat(),
+            "ids": [first, new_uuid()],
+            "wrong": wrong,
+        }
+    """
+    driven = DrivenScript(source, sandbox, asking_call({}))
+    await driven.asks()
+    done = await driven.completes(go=accept(ok=True))
+    assert done["oslo"] == "2026-07-01T14:00:00+02:00"
+    assert done["winter"] == "2026-01-01T12:00:00+01:00"
+    assert len(set(done["ids"])) == 2 and all(UUID(one).version == 4 for one in done["ids"])
+    assert "is not a time zone" in done["wrong"]
