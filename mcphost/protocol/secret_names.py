@@ -42,6 +42,11 @@ def looks_secret(name: str) -> bool:
     return _stands_for_secret(name) if len(name) > _LONGEST_CACHED else _cached(name)
 
 
+def words_of(name: str) -> list[str]:
+    """Split a name in camelCase, snake_case, kebab-case or words; in lower case without accents."""
+    return [word.lower() for word in _WORD.findall(name if name.isascii() else _plain(name))]
+
+
 @lru_cache(maxsize=4096)
 def _cached(name: str) -> bool:
     return _stands_for_secret(name)
