@@ -37,16 +37,11 @@ _LINK: Final = re.compile(
 _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 """Hosts that need no encryption: the traffic does not leave the machine."""
 
-_CREDENTIALS: Final = frozenset(
-    "key, pass, code, session, session id, sid, sess, signature, sig, ticket, auth, assertion, "
-    "saml response, saml request, magic, magic link, cookie".split(", ")
-)
-_PERSONAL: Final = frozenset(
-    "email, e mail, mail, email address, mail address, login, login hint, user, username, user name, "
-    "user id, userid, phone, phone number, telephone, tel, mobile number, msisdn, first name, "
-    "firstname, last name, lastname, surname, full name, fullname, given name, family name, dob, "
-    "date of birth, birth date, birthdate, birthday, street, street address, passport, "
-    "passport number".split(", ")
+_SENSITIVE: Final = re.compile(
+    r"key|pass|code|sid|sess|session(?: ?id)?|sig|signature|ticket|auth|assertion|cookie|magic(?: link)?"
+    r"|saml (?:response|request)|(?:e ?)?mail(?: ?address)?|login(?: hint)?|user(?: ?name| ?id)?"
+    r"|(?:tele|mobile ?)?phone(?: number)?|mobile number|tel|msisdn|(?:first|last|full|given|family) ?name"
+    r"|surname|dob|date of birth|birth ?da(?:te|y)|street(?: address)?|passport(?: number)?"
 )
 """Names of parameters that hold credentials or identify a person, beside those that `looks_secret`
 recognizes (spec: client/elicitation, "Safe URL Handling": no sensitive information about the end
@@ -148,8 +143,7 @@ def _is_sensitive(name: str, value: str) -> bool:
         return False
     plain = " ".join(words)
     return (
-        plain in _CREDENTIALS
-        or plain in _PERSONAL
+        _SENSITIVE.fullmatch(plain) is not None
         or words[-1] in _LAST_WORDS
         or (len(words) == 1 and plain.endswith(_ENDINGS))
         or looks_secret(name)
