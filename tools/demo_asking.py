@@ -12,7 +12,6 @@ from pydantic import Field
 from mcphost.sdk import (
     Context,
     Form,
-    LinkRefused,
     Text,
     ToolAnnotations,
     ToolError,
@@ -191,10 +190,7 @@ async def sign_off(
     ctx: Context, release: Annotated[str, Field(min_length=1, max_length=40)]
 ) -> str:
     """Have the caller's own user sign a release off: signed in, on a page of this server."""
-    try:
-        page = ctx.done_url("signed")
-    except LinkRefused as why:  # a program called, for example
-        raise ToolError(str(why)) from None
+    page = ctx.done_url("signed")
     consent = await ctx.ask_url("page", f"Open this page to sign {release} off.", page)
     if not consent.accepted:
         return f"{release} is not signed off."

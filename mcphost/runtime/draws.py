@@ -10,6 +10,7 @@ from datetime import datetime
 from hashlib import sha256
 from random import Random
 from threading import Lock
+from urllib.parse import unquote
 from uuid import UUID
 
 from mcphost.runtime.history import MISSING, History
@@ -18,6 +19,8 @@ from mcphost.runtime.ports import LinkRefused, Ports
 SEED = "seed"
 SEED_BYTES = 16
 PAGE, CALLBACK = "link", "callback"
+MAX_ENCODINGS = 3
+"""How often an address inside another one may be percent-encoded, plus one."""
 NAMES = {PAGE: "page", CALLBACK: "callback"}
 
 _lock = Lock()
@@ -57,10 +60,15 @@ class Draws:
         """Return the address of a callback. It is recorded, too."""
         return self._link(CALLBACK, PAGE, key, self._ports.links.callback)
 
-    def handed_out(self, key: str) -> str:
-        """Return the recorded address for a key, of a page or a callback; empty if there is none."""
-        found = (self._history.recorded(f"{kind} {key}") for kind in (PAGE, CALLBACK))
-        return next((address for address in found if address is not MISSING), "")
+    def leads_to(self, url: str, key: str) -> bool:
+        """Whether an address is the recorded page or callback of a key, or contains it, also
+        percent-encoded."""
+        links = [self._history.recorded(f"{kind} {key}") for kind in (PAGE, CALLBACK)]
+        for _ in range(MAX_ENCODINGS):
+            if any(link is not MISSING and link in url for link in links):
+                return True
+            url = unquote(url)
+        return False
 
     def _link(self, kind: str, other: str, key: str, make: Callable[[str], str]) -> str:
         """A key is for a page or for a callback, never both, so that a machine's callback does not

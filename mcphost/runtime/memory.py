@@ -48,5 +48,5 @@ class MemoryLinks:
     def callback(self, key: str) -> str:
         return f"https://mcphost.example/callback/{key}"
 
-    async def wait(self, key: str, seconds: float, address: str) -> bool:
+    async def wait(self, key: str, seconds: float, pages: Collection[str]) -> bool:
         return key in self._done

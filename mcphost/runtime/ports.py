@@ -3,10 +3,10 @@ ships."""
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from mcphost.egress.client import EgressLimits
 from mcphost.egress.errors import EgressAddressError
@@ -119,12 +119,19 @@ class Links(Protocol):
     def callback(self, key: str) -> str:
         """Return an address to which a machine posts when `key` is done. Raises LinkRefused."""
 
-    async def wait(self, key: str, seconds: float, address: str) -> bool:
+    async def wait(self, key: str, seconds: float, pages: Collection[str]) -> bool:
         """Wait until the page was confirmed or the callback was posted to; False if neither
         happened in time.
 
-        `address` is the one that was made for `key`, empty if none was. Raises LinkRefused.
+        `pages` are the addresses that the user was asked to open for this; what was to be done
+        there is complete then. Raises LinkRefused.
         """
+
+
+NO_USER: Final = (
+    "This asks a user to open a URL, but the caller has no user account: use a user's credential."
+)
+"""Why neither a question with a URL nor a page of the platform is possible for a caller."""
 
 
 class LinkRefused(Exception):  # noqa: N818 - a refusal that says what happened
@@ -194,7 +201,7 @@ class NoLinks:
     def callback(self, key: str) -> str:
         raise LinkRefused("links are not available")
 
-    async def wait(self, key: str, seconds: float, address: str) -> bool:
+    async def wait(self, key: str, seconds: float, pages: Collection[str]) -> bool:
         raise LinkRefused("links are not available")
 
 

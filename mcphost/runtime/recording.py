@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from random import Random
@@ -54,6 +54,7 @@ class Recording:
         "_keys",
         "_late",
         "_open",
+        "_pages",
         "_ports",
         "_settling",
         "_steps",
@@ -80,6 +81,7 @@ class Recording:
         self._steps = Steps()
         self._keys: set[str] = set()
         self._open: dict[str, Question[Any]] = {}
+        self._pages: dict[str, str] = {}
         self._invalid: dict[str, str] = {}
         self._waits: Counter[str] = Counter()
         self._yields = ""
@@ -191,17 +193,22 @@ class Recording:
                 self._history.drop(given)
                 self._invalid[key] = str(why)
             else:
-                self._keys.add(key)
+                self._add_key(question)
                 return value
         if not self._call.client.can(question.capability):
             raise CapabilityMissing(question.capability)
         if len(self._open) == MOST_OPEN:
             raise Misused(f"more than {MOST_OPEN} questions are asked in one round")
-        self._keys.add(key)
+        self._add_key(question)
         self._open[key] = question
         # Outside of the tool's context: what the port starts must not count as the tool's own.
         self._channel.do(partial(self._ports.publish, _request(question)))
         return cast(T, MISSING)
+
+    def _add_key(self, question: Question[Any]) -> None:
+        self._keys.add(question.key)
+        if question.params.get("mode") == "url":
+            self._pages[question.key] = question.params["url"]
 
     async def begin_step(
         self,
@@ -292,12 +299,18 @@ class Recording:
             id = f"wait {key} {self._waits[key]}"
             done: bool = self._history.recorded(id)
             if done is MISSING:
-                done = await self._ports.links.wait(key, seconds, self._draws.handed_out(key))
+                done = await self._ports.links.wait(key, seconds, self._pages_for(key))
                 self._history.record(id, done)
         except Exception:
             await asyncio.sleep(0)
             raise
         return done
+
+    def _pages_for(self, key: str) -> Collection[str]:
+        """The pages that the user was asked to open before the link `key` can be done: those whose
+        address leads to it, otherwise the one that was asked under the same key."""
+        pages = [url for url in self._pages.values() if self._draws.leads_to(url, key)]
+        return pages or [url for name, url in self._pages.items() if name == key]
 
     def now(self) -> datetime:
         if self._settling.over:

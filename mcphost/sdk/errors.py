@@ -6,6 +6,10 @@ ToolError            an error that the caller should read
   AnswerFailed       the client could not ask the question, or its answer is an error
   AnswerTimedOut     there was no answer in time
 CapabilityMissing    the client lacks a capability that the tool needs
+LinkRefused          a page or a callback cannot be made, or not be waited for (runtime.ports)
+StoreRefused         a value cannot be stored or read (runtime.ports)
+
+The caller reads the text of each of them, if the tool does not catch it.
 """
 
 from mcphost.runtime.journal import TIMED_OUT

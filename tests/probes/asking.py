@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from asgiref.sync import sync_to_async
 from pydantic import BaseModel, Field
@@ -276,6 +277,16 @@ _SAYS: dict[str, Callable[[Any], Any]] = {
     "log": lambda ctx: ctx.info("said"),
     "progress": lambda ctx: ctx.progress(1),
 }
+
+
+@tool(annotations=READ_ONLY)
+async def pays(ctx: Context, page: Literal["inside", "elsewhere"] = "inside") -> str:
+    """Sends the user to a page from which a machine calls back."""
+    hook = ctx.callback("paid")
+    query = f"?hook={quote(hook, safe='')}" if page == "inside" else ""
+    key = "page" if page == "inside" else "paid"
+    await ctx.ask_url(key, f"Pay, for {hook}", f"https://bank.example/pay{query}")
+    return "paid" if await ctx.wait_for("paid", 20) else "not paid"
 
 
 async def _says(what: str) -> None:

@@ -2,18 +2,20 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from mcphost.runtime.deadlines import Deadline
-from mcphost.runtime.journal import EMPTY, Journal
+from mcphost.runtime.journal import EMPTY, Answer, Journal
 from mcphost.runtime.ports import LinkRefused
+from mcphost.runtime.questions import Question
 from mcphost.runtime.rounds import Round
 from mcphost.runtime.started_coroutine import StartedCoroutine
-from tests.kinds.rounds import ports
-from tests.runtime.rounds import Ticking, a_round, ended, required
+from tests.kinds.rounds import a_call, ports
+from tests.runtime.rounds import VERSION, Ticking, a_round, ended, required
 
 Drawn = list[Any]
 
@@ -110,7 +112,7 @@ class CountedLinks:
 
     def __init__(self) -> None:
         self.made = 0
-        self.waited: list[tuple[str, float, str]] = []
+        self.waited: list[tuple[str, float, list[str]]] = []
 
     def page(self, key: str) -> str:
         self.made += 1
@@ -120,8 +122,8 @@ class CountedLinks:
         self.made += 1
         return f"https://host.example/callback/{key}/{self.made}"
 
-    async def wait(self, key: str, seconds: float, address: str) -> bool:
-        self.waited.append((key, seconds, address))
+    async def wait(self, key: str, seconds: float, pages: Collection[str]) -> bool:
+        self.waited.append((key, seconds, list(pages)))
         return key == "paid" and len(self.waited) == 1
 
 
@@ -153,16 +155,63 @@ async def test_a_key_is_for_a_page_or_for_a_callback() -> None:
             ctx.page("shipped")
 
 
-async def test_a_wait_is_told_the_address_that_was_handed_out_and_is_recorded() -> None:
+CALL = a_call(elicitation={"form": {}, "url": {}})._replace(version=VERSION)
+
+
+def opening(key: str, url: str) -> Question[Any]:
+    """Build a question whose user is sent to a page."""
+    return Question(key, "elicitation/create", {"mode": "url", "url": url}, "elicitation.url", dict)
+
+
+def consented(*questions: Question[Any], recorded: Mapping[str, Any] = EMPTY.recorded) -> Journal:
+    answers = {one.key: (Answer(one.digest, VERSION, {}),) for one in questions}
+    return Journal(answers, recorded, None)
+
+
+@pytest.mark.parametrize("kind", ["page", "callback"])
+async def test_a_wait_is_for_the_pages_whose_addresses_lead_to_its_link(kind: str) -> None:
     links = CountedLinks()
     with a_round(outside=linked(links)) as round:
-        address = round.recording.page("paid")
+        made = getattr(round.recording, kind)("paid")
+        other = getattr(round.recording, kind)("other")
+        recorded = (await ended(round)).recorded
+    once = f"https://bank.example/pay?hook={quote(made, safe='')}"
+    twice = f"https://short.example/?to={quote(once, safe='')}"
+    pages = [opening("a", made), opening("b", once), opening("c", twice)]
+    others = [opening("d", other), opening("paid", "https://bank.example/")]
+    journal = consented(*pages, *others, recorded=recorded)
+    with a_round(journal, linked(links), CALL) as round:
+        for asked in (*pages, *others):
+            await round.ask(asked)
+        await round.wait_for("paid", 5)
+    assert links.waited == [("paid", 5, [made, once, twice])]
+
+
+async def test_a_wait_is_for_the_page_of_the_same_key_if_no_address_leads_to_its_link() -> None:
+    links, pages = (
+        CountedLinks(),
+        [opening(key, f"https://{key}.example/") for key in ("paid", "b")],
+    )
+    with a_round(consented(*pages), linked(links), CALL) as round:
+        round.recording.callback("paid")
+        for asked in pages:
+            await round.ask(asked)
+        await round.wait_for("paid", 5)
+        await round.wait_for("lost", 5)
+    assert links.waited == [("paid", 5, ["https://paid.example/"]), ("lost", 5, [])]
+
+
+async def test_a_wait_is_told_the_pages_that_were_asked_and_is_recorded() -> None:
+    links = CountedLinks()
+    with a_round(outside=linked(links), call=CALL) as round:
+        page = round.recording.page("paid")
+        round.recording.answer(opening("page", page))
         assert await round.wait_for("paid", 5) is True
         assert await round.wait_for("lost", 6) is False
         assert await round.wait_for("paid", 7) is False
         journal = await ended(round)
-    assert links.waited == [("paid", 5, address), ("lost", 6, ""), ("paid", 7, address)]
-    with a_round(journal, linked(links)) as round:
+    assert links.waited == [("paid", 5, [page]), ("lost", 6, []), ("paid", 7, [page])]
+    with a_round(journal, linked(links), CALL) as round:
         assert [await round.wait_for("paid", 5), await round.wait_for("paid", 7)] == [True, False]
     assert len(links.waited) == 3
 
@@ -171,7 +220,7 @@ async def test_a_wait_suspends_the_time_limit() -> None:
     limit = 0.05
 
     class SlowLinks(CountedLinks):
-        async def wait(self, key: str, seconds: float, address: str) -> bool:
+        async def wait(self, key: str, seconds: float, pages: Collection[str]) -> bool:
             await asyncio.sleep(4 * limit)
             return True
 

@@ -34,8 +34,8 @@ async def test_only_json_is_kept(value: object) -> None:
 async def test_only_what_is_done_is_waited_for() -> None:
     links = MemoryLinks(done={"payment"})
     assert links.page("payment") == links.page("payment") != links.callback("payment")
-    assert await links.wait("payment", 1, "")
-    assert not await links.wait("other", 1, "")
+    assert await links.wait("payment", 1, ())
+    assert not await links.wait("other", 1, ())
 
 
 async def test_where_there_is_no_store_it_says_so() -> None:

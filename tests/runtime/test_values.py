@@ -75,7 +75,7 @@ async def test_by_default_nothing_is_kept_and_nobody_is_waited_for() -> None:
         with pytest.raises(LinkRefused):
             make("a")
     with pytest.raises(LinkRefused):
-        await ports.links.wait("a", 1, "")
+        await ports.links.wait("a", 1, ())
     assert not ports.leaving()
 
 

@@ -14,7 +14,7 @@ from mcphost.runtime.deadlines import Deadline, OutOfTime
 from mcphost.runtime.journal import Journal
 from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
 from mcphost.runtime.own_cancellations import OwnCancellations
-from mcphost.runtime.ports import Ports
+from mcphost.runtime.ports import LinkRefused, Ports, StoreRefused
 from mcphost.runtime.rounds import Place, Round
 from mcphost.runtime.schema import ArgumentProblem, Validator
 from mcphost.runtime.started_coroutine import StartedCoroutine
@@ -192,7 +192,7 @@ def _failed(error: BaseException, primitive_type: PrimitiveType) -> Outcome:
             return _meant(
                 FailureKind.INVALID_ARGUMENTS, f"Invalid arguments: {invalid}", primitive_type
             )
-        case ToolError() as refusal:
+        case ToolError() | LinkRefused() | StoreRefused() as refusal:
             return _meant(FailureKind.TOOL_ERROR, str(refusal), primitive_type)
         case CapabilityMissing() as missing:
             kind, text = FailureKind.CAPABILITY_MISSING, str(missing)
@@ -218,7 +218,10 @@ def _cause(error: BaseException) -> BaseException:
     if not isinstance(error, BaseExceptionGroup):
         return error
     causes = [_cause(part) for part in error.exceptions]
-    if all(isinstance(cause, ToolError | CapabilityMissing) for cause in causes):
+    if all(
+        isinstance(cause, ToolError | LinkRefused | StoreRefused | CapabilityMissing)
+        for cause in causes
+    ):
         return causes[0]
     return error
 

@@ -11,6 +11,8 @@ from mcphost.protocol.tasks import TaskStatus, TaskView, timestamp
 RELATED: Final = "io.modelcontextprotocol/related-task"
 TASK: Final = "task"
 """The param with which a client asks for a task."""
+_MAX_STATUS_MESSAGE: Final = 1000
+"""In characters: a message is shown in one line; the whole text is in the task's result."""
 
 
 class TaskProgress(NamedTuple):
@@ -80,9 +82,17 @@ def task(view: TaskView) -> dict[str, Any]:
         "ttl": view.ttl_ms,
         "pollInterval": view.poll_ms,
     }
-    if view.message:
-        written["statusMessage"] = view.message
+    message = (_text(view.result) if failed else "") or view.message
+    if message:
+        written["statusMessage"] = message
     return written
+
+
+def _text(result: Mapping[str, Any] | None) -> str:
+    """The text of a tool's result that is an error, for `statusMessage`; empty if it has none."""
+    blocks = (result or {}).get("content", ())
+    text = "\n".join(block["text"] for block in blocks if block.get("type") == "text")
+    return text if len(text) <= _MAX_STATUS_MESSAGE else f"{text[: _MAX_STATUS_MESSAGE - 1]}…"
 
 
 def status_notification(view: TaskView) -> bytes:

@@ -37,6 +37,7 @@ from mcphost.runtime.outcomes import (
     Outcome,
     Yielded,
 )
+from mcphost.runtime.ports import NO_USER
 from mcphost.runtime.questions import CapabilityMissing
 from mcphost.sealing.tokens import Purpose, Reason, SealError, key_id
 from mcphost.serving import request_state, sealing
@@ -58,10 +59,7 @@ TRIAL_SECONDS: Final = 600.0
 """How long an input request of a trial can be answered at most."""
 RETRY_SECONDS: Final = 1
 CANNOT_ASK: Final = "This program requests input, which is not possible in this kind of call"
-NO_PERSON: Final = Failure(
-    FailureKind.TOOL_ERROR,
-    "This asks a user to open a URL, but the caller has no user account: use a user's credential.",
-)
+NO_PERSON: Final = Failure(FailureKind.TOOL_ERROR, NO_USER)
 
 _ASKED_WRONGLY: Final = frozenset({FailureKind.TOOL_ERROR, FailureKind.INVALID_ARGUMENTS})
 """Failures for which the request is to blame. All others are the server's."""

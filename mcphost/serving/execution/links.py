@@ -10,6 +10,7 @@ import asyncio
 import logging
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
@@ -27,7 +28,7 @@ from mcphost.protocol import messages
 from mcphost.protocol.legacy.questions import elicitation_id
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Call, Delivery, PrincipalKind
-from mcphost.runtime.ports import LinkRefused
+from mcphost.runtime.ports import NO_USER, LinkRefused
 from mcphost.sealing.tokens import Purpose, SealError
 from mcphost.serving.context import Incoming
 from mcphost.serving.database import in_database
@@ -92,7 +93,7 @@ class CallLinks:
     def page(self, key: str) -> str:
         principal = self._call.principal
         if principal.user_id is None:
-            raise LinkRefused("A confirmation page needs a caller with a user account.")
+            raise LinkRefused(NO_USER)
         call = self._call
         client, target = call.client.name[:_LONGEST_NAME], call.target[:_LONGEST_NAME]
         return self._address(PAGE, key, principal.user_id, client, target)
@@ -100,7 +101,7 @@ class CallLinks:
     def callback(self, key: str) -> str:
         return self._address(CALLBACK, key)
 
-    async def wait(self, key: str, seconds: float, address: str) -> bool:
+    async def wait(self, key: str, seconds: float, pages: Collection[str]) -> bool:
         link = self._link(key)
         if self._stream.closed:
             raise LinkRefused("The client is disconnected: there is nothing to wait for.")
@@ -109,13 +110,12 @@ class CallLinks:
         except Error as error:
             log.error("waiting for a link ended: %s", type(error).__name__)
             raise LinkRefused("The state of the link cannot be read at the moment.") from None
-        if done and address and self._names_elicitations:
-            self._stream.send(
-                messages.notification(
-                    "notifications/elicitation/complete",
-                    {"elicitationId": elicitation_id(address)},
+        if done and self._names_elicitations:
+            for page in pages:
+                params = {"elicitationId": elicitation_id(page)}
+                self._stream.send(
+                    messages.notification("notifications/elicitation/complete", params)
                 )
-            )
         return done
 
     @property

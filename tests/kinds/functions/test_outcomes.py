@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import count, repeat
 from typing import Any
 
@@ -185,7 +185,7 @@ class SlowLinks:
     def callback(self, key: str) -> str:
         return f"https://example.com/callback/{key}"
 
-    async def wait(self, key: str, seconds: float, address: str) -> bool:
+    async def wait(self, key: str, seconds: float, pages: Collection[str]) -> bool:
         await asyncio.sleep(0.05)
         return seconds > 1
 

@@ -11,7 +11,7 @@ import pytest
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
 from mcphost.runtime.threads import ToolThreads
-from mcphost.sdk import CallEnded, Context, ToolError, tool
+from mcphost.sdk import CallEnded, Context, LinkRefused, StoreRefused, ToolError, tool
 from tests.kinds.rounds import (
     TENANT,
     Notes,
@@ -76,8 +76,11 @@ async def test_invalid_arguments_are_a_failure_that_names_the_field() -> None:
 @pytest.mark.parametrize(
     ("text", "sent"), [("no such city", "no such city"), ("\ud800", "\\ud800")]
 )
-async def test_a_tool_error_is_a_result_for_the_caller(text: str, sent: str) -> None:
-    for function in raising(ToolError(text)):
+@pytest.mark.parametrize("error", [ToolError, LinkRefused, StoreRefused])
+async def test_an_error_for_the_caller_is_its_result(
+    text: str, sent: str, error: type[Exception]
+) -> None:
+    for function in raising(error(text)):
         assert await refusal(function) == sent
 
 
@@ -103,10 +106,13 @@ async def test_any_other_exception_is_a_crash_that_tells_the_caller_nothing(erro
         assert failed.detail.encode()
 
 
-async def test_a_group_of_errors_for_the_caller_is_told_to_the_caller() -> None:
+@pytest.mark.parametrize("error", [ToolError, LinkRefused, StoreRefused])
+async def test_a_group_of_errors_for_the_caller_is_told_to_the_caller(
+    error: type[Exception],
+) -> None:
     async def function() -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(raising(ToolError("There is no such city."))[0]())
+            group.create_task(raising(error("There is no such city."))[0]())
 
     assert await refusal(function) == "There is no such city."
 

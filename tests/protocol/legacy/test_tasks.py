@@ -67,6 +67,22 @@ def test_a_notification_has_the_whole_task_and_no_metadata(message: str) -> None
     assert params == {**WORKING, **({"statusMessage": message} if message else {})}
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([{"type": "text", "text": "No such city."}], "No such city."),
+        ([{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}], "a\nb"),
+        ([{"type": "text", "text": "a" * 1001}], "a" * 999 + "…"),
+        ([], "half"),
+    ],
+)
+def test_a_task_that_fails_by_its_result_has_the_text_of_it(content: Any, message: str) -> None:
+    result = {"content": content, "isError": True}
+    failed = VIEW._replace(status=TaskStatus.COMPLETED, result=result, message="half")
+    params = check_message(status_notification(failed), revision=SESSION_TASKS)["params"]
+    assert params == {**WORKING, "status": "failed", "statusMessage": message}
+
+
 def test_progress_names_its_task() -> None:
     sent = progress_notification("a" * 32, TaskProgress("bar", 1.5, None, None))
     assert check_message(sent, revision=SESSION_TASKS)["params"] == {

@@ -123,17 +123,17 @@ async def test_where_any_host_may_be_named_none_is_believed(cast: Cast, settings
 
 async def test_anonymous_callers_get_no_links_and_wait_for_none(cast: Cast) -> None:
     anonymous = links_of(cast.commons, kind=PrincipalKind.ANONYMOUS)
-    with pytest.raises(LinkRefused, match="A confirmation page"):
+    with pytest.raises(LinkRefused, match="no user account"):
         await page_of(anonymous)
     with pytest.raises(LinkRefused, match="Anonymous"):
         await callback_of(anonymous)
     with pytest.raises(LinkRefused, match="Anonymous"):
-        await anonymous.wait("payment", 1, "")
+        await anonymous.wait("payment", 1, ())
 
 
 async def test_a_caller_without_a_person_gets_callbacks_and_no_pages(cast: Cast) -> None:
     machine = links_of(cast.acme)
-    with pytest.raises(LinkRefused, match="A confirmation page"):
+    with pytest.raises(LinkRefused, match="no user account"):
         await page_of(machine)
     assert "/t/acme/callback/" in await callback_of(machine)
 
@@ -141,13 +141,13 @@ async def test_a_caller_without_a_person_gets_callbacks_and_no_pages(cast: Cast)
 async def test_a_call_waits_until_its_link_is_opened_or_called_back(cast: Cast) -> None:
     mine = members(cast)
     url = await page_of(mine)
-    waiting = asyncio.create_task(mine.wait("payment", SECONDS, ""))
+    waiting = asyncio.create_task(mine.wait("payment", SECONDS, ()))
     for _ in range(2):  # opened again, it is good again
         assert await confirmed(url, cast.member.user)
         assert await waiting is True
     machine = links_of(cast.acme)
     url = await callback_of(machine)
-    waiting = asyncio.create_task(machine.wait("payment", SECONDS, url))
+    waiting = asyncio.create_task(machine.wait("payment", SECONDS, [url]))
     for _ in range(2):
         assert await called_back(url), "without a credential"
         assert await waiting is True
@@ -158,7 +158,7 @@ async def test_another_process_may_be_the_one_that_opens_it(
 ) -> None:
     mine = members(cast)
     url = await page_of(mine)
-    waiting = asyncio.create_task(mine.wait("payment", SECONDS, ""))
+    waiting = asyncio.create_task(mine.wait("payment", SECONDS, ()))
     await asyncio.wait_for(looked.wait(), SECONDS)
 
     def there() -> None:
@@ -192,14 +192,14 @@ async def test_only_the_link_of_the_call_and_key_ends_its_waiting_also_when_open
     call = uuid4()
     await confirmed(await page_of(members(cast, call=call), "other"), cast.member.user)
     await confirmed(await page_of(members(cast)), cast.member.user)
-    assert await members(cast, call=call).wait("payment", 0.01, "") is False
+    assert await members(cast, call=call).wait("payment", 0.01, ()) is False
     await confirmed(await page_of(members(cast, call=call)), cast.member.user)
-    assert await members(cast, call=call).wait("payment", SECONDS, "")
+    assert await members(cast, call=call).wait("payment", SECONDS, ())
 
 
 async def test_where_nobody_is_there_any_more_nothing_is_waited_for(cast: Cast) -> None:
     with pytest.raises(LinkRefused, match="disconnected"):
-        await members(cast, closed=True).wait("payment", 1, "")
+        await members(cast, closed=True).wait("payment", 1, ())
 
 
 async def test_a_page_takes_no_callback_and_a_callback_no_confirmation(cast: Cast) -> None:
@@ -261,10 +261,10 @@ async def test_a_client_that_knows_elicitations_by_id_is_told_of_a_complete_one(
     mine._stream = stream
     mine._call = mine._call._replace(revision=revision, era=era, delivery=delivery)
     url = await page_of(mine)
-    assert not await mine.wait("payment", 0.01, url)
+    assert not await mine.wait("payment", 0.01, [url])
     assert stream.messages == [], "nothing is called complete that is not"
     await confirmed(url, cast.member.user)
-    assert await mine.wait("payment", SECONDS, url)
+    assert await mine.wait("payment", SECONDS, [url])
     params = {"mode": "url", "message": "Sign.", "url": url}
     question = params_of(REVISIONS["2025-11-25"], "elicitation/create", params)
     message = {

@@ -1,6 +1,9 @@
 """Calls of sessions that send input requests: on their own request's stream, with long waits."""
 
+from typing import Any
+
 import pytest
+from django.utils import timezone
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ANSWER_REFUSED
@@ -8,6 +11,7 @@ from mcphost.calls.models import OpenQuestion, StreamedCall
 from mcphost.calls.states import CallState, QuestionState
 from mcphost.serving import limits
 from mcphost.serving.database import in_database
+from mcphost.serving.execution import links
 from mcphost.serving.execution.deliveries import MOST_QUESTIONS
 from mcphost.serving.limits import REFUSALS_PER_MINUTE
 from tests.cast import Cast
@@ -55,6 +59,26 @@ async def test_that_nobody_answered_reaches_the_tool_too(asking: Cast) -> None:
     assert _text(shown) == "timed out"
     (answer,) = await _entries("answer.received")
     assert (answer.outcome, answer.facts["evidence"]) == ("expired", "observed")
+
+
+@pytest.mark.requirement("elicitation.complete")
+@pytest.mark.parametrize("page", ["inside", "elsewhere"])
+async def test_a_completion_names_the_id_that_was_asked(
+    asking: Cast, settings: Any, page: str
+) -> None:
+    settings.MCPHOST_PUBLIC_URL = "https://tools.example.com"
+    caller = await Caller.at(asking)
+    shown = await caller.streamed("pays", page=page)
+    (asked,) = await shown.asked()
+    hook = asked["params"]["message"].partition(", for ")[2]
+    await caller.answer(asked, accept())
+    assert await in_database(
+        links.call_back, "acme", hook.rpartition("/")[2], "::1", timezone.now()
+    )
+    await shown.whole()
+    assert _text(shown) == "paid"
+    (complete,) = shown.of("notifications/elicitation/complete")
+    assert complete["params"] == {"elicitationId": asked["params"]["elicitationId"]}
 
 
 async def test_a_call_asks_so_often_and_no_more(asking: Cast) -> None:

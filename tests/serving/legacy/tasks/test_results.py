@@ -55,7 +55,8 @@ async def test_a_result_with_an_error_is_a_failure_and_told_as_in_a_plain_call(
         assert plain["isError"] is True
         assert words in plain["content"][0]["text"], tool
         task = await client.begin(tool, **arguments)
-        assert (await task.ended())["status"] == "failed"
+        ended = await task.ended()
+        assert (ended["status"], ended["statusMessage"]) == ("failed", plain["content"][0]["text"])
         reply = await task.result()
         assert b"canary" not in reply.raw
         assert reply.result["_meta"] == _related(task.id)
