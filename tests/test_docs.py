@@ -23,6 +23,7 @@ from mcphost.testing import (
     model_answer,
     run_through,
 )
+from tests import file_map
 from tests.screenshots.pictures import FOLDER, PICTURES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,9 +43,6 @@ INNER = [
     *sorted(ROOT.glob("docs/design/*.md")),
 ]
 MOST_BYTES_OF_PICTURES = 1_500_000
-# Modules that the file map does not list, and Django's folder for commands.
-BOILERPLATE = {"__init__", "apps", "models", "wiring"}
-COMMANDS = "management/commands/"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 # The arguments for each documented function, and a text that its result must contain.
@@ -244,23 +242,11 @@ def test_every_package_and_every_question_of_design_is_in_the_architecture() -> 
         assert question.read_text().split("\n")[0].endswith("?"), question
 
 
-def test_the_file_map_names_every_module_in_the_row_of_its_package() -> None:
-    rows = _rows()
-    modules: dict[Path, list[str]] = {folder: [] for folder in rows}
-    for path in PACKAGE.rglob("*.py"):
-        if path.stem not in BOILERPLATE and "migrations" not in path.parts:
-            folder = next(each for each in path.parents if each in rows)
-            name = str(path.relative_to(folder).with_suffix(""))
-            modules[folder].append(name.replace(COMMANDS, "commands/"))
-    for folder, named in rows.items():
-        assert sorted(named) == sorted(modules[folder]), folder
-
-
-def _rows() -> dict[Path, list[str]]:
-    """Return the packages of the file map and the modules that their rows name."""
-    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
-    rows = re.findall(r"^`([\w/]+)/` \| (.+)$", text, re.MULTILINE)
-    return {
-        PACKAGE if package == PACKAGE.name else PACKAGE / package: re.findall(r"`([\w/]+)`", cell)
-        for package, cell in rows
-    }
+def test_the_file_map_is_made_of_the_docstrings_and_names_every_module() -> None:
+    text = file_map.DOCUMENT.read_text()
+    section = text[text.index(file_map.HEADING) :]
+    assert section == file_map.file_map(), "run `python -m tests.file_map`"
+    listed = [path for folder in file_map.packages() for _, path in file_map.modules(folder)]
+    sources = {path for path in PACKAGE.rglob("*.py") if "migrations" not in path.parts}
+    assert sorted(listed) == sorted(p for p in sources if p.stem not in file_map.BOILERPLATE)
+    assert [path for path in listed if not file_map.summary(path)] == []

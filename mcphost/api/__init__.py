@@ -1,1 +1,1 @@
-"""The REST interface for operators' own automation."""
+"""The REST interface for operators' automation. Empty so far."""

@@ -1,4 +1,5 @@
-"""When rows were last used: noted in memory at each use, written to the database later.
+"""When rows such as tokens were last used: kept in memory at each use, written to the database
+later.
 
 All processes together write a row at most once a minute, so the stored time may be a minute old.
 """

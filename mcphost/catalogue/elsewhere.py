@@ -1,5 +1,5 @@
-"""The functions that this process lacks, and other living processes have: while nodes are upgraded one
-by one, or where a file of tools fails to import on one of them.
+"""Functions that this process lacks and other live processes have: during a rolling upgrade, or
+where a tool file fails to import.
 
 Each process declares its functions with its heartbeat. So all list the same, whatever they can run.
 """

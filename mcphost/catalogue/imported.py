@@ -1,4 +1,4 @@
-"""Tools that were imported from an OpenAPI document, and what it said of them.
+"""Tools that were imported from an OpenAPI document, and what the document said about them.
 
 What the document said is stored beside the tool, in the transaction that creates or changes it, so
 that the next import knows which changes are the operator's.

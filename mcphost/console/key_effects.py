@@ -1,4 +1,6 @@
-"""What is under way under a key of the ring, or for a tenant, in numbers; and which processes know a key."""
+"""Counts of what is in progress under a ring key, or for a tenant; and which processes know a
+key.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

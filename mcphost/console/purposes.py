@@ -1,4 +1,4 @@
-"""What each page is for, in one line below its title; by the name of its URL."""
+"""The line below each page's title that says what the page is for, by the name of its URL."""
 
 from collections.abc import Mapping
 

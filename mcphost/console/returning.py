@@ -1,4 +1,4 @@
-"""From a page that changes a row, back to the list as it was filtered, at that row.
+"""Return from a page that changes a row to the filtered list that it was opened from, at that row.
 
 Links from a list carry its query string (`{{ kept }}`), forms on a list have it in a hidden field.
 Only the query string travels, never an address. The row is marked by the fragment of the URL

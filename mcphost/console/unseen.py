@@ -1,4 +1,4 @@
-"""Characters that are not seen: control, bidirectional and zero-width characters, made visible.
+"""Make invisible characters visible: control, bidirectional and zero-width characters.
 
 Text from outside can hold them to look like other text. `UnseenMiddleware` replaces them in all HTML,
 wherever a template shows it, by their code point: U+202E becomes ⟨U+202E⟩. What a form field holds

@@ -1,5 +1,5 @@
-"""What a request must not show, and where that is masked: on the event loop if it is little work, else
-in a thread.
+"""Which values a request must mask in its response, and where: on the event loop if it is little
+work, else in a thread.
 
 The threats:
 

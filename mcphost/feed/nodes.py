@@ -1,5 +1,5 @@
-"""The serving processes. Each writes a heartbeat every few seconds and counts the living ones, and
-knows the functions that these have loaded.
+"""The serving processes: their heartbeats, how many are alive, and the functions that each has
+loaded.
 
 The change log's thread writes it, so that a process that no longer reads the change log does not
 count as living.

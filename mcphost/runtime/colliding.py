@@ -1,4 +1,4 @@
-"""Whole numbers that make `uniqueItems` very slow.
+"""Detect whole numbers whose hashes collide: they make `uniqueItems` very slow.
 
 `jsonschema_rs` finds equal items by a hash of their numbers as floats. Different whole numbers
 beyond 2^53 that round to the same float, and items that contain them, are compared each with each:

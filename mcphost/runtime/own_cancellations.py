@@ -1,4 +1,4 @@
-"""Tell apart who cancelled a task: code of the tool that runs in it, or the server."""
+"""Tell apart a cancellation by the tool's own code from one by the server."""
 
 import asyncio
 from asyncio import CancelledError, Task

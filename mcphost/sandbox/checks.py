@@ -1,4 +1,4 @@
-"""How many scripts are checked at once, and how often: each check starts a process."""
+"""Limit how many scripts are checked at once, and how often: each check starts a process."""
 
 import time
 from collections import deque

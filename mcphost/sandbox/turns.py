@@ -1,4 +1,4 @@
-"""Which tenant's job is next, where tenants want more workers than there are."""
+"""Which tenant's job is next when there are more jobs than workers."""
 
 from collections import Counter, deque
 from dataclasses import dataclass, field

@@ -1,4 +1,6 @@
-"""Load at its first use, in a thread, what few requests need: the event loop itself imports none of it."""
+"""Import rarely needed modules in a thread, at their first use, so that the event loop does not
+wait for imports.
+"""
 
 import asyncio
 from collections.abc import Callable

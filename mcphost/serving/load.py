@@ -1,4 +1,4 @@
-"""Whether calls should leave this process because it has more to do than it should.
+"""Load shedding: whether calls should leave this process because it is overloaded.
 
 A call leaves only when a step has just been recorded, once, and only while another process serves
 that is not overloaded itself (SEP-2322, Load Shedding). Two signals:

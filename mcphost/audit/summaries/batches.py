@@ -1,4 +1,5 @@
-"""Make the rows of some calls again from their entries, and let their time be counted again, in one transaction.
+"""Rebuild the rows of some calls from their entries, and mark their time for recounting, in one
+transaction.
 
 Calls that asked nothing and have ended are projected by one statement of SQL, all others in Python. Doing it again
 changes nothing, so it does not matter which entries have been seen before.

@@ -1,4 +1,6 @@
-"""What is counted of calls: over which periods, by what, and the results."""
+"""The figures of calls: their periods, what they can be grouped by, and the types of the
+results.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

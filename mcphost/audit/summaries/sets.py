@@ -1,4 +1,4 @@
-"""Statements for many rows at once, whose values are one JSON document, on both databases.
+"""SQL statements for many rows at once, whose values are one JSON document, on both databases.
 
 Such a statement costs little Python per row, and releases the GIL once.
 """

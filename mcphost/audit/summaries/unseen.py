@@ -1,4 +1,4 @@
-"""Find the calls that have entries which were committed since the last look.
+"""Find the calls with entries that were committed since the last look.
 
 Ids of entries are made before they are committed, seconds before while the database is away, on clocks
 that differ. So a cursor over ids would lose entries. Instead:

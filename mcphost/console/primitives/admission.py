@@ -1,4 +1,4 @@
-"""How many requests of a page that does much may run at once in this process.
+"""Limit how many requests of an expensive page run at once in this process.
 
 A user has one. Of all places the users of a tenant leave one to other tenants.
 """

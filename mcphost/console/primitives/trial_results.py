@@ -1,4 +1,4 @@
-"""What a round of a trial gave, as its page shows it. All of it is foreign text."""
+"""The outcome of a trial's round, prepared for its page. All of it is untrusted text."""
 
 import binascii
 from collections.abc import Iterator, Mapping

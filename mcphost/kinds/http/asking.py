@@ -1,4 +1,4 @@
-"""What a service asks: a small JSON document of the media type ASKS.
+"""Questions that an HTTP service asks: a small JSON document of the media type ASKS.
 
 It is read more strictly than a result: what readers understand differently is refused, such as a
 member that is there twice. A document that is refused is the service's error, so the message says where

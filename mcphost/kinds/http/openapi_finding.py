@@ -1,4 +1,4 @@
-"""What an OpenAPI document offers, found out in a process of its own, within limits.
+"""What an OpenAPI document offers, extracted in a separate process, within limits.
 
 A document of a few megabytes may take any amount of work, so it is never parsed where other requests
 are served. `find` blocks its thread until the process has answered, or was killed.

@@ -1,4 +1,4 @@
-"""What a script sends, as far as its code says so: literal names of secrets, literal addresses.
+"""What a script sends, as far as its source shows: literal names of secrets, literal addresses.
 
 A script may compute either, so this is for early notices only; `egress` decides at each request.
 """

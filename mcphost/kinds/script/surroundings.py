@@ -1,4 +1,5 @@
-"""What a script finds in the sandbox: functions of the server, and helpers in the sandbox itself.
+"""The names that a script has in the sandbox: functions of the server, and helpers in the sandbox
+itself.
 
 In a plain `def` the functions return their results; in an `async def` those of `LATER` are awaited.
 """

@@ -1,5 +1,5 @@
-"""Rounds of stateless calls that this process cannot run, because it lacks the function of their
-primitive: while nodes are upgraded one by one, for instance.
+"""Rounds of stateless calls that this process cannot run because it lacks the function, for
+instance during a rolling upgrade.
 
 The round is left to a process that has the function, with the input responses in its claim, and this
 one waits for the outcome. If no process has taken it in time, the client is sent elsewhere once: with

@@ -1,4 +1,4 @@
-"""Run rounds of stateless calls that other processes have left, because they lack the function.
+"""Run rounds of stateless calls that other processes left because they lack the function.
 
 The claim is the truth. Whatever wakes this module, an announcement, a freed place or the regular
 look, it reads the claims, and takes one by compare-and-set.

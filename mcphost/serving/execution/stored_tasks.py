@@ -1,4 +1,6 @@
-"""What is stored of tasks: sealed when it is written, and read for clients and for the next round."""
+"""The stored state of tasks: sealed when it is written, and read for clients and for the next
+round.
+"""
 
 import logging
 import math

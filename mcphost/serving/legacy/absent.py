@@ -1,4 +1,5 @@
-"""Calls of sessions whose code this process lacks: other processes have it, or none does at the moment.
+"""Session calls whose code this process lacks: other processes have it, or at the moment none
+does.
 
 Such a call is left to a process that can run it, while one lives or may come.
 """

@@ -1,4 +1,6 @@
-"""The rounds of a session's call, which this process owns: what they start from and what they commit."""
+"""The rounds of a session call that this process owns: the state they start from, and the
+changes they commit.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

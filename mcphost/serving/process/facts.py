@@ -1,4 +1,5 @@
-"""What this process reports of itself with its heartbeat, for the status page: small, and cheap to read.
+"""What this process reports about itself in its heartbeat, for the status page: small, and cheap
+to read.
 
 Each fact is read in memory, in the thread of the change log. Other processes read them from the rows of
 `feed.nodes`, also processes of other versions: a fact may be missing there.

@@ -1,4 +1,4 @@
-"""The state of the platform in a few lines: each is good, or has a reason that says what to do.
+"""The status of the platform in a few lines: each is good, or has a reason that says what to do.
 
 It is read from the rows that the processes write with their heartbeats (`facts`), and a few short queries.
 So every process can answer for all, and reading costs the same however much they do.

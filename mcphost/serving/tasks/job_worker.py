@@ -1,5 +1,6 @@
-"""Take jobs from the queue, and do them in this process: rounds of tasks (`mcphost.tasks.jobs`), and
-the platform's periodic work (`upkeep`), which one process at a time does."""
+"""Take jobs from the queue and do them in this process: rounds of tasks (`mcphost.tasks.jobs`),
+and the platform's periodic work (`upkeep`).
+"""
 
 import asyncio
 import logging

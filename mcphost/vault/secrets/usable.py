@@ -1,4 +1,4 @@
-"""A secret as the serving path gets it: its rules, and a value that is decrypted at each use."""
+"""A secret as the serving path uses it: its rules, and a value that is decrypted at each use."""
 
 from collections.abc import Callable
 from typing import Any, NoReturn
