@@ -26,11 +26,12 @@ _LABELS: Final[Mapping[str, str]] = {
     "definition": "Definition",
     "method": "Method",
     "url": "Address",
+    "path": "Style of the path parameter",
     "query": "Parameter of the query",
     "headers": "Header",
     "body": "Body",
 }
-_LISTS: Final = ("query", "headers")
+_LISTS: Final = ("path", "query", "headers")
 _SECRET: Final = re.compile(r"\{secrets\.[^{}]+\}")
 _MISSING: Final = None
 
