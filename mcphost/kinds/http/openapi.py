@@ -69,24 +69,11 @@ class Operation(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class AddedHeader(NamedTuple):
-    """A header for the operations that have no credentials by the document, such as `Bearer ` and a
-    secret. Without a name there is none."""
-
-    name: str = ""
-    before: str = ""
-    secret: str = ""
-
-
-NO_HEADER: Final = AddedHeader()
-
-
 def operations(
     document: Mapping[str, Any],
     place: ServerPlace = AS_DOCUMENTED,
     secrets: Mapping[str, str] | None = None,
     wanted: Callable[[str], bool] = lambda source: True,
-    header: AddedHeader = NO_HEADER,
 ) -> Iterator[Operation]:
     """Return the operations of a document, in its order.
 
@@ -94,7 +81,7 @@ def operations(
     those are converted whose `source` is wanted: the others have neither a configuration nor a
     problem. Raises OpenApiError.
     """
-    reader = _Reader(document, place, secrets or {}, header)
+    reader = _Reader(document, place, secrets or {})
     names: set[str] = set()
     for number, listed in enumerate(_listed(document, reader.references)):
         if number == MOST_OPERATIONS:
@@ -197,12 +184,10 @@ class _Reader:
         document: Mapping[str, Any],
         place: ServerPlace,
         secrets: Mapping[str, str],
-        header: AddedHeader,
     ) -> None:
         self.references = References(document)
         self._document = document
         self._place = place
-        self._header = header
         self._schemes = SchemeReader(document, self.references, secrets)
 
     def converted(self, said: Operation, listed: _Listed) -> Operation:
@@ -250,34 +235,13 @@ class _Reader:
             request["body"] = body.config
             arguments.append(body.argument)
         credentials = self._schemes.authorize(schemes, request)
-        self._add_header(request, credentials, both, notes)
+        if not credentials and self._takes_authorization(both):
+            notes.append("It takes Authorization as a parameter, which no call sends.")
         _check_repeated(constant, request)
         schema = input_schema(arguments, schemas)
         if shorten(schema):
             notes.append("Its schema is large: descriptions and examples deep inside are left out.")
         return {"source": listed.source, "input_schema": schema, "request": request}, credentials
-
-    def _add_header(
-        self,
-        request: dict[str, Any],
-        credentials: Sequence[Credential],
-        parameters: Sequence[Any],
-        notes: list[str],
-    ) -> None:
-        """Add the header that was chosen to an operation without credentials, or note that there is none."""
-        if credentials:
-            return
-        header = self._header
-        if header.name:
-            value = f"{header.before}{{secrets.{header.secret}}}"
-            request["headers"] = [
-                each for each in request["headers"] if each["name"].lower() != header.name.lower()
-            ]
-            request["headers"].append({"name": header.name, "value": value})
-        elif self._takes_authorization(parameters):
-            notes.append(
-                "It takes Authorization as a parameter, which is not sent: choose a header with a secret."
-            )
 
     def _takes_authorization(self, parameters: Sequence[Any]) -> bool:
         nodes = (node for several in parameters for node in self.references.follow(several) or ())

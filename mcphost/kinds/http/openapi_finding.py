@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from mcphost.kinds.http.openapi import FAULT, NO_HEADER, AddedHeader, Operation
+from mcphost.kinds.http.openapi import FAULT, Operation
 from mcphost.kinds.http.openapi_documents import OpenApiError
 from mcphost.kinds.http.openapi_security import Credential
 from mcphost.sandbox.single import JobCrashed, JobLimits, JobStopped, NoProcess, run_single
@@ -37,8 +37,7 @@ class Reading:
 
     `base_url` replaces its servers; `location` is where it was fetched, which completes a relative
     server. `secrets` are names of secrets by security scheme. Operations whose path begins with
-    `below` are listed. Those of `sources` come with their configuration. `header` is added to operations
-    without credentials.
+    `below` are listed. Those of `sources` come with their configuration.
     """
 
     base_url: str = ""
@@ -46,7 +45,6 @@ class Reading:
     below: str = ""
     secrets: Mapping[str, str] = field(default_factory=dict)
     sources: Collection[str] = ()
-    header: AddedHeader = NO_HEADER
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,6 @@ def find(document: bytes, how: Reading, *, kept: bool = False) -> FoundDocument:
         "sources": list(how.sources),
         "most": MOST_LISTED,
         "kept": kept,
-        "header": tuple(how.header),
     }
     try:
         done = run_single(_JOB, orjson.dumps(wanted) + b"\n" + document, LIMITS)

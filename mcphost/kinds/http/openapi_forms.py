@@ -45,10 +45,23 @@ class FormReader:
         members = self._members(media.get("schema"), 0)
         if not members.properties and members.further in (None, False):
             raise UnsupportedError(f"its {name} does not say which fields it has")
-        encoding = encoding_of(media, self._references)
+        form = self._form(members, encoding_of(media, self._references), with_files)
+        further = members.further
+        if further not in (None, False) and not self._is_deep(further):
+            form.config["more"] = placeholder(BODY)
+        elif not form.config["fields"] and "files" not in form.config:
+            raise UnsupportedError(f"none of the fields of its {name} can be written")
+        schema = _object_schema(media, members, form.schema, "more" in form.config)
+        return FormBody(form.config, schema)
+
+    def _form(
+        self, members: _Members, encoding: Mapping[str, Mapping[str, Any]], with_files: bool
+    ) -> FormBody:
+        """Return the fields and files of a form, and their properties."""
         fields: list[dict[str, Any]] = []
         files: list[dict[str, Any]] = []
         properties: dict[str, Any] = {}
+        write = self._part if with_files else self._field
         for member, schema in members.properties.items():
             if self._schemas.is_read_only(schema):
                 continue
@@ -57,26 +70,18 @@ class FormReader:
                 if with_files and self.is_file(schema):
                     files.append(self._file(member, schema, how, members, properties))
                     continue
-                write = self._part if with_files else self._field
-                fields.append(write(member, schema, how))
-                properties[member] = schema
-                if len(fields) > MOST_FIELDS:
-                    fields.pop()
+                field = write(member, schema, how)
+                if len(fields) == MOST_FIELDS:
                     raise UnsupportedError(f"there are more than {MOST_FIELDS} fields")
             except UnsupportedError as error:
                 if member in members.required:
                     raise
-                properties.pop(member, None)
                 self._notes.append(f"The field {member!r} is left out: {error}.")
+            else:
+                fields.append(field)
+                properties[member] = schema
         config: dict[str, Any] = {"type": "multipart" if with_files else "form", "fields": fields}
-        if files:
-            config["files"] = files
-        further = members.further
-        if further not in (None, False) and not self._references.is_nested({"items": further}):
-            config["more"] = placeholder(BODY)
-        elif not fields and not files:
-            raise UnsupportedError(f"none of the fields of its {name} can be written")
-        return FormBody(config, _object_schema(media, members, properties, "more" in config))
+        return FormBody({**config, "files": files} if files else config, properties)
 
     def _members(self, schema: Any, level: int) -> _Members:
         node = self._references.follow(schema)
@@ -136,16 +141,21 @@ class FormReader:
             **reserved,
         }
 
+    def _is_deep(self, schema: Any) -> bool:
+        types = self._references.types(schema)
+        return "object" in types or self._references.is_nested(schema)
+
     def _part(self, name: str, schema: Any, how: Mapping[str, Any]) -> dict[str, Any]:
         """Return a property as a part of a form with files: an object is JSON, if nothing else is said."""
         if "style" in how:
             return self._field(name, schema, how)
         content_type = _first_type(how)
-        types = self._references.types(schema)
-        has_objects = "object" in types or self._references.is_nested(schema)
+        has_objects = self._is_deep(schema)
         if has_objects and content_type and not is_json(content_type):
             raise UnsupportedError(f"{name!r} is to be {content_type}, and is no text")
-        as_json = has_objects or (is_json(content_type) and bool(types - {"string"}))
+        as_json = has_objects or (
+            is_json(content_type) and bool(self._references.types(schema) - {"string"})
+        )
         media_type = content_type or ("application/json" if has_objects else "")
         return {
             "name": name,

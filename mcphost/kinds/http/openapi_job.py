@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from mcphost.kinds.http.openapi import FAULT, AddedHeader, Operation, document_notes, operations
+from mcphost.kinds.http.openapi import FAULT, Operation, document_notes, operations
 from mcphost.kinds.http.openapi_documents import OpenApiError, read
 from mcphost.kinds.http.openapi_servers import ServerPlace
 from mcphost.protocol.tools import ToolListing, describe_tool
@@ -66,8 +66,7 @@ def _described(document: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[s
     found: list[dict[str, Any]] = []
     fitting = 0
     place = ServerPlace(wanted["base_url"], wanted["location"])
-    header = AddedHeader(*wanted["header"])
-    for each in operations(document, place, wanted["secrets"], is_wanted, header):
+    for each in operations(document, place, wanted["secrets"], is_wanted):
         sources.append(each.source)
         fits = each.source.partition(" ")[2].startswith(below)
         fitting += fits

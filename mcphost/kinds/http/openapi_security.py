@@ -14,13 +14,12 @@ _UNFIT: Final = re.compile(r"[^a-z0-9]+")
 class Credential(NamedTuple):
     """A security scheme of the document that an operation uses, and what its secret must be.
 
-    `secret` is the name that is used if no other is chosen; `used` is the one that is used.
+    `secret` is the name that is used if no other is chosen.
     """
 
     scheme: str
     secret: str
     expected: str
-    used: str
 
 
 class SchemeReader:
@@ -70,7 +69,7 @@ class SchemeReader:
             used = self._chosen.get(name) or proposed
             expected, place, header, before = _written(scheme)
             request[place].append({"name": header, "value": f"{before}{{secrets.{used}}}"})
-            credentials.append(Credential(name, proposed, expected, used))
+            credentials.append(Credential(name, proposed, expected))
         return tuple(credentials)
 
     @property

@@ -36,7 +36,6 @@ from mcphost.kinds.http.templates import (
 )
 from mcphost.sdk import ToolError
 
-
 BodyConfig = (
     JsonBodyConfig | FormBodyConfig | MultipartBodyConfig | TextBodyConfig | BytesBodyConfig
 )
