@@ -13,7 +13,6 @@ _WORD: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 _MEDIA_TYPE: Final = re.compile(rf'{_WORD}/{_WORD}(?:; ?{_WORD}=(?:{_WORD}|"[ !#-\[\]-~]*"))*')
 _UNSAFE: Final = re.compile(r'["\x00-\x1f\x7f]')
 LONGEST_NAME: Final = 500
-NO_TYPES: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +37,12 @@ class MultipartBody:
 def encode(
     fields: Sequence[tuple[str, str]],
     files: Sequence[FilePart],
-    media_types: Mapping[str, str] = NO_TYPES,
+    media_types: Mapping[str, str] | None = None,
 ) -> tuple[bytes, str]:
     """Return the body and its media type. Raises EgressRequestError for invalid names or types."""
+    types = media_types or {}
     parts = [
-        _part(f"name={_quoted(name)}", _content_type(name, media_types.get(name)), value.encode())
+        _part(f"name={_quoted(name)}", _content_type(name, types.get(name)), value.encode())
         for name, value in fields
     ]
     for file in files:

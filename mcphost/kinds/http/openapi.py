@@ -17,7 +17,7 @@ from mcphost.kinds.http.openapi_bodies import BodyReader
 from mcphost.kinds.http.openapi_documents import OpenApiError
 from mcphost.kinds.http.openapi_keywords import plain_text
 from mcphost.kinds.http.openapi_parameters import (
-    Argument,
+    OperationArgument,
     arguments_of,
     cut,
     input_schema,
@@ -253,7 +253,7 @@ class _Reader:
 
 
 def _query_of_path(
-    query: str, arguments: Sequence[Argument]
+    query: str, arguments: Sequence[OperationArgument]
 ) -> tuple[list[dict[str, str]], frozenset[str]]:
     """Return the parameters that a path has in a query of its own, and the names of the arguments of
     the query that are in their values. One that is nothing but an argument of its name is left to that."""
@@ -274,7 +274,7 @@ def _query_of_path(
     return constant, frozenset(used)
 
 
-def _path(path: str, arguments: Sequence[Argument]) -> str:
+def _path(path: str, arguments: Sequence[OperationArgument]) -> str:
     """Return a path with placeholders. Raises UnsupportedError."""
     in_path = {argument.wire: argument for argument in arguments if argument.place == "path"}
 

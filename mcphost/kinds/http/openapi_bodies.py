@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from mcphost.kinds.http.configs import JSON_TYPE, SAFE
 from mcphost.kinds.http.openapi_forms import BASE64, FormReader
-from mcphost.kinds.http.openapi_parameters import BODY, Argument, is_json, placeholder
+from mcphost.kinds.http.openapi_parameters import BODY, OperationArgument, is_json, placeholder
 from mcphost.kinds.http.openapi_references import References, UnsupportedError
 from mcphost.kinds.http.openapi_schemas import Schemas
 
@@ -31,7 +31,7 @@ class RequestBody(NamedTuple):
     """A body in the format of the configuration, and its argument."""
 
     config: dict[str, Any]
-    argument: Argument
+    argument: OperationArgument
 
 
 class _Media(NamedTuple):
@@ -70,7 +70,9 @@ class BodyReader:
             noted = len(self._notes)
             try:
                 config, schema = self._body(media)
-                argument = Argument(BODY, BODY, BODY, self._schemas.convert(schema), required)
+                argument = OperationArgument(
+                    BODY, BODY, BODY, self._schemas.convert(schema), required
+                )
                 return RequestBody(config, argument)
             except UnsupportedError as error:
                 problems.append(error)

@@ -13,7 +13,7 @@ _STYLES: Final = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
 _MOST_LEVELS: Final = 50
 
 
-class _Members(NamedTuple):
+class _FormMembers(NamedTuple):
     """The properties of an object, whatever the schemas that it is composed of.
 
     `further` is the schema of other properties: None if the document says nothing of them.
@@ -24,7 +24,7 @@ class _Members(NamedTuple):
     further: Any = None
 
 
-class FormBody(NamedTuple):
+class FormDescription(NamedTuple):
     """A form: its configuration, and the schema of its argument as a schema of the document."""
 
     config: dict[str, Any]
@@ -39,7 +39,7 @@ class FormReader:
         self._schemas = schemas
         self._notes = notes
 
-    def read(self, media: Mapping[str, Any], *, with_files: bool) -> FormBody:
+    def read(self, media: Mapping[str, Any], *, with_files: bool) -> FormDescription:
         """Return the form of a media type. Raises UnsupportedError."""
         name = "multipart/form-data" if with_files else "application/x-www-form-urlencoded"
         members = self._members(media.get("schema"), 0)
@@ -52,11 +52,11 @@ class FormReader:
         elif not form.config["fields"] and "files" not in form.config:
             raise UnsupportedError(f"none of the fields of its {name} can be written")
         schema = _object_schema(media, members, form.schema, "more" in form.config)
-        return FormBody(form.config, schema)
+        return FormDescription(form.config, schema)
 
     def _form(
-        self, members: _Members, encoding: Mapping[str, Mapping[str, Any]], with_files: bool
-    ) -> FormBody:
+        self, members: _FormMembers, encoding: Mapping[str, Mapping[str, Any]], with_files: bool
+    ) -> FormDescription:
         """Return the fields and files of a form, and their properties."""
         fields: list[dict[str, Any]] = []
         files: list[dict[str, Any]] = []
@@ -81,12 +81,12 @@ class FormReader:
                 fields.append(field)
                 properties[member] = schema
         config: dict[str, Any] = {"type": "multipart" if with_files else "form", "fields": fields}
-        return FormBody({**config, "files": files} if files else config, properties)
+        return FormDescription({**config, "files": files} if files else config, properties)
 
-    def _members(self, schema: Any, level: int) -> _Members:
+    def _members(self, schema: Any, level: int) -> _FormMembers:
         node = self._references.follow(schema)
         if node is None or isinstance(node, bool) or level > _MOST_LEVELS:
-            return _Members({}, frozenset())
+            return _FormMembers({}, frozenset())
         if not isinstance(node, Mapping):
             raise UnsupportedError("a schema is not an object")
         beside = schema if isinstance(schema, Mapping) and schema is not node else {}
@@ -105,7 +105,7 @@ class FormReader:
                 own = _all_of(own, _any_of(several))
         return own
 
-    def _own_members(self, node: Mapping[str, Any]) -> _Members:
+    def _own_members(self, node: Mapping[str, Any]) -> _FormMembers:
         types = node.get("type")
         if types is not None and "object" not in (types if isinstance(types, list) else [types]):
             raise UnsupportedError("its form is not an object")
@@ -114,7 +114,7 @@ class FormReader:
         composed = any(keyword in node for keyword in ("allOf", "anyOf", "oneOf"))
         if types is not None and not properties and not composed and further is None:
             further = True  # an object without any word of its properties has any
-        return _Members(
+        return _FormMembers(
             properties if isinstance(properties, Mapping) else {},
             frozenset(map(str, required)) if isinstance(required, list) else frozenset(),
             further,
@@ -177,7 +177,7 @@ class FormReader:
         name: str,
         schema: Any,
         how: Mapping[str, Any],
-        members: _Members,
+        members: _FormMembers,
         properties: dict[str, Any],
     ) -> dict[str, Any]:
         """Return a property as a file, and add the arguments that it becomes."""
@@ -209,20 +209,20 @@ def _branches(node: Mapping[str, Any], keyword: str) -> list[Any]:
     return branches if isinstance(branches, list) else []
 
 
-def _all_of(one: _Members, other: _Members) -> _Members:
+def _all_of(one: _FormMembers, other: _FormMembers) -> _FormMembers:
     further = one.further if one.further is not None else other.further
-    return _Members(
+    return _FormMembers(
         _merged(one.properties, other.properties, "allOf"), one.required | other.required, further
     )
 
 
-def _any_of(several: list[_Members]) -> _Members:
+def _any_of(several: list[_FormMembers]) -> _FormMembers:
     properties: Mapping[str, Any] = {}
     for members in several:
         properties = _merged(properties, members.properties, "anyOf")
     further = [members.further for members in several if members.further not in (None, False)]
     required = frozenset.intersection(*(members.required for members in several))
-    return _Members(properties, required, further[0] if further else None)
+    return _FormMembers(properties, required, further[0] if further else None)
 
 
 def _merged(one: Mapping[str, Any], other: Mapping[str, Any], keyword: str) -> Mapping[str, Any]:
@@ -235,7 +235,7 @@ def _merged(one: Mapping[str, Any], other: Mapping[str, Any], keyword: str) -> M
 
 def _object_schema(
     media: Mapping[str, Any],
-    members: _Members,
+    members: _FormMembers,
     properties: Mapping[str, Any],
     has_more: bool,
 ) -> Mapping[str, Any]:

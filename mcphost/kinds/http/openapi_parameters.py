@@ -27,7 +27,7 @@ _HEADER: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}")
 _JSON: Final = re.compile(r"application/json|[a-z0-9.+-]+/[a-z0-9.+-]+\+json|text/json")
 
 
-class Argument(NamedTuple):
+class OperationArgument(NamedTuple):
     """An argument of the tool, and the parameter `wire` of the request that it becomes. Style `json`
     stands for `content` of JSON."""
 
@@ -119,7 +119,7 @@ def arguments_of(
     schemas: Schemas,
     fixed: Collection[tuple[str, str]],
     notes: list[str],
-) -> list[Argument]:
+) -> list[OperationArgument]:
     """Return the arguments for lists of parameters, of which later ones replace earlier ones.
 
     `fixed` are places and names of parameters that are no arguments. What is left out is added to
@@ -233,7 +233,9 @@ def _names(parameters: Sequence[tuple[str, str]]) -> Sequence[str]:
     return [names[number] for number in range(len(parameters))]
 
 
-def _argument(parameter: _Parameter, name: str, schemas: Schemas, notes: list[str]) -> Argument:
+def _argument(
+    parameter: _Parameter, name: str, schemas: Schemas, notes: list[str]
+) -> OperationArgument:
     written, style = parameter.written, parameter.style
     converted = schemas.convert(parameter.schema)
     description = written.get("description")
@@ -250,7 +252,7 @@ def _argument(parameter: _Parameter, name: str, schemas: Schemas, notes: list[st
     if written.get("deprecated") is True and isinstance(converted, dict):
         converted["deprecated"] = True
     explode = written.get("explode")
-    return Argument(
+    return OperationArgument(
         name=name,
         wire=parameter.wire,
         place=parameter.place,
@@ -262,7 +264,7 @@ def _argument(parameter: _Parameter, name: str, schemas: Schemas, notes: list[st
     )
 
 
-def input_schema(arguments: Sequence[Argument], schemas: Schemas) -> dict[str, Any]:
+def input_schema(arguments: Sequence[OperationArgument], schemas: Schemas) -> dict[str, Any]:
     """Return the schema of the arguments."""
     schema: dict[str, Any] = {
         "type": "object",

@@ -433,3 +433,40 @@ def test_nothing_of_ours_is_named_in_a_refusal() -> None:
     for refusal in refusals:
         assert "request." not in refusal
         assert "List should" not in refusal
+
+
+INTEGER = {"type": "integer"}
+INTEGERS = [
+    INTEGER,
+    {"type": ["integer", "null"]},
+    {"$ref": "#/components/schemas/Count"},
+    {"anyOf": [{"type": "string"}, {"allOf": [INTEGER]}]},
+]
+COUNTS = {"components": {"schemas": {"Count": INTEGER}}}
+
+
+@pytest.mark.parametrize("schema", INTEGERS)
+def test_a_whole_number_is_written_as_an_integer_where_the_schema_says_so(schema: Any) -> None:
+    places = ("path", "query", "header")
+    parameters = [
+        {"name": place, "in": place, "required": True, "schema": schema} for place in places
+    ]
+    operation = imported({"parameters": parameters}, path="/{path}", **COUNTS)
+    sent = Sent(operation, dict.fromkeys(places, 5.0))
+    assert (sent.path, sent.headers["header"]) == ("/5?query=5", "5")
+    inner = {"type": "object", "properties": {"n": schema}, "additionalProperties": schema}
+    nested = {"type": "object", "properties": {"rows": {"type": "array", "items": inner}}}
+    value = {"rows": [{"n": 5.0, "m": -0.0, "x": 1}]}
+    sent = posted(with_body("application/json", nested), value, **COUNTS)
+    assert sent.body == '{"rows":[{"n":5,"m":0,"x":1}]}'
+    if schema != INTEGERS[3]:
+        with pytest.raises(InvalidArguments):
+            Sent(operation, {**dict.fromkeys(places, 5.0), "query": 0.5})
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "number"}, {}, {"anyOf": [INTEGER, {"type": "number"}]}]
+)
+def test_other_numbers_are_sent_as_they_came(schema: Any) -> None:
+    assert posted(with_body("application/json", schema), 5.0).body == "5.0"
+    assert float(posted(with_body("application/json", schema), 1e300).body) == 1e300
