@@ -45,8 +45,9 @@ WRITTEN: Final = tuple(
     for explode, label in ((True, f"{one} ({style}, exploded)"), (False, f"{one} ({style})"))
 )
 """How a list or an object is written: the style and `explode` of OpenAPI."""
+_SIMPLE: Final = "simple:False"
 IN_HEADERS: Final = (
-    ("simple:False", "a,b; x,1,y,2 (simple)"),
+    (_SIMPLE, "a,b; x,1,y,2 (simple)"),
     ("simple:True", "a,b; x=1,y=2 (simple, exploded)"),
     ("json:False", "JSON"),
 )
@@ -79,7 +80,7 @@ class FieldRow(RowForm):
             "value": given["value"],
             "style": style,
             "explode": explode == "True",
-            "allow_reserved": given["allow_reserved"],
+            **({"allow_reserved": True} if given["allow_reserved"] else {}),
         }
 
     @staticmethod
@@ -100,7 +101,8 @@ class BodyFieldRow(FieldRow):
 
     def part(self) -> dict[str, Any]:
         """Return the field of a form with files in the format of the kind's configuration."""
-        return {**self.wanted(), "media_type": self.cleaned_data["media_type"]}
+        media_type = self.cleaned_data["media_type"]
+        return {**self.wanted(), **({"media_type": media_type} if media_type else {})}
 
 
 class FileRow(RowForm):
@@ -147,12 +149,12 @@ class HeaderRow(RowForm):
     def wanted(self) -> dict[str, Any]:
         """Return the header in the format of the kind's configuration."""
         given = self.cleaned_data
-        style, _, explode = (given["written"] or "simple:False").partition(":")
+        style, _, explode = (given["written"] or _SIMPLE).partition(":")
+        is_default = given["written"] in ("", _SIMPLE)
         return {
             "name": given["name"],
             "value": given["value"],
-            "style": style,
-            "explode": explode == "True",
+            **({} if is_default else {"style": style, "explode": explode == "True"}),
         }
 
     @staticmethod
@@ -369,16 +371,17 @@ class HttpPart(FormPart):
     def _body(self) -> dict[str, Any] | None:
         given = self.cleaned_data
         media_type = {"media_type": given["media_type"]} if given["media_type"] else {}
+        more = {"more": given["more"]} if given["more"] else {}
         match given["body"]:
             case "json":
                 return {"type": "json", "value": given["body_json"], **media_type}
             case "form":
                 fields = [row.wanted() for row in self.body_fields]
-                return {"type": "form", "fields": fields, "more": given["more"]}
+                return {"type": "form", "fields": fields, **more}
             case "multipart":
                 parts = [row.part() for row in self.body_fields]
                 files = [row.wanted() for row in self.body_files]
-                return {"type": "multipart", "fields": parts, "files": files, "more": given["more"]}
+                return {"type": "multipart", "fields": parts, "files": files, **more}
             case "text":
                 return {"type": "text", "text": plain(given["body_text"]), **media_type}
             case "bytes":
