@@ -140,11 +140,11 @@ class Schemas:
             reference: str = schema["$ref"]
             return reference
         for keyword in _DYNAMIC:
-            reference = schema.get(keyword, "")
-            if reference == "#":
+            dynamic = schema.get(keyword)
+            if dynamic == "#":
                 return self._root
-            if isinstance(reference, str) and reference:
-                return reference
+            if isinstance(dynamic, str) and dynamic:
+                return dynamic
         return None
 
     def _response_only(self, schema: Mapping[str, Any]) -> frozenset[str]:
