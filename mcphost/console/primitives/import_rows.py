@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -129,7 +129,7 @@ class OperationRow:
         )
 
     @property
-    def secrets(self) -> Sequence[str]:
+    def secrets(self) -> Collection[str]:
         """The names of the secrets that its request has."""
         return kinds.secrets_of(HTTP, self.fields.config)
 
@@ -154,11 +154,26 @@ class OperationRow:
         return ", ".join(words)
 
 
+class Identity(NamedTuple):
+    """What makes a tool that of an operation: the base of its address, which is the host and the path of
+    the server, and the operation's method and path. One host may have several APIs, and an API several
+    versions."""
+
+    base: str
+    source: str
+
+    @classmethod
+    def of(cls, url: str, source: str) -> "Identity":
+        """Return the identity of an operation with this address, in which parameters have any names."""
+        path = re.split(r"[?#]", source.partition(" ")[2], maxsplit=1)[0]
+        return cls(_VARIABLE.sub("{}", url).removesuffix(_VARIABLE.sub("{}", path)), source)
+
+
 @dataclass(frozen=True, slots=True)
 class ImportedTools:
     """The tools of a tenant that were imported, by the address and the operation of each."""
 
-    rows: Mapping["Identity", PrimitiveRow]
+    rows: Mapping[Identity, PrimitiveRow]
     said: Mapping[UUID, Mapping[str, Any]]
 
     @classmethod
@@ -191,21 +206,6 @@ class ImportedTools:
             for identity, row in self.rows.items()
             if identity.base in bases and identity.source not in document.sources
         ]
-
-
-class Identity(NamedTuple):
-    """What makes a tool that of an operation: the base of its address, which is the host and the path of
-    the server, and the operation's method and path. One host may have several APIs, and an API several
-    versions."""
-
-    base: str
-    source: str
-
-    @classmethod
-    def of(cls, url: str, source: str) -> "Identity":
-        """Return the identity of an operation with this address, in which parameters have any names."""
-        path = re.split(r"[?#]", source.partition(" ")[2], maxsplit=1)[0]
-        return cls(_VARIABLE.sub("{}", url).removesuffix(_VARIABLE.sub("{}", path)), source)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ or changed before the last step, which is one transaction.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 from uuid import UUID
 
@@ -157,6 +157,19 @@ class Scheme:
 
 
 @dataclass(frozen=True, slots=True)
+class MissingSecret:
+    """A secret that is to be stored, and the hosts that it is for."""
+
+    name: str
+    hosts: Sequence[str]
+
+    @property
+    def query(self) -> str:
+        """The query of the link to the form that stores it."""
+        return urlencode({"name": self.name, "hosts": "\n".join(self.hosts)})
+
+
+@dataclass(frozen=True, slots=True)
 class Import:
     """A document that was read for a page, and the tools that were imported before."""
 
@@ -170,7 +183,7 @@ class Import:
     def chosen(self) -> list[OperationRow]:
         return [each for each in self.rows if each.chosen and (each.is_new or each.can_change)]
 
-    def missing(self, secrets: Sequence[str]) -> Sequence["MissingSecret"]:
+    def missing(self, secrets: Sequence[str]) -> Sequence[MissingSecret]:
         """Return the secrets that the chosen operations need and the tenant has not."""
         hosts: dict[str, set[str]] = {}
         for row in self.chosen:
@@ -184,18 +197,6 @@ class Import:
         """What the chosen new tools add to each `tools/list`."""
         size = sum(row.found.size for row in self.chosen if row.tool is None)
         return in_words(-(-size // 1024) * 1024)
-
-
-class MissingSecret(NamedTuple):
-    """A secret that is to be stored, and the hosts that it is for."""
-
-    name: str
-    hosts: Sequence[str]
-
-    @property
-    def query(self) -> str:
-        """The query of the link to the form that stores it."""
-        return urlencode({"name": self.name, "hosts": "\n".join(self.hosts)})
 
 
 @of_tenant(Permission.EDIT_TOOLS)

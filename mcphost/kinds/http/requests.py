@@ -110,9 +110,7 @@ class RequestTemplate:
         )
 
     def _style(self, placeholder: Placeholder) -> PathConfig:
-        plain = PathConfig.model_construct(
-            name=placeholder.steps[-1], style="simple", explode=False
-        )
+        plain = PathConfig.model_construct(name=placeholder.steps[-1], value="")
         return self._path_styles.get(placeholder, plain)
 
 
@@ -153,8 +151,9 @@ class _BodyTemplate:
     @property
     def media_type(self) -> str:
         """The Content-Type that the configuration gives; empty where the body alone decides."""
-        has_own = isinstance(self._config, JsonBodyConfig | TextBodyConfig | BytesBodyConfig)
-        return self._config.media_type if has_own else ""
+        if isinstance(self._config, JsonBodyConfig | TextBodyConfig | BytesBodyConfig):
+            return self._config.media_type
+        return ""
 
     @property
     def names(self) -> Iterator[str]:
