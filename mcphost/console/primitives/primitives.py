@@ -95,7 +95,7 @@ def listing(request: SignedInRequest, tenant: Tenant, sort: PrimitiveType) -> Ht
 class ToolListSize(NamedTuple):
     """How many tools `tools/list` has, and its bytes, all pages together."""
 
-    count: int
+    tools: int
     size: int
 
     @property

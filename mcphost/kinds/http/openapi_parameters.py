@@ -211,7 +211,7 @@ def _at_most(parameters: Sequence[_Parameter], notes: list[str]) -> Sequence[_Pa
     optional = [parameter for parameter in parameters if not parameter.is_required]
     if len(optional) < excess:
         raise UnsupportedError(f"it has more than {MOST_FIELDS} parameters")
-    removed = {(parameter.place, parameter.wire) for parameter in optional[-excess:]}
+    removed = [(parameter.place, parameter.wire) for parameter in optional[-excess:]]
     notes.append(f"Left out, for there are too many: {', '.join(name for _, name in removed)}.")
     return [p for p in parameters if (p.place, p.wire) not in removed]
 
