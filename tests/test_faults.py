@@ -23,6 +23,7 @@ ALLOWED = {
     "kinds/functions/program.py::_outcome": "the function may raise anything; recorded in full",
     "kinds/http/openapi.py::converted": "carried to the process that has a log",
     "kinds/http/openapi_job.py::run": "carried to the process that has a log",
+    "kinds/http/replies.py::is_text": "a service may name any character set",
     "kinds/http/replies.py::text": "a service may name any character set",
     "kinds/python/attempts.py::_result": "a file of tools may raise anything; logged as a problem",
     "kinds/python/function.py::inspect_function": "of the author's function; logged as a problem",

@@ -46,20 +46,31 @@ def check_published(
     databases: Sequence[str] | None = None,
     **options: Any,
 ) -> list[CheckMessage]:
-    """Report what is published and cannot be served, at most MAX_SHOWN problems."""
+    """Report what is published and cannot be served, or is refused by large clients: at most MAX_SHOWN
+    problems of each."""
     if DEFAULT_DB_ALIAS not in (databases or ()):
         return []
     kinds.discover()
     try:
         with transaction.atomic():
             return [
-                Warning(
-                    f"The published {problem.sort.value} {problem.name} is not served: "
-                    f"{problem.message}",
-                    obj=f"tenant {problem.tenant_id}",
-                    id="mcphost.catalogue.W002",
-                )
-                for problem in islice(selectors.problems_of(Tenant.objects.open()), MAX_SHOWN)
+                *(
+                    Warning(
+                        f"The published {problem.sort.value} {problem.name} is not served: "
+                        f"{problem.message}",
+                        obj=f"tenant {problem.tenant_id}",
+                        id="mcphost.catalogue.W002",
+                    )
+                    for problem in islice(selectors.problems_of(Tenant.objects.open()), MAX_SHOWN)
+                ),
+                *(
+                    Warning(
+                        f"Some clients refuse the published tool {refusal.name}. {refusal.message}",
+                        obj=f"tenant {refusal.tenant_id}",
+                        id="mcphost.catalogue.W003",
+                    )
+                    for refusal in islice(selectors.refusals_of(Tenant.objects.open()), MAX_SHOWN)
+                ),
             ]
     except DatabaseError:
         # The tables do not exist or are not up to date: `migrate` runs these checks first.

@@ -1,7 +1,7 @@
 """Reads of the catalogue: offerings for serving, rows for the console."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -31,6 +31,7 @@ from mcphost.catalogue.snapshots import (
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.feed.cache import MISS
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.protocol.clients import OfferedTool, client_warnings
 from mcphost.tenants.models import Tenant
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "problems_of",
     "published_functions",
     "published_uses",
+    "refusals_of",
     "secret_uses",
     "target_names",
     "targets",
@@ -113,6 +115,24 @@ def problems_of(tenants: QuerySet[Tenant]) -> Iterator[PrimitiveProblem]:
         served = loading.serve(row)
         if isinstance(served, PrimitiveProblem):
             yield served
+
+
+class ClientRefusal(NamedTuple):
+    """What large clients refuse about a published tool, in a sentence."""
+
+    tenant_id: UUID
+    name: str
+    message: str
+
+
+def refusals_of(tenants: QuerySet[Tenant]) -> Iterator[ClientRefusal]:
+    """Yield what large clients refuse about the published tools of many tenants, read in chunks."""
+    for row in loading.rows_of(tenants):
+        served = loading.serve(row) if row.sort == PrimitiveType.TOOL else None
+        if isinstance(served, Snapshot):
+            tool = OfferedTool(served.name, served.listing["inputSchema"])
+            for message in client_warnings(tool):
+                yield ClientRefusal(row.tenant_id, served.name, message)
 
 
 def primitives(tenants: QuerySet[Tenant], *sorts: PrimitiveType) -> tuple[PrimitiveRow, ...]:

@@ -1,10 +1,7 @@
-"""Validation of a primitive's texts, scopes and limits, and that its configuration is JSON. Each check
-returns sentences, or none."""
+"""Validation of a primitive's texts, scopes and limits. Each check returns sentences, or none."""
 
-import math
 import re
 import unicodedata
-from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -15,8 +12,6 @@ MAX_TITLE = 200
 MAX_DESCRIPTION = 8000
 MAX_SCOPES = 16
 MAX_SECONDS = 3600.0
-MAX_DEPTH = 64
-MAX_INTEGER = 2**63
 
 _SCOPE = re.compile(r"mcp:[A-Za-z0-9_.-]{1,64}")
 
@@ -65,39 +60,6 @@ def check_answer_within(seconds: Any) -> list[str]:
 def check_target(seconds: Any) -> list[str]:
     """Check the seconds that people should need for an answer, or None for no target."""
     return _check_seconds(seconds, settings.MCPHOST_MAX_ANSWER_SECONDS, "The target time")
-
-
-def check_json(value: Any) -> list[str]:
-    """Check that a value can be stored as JSON, and read back as it was."""
-    left = [(value, 1)]
-    while left:
-        part, depth = left.pop()
-        if depth > MAX_DEPTH:
-            return [f"It is nested deeper than {MAX_DEPTH} levels."]
-        if isinstance(part, Mapping):
-            left += [(each, depth + 1) for pair in part.items() for each in pair]
-            if not all(isinstance(key, str) for key in part):
-                return ["The keys of an object must be strings."]
-        elif isinstance(part, list | tuple):
-            left += [(each, depth + 1) for each in part]
-        elif problem := _no_scalar(part):
-            return [problem]
-    return []
-
-
-def _no_scalar(value: Any) -> str:
-    if isinstance(value, str):
-        bad = next((c for c in value if c == "\0" or unicodedata.category(c) == "Cs"), "")
-        return f"The character U+{ord(bad):04X} is not allowed here." if bad else ""
-    if isinstance(value, float):
-        return "" if math.isfinite(value) else "Infinite numbers and NaN are not allowed here."
-    if isinstance(value, int):
-        return "" if -MAX_INTEGER <= value < MAX_INTEGER else "An integer has at most 64 bits."
-    return (
-        ""
-        if value is None
-        else "Only strings, numbers, true, false, null, lists and objects are allowed here."
-    )
 
 
 def _check_seconds(seconds: Any, longest: float, what: str) -> list[str]:

@@ -20,7 +20,6 @@ from mcphost.catalogue.models import MAX_NOTE, Grant, Primitive
 from mcphost.catalogue.texts import (
     check_answer_within,
     check_description,
-    check_json,
     check_note,
     check_scopes,
     check_target,
@@ -28,6 +27,7 @@ from mcphost.catalogue.texts import (
     check_title,
 )
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.protocol.storable import check_json
 from mcphost.protocol.tools import check_tool_name
 
 _CHECKS = {

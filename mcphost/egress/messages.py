@@ -2,11 +2,11 @@
 
 import base64
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, assert_never
-from urllib.parse import quote, urlencode, urljoin
+from urllib.parse import quote, quote_plus, urljoin
 
 import orjson
 
@@ -48,6 +48,15 @@ _APART: Final = "set-cookie"
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+
+
+class EncodedText(str):
+    """The text of a parameter or a field that is percent-encoded already, such as `a%2Cb,c`.
+
+    It has no secrets. Only a query and `FormBody` may have it.
+    """
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +237,9 @@ def _body(content: Content, filler: Filler) -> tuple[bytes, str | None]:
             return content, None
         case FormBody(fields):
             pairs = _pairs(fields, filler, SecretPlace.BODY)
-            return urlencode(pairs).encode("ascii"), "application/x-www-form-urlencoded"
-        case MultipartBody(fields, files):
-            return encode(_pairs(fields, filler, SecretPlace.BODY), files)
+            return _encoded(pairs, quote_plus), "application/x-www-form-urlencoded"
+        case MultipartBody(fields, files, media_types):
+            return encode(_pairs(fields, filler, SecretPlace.BODY), files, media_types)
         case JsonBody(value):
             return _json(filler.json(value)), "application/json"
         case _ as never:
@@ -262,7 +271,8 @@ def _own_headers(request: OutgoingRequest, filler: Filler) -> Mapping[str, str]:
         value = filler.text(text, SecretPlace.HEADER).strip(" \t")
         if not _VALUE.fullmatch(value):
             raise EgressRequestError(f"The value of the header {name!r} has invalid characters.")
-        found[lower] = f"{found[lower]}, {value}" if lower in found else value
+        joint = "; " if lower == "cookie" else ", "  # RFC 6265, section 4.2.1
+        found[lower] = f"{found[lower]}{joint}{value}" if lower in found else value
     return found
 
 
@@ -271,7 +281,7 @@ def _with_query(target: Target, request: OutgoingRequest, filler: Filler) -> Tar
         return target
     pairs = _pairs(request.query, filler, SecretPlace.QUERY)
     joint = "&" if "?" in target.path else "?"
-    target = replace(target, path=f"{target.path}{joint}{urlencode(pairs, quote_via=quote)}")
+    target = replace(target, path=f"{target.path}{joint}{_encoded(pairs, quote).decode()}")
     if len(target.url) > MAX_URL:
         raise EgressRequestError(f"A URL may have at most {MAX_URL} characters.")
     return target
@@ -280,4 +290,20 @@ def _with_query(target: Target, request: OutgoingRequest, filler: Filler) -> Tar
 def _pairs(
     fields: Iterable[tuple[str, Text]], filler: Filler, place: SecretPlace
 ) -> list[tuple[str, str]]:
-    return [(filler.text(name, place), filler.text(text, place)) for name, text in fields]
+    return [
+        (
+            filler.text(name, place),
+            text if isinstance(text, EncodedText) else filler.text(text, place),
+        )
+        for name, text in fields
+    ]
+
+
+def _encoded(pairs: Iterable[tuple[str, str]], encode_text: Callable[..., str]) -> bytes:
+    """Write names and values as a query or as the body of a form."""
+    written = (
+        f"{encode_text(name, safe='')}="
+        f"{text if isinstance(text, EncodedText) else encode_text(text, safe='')}"
+        for name, text in pairs
+    )
+    return "&".join(written).encode("ascii")

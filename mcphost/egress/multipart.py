@@ -2,8 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from mcphost.egress.errors import EgressRequestError
@@ -27,24 +27,39 @@ class FilePart:
 
 @dataclass(frozen=True, slots=True)
 class MultipartBody:
-    """Fields and files, in this order."""
+    """Fields and files, in this order. `media_types` are those of fields by name; the others have none."""
 
     fields: tuple[tuple[str, Text], ...] = ()
     files: tuple[FilePart, ...] = ()
+    media_types: Mapping[str, str] = field(default_factory=dict)
 
 
-def encode(fields: Sequence[tuple[str, str]], files: Sequence[FilePart]) -> tuple[bytes, str]:
+def encode(
+    fields: Sequence[tuple[str, str]],
+    files: Sequence[FilePart],
+    media_types: Mapping[str, str] | None = None,
+) -> tuple[bytes, str]:
     """Return the body and its media type. Raises EgressRequestError for invalid names or types."""
-    parts = [_part(f"name={_quoted(name)}", "", value.encode()) for name, value in fields]
+    types = media_types or {}
+    parts = [
+        _part(f"name={_quoted(name)}", _content_type(name, types.get(name)), value.encode())
+        for name, value in fields
+    ]
     for file in files:
-        if not _MEDIA_TYPE.fullmatch(file.media_type):
-            raise EgressRequestError(f"The content type of the file {file.name!r} is invalid.")
         names = f"name={_quoted(file.name)}; filename={_quoted(file.file_name)}"
-        parts.append(_part(names, f"Content-Type: {file.media_type}\r\n", file.content))
+        parts.append(_part(names, _content_type(file.name, file.media_type), file.content))
     boundary = _boundary(parts)
     between = b"--" + boundary + b"\r\n"
     body = b"".join(between + part for part in parts) + b"--" + boundary + b"--\r\n"
     return body, f"multipart/form-data; boundary={boundary.decode()}"
+
+
+def _content_type(name: str, media_type: str | None) -> str:
+    if media_type is None:
+        return ""
+    if not _MEDIA_TYPE.fullmatch(media_type):
+        raise EgressRequestError(f"The content type of {name[:100]!r} is invalid.")
+    return f"Content-Type: {media_type}\r\n"
 
 
 def _part(names: str, more: str, content: bytes) -> bytes:

@@ -1,5 +1,6 @@
 """Tests of the warnings of `manage.py check` about tools."""
 
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -46,3 +47,13 @@ def test_a_published_tool_that_cannot_be_served_is_a_warning(acme: UUID, shelf: 
     (warning,) = checks.check_published(databases=["default"])
     assert (warning.id, warning.obj) == (f"{OURS}W002", f"tenant {acme}")
     assert warning.msg == "The published tool add is not served: There is no function demo.add."
+
+
+@pytest.mark.django_db
+def test_a_published_tool_that_large_clients_refuse_is_a_warning(acme: UUID, shelf: Shelf) -> None:
+    row = services.create(acme, replace(fields("demo.echo"), name="orders.echo"), ACTOR)
+    services.publish(row.id, ACTOR)
+    (warning,) = checks.check_published(databases=["default"])
+    assert (warning.id, warning.obj) == (f"{OURS}W003", f"tenant {acme}")
+    assert "orders.echo" in warning.msg
+    assert "VS Code" in warning.msg

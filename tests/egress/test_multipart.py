@@ -37,5 +37,5 @@ def test_a_name_cannot_end_its_text_or_its_line(name: str) -> None:
     ],
 )
 def test_a_content_type_that_is_none_is_refused(media_type: str) -> None:
-    with pytest.raises(EgressRequestError, match="content type of the file 'f' is invalid"):
+    with pytest.raises(EgressRequestError, match="content type of 'f' is invalid"):
         encode([], [FilePart("f", b"", "f", media_type)])

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.forms import BoundField
@@ -22,6 +22,7 @@ BODIES: Final = (
     ("form", "Form fields"),
     ("multipart", "Form with files"),
     ("text", "Text"),
+    ("bytes", "Bytes"),
 )
 CONTENTS: Final = (
     ("auto", "By the media type"),
@@ -44,6 +45,12 @@ WRITTEN: Final = tuple(
     for explode, label in ((True, f"{one} ({style}, exploded)"), (False, f"{one} ({style})"))
 )
 """How a list or an object is written: the style and `explode` of OpenAPI."""
+_SIMPLE: Final = "simple:False"
+IN_HEADERS: Final = (
+    (_SIMPLE, "a,b; x,1,y,2 (simple)"),
+    ("simple:True", "a,b; x=1,y=2 (simple, exploded)"),
+    ("json:False", "JSON"),
+)
 NO_ARGUMENTS: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {},
@@ -62,6 +69,7 @@ class FieldRow(RowForm):
     name = forms.text("Name", spellcheck="false")
     value = forms.text("Value", _VALUE_HINT, spellcheck="false")
     written = forms.select("Lists and objects", choices=WRITTEN)
+    allow_reserved = forms.switch("Leave / : , and the like as they are")
 
     def wanted(self) -> dict[str, Any]:
         """Return the field in the format of the kind's configuration."""
@@ -72,13 +80,29 @@ class FieldRow(RowForm):
             "value": given["value"],
             "style": style,
             "explode": explode == "True",
+            **({"allow_reserved": True} if given["allow_reserved"] else {}),
         }
 
     @staticmethod
     def starting(field: Mapping[str, Any]) -> dict[str, Any]:
         """Return the initial values of a row."""
         written = f"{field.get('style', 'form')}:{field.get('explode', True)}"
-        return {"name": field["name"], "value": field["value"], "written": written}
+        return {**field, "written": written}
+
+
+class BodyFieldRow(FieldRow):
+    """A field of a form, or of one with files, where its part may have a type."""
+
+    media_type = forms.text(
+        "Content type",
+        "Of a part of a form with files, such as application/json. Empty: none.",
+        spellcheck="false",
+    )
+
+    def part(self) -> dict[str, Any]:
+        """Return the field of a form with files in the format of the kind's configuration."""
+        media_type = self.cleaned_data["media_type"]
+        return {**self.wanted(), **({"media_type": media_type} if media_type else {})}
 
 
 class FileRow(RowForm):
@@ -116,13 +140,28 @@ class HeaderRow(RowForm):
     """A header."""
 
     TELLING = ("name", "value")
+    PLACES: ClassVar[Mapping[str, str]] = {"style": "written", "explode": "written"}
 
     name = forms.text("Name", spellcheck="false")
     value = forms.text("Value", "Such as Bearer {secrets.api_key}.", spellcheck="false")
+    written = forms.select("Lists and objects", choices=IN_HEADERS)
 
     def wanted(self) -> dict[str, Any]:
         """Return the header in the format of the kind's configuration."""
-        return {"name": self.cleaned_data["name"], "value": self.cleaned_data["value"]}
+        given = self.cleaned_data
+        style, _, explode = (given["written"] or _SIMPLE).partition(":")
+        is_default = given["written"] in ("", _SIMPLE)
+        return {
+            "name": given["name"],
+            "value": given["value"],
+            **({} if is_default else {"style": style, "explode": explode == "True"}),
+        }
+
+    @staticmethod
+    def starting(header: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the initial values of a row."""
+        written = f"{header.get('style', 'simple')}:{header.get('explode', False)}"
+        return {**header, "written": written}
 
 
 class RequestQuestionRow(RowForm):
@@ -184,7 +223,19 @@ class HttpPart(FormPart):
         **CODE,
     )
     body_text = forms.lines("Text", "It may have placeholders, but not for secrets.", 8, **CODE)
-    media_type = forms.text("Media type of the text", "Empty: text/plain.", spellcheck="false")
+    body_bytes = forms.text(
+        "Bytes", "An argument in Base64, such as {arguments.file}.", spellcheck="false"
+    )
+    more = forms.text(
+        "Further fields",
+        "An argument that is an object, such as {arguments.more}: its members are fields, too.",
+        spellcheck="false",
+    )
+    media_type = forms.text(
+        "Media type",
+        "Empty: application/json for JSON, text/plain for text, application/octet-stream for bytes.",
+        spellcheck="false",
+    )
     input_schema = json_object(
         "Schema of the arguments", "A JSON Schema of an object. Each property is an argument.", 10
     )
@@ -221,11 +272,11 @@ class HttpPart(FormPart):
         self.secrets = [f"{{secrets.{name}}}" for name in secrets]
         request = before.get("request", {})
         body = request.get("body") or {}
-        self.query = _field_rows("query", sent, request.get("query", ()))
-        self.body_fields = _field_rows("fields", sent, body.get("fields", ()))
+        self.query = _field_rows(FieldRow, "query", sent, request.get("query", ()))
+        self.body_fields = _field_rows(BodyFieldRow, "fields", sent, body.get("fields", ()))
         files = [FileRow.starting(each) for each in body.get("files", ())]
         self.body_files = Rows(FileRow, "files", sent, files)
-        headers = [dict(each) for each in request.get("headers", ())]
+        headers = [HeaderRow.starting(each) for each in request.get("headers", ())]
         self.headers = Rows(HeaderRow, "headers", sent, headers)
         questions = [RequestQuestionRow.starting(each) for each in before.get("questions", ())]
         self.questions = Rows(RequestQuestionRow, "questions", sent, questions)
@@ -273,7 +324,7 @@ class HttpPart(FormPart):
                 return rows.field_at(dotted.removeprefix(f"{prefix}.").split("."))
         if list(path[:2]) == ["request", "body"]:
             field = _BODY_FIELDS.get(self["body"].value() or "", "body")
-            path = [field, *(step for step in path if step == "media_type")]
+            path = [field, *(step for step in path if step in ("media_type", "more"))]
         renamed = {"errors": "statuses"}
         return super().field_at([renamed.get(step, step) for step in path])
 
@@ -319,30 +370,36 @@ class HttpPart(FormPart):
 
     def _body(self) -> dict[str, Any] | None:
         given = self.cleaned_data
+        media_type = {"media_type": given["media_type"]} if given["media_type"] else {}
+        more = {"more": given["more"]} if given["more"] else {}
         match given["body"]:
             case "json":
-                return {"type": "json", "value": given["body_json"]}
+                return {"type": "json", "value": given["body_json"], **media_type}
             case "form":
-                return {"type": "form", "fields": [row.wanted() for row in self.body_fields]}
-            case "multipart":
                 fields = [row.wanted() for row in self.body_fields]
+                return {"type": "form", "fields": fields, **more}
+            case "multipart":
+                parts = [row.part() for row in self.body_fields]
                 files = [row.wanted() for row in self.body_files]
-                return {"type": "multipart", "fields": fields, "files": files}
+                return {"type": "multipart", "fields": parts, "files": files, **more}
             case "text":
-                media_type = given["media_type"] or "text/plain"
-                return {"type": "text", "text": plain(given["body_text"]), "media_type": media_type}
+                return {"type": "text", "text": plain(given["body_text"]), **media_type}
+            case "bytes":
+                return {"type": "bytes", "content": given["body_bytes"], **media_type}
             case _:
                 return None
 
 
 _CHOSEN: Final[Mapping[str, bool | None]] = {"": None, "yes": True, "no": False}
-_BODY_FIELDS: Final = {"json": "body_json", "text": "body_text"}
+_BODY_FIELDS: Final = {"json": "body_json", "text": "body_text", "bytes": "body_bytes"}
+
+Field = TypeVar("Field", bound=FieldRow)
 
 
 def _field_rows(
-    prefix: str, sent: FormInput, before: Sequence[Mapping[str, Any]]
-) -> Rows[FieldRow]:
-    return Rows(FieldRow, prefix, sent, [FieldRow.starting(each) for each in before])
+    row: type[Field], prefix: str, sent: FormInput, before: Sequence[Mapping[str, Any]]
+) -> Rows[Field]:
+    return Rows(row, prefix, sent, [row.starting(each) for each in before])
 
 
 def _starting(before: Mapping[str, Any]) -> dict[str, Any]:
@@ -359,6 +416,8 @@ def _starting(before: Mapping[str, Any]) -> dict[str, Any]:
         "body": body.get("type", ""),
         "body_json": json_text(body["value"]) if "value" in body else "",
         "body_text": body.get("text", ""),
+        "body_bytes": body.get("content", ""),
+        "more": body.get("more", ""),
         "media_type": body.get("media_type", ""),
         "input_schema": json_text(before.get("input_schema", NO_ARGUMENTS)),
         "output_schema": "" if output is None else json_text(output),

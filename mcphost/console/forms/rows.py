@@ -15,7 +15,7 @@ from django.utils.functional import cached_property
 from mcphost.console.forms import forms
 
 SPARE = 2
-MOST = 64
+MOST = 256
 """The most rows that may be sent; more are refused with a message."""
 
 Row = TypeVar("Row", bound="RowForm")

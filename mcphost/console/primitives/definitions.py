@@ -12,6 +12,7 @@ from mcphost.console.forms.json_texts import json_text
 from mcphost.console.primitives.form import PrimitiveForm
 from mcphost.console.words import WORDS
 from mcphost.kinds.http.configs import (
+    BytesBodyConfig,
     FormBodyConfig,
     HttpToolConfig,
     JsonBodyConfig,
@@ -117,11 +118,15 @@ def _request(request: RequestConfig) -> Iterator[str]:
     for number, each in enumerate(request.query):
         yield f"  {'&' if number else '?'}{each.name}={each.value}"
     yield from (f"{each.name}: {each.value}" for each in request.headers)
+    if isinstance(request.body, JsonBodyConfig | TextBodyConfig | BytesBodyConfig):
+        yield f"Content-Type: {request.body.media_type}"
     match request.body:
         case JsonBodyConfig(value=value):
             yield f"\n{json_text(value)}"
         case TextBodyConfig(text=text):
             yield f"\n{text}"
+        case BytesBodyConfig(content=content):
+            yield f"\n{content}"
         case FormBodyConfig(fields=fields):
             yield from ("", *(f"{each.name}={each.value}" for each in fields))
         case MultipartBodyConfig(fields=fields, files=files):

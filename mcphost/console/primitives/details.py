@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 
 from mcphost.catalogue import kinds, outgoing, selectors, validation
-from mcphost.catalogue.compiling import Ready, argument_limit
+from mcphost.catalogue.compiling import ARGUMENT_LIMIT_NOTICE, Ready, argument_limit
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.fields import OVERRIDES, PrimitiveFields, code
 from mcphost.catalogue.listing import ListingTexts, describe
@@ -25,6 +25,8 @@ from mcphost.console.primitives.definitions import (
     labelled,
 )
 from mcphost.kinds.kind import Compiled
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.protocol.clients import OfferedTool, client_warnings
 
 _LABELS = {
     "config": "Content",
@@ -43,7 +45,7 @@ class PrimitivePage:
 
     `differences` are between what is served and the working copy.
     `problems` prevent the working copy from being published, `unserved` the published version from
-    being served. `listing` is what clients see, or would see after publishing. `curl` is an example
+    being served; `refusals` are what large clients refuse about the working copy. `listing` is what clients see, or would see after publishing. `curl` is an example
     request, and `shown` its result with the values in `example`, where that is known without
     running code. `to_publish` says whether publishing would write a version that differs from the
     last one.
@@ -59,6 +61,7 @@ class PrimitivePage:
     time_limit: float | None
     argument_limit: int | None
     answer_within: float | None
+    refusals: Sequence[str]
     differences: Sequence[Difference]
     code_changed: bool
     to_publish: bool
@@ -98,6 +101,7 @@ def view_of(row: PrimitiveRow, url: str) -> PrimitivePage:
         scopes=sorted(served.scopes) if served is not None else row.fields.scopes,
         time_limit=time_limit,
         argument_limit=_argument_limit(served, ready),
+        refusals=_refusals(row, ready),
         answer_within=answer_within,
         differences=_differences(row, live),
         code_changed=live is not None and compiled is not None and live.code != code(compiled),
@@ -111,10 +115,18 @@ def view_of(row: PrimitiveRow, url: str) -> PrimitivePage:
     )
 
 
-def argument_limit_of(row: PrimitiveRow) -> int | None:
-    """Return the working copy's limit for arguments in bytes, if it is below that of a body."""
+def notices_of(row: PrimitiveRow) -> list[str]:
+    """Return what to know of the working copy when it is saved or published, in sentences."""
     ready, _ = _ready(row)
-    return _argument_limit(None, ready)
+    limit = _argument_limit(None, ready)
+    limits = [] if limit is None else [ARGUMENT_LIMIT_NOTICE.format(limit)]
+    return [*limits, *_refusals(row, ready)]
+
+
+def _refusals(row: PrimitiveRow, ready: Ready | None) -> list[str]:
+    if ready is None or row.sort is not PrimitiveType.TOOL:
+        return []
+    return client_warnings(OfferedTool(row.name, ready.compiled.input_schema))
 
 
 def _example(

@@ -1,33 +1,35 @@
 """The operations of a document on the page that imports them, beside the tools made of them."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import orjson
 from django.http import QueryDict
 from pydantic import ValidationError as ConfigError
 
-from mcphost.catalogue import selectors
+from mcphost.catalogue import kinds, selectors
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.imported import said_of
 from mcphost.catalogue.rows import PrimitiveRow
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.console.forms.kind_forms import HTTP
 from mcphost.console.forms.prompts import plain
-from mcphost.kinds.http.configs import HttpToolConfig
+from mcphost.kinds.http.configs import HeaderConfig, HttpToolConfig
 from mcphost.kinds.http.openapi_finding import FoundDocument, FoundOperation
-from mcphost.kinds.http.openapi_merge import PartChange, Said, changes, merged
+from mcphost.kinds.http.openapi_merge import PartChange, Said, changes, header_change, merged
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
 
 MINE: Final = "mine"
 THEIRS: Final = "theirs"
 _MOST_SHOWN: Final = 600
+_VARIABLE: Final = re.compile(r"(\.|;[^=/{}]*=)?\{[^{}]*\}")
+"""A placeholder, and what stood before one of the styles `label` and `matrix`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class ChangeRow:
 @dataclass
 class OperationRow:
     """An operation on the page. `tool` is the one that was imported from it; `changes` are those of
-    the document since then, None if they cannot be told."""
+    the document since then, None if they cannot be told. `header` is what was chosen for operations
+    without credentials."""
 
     found: FoundOperation
     name: str
@@ -68,6 +71,7 @@ class OperationRow:
     tool: PrimitiveRow | None = None
     changes: Sequence[ChangeRow] | None = ()
     problems: Sequence[str] = ()
+    header: HeaderConfig | None = None
 
     @property
     def source(self) -> str:
@@ -112,14 +116,29 @@ class OperationRow:
         """The fields of its draft, or of its tool with the changes that are taken over."""
         said = self.said
         if self.tool is None:
+            config = said.config
+            if self.header is not None and (added := header_change(said, self.header)):
+                config = merged(said, said, [added]).config
             return PrimitiveFields(
-                self.name, said.config, kind=HTTP, title=said.title, description=self.description
+                self.name, config, kind=HTTP, title=said.title, description=self.description
             )
         taken = [row.change for row in self.changes or () if row.is_taken]
         now = merged(_said(self.tool), said, taken)
         return replace(
             self.tool.fields, config=now.config, title=now.title, description=now.description
         )
+
+    @property
+    def secrets(self) -> Collection[str]:
+        """The names of the secrets that its request has."""
+        return kinds.secrets_of(HTTP, self.fields.config)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the operator must know of it, in sentences."""
+        operation = self.found.operation
+        bare = self.found.url and not operation.credentials and self.header is None
+        return [*operation.notes, *(["It is sent without credentials."] if bare else [])]
 
     @property
     def hints(self) -> str:
@@ -135,73 +154,108 @@ class OperationRow:
         return ", ".join(words)
 
 
+class Identity(NamedTuple):
+    """What makes a tool that of an operation: the base of its address, which is the host and the path of
+    the server, and the operation's method and path. One host may have several APIs, and an API several
+    versions."""
+
+    base: str
+    source: str
+
+    @classmethod
+    def of(cls, url: str, source: str) -> "Identity":
+        """Return the identity of an operation with this address, in which parameters have any names."""
+        path = re.split(r"[?#]", source.partition(" ")[2], maxsplit=1)[0]
+        return cls(_VARIABLE.sub("{}", url).removesuffix(_VARIABLE.sub("{}", path)), source)
+
+
 @dataclass(frozen=True, slots=True)
 class ImportedTools:
-    """The tools of a tenant that were imported, by the host and the operation of each."""
+    """The tools of a tenant that were imported, by the address and the operation of each."""
 
-    rows: Mapping[tuple[str, str], PrimitiveRow]
+    rows: Mapping[Identity, PrimitiveRow]
     said: Mapping[UUID, Mapping[str, Any]]
 
     @classmethod
     def of(cls, tenant: UUID) -> "ImportedTools":
         """Read them."""
         found = selectors.primitives(Tenant.objects.filter(pk=tenant), PrimitiveType.TOOL)
-        rows = {
-            _identity(row.fields.config["request"]["url"], row.fields.config["source"]): row
+        rows = [
+            row
             for row in found
             if row.fields.kind == HTTP
             and row.fields.config.get("source")
             and row.state is not PrimitiveState.ARCHIVED
-        }
-        return cls(rows, said_of([row.id for row in rows.values()]))
+        ]
+        said = said_of([row.id for row in rows])
+        return cls({_identity_of(row, said.get(row.id)): row for row in rows}, said)
 
     @property
     def sources(self) -> frozenset[str]:
-        return frozenset(source for _, source in self.rows)
+        return frozenset(identity.source for identity in self.rows)
 
     def gone(self, document: FoundDocument) -> list[PrimitiveRow]:
-        """Return the tools of the document's hosts whose operations it has no more."""
-        hosts = {_host(each.url) for each in document.operations if each.url}
+        """Return the tools of the document's API whose operations it has no more."""
+        bases = {
+            Identity.of(each.url, each.operation.source).base
+            for each in document.operations
+            if each.url
+        }
         return [
             row
-            for (host, source), row in self.rows.items()
-            if host in hosts and source not in document.sources
+            for identity, row in self.rows.items()
+            if identity.base in bases and identity.source not in document.sources
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class ImportChoices:
+    """What was typed and chosen on the page. `secrets` are those that were chosen for security schemes,
+    `header` is for operations without credentials."""
+
+    sent: QueryDict
+    secrets: frozenset[str] = frozenset()
+    header: HeaderConfig | None = None
+
+
 def rows_of(
-    document: FoundDocument, tools: ImportedTools, sent: QueryDict
+    document: FoundDocument, tools: ImportedTools, choices: ImportChoices
 ) -> tuple[OperationRow, ...]:
     """Return the operations to be shown, with what was typed and chosen."""
-    wanted = frozenset(sent.getlist("chosen"))
+    wanted = frozenset(choices.sent.getlist("chosen"))
     return tuple(
-        _row(found, tools, sent, wanted)
+        _row(found, tools, choices, wanted)
         for found in document.operations
         if found.listed or found.operation.source in wanted
     )
 
 
 def _row(
-    found: FoundOperation, tools: ImportedTools, sent: QueryDict, wanted: frozenset[str]
+    found: FoundOperation, tools: ImportedTools, choices: ImportChoices, wanted: frozenset[str]
 ) -> OperationRow:
+    sent = choices.sent
     operation = found.operation
     name = sent.get(f"name-{found.number}", operation.name).strip()
     said = operation.description or operation.source
     description = plain(sent.get(f"description-{found.number}", said)).strip()
     row = OperationRow(found, name, description, operation.source in wanted)
-    row.tool = tools.rows.get(_identity(found.url, operation.source)) if found.url else None
+    row.header = None if operation.credentials else choices.header
+    row.tool = tools.rows.get(Identity.of(found.url, operation.source)) if found.url else None
     if row.tool is not None:
-        row.changes = _changes(row, tools.said.get(row.tool.id), sent)
+        row.changes = _changes(row, tools.said.get(row.tool.id), choices)
     return row
 
 
 def _changes(
-    row: OperationRow, base: Mapping[str, Any] | None, sent: QueryDict
+    row: OperationRow, base: Mapping[str, Any] | None, choices: ImportChoices
 ) -> Sequence[ChangeRow] | None:
     if row.tool is None:
         return ()
+    sent, mine = choices.sent, _said(row.tool)
     try:
-        found = changes(Said.of(base) if base else None, _said(row.tool), row.said)
+        found = list(changes(Said.of(base) if base else None, mine, row.said, choices.secrets))
+        if row.header is not None and (added := header_change(mine, row.header)):
+            found = [*(change for change in found if change.part != added.part), added]
     except ValueError:
         return None
     fields = [f"part-{row.found.number}-{_digest(each)}" for each in found]
@@ -221,13 +275,10 @@ def _said(tool: PrimitiveRow) -> Said:
     return Said(tool.fields.title, tool.fields.description, tool.fields.config)
 
 
-def _identity(url: str, source: str) -> tuple[str, str]:
-    """Return the host and the operation: documents of two services may have the same paths."""
-    return _host(url), source
-
-
-def _host(url: str) -> str:
-    return urlsplit(url).netloc
+def _identity_of(row: PrimitiveRow, said: Mapping[str, Any] | None) -> Identity:
+    """Return the identity of a tool by its last import: the operator may have changed its address."""
+    config = said["config"] if said else row.fields.config
+    return Identity.of(config["request"]["url"], row.fields.config["source"])
 
 
 def _shown(value: Any) -> str:

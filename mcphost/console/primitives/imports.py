@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 from uuid import UUID
 
 from django import forms as django_forms
@@ -17,6 +17,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpResponseBase, QueryDict
 from django.shortcuts import redirect
+from pydantic import ValidationError as ConfigError
 
 from mcphost.audit.records import Actor
 from mcphost.catalogue import documents, imported, validation
@@ -28,12 +29,18 @@ from mcphost.console.forms import forms
 from mcphost.console.forms.json_texts import CODE, check_values
 from mcphost.console.forms.uploads import in_words
 from mcphost.console.primitives.admission import Busy, UserSlots
-from mcphost.console.primitives.import_rows import ImportedTools, OperationRow, rows_of
+from mcphost.console.primitives.import_rows import (
+    ImportChoices,
+    ImportedTools,
+    OperationRow,
+    rows_of,
+)
 from mcphost.egress.client import EgressLimits
 from mcphost.egress.errors import EgressError
-from mcphost.kinds.http.openapi import Credential
+from mcphost.kinds.http.configs import HeaderConfig
 from mcphost.kinds.http.openapi_documents import MOST_BYTES, OpenApiError
 from mcphost.kinds.http.openapi_finding import FindingBusy, FoundDocument, Reading, find
+from mcphost.kinds.http.openapi_security import Credential
 from mcphost.sealing.tokens import SealError
 from mcphost.serving.execution.outgoing import fetch
 from mcphost.tenants.models import Tenant
@@ -85,6 +92,14 @@ class ImportForm(forms.ConsoleForm):
     below = forms.text(
         "Only paths that begin with", "Such as /orders. Empty: all.", spellcheck="false"
     )
+    header_name = forms.text(
+        "Header for operations without credentials",
+        "Such as Authorization. Empty: none. Many documents do not say which credentials they need.",
+        spellcheck="false",
+    )
+    header_value = forms.text(
+        "Value of the header", "Such as Bearer {secrets.api_token}.", spellcheck="false"
+    )
     kept = django_forms.UUIDField(required=False, widget=django_forms.HiddenInput())
 
     def clean_base_url(self) -> str:
@@ -98,8 +113,20 @@ class ImportForm(forms.ConsoleForm):
             raise ValidationError("Give a whole address, such as https://api.example.com/v1.")
         return url
 
+    @property
+    def header(self) -> HeaderConfig | None:
+        """The header for operations without credentials. Raises ValueError for one that is invalid."""
+        name, value = (self.cleaned_data.get(f"header_{part}", "") for part in ("name", "value"))
+        return HeaderConfig(name=name, value=value) if name or value else None
+
     def clean(self) -> dict[str, Any]:
         given = super().clean() or self.cleaned_data
+        try:
+            self.header  # noqa: B018 - it checks the two fields
+        except ConfigError as error:
+            for problem in error.errors(include_url=False, include_input=False):
+                field = f"header_{problem['loc'][0]}"
+                self.add_error(field, problem["msg"].removeprefix("Value error, "))
         if given.get("kept") or given.get("url"):
             return given
         upload = given.get("file")
@@ -125,6 +152,21 @@ class Scheme:
     credential: Credential
     field: str
     chosen: str
+    is_stored: bool
+    """Whether there is a secret of the name that is used without a choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingSecret:
+    """A secret that is to be stored, and the hosts that it is for."""
+
+    name: str
+    hosts: Sequence[str]
+
+    @property
+    def query(self) -> str:
+        """The query of the link to the form that stores it."""
+        return urlencode({"name": self.name, "hosts": "\n".join(self.hosts)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +182,21 @@ class Import:
     @property
     def chosen(self) -> list[OperationRow]:
         return [each for each in self.rows if each.chosen and (each.is_new or each.can_change)]
+
+    def missing(self, secrets: Sequence[str]) -> Sequence[MissingSecret]:
+        """Return the secrets that the chosen operations need and the tenant has not."""
+        hosts: dict[str, set[str]] = {}
+        for row in self.chosen:
+            for name in row.secrets:
+                if name not in secrets:
+                    hosts.setdefault(name, set()).add(urlsplit(row.found.url).netloc)
+        return [MissingSecret(name, sorted(of_name)) for name, of_name in hosts.items()]
+
+    @property
+    def size(self) -> str:
+        """What the chosen new tools add to each `tools/list`."""
+        size = sum(row.found.size for row in self.chosen if row.tool is None)
+        return in_words(-(-size // 1024) * 1024)
 
 
 @of_tenant(Permission.EDIT_TOOLS)
@@ -174,6 +231,7 @@ def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         chosen=chosen,
         previews=previews,
         secrets=secrets,
+        missing=found.missing(secrets) if found and previews else (),
     )
 
 
@@ -224,10 +282,11 @@ def _read(
         one.scheme: one for each in found.operations for one in each.operation.credentials
     }
     schemes = [
-        Scheme(one, f"{_SECRET}{scheme}", chosen.get(scheme, ""))
+        Scheme(one, f"{_SECRET}{scheme}", chosen.get(scheme, ""), one.secret in secrets)
         for scheme, one in credentials.items()
     ]
-    return Import(kept, found, rows_of(found, tools, sent), tools, schemes)
+    choices = ImportChoices(sent, frozenset(chosen.values()), form.header)
+    return Import(kept, found, rows_of(found, tools, choices), tools, schemes)
 
 
 def _document(form: ImportForm, tenant: Tenant) -> StoredDocument:

@@ -5,7 +5,7 @@ which type is meant (see `urls`); there, the id of a primitive of another type i
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.contrib import messages
@@ -18,7 +18,6 @@ from django.views.decorators.http import require_safe
 from mcphost.audit.records import Actor
 from mcphost.audit.summaries.figures import Period
 from mcphost.catalogue import kinds, selectors, services, validation
-from mcphost.catalogue.compiling import ARGUMENT_LIMIT_NOTICE
 from mcphost.catalogue.errors import ConflictError, UnchangedError, UnknownError
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.selectors import PrimitiveRow
@@ -41,13 +40,16 @@ from mcphost.console.forms.kind_forms import kind_for, ways
 from mcphost.console.forms.kind_parts import FunctionPart
 from mcphost.console.periods import asked_period
 from mcphost.console.primitives import gallery
-from mcphost.console.primitives.details import argument_limit_of, differing_fields, view_of
+from mcphost.console.primitives.details import differing_fields, notices_of, view_of
 from mcphost.console.primitives.form import PrimitiveForm, author_texts
 from mcphost.console.words import WORDS, Words
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
+
+MAX_LIST_FOR_MODELS: Final = 64 * 1024
+"""Bytes of `tools/list` that fill about a tenth of the context of a usual model."""
 
 PUBLISH = "_publish"
 """The name of the button that saves and publishes."""
@@ -86,7 +88,29 @@ def listing(request: SignedInRequest, tenant: Tenant, sort: PrimitiveType) -> Ht
         state=state,
         states=[each.value for each in PrimitiveState],
         kept=returning.from_here(request),
+        tool_list=_tool_list_size(tenant) if sort is PrimitiveType.TOOL else None,
     )
+
+
+class ToolListSize(NamedTuple):
+    """How many tools `tools/list` has, and its bytes, all pages together."""
+
+    tools: int
+    size: int
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it fills much of the context of a model."""
+        return self.size > MAX_LIST_FOR_MODELS
+
+
+def _tool_list_size(tenant: Tenant) -> ToolListSize:
+    sizes = [
+        len(tool.encoded)
+        for tool in selectors.offering(tenant.pk).everything
+        if tool.sort is PrimitiveType.TOOL
+    ]
+    return ToolListSize(len(sizes), sum(sizes))
 
 
 @of_tenant(Permission.EDIT_TOOLS)
@@ -228,9 +252,8 @@ def _saved(
     request: SignedInRequest, tenant: Tenant, row: PrimitiveRow, done: str
 ) -> HttpResponseBase:
     messages.success(request, done)
-    limit = argument_limit_of(row)
-    if limit is not None:
-        messages.info(request, ARGUMENT_LIMIT_NOTICE.format(limit))
+    for notice in notices_of(row):
+        messages.info(request, notice)
     return redirect(returning.row_url(request, WORDS[row.sort].detail, tenant.slug, row.id))
 
 

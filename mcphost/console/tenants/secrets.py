@@ -129,7 +129,8 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
 @sensitive_variables()
 def add(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """Store a secret. No page shows the value again, not even with an error."""
-    form = SecretForm(*form_input(request))
+    starting = {name: request.GET.get(name, "")[:2000] for name in ("name", "hosts")}
+    form = SecretForm(*form_input(request), initial=starting)
     if request.method == "POST" and form.is_valid():
         name, value = form.cleaned_data["name"], form.cleaned_data["value"]
         made = form.attempt(

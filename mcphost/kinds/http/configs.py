@@ -29,13 +29,13 @@ from mcphost.runtime.program import TaskSupport
 SAFE: Final = frozenset({"GET", "HEAD"})
 IDEMPOTENT: Final = SAFE | {"PUT", "DELETE"}
 """Methods that may be repeated (RFC 9110, section 9.2)."""
-MOST_FIELDS: Final = 64
+MOST_FIELDS: Final = 256
 MOST_FILES: Final = 16
 MOST_QUESTIONS: Final = 16
 MOST_TEXT: Final = 64 * 1024
 MOST_SECONDS: Final = 120.0
 
-_OURS: Final = RESERVED_HEADERS | {"idempotency-key"}
+OWN_HEADERS: Final = RESERVED_HEADERS | {"idempotency-key"}
 """Headers that the platform sets, or that concern one connection only."""
 _HEADER: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -60,7 +60,7 @@ def _without_secrets(text: str) -> str:
 def _header_name(name: str) -> str:
     if not _HEADER.fullmatch(name):
         raise ValueError("A header's name is 1 to 128 of A-Z, a-z, 0-9 and !#$%&'*+-.^_`|~.")
-    if name.lower() in _OURS:
+    if name.lower() in OWN_HEADERS:
         raise ValueError(f"The platform sets {name} itself, or it may not be set.")
     return name
 
@@ -118,26 +118,66 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 Status = Annotated[str, AfterValidator(_status)]
 Expression = Annotated[str, Field(max_length=1000), AfterValidator(_expression)]
 Style = Literal["form", "spaceDelimited", "pipeDelimited", "deepObject", "json"]
+JSON_TYPE: Final = "application/json"
+MediaType = Annotated[
+    str,
+    Field(
+        max_length=255,
+        pattern=(
+            r"^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+"
+            r'( ?; ?[A-Za-z0-9_.-]+=([A-Za-z0-9!#$%&\'*+.^_`|~/:-]+|"[ !#-\[\]-~]*"))*$'
+        ),
+    ),
+]
+"""A media type with its parameters (RFC 9110, section 8.3.1)."""
 
 
 class FieldConfig(Strict):
     """A parameter of the query, or a field of a form. Left out if its value is missing.
 
     A value that is only a placeholder may be a list or an object, written by `style` and `explode`
-    as OpenAPI says (3.1, "Style Values"), or as JSON.
+    as OpenAPI says (3.1, "Style Values"), or as JSON. With `allow_reserved` characters such as `/` and
+    `:` are not percent-encoded in a value.
     """
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     value: Text
     style: Style = "form"
     explode: bool = True
+    allow_reserved: bool = False
+
+
+class PartConfig(FieldConfig):
+    """A field of a form with files. Its part has a Content-Type if there is a `media_type`."""
+
+    media_type: Literal[""] | MediaType = ""
+
+
+class PathConfig(Strict):
+    """How a placeholder of the address is written if it is not a plain value or a list: the styles of
+    a path (OpenAPI 3.1, "Style Values"), or JSON. `name` is the parameter's, for `matrix`."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    value: PlainText
+    style: Literal["simple", "label", "matrix", "json"] = "simple"
+    explode: bool = False
+
+    @field_validator("value")
+    @classmethod
+    def _is_one_value(cls, value: str) -> str:
+        return _one_value(value, "argument")
 
 
 class HeaderConfig(Strict):
-    """A header. Left out if its value is missing."""
+    """A header. Left out if its value is missing.
+
+    A list is written as `a,b`, an object as `x,1,y,2`, or `x=1,y=2` if it is exploded, or as JSON.
+    """
 
     name: HeaderName
     value: HeaderValue
+    style: Literal["simple", "json"] = "simple"
+    explode: bool = False
 
 
 class JsonBodyConfig(Strict):
@@ -145,6 +185,7 @@ class JsonBodyConfig(Strict):
 
     type: Literal["json"]
     value: Any
+    media_type: MediaType = JSON_TYPE
 
     @model_validator(mode="after")
     def _readable(self) -> Self:
@@ -156,10 +197,23 @@ class JsonBodyConfig(Strict):
 
 
 class FormBodyConfig(Strict):
-    """A body of URL-encoded fields."""
+    """A body of URL-encoded fields. `more` is the placeholder of an object whose other members are sent
+    as fields, too."""
 
     type: Literal["form"]
-    fields: Annotated[list[FieldConfig], Field(min_length=1, max_length=MOST_FIELDS)]
+    fields: Annotated[list[FieldConfig], Field(max_length=MOST_FIELDS)] = []
+    more: PlainText = ""
+
+    @field_validator("more")
+    @classmethod
+    def _is_one_value(cls, more: str) -> str:
+        return _one_value(more, "argument") if more else ""
+
+    @model_validator(mode="after")
+    def _has_fields(self) -> Self:
+        if not self.fields and not self.more:
+            raise ValueError("The form needs a field.")
+        return self
 
 
 class FileConfig(Strict):
@@ -177,21 +231,31 @@ class FileConfig(Strict):
     @field_validator("content")
     @classmethod
     def _is_one_value(cls, content: str) -> str:
-        if TextTemplate(content).only is None:
-            raise ValueError("Name the value, and nothing else, such as {arguments.file}.")
-        return content
+        return _one_value(content, "file")
+
+
+def _one_value(text: str, example: str) -> str:
+    if TextTemplate(text).only is None:
+        raise ValueError(f"Name the value, and nothing else, such as {{arguments.{example}}}.")
+    return text
 
 
 class MultipartBodyConfig(Strict):
-    """A body of fields and files (`multipart/form-data`)."""
+    """A body of fields and files (`multipart/form-data`). `more` is as that of a form."""
 
     type: Literal["multipart"]
-    fields: Annotated[list[FieldConfig], Field(max_length=MOST_FIELDS)] = []
+    fields: Annotated[list[PartConfig], Field(max_length=MOST_FIELDS)] = []
     files: Annotated[list[FileConfig], Field(max_length=MOST_FILES)] = []
+    more: PlainText = ""
+
+    @field_validator("more")
+    @classmethod
+    def _is_one_value(cls, more: str) -> str:
+        return _one_value(more, "argument") if more else ""
 
     @model_validator(mode="after")
     def _has_parts(self) -> Self:
-        if not self.fields and not self.files:
+        if not self.fields and not self.files and not self.more:
             raise ValueError("The body needs a field or a file.")
         return self
 
@@ -201,11 +265,24 @@ class TextBodyConfig(Strict):
 
     type: Literal["text"]
     text: PlainText
-    media_type: Annotated[str, Field(pattern=r"^[a-z0-9.+-]+/[a-z0-9.+-]+$")] = "text/plain"
+    media_type: MediaType = "text/plain"
+
+
+class BytesBodyConfig(Strict):
+    """A body of bytes. `content` is the placeholder of a value in Base64."""
+
+    type: Literal["bytes"]
+    content: PlainText
+    media_type: MediaType = "application/octet-stream"
+
+    @field_validator("content")
+    @classmethod
+    def _is_one_value(cls, content: str) -> str:
+        return _one_value(content, "file")
 
 
 Body = Annotated[
-    JsonBodyConfig | FormBodyConfig | MultipartBodyConfig | TextBodyConfig,
+    JsonBodyConfig | FormBodyConfig | MultipartBodyConfig | TextBodyConfig | BytesBodyConfig,
     Field(discriminator="type"),
 ]
 
@@ -241,10 +318,12 @@ def condition(path: str) -> Placeholder:
 
 
 class RequestConfig(Strict):
-    """The request. Placeholders in the path of the URL are encoded as one segment each."""
+    """The request. Placeholders in the path of the URL are encoded as one segment each, as `path` says
+    for some of them."""
 
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
     url: Url
+    path: Annotated[list[PathConfig], Field(max_length=MOST_FIELDS)] = []
     query: Annotated[list[FieldConfig], Field(max_length=MOST_FIELDS)] = []
     headers: Annotated[list[HeaderConfig], Field(max_length=MOST_FIELDS)] = []
     body: Body | None = None

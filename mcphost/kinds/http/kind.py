@@ -15,6 +15,7 @@ from mcphost.kinds.functions.program import Parameters
 from mcphost.kinds.functions.returns import ANYTHING, Returns
 from mcphost.kinds.functions.schemas import SignatureError, input_validator, output_validator
 from mcphost.kinds.http.configs import HttpToolConfig, condition
+from mcphost.kinds.http.numbers import IntegerArguments
 from mcphost.kinds.http.program import MAPPING_SECONDS, Asked, HttpProgram, HttpTool, Search
 from mcphost.kinds.http.requests import RequestTemplate
 from mcphost.kinds.http.templates import (
@@ -135,7 +136,10 @@ class _Schemas:
         problems: dict[str, list[str]] = {}
         try:
             validator = input_validator(config.input_schema)
-            self.parameters = Parameters(validator, _given, (CONTEXT,))
+            integers = IntegerArguments(config.input_schema)
+            self.parameters = Parameters(
+                validator, lambda plain: {GIVEN: integers.read(plain)}, (CONTEXT,)
+            )
         except SignatureError as error:
             problems["input_schema"] = [_sentence(error)]
         try:
@@ -145,10 +149,6 @@ class _Schemas:
             problems["output_schema"] = [_sentence(error)]
         if problems:
             raise KindError(problems)
-
-
-def _given(plain: dict[str, Any]) -> dict[str, Any]:
-    return {GIVEN: plain}
 
 
 def _read(config: Mapping[str, Any]) -> HttpToolConfig:

@@ -65,8 +65,9 @@ def read(data: bytes, most: int = MOST_BYTES) -> Mapping[str, Any]:
     if "swagger" in document:
         raise OpenApiError("This is a Swagger 2.0 document: convert it to OpenAPI 3 first.")
     version = str(document.get("openapi", ""))
-    if not version.startswith(("3.0", "3.1")):
-        raise OpenApiError("This is not an OpenAPI 3.0 or 3.1 document: its `openapi` is missing.")
+    if not version.startswith(("3.0", "3.1", "3.2")):
+        what = f"version {version[:40]} is not supported" if version else "its `openapi` is missing"
+        raise OpenApiError(f"This is not an OpenAPI 3.0, 3.1 or 3.2 document: {what}.")
     if not isinstance(document.get("paths"), Mapping):
         raise OpenApiError("The document has no paths.")
     return document

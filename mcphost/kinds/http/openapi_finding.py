@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import orjson
 
-from mcphost.kinds.http.openapi import FAULT, Credential, Operation
+from mcphost.kinds.http.openapi import FAULT, Operation
 from mcphost.kinds.http.openapi_documents import OpenApiError
+from mcphost.kinds.http.openapi_security import Credential
 from mcphost.sandbox.single import JobCrashed, JobLimits, JobStopped, NoProcess, run_single
 
 MOST_LISTED: Final = 400
@@ -50,21 +51,24 @@ class Reading:
 class FoundOperation:
     """An operation. `url` is the address that it is sent to, empty if it cannot become a tool.
 
-    `number` is its place in the document. Those that are not `listed` were named in `sources` only.
+    `number` is its place in the document, `size` how many bytes its tool adds to `tools/list`. Those that are not `listed` were named in `sources` only.
     """
 
     operation: Operation
     number: int
     url: str
     listed: bool
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
 class FoundDocument:
     """What a document offers. `sources` are all its operations, `left_out` how many fit `below` and
-    are not listed. `kept` is the document for later calls of `find`; empty if it was one."""
+    are not listed. `notes` are sentences about the whole document. `kept` is the document for later calls
+    of `find`; empty if it was one."""
 
     title: str
+    notes: Sequence[str]
     sources: frozenset[str]
     operations: Sequence[FoundOperation]
     left_out: int
@@ -102,7 +106,12 @@ def find(document: bytes, how: Reading, *, kept: bool = False) -> FoundDocument:
         raise OpenApiError(found["problem"])
     listed = [_operation(each) for each in found["operations"]]
     return FoundDocument(
-        found["title"], frozenset(found["sources"]), listed, found["left_out"], packed
+        found["title"],
+        found["notes"],
+        frozenset(found["sources"]),
+        listed,
+        found["left_out"],
+        packed,
     )
 
 
@@ -115,5 +124,7 @@ def _operation(each: Mapping[str, Any]) -> FoundOperation:
     said = each["operation"]
     _log_fault(said["fault"])
     credentials = tuple(Credential(*one) for one in said["credentials"])
-    operation = Operation(**{**said, "credentials": credentials})
-    return FoundOperation(operation, each["number"], each["url"], each["listed"])
+    operation = Operation(
+        **{**said, "credentials": credentials, "notes": tuple(said["notes"])},
+    )
+    return FoundOperation(operation, each["number"], each["url"], each["listed"], each["size"])

@@ -11,8 +11,10 @@ from typing import Any, Final
 
 import orjson
 
-from mcphost.kinds.http.openapi import FAULT, Operation, ServerPlace, operations
+from mcphost.kinds.http.openapi import FAULT, Operation, document_notes, operations
 from mcphost.kinds.http.openapi_documents import OpenApiError, read
+from mcphost.kinds.http.openapi_servers import ServerPlace
+from mcphost.protocol.tools import ToolListing, describe_tool
 
 MOST_KEPT: Final = 32 * 1024 * 1024
 """The largest document in bytes, as JSON."""
@@ -74,6 +76,7 @@ def _described(document: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[s
     title = info.get("title") if isinstance(info, Mapping) else None
     return {
         "title": title[:200] if isinstance(title, str) else "",
+        "notes": document_notes(document),
         "left_out": max(0, fitting - most),
         "sources": sources,
         "operations": found,
@@ -85,9 +88,17 @@ def _as_json(each: Operation, number: int, whole: bool, listed: bool) -> dict[st
         "number": number,
         "listed": listed,
         "url": each.config["request"]["url"] if each.config else "",
+        "size": _size(each) if each.config else 0,
         "operation": {
             **each._asdict(),
             "config": each.config if whole else None,
             "credentials": [tuple(one) for one in each.credentials],
         },
     }
+
+
+def _size(each: Operation) -> int:
+    """Return the bytes of a tool in `tools/list`."""
+    schema = each.config["input_schema"] if each.config else {}
+    listing = ToolListing(each.name, schema, each.title, each.description)
+    return len(orjson.dumps(describe_tool(listing)))

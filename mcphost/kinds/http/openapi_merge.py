@@ -3,17 +3,17 @@
 Each part of a tool (a text, an argument, a header) is compared in three states: as the document was at
 the last import, as it is now, and as the tool is. A part that only the operator has changed stays, one
 that only the document has changed is taken over, and one that both have changed is a conflict.
-Names of secrets are the operator's, and make no difference.
+Names of secrets are the operator's, and make no difference unless the operator has just chosen them.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
 from pydantic import ValidationError
 
-from mcphost.kinds.http.configs import HttpToolConfig
+from mcphost.kinds.http.configs import HeaderConfig, HttpToolConfig
 
 Part = tuple[str, str]
 """What it is a part of, and its name there; a part that exists once has an empty name."""
@@ -26,12 +26,13 @@ _LABELS: Final[Mapping[str, str]] = {
     "definition": "Definition",
     "method": "Method",
     "url": "Address",
+    "path": "Style of the path parameter",
     "query": "Parameter of the query",
     "headers": "Header",
     "body": "Body",
 }
-_LISTS: Final = ("query", "headers")
-_SECRET: Final = re.compile(r"\{secrets\.[^{}]+\}")
+_LISTS: Final = ("path", "query", "headers")
+_SECRET: Final = re.compile(r"\{secrets\.([^{}]+)\}")
 _MISSING: Final = None
 
 
@@ -77,8 +78,12 @@ class PartChange(NamedTuple):
         return "new" if self.mine is _MISSING else "changed"
 
 
-def changes(base: Said | None, mine: Said, theirs: Said) -> Sequence[PartChange]:
+def changes(
+    base: Said | None, mine: Said, theirs: Said, secrets: Collection[str] = ()
+) -> Sequence[PartChange]:
     """Return what differs, in the document's order. Without a base each difference is a conflict.
+
+    `secrets` are those that the operator has chosen for this import: they replace others.
 
     Raises ValueError for a configuration that cannot be read.
     """
@@ -87,11 +92,28 @@ def changes(base: Said | None, mine: Said, theirs: Said) -> Sequence[PartChange]
     found = []
     for part in [*new, *(each for each in ours if each not in new)]:
         was, is_now = ours.get(part), new.get(part)
+        if _same(was, is_now) and _secrets(was) != _secrets(is_now) <= frozenset(secrets):
+            found.append(PartChange(part, was, is_now, is_conflict=False))
         if _same(was, is_now) or (old is not None and _same(old.get(part), is_now)):
             continue
         conflict = old is None or not _same(old.get(part), was)
         found.append(PartChange(part, was, is_now, conflict))
     return found
+
+
+def header_change(mine: Said, header: HeaderConfig) -> PartChange | None:
+    """Return the change that gives a tool a header, None if it has it. Raises ValueError as `changes`."""
+    part, theirs = ("headers", header.name), header.model_dump()
+    was = next(
+        (
+            (kind, name)
+            for kind, name in _parts(mine)
+            if kind == "headers" and name.lower() == header.name.lower()
+        ),
+        part,
+    )
+    before = _parts(mine).get(was)
+    return None if before == theirs else PartChange(was, before, theirs, is_conflict=False)
 
 
 def merged(mine: Said, theirs: Said, taken: Sequence[PartChange]) -> Said:
@@ -109,8 +131,15 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _plain(value: Any) -> str:
-    text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
-    return _SECRET.sub("{secrets.}", text)
+    return _SECRET.sub("{secrets.}", _written(value))
+
+
+def _secrets(value: Any) -> frozenset[str]:
+    return frozenset(_SECRET.findall(_written(value)))
+
+
+def _written(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _parts(said: Said) -> dict[Part, Any]:

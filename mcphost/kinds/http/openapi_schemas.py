@@ -1,99 +1,55 @@
 """Schemas of an OpenAPI document as JSON Schemas of their own (2020-12).
 
 A schema that is referenced becomes an entry of `$defs`, so a recursive one stays finite. What OpenAPI
-3.0 writes in its own way is rewritten: `nullable`, `exclusiveMinimum: true`, `example`.
+3.0 writes in its own way is rewritten: `nullable`, `exclusiveMinimum: true`, `example`. The result never
+allows less than the document: what decides among the branches of `oneOf` may be a keyword that only the
+service reads, so they become `anyOf`.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-from jsonschema_rs import RegexOptions, ValidationError, validator_for
+import orjson
 
-from mcphost.kinds.http.openapi_documents import OpenApiError
+from mcphost.kinds.http.openapi_keywords import is_usable_pattern, nullable, repair, write_bounds
+from mcphost.kinds.http.openapi_references import References, UnsupportedError
+from mcphost.protocol.clients import add_items
+from mcphost.protocol.schemas import MAX_BYTES
 
 _DROPPED: Final = frozenset(
-    {"discriminator", "xml", "externalDocs", "example", "nullable", "$id", "$schema", "$anchor"}
+    {
+        *("discriminator", "xml", "externalDocs", "example", "nullable", "dependencies"),
+        *("$id", "$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary"),
+        *("$defs", "definitions"),  # what refers there is converted from the document
+    }
 )
 _ONE: Final = frozenset(
-    {"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"}
+    {
+        *("items", "additionalProperties", "not", "if", "then", "else", "contains"),
+        *("propertyNames", "unevaluatedProperties", "unevaluatedItems", "contentSchema"),
+    }
 )
-_SEVERAL: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_SEVERAL: Final = {
+    "allOf": "allOf",
+    "anyOf": "anyOf",
+    "oneOf": "anyOf",
+    "prefixItems": "prefixItems",
+    "items": "prefixItems",
+}
+"""The keywords with a list of schemas, and what is written for each."""
 _NAMED: Final = frozenset({"properties", "patternProperties", "dependentSchemas"})
-_BOUNDS: Final = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
+_DYNAMIC: Final = ("$dynamicRef", "$recursiveRef")
+_WITH_REFERENCE: Final = ("description", "title", "deprecated", "default")
+"""The keywords that are kept beside a reference in 3.0, too: they say something of the value."""
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_.-]")
-_INDEX: Final = re.compile(r"[0-9]{1,9}")
-SHAPE: Final = "a part of it has not the shape that OpenAPI gives it"
+_NOBODY: Final[frozenset[str]] = frozenset()
 MOST_DEPTH: Final = 100
-MOST_REFERENCES: Final = 100
-"""How many references may lead from one to the next."""
 MOST_SCHEMAS: Final = 6_000
 """How many schemas one operation may have."""
-MOST_WORK: Final = 1_000_000
-"""How many schemas are converted for one document, all operations together."""
-MOST_PATTERN: Final = 2_000
-"""Longer patterns are left out; the service checks them."""
-
-
-class UnsupportedError(ValueError):
-    """A part of a document cannot be imported; the message gives the reason."""
-
-
-def object_of(value: Any) -> Mapping[str, Any]:
-    """Return an object that a document may leave out, or have empty. Raises UnsupportedError."""
-    if value and not isinstance(value, Mapping):
-        raise UnsupportedError(SHAPE)
-    return value or {}
-
-
-class References:
-    """Finds what a document's `$ref`s refer to. Never looks outside the document."""
-
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self._document = document
-        self._left = MOST_WORK
-
-    def work(self) -> None:
-        """Count the conversion of one schema. Raises OpenApiError when the document has used all."""
-        self._left -= 1
-        if self._left < 0:
-            raise OpenApiError(
-                f"Its operations have more than {MOST_WORK:,} schemas together. Narrow the paths."
-            )
-
-    def follow(self, node: Any) -> Any:
-        """Return the node, or what it refers to, after any number of references.
-
-        Raises UnsupportedError for a reference that leads out of the document, to nothing, or to
-        itself.
-        """
-        seen: set[str] = set()
-        while isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
-            reference = node["$ref"]
-            if reference in seen:
-                raise UnsupportedError(f"{reference[:200]} refers to itself")
-            if len(seen) == MOST_REFERENCES:
-                raise UnsupportedError(f"{reference[:200]} is behind too many references")
-            seen.add(reference)
-            node = self.find(reference)
-        return node
-
-    def find(self, reference: str) -> Any:
-        """Return the node of one reference. Raises UnsupportedError."""
-        if not reference.startswith("#/"):
-            raise UnsupportedError(f"{reference[:200]} refers to something outside the document")
-        node: Any = self._document
-        for step in reference[2:].split("/"):
-            name = unquote(step).replace("~1", "/").replace("~0", "~")
-            if isinstance(node, Mapping) and name in node:
-                node = node[name]
-            elif isinstance(node, list) and _INDEX.fullmatch(name) and int(name) < len(node):
-                node = node[int(name)]
-            else:
-                raise UnsupportedError(f"{reference[:200]} refers to nothing")
-        return node
+_TEXTS: Final = ("examples", "description", "title", "default", "$comment")
+"""Keywords that narrow nothing, and are left out of schemas that are too large."""
 
 
 class Schemas:
@@ -104,6 +60,7 @@ class Schemas:
         self._names: dict[str, str] = {}
         self._count = 0
         self._waiting: list[tuple[str, str]] = []
+        self._root: str | None = None
         self.definitions: dict[str, Any] = {}
 
     def convert(self, schema: Any) -> Any:
@@ -111,10 +68,12 @@ class Schemas:
 
         Raises UnsupportedError, and OpenApiError when the document takes too much work.
         """
-        converted = self._convert(schema, 0)
+        converted = self._convert(schema, 0, _NOBODY)
         while self._waiting:  # not by recursion: a chain of references may be long
             name, reference = self._waiting.pop()
-            self.definitions[name] = self._convert(self._target(reference), 0)
+            self._root = reference
+            self.definitions[name] = self._convert(self._target(reference), 0, _NOBODY)
+        self._root = None
         return converted
 
     def _target(self, reference: str) -> Any:
@@ -123,7 +82,9 @@ class Schemas:
             self._references.follow(target)  # a circle of nothing but references has no end
         return target
 
-    def _convert(self, schema: Any, depth: int) -> Any:
+    def _convert(self, schema: Any, depth: int, absent: frozenset[str]) -> Any:
+        """Convert a schema. `absent` are properties that only responses have, as another part of the
+        same composition says."""
         self._references.work()
         self._count += 1
         if self._count > MOST_SCHEMAS:
@@ -134,33 +95,95 @@ class Schemas:
             raise UnsupportedError("a schema is not an object")
         if depth > MOST_DEPTH:
             raise UnsupportedError("a schema is nested too deep")
-        if isinstance(schema.get("$ref"), str):
-            referred = {"$ref": f"#/$defs/{self._define(schema['$ref'])}"}
-            if isinstance(schema.get("description"), str):  # 3.1 allows it beside the reference
-                referred["description"] = schema["description"]
-            return referred
-        plain = {
-            keyword: self._keyword(keyword, value, depth)
-            for keyword, value in schema.items()
-            if keyword not in _DROPPED and not keyword.startswith("x-")
-        }
+        absent |= self._response_only(schema)
+        plain: dict[str, Any] = {}
+        reference = self._reference(schema)
+        if reference is not None:
+            if absent and absent & self._required(reference):
+                return self._convert(self._target(reference), depth + 1, absent)
+            plain["$ref"] = f"#/$defs/{self._define(reference)}"
+        if reference is None or self._references.has_siblings:
+            self._add_keywords(plain, schema, depth, absent)
+        else:
+            plain |= {key: schema[key] for key in _WITH_REFERENCE if key in schema}
         if "example" in schema and "examples" not in plain:
             plain["examples"] = [schema["example"]]
-        _write_bounds(plain)
-        pattern = plain.get("pattern", "")
-        if not isinstance(pattern, str) or not _is_usable(pattern):
-            del plain["pattern"]  # the service checks it
-        without = _without_read_only(plain, schema.get("properties"), self._references)
-        return _nullable(without) if schema.get("nullable") is True else without
+        write_bounds(plain)
+        repair(plain)
+        add_items(plain)
+        _leave_out(plain, absent)
+        return nullable(plain) if schema.get("nullable") is True else plain
 
-    def _keyword(self, keyword: str, value: Any, depth: int) -> Any:
-        if keyword in _ONE:
-            return self._convert(value, depth + 1)
-        if keyword in _SEVERAL and isinstance(value, Sequence):
-            return [self._convert(each, depth + 1) for each in value]
-        if keyword in _NAMED and isinstance(value, Mapping):
-            return {name: self._convert(each, depth + 1) for name, each in value.items()}
-        return value
+    def _add_keywords(
+        self, plain: dict[str, Any], schema: Mapping[str, Any], depth: int, absent: frozenset[str]
+    ) -> None:
+        for keyword, value in schema.items():
+            if keyword in _DROPPED or keyword.startswith("x-") or keyword in ("$ref", *_DYNAMIC):
+                continue
+            if keyword in _SEVERAL and isinstance(value, list):
+                inner = absent if keyword.endswith("Of") else _NOBODY
+                if branches := [self._convert(part, depth + 1, inner) for part in value]:
+                    _add_branches(plain, _SEVERAL[keyword], branches)
+            elif keyword in _ONE and isinstance(value, Mapping | bool):
+                plain[keyword] = self._convert(value, depth + 1, _NOBODY)
+            elif keyword in _NAMED and isinstance(value, Mapping):
+                plain[keyword] = {
+                    name: self._convert(part, depth + 1, _NOBODY) for name, part in value.items()
+                }
+            elif keyword not in (*_SEVERAL, *_ONE, *_NAMED):
+                plain[keyword] = value
+        _check_patterns(plain)
+
+    def _reference(self, schema: Mapping[str, Any]) -> str | None:
+        """Return what a schema refers to. A dynamic reference is one to its own schema, or to an anchor."""
+        if isinstance(schema.get("$ref"), str):
+            reference: str = schema["$ref"]
+            return reference
+        for keyword in _DYNAMIC:
+            dynamic = schema.get(keyword)
+            if dynamic == "#":
+                return self._root
+            if isinstance(dynamic, str) and dynamic:
+                return dynamic
+        return None
+
+    def _response_only(self, schema: Mapping[str, Any]) -> frozenset[str]:
+        """Return the properties that only responses have, of a schema and all that it is made of."""
+        names: set[str] = set()
+        seen: set[int] = set()
+        waiting: list[Any] = [schema]
+        while waiting:
+            node = waiting.pop()
+            if not isinstance(node, Mapping) or id(node) in seen:
+                continue
+            seen.add(id(node))
+            properties, branches = node.get("properties"), node.get("allOf")
+            for name, part in properties.items() if isinstance(properties, Mapping) else ():
+                if self.is_read_only(part):
+                    names.add(name)
+            waiting += branches if isinstance(branches, list) else []
+            if isinstance(node.get("$ref"), str) and node is not schema:
+                waiting.append(self._references.find(node["$ref"]))
+        return frozenset(names)
+
+    def is_read_only(self, schema: Any) -> bool:
+        """Whether only responses have this property."""
+        if not isinstance(schema, Mapping):
+            return False
+        try:
+            target = self._references.follow(schema)
+        except UnsupportedError:
+            return False
+        has_keyword = isinstance(target, Mapping) and target.get("readOnly") is True
+        return schema.get("readOnly") is True or has_keyword
+
+    def _required(self, reference: str) -> frozenset[str]:
+        """Return the properties that a referenced schema requires somewhere."""
+        names: set[str] = set()
+        for node in self._references.variants({"$ref": reference}):
+            required = node.get("required")
+            names.update(map(str, required) if isinstance(required, list) else ())
+        return frozenset(names)
 
     def _define(self, reference: str) -> str:
         if reference in self._names:
@@ -174,55 +197,59 @@ class Schemas:
         return name
 
 
-@lru_cache(maxsize=1024)
-def _is_usable(pattern: str) -> bool:
-    """Whether a pattern needs linear time only, as those of our schemas must."""
-    if len(pattern) > MOST_PATTERN:
-        return False
-    try:
-        validator_for({"pattern": pattern}, offline=True, pattern_options=RegexOptions())
-    except (ValidationError, ValueError):
-        return False
+def _add_branches(schema: dict[str, Any], keyword: str, branches: list[Any]) -> None:
+    """Add a list of schemas. A second `anyOf`, which was a `oneOf`, holds besides the first."""
+    if keyword in schema:
+        schema.setdefault("allOf", []).append({keyword: branches})
+    else:
+        schema[keyword] = branches
+
+
+def _check_patterns(schema: dict[str, Any]) -> None:
+    """Leave out patterns of names that cannot be used, and what then would refuse their properties."""
+    patterns = schema.get("patternProperties", {})
+    usable = {name: part for name, part in patterns.items() if is_usable_pattern(name)}
+    if len(usable) < len(patterns):
+        schema["patternProperties"] = usable
+        for keyword in ("additionalProperties", "unevaluatedProperties"):
+            schema.pop(keyword, None)
+
+
+def _leave_out(schema: dict[str, Any], absent: frozenset[str]) -> None:
+    """Leave out properties that only responses have."""
+    if not absent:
+        return
+    if "properties" in schema:
+        schema["properties"] = {n: s for n, s in schema["properties"].items() if n not in absent}
+    if "required" in schema:
+        schema["required"] = [name for name in schema["required"] if name not in absent]
+
+
+def shorten(schema: dict[str, Any]) -> bool:
+    """Leave texts and examples out of a schema that is too large, the deepest first. Return whether
+    something was left out."""
+    for depth in (8, 6, 4, 3, 2, 1):
+        if len(orjson.dumps(schema)) <= MAX_BYTES:
+            return depth != 8
+        parts = [schema, *schema.get("$defs", {}).values()]
+        for part in parts:
+            _strip(part, depth)
     return True
 
 
-def _write_bounds(schema: dict[str, Any]) -> None:
-    for exclusive, inclusive in _BOUNDS.items():
-        if schema.get(exclusive) is True and inclusive in schema:
-            schema[exclusive] = schema.pop(inclusive)
-        elif isinstance(schema.get(exclusive), bool):
-            del schema[exclusive]
-
-
-def _without_read_only(
-    schema: dict[str, Any], properties: Any, references: References
-) -> dict[str, Any]:
-    """Leave out properties that only responses have."""
-    if not isinstance(properties, Mapping):
-        return schema
-    given = set()
-    for name, each in properties.items():
-        try:
-            found = references.follow(each)
-        except UnsupportedError:
-            continue
-        if isinstance(found, Mapping) and found.get("readOnly") is True:
-            given.add(name)
-    if not given:
-        return schema
-    schema["properties"] = {n: s for n, s in schema["properties"].items() if n not in given}
-    if isinstance(schema.get("required"), list):
-        schema["required"] = [
-            name for name in schema["required"] if not (isinstance(name, str) and name in given)
-        ]
-    return schema
-
-
-def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    kind = schema.get("type")
-    if isinstance(kind, str) and "const" not in schema:
-        schema["type"] = [kind, "null"]
-        if isinstance(schema.get("enum"), list) and None not in schema["enum"]:
-            schema["enum"] = [*schema["enum"], None]
-        return schema
-    return {"anyOf": [schema, {"type": "null"}]}
+def _strip(schema: Any, depth: int) -> None:
+    """Leave out the texts of all schemas in a schema that are so many levels below it."""
+    if not isinstance(schema, dict):
+        return
+    if depth <= 0:
+        for keyword in _TEXTS:
+            schema.pop(keyword, None)
+    for keyword, value in schema.items():
+        if keyword in _NAMED and isinstance(value, dict):
+            parts = list(value.values())
+        elif keyword in _ONE:
+            parts = [value]
+        else:
+            parts = value if keyword in _SEVERAL.values() and isinstance(value, list) else []
+        for part in parts:
+            _strip(part, depth - 1)

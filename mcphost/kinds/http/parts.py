@@ -40,6 +40,12 @@ class FileTemplates:
         return (file.name for file in self._files)
 
     @property
+    def paths(self) -> Iterator[Placeholder | None]:
+        """The placeholders that are nothing but a content or a file name."""
+        for file in self._files:
+            yield from (file.content, file.file_name.only)
+
+    @property
     def placeholders(self) -> Iterator[tuple[str, Sequence[Placeholder]]]:
         """The path of each template in the list of files, and its placeholders."""
         for number, file in enumerate(self._files):
@@ -62,7 +68,7 @@ class FileTemplates:
             file_name = _text(file.file_name, values) or file.name
             media_type = _text(file.media_type, values) or _OCTETS
             for each in (value if isinstance(value, list) else [value])[: MOST_FILES + 1]:
-                yield FilePart(file.name, _bytes(file.content, each), file_name, media_type)
+                yield FilePart(file.name, decoded(file.content, each), file_name, media_type)
 
 
 def _text(template: TextTemplate, values: Values) -> str:
@@ -70,7 +76,8 @@ def _text(template: TextTemplate, values: Values) -> str:
     return filled if isinstance(filled, str) else ""
 
 
-def _bytes(placeholder: Placeholder, value: Any) -> bytes:
+def decoded(placeholder: Placeholder, value: Any) -> bytes:
+    """Return the bytes of a value in Base64. Raises ToolError, with the placeholder's name."""
     if isinstance(value, str):
         with suppress(ValueError):
             return b64decode("".join(value.split()), validate=True)

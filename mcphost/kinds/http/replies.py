@@ -1,5 +1,6 @@
 """How a service's response becomes a tool's result."""
 
+import codecs
 import re
 from base64 import b64decode, b64encode
 from binascii import Error
@@ -44,6 +45,8 @@ _CHARSETS: Final = re.compile(
 each unknown name."""
 _MEDIA_TYPE: Final = re.compile(r"\s*([!#$&^_.+a-z0-9-]{1,127}/[!#$&^_.+a-z0-9-]{1,127})\s*(?:;|$)")
 _CHARSET: Final = re.compile(r";\s*charset=\"?([a-z0-9_-]{1,40})")
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+"""Bytes that no text has; it may have the escape character, of colours."""
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 """A string, or the rest of a body whose last string has no end: else each quotation mark in it would be
 tried as the start of another one, in quadratic time."""
@@ -69,11 +72,29 @@ class Response(NamedTuple):
 
     @property
     def text(self) -> str:
-        charset = self.charset if _CHARSETS.fullmatch(self.charset) else "utf-8"
         try:
-            return self.body.decode(charset, "replace")
+            text = self.body.decode(self._encoding, "replace")
         except LookupError:
-            return self.body.decode("utf-8", "replace")
+            text = self.body.decode("utf-8", "replace")
+        return text.removeprefix("\ufeff")
+
+    @property
+    def _encoding(self) -> str:
+        return self.charset if _CHARSETS.fullmatch(self.charset) else "utf-8"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the body is text: by its type, or because it can be read as text, whatever the type. Many
+        clients do not show bytes to the model."""
+        kind, _, subtype = self.media_type.partition("/")
+        if kind == "text" or self.is_json or subtype.endswith("+xml"):
+            return True
+        if kind in ("image", "audio", "video", "font") or subtype == "pdf":
+            return False
+        try:
+            return not _CONTROL.search(self.body) and bool(self.body.decode(self._encoding))
+        except (UnicodeDecodeError, LookupError):
+            return False
 
     @property
     def json(self) -> Any:
@@ -83,7 +104,7 @@ class Response(NamedTuple):
                 f"The service's response has more than {MOST_VALUES} values of JSON"
             )
         try:
-            value = orjson.loads(self.body)
+            value = orjson.loads(self.body.removeprefix(codecs.BOM_UTF8))
         except orjson.JSONDecodeError:
             raise BadReplyError(
                 "The service's response is not the JSON that it should be"
@@ -115,7 +136,7 @@ def media_type_of(header: str) -> tuple[str, str]:
 
 def error_of(response: Response) -> Result:
     """Return the result for a status that is an error, with the beginning of what it says."""
-    shown = response.text.strip() if _is_text(response) else ""
+    shown = response.text.strip() if response.is_text else ""
     text = f"The service answered with status {response.status}"
     if shown:
         cut = "…" if len(shown) > MOST_SHOWN else ""
@@ -148,7 +169,7 @@ def _by_media_type(response: Response) -> Result:
         return Result([_text(f"The service answered with status {response.status}")])
     if response.is_json:
         return Result(structured=response.json)
-    if _is_text(response):
+    if response.is_text:
         return Result([_text(response.text)])
     data = b64encode(response.body).decode()
     if kind == "image":
@@ -157,15 +178,6 @@ def _by_media_type(response: Response) -> Result:
         return Result([Audio(type="audio", data=data, mime_type=response.media_type)])
     blob = BlobResource(uri=response.url, mime_type=response.media_type, blob=data)
     return Result([EmbeddedResource(type="resource", resource=blob)])
-
-
-def _is_text(response: Response) -> bool:
-    return (
-        response.media_type.startswith("text/")
-        or response.is_json
-        or response.media_type in ("application/xml", "application/x-www-form-urlencoded")
-        or response.media_type.endswith("+xml")
-    )
 
 
 def _text(text: str) -> Text:

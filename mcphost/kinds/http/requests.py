@@ -1,11 +1,7 @@
 """The request of an HTTP tool, with the values of a call."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
-from urllib.parse import quote
-
-import orjson
+from typing import Any, NamedTuple
 
 from mcphost.egress.messages import (
     IDEMPOTENCY_KEY,
@@ -17,14 +13,18 @@ from mcphost.egress.messages import (
 from mcphost.egress.multipart import MultipartBody
 from mcphost.egress.secret_values import Text
 from mcphost.kinds.http.configs import (
+    BytesBodyConfig,
     FieldConfig,
     FormBodyConfig,
+    HeaderConfig,
     JsonBodyConfig,
     MultipartBodyConfig,
+    PathConfig,
     RequestConfig,
     TextBodyConfig,
 )
-from mcphost.kinds.http.parts import FileTemplates
+from mcphost.kinds.http.parts import FileTemplates, decoded
+from mcphost.kinds.http.styles import FieldNames, FieldWriter, header_text, path_text
 from mcphost.kinds.http.templates import (
     SECRETS,
     JsonTemplate,
@@ -36,14 +36,9 @@ from mcphost.kinds.http.templates import (
 )
 from mcphost.sdk import ToolError
 
-_IN_COOKIES: Final = "!#$&'()*+-./:<=>?@[]^_`{|}~"
-"""The characters of a cookie's value (RFC 6265, section 4.1.1) that are not percent-encoded in it, beside
-letters and digits. A percent sign is encoded, so that the service gets back what was written."""
-_SEPARATOR: Final = re.compile(r"[\s.]")
-_BETWEEN: Final = {"form": ",", "spaceDelimited": " ", "pipeDelimited": "|", "deepObject": ","}
-
-
-BodyConfig = JsonBodyConfig | FormBodyConfig | MultipartBodyConfig | TextBodyConfig
+BodyConfig = (
+    JsonBodyConfig | FormBodyConfig | MultipartBodyConfig | TextBodyConfig | BytesBodyConfig
+)
 
 
 class RequestPart(NamedTuple):
@@ -62,7 +57,8 @@ class RequestTemplate:
         self._url = TextTemplate(config.url)
         body = _BodyTemplate(config.body)
         self._query = [(each, TextTemplate(each.value)) for each in config.query]
-        self._headers = [(each.name, TextTemplate(each.value)) for each in config.headers]
+        self._headers = [(each, TextTemplate(each.value)) for each in config.headers]
+        self._path_styles = {TextTemplate(each.value).only: each for each in config.path}
         self._body = body
         # Some frameworks read query and form into one map, so a name of either is taken in both.
         self._names = FieldNames([*(each.name for each in config.query), *body.names])
@@ -82,17 +78,18 @@ class RequestTemplate:
         member of an object that would be sent under the name of another field."""
         headers = [pair for each in self._headers for pair in _header(*each, values)]
         given = {name.lower() for name, _ in headers}
-        media_type = self._body.media_type
-        if media_type and "content-type" not in given:
+        content, media_type = self._body.fill(values, self._names), self._body.media_type
+        if media_type and content is not None and "content-type" not in given:
             headers.append(("Content-Type", media_type))
         if not self._config.is_safe:
             headers.append((IDEMPOTENCY_KEY, idempotency_key))
+        query = FieldWriter(self._names, is_encoded=True)
         return OutgoingRequest(
             url=self._path(values),
             method=self._config.method,
             headers=tuple(headers),
-            query=tuple(_fields(self._query, values, self._names)),
-            content=self._body.fill(values, self._names),
+            query=tuple(_fields(self._query, values, query)),
+            content=content,
             repeatable=self._config.may_repeat,
         )
 
@@ -107,9 +104,14 @@ class RequestTemplate:
         )
         if missing:
             raise ToolError(f"{missing} is missing: the address needs it")
-        filled = self._url.fill(values, _segment)
-        assert isinstance(filled, str)
-        return filled
+        return "".join(
+            piece if isinstance(piece, str) else path_text(self._style(piece), piece.value(values))
+            for piece in self._url.pieces
+        )
+
+    def _style(self, placeholder: Placeholder) -> PathConfig:
+        plain = PathConfig.model_construct(name=placeholder.steps[-1], value="")
+        return self._path_styles.get(placeholder, plain)
 
 
 class _BodyTemplate:
@@ -123,6 +125,14 @@ class _BodyTemplate:
             fields = config.fields
         self._fields = [(each, TextTemplate(each.value)) for each in fields]
         self._text = TextTemplate(config.text) if isinstance(config, TextBodyConfig) else None
+        more = config.more if isinstance(config, FormBodyConfig | MultipartBodyConfig) else ""
+        self._more = _only(more)
+        self._bytes = _only(config.content) if isinstance(config, BytesBodyConfig) else None
+        self._media_types = {
+            field.name: field.media_type
+            for field in (config.fields if isinstance(config, MultipartBodyConfig) else ())
+            if field.media_type
+        }
 
     @property
     def parts(self) -> Iterator[RequestPart]:
@@ -133,10 +143,17 @@ class _BodyTemplate:
             yield RequestPart(f"body.files.{path}", "body", placeholders)
         if self._text is not None:
             yield RequestPart("body.text", "body", self._text.placeholders)
+        if self._more is not None:
+            yield RequestPart("body.more", "body", [self._more])
+        if self._bytes is not None:
+            yield RequestPart("body.content", "body", [self._bytes])
 
     @property
     def media_type(self) -> str:
-        return self._config.media_type if isinstance(self._config, TextBodyConfig) else ""
+        """The Content-Type that the configuration gives; empty where the body alone decides."""
+        if isinstance(self._config, JsonBodyConfig | TextBodyConfig | BytesBodyConfig):
+            return self._config.media_type
+        return ""
 
     @property
     def names(self) -> Iterator[str]:
@@ -151,45 +168,26 @@ class _BodyTemplate:
         if self._text is not None:
             text = self._text.fill(values, as_text)
             return None if isinstance(text, Missing) else str(text).encode()
-        fields = tuple(_fields(self._fields, values, names))
+        if self._bytes is not None:
+            value = self._bytes.value(values)
+            return None if isinstance(value, Missing) else decoded(self._bytes, value)
+        writer = FieldWriter(names, is_encoded=not self._is_multipart)
+        fields = (*_fields(self._fields, values, writer), *self._further(values, writer))
         if self._is_multipart:
-            return MultipartBody(fields, self._files.fill(values))
-        return FormBody(fields) if self._fields else None
+            return MultipartBody(fields, self._files.fill(values), self._media_types)
+        return FormBody(fields) if isinstance(self._config, FormBodyConfig) else None
+
+    def _further(self, values: Values, writer: FieldWriter) -> Iterator[tuple[str, Text]]:
+        """Yield the members of the object of `more` that have no field. Raises ToolError."""
+        members = self._more.value(values) if self._more else None
+        if isinstance(members, Mapping):
+            paths = [template.only for _, template in self._fields]
+            own = {path.steps[-1] for path in (*paths, *self._files.paths) if path is not None}
+            yield from writer.further({n: v for n, v in members.items() if n not in own})
 
 
-class FieldNames:
-    """The names of all fields of a request. No caller may choose one of them as that of a member."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._names: dict[tuple[str, ...], set[str]] = {}
-        self._begun: dict[tuple[str, ...], set[str]] = {}
-        for name in names:
-            steps = _steps(name)
-            self._names.setdefault(steps, set()).add(name)
-            for count in range(1, len(steps) + 1):
-                self._begun.setdefault(steps[:count], set()).add(name)
-        self._longest = max(map(len, self._names), default=0)
-
-    def of_member(self, field: FieldConfig, member: str) -> str:
-        """Return the name that a member of the field's object is sent under. Raises ToolError."""
-        sent = f"{field.name}[{member}]" if field.style == "deepObject" else member
-        steps = _steps(sent)
-        taken = set(self._begun.get(steps, ()))
-        for count in range(1, min(len(steps), self._longest) + 1):
-            taken |= self._names.get(steps[:count], set())
-        taken.discard(field.name)  # which is not sent beside its members
-        if taken:
-            raise ToolError(
-                f"The request has the field {min(taken)!r} itself: leave out {member[:100]!r}"
-            )
-        return sent
-
-
-def _steps(name: str) -> tuple[str, ...]:
-    """Return what services may read in the name of a field: `a[b]` is a part of `a`, many know one case,
-    and PHP ends a name at NUL, and reads dots and spaces as underscores."""
-    plain = name.partition("\0")[0].strip().casefold().replace("]", "")
-    return tuple(_SEPARATOR.sub("_", step) for step in plain.split("["))
+def _only(text: str) -> Placeholder | None:
+    return TextTemplate(text).only
 
 
 def _parts(
@@ -197,21 +195,6 @@ def _parts(
 ) -> Iterator[RequestPart]:
     for number, (_, template) in enumerate(templates):
         yield RequestPart(f"{field}.{number}.value", place, template.placeholders)
-
-
-def _segment(value: Any) -> str:
-    """Write a value as one segment of a path: a list as OpenAPI's style `simple`."""
-    if isinstance(value, list) and value:
-        return ",".join(map(_segment, value))
-    text = "" if isinstance(value, list) else quote(as_text(value), safe="")
-    if text in ("", ".", ".."):
-        raise ToolError("A value in the address must not be empty, '.' or '..'")
-    return text
-
-
-def _cookie(value: Any) -> str:
-    """Write a value as a cookie's: it must not end the cookie and begin another one."""
-    return quote(as_text(value), safe=_IN_COOKIES)
 
 
 def _present(
@@ -223,12 +206,14 @@ def _present(
         yield name, filled
 
 
-def _header(name: str, template: TextTemplate, values: Values) -> Iterator[tuple[str, Text]]:
-    return _present(name, template, values, _cookie if name.lower() == "cookie" else as_text)
+def _header(
+    config: HeaderConfig, template: TextTemplate, values: Values
+) -> Iterator[tuple[str, Text]]:
+    return _present(config.name, template, values, header_text(config))
 
 
 def _fields(
-    templates: Iterable[tuple[FieldConfig, TextTemplate]], values: Values, names: FieldNames
+    templates: Iterable[tuple[FieldConfig, TextTemplate]], values: Values, writer: FieldWriter
 ) -> Iterator[tuple[str, Text]]:
     for field, template in templates:
         only = template.only
@@ -237,25 +222,4 @@ def _fields(
         else:
             value = only.value(values)
             if not isinstance(value, Missing):
-                yield from _styled(field, value, names)
-
-
-def _styled(field: FieldConfig, value: Any, names: FieldNames) -> Iterator[tuple[str, Text]]:
-    """Write a value by its style (OpenAPI 3.1, "Style Values")."""
-    if field.style == "json":
-        yield field.name, orjson.dumps(value).decode()
-    elif isinstance(value, Mapping):
-        members = {name: each for name, each in value.items() if each is not None}
-        if field.style == "deepObject" or field.explode:
-            yield from ((names.of_member(field, name), as_text(v)) for name, v in members.items())
-        else:
-            flat = [text for name, each in members.items() for text in (name, as_text(each))]
-            yield field.name, _BETWEEN[field.style].join(flat)
-    elif isinstance(value, list):
-        texts = [as_text(each) for each in value]
-        if field.explode:
-            yield from ((field.name, text) for text in texts)
-        elif texts:
-            yield field.name, _BETWEEN[field.style].join(texts)
-    else:
-        yield field.name, as_text(value)
+                yield from writer.pairs(field, value)

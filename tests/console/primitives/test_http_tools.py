@@ -151,7 +151,17 @@ def imported(acme: Things, config: dict[str, Any] = IMPORTED) -> str:
     [
         IMPORTED["request"]["body"],
         {"type": "json", "value": None},
+        {"type": "json", "value": 1, "media_type": "application/vnd.api+json; ext=bulk"},
         {"type": "text", "text": "{arguments.id}\n", "media_type": "text/csv"},
+        {"type": "bytes", "content": "{arguments.id}", "media_type": "image/png"},
+        {"type": "bytes", "content": "{arguments.id}"},
+        {"type": "form", "fields": [], "more": "{arguments.id}"},
+        {
+            "type": "multipart",
+            "fields": [{"name": "a", "value": "b", "style": "json", "media_type": "text/csv"}],
+            "files": [],
+            "more": "{arguments.id}",
+        },
         None,
     ],
 )
@@ -160,6 +170,28 @@ def test_a_form_that_is_saved_as_it_is_shown_changes_nothing(operator, acme, bod
     page = imported(acme, config)
     assert operator.post(page, shown(operator.get(page))).status_code == 302
     assert written().config == config
+
+
+def test_how_values_are_written_survives_a_change(operator: Client, acme: Things) -> None:
+    url = "https://api.example.com/{arguments.id}"
+    field = {"name": "a", "value": "{arguments.id}", "style": "form", "explode": False}
+    request = {
+        "method": "GET",
+        "url": url,
+        "body": None,
+        "path": [{"name": "x", "value": "{arguments.id}", "style": "label", "explode": True}],
+        "query": [{**field, "allow_reserved": True}],
+        "headers": [
+            {"name": "X-A", "value": "{arguments.id}", "style": "json", "explode": False},
+            {"name": "X-B", "value": "{arguments.id}", "style": "simple", "explode": True},
+            {"name": "X-C", "value": "{arguments.id}"},
+        ],
+    }
+    page = imported(acme, {**IMPORTED, "request": request})
+    fields = {**shown(operator.get(page)), "url": f"{url}/b"}
+    assert operator.post(page, fields).status_code == 302
+    saved = written().config["request"]
+    assert {name: saved[name] for name in request} == {**request, "url": f"{url}/b"}
 
 
 def test_what_the_form_does_not_show_survives_a_change(operator: Client, acme: Things) -> None:

@@ -20,6 +20,7 @@ from mcphost.catalogue.models import KeptDocument, Primitive
 from mcphost.console.primitives import imports
 from mcphost.kinds.http.openapi_documents import MOST_BYTES
 from mcphost.tenants.models import Tenant
+from mcphost.vault.secrets.fields import check_new
 from tests.cast import Cast
 
 PAGE = "/admin/t/acme/tools/import/"
@@ -44,7 +45,11 @@ def document(**paths: Any) -> str:
                 "requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}},
             },
         },
-        "/files": {"post": {"requestBody": {"content": {"application/zip": {}}}}},
+        "/files": {
+            "post": {
+                "requestBody": {"content": {"application/xml": {"schema": {"type": "object"}}}}
+            }
+        },
         **paths,
     }
     return json.dumps(
@@ -116,7 +121,7 @@ def test_operations_are_listed_and_previewed_and_nothing_is_made(operator: Clien
     said = states(page)
     assert list(said) == ["GET /orders", "POST /orders", "POST /files"]
     assert said["GET /orders"] == said["POST /orders"] == "new"
-    assert "application/zip" in said["POST /files"]
+    assert "application/xml" in said["POST /files"]
     text = page.content.decode()
     for part in (said["POST /files"], "must be the API key", "canary_acme_secret"):
         assert part in text
@@ -318,3 +323,200 @@ def test_a_document_is_fetched_and_its_relative_server_is_where_it_was(operator:
         given = kept(operator.post(PAGE, {"url": f"{base}/latest"}))
         operator.post(PAGE, {**given, "chosen": "GET /pets", "_create": ""})
         assert made()["GET /pets"].config["request"]["url"] == f"{base}/v2/pets"
+
+
+def api(base: str, *names: str, **more: Any) -> str:
+    """Return a document with an operation for each name."""
+    paths = {f"/{name}": {"get": {"operationId": f"{base}{name}"}} for name in names}
+    servers = [{"url": f"https://api.example.com/{base}"}]
+    return json.dumps({"openapi": "3.0.3", "servers": servers, "paths": paths, **more})
+
+
+@pytest.mark.parametrize("bases", [("crm", "shop"), ("v1", "v2"), ("a", "a/b")])
+def test_two_apis_on_one_host_do_not_touch_each_other(operator: Client, bases: tuple[str, str]):
+    first, second = bases
+    imported(operator, "GET /people", "GET /tags", text=api(first, "people", "tags"))
+    page = operator.post(PAGE, {"document": api(second, "people", "offers")})
+    assert states(page) == {"GET /people": "new", "GET /offers": "new"}
+    assert page.context["gone"] == []
+    imported(operator, "GET /people", text=api(second, "people", "offers"))
+    urls = Primitive.objects.filter(kind="http").values_list("config__request__url", flat=True)
+    assert sorted(url for url in urls if url.endswith("people")) == sorted(
+        f"https://api.example.com/{base}/people" for base in bases
+    )
+    page = operator.post(PAGE, {"document": api(first, "people")})
+    assert states(page) == {"GET /people": "same"}
+    assert [tool.fields.config["source"] for tool in page.context["gone"]] == ["GET /tags"]
+
+
+def test_a_tool_whose_address_was_changed_is_still_the_operations(operator: Client) -> None:
+    imported(operator, "GET /people", text=api("crm", "people"))
+    row = made()["GET /people"]
+    row.config["request"]["url"] = "https://sandbox.example.com/people"
+    row.save()
+    assert states(operator.post(PAGE, {"document": api("crm", "people")})) == {
+        "GET /people": "same"
+    }
+
+
+SECURED: dict[str, Any] = {
+    "security": [{"BearerAuth": []}],
+    "components": {
+        "securitySchemes": {
+            "BearerAuth": {"type": "http", "scheme": "bearer"},
+            "bearer-auth": {"type": "http", "scheme": "bearer"},
+            "1. Ключ": {"type": "apiKey", "in": "query", "name": "k"},
+            "OAuth2": {"type": "oauth2", "flows": {}},
+            "X" * 90: {"type": "http", "scheme": "basic"},
+        }
+    },
+}
+
+
+def test_every_secret_that_is_proposed_can_be_stored(operator: Client, cast: Cast) -> None:
+    schemes = SECURED["components"]["securitySchemes"]
+    given = json.loads(api("crm", **SECURED))
+    given["paths"] = {
+        f"/{number}": {"get": {"security": [{name: []}]}} for number, name in enumerate(schemes)
+    }
+    page = operator.post(PAGE, {"document": json.dumps(given)})
+    names = [scheme.credential.secret for scheme in page.context["found"].schemes]
+    assert names[:2] == ["bearer_auth", "bearer_auth_2"]
+    assert names[3] == "oauth2"
+    assert len(set(names)) == len(schemes)
+    for name in names:
+        check_new(name, "a value of 1", ["api.example.com"], ["header"])
+
+
+def test_the_preview_names_the_secrets_that_are_missing(operator: Client) -> None:
+    given = listed(operator, api("crm", "people", **SECURED))
+    page = operator.post(PAGE, {**given, "chosen": "GET /people", "_preview": ""})
+    (missing,) = page.context["missing"]
+    assert missing.name == "bearer_auth"
+    assert missing.hosts == ["api.example.com"]
+    assert "secrets/new/?name=bearer_auth&amp;hosts=api.example.com" in page.content.decode()
+    fields = {"chosen": "GET /people", "secret:BearerAuth": "canary_acme_secret", "_preview": ""}
+    assert not operator.post(PAGE, {**given, **fields}).context["missing"]
+
+
+def test_a_second_import_changes_the_secret_that_is_chosen(operator: Client) -> None:
+    text = api("crm", "people", **SECURED)
+    imported(operator, "GET /people", text=text)
+    assert states(operator.post(PAGE, {"document": text})) == {"GET /people": "same"}
+    chosen = {"secret:BearerAuth": "canary_acme_secret"}
+    page = operator.post(PAGE, {"document": text, **chosen})
+    assert states(page) == {"GET /people": "changed"}
+    imported(operator, "GET /people", text=text, **chosen)
+    headers = made()["GET /people"].config["request"]["headers"]
+    assert [each["value"] for each in headers] == ["Bearer {secrets.canary_acme_secret}"]
+    assert states(operator.post(PAGE, {"document": text, **chosen})) == {"GET /people": "same"}
+
+
+def test_a_header_for_operations_without_credentials(operator: Client) -> None:
+    text, sources = api("crm", "people", "tags"), ["GET /people", "GET /tags"]
+    page = operator.post(PAGE, {"document": text})
+    assert page.content.decode().count("It is sent without credentials.") == 2
+    imported(operator, "GET /tags", text=text)
+    header = {"header_name": "X-Key", "header_value": "{secrets.canary_acme_secret}"}
+    page = operator.post(PAGE, {"document": text, **header})
+    assert states(page) == {"GET /people": "new", "GET /tags": "changed"}
+    imported(operator, *sources, text=text, **header)
+    for source in sources:
+        (written,) = made()[source].config["request"]["headers"]
+        assert (written["name"], written["value"]) == tuple(header.values())
+    # It is the operator's: an import without it neither shows nor removes it.
+    assert set(states(operator.post(PAGE, {"document": text})).values()) == {"same"}
+    wrong = operator.post(PAGE, {"document": text, "header_name": "a b", "header_value": "x"})
+    assert "A header's name" in errors(wrong)
+
+
+@pytest.mark.parametrize("secured", [{}, {"security": [{}, {"BearerAuth": []}]}])
+def test_operations_without_credentials_are_said_at_the_preview(operator: Client, secured: Any):
+    text = api("crm", "people", **{**SECURED, "security": [], **secured})
+    page = operator.post(PAGE, {**listed(operator, text), "chosen": "GET /people", "_preview": ""})
+    assert "It is sent without credentials." in page.content.decode()
+
+
+TROUBLED: dict[str, Any] = {
+    "/title": {
+        "get": {"summary": "First line\nsecond\tline\x07 \x00", "description": "a\x00b\r\nc"}
+    },
+    "/long": {"get": {"summary": "word " * 60, "description": "word " * 500, "deprecated": True}},
+    "/bound": {
+        "get": {
+            "parameters": [
+                {
+                    "name": "n",
+                    "in": "query",
+                    "description": "a\x00b",
+                    "schema": {
+                        "type": "integer",
+                        "maximum": 9223372036854776000,
+                        "default": 2**63,
+                        "enum": ["a\x00", 2**63],
+                        "example": 2**63,
+                        "multipleOf": 2**63,
+                        "title": "\x00",
+                    },
+                }
+            ]
+        }
+    },
+    "/deep": {
+        "post": {
+            "requestBody": {
+                "content": {
+                    "application/json": {
+                        "schema": json.loads('{"default":' + "[" * 70 + "]" * 70 + "}")
+                    }
+                }
+            }
+        }
+    },
+}
+
+
+def test_nothing_that_is_listed_as_new_stops_the_others(operator: Client) -> None:
+    text = document(**TROUBLED)
+    page = operator.post(PAGE, {"document": text})
+    sources = [source for source, state in states(page).items() if state == "new"]
+    assert len(sources) == 6
+    imported(operator, *sources, text=text)
+    assert set(made()) == set(sources)
+    row = made()["GET /title"]
+    assert (row.title, row.description) == ("First line second line", "ab\nc")
+    assert made()["GET /bound"].config["input_schema"]["properties"]["n"] == {
+        "type": "integer",
+        "description": "ab",
+        "title": "",
+    }
+    long = made()["GET /long"]
+    assert long.title.endswith("word …")
+    assert long.description.endswith("word …")
+
+
+def test_what_is_left_out_or_changed_is_said(operator: Client) -> None:
+    changed = json.loads(document(**TROUBLED))
+    changed["servers"] = [
+        {
+            "url": "https://{region}.api.example.com",
+            "variables": {"region": {"default": "eu", "enum": ["eu", "us"]}},
+        },
+        {"url": "https://sandbox.example.com"},
+    ]
+    changed["paths"]["/title"]["options"] = {}
+    page = operator.post(PAGE, {"document": json.dumps(changed)})
+    text = page.content.decode()
+    for part in (
+        "It is deprecated.",
+        "Its summary is cut to 200 characters.",
+        "Its description is cut to 2,000 characters.",
+        "The first server is used. Others: https://sandbox.example.com.",
+        "The variable region of the server is &#x27;eu&#x27; of eu, us, its default.",
+        "1 operations with the methods OPTIONS, TRACE and QUERY are left out.",
+        "Responses are not read",
+    ):
+        assert part in text, part
+    fields = {**kept(page), "chosen": ["GET /title", "GET /long"], "_preview": ""}
+    preview = operator.post(PAGE, fields).content.decode()
+    assert "add 3 KiB to each" in preview

@@ -5,7 +5,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcphost.kinds.http.openapi import Operation, ServerPlace, operations
+from mcphost.kinds.http.openapi import Operation, operations
+from mcphost.kinds.http.openapi_servers import ServerPlace
 
 API = "https://api.example.com"
 HOST = {"default": "api.example.com"}

@@ -154,7 +154,7 @@ def broken(*arguments: object) -> Any:
 def test_a_fault_in_one_operation_is_logged_and_not_told_as_the_documents(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(openapi, "_input_schema", broken)
+    monkeypatch.setattr(openapi, "input_schema", broken)
     found = find(orjson.dumps(RICH), Reading())
     assert {each.operation.problem for each in found.operations} == {FAULT}
     assert "a member that we forgot" in caplog.text

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from mcphost.kinds.http import openapi_documents, openapi_schemas
+from mcphost.kinds.http import openapi_documents, openapi_references
 from mcphost.kinds.http.openapi import operations
 from mcphost.kinds.http.openapi_documents import OpenApiError, read
 from mcphost.kinds.http.openapi_finding import FoundDocument, Reading, find
@@ -72,7 +72,7 @@ def test_a_pattern_that_may_take_long_is_left_to_the_service(pattern: str) -> No
 
 def test_the_work_for_all_operations_together_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     # Far below the real limit, which takes most of a minute to reach.
-    monkeypatch.setattr(openapi_schemas, "MOST_WORK", 2_000)
+    monkeypatch.setattr(openapi_references, "MOST_WORK", 2_000)
     schemas, wanted = {"a": {"allOf": [{"type": "object"}] * 190}}, {"$ref": f"{REF}a"}
     within = list(operations(read(document(schemas, wanted, 9))))
     assert [each.config is not None for each in within] == [True] * 9

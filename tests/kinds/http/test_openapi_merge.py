@@ -70,6 +70,10 @@ def test_lists_bodies_and_addresses_are_merged_by_their_parts() -> None:
     assert now["response"] == {"select": "x"}
     assert [each["value"] for each in now["request"]["query"]] == ["1", "3"]
     assert now["request"]["url"] == "https://api.example.com/b"
-    assert now["request"]["body"] == {"type": "json", "value": {"a": 1}}
+    assert now["request"]["body"] == {
+        "type": "json",
+        "value": {"a": 1},
+        "media_type": "application/json",
+    }
     assert now["input_schema"]["required"] == ["a"]
     assert changes(theirs, Said(theirs.title, theirs.description, now), theirs) == []

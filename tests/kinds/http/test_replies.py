@@ -70,6 +70,12 @@ def test_json_becomes_structured_content(content_type: str):
         ("ü".encode(), "text/plain; charset=nonsense", "ü"),
         (b"\\ud800", "text/plain; charset=unicode-escape", "\\ud800"),
         (b"+2AA-", "text/plain; charset=utf-7", "+2AA-"),
+        (b'{"a":1}\n{"a":2}\n', "application/x-ndjson", '{"a":1}\n{"a":2}\n'),
+        (b"a: 1", "application/yaml", "a: 1"),
+        (b"f()", "application/javascript", "f()"),
+        (b'{"a":1}', "", '{"a":1}'),
+        (b"\xef\xbb\xbfa", "application/octet-stream", "a"),
+        ("ü".encode("latin-1"), "application/sql; charset=latin-1", "ü"),
         (b"", "application/json", "The service answered with status 200"),
     ],
 )
@@ -79,6 +85,16 @@ def test_text_becomes_text(body: bytes, content_type: str, text: str):
 
 DATA = b64encode(PNG).decode()
 PDF = {"uri": URL, "mimeType": "application/pdf", "blob": DATA}
+
+
+def test_bytes_that_are_no_text_are_embedded():
+    for body in (b"\xff\xfe", b"a\0b", b"\x01"):
+        (content,) = result(body, "application/octet-stream")["content"]
+        assert content["resource"]["blob"] == b64encode(body).decode()
+
+
+def test_json_may_begin_with_a_byte_order_mark():
+    assert result(b'\xef\xbb\xbf{"a":1}', "application/json")["structuredContent"] == {"a": 1}
 
 
 @pytest.mark.parametrize(

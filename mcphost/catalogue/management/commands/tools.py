@@ -12,6 +12,7 @@ from mcphost.catalogue.errors import CatalogueError
 from mcphost.catalogue.models import Primitive
 from mcphost.catalogue.states import diagram
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.protocol.clients import OfferedTool, client_warnings
 from mcphost.tenants.errors import UnknownTenantError
 from mcphost.tenants.models import Tenant
 
@@ -81,6 +82,9 @@ class Command(BaseCommand):
         limit = argument_limit(ready.shape.input_validator)
         if limit is not None:
             self.stdout.write(ARGUMENT_LIMIT_NOTICE.format(limit))
+        if row.sort is PrimitiveType.TOOL:
+            for warning in client_warnings(OfferedTool(row.name, ready.compiled.input_schema)):
+                self.stdout.write(warning)
 
     def _grant(self, options: dict[str, Any]) -> None:
         tenant, function = _tenant(options["tenant"]), options["function"]

@@ -1,0 +1,263 @@
+"""Forms in OpenAPI documents: their fields, and which of them are files."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from mcphost.kinds.http.configs import MOST_FIELDS
+from mcphost.kinds.http.openapi_parameters import BODY, encoding_of, is_json, placeholder
+from mcphost.kinds.http.openapi_references import References, UnsupportedError
+from mcphost.kinds.http.openapi_schemas import Schemas
+
+BASE64: Final = "The content of the file in Base64."
+_STYLES: Final = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
+_MOST_LEVELS: Final = 50
+
+
+class _FormMembers(NamedTuple):
+    """The properties of an object, whatever the schemas that it is composed of.
+
+    `further` is the schema of other properties: None if the document says nothing of them.
+    """
+
+    properties: Mapping[str, Any]
+    required: frozenset[str]
+    further: Any = None
+
+
+class FormDescription(NamedTuple):
+    """A form: its configuration, and the schema of its argument as a schema of the document."""
+
+    config: dict[str, Any]
+    schema: Mapping[str, Any]
+
+
+class FormReader:
+    """Reads one form. What is left out is added to `notes`."""
+
+    def __init__(self, references: References, schemas: Schemas, notes: list[str]) -> None:
+        self._references = references
+        self._schemas = schemas
+        self._notes = notes
+
+    def read(self, media: Mapping[str, Any], *, with_files: bool) -> FormDescription:
+        """Return the form of a media type. Raises UnsupportedError."""
+        name = "multipart/form-data" if with_files else "application/x-www-form-urlencoded"
+        members = self._members(media.get("schema"), 0)
+        if not members.properties and members.further in (None, False):
+            raise UnsupportedError(f"its {name} does not say which fields it has")
+        form = self._form(members, encoding_of(media, self._references), with_files)
+        further = members.further
+        if further not in (None, False) and not self._is_deep(further):
+            form.config["more"] = placeholder(BODY)
+        elif not form.config["fields"] and "files" not in form.config:
+            raise UnsupportedError(f"none of the fields of its {name} can be written")
+        schema = _object_schema(media, members, form.schema, "more" in form.config)
+        return FormDescription(form.config, schema)
+
+    def _form(
+        self, members: _FormMembers, encoding: Mapping[str, Mapping[str, Any]], with_files: bool
+    ) -> FormDescription:
+        """Return the fields and files of a form, and their properties."""
+        fields: list[dict[str, Any]] = []
+        files: list[dict[str, Any]] = []
+        properties: dict[str, Any] = {}
+        write = self._part if with_files else self._field
+        for member, schema in members.properties.items():
+            if self._schemas.is_read_only(schema):
+                continue
+            how = encoding.get(member, {})
+            try:
+                if with_files and self.is_file(schema):
+                    files.append(self._file(member, schema, how, members, properties))
+                    continue
+                field = write(member, schema, how)
+                if len(fields) == MOST_FIELDS:
+                    raise UnsupportedError(f"there are more than {MOST_FIELDS} fields")
+            except UnsupportedError as error:
+                if member in members.required:
+                    raise
+                self._notes.append(f"The field {member!r} is left out: {error}.")
+            else:
+                fields.append(field)
+                properties[member] = schema
+        config: dict[str, Any] = {"type": "multipart" if with_files else "form", "fields": fields}
+        return FormDescription({**config, "files": files} if files else config, properties)
+
+    def _members(self, schema: Any, level: int) -> _FormMembers:
+        node = self._references.follow(schema)
+        if node is None or isinstance(node, bool) or level > _MOST_LEVELS:
+            return _FormMembers({}, frozenset())
+        if not isinstance(node, Mapping):
+            raise UnsupportedError("a schema is not an object")
+        beside = schema if isinstance(schema, Mapping) and schema is not node else {}
+        own = self._own_members(node)
+        if beside and self._references.has_siblings:
+            own = _all_of(own, self._own_members(beside))
+        for branch in _branches(node, "allOf"):
+            own = _all_of(own, self._members(branch, level + 1))
+        for keyword in ("anyOf", "oneOf"):
+            several = [
+                self._members(branch, level + 1)
+                for branch in _branches(node, keyword)
+                if self._references.types(branch) != {"null"}
+            ]
+            if several:
+                own = _all_of(own, _any_of(several))
+        return own
+
+    def _own_members(self, node: Mapping[str, Any]) -> _FormMembers:
+        types = node.get("type")
+        if types is not None and "object" not in (types if isinstance(types, list) else [types]):
+            raise UnsupportedError("its form is not an object")
+        properties, required = node.get("properties"), node.get("required")
+        further = node.get("additionalProperties")
+        composed = any(keyword in node for keyword in ("allOf", "anyOf", "oneOf"))
+        if types is not None and not properties and not composed and further is None:
+            further = True  # an object without any word of its properties has any
+        return _FormMembers(
+            properties if isinstance(properties, Mapping) else {},
+            frozenset(map(str, required)) if isinstance(required, list) else frozenset(),
+            further,
+        )
+
+    def _field(self, name: str, schema: Any, how: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a property as a field (OpenAPI 3.1, "Encoding Object")."""
+        style, explode = how.get("style"), how.get("explode")
+        content_type = _first_type(how)
+        if style is None:
+            style = "json" if is_json(content_type) else "form"
+        if style not in (*_STYLES, "json"):
+            raise UnsupportedError(f"there is no style {style!r}")
+        if style not in ("deepObject", "json") and self._references.is_nested(schema):
+            raise UnsupportedError(
+                f"{name!r} has lists or objects inside a list or an object, which style {style} "
+                "does not define"
+            )
+        field = {"name": name, "value": placeholder(BODY, name), "style": style}
+        reserved = {"allow_reserved": True} if how.get("allowReserved") is True else {}
+        return {
+            **field,
+            "explode": explode if isinstance(explode, bool) else style == "form",
+            **reserved,
+        }
+
+    def _is_deep(self, schema: Any) -> bool:
+        types = self._references.types(schema)
+        return "object" in types or self._references.is_nested(schema)
+
+    def _part(self, name: str, schema: Any, how: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a property as a part of a form with files: an object is JSON, if nothing else is said."""
+        if "style" in how:
+            return self._field(name, schema, how)
+        content_type = _first_type(how)
+        has_objects = self._is_deep(schema)
+        if has_objects and content_type and not is_json(content_type):
+            raise UnsupportedError(f"{name!r} is to be {content_type}, and is no text")
+        as_json = has_objects or (
+            is_json(content_type) and bool(self._references.types(schema) - {"string"})
+        )
+        media_type = content_type or ("application/json" if has_objects else "")
+        return {
+            "name": name,
+            "value": placeholder(BODY, name),
+            "style": "json" if as_json else "form",
+            "explode": not as_json,
+            **({"media_type": media_type} if media_type else {}),
+        }
+
+    def is_file(self, schema: Any) -> bool:
+        """Whether a property, or what is in its list, is a file."""
+        return any(
+            _is_bytes(node) or any(map(_is_bytes, self._references.variants(node.get("items"))))
+            for node in self._references.variants(schema)
+        )
+
+    def _file(
+        self,
+        name: str,
+        schema: Any,
+        how: Mapping[str, Any],
+        members: _FormMembers,
+        properties: dict[str, Any],
+    ) -> dict[str, Any]:
+        """Return a property as a file, and add the arguments that it becomes."""
+        nodes = list(self._references.variants(schema))
+        lists = [node for node in nodes if node.get("type") == "array" or "items" in node]
+        inner = [part for node in lists for part in self._references.variants(node.get("items"))]
+        about = next((n["description"] for n in nodes if isinstance(n.get("description"), str)), "")
+        text = {
+            "type": "string",
+            "contentEncoding": "base64",
+            "description": f"{about} {BASE64}".strip(),
+        }
+        properties[name] = {**lists[0], "items": text} if lists else text
+        called = f"{name}_file_name"
+        if called not in members.properties:
+            properties[called] = {"type": "string", "description": f"The name of the file {name}."}
+        own = (n["contentMediaType"] for n in [*nodes, *inner] if "contentMediaType" in n)
+        media_type = str(how.get("contentType") or next(own, ""))
+        return {
+            "name": name,
+            "content": placeholder(BODY, name),
+            "file_name": "" if called in members.properties else placeholder(BODY, called),
+            "media_type": "" if "," in media_type or "*" in media_type else media_type,
+        }
+
+
+def _branches(node: Mapping[str, Any], keyword: str) -> list[Any]:
+    branches = node.get(keyword)
+    return branches if isinstance(branches, list) else []
+
+
+def _all_of(one: _FormMembers, other: _FormMembers) -> _FormMembers:
+    further = one.further if one.further is not None else other.further
+    return _FormMembers(
+        _merged(one.properties, other.properties, "allOf"), one.required | other.required, further
+    )
+
+
+def _any_of(several: list[_FormMembers]) -> _FormMembers:
+    properties: Mapping[str, Any] = {}
+    for members in several:
+        properties = _merged(properties, members.properties, "anyOf")
+    further = [members.further for members in several if members.further not in (None, False)]
+    required = frozenset.intersection(*(members.required for members in several))
+    return _FormMembers(properties, required, further[0] if further else None)
+
+
+def _merged(one: Mapping[str, Any], other: Mapping[str, Any], keyword: str) -> Mapping[str, Any]:
+    merged = {**other, **one}
+    for name in one.keys() & other.keys():
+        if one[name] != other[name]:
+            merged[name] = {keyword: [one[name], other[name]]}
+    return {name: merged[name] for name in [*one, *(n for n in other if n not in one)]}
+
+
+def _object_schema(
+    media: Mapping[str, Any],
+    members: _FormMembers,
+    properties: Mapping[str, Any],
+    has_more: bool,
+) -> Mapping[str, Any]:
+    schema = media.get("schema")
+    about = schema.get("description") if isinstance(schema, Mapping) else None
+    return {
+        "type": "object",
+        **({"description": about} if isinstance(about, str) else {}),
+        "properties": properties,
+        "required": sorted(members.required & properties.keys(), key=list(properties).index),
+        # What the form would not send is refused.
+        "additionalProperties": members.further if has_more else False,
+    }
+
+
+def _first_type(how: Mapping[str, Any]) -> str:
+    """Return the media type that is to be written: of several the first that is no range."""
+    types = [text.strip() for text in str(how.get("contentType") or "").split(",")]
+    concrete = [text for text in types if "*" not in text]
+    return next(filter(is_json, concrete), concrete[0] if concrete else "")
+
+
+def _is_bytes(schema: Mapping[str, Any]) -> bool:
+    is_media = "contentMediaType" in schema and "contentEncoding" not in schema
+    return schema.get("format") == "binary" or is_media

@@ -1,0 +1,91 @@
+"""Where the API of an OpenAPI document is."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+from mcphost.kinds.http.openapi_references import References, UnsupportedError
+
+VARIABLE: Final = re.compile(r"\{([^{}]+)\}")
+_UNSAFE: Final = re.compile(r"[\x00-\x20\x7f\\]")
+"""Characters that readers of URLs drop, or read as a slash."""
+_HOST_BEGUN: Final = re.compile(r"([^/]*//)?[^/]*")
+"""What is before a part of the host, or before the scheme."""
+_MOST_SHOWN: Final = 5
+
+
+class ServerPlace(NamedTuple):
+    """Where an API is: `base_url` replaces the servers of its document, or completes a relative one,
+    as does `location`, from which the document was fetched."""
+
+    base_url: str = ""
+    location: str = ""
+
+
+AS_DOCUMENTED: Final = ServerPlace()
+
+
+def base_of(listed: Any, place: ServerPlace, references: References) -> str:
+    """Return the address that paths are added to, from a list of servers. Raises UnsupportedError."""
+    servers = references.follow(listed)
+    url = ""
+    if isinstance(servers, list) and servers:
+        url = _server(references.follow_object(servers[0]))
+    try:
+        base, own = place.base_url, urlsplit(url)
+        if _UNSAFE.search(url) or (own.netloc and not own.scheme):
+            raise UnsupportedError("its server is neither a whole address nor a path")
+        if base:
+            url = base if own.scheme or not url else urljoin(base, url)
+        elif not own.scheme and place.location:
+            url = urljoin(place.location, url or "/")
+        host = urlsplit(url).hostname
+    except ValueError:
+        raise UnsupportedError(f"the address of its server cannot be read: {url[:200]}") from None
+    if not host:
+        raise UnsupportedError("the document does not say where the API is: give its address")
+    return url.rstrip("/")
+
+
+def server_notes(document: Mapping[str, Any]) -> list[str]:
+    """Return what is chosen of the servers of a document, in sentences."""
+    listed = document.get("servers")
+    servers = (
+        [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+    )
+    notes = []
+    if len(servers) > 1:
+        urls = ", ".join(str(each.get("url"))[:200] for each in servers[1 : 1 + _MOST_SHOWN])
+        notes.append(f"The first server is used. Others: {urls}.")
+    variables = servers[0].get("variables") if servers else None
+    if isinstance(variables, Mapping):
+        for name, variable in list(variables.items())[:_MOST_SHOWN]:
+            if isinstance(variable, Mapping):
+                choice = variable.get("enum")
+                others = (
+                    f" of {', '.join(map(str, choice[:9]))}" if isinstance(choice, list) else ""
+                )
+                notes.append(
+                    f"The variable {name} of the server is {str(variable.get('default'))[:200]!r}"
+                    f"{others}, its default."
+                )
+    return [*notes, "Give another address of the API to change that."] if notes else []
+
+
+def _server(server: Mapping[str, Any]) -> str:
+    variables = server.get("variables") or {}
+
+    url = str(server.get("url", ""))
+
+    def default(match: re.Match[str]) -> str:
+        variable = variables.get(match[1]) if isinstance(variables, Mapping) else None
+        if not isinstance(variable, Mapping):
+            return match[0]
+        value = str(variable.get("default", ""))
+        rest_of_host = url[match.end() :].partition("/")[0]
+        if "/" in value and rest_of_host and _HOST_BEGUN.fullmatch(url, 0, match.start()):
+            raise UnsupportedError(f"the variable {match[1]!r} of its server ends the host")
+        return value
+
+    return VARIABLE.sub(default, url)

@@ -1,0 +1,472 @@
+"""What imported operations write to the wire is what the document says, or they are refused."""
+
+from typing import Any
+
+import pytest
+
+from mcphost.egress.addresses import Target
+from mcphost.egress.messages import build
+from mcphost.egress.secret_values import Filler
+from mcphost.kinds.functions.program import InvalidArguments
+from mcphost.kinds.http.configs import HttpToolConfig
+from mcphost.kinds.http.kind import HttpKind
+from mcphost.kinds.http.openapi import Operation, operations
+from mcphost.kinds.http.requests import RequestTemplate
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.sdk import ToolError
+from tests.kinds.http.driving import no_search
+
+TEXT = {"type": "string"}
+TEXTS = {"type": "array", "items": TEXT}
+NUMBERS = {"type": "object", "properties": {"r": {"type": "integer"}, "g": {"type": "integer"}}}
+TREE = {"type": "object", "properties": {"to": {"type": "object", "properties": {"street": TEXT}}}}
+ROWS = {"type": "array", "items": {"type": "object", "properties": {"price": TEXT}}}
+FORM = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
+
+
+class Sent:
+    """A request as it is sent."""
+
+    def __init__(self, operation: Operation, arguments: dict[str, Any]) -> None:
+        assert operation.config is not None, operation.problem
+        kind = HttpKind(no_search)
+        compiled = kind.compile(operation.config, PrimitiveType.TOOL)
+        plain = compiled.program._tool.parameters.bind(arguments)  # type: ignore[attr-defined]
+        template = RequestTemplate(HttpToolConfig.model_validate(operation.config).request)
+        request = template.fill({**plain, "answers": {}}, "key-1")
+        target = Target.parse(request.url)
+        filled = build(request, target, Filler({}, target), 1 << 20, compressed=False)
+        self.path = filled.target.path
+        self.body = filled.body.decode()
+        self.headers = {name.decode(): value.decode() for name, value in filled.headers}
+        self.media_type = self.headers.get("content-type", "")
+
+
+def imported(operation: Any, path: str = "/a", method: str = "get", **more: Any) -> Operation:
+    document = {
+        "openapi": "3.0.3",
+        "servers": [{"url": "https://api.example.com"}],
+        "paths": {path: {method: operation}},
+        **more,
+    }
+    (found,) = operations(document)
+    return found
+
+
+def with_parameter(name: str, place: str, schema: Any, **more: Any) -> dict[str, Any]:
+    return {"parameters": [{"name": name, "in": place, "schema": schema, **more}]}
+
+
+def with_body(media_type: str, schema: Any, **media: Any) -> dict[str, Any]:
+    content = {media_type: {"schema": schema, **media}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def query(schema: Any, value: Any, **more: Any) -> str:
+    operation = imported(with_parameter("q", "query", schema, **more))
+    return Sent(operation, {"q": value}).path.removeprefix("/a")
+
+
+def posted(operation: dict[str, Any], body: Any, **more: Any) -> Sent:
+    return Sent(imported(operation, method="post", **more), {"body": body})
+
+
+def problem(operation: Any, **more: Any) -> str:
+    found = imported(operation, **more)
+    assert found.config is None
+    return found.problem
+
+
+@pytest.mark.parametrize(
+    ("schema", "more", "value", "expected"),
+    [
+        (TEXTS, {"explode": False}, ["a,b", "c"], "?q=a%2Cb,c"),
+        (TEXTS, {"style": "pipeDelimited"}, ["a|b", "c,d"], "?q=a%7Cb%7Cc%2Cd"),
+        (TEXTS, {"style": "spaceDelimited"}, ["a", "b"], "?q=a%20b"),
+        (TEXTS, {}, ["a,b", "c"], "?q=a%2Cb&q=c"),
+        (NUMBERS, {"explode": False}, {"r": 1, "g": 2}, "?q=r,1,g,2"),
+        (NUMBERS, {}, {"r": 1, "g": 2}, "?r=1&g=2"),
+        (
+            {"type": "object"},
+            {"style": "deepObject"},
+            {"id": {"$in": [1, {"x": "y"}]}, "n": None},
+            "?q%5Bid%5D%5B%24in%5D%5B0%5D=1&q%5Bid%5D%5B%24in%5D%5B1%5D%5Bx%5D=y",
+        ),
+        (TEXT, {"allowReserved": True}, "a/b:c,d&e=f#g;h i", "?q=a/b:c,d%26e=f%23g%3Bh%20i"),
+        (TEXTS, {"allowReserved": True, "explode": False}, ["a/b,c", "d"], "?q=a/b%2Cc,d"),
+        (TEXT, {}, "a/b:c", "?q=a%2Fb%3Ac"),
+    ],
+)
+def test_a_value_in_a_query(schema: Any, more: dict[str, Any], value: Any, expected: str) -> None:
+    assert query(schema, value, **more) == expected
+
+
+@pytest.mark.parametrize("schema", [ROWS, TREE, {"allOf": [{"anyOf": [TEXT, ROWS]}]}])
+def test_a_nested_value_is_refused_where_its_style_cannot_write_it(schema: Any) -> None:
+    for place, path in (("query", "/a"), ("path", "/{q}"), ("header", "/a")):
+        required = with_parameter("q", place, schema, required=True)
+        assert "does not define" in problem(required, path=path)
+    found = imported(with_parameter("q", "query", schema))
+    assert found.config is not None
+    assert found.config["input_schema"]["properties"] == {}
+    assert "'q' is left out" in found.notes[0]
+    assert "does not define" in problem(
+        with_body(FORM, {"type": "object", "properties": {"q": schema}, "required": ["q"]}),
+        method="post",
+    )
+
+
+def test_a_nested_value_that_no_schema_announced_is_not_sent_as_json() -> None:
+    for schema, value in ((TEXTS | {"items": {}}, [["a"]]), ({}, {"a": {"b": 1}})):
+        with pytest.raises(ToolError, match="inside a list or an object"):
+            query(schema, value)
+
+
+@pytest.mark.parametrize(
+    ("style", "explode", "value", "expected"),
+    [
+        ("simple", False, {"r": 100, "g": 200}, "/r,100,g,200"),
+        ("simple", True, {"r": 100, "g": 200}, "/r=100,g=200"),
+        ("simple", False, ["a,b", "c/"], "/a%2Cb,c%2F"),
+        ("label", True, ["a", "b"], "/.a.b"),
+        ("label", False, ["a", "b"], "/.a,b"),
+        ("label", True, {"r": 1, "g": 2}, "/.r=1.g=2"),
+        ("label", False, "x", "/.x"),
+        ("matrix", False, ["a", "b"], "/;x=a,b"),
+        ("matrix", True, ["a", "b"], "/;x=a;x=b"),
+        ("matrix", False, {"r": 1}, "/;x=r,1"),
+        ("matrix", True, {"r": 1, "g": 2}, "/;r=1;g=2"),
+        ("matrix", True, "a;b", "/;x=a%3Bb"),
+    ],
+)
+def test_a_value_in_a_path(style: str, explode: bool, value: Any, expected: str) -> None:
+    operation = with_parameter("x", "path", {}, style=style, explode=explode, required=True)
+    assert Sent(imported(operation, path="/{x}"), {"x": value}).path == expected
+    for bad in ("..", ["a", ".."], {"a": "."}, {}, []):
+        with pytest.raises(ToolError, match="must not be empty"):
+            Sent(imported(operation, path="/{x}"), {"x": bad})
+
+
+@pytest.mark.parametrize(
+    "schema", [TEXTS, {"oneOf": [TEXT, TEXTS]}, {"$ref": "#/components/schemas/Tags"}, {}]
+)
+def test_a_list_in_a_header_is_written_with_commas_however_it_is_described(schema: Any) -> None:
+    operation = imported(
+        with_parameter("X-Tags", "header", schema), components={"schemas": {"Tags": TEXTS}}
+    )
+    assert Sent(operation, {"X-Tags": ["a", "b"]}).headers["x-tags"] == "a,b"
+    assert "x-tags" not in Sent(operation, {}).headers
+
+
+@pytest.mark.parametrize(("explode", "expected"), [(False, "r,1,g,2"), (True, "r=1,g=2")])
+def test_an_object_in_a_header(explode: bool, expected: str) -> None:
+    operation = imported(with_parameter("X-A", "header", NUMBERS, explode=explode))
+    assert Sent(operation, {"X-A": {"r": 1, "g": 2}}).headers["x-a"] == expected
+
+
+def test_parameters_with_content_of_json_are_json_everywhere() -> None:
+    for place, path in (("query", "/a"), ("path", "/{q}"), ("header", "/a"), ("cookie", "/a")):
+        content = {"application/json": {"schema": {"type": "object"}}}
+        parameter = {"name": "q", "in": place, "required": True, "content": content}
+        sent = Sent(imported({"parameters": [parameter]}, path=path), {"q": {"a": [1]}})
+        assert {
+            "query": sent.path == "/a?q=%7B%22a%22%3A%5B1%5D%7D",
+            "path": sent.path == "/%7B%22a%22%3A%5B1%5D%7D",
+            "header": sent.headers.get("q") == '{"a":[1]}',
+            "cookie": sent.headers.get("cookie") == "q={%22a%22:[1]}",
+        }[place], place
+
+
+def test_optional_cookies_are_sent_as_they_are_there() -> None:
+    cookies = [{"name": name, "in": "cookie", "schema": TEXT} for name in ("sid", "lang")]
+    operation = imported({"parameters": cookies})
+    assert Sent(operation, {"sid": "1", "lang": "en"}).headers["cookie"] == "sid=1; lang=en"
+    assert Sent(operation, {"lang": "en"}).headers["cookie"] == "lang=en"
+    assert "cookie" not in Sent(operation, {}).headers
+    for schema in (TEXTS, {"allOf": [TEXTS]}, {"anyOf": [TEXT, NUMBERS]}):
+        assert "list or an object" in problem(with_parameter("a", "cookie", schema, required=True))
+
+
+@pytest.mark.parametrize(
+    ("media_types", "sent"),
+    [
+        (["application/json-patch+json"], "application/json-patch+json"),
+        (["application/vnd.api+json; ext=bulk"], "application/vnd.api+json; ext=bulk"),
+        (["application/merge-patch+json", "application/json"], "application/json"),
+        (["text/plain", "application/json"], "application/json"),
+        (["application/xml", FORM, "application/hal+json"], "application/hal+json"),
+        (["text/plain", FORM], FORM),
+        (["*/*"], "application/json"),
+        (["application/octet-stream", "application/*"], "application/json"),
+    ],
+)
+def test_the_media_type_is_the_documents_whatever_its_order(media_types: list[str], sent: str):
+    schema = {"type": "object", "properties": {"a": TEXT}}
+    content = {name: {"schema": schema} for name in media_types}
+    operation = {"requestBody": {"required": True, "content": content}}
+    request = posted(operation, {"a": "x"})
+    assert request.media_type == sent
+    assert request.body == ("a=x" if sent == FORM else '{"a":"x"}')
+
+
+@pytest.mark.parametrize(
+    "media_type", ["application/xml", "text/xml", "application/yaml", "text/csv"]
+)
+def test_an_object_in_a_type_that_nothing_writes_is_refused(media_type: str) -> None:
+    for schema in (NUMBERS, ROWS, {"allOf": [NUMBERS]}):
+        assert media_type in problem(with_body(media_type, schema), method="post")
+    for schema in (TEXT, {}):
+        sent = posted(with_body(media_type, schema), "<a/>")
+        assert (sent.media_type, sent.body) == (media_type, "<a/>")
+        with pytest.raises(InvalidArguments):
+            posted(with_body(media_type, schema), {"a": 1})
+
+
+def test_texts_of_another_character_set_are_refused() -> None:
+    assert "latin1" in problem(with_body("text/plain; charset=latin1", TEXT), method="post")
+    assert posted(with_body("text/plain; charset=UTF-8", TEXT), "ä").body == "ä"
+
+
+@pytest.mark.parametrize(
+    ("media_type", "schema", "sent"),
+    [
+        ("application/octet-stream", {"type": "string", "format": "binary"}, None),
+        ("image/png", {}, None),
+        ("application/zip", True, None),
+        ("*/*", {"type": "string", "format": "binary"}, "application/octet-stream"),
+    ],
+)
+def test_a_body_of_bytes_is_base64(media_type: str, schema: Any, sent: str | None) -> None:
+    request = posted(with_body(media_type, schema), "YWJj")
+    assert (request.body, request.media_type) == ("abc", sent or media_type)
+    with pytest.raises(ToolError, match="Base64"):
+        posted(with_body(media_type, schema), "a b?")
+
+
+PROPERTIES = {"type": "object", "properties": {"a": TEXT}}
+COMPOSED = [
+    {"allOf": [PROPERTIES]},
+    {"oneOf": [PROPERTIES, {"type": "object", "properties": {"b": TEXT}}]},
+    {"anyOf": [{"type": "null"}, {"allOf": [{"$ref": "#/components/schemas/A"}]}]},
+    {"$ref": "#/components/schemas/B"},
+    {"properties": {"b": TEXT}, "allOf": [{"$ref": "#/components/schemas/A"}]},
+]
+SCHEMAS = {"components": {"schemas": {"A": PROPERTIES, "B": {"allOf": [PROPERTIES]}}}}
+
+
+@pytest.mark.parametrize("schema", COMPOSED)
+def test_a_form_has_the_fields_of_all_that_its_schema_is_made_of(schema: Any) -> None:
+    assert posted(with_body(FORM, schema), {"a": "1"}, **SCHEMAS).body == "a=1"
+    sent = posted(with_body(MULTIPART, schema), {"a": "1"}, **SCHEMAS).body
+    assert 'name="a"\r\n\r\n1\r\n' in sent
+    with pytest.raises(InvalidArguments):
+        posted(with_body(FORM, schema), {"a": "1", "zz": "2"}, **SCHEMAS)
+
+
+def test_files_are_recognized_in_composed_schemas() -> None:
+    file = {"type": "string", "format": "binary"}
+    for schema in (
+        {"allOf": [{"type": "object", "properties": {"f": file}}]},
+        {"type": "object", "properties": {"f": {"anyOf": [file, {"type": "null"}]}}},
+        {"type": "object", "properties": {"f": {"$ref": "#/components/schemas/F"}}},
+    ):
+        more = {"components": {"schemas": {"F": file}}}
+        sent = posted(with_body(MULTIPART, schema), {"f": "YWJj"}, **more).body
+        assert 'name="f"; filename="f"\r\nContent-Type: application/octet-stream\r\n\r\nabc' in sent
+
+
+@pytest.mark.parametrize("further", [TEXT, True, {"type": "array", "items": TEXT}])
+def test_further_fields_of_a_form_are_sent(further: Any) -> None:
+    schema = {**PROPERTIES, "additionalProperties": further}
+    value: Any = ["2", "3"] if further != TEXT else "2"
+    sent = posted(with_body(FORM, schema), {"a": "1", "zz": value}).body
+    assert sent == ("a=1&zz=2" if further == TEXT else "a=1&zz=2&zz=3")
+
+
+def test_an_object_without_any_word_of_its_properties_sends_all() -> None:
+    assert posted(with_body(FORM, {"type": "object"}), {"x": 1, "y": "b c"}).body == "x=1&y=b+c"
+    with pytest.raises(ToolError, match="inside"):
+        posted(with_body(FORM, {"type": "object"}), {"x": {"a": 1}})
+
+
+def test_nested_fields_are_in_brackets_if_the_document_asks_for_it() -> None:
+    properties = {"items": ROWS, "tags": TEXTS, "ship": TREE}
+    deep = {name: {"style": "deepObject", "explode": True} for name in properties}
+    operation = with_body(FORM, {"type": "object", "properties": properties}, encoding=deep)
+    value = {"items": [{"price": "x"}], "tags": ["a", "b"], "ship": {"to": {"street": "s"}}}
+    fields = [
+        *("items%5B0%5D%5Bprice%5D=x", "tags%5B0%5D=a", "tags%5B1%5D=b"),
+        "ship%5Bto%5D%5Bstreet%5D=s",
+    ]
+    assert posted(operation, value).body.split("&") == fields
+
+
+def test_a_field_is_json_if_its_content_type_is() -> None:
+    encoding = {"ship": {"contentType": "application/json"}}
+    schema = {"type": "object", "properties": {"ship": TREE}}
+    sent = posted(with_body(FORM, schema, encoding=encoding), {"ship": {"to": {"street": "s"}}})
+    assert sent.body == "ship=%7B%22to%22%3A%7B%22street%22%3A%22s%22%7D%7D"
+
+
+def test_parts_have_their_content_types() -> None:
+    properties = {"meta": NUMBERS, "rows": TEXT, "list": ROWS, "plain": TEXT}
+    encoding = {"rows": {"contentType": "text/csv"}}
+    operation = with_body(
+        MULTIPART, {"type": "object", "properties": properties}, encoding=encoding
+    )
+    value = {"meta": {"r": 1}, "rows": "a,b", "list": [{"price": "1"}], "plain": "x"}
+    parts = posted(operation, value).body
+    assert 'name="meta"\r\nContent-Type: application/json\r\n\r\n{"r":1}\r\n' in parts
+    assert 'name="rows"\r\nContent-Type: text/csv\r\n\r\na,b\r\n' in parts
+    assert 'name="list"\r\nContent-Type: application/json\r\n\r\n[{"price":"1"}]\r\n' in parts
+    assert 'name="plain"\r\n\r\nx\r\n' in parts
+
+
+OUTSIDE = {"$ref": "other.yml"}
+NOWHERE = {"$ref": "#/components/nothing"}
+
+
+@pytest.mark.parametrize("reference", [OUTSIDE, NOWHERE])
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda ref: ref,
+        lambda ref: {"parameters": [ref]},
+        lambda ref: {"parameters": ref},
+        lambda ref: {"requestBody": ref},
+        lambda ref: {"requestBody": {"content": ref}},
+        lambda ref: {"requestBody": {"content": {"application/json": ref}}},
+        lambda ref: with_body("application/json", ref),
+        lambda ref: with_body(FORM, ref),
+        lambda ref: with_body(FORM, PROPERTIES, encoding=ref),
+        lambda ref: with_body(FORM, PROPERTIES, encoding={"a": ref}),
+        lambda ref: with_body(FORM, {"allOf": [ref]}),
+        lambda ref: {"servers": ref},
+        lambda ref: {"servers": [ref]},
+        lambda ref: with_parameter("a", "query", ref, required=True),
+    ],
+)
+def test_a_reference_that_cannot_be_followed_is_never_an_empty_object(
+    operation: Any, reference: Any
+) -> None:
+    assert "refers to " in problem(operation(reference), method="post")
+
+
+def test_a_path_that_cannot_be_read_is_listed_with_its_reason() -> None:
+    document = {
+        "openapi": "3.0.3",
+        "servers": [{"url": "https://api.example.com"}],
+        "paths": {"/a": OUTSIDE, "/b": {"$ref": "#/paths/~1c", "get": {}}, "/c": {"put": {}}},
+    }
+    found = {each.source: each.problem for each in operations(document)}
+    assert list(found) == ["* /a", "GET /b", "PUT /b", "PUT /c"]
+    assert "'other.yml' refers to something outside the document" in found["* /a"]
+    assert not any(found[source] for source in list(found)[1:])
+
+
+def test_arguments_have_names_that_every_client_takes_and_the_wire_the_documents() -> None:
+    wires = [
+        "$top",
+        "StartTime<",
+        "StartTime",
+        "StartTime>",
+        "ip address",
+        "from:date",
+        "from_date",
+    ]
+    wires += ["$.xgafv", "filter[id]", "é", "body", "x" * 70, "a.b-c", "<>", "1"]
+    parameters = [{"name": name, "in": "query", "schema": TEXT} for name in wires]
+    operation = imported({"parameters": parameters})
+    assert operation.config is not None
+    properties = operation.config["input_schema"]["properties"]
+    assert list(properties) == [
+        *("top", "StartTime_2", "StartTime", "StartTime_3", "ip_address", "from_date_2"),
+        *("from_date", "xgafv", "filter_id", "argument", "query_body", "x" * 64, "a.b-c"),
+        *("argument_2", "1"),
+    ]
+    assert properties["top"]["description"] == "Sent as `$top`."
+    sent = Sent(operation, {name: str(number) for number, name in enumerate(properties)})
+    request = RequestTemplate(HttpToolConfig.model_validate(operation.config).request)
+    values = {name: str(number) for number, name in enumerate(properties)}
+    pairs = request.fill({"arguments": values, "answers": {}}, "").query
+    assert list(pairs) == [(wire, str(number)) for number, wire in enumerate(wires)]
+    assert "%24top=0" in sent.path
+
+
+def test_headers_that_the_platform_sets_are_left_out_and_said() -> None:
+    for name in ("Idempotency-Key", "accept-encoding", "Content-Length", "Host"):
+        found = imported(with_parameter(name, "header", TEXT, required=True), method="post")
+        assert found.config is not None
+        assert found.config["input_schema"]["properties"] == {}
+        assert name in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/files/{id}#get", "/files/7"),
+        ("/files?id={id}", "/files?id=7"),
+        ("/files?what=file-{id}&x=1#y", "/files?what=file-7&x=1"),
+    ],
+)
+def test_queries_and_fragments_in_a_path(path: str, expected: str) -> None:
+    place = "path" if "{id}" in path.partition("?")[0] else "query"
+    operation = with_parameter("id", place, TEXT, required=True)
+    assert Sent(imported(operation, path=path), {"id": "7"}).path == expected
+
+
+def test_nothing_of_ours_is_named_in_a_refusal() -> None:
+    refusals = [
+        problem({}, servers=[{"url": "https://user@api.example.com"}]),
+        problem(
+            with_body(FORM, {"type": "object", "properties": {}, "additionalProperties": False}),
+            method="post",
+        ),
+        problem(
+            {"security": [{"s": []}]},
+            components={
+                "securitySchemes": {"s": {"type": "apiKey", "in": "header", "name": "a b"}}
+            },
+        ),
+    ]
+    for refusal in refusals:
+        assert "request." not in refusal
+        assert "List should" not in refusal
+
+
+INTEGER = {"type": "integer"}
+INTEGERS = [
+    INTEGER,
+    {"type": ["integer", "null"]},
+    {"$ref": "#/components/schemas/Count"},
+    {"anyOf": [{"type": "string"}, {"allOf": [INTEGER]}]},
+]
+COUNTS = {"components": {"schemas": {"Count": INTEGER}}}
+
+
+@pytest.mark.parametrize("schema", INTEGERS)
+def test_a_whole_number_is_written_as_an_integer_where_the_schema_says_so(schema: Any) -> None:
+    places = ("path", "query", "header")
+    parameters = [
+        {"name": place, "in": place, "required": True, "schema": schema} for place in places
+    ]
+    operation = imported({"parameters": parameters}, path="/{path}", **COUNTS)
+    sent = Sent(operation, dict.fromkeys(places, 5.0))
+    assert (sent.path, sent.headers["header"]) == ("/5?query=5", "5")
+    inner = {"type": "object", "properties": {"n": schema}, "additionalProperties": schema}
+    nested = {"type": "object", "properties": {"rows": {"type": "array", "items": inner}}}
+    value = {"rows": [{"n": 5.0, "m": -0.0, "x": 1}]}
+    sent = posted(with_body("application/json", nested), value, **COUNTS)
+    assert sent.body == '{"rows":[{"n":5,"m":0,"x":1}]}'
+    if schema != INTEGERS[3]:
+        with pytest.raises(InvalidArguments):
+            Sent(operation, {**dict.fromkeys(places, 5.0), "query": 0.5})
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "number"}, {}, {"anyOf": [INTEGER, {"type": "number"}]}]
+)
+def test_other_numbers_are_sent_as_they_came(schema: Any) -> None:
+    assert posted(with_body("application/json", schema), 5.0).body == "5.0"
+    assert float(posted(with_body("application/json", schema), 1e300).body) == 1e300
