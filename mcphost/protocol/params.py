@@ -34,7 +34,8 @@ NAME_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The param that `Mcp-Name` must match (streamable-http, "Standard Request Headers"; the tasks
 extension, "Routing Headers"). It is required, except with methods of the tasks extension: FastMCP 4.1
-does not send it there, and only routing needs it."""
+does not send it there, and only routing needs it. Once the FastMCP of `docs/clients.md` sends it, it
+becomes required."""
 
 MAX_TEXT: Final = 1024
 """The longest client name, client version and progress token, in characters. Each record of a call

@@ -19,6 +19,7 @@ _LONGEST_CACHED: Final = 200
 _WORD: Final = re.compile(
     r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\x00-\x7f\s]+"
 )
+_ACCENTED_WORD: Final = re.compile(r"[^\W\d_]+")
 _ACCENT: Final = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u0655\u0670]")
 _UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"})
 """How these letters are often written where they are missing."""
@@ -63,7 +64,7 @@ def _stands_for_secret(name: str) -> bool:
         return True
     texts = {" ".join(words), " ".join(word for word in words if word not in vocabulary.fillers)}
     if plain is not name:
-        texts.add(_accented(name))
+        texts.add(" ".join(_ACCENTED_WORD.findall(unicodedata.normalize("NFC", name).lower())))
     return any(
         vocabulary.secret.search(vocabulary.harmless.sub(" . ", f" {text} ")) is not None
         for text in texts
@@ -79,11 +80,6 @@ def _plain(text: str) -> str:
         for char, category in categories
         if category != "Cf"
     )
-
-
-def _accented(text: str) -> str:
-    """Return the words of a text with their accents, in lower case."""
-    return " ".join(re.findall(r"[^\W\d_]+", unicodedata.normalize("NFC", text).lower()))
 
 
 class _Vocabulary(NamedTuple):
