@@ -49,6 +49,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "info": ("heard",),
     "log": ("info", "heard"),
     "progress": (1,),
+    "report_progress": (1,),
     "require": ("elicitation",),
     "sample": ("text", "Sum up"),
     "step": ("s", threading.get_ident),

@@ -8,7 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -75,9 +75,14 @@ def discover(*folders: Path, seconds: float = LOAD_SECONDS) -> FoundFunctions:
 
 
 def _begin(folders: Sequence[Path]) -> None:
-    """Forget the modules of folders that were loaded before, and make these folders one package."""
-    for name in [name for name in sys.modules if name.startswith(f"{PREFIX}.")]:
-        del sys.modules[name]
+    """Make the folders one package, and forget modules of its names that were loaded before."""
+    stems: set[str] = set()
+    for folder in folders:
+        with suppress(OSError):  # which `_files` reports
+            stems.update(path.stem for path in folder.iterdir())
+    for name in list(sys.modules):
+        if name.startswith(f"{PREFIX}.") and name.split(".")[1] in stems:
+            del sys.modules[name]
     package = ModuleType(PREFIX)
     package.__path__ = [str(folder.absolute()) for folder in folders]
     sys.modules[PREFIX] = package

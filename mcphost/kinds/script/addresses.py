@@ -57,7 +57,9 @@ class CallerTexts:
                     at = stop
                 rest.append((at, part[1]))
             raw = rest
-        quoted += [(at, stop, _BLANK.sub(_quoted, url[at:stop])) for at, stop in raw]
+        quoted += [
+            (at, stop, _BLANK.sub(lambda blank: quote(blank[0]), url[at:stop])) for at, stop in raw
+        ]
         written = "".join(text for _, _, text in sorted(quoted))
         path = re.split(r"[?#]", written[end:], maxsplit=1)[0]
         if any(_DOTS.fullmatch(segment) for segment in path.split("/")):
@@ -113,10 +115,6 @@ def _found(
         start, stop = match.span()
         if not any(a <= start and stop <= b and stop - start < b - a for a, b in own):
             yield start, stop
-
-
-def _quoted(match: re.Match[str]) -> str:
-    return quote(match[0], safe="")
 
 
 def _texts_in(value: Any) -> Iterator[str]:

@@ -110,13 +110,11 @@ class _LibraryReader:
         if name == "sub":
             replacement = [*node.args[position : position + 1]]
             replacement += [key.value for key in node.keywords if key.arg == "repl"]
-            if any(map(self._is_function, replacement)):
+            if any(
+                isinstance(value, ast.Lambda) or getattr(value, "id", "") in self._functions
+                for value in replacement
+            ):
                 yield "`sub` takes a text in the sandbox, not a function: use finditer."
-
-    def _is_function(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Lambda) or (
-            isinstance(node, ast.Name) and node.id in self._functions
-        )
 
 
 def _module(name: str) -> Iterator[str]:

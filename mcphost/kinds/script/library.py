@@ -1,5 +1,6 @@
 """What the sandbox has of Python's library. A test asks the interpreter whether this is so."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -67,18 +68,11 @@ _BUILTINS: Final = """
 """
 
 
-def _read_names() -> Mapping[str, frozenset[str]]:
-    names: dict[str, list[str]] = {}
-    module = ""
-    for word in _NAMES.split():
-        if word.endswith(":"):
-            module = word[:-1]
-        else:
-            names.setdefault(module, []).append(word)
-    return {module: frozenset(members) for module, members in names.items()}
-
-
-MODULES: Final = _read_names()
+_PARTS: Final = re.split(r"(\w+):", _NAMES)
+MODULES: Final[Mapping[str, frozenset[str]]] = {
+    module: frozenset(names.split())
+    for module, names in zip(_PARTS[1::2], _PARTS[2::2], strict=True)
+}
 """The names of the modules that a script can import, and what each of them has."""
 MISSING_MEMBERS: Final = frozenset(_MEMBERS.split())
 """Members of Python's own types that no type of the sandbox has."""
