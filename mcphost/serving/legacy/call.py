@@ -411,7 +411,8 @@ class SessionCall:
         return None if token is None else partial(self._send_progress, token)
 
     def _send_progress(self, token: str | int) -> None:
-        self.outgoing.send(messages.progress(token, self._held.next_progress(), message=WAITING))
+        text = WAITING if REVISIONS[self._session.revision].audio else None
+        self.outgoing.send(messages.progress(token, self._held.next_progress(), message=text))
 
     async def _end(self, answer: JsonAnswer) -> None:
         if not self.outgoing.streaming:

@@ -29,7 +29,7 @@ from tests.wire import SESSION_BASED
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-FIRST, SECOND, LAST = SESSION_BASED
+OLDEST, FIRST, SECOND, LAST = SESSION_BASED
 PROMPTS = "notifications/prompts/list_changed"
 RESOURCES = "notifications/resources/list_changed"
 UPDATED = "notifications/resources/updated"
@@ -83,11 +83,11 @@ async def test_who_takes_no_events_or_has_no_session_gets_no_stream(
     session = await begin("acme", served.owner.mcp_token, revision)
     for accept in ("application/json", "text/html", "text/event-stream;q=0"):
         assert (await session.exchange(b"", "GET", accept=accept).done()).status == 406
-    for other, status in (("2026-07-28", 405), ("2024-11-05", 400)):
+    for other, status in (("2026-07-28", 405), ("2024-10-07", 400)):
         reply = await session.exchange(b"", "GET", mcp_protocol_version=other).done()
         assert reply.status == status
     session.id = None
-    status = 405 if revision == FIRST else 400
+    status = 405 if revision in (OLDEST, FIRST) else 400
     assert (await session.exchange(b"", "GET").done()).status == status
     session.id = "nonsense"
     reply = await session.exchange(b"", "GET").done()
