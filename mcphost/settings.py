@@ -64,6 +64,7 @@ class Environment(BaseSettings):
     answer_seconds: float = Field(1800.0, gt=0)
     max_answer_seconds: float = Field(86_400.0, gt=0)
     client_session_seconds: float = Field(86_400.0, gt=0)
+    client_session_max_seconds: float = Field(604_800.0, gt=0)
     threads_per_tenant: int = Field(8, gt=0)
     result_limit: int = Field(8 * 1024 * 1024, gt=0)
     listen_uris: int = Field(100, gt=0)
@@ -275,6 +276,7 @@ MCPHOST_TOOL_SECONDS = ENVIRONMENT.tool_seconds
 MCPHOST_ANSWER_SECONDS = ENVIRONMENT.answer_seconds
 MCPHOST_MAX_ANSWER_SECONDS = ENVIRONMENT.max_answer_seconds
 MCPHOST_CLIENT_SESSION_SECONDS = ENVIRONMENT.client_session_seconds
+MCPHOST_CLIENT_SESSION_MAX_SECONDS = ENVIRONMENT.client_session_max_seconds
 MCPHOST_THREADS_PER_TENANT = ENVIRONMENT.threads_per_tenant
 MCPHOST_RESULT_LIMIT = ENVIRONMENT.result_limit
 MCPHOST_LISTEN_URIS = ENVIRONMENT.listen_uris

@@ -17,9 +17,15 @@ class ListenerLimits(NamedTuple):
 
 
 class SessionLimits(NamedTuple):
-    """Limits of a caller in all processes together: sessions at once, GET streams per session, and
-    changes of its sessions per minute."""
+    """Limits of sessions. A session ends when it was not used for `idle_seconds`, and at the latest
+    `max_seconds` after its begin; a call in progress keeps it.
 
+    Of a caller in all processes together: sessions at once, GET streams per session, and changes of
+    its sessions per minute.
+    """
+
+    idle_seconds: float
+    max_seconds: float
     at_once: int
     streams: int
     changes_per_minute: int
@@ -68,7 +74,6 @@ class ServingOptions(NamedTuple):
     tool_seconds: float
     answer_seconds: float
     longest_answer_seconds: float
-    session_seconds: float
     ping_seconds: float
     body_limit: int
     result_limit: int
@@ -92,7 +97,6 @@ def options() -> ServingOptions:
         tool_seconds=settings.MCPHOST_TOOL_SECONDS,
         answer_seconds=settings.MCPHOST_ANSWER_SECONDS,
         longest_answer_seconds=settings.MCPHOST_MAX_ANSWER_SECONDS,
-        session_seconds=settings.MCPHOST_CLIENT_SESSION_SECONDS,
         ping_seconds=settings.MCPHOST_PING_SECONDS,
         body_limit=settings.MCPHOST_BODY_LIMIT,
         result_limit=settings.MCPHOST_RESULT_LIMIT,
@@ -103,6 +107,8 @@ def options() -> ServingOptions:
             in_all=settings.MCPHOST_LISTENERS,
         ),
         sessions=SessionLimits(
+            idle_seconds=settings.MCPHOST_CLIENT_SESSION_SECONDS,
+            max_seconds=settings.MCPHOST_CLIENT_SESSION_MAX_SECONDS,
             at_once=settings.MCPHOST_SESSIONS_PER_TOKEN,
             streams=settings.MCPHOST_STREAMS_PER_SESSION,
             changes_per_minute=settings.MCPHOST_SESSION_CHANGES_PER_MINUTE,

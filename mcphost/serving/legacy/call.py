@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from django.db import Error
 
@@ -465,6 +466,11 @@ class SessionCall:
 
 under_way: Final[set[SessionCall]] = set()
 """The calls that this process owns. Only for the event loop's thread."""
+
+
+def sessions_in_use() -> list[UUID]:
+    """The sessions of the calls in progress in this process. From any thread."""
+    return [each.outgoing.stored.stream.session for each in tuple(under_way)]
 
 
 def begin(incoming: Incoming, session: ClientSession) -> SessionCall:

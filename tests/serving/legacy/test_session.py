@@ -1,9 +1,11 @@
 """Sessions: for which callers they are valid, and changes that hold for the very next request."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 from pytest_django import Settings
 
 from mcphost.audit.writer.writer import writer
@@ -12,6 +14,7 @@ from mcphost.calls.models import Session as SessionModel
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.sealing.tokens import LIMITS, Purpose
+from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import session as sessions
 from mcphost.serving.legacy.session import NoSession
@@ -88,6 +91,23 @@ async def test_what_was_ended_stays_so() -> None:
 def _short(settings: Settings) -> Iterator[None]:
     settings.MCPHOST_CLIENT_SESSION_SECONDS = -1.0
     yield
+
+
+async def expire(session: ClientSession) -> None:
+    past = timezone.now() - timedelta(seconds=1)
+    change = SessionModel.objects.filter(id=session.id)
+    await in_database(lambda: change.update(expires_at=past, used_at=past))
+
+
+async def test_a_session_that_is_used_lives_before_its_use_is_written() -> None:
+    session, token = await sessions.begin(ADA, REVISION, PARAMS)
+    await sessions.find(ADA, token)
+    await expire(session)
+    assert (await sessions.find(ADA, token)).id == session.id
+    rows.session_uses.forget_all()
+    await expire(session)
+    with pytest.raises(NoSession):
+        await sessions.find(ADA, token)
 
 
 @pytest.mark.usefixtures("_short")
