@@ -96,6 +96,15 @@ class Session:
             assert await self._call.settled() is None
             self._call.outgoing.attach(self._shown)
 
+    @property
+    def question_ids(self) -> list[Any]:
+        """The ids of the questions that were asked, in order."""
+        return [one["id"] for one in self._shown.requests]
+
+    async def messages(self) -> list[dict[str, Any]]:
+        """All messages of the call's stream, once it has ended."""
+        return [one for one in await self._shown.whole() if one]
+
     def _pending(self, shown: Shown) -> dict[str, dict[str, Any]]:
         return {
             one["params"]["message"].rstrip("?"): one
@@ -169,6 +178,7 @@ class SessionTask:
         self._owner = cast.owner
         self._stack = stack
         self._pending: dict[str, dict[str, Any]] = {}
+        self.question_ids: list[Any] = []
 
     async def begin(self, do: str) -> None:
         self._client = await client_of(self._owner)
@@ -181,13 +191,24 @@ class SessionTask:
         while set(self._pending) != set(keys):
             question = await self._following.asked()
             self._pending[question["params"]["message"].rstrip("?")] = question
+            self.question_ids.append(question["id"])
+
+    async def messages(self) -> list[dict[str, Any]]:
+        """What comes after the last question, until the response."""
+        reply = await self._following.posted.done()
+        if not reply.streamed:
+            return [reply.check().last]
+        messages = [await self._following.posted.message()]
+        while "method" in messages[-1]:
+            messages.append(await self._following.posted.message())
+        return messages
 
     async def answer(self, **answers: Mapping[str, Any]) -> None:
         for key, answer in answers.items():
             await self._client.answer(self._pending.pop(key), answer)
 
     async def result(self) -> Result:
-        last = await self._following.response()
+        last = (await self.messages())[-1]
         result: Result = last["result"] if "result" in last else {"error": last["error"]}
         return result
 
