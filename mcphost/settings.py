@@ -61,6 +61,7 @@ class Environment(BaseSettings):
     ping_seconds: float = Field(0.0, ge=0)
     unread_limit: int = Field(1024 * 1024, gt=0)
     tool_seconds: float = Field(60.0, gt=0)
+    stateless_replies: int = Field(10, ge=4, le=100)
     answer_seconds: float = Field(1800.0, gt=0)
     max_answer_seconds: float = Field(86_400.0, gt=0)
     client_session_seconds: float = Field(86_400.0, gt=0)
@@ -273,6 +274,7 @@ MCPHOST_COMMENT_SECONDS = ENVIRONMENT.comment_seconds
 MCPHOST_PING_SECONDS = ENVIRONMENT.ping_seconds
 MCPHOST_UNREAD_LIMIT = ENVIRONMENT.unread_limit
 MCPHOST_TOOL_SECONDS = ENVIRONMENT.tool_seconds
+MCPHOST_STATELESS_REPLIES = ENVIRONMENT.stateless_replies
 MCPHOST_ANSWER_SECONDS = ENVIRONMENT.answer_seconds
 MCPHOST_MAX_ANSWER_SECONDS = ENVIRONMENT.max_answer_seconds
 MCPHOST_CLIENT_SESSION_SECONDS = ENVIRONMENT.client_session_seconds

@@ -64,7 +64,8 @@ class StatePartLimits(NamedTuple):
 class ServingOptions(NamedTuple):
     """Settings of this package. Sizes are in bytes, times in seconds.
 
-    `public_url` is this server's address. If it is not configured, it is empty: the address is then
+    `stateless_replies` is how often a call of the stateless revision may be answered with something else
+    than its result. `public_url` is this server's address. If it is not configured, it is empty: the address is then
     `scheme` and the Host of a request, unless `any_host` is allowed. `settling_seconds` is how long
     after this process all others have read a change, too. The settings of `shed_…` are described in
     `serving.load`; 0 is off.
@@ -72,6 +73,7 @@ class ServingOptions(NamedTuple):
 
     page_size: int
     tool_seconds: float
+    stateless_replies: int
     answer_seconds: float
     longest_answer_seconds: float
     ping_seconds: float
@@ -95,6 +97,7 @@ def options() -> ServingOptions:
     return ServingOptions(
         page_size=settings.MCPHOST_PAGE_SIZE,
         tool_seconds=settings.MCPHOST_TOOL_SECONDS,
+        stateless_replies=settings.MCPHOST_STATELESS_REPLIES,
         answer_seconds=settings.MCPHOST_ANSWER_SECONDS,
         longest_answer_seconds=settings.MCPHOST_MAX_ANSWER_SECONDS,
         ping_seconds=settings.MCPHOST_PING_SECONDS,

@@ -26,9 +26,17 @@ from tests.serving.tasks.following import Follower, Task
 Result = Mapping[str, Any]
 
 
+def _key(message: str) -> str:
+    """Return the key of a question of the tool, whose message is the key and a question mark. What comes
+    after that is why the last response was not accepted."""
+    return message.partition("?")[0]
+
+
 class Client(Protocol):
     """A client with one call. `result` returns `CallToolResult`, or {"error": …} for an error
-    response."""
+    response. `shown` are the messages of the questions that were last asked."""
+
+    shown: list[str]
 
     async def begin(self, do: str) -> None:
         """Call the tool."""
@@ -47,6 +55,8 @@ class Client(Protocol):
 class Modern:
     """A stateless client: each answer is a request of its own."""
 
+    shown: list[str]
+
     def __init__(self, cast: Cast, stack: AsyncExitStack) -> None:
         self._token = cast.owner.mcp_token
         self._stack = stack
@@ -64,8 +74,9 @@ class Modern:
     async def asked(self, *keys: str) -> None:
         assert self._reply is not None
         found = asked(self._reply)
-        assert {key: one["params"]["message"] for key, one in found.items()} == {
-            key: f"{key}?" for key in keys
+        self.shown = [one["params"]["message"] for one in found.values()]
+        assert {key: _key(one["params"]["message"]) for key, one in found.items()} == {
+            key: key for key in keys
         }
 
     async def answer(self, **answers: Mapping[str, Any]) -> None:
@@ -83,6 +94,8 @@ class Modern:
 
 class Session:
     """A client of a session: it is asked on the stream of its call."""
+
+    shown: list[str]
 
     def __init__(self, cast: Cast, stack: AsyncExitStack) -> None:
         self._cast = cast
@@ -107,13 +120,14 @@ class Session:
 
     def _pending(self, shown: Shown) -> dict[str, dict[str, Any]]:
         return {
-            one["params"]["message"].rstrip("?"): one
+            _key(one["params"]["message"]): one
             for one in shown.requests
             if one["id"] not in self._answered
         }
 
     async def asked(self, *keys: str) -> None:
         await self._shown.until(lambda shown: set(self._pending(shown)) == set(keys))
+        self.shown = [one["params"]["message"] for one in self._pending(self._shown).values()]
 
     async def answer(self, **answers: Mapping[str, Any]) -> None:
         pending = self._pending(self._shown)
@@ -134,6 +148,8 @@ class Session:
 class Following:
     """A client that follows tasks."""
 
+    shown: list[str]
+
     def __init__(self, cast: Cast, stack: AsyncExitStack) -> None:
         self._follower = Follower(cast.owner.mcp_token)
 
@@ -142,20 +158,20 @@ class Following:
 
     async def asked(self, *keys: str) -> None:
         found = await self._task.asked(*(await self._own(keys)))
-        messages = sorted(one["params"]["message"] for one in found.values())
-        assert messages == sorted(f"{key}?" for key in keys)
+        self.shown = [one["params"]["message"] for one in found.values()]
+        assert sorted(map(_key, self.shown)) == sorted(keys)
 
     async def _own(self, keys: tuple[str, ...]) -> list[str]:
         """Return the keys of the task's requests, once all these questions are asked."""
-        wanted = {f"{key}?" for key in keys}
+        wanted = set(keys)
         seen = await self._task.until(
             lambda seen: (
-                {one["params"]["message"] for one in seen.get("inputRequests", {}).values()}
+                {_key(one["params"]["message"]) for one in seen.get("inputRequests", {}).values()}
                 == wanted
             )
         )
         self._keys = {
-            one["params"]["message"].rstrip("?"): own for own, one in seen["inputRequests"].items()
+            _key(one["params"]["message"]): own for own, one in seen["inputRequests"].items()
         }
         return list(seen["inputRequests"])
 
@@ -174,6 +190,8 @@ class Following:
 class SessionTask:
     """A client of a session that calls the tool as a task: it is asked by `tasks/result`."""
 
+    shown: list[str]
+
     def __init__(self, cast: Cast, stack: AsyncExitStack) -> None:
         self._owner = cast.owner
         self._stack = stack
@@ -190,8 +208,9 @@ class SessionTask:
     async def asked(self, *keys: str) -> None:
         while set(self._pending) != set(keys):
             question = await self._following.asked()
-            self._pending[question["params"]["message"].rstrip("?")] = question
+            self._pending[_key(question["params"]["message"])] = question
             self.question_ids.append(question["id"])
+        self.shown = [one["params"]["message"] for one in self._pending.values()]
 
     async def messages(self) -> list[dict[str, Any]]:
         """What comes after the last question, until the response."""
@@ -219,6 +238,8 @@ class SessionTask:
 class Playground:
     """An operator who tries the tool in the console: the form carries all between two rounds."""
 
+    shown: list[str]
+
     def __init__(self, cast: Cast, stack: AsyncExitStack) -> None:
         self._cast = cast
 
@@ -235,8 +256,8 @@ class Playground:
 
     async def asked(self, *keys: str) -> None:
         found = (await self._running).requests
-        messages = {key: one["params"]["message"] for key, one in found.items()}
-        assert messages == {key: f"{key}?" for key in keys}
+        self.shown = [one["params"]["message"] for one in found.values()]
+        assert sorted(map(_key, self.shown)) == sorted(keys)
 
     async def answer(self, **answers: Mapping[str, Any]) -> None:
         before = await self._running
