@@ -339,7 +339,7 @@ def _open(holder: str) -> QuerySet[Session]:
 def _is_open() -> Q:
     """Filter: sessions that have not ended, as `_OPEN`."""
     calls = StreamedCall.objects.filter(session=OuterRef("id"), expires_at__gt=Now())
-    return Q(ended_at=None) & (Q(expires_at__gt=Now()) | Exists(calls.exclude(request="")))
+    return Q(ended_at=None) & (Q(expires_at__gt=Now()) | Q(Exists(calls.exclude(request=""))))
 
 
 def _end_idle(holder: str, count: int, is_busy: IsBusy) -> tuple[UUID, ...]:
