@@ -98,6 +98,13 @@ def _checked(schema: Any, name: str) -> Callable[[Mapping[str, Any]], dict[str, 
             value is None or (value in ("", []) and bool(empty[name].problems(value)))
         )
 
+    def reason(problem: ArgumentProblem, given: Mapping[str, Any]) -> str:
+        path = f"{problem.path}."
+        name = next((name for name in properties if path.startswith(f"{name}.")), None)
+        if name is None or name not in given:
+            return str(problem)
+        return f"{name}: not {expected(properties[name])}"
+
     def take_in(content: Mapping[str, Any]) -> dict[str, Any]:
         try:  # a copy that is plain JSON, like an answer received from a client
             plain: dict[str, Any] = orjson.loads(orjson.dumps(content))
@@ -106,19 +113,11 @@ def _checked(schema: Any, name: str) -> Callable[[Mapping[str, Any]], dict[str, 
         given = {name: v for name, v in plain.items() if not is_missing(name, v)}
         problems = validator.problems(given)
         if problems:
-            reasons = dict.fromkeys(_reason(problem, given, properties) for problem in problems)
+            reasons = dict.fromkeys(reason(problem, given) for problem in problems)
             raise InvalidAnswer("; ".join(reasons))
         return given
 
     return take_in
-
-
-def _reason(problem: ArgumentProblem, content: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
-    """Describe a problem of a response for the user who gave it, without the value."""
-    name = next((name for name in fields if f"{problem.path}.".startswith(f"{name}.")), None)
-    if name is None or name not in content:
-        return str(problem)
-    return f"{name}: not {expected(fields[name])}"
 
 
 def _told(error: Mapping[str, Any]) -> str:
