@@ -13,6 +13,7 @@ from mcphost.routing import process
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy.get_stream import get_streams
+from mcphost.serving.shutdown import draining
 from mcphost.serving.subscriptions.registry import listeners
 from tests.cast import ACTOR, Cast
 from tests.legacy import Posted, Session, begin
@@ -59,7 +60,8 @@ async def ends(stream: Posted, session: Session) -> None:
     """Assert that a stream ends by itself, with `retry` if the revision has it."""
     reply = await stream.done()
     assert reply.status == 200
-    assert stream.unread == (b"retry: 1000\n\n" if session.revision == LAST else b"")
+    retry = b"retry: 10000\n\n" if draining() else b"retry: 1000\n\n"
+    assert stream.unread == (retry if session.revision == LAST else b"")
 
 
 def there_are(streams: int) -> None:
