@@ -61,9 +61,11 @@ class Environment(BaseSettings):
     ping_seconds: float = Field(0.0, ge=0)
     unread_limit: int = Field(1024 * 1024, gt=0)
     tool_seconds: float = Field(60.0, gt=0)
+    stateless_replies: int = Field(10, ge=4, le=100)
     answer_seconds: float = Field(1800.0, gt=0)
     max_answer_seconds: float = Field(86_400.0, gt=0)
     client_session_seconds: float = Field(86_400.0, gt=0)
+    client_session_max_seconds: float = Field(604_800.0, gt=0)
     threads_per_tenant: int = Field(8, gt=0)
     result_limit: int = Field(8 * 1024 * 1024, gt=0)
     listen_uris: int = Field(100, gt=0)
@@ -272,9 +274,11 @@ MCPHOST_COMMENT_SECONDS = ENVIRONMENT.comment_seconds
 MCPHOST_PING_SECONDS = ENVIRONMENT.ping_seconds
 MCPHOST_UNREAD_LIMIT = ENVIRONMENT.unread_limit
 MCPHOST_TOOL_SECONDS = ENVIRONMENT.tool_seconds
+MCPHOST_STATELESS_REPLIES = ENVIRONMENT.stateless_replies
 MCPHOST_ANSWER_SECONDS = ENVIRONMENT.answer_seconds
 MCPHOST_MAX_ANSWER_SECONDS = ENVIRONMENT.max_answer_seconds
 MCPHOST_CLIENT_SESSION_SECONDS = ENVIRONMENT.client_session_seconds
+MCPHOST_CLIENT_SESSION_MAX_SECONDS = ENVIRONMENT.client_session_max_seconds
 MCPHOST_THREADS_PER_TENANT = ENVIRONMENT.threads_per_tenant
 MCPHOST_RESULT_LIMIT = ENVIRONMENT.result_limit
 MCPHOST_LISTEN_URIS = ENVIRONMENT.listen_uris

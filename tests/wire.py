@@ -18,7 +18,8 @@ import orjson
 SPEC = Path(__file__).parent / "spec"
 MODERN = "2026-07-28"
 SCHEMA = SPEC / f"schema-{MODERN}.json"
-SESSION_BASED = ("2025-03-26", "2025-06-18", "2025-11-25")
+OLDEST = "2024-11-05"
+SESSION_BASED = (OLDEST, "2025-03-26", "2025-06-18", "2025-11-25")
 TASKS = "tasks"
 """In place of a revision: the schema of the tasks extension of 2026-07-28."""
 
@@ -269,7 +270,26 @@ def definitions(revision: str = MODERN) -> dict[str, Any]:
 
 @cache
 def _schema(revision: str) -> dict[str, Any]:
+    if revision == OLDEST:
+        return _of_the_oldest(_schema("2025-03-26"))
     return orjson.loads((SPEC / f"schema-{revision}.json").read_bytes())
+
+
+def _of_the_oldest(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of 2025-03-26 without what that revision added to 2024-11-05.
+
+    `completions` stays: newer clients that use the oldest revision look for it before they complete.
+    """
+    known = {name: one for name, one in schema["definitions"].items() if "Batch" not in name}
+    audio = {"$ref": "#/definitions/AudioContent"}
+    without = orjson.loads(orjson.dumps(known).replace(b"," + orjson.dumps(audio), b""))
+    del without["AudioContent"], without["ToolAnnotations"]
+    del without["Tool"]["properties"]["annotations"]
+    del without["ProgressNotification"]["properties"]["params"]["properties"]["message"]
+    without["JSONRPCMessage"]["anyOf"] = [
+        one for one in without["JSONRPCMessage"]["anyOf"] if "$ref" in one
+    ]
+    return {**schema, "definitions": without}
 
 
 def _merged(node: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from secrets import token_hex
 from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
@@ -22,9 +23,15 @@ from mcphost.calls.ownership import LEASE
 from mcphost.feed import nodes
 from mcphost.feed.services import announce, announce_all
 
+_OPEN: Final = (
+    "calls_session.ended_at IS NULL AND (calls_session.expires_at > {now} OR EXISTS "
+    "(SELECT 1 FROM calls_streamedcall WHERE calls_streamedcall.session = calls_session.id "
+    "AND calls_streamedcall.request <> '' AND calls_streamedcall.expires_at > {now}))"
+)
+"""SQL template: the session has not ended. A call in progress keeps it: a question may be open."""
+
 IS_OPEN: Final = (
-    "EXISTS (SELECT 1 FROM calls_session WHERE calls_session.id = r.session "
-    "AND calls_session.ended_at IS NULL AND calls_session.expires_at > {now})"
+    f"EXISTS (SELECT 1 FROM calls_session WHERE calls_session.id = r.session AND {_OPEN})"  # noqa: S608
 )
 """SQL template: the session of `r` is open."""
 
@@ -50,7 +57,8 @@ IsBusy = Callable[[UUID], bool]
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """An open session. `client` is the client's name, version and capabilities.
+    """An open session. `client` is the client's name, version and capabilities. It expires at
+    `expires_at` if it is not used before.
 
     Sessions with the same `holder` (a digest) are counted together.
     """
@@ -63,6 +71,7 @@ class SessionRow:
     expires_at: datetime
     log_level: str = ""
     holder: str = ""
+    created_at: datetime | None = None
 
 
 _COLUMNS: Final = tuple(each.name for each in fields(SessionRow))
@@ -98,16 +107,14 @@ _BEGIN: Final = change(
     "created_at, used_at, expires_at) SELECT r.session, r.tenant, r.who, r.holder, r.revision, "
     "r.client, '', {now}, {now}, {later} FROM (SELECT r.*, row_number() OVER "
     "(PARTITION BY r.holder ORDER BY r.session) AS place FROM {r}) AS r WHERE r.place + (SELECT count(*) "
-    "FROM calls_session WHERE calls_session.holder = r.holder AND calls_session.ended_at IS NULL "
-    "AND calls_session.expires_at > {now}) <= r.most "
+    f"FROM calls_session WHERE calls_session.holder = r.holder AND {_OPEN}) <= r.most "
     f"ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at {_ID}",
 )
 _CHECK: Final = change(
     "session_check",
     {**_SESSION, "level": "text"},
-    "SELECT r.nonce FROM {r}, calls_session WHERE calls_session.id = r.session "
-    "AND calls_session.ended_at IS NULL AND calls_session.expires_at > {now} "
-    "AND calls_session.log_level = r.level",
+    "SELECT r.nonce FROM {r}, calls_session WHERE calls_session.id = r.session "  # noqa: S608
+    f"AND {_OPEN} AND calls_session.log_level = r.level",
     reads=True,
 )
 _END: Final = change(
@@ -135,8 +142,7 @@ _OPEN_STREAM: Final = change(
     # If it is locked, `stream_opened` will wait for it: this would be out of order.
     lock=Lock(
         "calls_session",
-        "calls_session.id = r.session AND calls_session.ended_at IS NULL "
-        "AND calls_session.expires_at > {now}",
+        f"calls_session.id = r.session AND {_OPEN}",
         free=True,
     ),
 )
@@ -230,9 +236,7 @@ def begin(row: SessionRow, most: int, is_busy: IsBusy) -> tuple[UUID, ...]:
 
 def find(session: UUID, tenant: UUID) -> SessionRow | None:
     """The session, if it is open and of `tenant`; else None."""
-    going_on = Session.objects.filter(
-        id=session, tenant=tenant, ended_at=None, expires_at__gt=Now()
-    )
+    going_on = Session.objects.filter(_is_open(), id=session, tenant=tenant)
     row = going_on.values_list(*_COLUMNS).first()
     return None if row is None else SessionRow(*row)
 
@@ -241,7 +245,7 @@ def count_open(
     tenant: UUID | None = None, since: datetime | None = None, until: datetime | None = None
 ) -> int:
     """Count the sessions that go on: of a tenant, or of all; begun between two times, if given."""
-    found = Session.objects.filter(ended_at=None, expires_at__gt=Now())
+    found = Session.objects.filter(_is_open())
     if tenant is not None:
         found = found.filter(tenant=tenant)
     if since is not None:
@@ -310,7 +314,7 @@ def stream_closed(session: UUID, tenant: UUID, stream: UUID) -> None:
 @transaction.atomic
 def prune() -> int:
     """Delete up to 500 expired sessions; return how many."""
-    over = Session.objects.filter(expires_at__lt=Now()).order_by("expires_at")
+    over = Session.objects.filter(~_is_open(), expires_at__lt=Now()).order_by("expires_at")
     # Rows that another process is deleting or changing are left for the next time.
     unlocked = over.select_for_update(skip_locked=True).values_list("id", flat=True)
     ids = list(unlocked[:PRUNED_AT_ONCE])
@@ -329,7 +333,13 @@ def prune_streams() -> int:
 
 
 def _open(holder: str) -> QuerySet[Session]:
-    return Session.objects.filter(holder=holder, ended_at=None, expires_at__gt=Now())
+    return Session.objects.filter(_is_open(), holder=holder)
+
+
+def _is_open() -> Q:
+    """Filter: sessions that have not ended, as `_OPEN`."""
+    calls = StreamedCall.objects.filter(session=OuterRef("id"), expires_at__gt=Now())
+    return Q(ended_at=None) & (Q(expires_at__gt=Now()) | Q(Exists(calls.exclude(request=""))))
 
 
 def _end_idle(holder: str, count: int, is_busy: IsBusy) -> tuple[UUID, ...]:
@@ -404,19 +414,21 @@ def _named(session: UUID, stream: UUID) -> str:
 WRITTEN_AT_ONCE: Final = 500
 
 _UPDATE: Final = {
-    "sqlite": "UPDATE calls_session SET used_at = %s WHERE id = %s AND used_at < %s",
-    "postgresql": "UPDATE calls_session SET used_at = %s WHERE id = (SELECT id FROM calls_session "
-    "WHERE id = %s AND used_at < %s FOR UPDATE SKIP LOCKED)",
+    "sqlite": "UPDATE calls_session SET used_at = %s, expires_at = min(%s, "
+    "strftime('%%Y-%%m-%%d %%H:%%M:%%f', created_at, %s || ' seconds')) "
+    "WHERE id = %s AND used_at < %s AND ended_at IS NULL",
+    "postgresql": "UPDATE calls_session SET used_at = %s, expires_at = least(%s, "
+    "created_at + %s * interval '1 second') WHERE id = (SELECT id FROM calls_session "
+    "WHERE id = %s AND used_at < %s AND ended_at IS NULL FOR UPDATE SKIP LOCKED)",
 }
-"""By database. Sessions that another transaction is changing are left out: waiting for them while
+"""By database. A session that is used expires later, but not after its maximum. Sessions that another transaction is changing are left out: waiting for them while
 others are locked could end in a deadlock."""
 
 Use = tuple[UUID, datetime]
 
 
 class SessionUses:
-    """When sessions were last used. Call `note` on the event loop; `flush` in a thread, because it
-    waits for the database."""
+    """When sessions were last used. `flush` waits for the database: call it in a thread."""
 
     def __init__(self) -> None:
         self._noted: dict[UUID, datetime] = {}
@@ -424,6 +436,10 @@ class SessionUses:
     def note(self, session: UUID) -> None:
         """Note that the session is being used now."""
         self._noted[session] = timezone.now()
+
+    def has(self, session: UUID) -> bool:
+        """Whether there is a note of the session that is not written."""
+        return session in self._noted
 
     def flush(self) -> int:
         """Write all notes, at most 500 per transaction; return how many.
@@ -449,8 +465,17 @@ def _write(uses: Sequence[Use]) -> None:
     connection = connections[DEFAULT_DB_ALIAS]
     key = Session._meta.pk
     adapt = connection.ops.adapt_datetimefield_value
+    idle = timedelta(seconds=settings.MCPHOST_CLIENT_SESSION_SECONDS)
+    longest = settings.MCPHOST_CLIENT_SESSION_MAX_SECONDS
     rows = [
-        (adapt(at), key.get_db_prep_value(session, connection), adapt(at)) for session, at in uses
+        (
+            adapt(at),
+            adapt(at + idle),
+            longest,
+            key.get_db_prep_value(session, connection),
+            adapt(at),
+        )
+        for session, at in uses
     ]
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.executemany(_UPDATE[connection.vendor], rows)

@@ -8,7 +8,7 @@ Whether a form asks for a secret is decided by its words, and only if the user c
 into it: a yes to "Rotate the API key?" gives no secret away.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -22,6 +22,19 @@ from mcphost.protocol.web_addresses import mentions_one
 FORMATS: Final = ("email", "uri", "date", "date-time")
 
 _MOST_PROBLEMS: Final = 20
+_MOST_NAMES: Final = 20
+
+_TYPE_NAMES: Final[Mapping[str, str]] = {
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+}
+_FORMAT_NAMES: Final[Mapping[str, str]] = {
+    "email": "an email address",
+    "uri": "a URI",
+    "date": "a date such as 2026-01-31",
+    "date-time": "a date and time such as 2026-01-31T09:30:00Z",
+}
 
 _ROOT: Final = frozenset(
     {"$schema", "type", "title", "description", "properties", "required", "additionalProperties"}
@@ -77,6 +90,39 @@ def is_typed(schema: Mapping[str, Any]) -> bool:
     The schema must have passed `check_form`.
     """
     return any(map(_takes_anything, schema["properties"].values()))
+
+
+def expected(field: Mapping[str, Any]) -> str:
+    """Say which values a field accepts, for the user: "a whole number of at least 1", "one of red, blue".
+
+    The field must have passed `check_form`.
+    """
+    if field["type"] == "array":
+        items = field["items"]
+        choices = _names(items.get("enum") or items["anyOf"])
+        return f"a list of {choices}{_bounds(field, 'minItems', 'maxItems')}"
+    if "enum" in field or "oneOf" in field:
+        return f"one of {_names(field.get('enum') or field['oneOf'])}"
+    if field["type"] == "string":
+        text = _FORMAT_NAMES.get(field.get("format", ""), "a text")
+        bounds = _bounds(field, "minLength", "maxLength")
+        return f"{text}{bounds} characters" if bounds else text
+    return _TYPE_NAMES[field["type"]] + _bounds(field, "minimum", "maximum")
+
+
+def _names(choices: Sequence[Any]) -> str:
+    """Name the values of choices, at most twenty."""
+    names = [str(one["const"] if isinstance(one, dict) else one) for one in choices]
+    more = ", …" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
+
+
+def _bounds(field: Mapping[str, Any], least: str, most: str) -> str:
+    if least in field and most in field:
+        return f" of {field[least]} to {field[most]}"
+    if least in field:
+        return f" of at least {field[least]}"
+    return f" of at most {field[most]}" if most in field else ""
 
 
 def message_problem(message: Any) -> str | None:

@@ -1,5 +1,6 @@
 """The supported session-based revisions and the features of each, as a table."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -17,7 +18,8 @@ class Revision:
     `sampling_tools`: tools and several content blocks in sampling. `polling`: streams begin with an
     event that can be resumed from, and may be closed early. `header`: clients send the revision in
     a header with every request after the first. `errors_without_id`: an error may have no `id`
-    where none could be read. `tasks`: requests that become tasks, which were experimental.
+    where none could be read. `tasks`: requests that become tasks, which were experimental. `audio`:
+    audio content, and what came with it: hints on tools, and the message of a progress notification.
     """
 
     name: str
@@ -32,9 +34,11 @@ class Revision:
     header: bool = True
     errors_without_id: bool = False
     tasks: bool = False
+    audio: bool = True
 
 
 _ALL: Final = (
+    Revision("2024-11-05", structured=False, elicitation=False, header=False, audio=False),
     Revision("2025-03-26", batches=True, structured=False, elicitation=False, header=False),
     Revision("2025-06-18"),
     Revision(
@@ -52,9 +56,17 @@ _ALL: Final = (
 REVISIONS: Final[Mapping[str, Revision]] = MappingProxyType({one.name: one for one in _ALL})
 
 LATEST_LEGACY: Final = _ALL[-1]
-"""The revision that is offered to a client that requests an unsupported one."""
+"""The revision that is offered to a client that requests a newer one, or no revision at all."""
+
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 def negotiate(requested: str) -> Revision:
-    """Return the revision of a new session (spec: basic/lifecycle, Version Negotiation)."""
-    return REVISIONS.get(requested, LATEST_LEGACY)
+    """Return the revision of a new session (spec: basic/lifecycle, Version Negotiation).
+
+    A client that requests an unsupported revision gets the newest before it: clients know the revisions
+    before their own, and none of the later ones. One that is older than all gets the oldest.
+    """
+    if not _DATE.fullmatch(requested):
+        return LATEST_LEGACY
+    return next((one for one in reversed(_ALL) if one.name <= requested), _ALL[0])

@@ -27,6 +27,9 @@ T = TypeVar("T")
 MOST_OPEN: Final = 64
 """How many unanswered questions one round may have."""
 
+LONGEST_REASON: Final = 1000
+"""How much of the reason why a response was not accepted is sent with the question, in characters."""
+
 MOST_LATE: Final = 100
 """How often a tool may ask again in a round that is over, before it has to wait for its time limit."""
 
@@ -107,7 +110,7 @@ class Recording:
         journal = self._history.journal()
         if not self._open:
             return Deferred(journal) if self._defers else Yielded(journal, self._yields)
-        requests = tuple(map(_request, self._open.values()))
+        requests = tuple(map(self._request, self._open.values()))
         invalid = {key: why for key, why in self._invalid.items() if key in self._open}
         return InputRequired(requests, journal, invalid)
 
@@ -202,13 +205,23 @@ class Recording:
         self._add_key(question)
         self._open[key] = question
         # Outside of the tool's context: what the port starts must not count as the tool's own.
-        self._channel.do(partial(self._ports.publish, _request(question)))
+        self._channel.do(partial(self._ports.publish, self._request(question)))
         return cast(T, MISSING)
 
     def _add_key(self, question: Question[Any]) -> None:
         self._keys.add(question.key)
         if question.params.get("mode") == "url":
             self._pages[question.key] = question.params["url"]
+
+    def _request(self, question: Question[Any]) -> InputRequest:
+        """The request of a question; if a response to it was not accepted, its message says why."""
+        params, why = question.params, self._invalid.get(question.key)
+        if why and "message" in params:
+            text = (
+                f"{params['message']}\n\nThe last response was not accepted: {why[:LONGEST_REASON]}"
+            )
+            params = {**params, "message": text}
+        return InputRequest(question.key, question.method, params, question.digest)
 
     async def begin_step(
         self,
@@ -332,7 +345,3 @@ class Recording:
 
     def callback(self, key: str) -> str:
         return (self._ports.links if self._settling.over else self._draws).callback(key)
-
-
-def _request(question: Question[Any]) -> InputRequest:
-    return InputRequest(question.key, question.method, question.params, question.digest)

@@ -8,9 +8,9 @@ from typing import Any, Final, Generic, TypeVar
 import orjson
 from pydantic import BaseModel, PydanticUndefinedAnnotation, PydanticUserError, ValidationError
 
-from mcphost.protocol.forms import check_form, is_typed
+from mcphost.protocol.forms import check_form, expected, is_typed
 from mcphost.runtime.questions import InvalidAnswer, QuestionRefused
-from mcphost.runtime.schema import MOST_CHARACTERS, MOST_PROBLEMS, Validator
+from mcphost.runtime.schema import MOST_CHARACTERS, MOST_PROBLEMS, ArgumentProblem, Validator
 from mcphost.sdk.flattening import flat_schema
 
 T = TypeVar("T")
@@ -80,7 +80,8 @@ def _of_schema(written: bytes) -> AskedFor[dict[str, Any]]:
 
 
 def _checked(schema: Any, name: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Return a function that validates content; a null optional field counts as missing.
+    """Return a function that validates content. An optional field that a client sends empty (null, or ""
+    or [] where its schema does not allow them) counts as missing.
 
     Raises QuestionRefused for a schema that is not a form.
     """
@@ -88,17 +89,32 @@ def _checked(schema: Any, name: str) -> Callable[[Mapping[str, Any]], dict[str, 
     if problems:
         listed = "; ".join(f"{p.path or 'the root'}: {p.message}" for p in problems)
         raise QuestionRefused(f"{name} is not a valid form: {listed}")
-    validator, required = Validator(schema, formats=True), frozenset(schema.get("required", ()))
+    validator, properties = Validator(schema, formats=True), schema["properties"]
+    optional = properties.keys() - schema.get("required", ())
+    empty = {name: Validator(properties[name], formats=True) for name in optional}
+
+    def is_missing(name: str, value: Any) -> bool:
+        return name in empty and (
+            value is None or (value in ("", []) and bool(empty[name].problems(value)))
+        )
+
+    def reason(problem: ArgumentProblem, given: Mapping[str, Any]) -> str:
+        path = f"{problem.path}."
+        name = next((name for name in properties if path.startswith(f"{name}.")), None)
+        if name is None or name not in given:
+            return str(problem)
+        return f"{name}: not {expected(properties[name])}"
 
     def take_in(content: Mapping[str, Any]) -> dict[str, Any]:
         try:  # a copy that is plain JSON, like an answer received from a client
             plain: dict[str, Any] = orjson.loads(orjson.dumps(content))
         except TypeError:
             raise InvalidAnswer("is not JSON") from None
-        given = {name: v for name, v in plain.items() if v is not None or name in required}
+        given = {name: v for name, v in plain.items() if not is_missing(name, v)}
         problems = validator.problems(given)
         if problems:
-            raise InvalidAnswer("; ".join(map(str, problems)))
+            reasons = dict.fromkeys(reason(problem, given) for problem in problems)
+            raise InvalidAnswer("; ".join(reasons))
         return given
 
     return take_in

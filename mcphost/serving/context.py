@@ -126,7 +126,8 @@ class ClientSession(NamedTuple):
 
     `who` is the principal to which it is bound (`serving.request_state.who`; for an anonymous
     session the session itself). `log_level` is empty if the client has set none. `holder` is a
-    digest of the caller whose sessions are counted together.
+    digest of the caller whose sessions are counted together. It ends at `expires_at` at the latest,
+    but for a call that is in progress then.
     """
 
     id: UUID

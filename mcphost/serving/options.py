@@ -17,9 +17,15 @@ class ListenerLimits(NamedTuple):
 
 
 class SessionLimits(NamedTuple):
-    """Limits of a caller in all processes together: sessions at once, GET streams per session, and
-    changes of its sessions per minute."""
+    """Limits of sessions. A session ends when it was not used for `idle_seconds`, and at the latest
+    `max_seconds` after its begin; a call in progress keeps it.
 
+    Of a caller in all processes together: sessions at once, GET streams per session, and changes of
+    its sessions per minute.
+    """
+
+    idle_seconds: float
+    max_seconds: float
     at_once: int
     streams: int
     changes_per_minute: int
@@ -58,7 +64,8 @@ class StatePartLimits(NamedTuple):
 class ServingOptions(NamedTuple):
     """Settings of this package. Sizes are in bytes, times in seconds.
 
-    `public_url` is this server's address. If it is not configured, it is empty: the address is then
+    `stateless_replies` is how often a call of the stateless revision may be answered with something else
+    than its result. `public_url` is this server's address. If it is not configured, it is empty: the address is then
     `scheme` and the Host of a request, unless `any_host` is allowed. `settling_seconds` is how long
     after this process all others have read a change, too. The settings of `shed_…` are described in
     `serving.load`; 0 is off.
@@ -66,9 +73,9 @@ class ServingOptions(NamedTuple):
 
     page_size: int
     tool_seconds: float
+    stateless_replies: int
     answer_seconds: float
     longest_answer_seconds: float
-    session_seconds: float
     ping_seconds: float
     body_limit: int
     result_limit: int
@@ -90,9 +97,9 @@ def options() -> ServingOptions:
     return ServingOptions(
         page_size=settings.MCPHOST_PAGE_SIZE,
         tool_seconds=settings.MCPHOST_TOOL_SECONDS,
+        stateless_replies=settings.MCPHOST_STATELESS_REPLIES,
         answer_seconds=settings.MCPHOST_ANSWER_SECONDS,
         longest_answer_seconds=settings.MCPHOST_MAX_ANSWER_SECONDS,
-        session_seconds=settings.MCPHOST_CLIENT_SESSION_SECONDS,
         ping_seconds=settings.MCPHOST_PING_SECONDS,
         body_limit=settings.MCPHOST_BODY_LIMIT,
         result_limit=settings.MCPHOST_RESULT_LIMIT,
@@ -103,6 +110,8 @@ def options() -> ServingOptions:
             in_all=settings.MCPHOST_LISTENERS,
         ),
         sessions=SessionLimits(
+            idle_seconds=settings.MCPHOST_CLIENT_SESSION_SECONDS,
+            max_seconds=settings.MCPHOST_CLIENT_SESSION_MAX_SECONDS,
             at_once=settings.MCPHOST_SESSIONS_PER_TOKEN,
             streams=settings.MCPHOST_STREAMS_PER_SESSION,
             changes_per_minute=settings.MCPHOST_SESSION_CHANGES_PER_MINUTE,

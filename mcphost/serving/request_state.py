@@ -24,7 +24,7 @@ SKEW_SECONDS = 60
 opens it. Neither asks the database for the time, which would be a query more in each round."""
 ANONYMOUS_SECONDS = 600
 
-_FORMAT, _FORMAT_WITH_CLAIM, _FORMAT_WITH_PARTS = 1, 2, 3
+_FORMAT, _FORMAT_WITH_CLAIM, _FORMAT_WITH_PARTS, _FORMAT_WITH_REPETITIONS = 1, 2, 3, 4
 
 
 class InvalidState(Exception):  # noqa: N818 - a refusal that says what happened
@@ -71,7 +71,8 @@ class RequestState(NamedTuple):
     input requests by the author's key; none if the round only moves to another process. `claim` is
     the number under which the round that takes in responses to this state is claimed. All states
     that descend from one another without a response have the same number, and so share one set of
-    responses. `parts` are the rows with those recorded values that are not in `journal`.
+    responses. `parts` are the rows with those recorded values that are not in `journal`. `repetitions`
+    are the replies that only repeated input requests.
     """
 
     bound: StateBinding
@@ -86,6 +87,7 @@ class RequestState(NamedTuple):
     journal: Journal
     claim: int
     parts: tuple[PartReference, ...] = ()
+    repetitions: int = 0
 
 
 def bound(
@@ -111,14 +113,17 @@ def lifetime(principal: Principal, seconds: float) -> float:
 def write(state: RequestState) -> bytes:
     """Encode the state for sealing.
 
-    The claim number is left out if it is the default, and parts if there are none, so that processes
-    of the previous version can open the state during an upgrade.
+    The claim number is left out if it is the default, and parts and repetitions if there are none, so
+    that processes of the previous version can open the state during an upgrade.
     """
-    to, call, *plain, _, _, claim, parts = state
+    to, call, *plain, _, _, claim, parts, repetitions = state
     asked = {key: list(one) for key, one in state.asked.items()}
     written = [list(to), call, *plain, asked, as_json(state.journal)]
+    rows = [list(one) for one in parts]
+    if repetitions:
+        return orjson.dumps([_FORMAT_WITH_REPETITIONS, *written, claim, rows, repetitions])
     if parts:
-        return orjson.dumps([_FORMAT_WITH_PARTS, *written, claim, [list(one) for one in parts]])
+        return orjson.dumps([_FORMAT_WITH_PARTS, *written, claim, rows])
     if claim == state.round + 1:
         return orjson.dumps([_FORMAT, *written])
     return orjson.dumps([_FORMAT_WITH_CLAIM, *written, claim])
@@ -128,14 +133,15 @@ def read(written: bytes) -> RequestState:
     """Decode what `write` wrote. Raises InvalidState for an unknown format."""
     try:
         form, to, call, number, *rest = orjson.loads(written)
-        if form not in (_FORMAT, _FORMAT_WITH_CLAIM, _FORMAT_WITH_PARTS):
+        if form not in range(_FORMAT, _FORMAT_WITH_REPETITIONS + 1):
             raise InvalidState("of another format")
-        parts = rest.pop() if form == _FORMAT_WITH_PARTS else ()
+        repetitions = rest.pop() if form >= _FORMAT_WITH_REPETITIONS else 0
+        parts = rest.pop() if form >= _FORMAT_WITH_PARTS else ()
         claim = number + 1 if form == _FORMAT else rest.pop()
         *plain, asked, journal = rest
         questions = {key: AskedQuestion(*one) for key, one in asked.items()}
         references = tuple(PartReference(*one) for one in parts)
-        more = (*plain, questions, from_json(journal), claim, references)
+        more = (*plain, questions, from_json(journal), claim, references, repetitions)
         return RequestState(StateBinding(*to), UUID(call), number, *more)
     except (ValueError, TypeError, AttributeError):
         log.exception("what was sealed as a request state is none")

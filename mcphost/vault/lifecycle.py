@@ -118,8 +118,8 @@ def require(key_id: str, state: KeyState, verb: KeyVerb) -> None:
 def lifetime() -> timedelta:
     """How long a replaced key still opens tokens: the longest lifetime of a token, and SLACK."""
     longest = max(
-        settings.MCPHOST_MAX_ANSWER_SECONDS,
-        settings.MCPHOST_CLIENT_SESSION_SECONDS,
+        # A session outlives its maximum by a question that is open.
+        settings.MCPHOST_CLIENT_SESSION_MAX_SECONDS + settings.MCPHOST_MAX_ANSWER_SECONDS,
         settings.MCPHOST_TASK_SECONDS,
     )
     return timedelta(seconds=longest) + SLACK

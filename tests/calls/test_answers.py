@@ -50,7 +50,6 @@ UNANSWERABLE: dict[str, Callable[[MadeCall], object]] = {
     "forgotten": lambda made: OpenQuestion.objects.all().delete(),
     "of another session": _of_another_session,
     "in an ended session": lambda made: _session(made, ended_at=timezone.now()),
-    "in an expired session": lambda made: _session(made, expires_at=timezone.now() - HOUR),
     "in no session": lambda made: Session.objects.all().delete(),
     "of a cancelled call": lambda made: session_calls.cancel(
         made.stream.session, TENANT, made.stored.request_name
@@ -72,6 +71,13 @@ def test_a_question_that_cannot_be_answered_is_not_and_starts_nothing(start, spo
     before = everything()
     assert submit(writer, (made.answer(state=state), [record()])) == [False]
     assert everything() == before
+
+
+@starting
+def test_a_session_does_not_expire_while_a_question_is_open(start, state):
+    made = begun(writer := start(), waits=True)
+    _session(made, expires_at=timezone.now() - HOUR)
+    assert write(writer, made.answer(state=state)) == [True]
 
 
 @starting

@@ -11,6 +11,7 @@ import pytest
 from django.db import connections
 from django.db.models.functions import Now
 from django.utils import timezone
+from pytest_django import Settings
 
 from mcphost.audit.records import new_id
 from mcphost.audit.writer.writer import Writer
@@ -74,6 +75,47 @@ def news(what: str) -> list[str]:
     return list(
         Change.objects.filter(what=what).order_by("seq").values_list("object_id", flat=True)
     )
+
+
+# --- how long a session lives ---
+
+
+def times(session: UUID) -> Session:
+    return Session.objects.get(id=session)
+
+
+def test_a_session_lives_while_it_is_used_and_not_beyond_its_maximum(settings: Settings) -> None:
+    settings.MCPHOST_CLIENT_SESSION_SECONDS = 3 * SECONDS
+    settings.MCPHOST_CLIENT_SESSION_MAX_SECONDS = 5 * SECONDS
+    used, old, ended, idle = (begun() for _ in range(4))
+    sessions.begin(fresh := row(expires_at=timezone.now() + timedelta(seconds=SECONDS)), 99, never)
+    Session.objects.filter(id=old).update(created_at=Now() - timedelta(seconds=4 * SECONDS))
+    Session.objects.filter(id=ended).update(ended_at=Now())
+    before = times(idle).expires_at, times(ended).expires_at
+    for session in (used, old, ended, fresh.id):
+        session_uses.note(session)
+    assert session_uses.has(used)
+    assert session_uses.flush() == 4
+    assert not session_uses.has(used)
+    for session in (used, fresh.id):
+        assert times(session).expires_at - times(session).used_at == timedelta(minutes=3)
+    late = times(old).expires_at - times(old).created_at
+    assert abs(late - timedelta(minutes=5)) < timedelta(milliseconds=2)
+    assert (times(idle).expires_at, times(ended).expires_at) == before
+
+
+def test_a_call_in_progress_keeps_its_session(start: Start) -> None:
+    call = begun_call(writer := start())
+    session = call.stream.session
+    Session.objects.filter(id=session).update(expires_at=Now() - HOUR)
+    assert sessions.find(session, TENANT) is not None
+    assert write(writer, sessions.is_open(session, "")) == [True]
+    assert write(writer, sessions.open_stream(session, TENANT, uuid4(), HERE, 1)) == [True]
+    assert sessions.prune() == 0
+    assert write(writer, call.finish(2)) == [True]
+    assert sessions.find(session, TENANT) is None
+    assert write(writer, sessions.is_open(session, "")) == [False]
+    assert sessions.prune() == 1
 
 
 # --- which session ends for a new one ---

@@ -38,7 +38,7 @@ publish_functions(Tenant.objects.get(slug="demo").id, found, Actor.system("a tes
 METRICS_TOKEN = "a-token-for-monitoring"
 PATIENT = {"MCPHOST_DATABASE_WAIT_SECONDS": "15", "MCPHOST_STREAM_AFTER_SECONDS": "5"}
 """How nodes wait for their database by default."""
-MOST_LEGS = 8
+MOST_LEGS = 11
 PATIENCE = 60
 
 Answerer = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]

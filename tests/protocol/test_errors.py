@@ -69,7 +69,7 @@ def test_a_client_that_is_to_come_back_is_told_when():
 @pytest.mark.requirement("versions.unsupported")
 def test_an_unsupported_version_is_named_beside_the_supported_ones():
     error = errors.unsupported_version("v999.0.0")
-    every = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"]
+    every = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
     assert error.data == {"supported": every, "requested": "v999.0.0"}
     assert (
         error.message == f"Unsupported protocol version 'v999.0.0'; supported: {', '.join(every)}"

@@ -91,7 +91,7 @@ def test_what_no_task_is_is_found(method, value, problem):
 
 # --- the session-based revisions ---
 
-FIRST, SECOND, LAST = SESSION_BASED
+OLDEST, FIRST, SECOND, LAST = SESSION_BASED
 OURS = "io.modelcontextprotocol"
 
 

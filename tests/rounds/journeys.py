@@ -12,7 +12,7 @@ from tests.rounds.conftest import module
 from tests.rounds.legs import Asker, done, state_of
 from tests.rounds.programs import Leg, Program
 
-MOST_LEGS = 8
+MOST_LEGS = 11
 PLAIN = Leg()
 
 

@@ -113,12 +113,12 @@ def test_a_form_that_was_not_accepted_has_no_content(action: str) -> None:
         ({"action": ["accept"]}, "its action must be accept, decline or cancel"),
         ({"action": "accept"}, "name: is required"),
         (accepted([]), "its content must be an object"),
-        (accepted({"name": None}), 'name: is not of type "string"'),
-        (accepted({"name": ""}), "name: is shorter than 1 character"),
-        (accepted({"name": "Ada", "age": "36"}), 'age: is not of type "integer"'),
-        (accepted({"name": "Ada", "age": 3}), "age: is less than the minimum of 18"),
-        (accepted({"name": "Ada", "born": "long ago"}), 'born: is not a "date"'),
-        (accepted({"name": "Ada", "colour": "blue"}), "colour: is not one of"),
+        (accepted({"name": None}), "name: not a text of 1 to 20 characters"),
+        (accepted({"name": ""}), "name: not a text of 1 to 20 characters"),
+        (accepted({"name": "Ada", "age": "36"}), "age: not a whole number of 18 to 99"),
+        (accepted({"name": "Ada", "age": 3}), "age: not a whole number of 18 to 99"),
+        (accepted({"name": "Ada", "born": "long ago"}), "born: not a date such as 2026-01-31"),
+        (accepted({"name": "Ada", "colour": "blue"}), "colour: not one of red, green"),
         (accepted({"name": "\ud800"}), "is not JSON"),
     ],
 )
@@ -246,7 +246,7 @@ def test_a_schema_is_asked_for_as_it_is_and_read_as_plain_values() -> None:
     assert schema_of(NAME) == NAME
     question = form("user_name", "What is your name?", NAME)
     assert question.read(accepted({"name": "Alice"})).content == {"name": "Alice"}
-    assert invalid(question, accepted({"name": 5})) == 'name: is not of type "string"'
+    assert invalid(question, accepted({"name": 5})) == "name: not a text"
 
 
 @pytest.mark.parametrize(

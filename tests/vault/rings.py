@@ -3,11 +3,10 @@
 from datetime import timedelta
 from secrets import token_bytes
 
-from django.conf import settings
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from mcphost.vault.lifecycle import SLACK, STANDBY
+from mcphost.vault.lifecycle import STANDBY, lifetime
 from mcphost.vault.master import master_keys
 from mcphost.vault.models import RingKey
 from mcphost.vault.rows import wrapped
@@ -35,7 +34,7 @@ def have_waited(key_id: str) -> None:
 
 def have_expired(key_id: str) -> None:
     """Let a retiring key be due to retire: its last token has expired."""
-    age(key_id, timedelta(seconds=settings.MCPHOST_MAX_ANSWER_SECONDS + 1) + SLACK)
+    age(key_id, lifetime() + timedelta(seconds=1))
 
 
 def states() -> dict[str, str]:

@@ -81,14 +81,15 @@ def _sampling(revision: Revision, params: Mapping[str, Any]) -> Json:
         raise NotCarried(
             "sampling.tools", f"revision {revision.name} does not support tools in sampling"
         )
+    types = ("text", "image", "audio") if revision.audio else ("text", "image")
     messages: list[Json] = []
     for message in params["messages"]:
         content = message["content"]
         blocks = content if isinstance(content, list) else [content]
-        if len(blocks) != 1 or blocks[0]["type"] not in ("text", "image", "audio"):
+        if len(blocks) != 1 or blocks[0]["type"] not in types:
             raise NotCarried(
                 "sampling.tools",
-                "in this revision a message must have exactly one text, image or audio block",
+                f"in this revision a message must have exactly one block: {', '.join(types)}",
             )
         messages.append({"role": message["role"], "content": blocks[0]})
     return {**params, "messages": messages}

@@ -42,6 +42,8 @@ def list_entry(revision: Revision, entry: Mapping[str, Any]) -> Json:
     if not revision.structured:
         kept = {name: value for name, value in kept.items() if name not in _OF_STRUCTURED}
         _without_dates(kept)
+    if "inputSchema" in kept and not revision.audio:
+        kept.pop("annotations", None)
     schema = kept.get("outputSchema")
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         kept.pop("outputSchema", None)
@@ -87,6 +89,11 @@ def _block(revision: Revision, block: Mapping[str, Any]) -> Json:
         return plain
     if block["type"] == "resource_link":
         return {"type": "text", "text": f"{block.get('title') or block['name']}: {block['uri']}"}
+    if block["type"] == "audio" and not revision.audio:
+        text = (
+            f"Audio ({block['mimeType']}), which protocol revision {revision.name} does not support"
+        )
+        return {"type": "text", "text": text}
     plain = _without_meta(block)
     _without_dates(plain)
     if "resource" in plain:

@@ -5,6 +5,7 @@ from typing import Any
 
 from mcphost.audit.records import new_id
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError
+from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Call, Client, Delivery
 from mcphost.runtime.journal import EMPTY, Journal
 from mcphost.runtime.outcomes import InputRequest
@@ -90,7 +91,9 @@ class RoundPorts:
         meta = turn.incoming.exchange.meta
         plain: Notifier = NULL_NOTIFIER
         if meta.progress_token is not None or meta.log_level is not None:
-            plain = StreamNotifier(self._stream, meta.progress_token, meta.log_level)
+            session = turn.incoming.session
+            texts = session is None or REVISIONS[session.revision].audio
+            plain = StreamNotifier(self._stream, meta.progress_token, meta.log_level, texts=texts)
         if turn.primitive.task_support is TaskSupport.NEVER:
             return plain
         token = None if turn.incoming.session is None else meta.progress_token

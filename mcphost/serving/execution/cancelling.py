@@ -22,8 +22,8 @@ from mcphost.audit.timeline import OPEN, Timeline
 from mcphost.calls import cancelled, claims
 from mcphost.sealing.tokens import Purpose, SealError
 from mcphost.serving.execution.cancelled_calls import TOLD
-from mcphost.serving.execution.deliveries import LEGS
 from mcphost.serving.execution.stored_tasks import MESSAGE
+from mcphost.serving.options import options
 from mcphost.tasks import listing as tasks
 from mcphost.tasks import services as changing
 from mcphost.tasks.listing import ListedTask
@@ -103,7 +103,8 @@ def _cancel(call: UUID, tenant: UUID, reason: str, actor: Actor) -> CancelResult
     longest = settings.MCPHOST_MAX_ANSWER_SECONDS
     stopped = cancelled.stop_in_session(call, tenant)
     if stopped is None:
-        stopped = claims.cancel(call, tenant, LEGS + 1, longest)
+        # A call has a request more than replies, and a round that none of them has claimed.
+        stopped = claims.cancel(call, tenant, options().stateless_replies + 2, longest)
     found = _read(call, tenant)  # again: no round can start any more
     assert found is not None
     if not stopped or _has_response(found):

@@ -8,6 +8,7 @@ row.
 
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, Protocol, assert_never
 from uuid import UUID
@@ -49,8 +50,10 @@ from mcphost.serving.replies import Answered, Asking, Delivered, Handle, Refused
 from mcphost.serving.request_state import AskedQuestion, RequestState
 from mcphost.vault.errors import VaultError
 
-LEGS: Final = 8
-"""How many HTTP requests a stateless call may take: clients give up after about ten."""
+KEPT_FOR_MOVES: Final = 1
+KEPT_FOR_REPETITIONS: Final = 2
+"""How many of the replies of a stateless call are kept for these: clients give up after a number of
+replies of any sort, and a mistake or a move must not take the place of a new question."""
 MOST_QUESTIONS: Final = 32
 """How many input requests a session call may send, repetitions included."""
 MOST_TASK_QUESTIONS: Final = 256
@@ -59,6 +62,10 @@ TRIAL_SECONDS: Final = 600.0
 """How long an input request of a trial can be answered at most."""
 RETRY_SECONDS: Final = 1
 CANNOT_ASK: Final = "This program requests input, which is not possible in this kind of call"
+_TOO_MANY: Final = (
+    "The call was ended: it requests more input than clients allow in one call, {} replies. A tool that needs "
+    "more can become a task (its setting `tasks`), if the client supports tasks."
+)
 NO_PERSON: Final = Failure(FailureKind.TOOL_ERROR, NO_USER)
 
 _ASKED_WRONGLY: Final = frozenset({FailureKind.TOOL_ERROR, FailureKind.INVALID_ARGUMENTS})
@@ -74,7 +81,8 @@ class Policy(Protocol):
     """The purpose with which the state is sealed."""
 
     def refuses(self, turn: Turn, requests: Requests) -> Failure | None:
-        """The failure if these input requests cannot be sent to this client now; else None."""
+        """The failure if these input requests, or none and the move of the call, cannot be sent to this
+        client now; else None."""
 
     def legs(self, turn: Turn, requests: Requests) -> int:
         """`RequestState.legs` of the state with which this round ends."""
@@ -92,12 +100,15 @@ class Stateless:
     purpose = Purpose.STATE
 
     def refuses(self, turn: Turn, requests: Requests) -> Failure | None:
-        if turn.leg >= LEGS:
-            return Failure(
-                FailureKind.ASKED_TOO_OFTEN,
-                f"The call was ended: it still requests input after {LEGS} HTTP requests.",
-            )
-        return None
+        limit = options().stateless_replies
+        if not requests:
+            over = turn.leg > limit
+        else:
+            asked = turn.leg - turn.was_shed
+            fresh = 0 if _repeats(turn, requests) else asked - _repetitions(turn)
+            over = asked > limit - KEPT_FOR_MOVES
+            over |= fresh > limit - KEPT_FOR_MOVES - KEPT_FOR_REPETITIONS
+        return Failure(FailureKind.ASKED_TOO_OFTEN, _TOO_MANY.format(limit)) if over else None
 
     def legs(self, turn: Turn, requests: Requests) -> int:
         return turn.leg
@@ -128,7 +139,7 @@ class Sessions:
         if turn.incoming.held is None:
             return Failure(FailureKind.CAPABILITY_MISSING, CANNOT_ASK)
         if self.legs(turn, requests) > MOST_QUESTIONS:
-            message = f"The call was ended: it has made more than {MOST_QUESTIONS} input requests."
+            message = f"The call was ended: it made more than {MOST_QUESTIONS} input requests."
             return Failure(FailureKind.ASKED_TOO_OFTEN, message)
         return _cannot_carry(turn.call.revision, requests)
 
@@ -150,9 +161,7 @@ class Tasks:
 
     def refuses(self, turn: Turn, requests: Requests) -> Failure | None:
         if self.legs(turn, requests) > MOST_TASK_QUESTIONS:
-            message = (
-                f"The task was ended: it has made more than {MOST_TASK_QUESTIONS} input requests."
-            )
+            message = f"The task was ended: it made more than {MOST_TASK_QUESTIONS} input requests."
             return Failure(FailureKind.ASKED_TOO_OFTEN, message)
         return None
 
@@ -210,7 +219,34 @@ def may_go_elsewhere(turn: Turn) -> bool:
     if turn.call.delivery is Delivery.LEGACY:
         held = turn.incoming.held
         return held is not None and held.movable
-    return turn.leg < LEGS
+    return turn.leg <= options().stateless_replies
+
+
+def _repeats(turn: Turn, requests: Requests) -> bool:
+    """Whether the client's last HTTP request was to respond to all these input requests already."""
+    state = turn.resumed.state
+    before = {} if state is None else state.asked
+    asked = {one.key: AskedQuestion(one.method, one.digest) for one in requests}
+    return bool(requests) and asked.items() <= before.items()
+
+
+def _repetitions(turn: Turn) -> int:
+    state = turn.resumed.state
+    return 0 if state is None else state.repetitions
+
+
+def _explained(turn: Turn, outcome: Outcome, problem: Failure) -> Failure:
+    """The failure of a call that asks too often, with what its user has answered, and with why the last
+    response was not accepted."""
+    if problem.kind is not FailureKind.ASKED_TOO_OFTEN or not isinstance(outcome, InputRequired):
+        return problem
+    texts = [problem.message]
+    if answered := [key for key, answers in outcome.journal.answers.items() if answers]:
+        texts.append(f"Answered were: {', '.join(sorted(answered))}.")
+    texts += [
+        f"The response to {key} was not accepted: {why}." for key, why in outcome.invalid.items()
+    ]
+    return replace(problem, message=" ".join(texts))
 
 
 async def _ask(turn: Turn, outcome: Outcome, requests: Requests, journal: Journal) -> Delivered:
@@ -222,7 +258,7 @@ async def _ask(turn: Turn, outcome: Outcome, requests: Requests, journal: Journa
     if problem is None and _lacks_person(turn.call, requests):
         problem = NO_PERSON
     if problem is not None:
-        return _failed(turn, problem)
+        return _failed(turn, _explained(turn, outcome, problem))
     state = _state(turn, policy, requests, journal)
     try:
         token = await _sealed(turn, policy, state)
@@ -299,6 +335,7 @@ def _state(turn: Turn, policy: Policy, requests: Requests, journal: Journal) -> 
         asked={one.key: AskedQuestion(one.method, one.digest) for one in requests},
         journal=journal,
         claim=turn.next_claim,
+        repetitions=_repetitions(turn) + _repeats(turn, requests),
     )
 
 

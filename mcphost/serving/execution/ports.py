@@ -22,16 +22,28 @@ NULL_NOTIFIER = NullNotifier()
 
 
 class StreamNotifier:
-    """Writes notifications to the stream. Only for the event loop's thread."""
+    """Writes notifications to the stream. Only for the event loop's thread.
 
-    def __init__(self, stream: EventStream, token: str | int | None, minimum: str | None) -> None:
+    Without `texts`, the client's revision has no message in a progress notification.
+    """
+
+    def __init__(
+        self,
+        stream: EventStream,
+        token: str | int | None,
+        minimum: str | None,
+        *,
+        texts: bool = True,
+    ) -> None:
         self._stream = stream
         self._token = token
         self._minimum = minimum
+        self._texts = texts
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         if self._token is not None:
-            self._stream.send(messages.progress(self._token, progress, total, message))
+            text = message if self._texts else None
+            self._stream.send(messages.progress(self._token, progress, total, text))
 
     def log(self, level: str, data: Any, logger: str | None) -> None:
         if self._minimum is not None and messages.wants(level, self._minimum):

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from django.db import Error
 
@@ -28,6 +29,7 @@ from mcphost.protocol.errors import ProtocolError, over_limit
 from mcphost.protocol.legacy.errors import in_session
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal
+from mcphost.runtime.journal import TIMED_OUT
 from mcphost.serving import limits, shutdown
 from mcphost.serving.background import background
 from mcphost.serving.context import ClientSession, Incoming
@@ -347,6 +349,8 @@ class SessionCall:
             if waiting.rest(self._go_on, self._tick):
                 self._become(OwnedCallEvent.REST)
                 return False
+        if any(each.answer.failure == TIMED_OUT for each in resumed.taken):
+            await self._withdraw(waiting)
         self._held.go_on(resumed, waiting.last)
         return True
 
@@ -411,7 +415,8 @@ class SessionCall:
         return None if token is None else partial(self._send_progress, token)
 
     def _send_progress(self, token: str | int) -> None:
-        self.outgoing.send(messages.progress(token, self._held.next_progress(), message=WAITING))
+        text = WAITING if REVISIONS[self._session.revision].audio else None
+        self.outgoing.send(messages.progress(token, self._held.next_progress(), message=text))
 
     async def _end(self, answer: JsonAnswer) -> None:
         if not self.outgoing.streaming:
@@ -422,7 +427,7 @@ class SessionCall:
             told = waiting is None or not waiting.asked.questions
             await self.outgoing.release(told=told, stays=self._moves)
         else:
-            await self._withdraw()
+            await self._end_waiting()
             await self._finish(answer)
 
     async def _recorded(self, answer: JsonAnswer) -> JsonAnswer:
@@ -444,16 +449,25 @@ class SessionCall:
             body = _refused(self._incoming, error).body if answer.body else b""
             await self.outgoing.finish(body, state, failed=True)
 
-    async def _withdraw(self) -> None:
+    async def _end_waiting(self) -> None:
         """Cancel the open input requests of a call that has ended, and record that."""
         waiting, stream = self._held.waiting, self.outgoing.stored.stream
         if waiting is None or self.outgoing.closed:
             return
+        try:
+            await self._withdraw(waiting)
+            number = waiting.asked.round
+            call = self._held.call
+            await in_database_unbounded(end_waiting, call, stream.tenant, number, self._reason)
+        except Error as error:
+            log.error("the end of a waiting call is not recorded: %r", error, extra=self._facts)
+
+    async def _withdraw(self, waiting: OpenRound) -> None:
+        """Notify the client of the input requests of a round that it need not respond to any more."""
         call, number = self._held.call, waiting.asked.round
         try:
             for each in await in_database_unbounded(questions.withdrawals, call, number):
                 self.outgoing.send(each)
-            await in_database_unbounded(end_waiting, call, stream.tenant, number, self._reason)
         except Error as error:
             log.error("input requests could not be cancelled: %r", error, extra=self._facts)
 
@@ -464,6 +478,11 @@ class SessionCall:
 
 under_way: Final[set[SessionCall]] = set()
 """The calls that this process owns. Only for the event loop's thread."""
+
+
+def sessions_in_use() -> list[UUID]:
+    """The sessions of the calls in progress in this process. From any thread."""
+    return [each.outgoing.stored.stream.session for each in tuple(under_way)]
 
 
 def begin(incoming: Incoming, session: ClientSession) -> SessionCall:

@@ -94,7 +94,7 @@ class SessionStream(Listener):
 class GetStreams:
     """The GET streams of this process, and the order in which their sessions' streams were opened.
 
-    Only for the event loop's thread, except `on_gap`.
+    Only for the event loop's thread, except `on_gap` and `sessions`.
     """
 
     def __init__(self) -> None:
@@ -103,6 +103,10 @@ class GetStreams:
 
     def __len__(self) -> int:
         return sum(map(len, self._here.values()))
+
+    def sessions(self) -> tuple[UUID, ...]:
+        """The sessions that have GET streams in this process. From any thread."""
+        return tuple(self._here)
 
     def add(self, stream: SessionStream) -> None:
         """Handle the news of the stream's session from now on."""

@@ -8,9 +8,10 @@ to read them.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import Context
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
@@ -45,6 +46,16 @@ TICK_SECONDS: Final = 15.0
 CANCELLED_REASON: Final = "the client cancelled the request"
 LONGEST_ERROR: Final = 500
 """How much of a client's error message is kept."""
+
+_OVER: Final = "The call that sent this request has ended"
+_WITHDRAWN: Final[Mapping[QuestionState, str]] = MappingProxyType(
+    {
+        QuestionState.OPEN: _OVER,
+        QuestionState.CANCELLED: _OVER,
+        QuestionState.EXPIRED: "A response to this request is no longer accepted",
+    }
+)
+"""The reason of the notification that cancels an input request, by its state when it is sent."""
 
 _CLOCK = SystemClock()
 """The context of all timers here: each with its own would hold that of its round."""
@@ -347,14 +358,12 @@ def without_messages(asked: RoundQuestions) -> RoundQuestions:
 def withdrawals(call: UUID, number: int) -> list[bytes]:
     """Notifications that cancel the input requests of this round that were not answered
     (spec: basic/utilities/cancellation)."""
-    given_up = (QuestionState.OPEN, QuestionState.CANCELLED)
-    reason = "The call that sent this request has ended"
     return [
         messages.notification(
-            "notifications/cancelled", {"requestId": each.message, "reason": reason}
+            "notifications/cancelled", {"requestId": each.message, "reason": _WITHDRAWN[each.state]}
         )
         for each in questions.statuses(call, number)
-        if each.state in given_up
+        if each.state in _WITHDRAWN
     ]
 
 

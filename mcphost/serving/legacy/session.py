@@ -70,7 +70,7 @@ async def begin(
         revision=revision.name,
         client=_client(revision, params),
         log_level="",
-        expires_at=_CLOCK.now() + timedelta(seconds=options().session_seconds),
+        expires_at=_CLOCK.now() + _longest(),
         holder=limits.holder(principal, source),
     )
     token = await sealing.seal(Purpose.SESSION, session.tenant, _payload(session))
@@ -122,6 +122,9 @@ async def check(session: ClientSession) -> ClientSession:
 async def _read(session: UUID, tenant: UUID) -> ClientSession:
     _known.pop(session, None)
     row = await in_database(sessions.find, session, tenant)
+    if row is None and session_uses.has(session):  # it was used, and that is not written yet
+        await in_database(session_uses.flush)
+        row = await in_database(sessions.find, session, tenant)
     if row is None or row.revision not in REVISIONS:
         raise NoSession
     client = Client(row.client["name"], row.client["version"], row.client["capabilities"])
@@ -132,7 +135,7 @@ async def _read(session: UUID, tenant: UUID) -> ClientSession:
         row.revision,
         client,
         row.log_level,
-        row.expires_at,
+        (row.created_at or _CLOCK.now()) + _longest(),
         row.holder,
     )
     _remember(found)
@@ -192,6 +195,10 @@ def principal_in(session: ClientSession, principal: Principal) -> Principal:
     return replace(principal, id=str(session.id))
 
 
+def _longest() -> timedelta:
+    return timedelta(seconds=options().sessions.max_seconds)
+
+
 def _who(principal: Principal, session: UUID) -> str:
     if principal.kind is PrincipalKind.ANONYMOUS:
         return f"{principal.kind}:{session}"
@@ -219,7 +226,7 @@ def _row(session: ClientSession) -> SessionRow:
         session.who,
         session.revision,
         said,
-        session.expires_at,
+        min(_CLOCK.now() + timedelta(seconds=options().sessions.idle_seconds), session.expires_at),
         holder=session.holder,
     )
 

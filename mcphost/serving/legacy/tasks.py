@@ -15,6 +15,7 @@ from uuid import UUID
 
 import orjson
 from django.db import Error
+from django.utils import timezone
 
 from mcphost.audit.writer.writer import RecordLost, RecordRefused
 from mcphost.calls import questions, session_calls
@@ -223,8 +224,9 @@ async def _carries(row: TaskRow, call: UUID, session: ClientSession, *, late: bo
     `late`: a request of a process that has died may have left no trace.
 
     So that of a client that has disconnected sends none, and however many wait, one of them polls.
+    Nor does it send questions that have expired, which the task is about to notice.
     """
-    if not row.open:
+    if not row.open or min(one.expires_at for one in row.open) <= timezone.now():
         return False
     can, before = await _can_ask(row, session), row.carrier
     if before == call:

@@ -10,6 +10,8 @@ from django.utils import timezone
 from mcphost.audit import last_use
 from mcphost.calls.sessions import session_uses
 from mcphost.serving.execution import claims
+from mcphost.serving.legacy import call as calls
+from mcphost.serving.legacy.get_stream import get_streams
 from mcphost.serving.options import options
 from mcphost.serving.tasks import upkeep
 from mcphost.vault import selectors as keys
@@ -22,13 +24,20 @@ def _write_last_uses() -> None:
     last_use.flush(timezone.now())
 
 
+def _write_session_uses() -> None:
+    """A session is in use as long as a call of it runs, waits for answers, or its client listens."""
+    for session in {*calls.sessions_in_use(), *get_streams.sessions()}:
+        session_uses.note(session)
+    session_uses.flush()
+
+
 def _read_ring() -> None:
     """Read the ring after a change, before the next seal needs it: heartbeats then report its keys."""
     with suppress(VaultError):
         keys.ring()
 
 
-WRITES: tuple[upkeep.Chore, ...] = (_write_last_uses, session_uses.flush)
+WRITES: tuple[upkeep.Chore, ...] = (_write_last_uses, _write_session_uses)
 """The chores that write what a process remembers. They run at its end, too: the rest would be lost."""
 CHORES: tuple[upkeep.Chore, ...] = (*WRITES, _read_ring, claims.tidy)
 """The chores that each process has, in order."""

@@ -29,6 +29,10 @@ REFUSED_WITHIN_SECONDS = 0.5
 
 log = logging.getLogger(__name__)
 
+RESTART_MS = 10_000
+"""SSE `retry` of a stream that ends because its process stops: SDKs try twice, and a restart of a single
+process takes up to 17 seconds."""
+
 
 async def get(request: HttpRequest, admitted: Admitted, wire: HttpWire) -> int:
     """Answer a GET; return the HTTP status. Raises SessionError if there is no stream to open."""
@@ -60,8 +64,10 @@ async def _listen(
             if not draining():
                 await stream.stay()
 
-    last = sse.retry(RETRY_MS) if wire.polling else b""
-    return await until_end(stream, listen(), lambda: last)
+    def last() -> bytes:
+        return sse.retry(RESTART_MS if draining() else RETRY_MS) if wire.polling else b""
+
+    return await until_end(stream, listen(), last)
 
 
 class _Follower:

@@ -26,6 +26,7 @@ SERVER = {
 def test_a_client_can_do_what_it_says_and_its_revision_has() -> None:
     can = {name: client_capabilities(REVISIONS[name], SAID) for name in SESSION_BASED}
     roots, other = {"listChanged": True}, {"x": {}}
+    assert can["2024-11-05"] == can["2025-03-26"]
     assert can["2025-03-26"] == {"roots": roots, "sampling": {}, "experimental": other}
     assert can["2025-06-18"] == {
         "roots": roots,
@@ -52,12 +53,17 @@ def test_what_a_session_begins_with_is_what_its_revision_says(revision: str, ins
 
 
 @pytest.mark.parametrize(
-    "asked",
+    ("requested", "name"),
     [
-        "2024-11-05",
-        "2026-07-28",
+        *((name, name) for name in SESSION_BASED),
+        ("2024-10-07", SESSION_BASED[0]),
+        ("2025-01-01", "2024-11-05"),
+        ("2025-11-24", "2025-06-18"),
+        ("2026-07-28", LATEST_LEGACY.name),
+        ("2999-01-01", LATEST_LEGACY.name),
+        ("1.0", LATEST_LEGACY.name),
+        ("", LATEST_LEGACY.name),
     ],
 )
-def test_a_revision_that_we_do_not_speak_gets_our_newest_of_its_era(asked: str) -> None:
-    assert [negotiate(name).name for name in SESSION_BASED] == list(SESSION_BASED)
-    assert negotiate(asked) is LATEST_LEGACY
+def test_a_client_gets_its_revision_or_the_newest_before_it(requested: str, name: str) -> None:
+    assert negotiate(requested).name == name

@@ -15,7 +15,7 @@ from mcphost.protocol.messages import error_response
 from mcphost.protocol.resources import resource_not_found
 from tests.wire import SESSION_BASED, check_message
 
-FIRST, SECOND, LAST = SESSION_BASED
+OLDEST, FIRST, SECOND, LAST = SESSION_BASED
 
 
 def test_every_error_of_ours_is_told_in_a_session():
@@ -81,6 +81,7 @@ def test_an_error_is_told_once():
     ("version", "bare"),
     [
         (None, True),
+        (OLDEST, True),
         (FIRST, True),
         (LAST, False),
     ],

@@ -8,7 +8,7 @@ from mcphost.protocol.legacy.questions import NotCarried, elicitation_id, needed
 from mcphost.protocol.revisions import REVISIONS
 from tests.wire import SESSION_BASED
 
-FIRST, SECOND, LAST = SESSION_BASED
+OLDEST, FIRST, SECOND, LAST = SESSION_BASED
 TITLED = {"type": "string", "oneOf": [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]}
 SEVERAL = {"type": "array", "items": {"type": "string", "enum": ["a"]}}
 TEXT = {"role": "user", "content": {"type": "text", "text": "hi"}}
@@ -94,6 +94,15 @@ def test_a_list_of_one_block_is_that_block_before() -> None:
 def test_what_one_block_cannot_hold_is_not_carried(content) -> None:
     with pytest.raises(NotCarried):
         sampled(SECOND, messages=[{"role": "user", "content": content}])
+
+
+def test_the_oldest_revision_has_no_audio() -> None:
+    spoken = [
+        {"role": "user", "content": {"type": "audio", "data": "AA==", "mimeType": "audio/wav"}}
+    ]
+    assert sampled(FIRST, messages=spoken)["messages"] == spoken
+    with pytest.raises(NotCarried, match=r"exactly one block: text, image$"):
+        sampled(OLDEST, messages=spoken)
 
 
 @pytest.mark.parametrize(

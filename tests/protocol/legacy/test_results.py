@@ -8,7 +8,7 @@ from mcphost.protocol.legacy.results import convert_result, list_entry
 from mcphost.protocol.revisions import REVISIONS
 from tests.wire import SESSION_BASED, check_message
 
-FIRST, SECOND, LAST = SESSION_BASED
+OLDEST, FIRST, SECOND, LAST = SESSION_BASED
 ICONS = [{"src": "data:image/png;base64,AA==", "mimeType": "image/png"}]
 OBJECT = {"type": "object", "properties": {"n": {"type": "integer"}}}
 NOTES = {"audience": ["user"], "lastModified": "2026-01-01T00:00:00Z"}
@@ -101,7 +101,9 @@ def test_what_is_said_beside_the_name_of_the_server_stays() -> None:
 
 
 def test_a_tool_is_described_as_far_as_the_revision_goes() -> None:
-    assert set(entry(FIRST)) == {"name", "description", "inputSchema"}
+    hints = {"annotations": {"readOnlyHint": True}}
+    assert set(entry(OLDEST, **hints)) == {"name", "description", "inputSchema"}
+    assert set(entry(FIRST, **hints)) == {"name", "description", "inputSchema", "annotations"}
     assert set(entry(SECOND)) == set(TOOL) - {"icons"}
     assert entry(LAST) == TOOL
 
@@ -117,6 +119,26 @@ def test_structured_content_is_an_object_or_nothing() -> None:
     assert dressed(SECOND, "tools/call")["structuredContent"] == {"n": 1}
     listed = {"content": [TEXT], "structuredContent": [1]}
     assert dressed(LAST, "tools/call", listed) == {"content": [TEXT]}
+
+
+AUDIO = {"type": "audio", "data": "AA==", "mimeType": "audio/wav"}
+
+
+def test_audio_is_a_text_where_it_came_later() -> None:
+    got = {"messages": [{"role": "user", "content": AUDIO}]}
+    text = {
+        "type": "text",
+        "text": "Audio (audio/wav), which protocol revision 2024-11-05 does not support",
+    }
+    for revision, block in ((OLDEST, text), (FIRST, AUDIO)):
+        assert dressed(revision, "tools/call", {"content": [AUDIO]})["content"] == [block]
+        (message,) = dressed(revision, "prompts/get", got)["messages"]
+        assert message["content"] == block
+
+
+def test_hints_of_resources_are_older_than_those_of_tools() -> None:
+    listed = entry(OLDEST, "resources/list")
+    assert listed["annotations"] == {"audience": ["user"]}
 
 
 def test_links_are_texts_where_they_came_later() -> None:

@@ -26,9 +26,17 @@ from tests.serving.tasks.following import Follower, Task
 Result = Mapping[str, Any]
 
 
+def _key(message: str) -> str:
+    """Return the key of a question of the tool, whose message is the key and a question mark. What comes
+    after that is why the last response was not accepted."""
+    return message.partition("?")[0]
+
+
 class Client(Protocol):
     """A client with one call. `result` returns `CallToolResult`, or {"error": …} for an error
-    response."""
+    response. `shown` are the messages of the questions that were last asked."""
+
+    shown: list[str]
 
     async def begin(self, do: str) -> None:
         """Call the tool."""
@@ -47,6 +55,8 @@ class Client(Protocol):
 class Modern:
     """A stateless client: each answer is a request of its own."""
 
+    shown: list[str]
+
     def __init__(self, cast: Cast, stack: AsyncExitStack) -> None:
         self._token = cast.owner.mcp_token
         self._stack = stack
@@ -64,8 +74,9 @@ class Modern:
     async def asked(self, *keys: str) -> None:
         assert self._reply is not None
         found = asked(self._reply)
-        assert {key: one["params"]["message"] for key, one in found.items()} == {
-            key: f"{key}?" for key in keys
+        self.shown = [one["params"]["message"] for one in found.values()]
+        assert {key: _key(one["params"]["message"]) for key, one in found.items()} == {
+            key: key for key in keys
         }
 
     async def answer(self, **answers: Mapping[str, Any]) -> None:
@@ -84,6 +95,8 @@ class Modern:
 class Session:
     """A client of a session: it is asked on the stream of its call."""
 
+    shown: list[str]
+
     def __init__(self, cast: Cast, stack: AsyncExitStack) -> None:
         self._cast = cast
         self._answered: set[Any] = set()
@@ -96,15 +109,25 @@ class Session:
             assert await self._call.settled() is None
             self._call.outgoing.attach(self._shown)
 
+    @property
+    def question_ids(self) -> list[Any]:
+        """The ids of the questions that were asked, in order."""
+        return [one["id"] for one in self._shown.requests]
+
+    async def messages(self) -> list[dict[str, Any]]:
+        """All messages of the call's stream, once it has ended."""
+        return [one for one in await self._shown.whole() if one]
+
     def _pending(self, shown: Shown) -> dict[str, dict[str, Any]]:
         return {
-            one["params"]["message"].rstrip("?"): one
+            _key(one["params"]["message"]): one
             for one in shown.requests
             if one["id"] not in self._answered
         }
 
     async def asked(self, *keys: str) -> None:
         await self._shown.until(lambda shown: set(self._pending(shown)) == set(keys))
+        self.shown = [one["params"]["message"] for one in self._pending(self._shown).values()]
 
     async def answer(self, **answers: Mapping[str, Any]) -> None:
         pending = self._pending(self._shown)
@@ -125,6 +148,8 @@ class Session:
 class Following:
     """A client that follows tasks."""
 
+    shown: list[str]
+
     def __init__(self, cast: Cast, stack: AsyncExitStack) -> None:
         self._follower = Follower(cast.owner.mcp_token)
 
@@ -133,20 +158,20 @@ class Following:
 
     async def asked(self, *keys: str) -> None:
         found = await self._task.asked(*(await self._own(keys)))
-        messages = sorted(one["params"]["message"] for one in found.values())
-        assert messages == sorted(f"{key}?" for key in keys)
+        self.shown = [one["params"]["message"] for one in found.values()]
+        assert sorted(map(_key, self.shown)) == sorted(keys)
 
     async def _own(self, keys: tuple[str, ...]) -> list[str]:
         """Return the keys of the task's requests, once all these questions are asked."""
-        wanted = {f"{key}?" for key in keys}
+        wanted = set(keys)
         seen = await self._task.until(
             lambda seen: (
-                {one["params"]["message"] for one in seen.get("inputRequests", {}).values()}
+                {_key(one["params"]["message"]) for one in seen.get("inputRequests", {}).values()}
                 == wanted
             )
         )
         self._keys = {
-            one["params"]["message"].rstrip("?"): own for own, one in seen["inputRequests"].items()
+            _key(one["params"]["message"]): own for own, one in seen["inputRequests"].items()
         }
         return list(seen["inputRequests"])
 
@@ -165,10 +190,13 @@ class Following:
 class SessionTask:
     """A client of a session that calls the tool as a task: it is asked by `tasks/result`."""
 
+    shown: list[str]
+
     def __init__(self, cast: Cast, stack: AsyncExitStack) -> None:
         self._owner = cast.owner
         self._stack = stack
         self._pending: dict[str, dict[str, Any]] = {}
+        self.question_ids: list[Any] = []
 
     async def begin(self, do: str) -> None:
         self._client = await client_of(self._owner)
@@ -180,14 +208,26 @@ class SessionTask:
     async def asked(self, *keys: str) -> None:
         while set(self._pending) != set(keys):
             question = await self._following.asked()
-            self._pending[question["params"]["message"].rstrip("?")] = question
+            self._pending[_key(question["params"]["message"])] = question
+            self.question_ids.append(question["id"])
+        self.shown = [one["params"]["message"] for one in self._pending.values()]
+
+    async def messages(self) -> list[dict[str, Any]]:
+        """What comes after the last question, until the response."""
+        reply = await self._following.posted.done()
+        if not reply.streamed:
+            return [reply.check().last]
+        messages = [await self._following.posted.message()]
+        while "method" in messages[-1]:
+            messages.append(await self._following.posted.message())
+        return messages
 
     async def answer(self, **answers: Mapping[str, Any]) -> None:
         for key, answer in answers.items():
             await self._client.answer(self._pending.pop(key), answer)
 
     async def result(self) -> Result:
-        last = await self._following.response()
+        last = (await self.messages())[-1]
         result: Result = last["result"] if "result" in last else {"error": last["error"]}
         return result
 
@@ -197,6 +237,8 @@ class SessionTask:
 
 class Playground:
     """An operator who tries the tool in the console: the form carries all between two rounds."""
+
+    shown: list[str]
 
     def __init__(self, cast: Cast, stack: AsyncExitStack) -> None:
         self._cast = cast
@@ -214,8 +256,8 @@ class Playground:
 
     async def asked(self, *keys: str) -> None:
         found = (await self._running).requests
-        messages = {key: one["params"]["message"] for key, one in found.items()}
-        assert messages == {key: f"{key}?" for key in keys}
+        self.shown = [one["params"]["message"] for one in found.values()]
+        assert sorted(map(_key, self.shown)) == sorted(keys)
 
     async def answer(self, **answers: Mapping[str, Any]) -> None:
         before = await self._running

@@ -73,8 +73,11 @@ async def learns_that_a_question_was_cancelled(caller: Client) -> None:
 async def asks_again_after_an_invalid_answer(caller: Client) -> None:
     await caller.begin("once")
     await caller.asked("a")
+    assert caller.shown == ["a?"]
     await caller.answer(a=named(5))
     await caller.asked("a")
+    (message,) = caller.shown
+    assert message == "a?\n\nThe last response was not accepted: name: not a text"
     await caller.answer(a=named("x"))
     assert got(await caller.result()) == ["x"]
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from mcphost.observability import counters
 from mcphost.protocol.errors import (
@@ -14,7 +15,7 @@ from mcphost.protocol.errors import (
     ProtocolError,
 )
 from mcphost.protocol.tasks import TaskStatus
-from mcphost.runtime.call import Principal, PrincipalKind
+from mcphost.runtime.call import Delivery, Principal, PrincipalKind
 from mcphost.runtime.journal import EMPTY, Answer, Journal
 from mcphost.runtime.outcomes import (
     Deferred,
@@ -85,14 +86,23 @@ async def test_a_failure_is_a_result_if_a_model_can_learn_from_it_and_else_an_er
             assert error.data == ({"uri": "docs:a"} if method == "resources/read" else None)
 
 
-def _asked(leg: int = 1, shed: bool = False, journal: Journal = EMPTY) -> Turn:
-    """A turn in the given HTTP request of its call."""
+def _asked(
+    leg: int = 1,
+    shed: bool = False,
+    journal: Journal = EMPTY,
+    repetitions: int = 0,
+    *,
+    again: bool = False,
+) -> Turn:
+    """A turn in the given HTTP request of its call; `again` if its state asked QUESTION."""
     fresh = _turn()
     if leg == 1:
         return fresh
     state = request_state.RequestState(
         fresh.bound, fresh.call.id, 1, leg - 1, shed, 0, 0, "1", {}, journal, 2
     )
+    asked = {QUESTION.key: request_state.AskedQuestion(QUESTION.method, QUESTION.digest)}
+    state = state._replace(asked=asked if again else {}, repetitions=repetitions)
     return fresh._replace(resumed=Resumed(state, journal, ()))
 
 
@@ -129,7 +139,7 @@ async def test_a_call_that_wants_to_go_on_elsewhere_asks_nothing_and_does_so_onc
     assert _opened(reply).shed is True
     assert deliveries.may_go_elsewhere(_asked(2))
     assert not deliveries.may_go_elsewhere(_asked(2, shed=True))
-    assert not deliveries.may_go_elsewhere(_asked(deliveries.LEGS))
+    assert not deliveries.may_go_elsewhere(_asked(11))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -141,14 +151,58 @@ async def test_a_call_that_becomes_a_task_is_answered_with_a_handle() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_the_last_leg_asks_nothing_more() -> None:
-    seven = await deliveries.deliver(_asked(deliveries.LEGS - 1), InputRequired((QUESTION,), EMPTY))
-    assert isinstance(seven.reply, Asking)
-    eight = await deliveries.deliver(_asked(deliveries.LEGS), InputRequired((QUESTION,), EMPTY))
-    assert isinstance(eight.outcome, Failed)
-    assert eight.outcome.error.kind is FailureKind.ASKED_TOO_OFTEN
-    assert isinstance(eight.reply, Answered)
-    assert "8 HTTP requests" in eight.reply.result["content"][0]["text"]
+async def test_a_stateless_call_has_ten_replies_of_which_some_are_kept() -> None:
+    async def accepted(fresh: int, repeated: int, *, again: bool, moved: bool = False) -> bool:
+        """Whether a reply with a question is accepted after these replies."""
+        turn = _asked(fresh + repeated + moved + 1, shed=moved, repetitions=repeated, again=again)
+        delivered = await deliveries.deliver(turn, InputRequired((QUESTION,), EMPTY))
+        if isinstance(delivered.reply, Asking):
+            assert _opened(delivered.reply).repetitions == repeated + again
+            return True
+        assert isinstance(delivered.outcome, Failed)
+        assert delivered.outcome.error.kind is FailureKind.ASKED_TOO_OFTEN
+        return False
+
+    for moved in (False, True):
+        for repeated in (0, 1, 2):
+            assert await accepted(6, repeated, again=False, moved=moved)
+            assert not await accepted(7, repeated, again=False, moved=moved)
+        assert await accepted(7, 1, again=True, moved=moved)
+        assert await accepted(1, 7, again=True, moved=moved)
+        assert not await accepted(7, 2, again=True, moved=moved)
+        assert not await accepted(1, 8, again=True, moved=moved)
+    move = await deliveries.deliver(_asked(10, repetitions=2), Yielded(EMPTY, "lag"))
+    assert isinstance(move.reply, Asking)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_the_limit_of_replies_is_a_setting(settings: Settings) -> None:
+    settings.MCPHOST_STATELESS_REPLIES = 4
+    one, two = [
+        await deliveries.deliver(_asked(leg), InputRequired((QUESTION,), EMPTY)) for leg in (1, 2)
+    ]
+    assert isinstance(one.reply, Asking)
+    assert isinstance(two.reply, Answered)
+    assert "4 replies" in two.reply.result["content"][0]["text"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("delivery", [Delivery.MODERN, Delivery.LEGACY, Delivery.TASK])
+async def test_the_error_of_too_many_questions_has_what_was_answered_and_the_last_reason(
+    delivery: Delivery,
+) -> None:
+    turn = _asked(300, repetitions=290, again=True)
+    turn = turn._replace(call=turn.call._replace(delivery=delivery))
+    if delivery is Delivery.LEGACY:
+        turn = turn._replace(incoming=turn.incoming._replace(held=object()))
+    journal = Journal({"size": (Answer("d", "1", {"action": "accept"}),)})
+    outcome = InputRequired((QUESTION,), journal, {"name": "name: not a text"})
+    delivered = await deliveries.deliver(turn, outcome)
+    assert isinstance(delivered.reply, Answered)
+    text = delivered.reply.result["content"][0]["text"]
+    assert text.endswith(
+        "Answered were: size. The response to name was not accepted: name: not a text."
+    )
 
 
 @pytest.mark.django_db(transaction=True)

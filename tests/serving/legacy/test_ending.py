@@ -1,17 +1,22 @@
 """Calls of sessions that end before the client has responded, and progress while they wait."""
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ANSWER_REFUSED
 from mcphost.audit.services import end_waiting
 from mcphost.calls import questions as stored
-from mcphost.calls import session_calls
-from mcphost.calls.models import OpenQuestion, StreamedCall
+from mcphost.calls import session_calls, sessions
+from mcphost.calls.models import OpenQuestion, Session, StreamedCall
 from mcphost.calls.states import CallState, QuestionState
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import call as calls
 from mcphost.serving.legacy.cancellation import cancellations, name_of
+from mcphost.serving.legacy.session import check
+from mcphost.serving.process import housekeeping
 from tests.cast import Cast
 from tests.serving.legacy.callers import Caller, Shown, accept, true
 from tests.serving.legacy.test_takeover import _waits
@@ -73,3 +78,34 @@ def _call_off_unheard() -> None:
     call = StreamedCall.objects.get()
     StreamedCall.objects.update(state=CallState.CANCELLED)
     stored.cancel(call.id)
+
+
+# --- sessions that expire while a call waits ---
+
+
+async def _expire(caller: Caller) -> None:
+    sessions.session_uses.forget_all()
+    past = timezone.now() - timedelta(seconds=1)
+    change = Session.objects.filter(id=caller.session.id)
+    await in_database(lambda: change.update(expires_at=past, used_at=past))
+
+
+async def test_the_response_to_a_question_is_accepted_although_its_session_would_have_expired(
+    asking: Cast,
+) -> None:
+    caller = await Caller.at(asking)
+    shown = await _waits(caller)
+    await _expire(caller)
+    assert await in_database(sessions.prune) == 0
+    await check(caller.session)
+    await caller.answer(shown.requests[0], accept(colour="red"))
+    assert (await shown.whole())[-1]["result"]["content"][0]["text"] == "a wall is red"
+
+
+async def test_a_waiting_call_is_a_use_of_its_session(asking: Cast) -> None:
+    caller = await Caller.at(asking)
+    await _waits(caller)
+    await _expire(caller)
+    await in_database(housekeeping._write_session_uses)
+    row = await in_database(Session.objects.get, id=caller.session.id)
+    assert row.expires_at > timezone.now()

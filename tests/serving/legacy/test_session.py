@@ -1,9 +1,11 @@
 """Sessions: for which callers they are valid, and changes that hold for the very next request."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 from pytest_django import Settings
 
 from mcphost.audit.writer.writer import writer
@@ -12,6 +14,7 @@ from mcphost.calls.models import Session as SessionModel
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.sealing.tokens import LIMITS, Purpose
+from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import session as sessions
 from mcphost.serving.legacy.session import NoSession
@@ -90,6 +93,23 @@ def _short(settings: Settings) -> Iterator[None]:
     yield
 
 
+async def expire(session: ClientSession) -> None:
+    past = timezone.now() - timedelta(seconds=1)
+    change = SessionModel.objects.filter(id=session.id)
+    await in_database(lambda: change.update(expires_at=past, used_at=past))
+
+
+async def test_a_session_that_is_used_lives_before_its_use_is_written() -> None:
+    session, token = await sessions.begin(ADA, REVISION, PARAMS)
+    await sessions.find(ADA, token)
+    await expire(session)
+    assert (await sessions.find(ADA, token)).id == session.id
+    rows.session_uses.forget_all()
+    await expire(session)
+    with pytest.raises(NoSession):
+        await sessions.find(ADA, token)
+
+
 @pytest.mark.usefixtures("_short")
 async def test_a_session_ends_by_itself_and_is_forgotten() -> None:
     _, token = await sessions.begin(ADA, REVISION, PARAMS)
@@ -140,7 +160,7 @@ async def test_characters_that_no_column_takes_are_written_out() -> None:
 async def test_a_revision_that_is_not_spoken_any_more_ends_its_sessions() -> None:
     session, token = await sessions.begin(ADA, REVISION, PARAMS)
     change = SessionModel.objects.filter(id=session.id)
-    await in_database(lambda: change.update(revision="2024-11-05"))
+    await in_database(lambda: change.update(revision="2024-10-07"))
     sessions._known.clear()  # as in a process of another version
     with pytest.raises(NoSession):
         await sessions.find(ADA, token)

@@ -27,6 +27,7 @@ async def test_discover_tells_versions_capabilities_and_who_we_are(served: Cast)
         "2025-11-25",
         "2025-06-18",
         "2025-03-26",
+        "2024-11-05",
     ]
     assert reply.result["capabilities"] == {
         "completions": {},

@@ -21,7 +21,7 @@ from tests.wire import SESSION_BASED
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-FIRST, SECOND, LAST = SESSION_BASED
+OLDEST, FIRST, SECOND, LAST = SESSION_BASED
 DAY = "notes://days/"
 every_revision = pytest.mark.parametrize("revision", SESSION_BASED)
 

@@ -21,7 +21,7 @@ from tests.wire import SESSION_BASED
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-FIRST, SECOND, LAST = SESSION_BASED
+OLDEST, FIRST, SECOND, LAST = SESSION_BASED
 EVERYTHING: Mapping[str, Any] = {
     "elicitation": {"form": {}, "url": {}},
     "sampling": {"tools": {}},
@@ -104,6 +104,7 @@ async def test_what_a_revision_or_a_client_has_no_words_for_is_a_missing_capabil
 ) -> None:
     paint = {"what": "a wall"}
     for revision, tool, arguments, capability, declared in (
+        (OLDEST, "paint", paint, "elicitation", EVERYTHING),
         (FIRST, "paint", paint, "elicitation", EVERYTHING),
         (FIRST, "consent", {}, "elicitation", EVERYTHING),
         (SECOND, "consent", {}, "elicitation.url", EVERYTHING),

@@ -20,7 +20,7 @@ from tests.wire import SESSION_BASED
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-FIRST, SECOND, LAST = SESSION_BASED
+OLDEST, FIRST, SECOND, LAST = SESSION_BASED
 INVALID_REQUEST = -32600
 every_revision = pytest.mark.parametrize("revision", SESSION_BASED)
 
@@ -86,6 +86,12 @@ async def test_what_a_call_says_is_streamed_with_ids_and_its_answer_last(session
     kept = await in_database(lambda: [one.message for one in StreamEvent.objects.all()])
     assert len(kept) == len(stream.ids)
     assert not any("progress" in one for one in kept), "they are sealed"
+
+
+async def test_progress_has_a_message_where_the_revision_has_one(session: Session) -> None:
+    async with session.begun(calling("steps", {"count": 1}, progressToken="p")) as stream:
+        notified = (await stream.message())["params"]
+    assert notified.get("message") == ("step 1" if REVISIONS[session.revision].audio else None)
 
 
 @pytest.mark.requirement("session.primed")

@@ -80,6 +80,7 @@ async def test_a_request_that_is_taken_over_later_does_not_send_the_question_aga
             await true(lambda: len(calls.under_way) == 2)
             await client.answer(question, RED)
             assert await other.text() == "it is red"
+            assert (await again.message())["method"] == "notifications/cancelled"
             assert task.text_of(await again.message()) == "it is red"
         assert b"elicitation" not in again.reply.raw
     assert did() == ["it red"]
