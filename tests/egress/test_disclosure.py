@@ -19,6 +19,7 @@ from mcphost.egress.client import Egress, no_secrets
 from mcphost.egress.errors import EgressError
 from mcphost.egress.masking import MASKED
 from mcphost.egress.messages import OutgoingRequest, ReceivedResponse
+from mcphost.kinds.script.addresses import CallerTexts
 from mcphost.kinds.script.requests import Requests
 from tests.egress.conftest import Arrived, Handler, Service, answer, local, opened, running, url
 from tests.egress.exchanges import exchange, hiding, saying
@@ -77,7 +78,9 @@ class Echo:
 
         self.secret = secret
         request = ["GET", url(service), {"text": guess}, None, None, None]
-        response = await Requests(SimpleNamespace(http=Http()), "nonce").send(request, "key")
+        response = await Requests(SimpleNamespace(http=Http()), "nonce", CallerTexts("", [])).send(
+            request, "key"
+        )
         return {**response, "text": response["text"].replace(f'"{guess}"', '"…"')}
 
 

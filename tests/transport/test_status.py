@@ -7,13 +7,13 @@ import pytest
 from django.test import override_settings
 from django.utils import timezone
 
+from mcphost import __version__
 from mcphost.catalogue import elsewhere
 from mcphost.feed.models import Node
 from mcphost.feed.nodes import ALIVE, Heartbeat
 from mcphost.observability.availability import Source, availability
 from mcphost.routing import process
 from mcphost.serving.database import in_database
-from mcphost.serving.replies import VERSION
 from tests.cast import Cast
 from tests.mcp import Exchange, Reply
 
@@ -49,7 +49,7 @@ async def test_the_status_is_read_with_the_token_and_get_alone(served: Cast) -> 
 async def test_a_dead_process_is_a_problem_of_the_whole(served: Cast) -> None:
     one, two = Heartbeat(), Heartbeat()
     for each in (one, two):
-        each.report = lambda: {"role": "server", "version": VERSION}
+        each.report = lambda: {"role": "server", "version": __version__}
         each.functions = elsewhere.declared
         await in_database(each.beat)
     try:

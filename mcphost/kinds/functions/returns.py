@@ -80,12 +80,12 @@ class Returns:
             if value.is_error:
                 result["isError"] = True
             return result
+        if isinstance(value, str) and self.validator is None:
+            return {"content": [{"type": "text", "text": str.__str__(value)}]}
         if _has_content(value):
             return self._mixed(value)
         if self.validator is not None:
             return self._structured(value)
-        if isinstance(value, str):
-            return {"content": [{"type": "text", "text": str.__str__(value)}]}
         if value is None:
             return {"content": []}
         if value in ([], ()):

@@ -42,6 +42,8 @@ async def order(item: str, count: int = 1) -> str:
 '''
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 HOSTILE = "<img src=x onerror=alert(1)>\u202e\u200b</pre><script>alert(1)</script>"
+QUESTION = "Sure?\u202e\u200b</pre><script>alert(1)</script>"
+"""A form may not hold markup that loads something."""
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("acme")]
 
@@ -181,7 +183,7 @@ def test_hostile_texts_of_a_tool_are_only_text(operator: Client) -> None:
         \"\"\"Order.\"\"\"
         progress(1, 2, {HOSTILE!r})
         log({HOSTILE!r})
-        await ask("k", {HOSTILE!r}, {{"sure": bool}})
+        await ask("k", {QUESTION!r}, {{"sure": bool}})
         return {{"said": {HOSTILE!r}}}
     """
     asked = begin(operator, code, item="tea")
