@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mcphost.runtime.notification_channel import CallEnded
-from mcphost.runtime.ports import NotAnnounced
+from mcphost.runtime.notification_channel import CallEndedError
+from mcphost.runtime.ports import NotAnnouncedError
 from mcphost.sdk import (
-    CapabilityMissing,
+    CapabilityMissingError,
     Context,
     TaskSupport,
     ToolDefinition,
@@ -71,7 +71,7 @@ def test_tasks_are_said_in_a_word_or_as_a_value(value: Any) -> None:
 def test_a_missing_capability_has_the_shape_of_capabilities(
     capability: str, shape: dict[str, Any]
 ) -> None:
-    missing = CapabilityMissing(capability)
+    missing = CapabilityMissingError(capability)
     assert missing.required == shape
     assert str(missing) == f"This tool needs a client with the capability {capability!r}."
 
@@ -87,7 +87,7 @@ async def test_a_context_speaks_knows_and_ends() -> None:
         ctx.error(4, logger="here")
         ctx.log("critical", 5)
         ctx.require("sampling")
-        with pytest.raises(CapabilityMissing):
+        with pytest.raises(CapabilityMissingError):
             ctx.require("elicitation")
         assert (ctx.tenant, ctx.principal, ctx.client, ctx.round) == (
             TENANT,
@@ -105,7 +105,7 @@ async def test_a_context_speaks_knows_and_ends() -> None:
             "critical",
         ]
         round.channel.end()
-        with pytest.raises(CallEnded):
+        with pytest.raises(CallEndedError):
             ctx.require("sampling")
 
 
@@ -117,7 +117,7 @@ class OneResource:
 
     def updated(self, uri: str) -> None:
         if uri != "notes://today":
-            raise NotAnnounced(f"no resource {uri}")
+            raise NotAnnouncedError(f"no resource {uri}")
         self.announced.append(uri)
 
     def list_changed(self, name: str) -> None:
@@ -136,7 +136,7 @@ async def test_an_announcement_that_is_not_taken_is_the_tools_error() -> None:
             ctx.announce_list("prompt")  # type: ignore[arg-type]
         round.channel.end()
         for announce in (lambda: ctx.announce("notes://today"), lambda: ctx.announce_list("tools")):
-            with pytest.raises(CallEnded):
+            with pytest.raises(CallEndedError):
                 announce()
         assert announcer.announced == ["notes://today", "prompt"]
 

@@ -15,14 +15,14 @@ from django.db.models import F
 from django.utils import timezone
 
 from mcphost.catalogue.models import MAX_KEY, StoredValue
-from mcphost.runtime.ports import Stored, StoreRefused
+from mcphost.runtime.ports import Stored, StoreRefusedError
 
 MAX_BYTES = 64 * 1024
 NOTHING = Stored(None, 0)
 
 
 def get(tenant: UUID, key: str) -> Stored:
-    """Return what the tenant stores under `key`, or NOTHING. Raises StoreRefused for a bad key."""
+    """Return what the tenant stores under `key`, or NOTHING. Raises StoreRefusedError for a bad key."""
     _check_key(key)
     row = StoredValue.objects.filter(tenant=tenant, key=key).first()
     return NOTHING if row is None else Stored(json.loads(row.value), row.revision)
@@ -31,7 +31,7 @@ def get(tenant: UUID, key: str) -> Stored:
 def put(tenant: UUID, key: str, value: Any, revision: int) -> bool:
     """Store `value` if the key has that revision (0: no value); return whether it was stored.
 
-    Raises StoreRefused for a bad key, a value that is not JSON or too large, or one key too many.
+    Raises StoreRefusedError for a bad key, a value that is not JSON or too large, or one key too many.
     """
     _check_key(key)
     text = _json(value)
@@ -44,7 +44,7 @@ def put(tenant: UUID, key: str, value: Any, revision: int) -> bool:
 def delete(tenant: UUID, key: str, revision: int) -> bool:
     """Delete the value if the key has that revision (0: no value); return whether it had.
 
-    Raises StoreRefused for a bad key.
+    Raises StoreRefusedError for a bad key.
     """
     _check_key(key)
     rows = StoredValue.objects.filter(tenant=tenant, key=key, revision=revision)
@@ -62,7 +62,7 @@ def _add(tenant: UUID, key: str, text: str) -> bool:
     # Concurrent writes count the same keys: together they can exceed the limit by their number.
     most = settings.MCPHOST_STORE_KEYS
     if StoredValue.objects.filter(tenant=tenant).count() >= most:
-        raise StoreRefused(f"The tenant's store is full: it may have at most {most} values.")
+        raise StoreRefusedError(f"The tenant's store is full: it may have at most {most} values.")
     try:
         with transaction.atomic():
             StoredValue.objects.create(
@@ -80,7 +80,9 @@ def _add(tenant: UUID, key: str, text: str) -> bool:
 
 def _check_key(key: str) -> None:
     if not 0 < len(key) <= MAX_KEY or not key.isprintable():
-        raise StoreRefused(f"A key of the store must have 1 to {MAX_KEY} printable characters.")
+        raise StoreRefusedError(
+            f"A key of the store must have 1 to {MAX_KEY} printable characters."
+        )
 
 
 def _json(value: Any) -> str:
@@ -88,8 +90,10 @@ def _json(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         size = len(text.encode())
     except (TypeError, ValueError, RecursionError) as error:
-        raise StoreRefused(f"Only JSON can be stored: {error}") from None
+        raise StoreRefusedError(f"Only JSON can be stored: {error}") from None
     if size > MAX_BYTES:
-        raise StoreRefused(f"A stored value may have at most {MAX_BYTES} bytes; this has {size}.")
+        raise StoreRefusedError(
+            f"A stored value may have at most {MAX_BYTES} bytes; this has {size}."
+        )
     # U+0000 is written as an escape, so PostgreSQL accepts what SQLite accepts.
     return text

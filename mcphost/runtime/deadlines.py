@@ -15,7 +15,7 @@ HURRY_SECONDS = 1.0
 LAST_SECONDS = 5.0
 
 
-class OutOfTime(Exception):  # noqa: N818 - a refusal that says what happened
+class OutOfTimeError(Exception):
     """The round took longer than its limit of `seconds`."""
 
     def __init__(self, seconds: float) -> None:
@@ -50,7 +50,7 @@ class Deadline(Generic[T]):
         self._before = self._task.cancelling()
 
     async def run(self, *, resting: bool = False) -> T:
-        """Return the coroutine's result. Raises OutOfTime if the time was up, whatever the
+        """Return the coroutine's result. Raises OutOfTimeError if the time was up, whatever the
         coroutine did then, unless the task was also cancelled from outside."""
         if not resting:
             self.go_on()
@@ -68,7 +68,7 @@ class Deadline(Generic[T]):
                 self._task.uncancel()
             is_cancelled = isinstance(error, asyncio.CancelledError)
             if self._warnings and not (is_cancelled and self._task.cancelling() > self._before):
-                raise OutOfTime(self._seconds) from error
+                raise OutOfTimeError(self._seconds) from error
 
     def rest(self) -> None:
         """Suspend the time limit, unless the time is up."""

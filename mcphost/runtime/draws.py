@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from uuid import UUID
 
 from mcphost.runtime.history import MISSING, History
-from mcphost.runtime.ports import LinkRefused, Ports
+from mcphost.runtime.ports import LinkRefusedError, Ports
 
 SEED = "seed"
 SEED_BYTES = 16
@@ -75,7 +75,9 @@ class Draws:
         pass for the confirmation of a person."""
         with _lock:
             if self._history.recorded(f"{other} {key}") is not MISSING:
-                raise LinkRefused(f"The key {key!r} has a {NAMES[other]} already; use another one.")
+                raise LinkRefusedError(
+                    f"The key {key!r} has a {NAMES[other]} already; use another one."
+                )
             written: str = self._history.recorded(f"{kind} {key}")
             if written is MISSING:
                 written = make(key)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-from mcphost.runtime.ports import Stored, StoreRefused
+from mcphost.runtime.ports import Stored, StoreRefusedError
 
 
 class MemoryStore:
@@ -22,7 +22,7 @@ class MemoryStore:
         try:
             written = json.dumps(value, allow_nan=False)
         except (TypeError, ValueError) as error:
-            raise StoreRefused(f"Only JSON can be stored: {error}") from None
+            raise StoreRefusedError(f"Only JSON can be stored: {error}") from None
         if self._kept.get(key, ("", 0))[1] != revision:
             return False
         self._writes += 1

@@ -23,7 +23,7 @@ MOST_MISUSES = 100
 BRAKE_SECONDS = 1.0
 
 
-class CallEnded(Exception):  # noqa: N818 - a refusal that says what happened
+class CallEndedError(Exception):
     """The call is over: no notification can be sent to its caller any more."""
 
 
@@ -59,15 +59,15 @@ class NotificationChannel:
         return threading.get_ident() == self._thread
 
     def end(self) -> None:
-        """End the round. Notifications after this raise CallEnded."""
+        """End the round. Notifications after this raise CallEndedError."""
         self.open = False
 
     def check(self) -> None:
-        """Raise CallEnded once the round is over, and report the misuse."""
+        """Raise CallEndedError once the round is over, and report the misuse."""
         if not self.open:
             self.report(Misuse.OVER)
             self.brake()
-            raise CallEnded("the call this context belongs to has ended")
+            raise CallEndedError("the call this context belongs to has ended")
 
     def report(self, misuse: Misuse, other: Call | None = None) -> None:
         """Report a misuse to the port, from any thread; only the first hundred of a round."""
@@ -85,7 +85,7 @@ class NotificationChannel:
         """Send a progress notification (spec: basic/patterns/progress).
 
         A value that is not above the last one sent is dropped, because progress must increase.
-        Raises ValueError for values that are not finite or too large, and CallEnded.
+        Raises ValueError for values that are not finite or too large, and CallEndedError.
         """
         self.check()
         for number in (progress, total):
@@ -96,7 +96,7 @@ class NotificationChannel:
     def log(self, level: str, data: Any, logger: str | None) -> None:
         """Send a log message. Values that JSON cannot hold are sent as their `repr`.
 
-        Raises ValueError for an unknown level, and CallEnded.
+        Raises ValueError for an unknown level, and CallEndedError.
         """
         self.check()
         if level not in LOG_LEVELS:
@@ -104,7 +104,7 @@ class NotificationChannel:
         self._emit(self._notifier.log, level, _json(data), logger)
 
     def do(self, what: Callable[[], None]) -> None:
-        """Run a function on the event loop, after earlier notifications. Raises CallEnded."""
+        """Run a function on the event loop, after earlier notifications. Raises CallEndedError."""
         self.check()
         self._emit(what)
 

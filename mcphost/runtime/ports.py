@@ -39,7 +39,7 @@ class Notifier(Protocol):
     def log(self, level: str, data: Any, logger: str | None) -> None: ...
 
 
-class NotAnnounced(Exception):  # noqa: N818 - a refusal that says what happened
+class NotAnnouncedError(Exception):
     """An announcement was refused; the message gives the reason."""
 
 
@@ -49,13 +49,13 @@ class Announcer(Protocol):
     def updated(self, uri: str) -> None:
         """Announce a changed resource, from any thread; returns at once.
 
-        Raises NotAnnounced for a URI of no resource of the tenant, and for too many at once.
+        Raises NotAnnouncedError for a URI of no resource of the tenant, and for too many at once.
         """
 
     def list_changed(self, name: str) -> None:
         """Announce a changed list: "tool", "prompt" or "resource".
 
-        From any thread; returns at once. Raises NotAnnounced for too many announcements at once.
+        From any thread; returns at once. Raises NotAnnouncedError for too many announcements at once.
         """
 
 
@@ -67,7 +67,7 @@ class Threads(Protocol):
     ) -> T:
         """Run `function`, counted against `owner` (a tenant) and against its `tool`, up to `cap`.
 
-        Raises runtime.threads.PoolExhausted when either uses all its threads. If the awaiting task
+        Raises runtime.threads.PoolExhaustedError when either uses all its threads. If the awaiting task
         is cancelled, the thread counts as lost until its function ends.
         """
 
@@ -83,7 +83,7 @@ class Stored(NamedTuple):
 class Store(Protocol):
     """JSON that a tenant's tools store, shared by all processes.
 
-    All methods raise StoreRefused for values that cannot be stored or read.
+    All methods raise StoreRefusedError for values that cannot be stored or read.
     """
 
     async def get(self, key: str) -> Stored: ...
@@ -101,7 +101,7 @@ class Store(Protocol):
         """
 
 
-class StoreRefused(Exception):  # noqa: N818 - a refusal that says what happened
+class StoreRefusedError(Exception):
     """The store refused the value, or there is no store; the message gives the reason."""
 
 
@@ -114,17 +114,17 @@ class Links(Protocol):
 
     def page(self, key: str) -> str:
         """Return the address of a page on which the caller's user, signed in, confirms `key`.
-        Raises LinkRefused."""
+        Raises LinkRefusedError."""
 
     def callback(self, key: str) -> str:
-        """Return an address to which a machine posts when `key` is done. Raises LinkRefused."""
+        """Return an address to which a machine posts when `key` is done. Raises LinkRefusedError."""
 
     async def wait(self, key: str, seconds: float, pages: Collection[str]) -> bool:
         """Wait until the page was confirmed or the callback was posted to; False if neither
         happened in time.
 
         `pages` are the addresses that the user was asked to open for this; what was to be done
-        there is complete then. Raises LinkRefused.
+        there is complete then. Raises LinkRefusedError.
         """
 
 
@@ -134,7 +134,7 @@ NO_USER: Final = (
 """Why neither a question with a URL nor a page of the platform is possible for a caller."""
 
 
-class LinkRefused(Exception):  # noqa: N818 - a refusal that says what happened
+class LinkRefusedError(Exception):
     """There is no such address, or waiting is not possible; the message gives the reason."""
 
 
@@ -183,26 +183,26 @@ class NoStore:
     """A store that refuses everything."""
 
     async def get(self, key: str) -> Stored:
-        raise StoreRefused("no store is available")
+        raise StoreRefusedError("no store is available")
 
     async def put(self, key: str, value: Any, revision: int) -> bool:
-        raise StoreRefused("no store is available")
+        raise StoreRefusedError("no store is available")
 
     async def delete(self, key: str, revision: int) -> bool:
-        raise StoreRefused("no store is available")
+        raise StoreRefusedError("no store is available")
 
 
 class NoLinks:
     """Links that refuse everything."""
 
     def page(self, key: str) -> str:
-        raise LinkRefused("links are not available")
+        raise LinkRefusedError("links are not available")
 
     def callback(self, key: str) -> str:
-        raise LinkRefused("links are not available")
+        raise LinkRefusedError("links are not available")
 
     async def wait(self, key: str, seconds: float, pages: Collection[str]) -> bool:
-        raise LinkRefused("links are not available")
+        raise LinkRefusedError("links are not available")
 
 
 class NoHttp:

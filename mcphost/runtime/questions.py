@@ -13,7 +13,7 @@ T = TypeVar("T")
 _KEY: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
-class InvalidAnswer(Exception):  # noqa: N818 - a refusal that says what happened
+class InvalidAnswerError(Exception):
     """An answer does not fit its question, which is asked again. The message gives the reason."""
 
 
@@ -27,11 +27,11 @@ class Unanswered(Exception):  # noqa: N818 - a refusal that says what happened
         super().__init__(message)
 
 
-class QuestionRefused(Exception):  # noqa: N818 - a refusal that says what happened
+class QuestionRefusedError(Exception):
     """A question must not be asked in this form. The message is for the tool's author."""
 
 
-class CapabilityMissing(Exception):  # noqa: N818 - a refusal that says what happened
+class CapabilityMissingError(Exception):
     """The client did not declare a capability. `required` has the shape of `ClientCapabilities`."""
 
     def __init__(self, capability: str) -> None:
@@ -51,10 +51,10 @@ class Question(Generic[T]):
     """One question under the author's key: an MCP method (`elicitation/create`, …) and its params.
 
     `capability` is the client capability that it needs, dotted (`elicitation.form`). `read`
-    converts the method's result to the author's value, or raises InvalidAnswer. `digest` is
+    converts the method's result to the author's value, or raises InvalidAnswerError. `digest` is
     recorded with the answer, so that the answer is valid for this question only.
 
-    Raises QuestionRefused for an invalid key, and for params that are not JSON.
+    Raises QuestionRefusedError for an invalid key, and for params that are not JSON.
     """
 
     key: str
@@ -67,9 +67,11 @@ class Question(Generic[T]):
     def __post_init__(self) -> None:
         key: Any = self.key  # of an author, who may pass anything
         if not isinstance(key, str) or _KEY.fullmatch(key) is None:
-            raise QuestionRefused(f"{self.key!r} is not a key: use 1 to 64 of A-Z a-z 0-9 _ . -")
+            raise QuestionRefusedError(
+                f"{self.key!r} is not a key: use 1 to 64 of A-Z a-z 0-9 _ . -"
+            )
         try:
             named = digest([self.method, self.params])
         except ValueError as error:
-            raise QuestionRefused(f"the question {self.key!r} is not JSON: {error}") from None
+            raise QuestionRefusedError(f"the question {self.key!r} is not JSON: {error}") from None
         object.__setattr__(self, "digest", named)

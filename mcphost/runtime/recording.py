@@ -14,10 +14,15 @@ from mcphost.runtime.call import Call, Delivery
 from mcphost.runtime.draws import Draws
 from mcphost.runtime.history import MISSING, History
 from mcphost.runtime.journal import Journal
-from mcphost.runtime.notification_channel import CallEnded, NotificationChannel
+from mcphost.runtime.notification_channel import CallEndedError, NotificationChannel
 from mcphost.runtime.outcomes import Deferred, InputRequest, InputRequired, Yielded
 from mcphost.runtime.ports import Ports
-from mcphost.runtime.questions import CapabilityMissing, InvalidAnswer, Question, Unanswered
+from mcphost.runtime.questions import (
+    CapabilityMissingError,
+    InvalidAnswerError,
+    Question,
+    Unanswered,
+)
 from mcphost.runtime.settling import Settling
 from mcphost.runtime.steps import KEY, Misused, Step, Steps, StepShape, shape_of
 from mcphost.runtime.tool_tasks import ToolTasks, inside_step
@@ -117,8 +122,8 @@ class Recording:
     async def ask(self, question: Question[T]) -> T:
         """Return the answer, if it is in the journal. Otherwise unwind once the round has settled.
 
-        Raises Unanswered if there will be no answer; CapabilityMissing; Misused and Changed for an
-        error of the author; CallEnded.
+        Raises Unanswered if there will be no answer; CapabilityMissingError; Misused and Changed for an
+        error of the author; CallEndedError.
         """
         try:
             await self._enter(f"the question {question.key!r} is asked")
@@ -144,7 +149,7 @@ class Recording:
         """Unwind once the round has settled, so that the call continues as a task. Has no effect if
         it is a task, or cannot become one.
 
-        Raises Misused inside a step; CallEnded.
+        Raises Misused inside a step; CallEndedError.
         """
         try:
             await self._enter("the call is made a task")
@@ -157,14 +162,14 @@ class Recording:
         await self._settling.unwind()
 
     async def _enter(self, what: str) -> None:
-        """Raise CallEnded; Misused inside a step; Unwound once the round is over.
+        """Raise CallEndedError; Misused inside a step; Unwound once the round is over.
 
         A program that swallows Unwound is unwound again. One that never ends waits for its time
         limit.
         """
         self._channel.check()
         if self._tasks.ending:
-            raise CallEnded("the round of this code has ended")
+            raise CallEndedError("the round of this code has ended")
         if step := self._tasks.here().step:
             raise Misused(f"{what} inside another step ({step}), where nothing can be recorded")
         if self._settling.over:
@@ -192,14 +197,14 @@ class Recording:
         if given is not None:
             try:
                 value = question.read(given.result)
-            except InvalidAnswer as why:
+            except InvalidAnswerError as why:
                 self._history.drop(given)
                 self._invalid[key] = str(why)
             else:
                 self._add_key(question)
                 return value
         if not self._call.client.can(question.capability):
-            raise CapabilityMissing(question.capability)
+            raise CapabilityMissingError(question.capability)
         if len(self._open) == MOST_OPEN:
             raise Misused(f"more than {MOST_OPEN} questions are asked in one round")
         self._add_key(question)
@@ -232,7 +237,7 @@ class Recording:
     ) -> StepAttempt:
         """Begin the next occurrence of a step. The caller must end it, unless its value is known.
 
-        Raises Misused for an invalid step; CallEnded.
+        Raises Misused for an invalid step; CallEndedError.
         """
         try:
             await self._enter(f"the step {name!r} is begun")

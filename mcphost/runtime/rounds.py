@@ -12,7 +12,7 @@ from mcphost.runtime.call import Call
 from mcphost.runtime.deadlines import Deadline
 from mcphost.runtime.history import MISSING
 from mcphost.runtime.journal import Journal
-from mcphost.runtime.notification_channel import CallEnded, NotificationChannel
+from mcphost.runtime.notification_channel import CallEndedError, NotificationChannel
 from mcphost.runtime.outcomes import Deferred, InputRequired, Yielded
 from mcphost.runtime.ports import Misuse, Ports
 from mcphost.runtime.questions import Question
@@ -35,7 +35,7 @@ NO_CALL: Final = (
 _making = Lock()
 
 
-class ForeignContext(Exception):  # noqa: N818 - a refusal that says what happened
+class ForeignContextError(Exception):
     """Code that does not run in a call used that call's context. The message is for the author."""
 
 
@@ -83,7 +83,7 @@ class Round:
         """Refuse code that is not of this round: the tool, and tasks and threads with its context
         variables.
 
-        Raises CallEnded once the round is over, and ForeignContext in code of another call or of
+        Raises CallEndedError once the round is over, and ForeignContextError in code of another call or of
         none. Such misuse is reported to this call and to the call that used its context; only the
         log names both.
         """
@@ -94,11 +94,11 @@ class Round:
         if by is None:
             self.channel.report(Misuse.OUTSIDE)
             self.channel.brake()
-            raise ForeignContext(NO_CALL)
+            raise ForeignContextError(NO_CALL)
         by.channel.report(Misuse.BORROWED, self.call)
         self.channel.report(Misuse.LENT)
         by.channel.brake()
-        raise ForeignContext(ANOTHER_CALL)
+        raise ForeignContextError(ANOTHER_CALL)
 
     @property
     def rests(self) -> bool:
@@ -160,7 +160,7 @@ class Round:
                 self.deadline.go_on()
 
     async def in_thread(self, function: Callable[[], T]) -> T:
-        """Run a blocking function in a thread of the program's own. Raises PoolExhausted."""
+        """Run a blocking function in a thread of the program's own. Raises PoolExhaustedError."""
         owner = str(self.call.tenant)
         tool, cap = self.place
         return await self.ports.threads.run(owner, function, tool=tool, cap=cap)
@@ -191,32 +191,32 @@ class Round:
     def blocking(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` on the event loop, and wait for its result in a thread.
 
-        Raises Misused on the loop's own thread, which must not block, and CallEnded.
+        Raises Misused on the loop's own thread, which must not block, and CallEndedError.
         """
         try:
             self.check()
             if self.channel.is_here:
                 raise Misused("this blocks: where the event loop runs, use Context and await it")
-        except (CallEnded, Misused):
+        except (CallEndedError, Misused):
             work.close()
             raise
         try:
             return self._hand_over(work).result()
         except CancelledError:
-            raise CallEnded("the call ended while a thread of it waited") from None
+            raise CallEndedError("the call ended while a thread of it waited") from None
 
     def check(self) -> None:
-        """Raise CallEnded once nothing can be asked or recorded any more."""
+        """Raise CallEndedError once nothing can be asked or recorded any more."""
         self.channel.check()
         if self.tasks.ending:
-            raise CallEnded("the round of this code has ended")
+            raise CallEndedError("the round of this code has ended")
 
     def _hand_over(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         try:
             return asyncio.run_coroutine_threadsafe(work, self.channel.loop)
         except RuntimeError:
             work.close()
-            raise CallEnded("the loop that served the call is closed") from None
+            raise CallEndedError("the loop that served the call is closed") from None
 
     async def _at_home(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` on the round's own event loop, whichever loop awaits it."""

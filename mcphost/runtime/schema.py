@@ -31,7 +31,7 @@ _MISFIT = "does not fit the schema"
 _COLLIDING = "holds different whole numbers beyond 2^53 too close to one another to be checked for uniqueness"
 
 
-class UnusableSchema(ValueError):  # noqa: N818 - a refusal that says what happened
+class UnusableSchemaError(ValueError):
     """The given schema cannot be compiled; the message gives the reason."""
 
 
@@ -47,7 +47,7 @@ class ArgumentProblem:
 
 
 class Validator:
-    """One compiled schema. Raises UnusableSchema if it cannot be compiled.
+    """One compiled schema. Raises UnusableSchemaError if it cannot be compiled.
 
     `formats`: also check `format`, which JSON Schema leaves optional. Problems never quote the
     value they are about, so they may be logged and sent. `effort` is the cost of checking a value.
@@ -67,9 +67,9 @@ class Validator:
                 validate_formats=formats,
             )
         except ValidationError as error:
-            raise UnusableSchema(_cut(error.message)) from None
+            raise UnusableSchemaError(_cut(error.message)) from None
         except (TypeError, ValueError) as error:
-            raise UnusableSchema(_cut(str(error))) from None
+            raise UnusableSchemaError(_cut(str(error))) from None
         self._different = wants_different(schema)
         self.effort = effort_of(schema)
 

@@ -23,7 +23,7 @@ MOST_IDLE = 32
 log = logging.getLogger(__name__)
 
 
-class PoolExhausted(Exception):  # noqa: N818 - a refusal that says what happened
+class PoolExhaustedError(Exception):
     """The owner or the tool already uses all its threads, including lost ones."""
 
 
@@ -99,7 +99,7 @@ class ToolThreads:
         """Run `function` in a thread, with the caller's context variables, and return its result.
 
         The thread counts against `owner`, and against `tool` of that owner up to `cap`. Raises
-        PoolExhausted at once when either has no thread left, and whatever `function` raises. If the
+        PoolExhaustedError at once when either has no thread left, and whatever `function` raises. If the
         caller is cancelled, or woken with another error, the thread counts as lost until its
         function ends.
         """
@@ -109,7 +109,7 @@ class ToolThreads:
         with self._lock:
             for share, limit in limits.items():
                 if self._used[share] >= limit:
-                    raise PoolExhausted(f"all {limit} threads are in use")
+                    raise PoolExhaustedError(f"all {limit} threads are in use")
             self._used.update(limits.keys())
             self._busy += 1
         loop = asyncio.get_running_loop()
@@ -148,7 +148,7 @@ class ToolThreads:
         except RuntimeError:
             with self._lock:
                 self._give_back(job)
-            raise PoolExhausted("the machine has no thread left") from None
+            raise PoolExhaustedError("the machine has no thread left") from None
 
     def _work(self, inbox: "SimpleQueue[_Job]") -> None:
         """Run one job after another, until one is lost or too many threads are idle."""

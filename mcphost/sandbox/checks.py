@@ -16,7 +16,7 @@ MOST_A_MINUTE: Final = 60
 MINUTE: Final = 60.0
 
 
-class ChecksBusy(Exception):  # noqa: N818 - a refusal that says what happened
+class ChecksBusyError(Exception):
     """A script cannot be checked now. The message says why."""
 
 
@@ -37,7 +37,7 @@ class CheckPlaces:
 
     @contextmanager
     def place(self, tenant: str, wait_seconds: float = 0.0) -> Iterator[None]:
-        """Hold a place. Blocks at most `wait_seconds` for one. Raises ChecksBusy."""
+        """Hold a place. Blocks at most `wait_seconds` for one. Raises ChecksBusyError."""
         with self._changed:
             self._wait(tenant, wait_seconds)
             self._count(tenant)
@@ -53,11 +53,11 @@ class CheckPlaces:
         if self._is_next(tenant):
             return
         if not seconds or tenant in self._waiting or len(self._waiting) >= MOST_WAITING:
-            raise ChecksBusy("Other scripts are checked now.")
+            raise ChecksBusyError("Other scripts are checked now.")
         self._waiting.append(tenant)
         try:
             if not self._changed.wait_for(lambda: self._is_next(tenant), seconds):
-                raise ChecksBusy("Other scripts are checked now.")
+                raise ChecksBusyError("Other scripts are checked now.")
         finally:
             self._waiting.remove(tenant)
             self._changed.notify_all()
@@ -70,12 +70,12 @@ class CheckPlaces:
         return first == tenant
 
     def _count(self, tenant: str) -> None:
-        """Count a check that begins. Raises ChecksBusy if it is one too many."""
+        """Count a check that begins. Raises ChecksBusyError if it is one too many."""
         now = self._clock()
         self._begun = {one: times for one, times in self._begun.items() if times[-1] > now - MINUTE}
         times = self._begun.setdefault(tenant, deque(maxlen=MOST_A_MINUTE))
         if len(times) == MOST_A_MINUTE and times[0] > now - MINUTE:
-            raise ChecksBusy(
+            raise ChecksBusyError(
                 f"Of a tenant at most {MOST_A_MINUTE} scripts are checked in a minute."
             )
         times.append(now)

@@ -9,35 +9,35 @@ LARGEST: Final = 4 * 1024 * 1024
 """The largest message in bytes that either side reads."""
 
 
-class BrokenFrame(Exception):  # noqa: N818 - a refusal that says what happened
+class BrokenFrameError(Exception):
     """A message is too large, or not what this protocol has."""
 
 
 def frame(message: dict[str, Any]) -> bytes:
-    """Encode a message. Raises BrokenFrame for one that is too large or not JSON."""
+    """Encode a message. Raises BrokenFrameError for one that is too large or not JSON."""
     try:
         written = orjson.dumps(message)
     except TypeError as error:
-        raise BrokenFrame(str(error)) from None
+        raise BrokenFrameError(str(error)) from None
     if len(written) > LARGEST:
-        raise BrokenFrame(f"{len(written)} bytes are more than {LARGEST}")
+        raise BrokenFrameError(f"{len(written)} bytes are more than {LARGEST}")
     return len(written).to_bytes(HEAD) + written
 
 
 def length_of(head: bytes) -> int:
-    """Return the length of the message behind this head. Raises BrokenFrame."""
+    """Return the length of the message behind this head. Raises BrokenFrameError."""
     length = int.from_bytes(head)
     if length > LARGEST:
-        raise BrokenFrame(f"{length} bytes are more than {LARGEST}")
+        raise BrokenFrameError(f"{length} bytes are more than {LARGEST}")
     return length
 
 
 def message_of(written: bytes) -> dict[str, Any]:
-    """Decode a message. Raises BrokenFrame."""
+    """Decode a message. Raises BrokenFrameError."""
     try:
         message = orjson.loads(written)
     except orjson.JSONDecodeError:
-        raise BrokenFrame("a message is not JSON") from None
+        raise BrokenFrameError("a message is not JSON") from None
     if not isinstance(message, dict):
-        raise BrokenFrame("a message is not an object")
+        raise BrokenFrameError("a message is not an object")
     return message

@@ -14,9 +14,9 @@ from typing import Any, Final
 from mcphost.observability import counters
 from mcphost.sandbox.checks import CheckPlaces
 from mcphost.sandbox.confinement import ADDRESS_SPACE, CPU_SECONDS, NICE, OPEN_FILES
-from mcphost.sandbox.frames import BrokenFrame
-from mcphost.sandbox.processes import SandboxWorker, WorkerLost, ended_as
-from mcphost.sandbox.turns import QueueFull, TenantTurns
+from mcphost.sandbox.frames import BrokenFrameError
+from mcphost.sandbox.processes import SandboxWorker, WorkerLostError, ended_as
+from mcphost.sandbox.turns import QueueFullError, TenantTurns
 
 RESERVE: Final = 8
 """Workers beyond the usual ones, for tenants that use none when those are all in use."""
@@ -46,7 +46,7 @@ LIMITS_OF_A_WORKER: Final[Mapping[str, Any]] = {
 log = logging.getLogger(__name__)
 
 
-class SandboxFull(Exception):  # noqa: N818 - a refusal that says what happened
+class SandboxFullError(Exception):
     """No worker became free in time, or too many jobs wait. `of_tenant`: the tenant uses its share."""
 
     def __init__(self, *, of_tenant: bool) -> None:
@@ -55,7 +55,7 @@ class SandboxFull(Exception):  # noqa: N818 - a refusal that says what happened
         super().__init__(f"{whose} are in use")
 
 
-class SearchFailed(Exception):  # noqa: N818 - a refusal that says what happened
+class SearchFailedError(Exception):
     """A JMESPath expression has no value: it is wrong, or takes too much. The message says which."""
 
 
@@ -129,12 +129,12 @@ class Sandbox:
         """Lend a worker. It is killed at the end unless its job left it reusable. `job` is what it is
         for, for the metrics.
 
-        Raises SandboxFull, WorkerLost.
+        Raises SandboxFullError, WorkerLostError.
         """
         began = time.monotonic()
         try:
             worker = await self._acquire(tenant)
-        except SandboxFull:
+        except SandboxFullError:
             counters.sandbox_jobs.add(job, "full")
             raise
         finally:
@@ -145,18 +145,18 @@ class Sandbox:
             self._give_back(worker)
 
     async def search(self, tenant: str, expression: str, data: Any) -> Any:
-        """Evaluate a JMESPath expression on JSON, within a second. Raises SandboxFull, SearchFailed."""
+        """Evaluate a JMESPath expression on JSON, within a second. Raises SandboxFullError, SearchFailedError."""
         try:
             async with self.worker(tenant, "search") as worker:
                 await worker.begin({"do": "search", "expression": expression, "data": data})
                 found = await worker.receive(SEARCH_SECONDS)
-        except BrokenFrame:
-            raise SearchFailed("the data is too large") from None
-        except WorkerLost as lost:
+        except BrokenFrameError:
+            raise SearchFailedError("the data is too large") from None
+        except WorkerLostError as lost:
             text = "the expression takes too long" if lost.late else "the expression was stopped"
-            raise SearchFailed(text) from None
+            raise SearchFailedError(text) from None
         if found["is"] != "done":
-            raise SearchFailed(str(found.get("message") or found["why"]))
+            raise SearchFailedError(str(found.get("message") or found["why"]))
         return found["value"]
 
     def check(
@@ -165,7 +165,7 @@ class Sandbox:
         """Return the problems of a script: `line`, `column` and `message` each. Blocks.
 
         In a worker of its own, which is killed afterwards. Waits at most `wait_seconds` for a place.
-        Raises ChecksBusy, WorkerLost.
+        Raises ChecksBusyError, WorkerLostError.
         """
         with self.places_to_check.place(tenant, wait_seconds):
             worker = SandboxWorker(self._most)
@@ -174,7 +174,7 @@ class Sandbox:
                 limits = {"limits": dict(CHECK_LIMITS), "most": MOST_PROBLEMS}
                 found = worker.ask_here(job | limits, CHECK_SECONDS)
                 counters.sandbox_jobs.add("check", ended_as(found))
-            except WorkerLost as lost:
+            except WorkerLostError as lost:
                 counters.sandbox_jobs.add("check", "late" if lost.late else "lost")
                 raise
             finally:
@@ -182,7 +182,7 @@ class Sandbox:
                     self._kill(worker, "check")
                 worker.wait()
         if found["is"] != "done":
-            raise WorkerLost(str(found.get("message") or found["why"]))
+            raise WorkerLostError(str(found.get("message") or found["why"]))
         problems: list[dict[str, Any]] = found["value"]
         return problems[:MOST_PROBLEMS]
 
@@ -202,8 +202,8 @@ class Sandbox:
         with self._lock:
             try:
                 self._turns.join(tenant, waiter)
-            except QueueFull:
-                raise SandboxFull(of_tenant=self._turns.has_its_share(tenant)) from None
+            except QueueFullError:
+                raise SandboxFullError(of_tenant=self._turns.has_its_share(tenant)) from None
             self._grant()
         try:
             async with asyncio.timeout(self._wait_seconds):
@@ -211,7 +211,7 @@ class Sandbox:
         except BaseException as error:
             self._withdraw(waiter)
             if isinstance(error, TimeoutError):
-                raise SandboxFull(of_tenant=self._turns.has_its_share(tenant)) from None
+                raise SandboxFullError(of_tenant=self._turns.has_its_share(tenant)) from None
             raise
         if isinstance(granted, SandboxWorker):
             self._keep_one_ready()

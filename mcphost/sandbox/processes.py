@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcphost.sandbox.confinement import demote
-from mcphost.sandbox.frames import HEAD, BrokenFrame, frame, length_of, message_of
+from mcphost.sandbox.frames import HEAD, BrokenFrameError, frame, length_of, message_of
 from mcphost.sandbox.users import WorkerUser
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -42,7 +42,7 @@ _FAILED: Final[Mapping[str, str]] = {
 _CLEAN: Final = frozenset({"error", "recursion", "result", "calls"})
 
 
-class WorkerLost(Exception):  # noqa: N818 - what happened
+class WorkerLostError(Exception):
     """A worker process ended, was silent for too long (`late`), or sent what cannot be read.
 
     `unheard`: it ended before it had sent anything of its job, so that another can do it.
@@ -60,7 +60,7 @@ class SandboxWorker:
     `place` is its number in the pool. `busy_seconds` is how long its jobs took in all. `reusable`
     is whether its last job left it as it was. `is_demoted`: it has less priority than others. `job` is what its current job does, `outcome` how it ended,
     for the metrics. The constructor blocks until the worker is ready; it
-    raises WorkerLost.
+    raises WorkerLostError.
     """
 
     def __init__(self, place: int) -> None:
@@ -77,18 +77,18 @@ class SandboxWorker:
         try:
             self._user = WorkerUser()
         except OSError as error:
-            raise WorkerLost(f"a worker process did not start: {error}") from None
+            raise WorkerLostError(f"a worker process did not start: {error}") from None
         try:
             self._process, self._socket = _started(self._user.id)
         except OSError as error:
             self._user.free()
-            raise WorkerLost(f"a worker process did not start: {error}") from None
+            raise WorkerLostError(f"a worker process did not start: {error}") from None
         try:
             self.status: dict[str, Any] = self.receive_here(START_SECONDS)["status"]
-        except (WorkerLost, KeyError):
+        except (WorkerLostError, KeyError):
             self.kill()
             self.wait()
-            raise WorkerLost("a worker process did not start") from None
+            raise WorkerLostError("a worker process did not start") from None
         self._socket.setblocking(False)
 
     @property
@@ -118,7 +118,7 @@ class SandboxWorker:
         self._user.free()
 
     async def begin(self, job: dict[str, Any]) -> None:
-        """Send a job. Raises BrokenFrame, and then nothing has been sent; WorkerLost."""
+        """Send a job. Raises BrokenFrameError, and then nothing has been sent; WorkerLostError."""
         written = frame(job)
         self.jobs += 1
         self.job, self.outcome = job["do"], "cancelled"
@@ -128,11 +128,11 @@ class SandboxWorker:
         await self._send(written)
 
     async def reply(self, message: dict[str, Any]) -> None:
-        """Send a message of a job that has begun. Raises BrokenFrame, WorkerLost."""
+        """Send a message of a job that has begun. Raises BrokenFrameError, WorkerLostError."""
         await self._send(frame(message))
 
     async def receive(self, seconds: float) -> dict[str, Any]:
-        """Return the next message of the worker. Raises WorkerLost."""
+        """Return the next message of the worker. Raises WorkerLostError."""
         began = time.monotonic()
         short = max(0.0, SHORT_SECONDS - self._computed)
         slow = asyncio.get_running_loop().call_later(short, self._demote)
@@ -141,11 +141,13 @@ class SandboxWorker:
                 message = message_of(await self._read(length_of(await self._read(HEAD))))
         except TimeoutError:
             self.outcome = "late"
-            raise WorkerLost(f"a worker was silent for {seconds:g} seconds", late=True) from None
-        except (OSError, BrokenFrame) as error:
+            raise WorkerLostError(
+                f"a worker was silent for {seconds:g} seconds", late=True
+            ) from None
+        except (OSError, BrokenFrameError) as error:
             self.outcome = "lost"
-            raise WorkerLost(str(error), unheard=not self._heard) from None
-        except WorkerLost:
+            raise WorkerLostError(str(error), unheard=not self._heard) from None
+        except WorkerLostError:
             self.outcome = "lost"
             raise
         finally:
@@ -171,12 +173,12 @@ class SandboxWorker:
         return ended
 
     def ask_here(self, job: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Do one job in this thread, which blocks. Raises WorkerLost."""
+        """Do one job in this thread, which blocks. Raises WorkerLostError."""
         self._socket.settimeout(seconds)
         try:
             self._socket.sendall(frame(job))
-        except (OSError, BrokenFrame) as error:
-            raise WorkerLost(str(error)) from None
+        except (OSError, BrokenFrameError) as error:
+            raise WorkerLostError(str(error)) from None
         return self.receive_here(seconds)
 
     def receive_here(self, seconds: float) -> dict[str, Any]:
@@ -185,16 +187,18 @@ class SandboxWorker:
         try:
             return message_of(self._read_here(length_of(self._read_here(HEAD))))
         except TimeoutError:
-            raise WorkerLost(f"a worker was silent for {seconds:g} seconds", late=True) from None
-        except (OSError, BrokenFrame) as error:
-            raise WorkerLost(str(error)) from None
+            raise WorkerLostError(
+                f"a worker was silent for {seconds:g} seconds", late=True
+            ) from None
+        except (OSError, BrokenFrameError) as error:
+            raise WorkerLostError(str(error)) from None
 
     async def _send(self, written: bytes) -> None:
         try:
             await asyncio.get_running_loop().sock_sendall(self._socket, written)
         except OSError as error:
             self.outcome = "lost"
-            raise WorkerLost(str(error), unheard=not self._heard) from None
+            raise WorkerLostError(str(error), unheard=not self._heard) from None
 
     async def _read(self, count: int) -> bytes:
         loop = asyncio.get_running_loop()
@@ -218,7 +222,7 @@ class SandboxWorker:
 
     def _checked(self, part: bytes) -> bytes:
         if not part:
-            raise WorkerLost("a worker process ended", unheard=not self._heard)
+            raise WorkerLostError("a worker process ended", unheard=not self._heard)
         return part
 
 

@@ -86,14 +86,14 @@ class LastMessage(Exception):  # noqa: N818 - what happens next
         super().__init__()
 
 
-class NotPlain(Exception):  # noqa: N818 - a refusal that says what happened
+class NotPlainError(Exception):
     """A value of the script is not JSON."""
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Convert a value of the interpreter to JSON. Types become their names. Raises NotPlain."""
+    """Convert a value of the interpreter to JSON. Types become their names. Raises NotPlainError."""
     if depth > DEEPEST:
-        raise NotPlain("the value is nested too deep")
+        raise NotPlainError("the value is nested too deep")
     match value:
         case None | bool() | str():
             return value
@@ -111,22 +111,22 @@ def plain(value: Any, depth: int = 0) -> Any:
         case MontyClassProxy():
             return plain(value.attributes, depth + 1)
         case _:
-            raise NotPlain(f"the value has a {type(value).__name__}, which is not JSON")
+            raise NotPlainError(f"the value has a {type(value).__name__}, which is not JSON")
 
 
 def _check_keys(value: Mapping[Any, Any]) -> None:
     for key in value:
         if not isinstance(key, str):
             shown = repr(key)[:SHOWN]
-            raise NotPlain(f"the value has the key {shown}, which is not a text")
+            raise NotPlainError(f"the value has the key {shown}, which is not a text")
 
 
 def _number(value: int | float) -> int | float:
     if isinstance(value, int) and not -LARGEST_INTEGER <= value < LARGEST_INTEGER:
         shown = f"{value:#x}"[:SHOWN]  # in decimal, a large one takes long
-        raise NotPlain(f"the value has the integer {shown}, which has more than 64 bits")
+        raise NotPlainError(f"the value has the integer {shown}, which has more than 64 bits")
     if isinstance(value, float) and not math.isfinite(value):
-        raise NotPlain(f"the value has the number {value}, which is not JSON")
+        raise NotPlainError(f"the value has the number {value}, which is not JSON")
     return value
 
 
@@ -201,7 +201,7 @@ class ScriptJob:
                     snapshot = snapshot.resume({int(id): one for id, one in answers.items()})
         try:
             return {"is": "done", "value": plain(snapshot.output)}
-        except NotPlain as error:
+        except NotPlainError as error:
             return {"is": "failed", "why": "result", "message": str(error)}
 
     def _name(self, snapshot: NameLookupSnapshot) -> Snapshot:
@@ -228,8 +228,8 @@ class ScriptJob:
         try:
             args = plain([list(snapshot.args), dict(snapshot.kwargs)])
             if len(orjson.dumps(args)) > LARGEST_CALL:
-                raise NotPlain(f"the arguments have more than {LARGEST_CALL} bytes")
-        except NotPlain as error:
+                raise NotPlainError(f"the arguments have more than {LARGEST_CALL} bytes")
+        except NotPlainError as error:
             return snapshot.resume({"exc_type": "TypeError", "message": f"{name}: {error}"})
         self._calls.append({"id": snapshot.call_id, "name": name, "args": args})
         if name in self._later:

@@ -34,22 +34,22 @@ class JobLimits:
     result: int
 
 
-class JobStopped(Exception):  # noqa: N818 - what happened
+class JobStoppedError(Exception):
     """A job was ended without a result. The message says why: "it takes more than 45 seconds"."""
 
 
-class JobCrashed(JobStopped):
+class JobCrashed(JobStoppedError):
     """A job's process ended within its limits, without a result: a fault of ours."""
 
 
-class NoProcess(Exception):  # noqa: N818 - what happened
+class NoProcessError(Exception):
     """No process could be started for a job: the machine has no memory, user id or process free."""
 
 
 def run_single(module: str, job: bytes, limits: JobLimits) -> bytes:
     """Return what `run(job)` of a module returns, in a process of its own. Blocks.
 
-    The module is ours, and imports nothing of Django. Raises JobStopped, NoProcess.
+    The module is ours, and imports nothing of Django. Raises JobStoppedError, NoProcessError.
     """
     end = time.monotonic() + limits.seconds
     with _started(module, limits) as (process, connection):
@@ -58,20 +58,20 @@ def run_single(module: str, job: bytes, limits: JobLimits) -> bytes:
             connection.sendall(len(job).to_bytes(LENGTH) + job)
             length = int.from_bytes(_read(connection, LENGTH, end))
             if length > limits.result:
-                raise JobStopped(f"its result has more than {limits.result >> 20} MiB")
+                raise JobStoppedError(f"its result has more than {limits.result >> 20} MiB")
             return _read(connection, length, end)
         except TimeoutError:
-            raise JobStopped(f"it takes more than {limits.seconds:g} seconds") from None
+            raise JobStoppedError(f"it takes more than {limits.seconds:g} seconds") from None
         except OSError:  # the process has ended, or ends
             why = _why(process, limits)
-            raise (JobStopped(why) if why else JobCrashed("its process ended")) from None
+            raise (JobStoppedError(why) if why else JobCrashed("its process ended")) from None
 
 
 @contextmanager
 def _started(
     module: str, limits: JobLimits
 ) -> Iterator[tuple["subprocess.Popen[bytes]", socket.socket]]:
-    """Start a process, and end it afterwards. Raises NoProcess."""
+    """Start a process, and end it afterwards. Raises NoProcessError."""
     with ExitStack() as after:
         try:
             user = WorkerUser()
@@ -83,7 +83,7 @@ def _started(
                 given = (module, number, user.id, limits.memory, seconds)
                 process = start(_PROGRAM, number, ROOT, *given)
         except OSError as error:
-            raise NoProcess(str(error)) from error
+            raise NoProcessError(str(error)) from error
         after.callback(_end, process)
         yield process, ours
 

@@ -10,7 +10,7 @@ MOST_WAITING_OF_A_TENANT: Final = 128
 W = TypeVar("W")
 
 
-class QueueFull(Exception):  # noqa: N818 - a refusal that says what happened
+class QueueFullError(Exception):
     """Too many jobs wait: of the tenant, or of all."""
 
 
@@ -38,14 +38,14 @@ class TenantTurns(Generic[W]):
         return sum(map(len, self._waiting.values()))
 
     def join(self, tenant: str, waiter: W) -> None:
-        """Put a waiter at the end of its tenant's queue. Raises QueueFull."""
+        """Put a waiter at the end of its tenant's queue. Raises QueueFullError."""
         queue = self._waiting.setdefault(tenant, deque())
         if len(queue) >= MOST_WAITING_OF_A_TENANT:
-            raise QueueFull
+            raise QueueFullError
         if self.waiting >= MOST_WAITING:
             if not queue:
                 del self._waiting[tenant]
-            raise QueueFull
+            raise QueueFullError
         queue.append(waiter)
 
     def withdraw(self, tenant: str, waiter: W) -> bool:

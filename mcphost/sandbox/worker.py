@@ -13,7 +13,7 @@ from pydantic_monty import Monty
 
 from mcphost.sandbox.confinement import allow_no_more_processes, confine
 from mcphost.sandbox.expressions import search
-from mcphost.sandbox.frames import HEAD, BrokenFrame, frame, length_of, message_of
+from mcphost.sandbox.frames import HEAD, BrokenFrameError, frame, length_of, message_of
 from mcphost.sandbox.scripts import LastMessage, ScriptJob, check
 
 
@@ -27,7 +27,7 @@ class ServerConnection:
         """Send a message; one that cannot be sent is replaced by the reason."""
         try:
             written = frame(message)
-        except BrokenFrame as error:
+        except BrokenFrameError as error:
             written = frame({"is": "failed", "why": "output", "message": str(error)})
         self._socket.sendall(written)
 

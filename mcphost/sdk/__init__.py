@@ -41,11 +41,11 @@ from mcp_types import (
     ToolUseContent,
 )
 
-from mcphost.runtime.notification_channel import CallEnded
-from mcphost.runtime.ports import LinkRefused, StoreRefused
+from mcphost.runtime.notification_channel import CallEndedError
+from mcphost.runtime.ports import LinkRefusedError, StoreRefusedError
 from mcphost.runtime.program import TaskSupport
-from mcphost.runtime.questions import QuestionRefused
-from mcphost.runtime.rounds import ForeignContext
+from mcphost.runtime.questions import QuestionRefusedError
+from mcphost.runtime.rounds import ForeignContextError
 from mcphost.sdk.completing import complete
 from mcphost.sdk.content import (
     Audio,
@@ -61,10 +61,10 @@ from mcphost.sdk.content import (
 )
 from mcphost.sdk.context import Context, current
 from mcphost.sdk.errors import (
-    AnswerFailed,
-    AnswerTimedOut,
+    AnswerFailedError,
+    AnswerTimedOutError,
     Cancelled,
-    CapabilityMissing,
+    CapabilityMissingError,
     Declined,
     ToolError,
 )
@@ -77,35 +77,35 @@ from mcphost.sdk.tools import ToolDefinition, tool
 
 __all__ = [
     "Annotations",
-    "AnswerFailed",
-    "AnswerTimedOut",
+    "AnswerFailedError",
+    "AnswerTimedOutError",
     "Audio",
     "BlobResource",
-    "CallEnded",
+    "CallEndedError",
     "Cancelled",
-    "CapabilityMissing",
+    "CapabilityMissingError",
     "Content",
     "Context",
     "CreateMessageResult",
     "CreateMessageResultWithTools",
     "Declined",
     "EmbeddedResource",
-    "ForeignContext",
+    "ForeignContextError",
     "Form",
     "FormAnswer",
     "Image",
-    "LinkRefused",
+    "LinkRefusedError",
     "Message",
     "ModelHint",
     "ModelPreferences",
     "PromptDefinition",
-    "QuestionRefused",
+    "QuestionRefusedError",
     "ResourceDefinition",
     "ResourceLink",
     "Result",
     "Root",
     "SamplingMessage",
-    "StoreRefused",
+    "StoreRefusedError",
     "SyncContext",
     "TaskSupport",
     "Text",

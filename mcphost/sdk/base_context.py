@@ -6,9 +6,9 @@ from random import Random
 from typing import Any, Final, Literal
 from uuid import UUID
 
-from mcphost.runtime.ports import NotAnnounced
+from mcphost.runtime.ports import NotAnnouncedError
 from mcphost.runtime.rounds import Round
-from mcphost.sdk.errors import CapabilityMissing, ToolError
+from mcphost.sdk.errors import CapabilityMissingError, ToolError
 
 LISTS: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 
@@ -30,8 +30,8 @@ class BaseContext:
     """One call, for the code of its tool: the members that both contexts have.
 
     Only code of the call may use it: the function, its tasks, and threads entered by
-    `ctx.in_thread`, `asyncio.to_thread` or `sync_to_async`. All other code gets ForeignContext, and
-    after the call every member raises CallEnded.
+    `ctx.in_thread`, `asyncio.to_thread` or `sync_to_async`. All other code gets ForeignContextError, and
+    after the call every member raises CallEndedError.
     """
 
     __slots__ = ("_own",)
@@ -44,7 +44,7 @@ class BaseContext:
         """The round, for code that runs in it. Every member uses this property, so none is
         unguarded.
 
-        Raises CallEnded and ForeignContext.
+        Raises CallEndedError and ForeignContextError.
         """
         round = self._own
         round.guard()
@@ -118,18 +118,18 @@ class BaseContext:
     def _announce(self, tell: Callable[[str], None], what: str) -> Notified:
         try:
             tell(what)
-        except NotAnnounced as refusal:
+        except NotAnnouncedError as refusal:
             raise ToolError(str(refusal)) from None
         return NOTIFIED
 
     def require(self, capability: str) -> Notified:
         """Require a client capability: "sampling", "elicitation.url".
 
-        Raises CapabilityMissing if the client does not have it; if not caught, it is sent to the
+        Raises CapabilityMissingError if the client does not have it; if not caught, it is sent to the
         client.
         """
         if not self._round.call.client.can(capability):
-            raise CapabilityMissing(capability)
+            raise CapabilityMissingError(capability)
         return NOTIFIED
 
     def done_url(self, key: str) -> str:
@@ -138,7 +138,7 @@ class BaseContext:
         Only the person whose credential the caller uses can confirm it: signed in, and by pressing
         a button. Opening the page changes nothing. The confirmation ends `wait_for` with the same
         key. The address is the same in every round, so it may be part of a question (`ask_url`).
-        Raises LinkRefused for callers without a person (anonymous callers, service accounts), and
+        Raises LinkRefusedError for callers without a person (anonymous callers, service accounts), and
         for a key of a callback.
         """
         return self._round.recording.page(key)
@@ -149,7 +149,7 @@ class BaseContext:
 
         The post ends `wait_for` with the same key. Any machine that has the address can post to it:
         a post is a hint to check, and proves nothing about a person. The address is the same in
-        every round. Raises LinkRefused for anonymous callers, and for a key of a page.
+        every round. Raises LinkRefusedError for anonymous callers, and for a key of a page.
         """
         return self._round.recording.callback(key)
 

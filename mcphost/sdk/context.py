@@ -15,15 +15,15 @@ from mcp_types import CreateMessageResult, CreateMessageResultWithTools, Root
 from pydantic import BaseModel
 
 from mcphost.runtime.ports import Store, Stored
-from mcphost.runtime.questions import Question, QuestionRefused, Unanswered
+from mcphost.runtime.questions import Question, QuestionRefusedError, Unanswered
 from mcphost.runtime.rounds import Round
 from mcphost.sdk import questions
 from mcphost.sdk.base_context import BaseContext
-from mcphost.sdk.errors import Cancelled, CapabilityMissing, Declined, ToolError, answer_error
+from mcphost.sdk.errors import Cancelled, CapabilityMissingError, Declined, ToolError, answer_error
 from mcphost.sdk.questions import FormAnswer, SamplingOptions, UrlAnswer
 from mcphost.sdk.sampling import Said
 
-__all__ = ["RUNNING", "CapabilityMissing", "Context", "ToolError", "accepted", "current"]
+__all__ = ["RUNNING", "CapabilityMissingError", "Context", "ToolError", "accepted", "current"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,8 +43,8 @@ class Context(BaseContext):
         """Ask the user to fill in a form, given as a pydantic model with flat fields; return the
         values.
 
-        Raises Declined, Cancelled, AnswerFailed and AnswerTimedOut, which become the tool's result
-        if not caught; QuestionRefused for a question that must not be asked; CapabilityMissing.
+        Raises Declined, Cancelled, AnswerFailedError and AnswerTimedOutError, which become the tool's result
+        if not caught; QuestionRefusedError for a question that must not be asked; CapabilityMissingError.
         """
         return accepted(key, await self.ask_form(key, message, model))
 
@@ -85,7 +85,7 @@ class Context(BaseContext):
         round = await self._entered()
         try:
             question = word(*args, **kwargs)
-        except QuestionRefused:
+        except QuestionRefusedError:
             await asyncio.sleep(0)  # so that code which retries forever does not block other tasks
             raise
         try:
@@ -142,7 +142,7 @@ class Context(BaseContext):
         """Wait until `done_url(key)` was confirmed or `callback(key)` was posted to; False if
         neither happened within `timeout` seconds.
 
-        The tool's time limit is suspended meanwhile. Raises LinkRefused.
+        The tool's time limit is suspended meanwhile. Raises LinkRefusedError.
         """
         round = await self._entered()
         return await round.wait_for(key, seconds(timeout))
@@ -157,7 +157,7 @@ class Context(BaseContext):
         """Return the round. Yields to the event loop if it fails, so that retries do not block
         other tasks.
 
-        Raises CallEnded and ForeignContext.
+        Raises CallEndedError and ForeignContextError.
         """
         try:
             return self._round
@@ -175,17 +175,17 @@ class ContextStore:
         self._of = of
 
     async def get(self, key: str) -> Stored:
-        """Return the value of the key, with its revision. Raises StoreRefused."""
+        """Return the value of the key, with its revision. Raises StoreRefusedError."""
         round = await self._of._entered()
         return await round.ports.store.get(key)
 
     async def put(self, key: str, value: Any, revision: int) -> bool:
-        """Store the value, if the stored one has this revision. Raises StoreRefused."""
+        """Store the value, if the stored one has this revision. Raises StoreRefusedError."""
         round = await self._of._entered()
         return await round.ports.store.put(key, value, revision)
 
     async def delete(self, key: str, revision: int) -> bool:
-        """Delete the value, if it has this revision. Raises StoreRefused."""
+        """Delete the value, if it has this revision. Raises StoreRefusedError."""
         round = await self._of._entered()
         return await round.ports.store.delete(key, revision)
 

@@ -3,17 +3,17 @@
 ToolError            an error that the caller should read
   Declined           the user declined the question
   Cancelled          the user dismissed the question without a choice
-  AnswerFailed       the client could not ask the question, or its answer is an error
-  AnswerTimedOut     there was no answer in time
-CapabilityMissing    the client lacks a capability that the tool needs
-LinkRefused          a page or a callback cannot be made, or not be waited for (runtime.ports)
-StoreRefused         a value cannot be stored or read (runtime.ports)
+  AnswerFailedError       the client could not ask the question, or its answer is an error
+  AnswerTimedOutError     there was no answer in time
+CapabilityMissingError    the client lacks a capability that the tool needs
+LinkRefusedError          a page or a callback cannot be made, or not be waited for (runtime.ports)
+StoreRefusedError         a value cannot be stored or read (runtime.ports)
 
 The caller reads the text of each of them, if the tool does not catch it.
 """
 
 from mcphost.runtime.journal import TIMED_OUT
-from mcphost.runtime.questions import CapabilityMissing as CapabilityMissing
+from mcphost.runtime.questions import CapabilityMissingError as CapabilityMissingError
 from mcphost.runtime.questions import Unanswered
 
 
@@ -37,7 +37,7 @@ class Cancelled(ToolError):  # noqa: N818 - what the person did
         super().__init__(f"Not done: the question{_named(key)} was dismissed without an answer.")
 
 
-class AnswerFailed(ToolError):  # noqa: N818 - what became of the question
+class AnswerFailedError(ToolError):
     """The client could not ask the question, or answered it with an error, whose text is `message`.
 
     Clients of the stateless revision cannot report this: they do not ask the user, or retry without
@@ -51,7 +51,7 @@ class AnswerFailed(ToolError):  # noqa: N818 - what became of the question
         super().__init__(f"Not done: the question{_named(key)} could not be answered{said}")
 
 
-class AnswerTimedOut(ToolError):  # noqa: N818 - what became of the question
+class AnswerTimedOutError(ToolError):
     """There was no answer within the time that the tool waits for answers."""
 
     def __init__(self, key: str = "") -> None:
@@ -61,7 +61,11 @@ class AnswerTimedOut(ToolError):  # noqa: N818 - what became of the question
 
 def answer_error(why: Unanswered) -> ToolError:
     """Convert a question without an answer to the error that its author can catch."""
-    return AnswerTimedOut(why.key) if why.how == TIMED_OUT else AnswerFailed(why.key, why.message)
+    return (
+        AnswerTimedOutError(why.key)
+        if why.how == TIMED_OUT
+        else AnswerFailedError(why.key, why.message)
+    )
 
 
 def _named(key: str) -> str:

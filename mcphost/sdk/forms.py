@@ -9,7 +9,7 @@ import orjson
 from pydantic import BaseModel, PydanticUndefinedAnnotation, PydanticUserError, ValidationError
 
 from mcphost.protocol.forms import check_form, expected, is_typed
-from mcphost.runtime.questions import InvalidAnswer, QuestionRefused
+from mcphost.runtime.questions import InvalidAnswerError, QuestionRefusedError
 from mcphost.runtime.schema import MOST_CHARACTERS, MOST_PROBLEMS, ArgumentProblem, Validator
 from mcphost.sdk.flattening import flat_schema
 
@@ -25,7 +25,7 @@ _BRIEF: Any = {"include_url": False, "include_context": False, "include_input": 
 class AskedFor(Generic[T]):
     """A checked form. `typed`: whether the user can type something into it (`protocol.forms`).
 
-    `read` converts accepted content to the author's value, or raises InvalidAnswer.
+    `read` converts accepted content to the author's value, or raises InvalidAnswerError.
     """
 
     schema: Mapping[str, Any]
@@ -34,15 +34,15 @@ class AskedFor(Generic[T]):
 
 
 def form_of(asked: Any) -> AskedFor[Any]:
-    """Return the form of a model or a schema. Raises QuestionRefused with all its problems."""
+    """Return the form of a model or a schema. Raises QuestionRefusedError with all its problems."""
     if isinstance(asked, type) and issubclass(asked, BaseModel):
         return _of_model(asked)
     if not isinstance(asked, Mapping):
-        raise QuestionRefused("a form is a pydantic model or a JSON Schema")
+        raise QuestionRefusedError("a form is a pydantic model or a JSON Schema")
     try:
         schema = orjson.dumps(dict(asked))
     except TypeError as error:
-        raise QuestionRefused(f"the form is not JSON: {error}") from None
+        raise QuestionRefusedError(f"the form is not JSON: {error}") from None
     return _of_schema(schema)
 
 
@@ -51,7 +51,7 @@ def _of_model(model: type[M]) -> AskedFor[M]:
     try:
         schema, empty = flat_schema(model)
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
-        raise QuestionRefused(f"{model.__name__} has no schema: {error}") from None
+        raise QuestionRefusedError(f"{model.__name__} has no schema: {error}") from None
     take_in = _checked(schema, model.__name__)
     validate = model.__pydantic_validator__.validate_json
 
@@ -61,7 +61,7 @@ def _of_model(model: type[M]) -> AskedFor[M]:
             return validate(orjson.dumps(given), by_alias=True, by_name=False)  # type: ignore[no-any-return]
         except ValidationError as error:
             errors = error.errors(**_BRIEF)[:MOST_PROBLEMS]
-            raise InvalidAnswer("; ".join(map(_told, errors))) from None
+            raise InvalidAnswerError("; ".join(map(_told, errors))) from None
 
     return AskedFor(schema, is_typed(schema), read)
 
@@ -83,12 +83,12 @@ def _checked(schema: Any, name: str) -> Callable[[Mapping[str, Any]], dict[str, 
     """Return a function that validates content. An optional field that a client sends empty (null, or ""
     or [] where its schema does not allow them) counts as missing.
 
-    Raises QuestionRefused for a schema that is not a form.
+    Raises QuestionRefusedError for a schema that is not a form.
     """
     problems = check_form(schema)
     if problems:
         listed = "; ".join(f"{p.path or 'the root'}: {p.message}" for p in problems)
-        raise QuestionRefused(f"{name} is not a valid form: {listed}")
+        raise QuestionRefusedError(f"{name} is not a valid form: {listed}")
     validator, properties = Validator(schema, formats=True), schema["properties"]
     optional = properties.keys() - schema.get("required", ())
     empty = {name: Validator(properties[name], formats=True) for name in optional}
@@ -109,12 +109,12 @@ def _checked(schema: Any, name: str) -> Callable[[Mapping[str, Any]], dict[str, 
         try:  # a copy that is plain JSON, like an answer received from a client
             plain: dict[str, Any] = orjson.loads(orjson.dumps(content))
         except TypeError:
-            raise InvalidAnswer("is not JSON") from None
+            raise InvalidAnswerError("is not JSON") from None
         given = {name: v for name, v in plain.items() if not is_missing(name, v)}
         problems = validator.problems(given)
         if problems:
             reasons = dict.fromkeys(reason(problem, given) for problem in problems)
-            raise InvalidAnswer("; ".join(reasons))
+            raise InvalidAnswerError("; ".join(reasons))
         return given
 
     return take_in
@@ -143,7 +143,7 @@ class Form(BaseModel):
     sent to the client. Your own validators run on the answer, and if they refuse it, the question
     is asked again. Any other pydantic model can be used, too; it is checked when it is asked for.
 
-    Raises QuestionRefused, at the class definition, for what no form can contain: nested models,
+    Raises QuestionRefusedError, at the class definition, for what no form can contain: nested models,
     free lists, patterns, web addresses in the texts, and fields that ask for a secret.
     """
 

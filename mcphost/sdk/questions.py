@@ -1,8 +1,8 @@
 """The questions that a client can be asked: forms, pages, sampling, roots.
 
-These functions only build a question; `Context` asks it. Each raises QuestionRefused, with a text
+These functions only build a question; `Context` asks it. Each raises QuestionRefusedError, with a text
 for the author, if it must not be asked in this form. The `read` of a question converts the client's
-result, or raises InvalidAnswer.
+result, or raises InvalidAnswerError.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from mcphost.protocol.forms import form_message_problem, message_problem
 from mcphost.protocol.secret_names import looks_secret
 from mcphost.protocol.web_addresses import url_problem
-from mcphost.runtime.questions import InvalidAnswer, Question, QuestionRefused
+from mcphost.runtime.questions import InvalidAnswerError, Question, QuestionRefusedError
 from mcphost.sdk.forms import form_of
 from mcphost.sdk.sampling import SamplingOptions, sampling
 from mcphost.sdk.wire import read_roots
@@ -64,10 +64,12 @@ def form(key: str, message: str, model: Any) -> Question[FormAnswer[Any]]:
     """Build a form, from a pydantic model or a JSON Schema (spec: client/elicitation, "Form Mode")."""
     asked = form_of(model)
     if asked.typed and looks_secret(key):
-        raise QuestionRefused(f"the key {key!r} asks for a secret, which no form may: use ask_url")
+        raise QuestionRefusedError(
+            f"the key {key!r} asks for a secret, which no form may: use ask_url"
+        )
     problem = form_message_problem(message, typed=asked.typed)
     if problem is not None:
-        raise QuestionRefused(f"the question {key!r} cannot be asked: {problem}")
+        raise QuestionRefusedError(f"the question {key!r} cannot be asked: {problem}")
     params = {"mode": "form", "message": message, "requestedSchema": asked.schema}
     return Question(key, _ELICIT, params, "elicitation.form", partial(_read_form, asked.read))
 
@@ -76,7 +78,7 @@ def url(key: str, message: str, url: str) -> Question[UrlAnswer]:
     """Build a question to open a page (spec: client/elicitation, "URL Mode")."""
     problem = url_problem(url) or message_problem(message)
     if problem is not None:
-        raise QuestionRefused(f"the question {key!r} cannot be asked: {problem}")
+        raise QuestionRefusedError(f"the question {key!r} cannot be asked: {problem}")
     params = {"mode": "url", "message": message, "url": url}
     return Question(key, _ELICIT, params, "elicitation.url", _read_url)
 
@@ -93,7 +95,7 @@ def _read_form(read: Callable[[Mapping[str, Any]], T], result: Mapping[str, Any]
         return FormAnswer(action)
     content = result.get("content")
     if content is not None and not isinstance(content, dict):
-        raise InvalidAnswer("its content must be an object")
+        raise InvalidAnswerError("its content must be an object")
     return FormAnswer(action, read(content or {}))
 
 
@@ -106,4 +108,4 @@ def _action(result: Mapping[str, Any]) -> Action:
     for action in get_args(Action):
         if given == action:
             return action  # type: ignore[no-any-return]
-    raise InvalidAnswer("its action must be accept, decline or cancel")
+    raise InvalidAnswerError("its action must be accept, decline or cancel")

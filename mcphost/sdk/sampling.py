@@ -19,7 +19,7 @@ from mcp_types import (
 )
 from pydantic import BaseModel
 
-from mcphost.runtime.questions import InvalidAnswer, Question, QuestionRefused
+from mcphost.runtime.questions import InvalidAnswerError, Question, QuestionRefusedError
 from mcphost.sdk.content import Message
 from mcphost.sdk.wire import read_as
 
@@ -57,14 +57,14 @@ def sampling(
     """Build a question to the client's model: a string, or messages of user and assistant.
 
     Without tools the answer is a CreateMessageResult. With tools, or with messages about their use,
-    it is a CreateMessageResultWithTools, whose content may be a list. Raises QuestionRefused.
+    it is a CreateMessageResultWithTools, whose content may be a list. Raises QuestionRefusedError.
     """
     if isinstance(messages, str) or not isinstance(messages, Sequence):
         messages = [messages]
     said = [_message(one) for one in messages]
     problem = next(_problems(said, max_tokens, options), None)
     if problem is not None:
-        raise QuestionRefused(f"the question {key!r} cannot be asked: {problem}")
+        raise QuestionRefusedError(f"the question {key!r} cannot be asked: {problem}")
     given = {
         "messages": [_written(one) for one in said],
         "maxTokens": max_tokens,
@@ -93,7 +93,7 @@ def _message(said: Said) -> SamplingMessage:
         case Message(content=TextContent() | ImageContent() | AudioContent() as block):
             return SamplingMessage(role=said.role, content=block)
         case _:
-            raise QuestionRefused(
+            raise QuestionRefusedError(
                 "a sampling message must be text, image or audio: "
                 "a str, a Message or a SamplingMessage"
             )
@@ -164,7 +164,7 @@ def _read(result: Mapping[str, Any]) -> CreateMessageResult:
         if not content or not all(
             isinstance(b, dict) and isinstance(b.get("text"), str) for b in content
         ):
-            raise InvalidAnswer("its content must be one text, image or audio")
+            raise InvalidAnswerError("its content must be one text, image or audio")
         text = "".join(block["text"] for block in content)
         result = {**result, "content": {"type": "text", "text": text}}
     return read_as(CreateMessageResult, result)

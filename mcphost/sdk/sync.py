@@ -106,17 +106,17 @@ class SyncStore:
         self._of = of
 
     def get(self, key: str) -> Stored:
-        """Return the value of the key, with its revision. Raises StoreRefused."""
+        """Return the value of the key, with its revision. Raises StoreRefusedError."""
         round = self._of._round
         return round.blocking(round.ports.store.get(key))
 
     def put(self, key: str, value: Any, revision: int) -> bool:
-        """Store the value, if the stored one has this revision. Raises StoreRefused."""
+        """Store the value, if the stored one has this revision. Raises StoreRefusedError."""
         round = self._of._round
         return round.blocking(round.ports.store.put(key, value, revision))
 
     def delete(self, key: str, revision: int) -> bool:
-        """Delete the value, if it has this revision. Raises StoreRefused."""
+        """Delete the value, if it has this revision. Raises StoreRefusedError."""
         round = self._of._round
         return round.blocking(round.ports.store.delete(key, revision))
 

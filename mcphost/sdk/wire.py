@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from mcphost.protocol.effort import EXPLAINED_BYTES
 from mcphost.protocol.shapes import Shape
-from mcphost.runtime.questions import InvalidAnswer
+from mcphost.runtime.questions import InvalidAnswerError
 from mcphost.runtime.stopping import Misfit, stopping
 
 M = TypeVar("M", bound=BaseModel)
@@ -20,17 +20,17 @@ _stopping = lru_cache(maxsize=64)(stopping)
 
 
 def read_roots(result: Mapping[str, Any]) -> list[Root]:
-    """Return the roots of a `roots/list` result (spec: client/roots, "Root"). Raises InvalidAnswer."""
+    """Return the roots of a `roots/list` result (spec: client/roots, "Root"). Raises InvalidAnswerError."""
     given = result.get("roots")
     for at, root in enumerate(given if isinstance(given, list) else ()):
         uri = root.get("uri") if isinstance(root, dict) else None
         if not isinstance(uri, str) or not uri.startswith("file://"):
-            raise InvalidAnswer(f"roots.{at}.uri: must begin with file://")
+            raise InvalidAnswerError(f"roots.{at}.uri: must begin with file://")
     return read_as(ListRootsResult, result).roots
 
 
 def read_as(model: type[M], result: Mapping[str, Any]) -> M:
-    """Read a result as one of the protocol's types. Raises InvalidAnswer with the first misfit.
+    """Read a result as one of the protocol's types. Raises InvalidAnswerError with the first misfit.
 
     From bytes, because strict models accept only their own instances from Python.
     """
@@ -38,17 +38,17 @@ def read_as(model: type[M], result: Mapping[str, Any]) -> M:
     try:
         encoded = orjson.dumps(result)
     except TypeError:
-        raise InvalidAnswer("is not JSON") from None
+        raise InvalidAnswerError("is not JSON") from None
     try:
         if len(encoded) > EXPLAINED_BYTES:
             if not _shape(model).fits(result):
-                raise InvalidAnswer("it is not valid")
+                raise InvalidAnswerError("it is not valid")
             read = _stopping(model)
         return read(encoded, strict=True, by_name=False)
     except Misfit:
-        raise InvalidAnswer("it is not valid") from None
+        raise InvalidAnswerError("it is not valid") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         missing = first["type"] == "missing" and len(first["loc"]) == 1
         wrong = "is missing" if missing else "is not valid"
-        raise InvalidAnswer(f"its {first['loc'][0]} {wrong}") from None
+        raise InvalidAnswerError(f"its {first['loc'][0]} {wrong}") from None

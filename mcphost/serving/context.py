@@ -100,14 +100,14 @@ class Held(Protocol):
         """Start the round, in one commit with `records`.
 
         Raises SupersededError, and writes nothing, when this process no longer owns the call;
-        RecordLost and RecordRefused as the writer does.
+        RecordLostError and RecordRefusedError as the writer does.
         """
 
     async def conclude(self, delivered: Delivered, ending: RoundEnding) -> None:
         """End the round: commit the records of `ending` before its reply is sent.
 
         On a stream they are committed together with the reply's messages, later than this returns.
-        Raises RecordLost and RecordRefused.
+        Raises RecordLostError and RecordRefusedError.
         """
 
 

@@ -33,7 +33,7 @@ from psycopg.errors import QueryCanceled
 
 from mcphost.audit.records import Record
 from mcphost.audit.writer.conditions import Condition
-from mcphost.audit.writer.writer import RecordLost, writer
+from mcphost.audit.writer.writer import RecordLostError, writer
 from mcphost.feed.loop import loop as feed
 from mcphost.observability.availability import Source, availability
 
@@ -347,12 +347,12 @@ _unauthenticated = _Pool(UNAUTHENTICATED_THREADS, POOLS[1])
 
 async def commit_patiently(condition: Condition, records: Sequence[Record] = ()) -> bool:
     """Commit what the owner of a call or a task writes, as soon as the database can be reached; return
-    whether the condition took hold. Raises RecordRefused, and RecordLost in a process that stops."""
+    whether the condition took hold. Raises RecordRefusedError, and RecordLostError in a process that stops."""
     while True:
         await availability.wait()
         try:
             return await writer.submit_if(condition, records)
-        except RecordLost:
+        except RecordLostError:
             if not writer.is_running():
                 raise
         await asyncio.sleep(AGAIN_SECONDS)

@@ -27,7 +27,7 @@ ANONYMOUS_SECONDS = 600
 _FORMAT, _FORMAT_WITH_CLAIM, _FORMAT_WITH_PARTS, _FORMAT_WITH_REPETITIONS = 1, 2, 3, 4
 
 
-class InvalidState(Exception):  # noqa: N818 - a refusal that says what happened
+class InvalidStateError(Exception):
     """A state that is not valid for its request. `reason` is for the log and the record.
 
     `call` is the id of the state's call, if the state could be opened.
@@ -130,11 +130,11 @@ def write(state: RequestState) -> bytes:
 
 
 def read(written: bytes) -> RequestState:
-    """Decode what `write` wrote. Raises InvalidState for an unknown format."""
+    """Decode what `write` wrote. Raises InvalidStateError for an unknown format."""
     try:
         form, to, call, number, *rest = orjson.loads(written)
         if form not in range(_FORMAT, _FORMAT_WITH_REPETITIONS + 1):
-            raise InvalidState("of another format")
+            raise InvalidStateError("of another format")
         repetitions = rest.pop() if form >= _FORMAT_WITH_REPETITIONS else 0
         parts = rest.pop() if form >= _FORMAT_WITH_PARTS else ()
         claim = number + 1 if form == _FORMAT else rest.pop()
@@ -145,18 +145,18 @@ def read(written: bytes) -> RequestState:
         return RequestState(StateBinding(*to), UUID(call), number, *more)
     except (ValueError, TypeError, AttributeError):
         log.exception("what was sealed as a request state is none")
-        raise InvalidState("not written as states are") from None
+        raise InvalidStateError("not written as states are") from None
 
 
 def check(state: RequestState, now: float, wanted: StateBinding) -> None:
-    """Raises InvalidState unless the state is valid for this request at this time."""
+    """Raises InvalidStateError unless the state is valid for this request at this time."""
     if state.issued_at > now + SKEW_SECONDS:
-        raise InvalidState("issued in the future", state.call)
+        raise InvalidStateError("issued in the future", state.call)
     if state.expires_at < now - SKEW_SECONDS:
-        raise InvalidState("expired", state.call)
+        raise InvalidStateError("expired", state.call)
     for name, meant, given in zip(StateBinding._fields, state.bound, wanted, strict=True):
         if not hmac.compare_digest(meant.encode(), given.encode()):
-            raise InvalidState(f"of another {_NAMES[name]}", state.call)
+            raise InvalidStateError(f"of another {_NAMES[name]}", state.call)
 
 
 _NAMES = {

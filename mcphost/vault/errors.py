@@ -1,7 +1,7 @@
 """Errors of keys and secrets. The messages are for operators and contain no secret.
 
 VaultError
-    MasterKeyMismatch   the master key is missing, or is not the one that wrapped the keys
+    MasterKeyMismatchError   the master key is missing, or is not the one that wrapped the keys
     DamagedSecretError  a wrapped secret was changed or moved
         DamagedValueError   the value of a secret that a tenant stored was
     NoActiveKeyError    the ring has no key to seal with
@@ -15,7 +15,7 @@ class VaultError(Exception):
     """Keys or secrets cannot be used."""
 
 
-class MasterKeyMismatch(VaultError):  # noqa: N818 - a refusal to start that says what happened
+class MasterKeyMismatchError(VaultError):
     """The master key is missing, or is not the one that wrapped the keys."""
 
 

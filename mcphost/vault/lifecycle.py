@@ -33,7 +33,7 @@ from mcphost.tenants.roles import Permission
 from mcphost.vault import selectors
 from mcphost.vault.errors import (
     KeyRefusalError,
-    MasterKeyMismatch,
+    MasterKeyMismatchError,
     NoActiveKeyError,
     UnknownKeyError,
 )
@@ -140,7 +140,7 @@ def rotate_if_old() -> None:
             return
         try:
             log.info("key %s is written: the active key is old", rotate(SCHEDULER))
-        except MasterKeyMismatch as error:
+        except MasterKeyMismatchError as error:
             log.warning("the active key is old, and cannot be replaced: %s", error)
 
 
@@ -210,13 +210,13 @@ def _changed(row: RingKey) -> KeyRefusalError:
 def _refuse_other_master_keys(active: RingKey) -> None:
     """Refuse a new key while a process with another master key could not unwrap it.
 
-    That is when another master key wraps the ring, too. Raises MasterKeyMismatch.
+    That is when another master key wraps the ring, too. Raises MasterKeyMismatchError.
     """
     keys = master_keys()
     opened(active, "wrapped", keys)
     missing = wrappers(active.wrapped) - set(map(kek_id, keys.all()))
     if missing:
-        raise MasterKeyMismatch(
+        raise MasterKeyMismatchError(
             f"the key ring is also wrapped under master key {' and '.join(sorted(missing))}, which this "
             "process does not have: set it as MCPHOST_NEW_MASTER_KEY"
         )

@@ -9,7 +9,7 @@ from typing import Final
 
 from django.conf import settings
 
-from mcphost.vault.errors import MasterKeyMismatch
+from mcphost.vault.errors import MasterKeyMismatchError
 
 KEY_BYTES: Final = 32
 
@@ -28,7 +28,7 @@ class MasterKeys:
 def master_keys() -> MasterKeys:
     """Read the master keys from where they are stored. They are never cached.
 
-    Raises MasterKeyMismatch if there is none or one is unusable; the message says what to do.
+    Raises MasterKeyMismatchError if there is none or one is unusable; the message says what to do.
     """
     # The new one first: an operator may move it into the place of the old one between the reads.
     new = _read(settings.MCPHOST_NEW_MASTER_KEY)
@@ -39,7 +39,7 @@ def master_key() -> bytes:
     """Read the current master key. Raises as `master_keys`."""
     key = _read(settings.MCPHOST_MASTER_KEY)
     if len(key) != KEY_BYTES:
-        raise MasterKeyMismatch(f"the master key must be {KEY_BYTES} bytes long")
+        raise MasterKeyMismatchError(f"the master key must be {KEY_BYTES} bytes long")
     return key
 
 
@@ -47,4 +47,4 @@ def _read(place: Callable[[], bytes]) -> bytes:
     try:
         return place()
     except Exception as error:  # an error class of a higher package
-        raise MasterKeyMismatch(str(error)) from error
+        raise MasterKeyMismatchError(str(error)) from error

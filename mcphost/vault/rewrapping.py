@@ -74,7 +74,7 @@ def wrapping() -> Wrapping:
 def rewrap(actor: Actor) -> Rewrapped:
     """Rewrap every secret, so that the given master keys open it, and no others.
 
-    Raises MasterKeyMismatch if there are secrets that none of them opens, and DamagedSecretError if
+    Raises MasterKeyMismatchError if there are secrets that none of them opens, and DamagedSecretError if
     a key of the ring is damaged. Then nothing is changed.
     """
     keys = master_keys()

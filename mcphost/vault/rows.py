@@ -10,7 +10,7 @@ from mcphost.vault.wrapping import NONCE_BYTES, unwrap, wrap
 
 
 def opened(row: models.Model, name: str, keys: MasterKeys) -> bytes:
-    """Unwrap the secret in a field of a row. Raises MasterKeyMismatch, DamagedSecretError."""
+    """Unwrap the secret in a field of a row. Raises MasterKeyMismatchError, DamagedSecretError."""
     return unwrap(getattr(row, name), place(row, name), *keys.all())
 
 

@@ -46,7 +46,7 @@ _tenants: Cache[UUID, TenantSecrets] = Cache(TENANTS_KEPT)
 
 
 def ring() -> Ring:
-    """The ring, cached. Raises NoActiveKeyError, MasterKeyMismatch, DamagedSecretError."""
+    """The ring, cached. Raises NoActiveKeyError, MasterKeyMismatchError, DamagedSecretError."""
     known = _rings.get("ring")
     if known is not MISS:
         return known
@@ -65,7 +65,7 @@ def reread_ring() -> Ring:
 
 
 def secrets(tenant: UUID) -> TenantSecrets:
-    """A tenant's secrets. Raises NoSecretsError, MasterKeyMismatch, DamagedSecretError."""
+    """A tenant's secrets. Raises NoSecretsError, MasterKeyMismatchError, DamagedSecretError."""
     known = _tenants.get(tenant)
     if known is not MISS:
         return known

@@ -12,7 +12,7 @@ from mcphost.audit.services import record
 from mcphost.feed.services import announce
 from mcphost.sealing.tokens import KEY_BYTES, SALT_BYTES
 from mcphost.vault import selectors
-from mcphost.vault.errors import MasterKeyMismatch, NoActiveKeyError, NoSecretsError
+from mcphost.vault.errors import MasterKeyMismatchError, NoActiveKeyError, NoSecretsError
 from mcphost.vault.master import master_keys
 from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.rows import opened, wrapped
@@ -24,7 +24,7 @@ from mcphost.vault.wrapping import head, mismatch
 def verify_master_key() -> None:
     """Verify that the master key, or the new one, opens everything in the database.
 
-    An empty database needs none. Raises MasterKeyMismatch if it is missing or another one, and
+    An empty database needs none. Raises MasterKeyMismatchError if it is missing or another one, and
     DamagedSecretError if a ring key cannot be unwrapped although the master key is right.
     """
     keys = list(RingKey.objects.exclude(wrapped=""))
@@ -33,8 +33,8 @@ def verify_master_key() -> None:
         return
     try:
         keks = master_keys()
-    except MasterKeyMismatch as error:
-        raise MasterKeyMismatch(
+    except MasterKeyMismatchError as error:
+        raise MasterKeyMismatchError(
             f"{error}. This database already has keys that only their own master key can unwrap: restore "
             "that one, a new one would not help"
         ) from error
@@ -53,7 +53,7 @@ def ensure_ring() -> str:
     """Make the ring's first key if there is no active one; return the active key's id.
 
     Several processes may do so at once: the database accepts one key. Raises as
-    `verify_master_key`, and MasterKeyMismatch if a key must be made and there is no master key.
+    `verify_master_key`, and MasterKeyMismatchError if a key must be made and there is no master key.
     """
     verify_master_key()
     with transaction.atomic():

@@ -14,7 +14,7 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatch
+from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatchError
 
 NONCE_BYTES: Final = 12
 
@@ -47,7 +47,7 @@ def wrappers(wrapped: str) -> frozenset[str]:
 def unwrap(wrapped: str, place: str, *keks: bytes) -> bytes:
     """Unwrap a secret with the key that wrapped it.
 
-    Raises MasterKeyMismatch if none of `keks` did, DamagedSecretError if the value was changed.
+    Raises MasterKeyMismatchError if none of `keks` did, DamagedSecretError if the value was changed.
     """
     for kek in keks:
         for part in wrapped.split():
@@ -65,11 +65,11 @@ def unwrap(wrapped: str, place: str, *keks: bytes) -> bytes:
     raise mismatch(wrapped, *keks)
 
 
-def mismatch(wrapped: str, *keks: bytes) -> MasterKeyMismatch:
+def mismatch(wrapped: str, *keks: bytes) -> MasterKeyMismatchError:
     """The error for key-encryption keys of which none wrapped `wrapped`."""
     names = " and ".join(sorted(each[:12] for each in wrappers(wrapped))) or "unknown"
     given = " and ".join(map(kek_id, keks))
-    return MasterKeyMismatch(
+    return MasterKeyMismatchError(
         f"keys in this database are wrapped under master key {names}, but this process has {given}: "
         "restore the master key that belongs to this database, in MCPHOST_MASTER_KEY, "
         "MCPHOST_MASTER_KEY_FILE or the file master-key in the data folder (during a replacement also "

@@ -21,7 +21,7 @@ from tests.e2e.processes import Server
 from tests.e2e.test_python_client import connected, text_of
 
 MEMBERS = {name for name in dir(Context) if not name.startswith("_")}
-ANOTHER_CALL = "ForeignContext: this context belongs to another call"
+ANOTHER_CALL = "ForeignContextError: this context belongs to another call"
 MODERN, LEGACY = "auto", "legacy"
 CAPABLE: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 

@@ -10,7 +10,7 @@ import pytest
 from django.db import transaction
 
 from mcphost.audit.writer.conditions import Condition
-from mcphost.audit.writer.writer import RecordRefused, Writer
+from mcphost.audit.writer.writer import RecordRefusedError, Writer
 from mcphost.calls.ownership import Taking
 from mcphost.calls.states import CallState, QuestionState
 from mcphost.feed.models import Change, Counter
@@ -151,7 +151,7 @@ def test_who_was_superseded_or_has_a_bad_record_writes_nothing_at_all(start: Sta
     made = ready(kind, writer := start())
     before = everything()
     (fate,) = submit(writer, (kind.make(made, made.taking), [record(), record(duration_us=2**70)]))
-    assert isinstance(fate, RecordRefused)
+    assert isinstance(fate, RecordRefusedError)
     assert everything() == before
     made = ready(kind, writer, begun=True)
     before = everything()
@@ -207,7 +207,7 @@ def test_many_calls_in_one_batch_are_told_apart(start: Start, gate: GateCipher, 
     gate.open_gate()
     fates = submit(writer, *jobs)
     assert held() is None
-    assert isinstance(fates.pop(13), RecordRefused)
+    assert isinstance(fates.pop(13), RecordRefusedError)
     assert fates == [False, True] * 10
     assert {each.id for each in records[1::2]} <= stored() - before
     assert stored().isdisjoint(each.id for each in records[::2])

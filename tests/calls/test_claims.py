@@ -12,7 +12,7 @@ from mcphost.audit.models import Payload
 from mcphost.audit.writer.conditions import BoundCondition
 from mcphost.audit.writer.rows import PreparedRow
 from mcphost.audit.writer.sinks import PostgresSink, Sink
-from mcphost.audit.writer.writer import RecordLost, RecordRefused
+from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError
 from mcphost.calls import claims
 from mcphost.calls.claims import KEPT_LONGER
 from mcphost.calls.models import Claim
@@ -68,7 +68,7 @@ def test_a_bad_record_costs_its_own_claim_only(start: Start, place: int) -> None
     jobs = [(claims.claim(taking(of), of), [record()]) for of in rounds]
     jobs[place] = (jobs[place][0], [record(), record(**BAD)])
     fates = submit(start(), *jobs)
-    assert isinstance(fates.pop(place), RecordRefused)
+    assert isinstance(fates.pop(place), RecordRefusedError)
     assert fates == [True] * 29
     assert not Claim.objects.filter(call=rounds[place].call).exists()
     assert len(stored()) == 29
@@ -172,6 +172,6 @@ def test_a_database_away_for_too_long_claims_nothing(start, failures, clock, mon
         failures.wait()
         clock.now += 10
         (fate,) = waiting()
-    assert isinstance(fate, RecordLost)
+    assert isinstance(fate, RecordLostError)
     assert not Claim.objects.exists()
     assert stored() == set()

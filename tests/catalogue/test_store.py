@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from mcphost.catalogue.store import MAX_BYTES, NOTHING, delete, get, put
-from mcphost.runtime.ports import Stored, StoreRefused
+from mcphost.runtime.ports import Stored, StoreRefusedError
 from tests.catalogue.test_races import PEOPLE, at_once
 
 pytestmark = pytest.mark.django_db
@@ -80,7 +80,7 @@ def test_a_tenant_has_room_for_so_many_keys_and_others_have_their_own(acme, glob
     settings.MCPHOST_STORE_KEYS = 2
     assert put(acme, "a", 1, 0)
     assert put(acme, "b", 1, 0)
-    with pytest.raises(StoreRefused, match="at most 2 values"):
+    with pytest.raises(StoreRefusedError, match="at most 2 values"):
         put(acme, "c", 1, 0)
     assert put(acme, "b", 2, get(acme, "b").revision)
     assert not put(acme, "b", 3, 0)
@@ -90,7 +90,7 @@ def test_a_tenant_has_room_for_so_many_keys_and_others_have_their_own(acme, glob
 @pytest.mark.parametrize("key", ["", "a" * 201, "a\0b", "\ud800"])
 def test_what_cannot_be_a_key_is_refused(acme: UUID, key: str) -> None:
     for use in (get, lambda *at: put(*at, 1, 0), lambda *at: delete(*at, 1)):
-        with pytest.raises(StoreRefused, match="1 to 200 printable"):
+        with pytest.raises(StoreRefusedError, match="1 to 200 printable"):
             use(acme, key)
 
 
@@ -98,7 +98,7 @@ def test_only_json_is_kept(acme: UUID) -> None:
     endless: list[Any] = []
     endless.append(endless)
     for value in ({1, 2}, object(), float("nan"), b"", "\ud800", endless):
-        with pytest.raises(StoreRefused, match="Only JSON"):
+        with pytest.raises(StoreRefusedError, match="Only JSON"):
             put(acme, "a", value, 0)
 
 
@@ -106,5 +106,5 @@ def test_a_value_has_a_size_and_any_printable_text_is_a_key(acme: UUID) -> None:
     for key in ("a" * 200, "work items/4522 ☃"):
         assert put(acme, key, "x" * (MAX_BYTES - 2), 0)
         assert len(get(acme, key).value) == MAX_BYTES - 2
-    with pytest.raises(StoreRefused, match="at most 65536 bytes; this has 65537"):
+    with pytest.raises(StoreRefusedError, match="at most 65536 bytes; this has 65537"):
         put(acme, "b", "x" * (MAX_BYTES - 1), 0)

@@ -12,8 +12,8 @@ from asgiref.sync import sync_to_async
 from pydantic import BaseModel, Field
 
 from mcphost.sdk import (
-    AnswerFailed,
-    AnswerTimedOut,
+    AnswerFailedError,
+    AnswerTimedOutError,
     Cancelled,
     Context,
     Declined,
@@ -126,9 +126,9 @@ async def catches(ctx: Context) -> str:
 async def _colour(ctx: Context) -> str:
     try:
         return (await ctx.elicit("colour", "Which colour?", Colour)).colour
-    except AnswerFailed as why:
+    except AnswerFailedError as why:
         return f"failed: {why.message}"
-    except AnswerTimedOut:
+    except AnswerTimedOutError:
         return "timed out"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.sdk import CallEnded, current
+from mcphost.sdk import CallEndedError, current
 from tests.cast import Cast
 from tests.legacy import Session, begin
 from tests.legacy import calling as calling_in_session
@@ -90,5 +90,5 @@ async def test_outside_of_a_call_and_after_it_nothing_is_asked(asking: Cast) -> 
     assert "no tool" in done(await _calling(asking, "asks_from_a_strange_thread").leg())
     await _calling(asking, "keeps_its_context").leg()
     [kept] = module("asking").kept
-    with pytest.raises(CallEnded):
+    with pytest.raises(CallEndedError):
         await kept.elicit("colour", "Which colour?", module("asking").Colour)

@@ -11,7 +11,7 @@ from mcphost.runtime.call import Call
 from mcphost.runtime.journal import EMPTY, Answer, Journal
 from mcphost.runtime.outcomes import Deferred, InputRequired, Yielded
 from mcphost.runtime.ports import Ports
-from mcphost.runtime.questions import InvalidAnswer, Question
+from mcphost.runtime.questions import InvalidAnswerError, Question
 from mcphost.runtime.rounds import Round
 from mcphost.runtime.tool_tasks import Unwound
 from tests.kinds.rounds import a_call, ports
@@ -26,7 +26,7 @@ def question(key: str, text: str = "?", capability: str = "elicitation") -> Ques
 
 def _read(result: Mapping[str, Any]) -> str:
     if not isinstance(text := result.get("text"), str):
-        raise InvalidAnswer("text: is required")
+        raise InvalidAnswerError("text: is required")
     return text
 
 

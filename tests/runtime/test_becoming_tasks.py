@@ -10,7 +10,7 @@ from mcphost.runtime.call import Delivery
 from mcphost.runtime.journal import EMPTY, UNASKED, Answer, Journal
 from mcphost.runtime.outcomes import InputRequest
 from mcphost.runtime.ports import FixedPorts, Ports
-from mcphost.runtime.questions import CapabilityMissing
+from mcphost.runtime.questions import CapabilityMissingError
 from mcphost.runtime.rounds import Round
 from mcphost.runtime.steps import Misused
 from mcphost.runtime.threads import ToolThreads
@@ -202,7 +202,7 @@ async def test_what_is_not_asked_is_not_published() -> None:
         assert await round.ask(name) == "Ada"
         with pytest.raises(Misused):
             await round.ask(name)
-        with pytest.raises(CapabilityMissing):
+        with pytest.raises(CapabilityMissingError):
             await round.ask(question("summary", capability="sampling"))
     assert desk.published == []
 

@@ -8,7 +8,7 @@ import pytest
 import uvloop
 
 from mcphost.runtime import deadlines
-from mcphost.runtime.deadlines import Deadline, OutOfTime
+from mcphost.runtime.deadlines import Deadline, OutOfTimeError
 from mcphost.runtime.started_coroutine import StartedCoroutine
 from mcphost.runtime.tool_tasks import Unwound
 
@@ -28,7 +28,7 @@ async def limited(body: Callable[[], Any], seconds: float = 0.001) -> Any:
 
 
 async def test_what_does_not_is_cancelled_and_out_of_time() -> None:
-    with pytest.raises(OutOfTime, match=r"not finished within 0\.001 seconds"):
+    with pytest.raises(OutOfTimeError, match=r"not finished within 0\.001 seconds"):
         await limited(hang)
     assert asyncio.current_task().cancelling() == 0
 
@@ -42,7 +42,7 @@ async def test_whatever_it_makes_of_that_it_is_out_of_time(instead: str) -> None
             if instead == "raise":
                 raise ValueError from None
 
-    with pytest.raises(OutOfTime):
+    with pytest.raises(OutOfTimeError):
         await limited(stubborn)
 
 
@@ -56,7 +56,7 @@ async def test_what_swallows_every_cancellation_is_closed_where_it_waits(caplog)
             except BaseException as error:  # noqa: BLE001 - on purpose
                 cancelled.append(error)
 
-    with pytest.raises(OutOfTime):
+    with pytest.raises(OutOfTimeError):
         await limited(swallows_everything)
     assert len(cancelled) == deadlines.WARNINGS + 1
     assert isinstance(cancelled[-1], GeneratorExit)
@@ -104,7 +104,7 @@ async def test_what_rests_when_it_begins_has_its_time_afterwards() -> None:
         await hang()
 
     deadline = Deadline(StartedCoroutine(rests()), 0.01)
-    with pytest.raises(OutOfTime):
+    with pytest.raises(OutOfTimeError):
         await deadline.run(resting=True)
 
 
@@ -136,7 +136,7 @@ async def test_what_goes_on_after_that_is_unwound_a_while_later(monkeypatch: pyt
 async def test_what_waits_for_a_thread_is_left_to_its_time() -> None:
     deadline = Deadline(StartedCoroutine(hang()), 0.02, hurried=False)
     deadline.hurry(Unwound())
-    with pytest.raises(OutOfTime):
+    with pytest.raises(OutOfTimeError):
         await deadline.run()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from mcphost.runtime.deadlines import Deadline
 from mcphost.runtime.journal import EMPTY, Answer, Journal
-from mcphost.runtime.ports import LinkRefused
+from mcphost.runtime.ports import LinkRefusedError
 from mcphost.runtime.questions import Question
 from mcphost.runtime.rounds import Round
 from mcphost.runtime.started_coroutine import StartedCoroutine
@@ -148,10 +148,10 @@ async def test_a_key_is_for_a_page_or_for_a_callback() -> None:
     with a_round(outside=linked(CountedLinks())) as round:
         ctx = round.recording
         ctx.page("paid")
-        with pytest.raises(LinkRefused, match="has a page already"):
+        with pytest.raises(LinkRefusedError, match="has a page already"):
             ctx.callback("paid")
         ctx.callback("shipped")
-        with pytest.raises(LinkRefused, match="has a callback already"):
+        with pytest.raises(LinkRefusedError, match="has a callback already"):
             ctx.page("shipped")
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mcphost.runtime.memory import MemoryLinks, MemoryStore
-from mcphost.runtime.ports import NoStore, Stored, StoreRefused
+from mcphost.runtime.ports import NoStore, Stored, StoreRefusedError
 
 
 async def test_a_write_that_follows_another_revision_changes_nothing() -> None:
@@ -27,7 +27,7 @@ async def test_what_was_deleted_is_not_there_and_is_no_more_taken_for_what_comes
 
 @pytest.mark.parametrize("value", [object(), {1}, float("nan")])
 async def test_only_json_is_kept(value: object) -> None:
-    with pytest.raises(StoreRefused, match="Only JSON"):
+    with pytest.raises(StoreRefusedError, match="Only JSON"):
         await MemoryStore().put("a", value, 0)
 
 
@@ -41,5 +41,5 @@ async def test_only_what_is_done_is_waited_for() -> None:
 async def test_where_there_is_no_store_it_says_so() -> None:
     store = NoStore()
     for tried in (store.get("a"), store.put("a", 1, 0), store.delete("a", 1)):
-        with pytest.raises(StoreRefused, match="no store"):
+        with pytest.raises(StoreRefusedError, match="no store"):
             await tried

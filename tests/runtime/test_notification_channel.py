@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.runtime.notification_channel import CallEnded, NotificationChannel
+from mcphost.runtime.notification_channel import CallEndedError, NotificationChannel
 from mcphost.runtime.ports import Misuse, no_op
 
 scene: ContextVar[str] = ContextVar("scene", default="outside")
@@ -68,9 +68,9 @@ async def test_after_the_end_nothing_can_be_said_and_each_attempt_is_reported() 
     assert channel.open
     channel.end()
     assert not channel.open
-    with pytest.raises(CallEnded):
+    with pytest.raises(CallEndedError):
         channel.progress(1, None, None)
-    with pytest.raises(CallEnded):
+    with pytest.raises(CallEndedError):
         channel.log("info", "late", None)
     assert notes.said == []
     await asyncio.sleep(0)
@@ -133,5 +133,5 @@ async def test_what_is_done_to_the_way_comes_in_order_and_not_after_the_end() ->
     assert len(notes.said) == 3
     no_op()
     channel.end()
-    with pytest.raises(CallEnded):
+    with pytest.raises(CallEndedError):
         channel.do(no_op)

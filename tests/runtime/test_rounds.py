@@ -15,10 +15,15 @@ from mcphost.runtime import recording as recording_module
 from mcphost.runtime.call import Call
 from mcphost.runtime.history import Changed
 from mcphost.runtime.journal import EMPTY, FAILED, TIMED_OUT, UNASKED, Answer, Journal
-from mcphost.runtime.notification_channel import CallEnded
+from mcphost.runtime.notification_channel import CallEndedError
 from mcphost.runtime.ports import FixedPorts, Misuse, Ports, RoundLimits
-from mcphost.runtime.questions import CapabilityMissing, Question, QuestionRefused, Unanswered
-from mcphost.runtime.rounds import ForeignContext, Place, Round
+from mcphost.runtime.questions import (
+    CapabilityMissingError,
+    Question,
+    QuestionRefusedError,
+    Unanswered,
+)
+from mcphost.runtime.rounds import ForeignContextError, Place, Round
 from mcphost.runtime.steps import Misused
 from mcphost.runtime.threads import ToolThreads
 from mcphost.runtime.tool_tasks import Unwound
@@ -118,7 +123,7 @@ async def test_the_same_key_twice_is_the_authors_error(journal: Journal) -> None
 
 async def test_a_client_is_asked_only_what_it_can_answer_and_the_key_stays_free() -> None:
     with a_round() as round:
-        with pytest.raises(CapabilityMissing) as caught:
+        with pytest.raises(CapabilityMissingError) as caught:
             await round.ask(URL)
         assert caught.value.required == {"elicitation": {"url": {}}}
         await unwinds(round.ask(NAME))
@@ -179,7 +184,7 @@ async def test_while_tasks_end_nothing_is_asked_any_more() -> None:
                 lambda: round.step("x", print, (), {}),
                 lambda: asyncio.to_thread(round.blocking, round.ask(NAME)),
             ):
-                with pytest.raises(CallEnded) as caught:
+                with pytest.raises(CallEndedError) as caught:
                     await use()
                 tried.append(caught.value)
 
@@ -305,7 +310,7 @@ async def test_a_thread_that_waits_when_its_call_ends_is_told_so() -> None:
     for task in others:
         task.cancel()
     await asyncio.wait([thread], timeout=10)
-    assert heard == [CallEnded]
+    assert heard == [CallEndedError]
 
 
 async def made_round() -> Round:
@@ -314,7 +319,7 @@ async def made_round() -> Round:
 
 def test_when_the_loop_is_closed_a_thread_can_do_nothing() -> None:
     round = asyncio.run(made_round())
-    with pytest.raises(CallEnded):
+    with pytest.raises(CallEndedError):
         threadless(lambda: round.blocking(round.ask(NAME)))
 
 
@@ -372,9 +377,9 @@ async def test_a_round_refuses_code_of_another_and_each_is_told_its_part() -> No
     lender, borrower = Told(), Told()
     with a_round(outside=lender.outside) as round, a_round(outside=borrower.outside):
         for use in (_guard(round), asyncio.create_task(_guard(round))):
-            with pytest.raises(ForeignContext, match="another call"):
+            with pytest.raises(ForeignContextError, match="another call"):
                 await use
-        with pytest.raises(ForeignContext, match="another call"):
+        with pytest.raises(ForeignContextError, match="another call"):
             await asyncio.to_thread(round.guard)
     await asyncio.sleep(0)
     assert borrower.misuses == [(Misuse.BORROWED, round.call)] * 3
@@ -385,15 +390,15 @@ async def test_a_round_refuses_code_of_none() -> None:
     told = Told()
     with (
         a_round(outside=told.outside) as round,
-        pytest.raises(ForeignContext, match=r"ctx\.in_thread"),
+        pytest.raises(ForeignContextError, match=r"ctx\.in_thread"),
     ):
         await asyncio.to_thread(threadless, round.guard)
-    with pytest.raises(ForeignContext):
+    with pytest.raises(ForeignContextError):
         round.guard()
     await asyncio.sleep(0)
     assert told.misuses == [(Misuse.OUTSIDE, None)] * 2
     round.channel.end()
-    with pytest.raises(CallEnded):
+    with pytest.raises(CallEndedError):
         round.guard()
 
 
@@ -408,7 +413,7 @@ async def test_a_thread_that_takes_no_notice_is_slowed_down_and_no_loop_is(ended
             round.channel.end()
 
         def again() -> None:
-            with pytest.raises(CallEnded if ended else ForeignContext):
+            with pytest.raises(CallEndedError if ended else ForeignContextError):
                 (round.channel.check if ended else round.guard)()
 
         for _ in range(2):
@@ -422,5 +427,5 @@ async def test_a_thread_that_takes_no_notice_is_slowed_down_and_no_loop_is(ended
 
 
 def test_a_question_that_json_cannot_hold_is_refused() -> None:
-    with pytest.raises(QuestionRefused, match="the question 'a' is not JSON"):
+    with pytest.raises(QuestionRefusedError, match="the question 'a' is not JSON"):
         Question("a", "elicitation/create", {"number": 2**70}, "elicitation", str)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.runtime.schema import MOST_PROBLEMS, ArgumentProblem, UnusableSchema, Validator
+from mcphost.runtime.schema import MOST_PROBLEMS, ArgumentProblem, UnusableSchemaError, Validator
 
 PERSON = {
     "type": "object",
@@ -78,14 +78,14 @@ def test_draft_07_schemas_are_read_by_their_own_rules() -> None:
     ],
 )
 def test_what_is_no_schema_is_refused_when_it_is_compiled(schema: Any) -> None:
-    with pytest.raises(UnusableSchema):
+    with pytest.raises(UnusableSchemaError):
         Validator(schema)
 
 
 @pytest.mark.requirement("schema.no-network-reference")
 @pytest.mark.parametrize("reference", ["http://127.0.0.1:9/x.json", "file:///etc/passwd"])
 def test_nothing_is_ever_fetched(reference: str) -> None:
-    with pytest.raises(UnusableSchema, match="disabled") as caught:
+    with pytest.raises(UnusableSchemaError, match="disabled") as caught:
         Validator({"$ref": reference})
     assert "root:" not in str(caught.value)
 

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 import pytest
 
 from mcphost.runtime import threads as module
-from mcphost.runtime.threads import PoolExhausted, ToolThreads
+from mcphost.runtime.threads import PoolExhaustedError, ToolThreads
 
 colour: ContextVar[str] = ContextVar("colour", default="none")
 
@@ -72,7 +72,7 @@ async def test_the_cap_counts_per_owner() -> None:
     pool, gate = ToolThreads(1), Gate()
     running = asyncio.ensure_future(pool.run("acme", gate))
     await gate.has_begun()
-    with pytest.raises(PoolExhausted):
+    with pytest.raises(PoolExhaustedError):
         await pool.run("acme", lambda: None)
     assert await pool.run("globex", lambda: "served") == "served"
     gate.open.set()
@@ -85,7 +85,7 @@ async def test_one_tool_cannot_take_all_threads_of_its_owner(per_tool: int | Non
     pool, gate = ToolThreads(2, per_tool), Gate()
     running = asyncio.ensure_future(pool.run("acme", gate, tool="slow", cap=cap))
     await gate.has_begun()
-    with pytest.raises(PoolExhausted):
+    with pytest.raises(PoolExhaustedError):
         await pool.run("acme", lambda: None, tool="slow", cap=cap)
     assert pool.in_use("acme") == 1
     assert await pool.run("acme", lambda: "served", tool="quick", cap=cap) == "served"
@@ -101,7 +101,7 @@ async def test_a_cancelled_caller_leaves_a_lost_thread_that_counts_until_it_ends
     with pytest.raises(asyncio.CancelledError):
         await running
     assert (pool.lost, pool.busy) == (1, 1)
-    with pytest.raises(PoolExhausted):
+    with pytest.raises(PoolExhaustedError):
         await pool.run("acme", lambda: None)
     assert pool.busy == 1
     gate.open.set()
@@ -149,7 +149,7 @@ async def test_a_machine_without_threads_is_an_exhausted_pool(monkeypatch: pytes
     pool = ToolThreads(1)
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
-        with pytest.raises(PoolExhausted, match="machine"):
+        with pytest.raises(PoolExhaustedError, match="machine"):
             await pool.run("acme", lambda: None)
     assert pool.in_use("acme") == 0
     assert await pool.run("acme", lambda: "served") == "served"

@@ -13,10 +13,10 @@ from mcphost.runtime.journal import EMPTY, Answer, Journal, as_json, from_json
 from mcphost.runtime.outcomes import Complete, InputRequest
 from mcphost.runtime.ports import (
     FixedPorts,
-    LinkRefused,
+    LinkRefusedError,
     NullNotifier,
     RoundLimits,
-    StoreRefused,
+    StoreRefusedError,
     SystemClock,
     SystemRandomness,
 )
@@ -69,12 +69,12 @@ def test_a_client_that_says_nothing_of_modes_means_forms() -> None:
 async def test_by_default_nothing_is_kept_and_nobody_is_waited_for() -> None:
     ports = FixedPorts(threads=ToolThreads(1))
     for kept in (ports.store.get("a"), ports.store.put("a", 1, 0)):
-        with pytest.raises(StoreRefused):
+        with pytest.raises(StoreRefusedError):
             await kept
     for make in (ports.links.page, ports.links.callback):
-        with pytest.raises(LinkRefused):
+        with pytest.raises(LinkRefusedError):
             make("a")
-    with pytest.raises(LinkRefused):
+    with pytest.raises(LinkRefusedError):
         await ports.links.wait("a", 1, ())
     assert not ports.leaving()
 

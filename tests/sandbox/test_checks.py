@@ -12,7 +12,7 @@ from mcphost.sandbox.checks import (
     MOST_AT_ONCE,
     MOST_WAITING,
     CheckPlaces,
-    ChecksBusy,
+    ChecksBusyError,
 )
 from mcphost.sandbox.pool import MOST_PROBLEMS, Sandbox
 
@@ -36,7 +36,7 @@ class Checking:
                 self._order.append(self._tenant)
                 self.has_begun.set()
                 assert self._may_end.wait(PATIENCE)
-        except ChecksBusy:
+        except ChecksBusyError:
             self.refused = True
             self.has_begun.set()
 
@@ -59,9 +59,9 @@ def test_a_process_checks_few_scripts_at_once():
     with ExitStack() as held:
         for number in range(MOST_AT_ONCE):
             held.enter_context(places.place(f"tenant {number}"))
-        with pytest.raises(ChecksBusy), places.place("acme"):
+        with pytest.raises(ChecksBusyError), places.place("acme"):
             pass
-        with pytest.raises(ChecksBusy), places.place("acme", 0.01):
+        with pytest.raises(ChecksBusyError), places.place("acme", 0.01):
             pass
     with places.place("acme"):
         pass
@@ -70,7 +70,7 @@ def test_a_process_checks_few_scripts_at_once():
 def test_a_tenant_has_one_check_at_a_time():
     places = CheckPlaces()
     with places.place("acme"):
-        with pytest.raises(ChecksBusy), places.place("acme"):
+        with pytest.raises(ChecksBusyError), places.place("acme"):
             pass
         with places.place("globex"):
             pass
@@ -120,7 +120,7 @@ def test_a_tenant_has_so_many_checks_in_a_minute():
     for _ in range(MOST_A_MINUTE):
         with places.place("acme"):
             pass
-    with pytest.raises(ChecksBusy, match="in a minute"), places.place("acme"):
+    with pytest.raises(ChecksBusyError, match="in a minute"), places.place("acme"):
         pass
     with places.place("globex"):
         pass

@@ -6,7 +6,7 @@ import pytest
 
 from mcphost.sandbox.confinement import NICE
 from mcphost.sandbox.pool import Sandbox
-from mcphost.sandbox.processes import SandboxWorker, WorkerLost
+from mcphost.sandbox.processes import SandboxWorker, WorkerLostError
 from mcphost.sandbox.users import WorkerUser
 from tests.sandbox.processes import (
     environment_of,
@@ -109,7 +109,7 @@ def test_workers_of_two_pools_have_different_users(user_ids: range):
     """Of two tenants, maybe in two processes of the server, or of a call and a check."""
     workers = [SandboxWorker(0) for _ in user_ids]
     users = [status_of(one.process_id)["Uid"].split() for one in workers]
-    with pytest.raises(WorkerLost, match="no user id is free"):
+    with pytest.raises(WorkerLostError, match="no user id is free"):
         SandboxWorker(0)
     for one in workers:
         one.kill()

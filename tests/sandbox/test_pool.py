@@ -16,9 +16,9 @@ from mcphost.sandbox.pool import (
     MOST_BUSY_SECONDS,
     MOST_JOBS,
     Sandbox,
-    SandboxFull,
+    SandboxFullError,
 )
-from mcphost.sandbox.processes import ROOT, SandboxWorker, WorkerLost
+from mcphost.sandbox.processes import ROOT, SandboxWorker, WorkerLostError
 from tests.sandbox.processes import children_of, files_left, interpreter_of, open_files, runs, until
 
 SEARCH = {"do": "search", "expression": "a", "data": {}}
@@ -44,7 +44,7 @@ async def used(sandbox: Sandbox, tenant: str) -> int:
 
 async def hurt(sandbox: Sandbox, tenant: str, number: int) -> int:
     """Send a signal to the worker of a job, which is lost then; return its process."""
-    with pytest.raises(WorkerLost) as lost:
+    with pytest.raises(WorkerLostError) as lost:
         async with sandbox.worker(tenant) as worker:
             process: int = worker.process_id
             os.kill(process, number)
@@ -90,7 +90,7 @@ async def test_a_tenant_that_uses_its_share_leaves_the_rest_to_others():
     with pool(2) as sandbox:
         await used(sandbox, "globex")
         async with sandbox.worker("acme"):
-            with pytest.raises(SandboxFull):
+            with pytest.raises(SandboxFullError):
                 await used(sandbox, "acme")
             await used(sandbox, "globex")
 
@@ -125,11 +125,11 @@ async def test_tenants_that_hold_all_workers_do_not_keep_out_one_that_has_none()
         async with AsyncExitStack() as held:
             for tenant in ("acme", "globex", "initech"):
                 await held.enter_async_context(sandbox.worker(tenant))
-            with pytest.raises(SandboxFull):
+            with pytest.raises(SandboxFullError):
                 await used(sandbox, "acme")
             assert await used(sandbox, "hooli") == await used(sandbox, "hooli")
             await held.enter_async_context(sandbox.worker("hooli"))
-            with pytest.raises(SandboxFull):
+            with pytest.raises(SandboxFullError):
                 await used(sandbox, "umbrella")
         assert sandbox.in_use == 0
         await until(lambda: sandbox.idle <= 2)  # the reserve was ended
@@ -236,14 +236,14 @@ def test_a_worker_ends_with_the_server_that_started_it():
 
 def test_a_worker_that_does_not_start_is_an_error(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("mcphost.sandbox.processes.BINARY", ROOT / "no-such-interpreter")
-    with pytest.raises(WorkerLost, match="did not start"):
+    with pytest.raises(WorkerLostError, match="did not start"):
         SandboxWorker(0)
 
 
 @pytest.mark.parametrize("left", [0, 5])
 def test_a_worker_that_the_system_does_not_start_is_an_error_and_leaves_nothing(left: int):
     files, children = open_files(), children_of()
-    with files_left(left), pytest.raises(WorkerLost, match=r"did not start.* open files"):
+    with files_left(left), pytest.raises(WorkerLostError, match=r"did not start.* open files"):
         SandboxWorker(0)
     assert open_files() == files
     assert children_of() == children

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pydantic_monty import Monty
 
-from mcphost.sandbox.frames import HEAD, LARGEST, BrokenFrame, frame, length_of, message_of
+from mcphost.sandbox.frames import HEAD, LARGEST, BrokenFrameError, frame, length_of, message_of
 from mcphost.sandbox.scripts import (
     DEEPEST,
     LastMessage,
-    NotPlain,
+    NotPlainError,
     ScriptJob,
     check,
     plain,
@@ -132,7 +132,7 @@ def test_values_that_are_not_json_are_refused():
     for _ in range(DEEPEST + 2):
         deep = [deep]
     for value in (deep, 2**64, float("inf"), {1: 2}, b"x"):
-        with pytest.raises(NotPlain):
+        with pytest.raises(NotPlainError):
             plain(value)
 
 
@@ -140,8 +140,8 @@ def test_a_message_has_a_length_and_is_an_object():
     written = frame({"a": 1})
     assert length_of(written[:HEAD]) == len(written) - HEAD
     assert message_of(written[HEAD:]) == {"a": 1}
-    with pytest.raises(BrokenFrame):
+    with pytest.raises(BrokenFrameError):
         length_of((LARGEST + 1).to_bytes(HEAD))
     for broken in (b"{", b"[]"):
-        with pytest.raises(BrokenFrame):
+        with pytest.raises(BrokenFrameError):
             message_of(broken)

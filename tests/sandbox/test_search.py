@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from mcphost.sandbox.frames import LARGEST
-from mcphost.sandbox.pool import Sandbox, SearchFailed
+from mcphost.sandbox.pool import Sandbox, SearchFailedError
 
 
 async def test_an_expression_gives_its_value(sandbox: Sandbox):
@@ -23,7 +23,7 @@ async def test_an_expression_gives_its_value(sandbox: Sandbox):
     ],
 )
 async def test_a_wrong_expression_is_refused(sandbox: Sandbox, expression: str):
-    with pytest.raises(SearchFailed):
+    with pytest.raises(SearchFailedError):
         await sandbox.search("acme", expression, {"items": [1]})
     assert await sandbox.search("acme", "a", {"a": 1}) == 1
 
@@ -39,15 +39,15 @@ BOMBS = {
 
 @pytest.mark.parametrize("bomb", BOMBS)
 async def test_an_expression_that_takes_too_much_is_stopped(sandbox: Sandbox, bomb: str):
-    with pytest.raises(SearchFailed):
+    with pytest.raises(SearchFailedError):
         found = await sandbox.search("acme", BOMBS[bomb], "xxxxxxxxxx")
         assert found is None, "it is small after all"
-        raise SearchFailed("it was not too much")
+        raise SearchFailedError("it was not too much")
     assert await sandbox.search("acme", "a", {"a": 1}) == 1
 
 
 async def test_data_that_is_too_large_is_refused(sandbox: Sandbox):
-    with pytest.raises(SearchFailed, match="too large"):
+    with pytest.raises(SearchFailedError, match="too large"):
         await sandbox.search("acme", "@", "x" * LARGEST)
 
 
@@ -57,5 +57,5 @@ async def test_a_bomb_delays_no_other_search(sandbox: Sandbox):
     others = [sandbox.search("globex", "a", {"a": number}) for number in range(20)]
     assert await asyncio.gather(*others) == list(range(20))
     assert not bomb.done()  # twenty others were faster than its limit of one second
-    with pytest.raises(SearchFailed):
+    with pytest.raises(SearchFailedError):
         await bomb

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mcphost.sandbox.single import JobLimits, JobStopped, NoProcess, run_single
+from mcphost.sandbox.single import JobLimits, JobStoppedError, NoProcessError, run_single
 from tests.sandbox.processes import children_of, files_left, open_files, runs
 
 JOBS = "tests.sandbox.single_jobs"
@@ -30,7 +30,7 @@ def test_a_job_that_goes_too_far_is_ended_with_the_reason(
     job: bytes, limits: JobLimits, said: str
 ) -> None:
     before = children_of()
-    with pytest.raises(JobStopped) as caught:
+    with pytest.raises(JobStoppedError) as caught:
         run_single(JOBS, job, limits)
     assert str(caught.value) == said
     assert [one for one in children_of() if one not in before] == []
@@ -47,7 +47,7 @@ def test_a_process_has_no_environment_a_limit_of_memory_and_ends() -> None:
 @pytest.mark.parametrize("left", [0, 5])
 def test_a_process_that_cannot_be_started_is_reported_and_leaves_nothing(left: int) -> None:
     files, children = open_files(), children_of()
-    with files_left(left), pytest.raises(NoProcess, match="Too many open files"):
+    with files_left(left), pytest.raises(NoProcessError, match="Too many open files"):
         run_single(JOBS, b"anything", LIMITS)
     assert open_files() == files
     assert children_of() == children

@@ -2,7 +2,12 @@
 
 import pytest
 
-from mcphost.sandbox.turns import MOST_WAITING, MOST_WAITING_OF_A_TENANT, QueueFull, TenantTurns
+from mcphost.sandbox.turns import (
+    MOST_WAITING,
+    MOST_WAITING_OF_A_TENANT,
+    QueueFullError,
+    TenantTurns,
+)
 
 
 def served(turns: TenantTurns[str], most: int = 100) -> list[str]:
@@ -100,11 +105,11 @@ def test_too_many_waiters_are_refused_of_a_tenant_and_of_all():
     turns = filled(1, "else")
     for number in range(MOST_WAITING_OF_A_TENANT):
         turns.join("acme", f"a{number}")
-    with pytest.raises(QueueFull):
+    with pytest.raises(QueueFullError):
         turns.join("acme", "one more")
     for number in range(MOST_WAITING - turns.waiting):
         turns.join(f"tenant {number}", "x")
-    with pytest.raises(QueueFull):
+    with pytest.raises(QueueFullError):
         turns.join("globex", "g")
     assert turns.waiting == MOST_WAITING
     assert not turns.withdraw("globex", "g")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.runtime.questions import InvalidAnswer, Question
+from mcphost.runtime.questions import InvalidAnswerError, Question
 from mcphost.sdk.questions import form
 from tests.wire import check_type
 
@@ -33,6 +33,6 @@ def accepted(content: Any) -> dict[str, Any]:
 
 
 def invalid(question: Question[Any], result: Any) -> str:
-    with pytest.raises(InvalidAnswer) as caught:
+    with pytest.raises(InvalidAnswerError) as caught:
         question.read(result)
     return str(caught.value)

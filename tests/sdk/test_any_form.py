@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, create_model
 from mcphost.protocol.forms import check_form
 from mcphost.protocol.secret_names import looks_secret
 from mcphost.protocol.web_addresses import mentions_one
-from mcphost.runtime.questions import InvalidAnswer, Question, QuestionRefused
+from mcphost.runtime.questions import InvalidAnswerError, Question, QuestionRefusedError
 from mcphost.runtime.schema import Validator
 from mcphost.sdk.questions import form, roots, sampling, url
 from tests.sdk.asked import accepted, on_the_wire
@@ -102,7 +102,7 @@ def outcome(question: Question[Any], result: Any) -> Any:
     """Return what is read, or None if it is refused; any other exception fails the test."""
     try:
         return question.read(result)
-    except InvalidAnswer as refusal:
+    except InvalidAnswerError as refusal:
         assert str(refusal)
         return None
 
@@ -120,7 +120,7 @@ def test_any_json_in_a_schema_is_a_form_or_refused(value: Any, keyword: str) -> 
     schema = {"type": "object", "properties": {}, keyword: value}
     try:
         on_the_wire(form("form", "What?", schema))
-    except QuestionRefused as refusal:
+    except QuestionRefusedError as refusal:
         assert str(refusal)
 
 
@@ -130,7 +130,7 @@ def test_any_json_in_a_field_is_a_form_or_refused(value: Any, keyword: str) -> N
         schema = {"type": "object", "properties": {"a": {"type": kind, keyword: value}}}
         try:
             on_the_wire(form("form", "What?", schema))
-        except QuestionRefused as refusal:
+        except QuestionRefusedError as refusal:
             assert str(refusal)
 
 
@@ -176,5 +176,5 @@ def test_any_model_is_a_form_or_refused_where_it_is_asked_for(types: list[Any]) 
     model: Any = create_model("Model", **{f"field{i}": (each, ...) for i, each in enumerate(types)})
     try:
         on_the_wire(form("form", "What?", model))
-    except QuestionRefused as refusal:
+    except QuestionRefusedError as refusal:
         assert "/properties/field" in str(refusal)

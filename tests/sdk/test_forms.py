@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field, RootModel, SecretStr, field_validator
 
-from mcphost.runtime.questions import QuestionRefused
+from mcphost.runtime.questions import QuestionRefusedError
 from mcphost.sdk import Form, FormAnswer
 from mcphost.sdk.questions import form
 from tests.sdk.asked import accepted, invalid, schema_of
@@ -201,7 +201,7 @@ class Inner(BaseModel):
 def test_a_form_that_no_client_can_show_fails_where_it_is_written(
     annotation: Any, where: str
 ) -> None:
-    with pytest.raises(QuestionRefused, match="Bad is not a valid form: ") as caught:
+    with pytest.raises(QuestionRefusedError, match="Bad is not a valid form: ") as caught:
         type("Bad", (Form,), {"__annotations__": {"x": annotation}, "__module__": __name__})
     assert where in str(caught.value)
 
@@ -210,7 +210,7 @@ def test_any_other_model_is_checked_when_it_is_asked_for() -> None:
     class Plain(BaseModel):
         api_key: str
 
-    with pytest.raises(QuestionRefused, match="/properties/api_key: it asks for a secret"):
+    with pytest.raises(QuestionRefusedError, match="/properties/api_key: it asks for a secret"):
         form("form", "What?", Plain)
 
 
@@ -218,9 +218,9 @@ def test_a_form_whose_types_come_later_is_checked_once_they_are_there() -> None:
     later: Any = type(
         "Later", (Form,), {"__annotations__": {"x": "Missing"}, "__module__": __name__}
     )
-    with pytest.raises(QuestionRefused, match="Later has no schema: "):
+    with pytest.raises(QuestionRefusedError, match="Later has no schema: "):
         form("form", "What?", later)
-    with pytest.raises(QuestionRefused, match="/properties/x/type"):
+    with pytest.raises(QuestionRefusedError, match="/properties/x/type"):
         later.model_rebuild(_types_namespace={"Missing": Inner})
 
 
@@ -233,7 +233,7 @@ def test_a_form_whose_types_come_later_is_checked_once_they_are_there() -> None:
     ],
 )
 def test_what_is_neither_a_model_nor_a_schema_is_no_form(asked: Any) -> None:
-    with pytest.raises(QuestionRefused):
+    with pytest.raises(QuestionRefusedError):
         form("form", "What?", asked)
 
 
@@ -262,5 +262,5 @@ def test_a_schema_says_what_becomes_of_other_fields(more: Any, content: Any) -> 
 
 @pytest.mark.parametrize("schema", [{"type": "object"}, {"type": "string"}, {5: 5}])
 def test_a_schema_that_is_not_flat_is_refused(schema: Any) -> None:
-    with pytest.raises(QuestionRefused, match=r"is not a valid form|is not JSON"):
+    with pytest.raises(QuestionRefusedError, match=r"is not a valid form|is not JSON"):
         form("f", "Who?", schema)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from mcphost.runtime.questions import QuestionRefused
+from mcphost.runtime.questions import QuestionRefusedError
 from mcphost.sdk import (
-    AnswerFailed,
+    AnswerFailedError,
     Cancelled,
     Declined,
     Form,
@@ -30,7 +30,7 @@ class Reason(Form):
 
 @pytest.mark.parametrize("key", ["", "a b", "x" * 65, "a\n", 5])
 def test_another_key_is_refused(key: Any) -> None:
-    with pytest.raises(QuestionRefused, match="is not a key"):
+    with pytest.raises(QuestionRefusedError, match="is not a key"):
         roots(key)
 
 
@@ -45,7 +45,7 @@ def test_another_key_is_refused(key: Any) -> None:
     ],
 )
 def test_a_form_that_must_not_be_asked_says_why(key: str, message: Any, why: str) -> None:
-    with pytest.raises(QuestionRefused, match=why):
+    with pytest.raises(QuestionRefusedError, match=why):
         form(key, message, NAME)
 
 
@@ -90,7 +90,7 @@ def test_a_page_is_asked_for_with_its_address_and_yields_consent() -> None:
     ],
 )
 def test_a_page_that_must_not_be_opened_is_refused(message: Any, address: Any, why: str) -> None:
-    with pytest.raises(QuestionRefused, match=f"'connect' cannot be asked: .*{why}"):
+    with pytest.raises(QuestionRefusedError, match=f"'connect' cannot be asked: .*{why}"):
         url("connect", message, address)
 
 
@@ -130,7 +130,7 @@ def test_roots_that_are_none_are_not_taken(result: Any, why: str) -> None:
     [
         (Declined, "was declined"),
         (Cancelled, "was dismissed without an answer"),
-        (AnswerFailed, "could not be answered"),
+        (AnswerFailedError, "could not be answered"),
     ],
 )
 def test_what_is_raised_for_a_question_that_was_not_answered_tells_the_caller(

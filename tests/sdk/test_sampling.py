@@ -16,7 +16,7 @@ from mcp_types import (
     ToolUseContent,
 )
 
-from mcphost.runtime.questions import QuestionRefused
+from mcphost.runtime.questions import QuestionRefusedError
 from mcphost.sdk import Message
 from mcphost.sdk.content import ResourceLink
 from mcphost.sdk.questions import sampling
@@ -121,7 +121,7 @@ def test_the_use_of_tools_is_told_with_its_results() -> None:
     ],
 )
 def test_messages_that_models_do_not_take_are_refused(messages: Any, why: str) -> None:
-    with pytest.raises(QuestionRefused, match=why):
+    with pytest.raises(QuestionRefusedError, match=why):
         sampling("talk", messages, max_tokens=5)
 
 
@@ -138,7 +138,7 @@ def test_messages_that_models_do_not_take_are_refused(messages: Any, why: str) -
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: Any, why: str) -> None:
-    with pytest.raises(QuestionRefused, match=why):
+    with pytest.raises(QuestionRefusedError, match=why):
         sampling("talk", "Hi", **{"max_tokens": 5, **options})
 
 

@@ -7,7 +7,7 @@ from mcp_types import ListRootsResult
 from pydantic import BaseModel
 
 from mcphost.protocol.effort import EXPLAINED_BYTES
-from mcphost.runtime.questions import InvalidAnswer
+from mcphost.runtime.questions import InvalidAnswerError
 from mcphost.sdk.wire import read_as, read_roots
 
 LONG = "a" * EXPLAINED_BYTES
@@ -43,16 +43,16 @@ def test_a_large_result_that_fits_is_read() -> None:
 
 @pytest.mark.parametrize("sizes", [{"a": "b"}, {"a": 1.5}, []])
 def test_a_large_result_that_does_not_fit_is_refused_without_a_place(sizes: Any) -> None:
-    with pytest.raises(InvalidAnswer, match="it is not valid"):
+    with pytest.raises(InvalidAnswerError, match="it is not valid"):
         read_as(Open, {"sizes": sizes, "note": LONG})
 
 
 def test_a_large_result_that_only_pydantic_refuses_is_refused_at_the_first_misfit() -> None:
     days = {f"d{n}": {"at": "never"} for n in range(5_000)}
-    with pytest.raises(InvalidAnswer, match="it is not valid"):
+    with pytest.raises(InvalidAnswerError, match="it is not valid"):
         read_as(Even, {"days": days, "note": LONG})
 
 
 def test_a_small_result_is_refused_with_its_place() -> None:
-    with pytest.raises(InvalidAnswer, match="its roots is missing"):
+    with pytest.raises(InvalidAnswerError, match="its roots is missing"):
         read_as(ListRootsResult, {})

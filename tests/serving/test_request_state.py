@@ -7,7 +7,12 @@ import pytest
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.runtime.journal import Answer, Journal
 from mcphost.serving import request_state
-from mcphost.serving.request_state import AskedQuestion, InvalidState, PartReference, RequestState
+from mcphost.serving.request_state import (
+    AskedQuestion,
+    InvalidStateError,
+    PartReference,
+    RequestState,
+)
 from tests.kinds.rounds import TENANT
 
 CALL = UUID(int=7)
@@ -33,7 +38,7 @@ STATE = RequestState(
 
 
 def _reason(state: RequestState, now: float, bound: request_state.StateBinding) -> str:
-    with pytest.raises(InvalidState) as refused:
+    with pytest.raises(InvalidStateError) as refused:
         request_state.check(state, now, bound)
     assert refused.value.call == state.call
     return refused.value.reason
@@ -59,12 +64,12 @@ def test_a_state_that_needs_no_claim_number_of_its_own_is_written_in_the_format_
     "written", [b"", b"1", b"[]", b"{}", b'[2, "x"]', b"[1, [], 5, 6]", b'[1, ["a"], "no", 1]']
 )
 def test_what_is_no_state_is_refused(written: bytes) -> None:
-    with pytest.raises(InvalidState):
+    with pytest.raises(InvalidStateError):
         request_state.read(written)
 
 
 def test_a_state_of_another_format_is_refused() -> None:
-    with pytest.raises(InvalidState, match="another format"):
+    with pytest.raises(InvalidStateError, match="another format"):
         request_state.read(request_state.write(STATE).replace(b"[2,", b"[9,", 1))
 
 

@@ -9,7 +9,7 @@ from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.runtime.journal import Journal
 from mcphost.runtime.memory import MemoryLinks
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
-from mcphost.runtime.ports import LinkRefused, Ports
+from mcphost.runtime.ports import LinkRefusedError, Ports
 from mcphost.testing import (
     CANCEL,
     DECLINE,
@@ -176,7 +176,7 @@ class NoPerson(MemoryLinks):
     """The links of a call whose caller is no person."""
 
     def page(self, key: str) -> str:
-        raise LinkRefused("A confirmation page needs a user account.")
+        raise LinkRefusedError("A confirmation page needs a user account.")
 
 
 async def test_a_program_that_wants_to_sign_off_reads_why_it_cannot() -> None:

@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from mcphost import home
 from mcphost.audit.models import Entry
-from mcphost.vault.errors import MasterKeyMismatch
+from mcphost.vault.errors import MasterKeyMismatchError
 from mcphost.vault.lifecycle import rotate
 from mcphost.vault.management.commands.keys import ACTOR, Command
 from mcphost.vault.master import master_key
@@ -224,6 +224,6 @@ def test_one_master_key_replaces_another_as_the_documentation_says(tmp_path, set
     last = run("rewrap", "--yes")
     assert "All keys and secrets are wrapped under master key" in run("list")
     monkeypatch.setenv("MCPHOST_MASTER_KEY", keys[0])
-    with pytest.raises(MasterKeyMismatch, match="restore the master key that belongs to this"):
+    with pytest.raises(MasterKeyMismatchError, match="restore the master key that belongs to this"):
         verify_master_key()
     assert not [key for key in keys if key in first + last]

@@ -1,7 +1,7 @@
 import pytest
 from pytest_django import Settings
 
-from mcphost.vault.errors import MasterKeyMismatch
+from mcphost.vault.errors import MasterKeyMismatchError
 from mcphost.vault.master import MasterKeys, master_key, master_keys
 
 
@@ -10,10 +10,10 @@ def test_the_master_key_is_read_from_its_place_at_every_call(give_master_key, lo
         give_master_key(key)
         assert master_key() == key
     give_master_key(bytes(16))
-    with pytest.raises(MasterKeyMismatch, match="32 bytes"):
+    with pytest.raises(MasterKeyMismatchError, match="32 bytes"):
         master_key()
     lose_master_key()
-    with pytest.raises(MasterKeyMismatch, match="set MCPHOST_MASTER_KEY"):
+    with pytest.raises(MasterKeyMismatchError, match="set MCPHOST_MASTER_KEY"):
         master_key()
 
 
@@ -28,7 +28,7 @@ def test_there_may_be_a_second_one_that_is_to_replace_it(settings: Settings) -> 
     assert master_keys().all() == (master_key(),)
     assert repr(master_key()) not in repr(master_keys())
     settings.MCPHOST_NEW_MASTER_KEY = unusable
-    with pytest.raises(MasterKeyMismatch, match="the new master key must be"):
+    with pytest.raises(MasterKeyMismatchError, match="the new master key must be"):
         master_keys()
 
 

@@ -12,7 +12,7 @@ from mcphost.audit.records import Actor
 from mcphost.sealing.tokens import Purpose
 from mcphost.tenants.models import Tenant
 from mcphost.vault import rewrapping, sealer, selectors
-from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatch
+from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatchError
 from mcphost.vault.lifecycle import destroy_salt, rotate
 from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.rewrapping import Rewrapped, rewrap, wrapping
@@ -90,7 +90,7 @@ def test_at_every_step_every_process_that_should_opens_everything(tokens, give):
         give(*given)
         assert all_open(tokens), given
     give(OLD)
-    with pytest.raises(MasterKeyMismatch, match=kek_id(NEW)):
+    with pytest.raises(MasterKeyMismatchError, match=kek_id(NEW)):
         verify_master_key()
 
 
@@ -129,9 +129,9 @@ def test_a_process_that_changes_over_too_early_refuses_to_start(tokens, give):
     give(OLD)
     ensure_tenant(uuid4())
     give(NEW)
-    with pytest.raises(MasterKeyMismatch, match="MCPHOST_NEW_MASTER_KEY"):
+    with pytest.raises(MasterKeyMismatchError, match="MCPHOST_NEW_MASTER_KEY"):
         verify_master_key()
-    with pytest.raises(MasterKeyMismatch):
+    with pytest.raises(MasterKeyMismatchError):
         rewrap(OLGA)
 
 
@@ -139,7 +139,7 @@ def test_a_process_that_changes_over_too_early_refuses_to_start(tokens, give):
 def test_wrong_master_keys_change_nothing(tokens, give, given):
     give(*given)
     for work in (lambda: rewrap(OLGA), verify_master_key):
-        with pytest.raises(MasterKeyMismatch):
+        with pytest.raises(MasterKeyMismatchError):
             work()
     assert every_wrapping() == by(OLD)
     assert not Entry.objects.filter(action="key.rewrapped").exists()
@@ -192,6 +192,6 @@ def test_a_process_without_one_of_the_rings_master_keys_makes_no_key(tokens, giv
     for given, missing in [(OLD, NEW), (NEW, OLD)]:
         give(given)
         for compromised in (False, True):
-            with pytest.raises(MasterKeyMismatch, match=kek_id(missing)):
+            with pytest.raises(MasterKeyMismatchError, match=kek_id(missing)):
                 rotate(OLGA, compromised=compromised)
     assert list(RingKey.objects.values()) == before

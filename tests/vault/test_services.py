@@ -8,7 +8,7 @@ from django.utils import timezone
 from mcphost.audit.models import Entry
 from mcphost.feed.models import Change
 from mcphost.vault import selectors
-from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatch
+from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatchError
 from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.services import ensure_ring, ensure_tenant, verify_master_key
 from mcphost.vault.states import KeyState
@@ -78,7 +78,7 @@ def test_processes_that_meet_a_new_tenant_at_once_agree_on_its_secrets() -> None
 def test_without_a_master_key_no_first_key_is_made(lose_master_key: Callable[[], None]) -> None:
     lose_master_key()
     verify_master_key()  # an empty database needs none
-    with pytest.raises(MasterKeyMismatch, match="set MCPHOST_MASTER_KEY"):
+    with pytest.raises(MasterKeyMismatchError, match="set MCPHOST_MASTER_KEY"):
         ensure_ring()
     assert not RingKey.objects.exists()
     assert not Entry.objects.exists()
@@ -107,10 +107,10 @@ def test_a_missing_or_wrong_master_key_is_refused_and_makes_no_new_key(
         give_master_key(STRANGE_KEY)
     else:
         lose_master_key()
-    with pytest.raises(MasterKeyMismatch, match=words):
+    with pytest.raises(MasterKeyMismatchError, match=words):
         verify_master_key()
     for make in (ensure_ring, lambda: ensure_tenant(uuid4())):
-        with pytest.raises(MasterKeyMismatch):
+        with pytest.raises(MasterKeyMismatchError):
             make()
     assert (list(RingKey.objects.all()), list(TenantSecret.objects.all())) == before
 
@@ -121,7 +121,7 @@ def test_one_tenants_secret_under_another_master_key_is_found(name: str) -> None
     stranger = uuid4()
     ensure_tenant(stranger)
     TenantSecret.objects.filter(tenant=stranger).update(**{name: "v1.000000000000.AAAA"})
-    with pytest.raises(MasterKeyMismatch, match="000000000000"):
+    with pytest.raises(MasterKeyMismatchError, match="000000000000"):
         verify_master_key()
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatch
+from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatchError
 from mcphost.vault.wrapping import kek_id, unwrap, wrap, wrappers
 
 KEK = bytes(range(32))
@@ -32,7 +32,7 @@ def test_a_wrapped_secret_opens_in_no_other_place(place: str) -> None:
 
 @pytest.mark.parametrize("wrapped", ["", "v2.abc.AAAA", "nonsense", "v1."])
 def test_a_text_of_unknown_version_is_not_ours(wrapped: str) -> None:
-    with pytest.raises(MasterKeyMismatch):
+    with pytest.raises(MasterKeyMismatchError):
         unwrap(wrapped, PLACE, KEK)
 
 
@@ -48,7 +48,7 @@ def test_what_two_keys_wrapped_is_opened_by_either_and_by_no_third() -> None:
     assert wrappers(both) == {kek_id(KEK), kek_id(OTHER_KEK)}
     for keks in [(KEK,), (OTHER_KEK,), (KEK, OTHER_KEK), (bytes(32), OTHER_KEK)]:
         assert unwrap(both, PLACE, *keks) == SECRET
-    with pytest.raises(MasterKeyMismatch, match=f"{kek_id(KEK)} and|and {kek_id(KEK)}"):
+    with pytest.raises(MasterKeyMismatchError, match=f"{kek_id(KEK)} and|and {kek_id(KEK)}"):
         unwrap(both, PLACE, bytes(32))
 
 

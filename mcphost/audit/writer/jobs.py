@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 PAYLOAD_BYTES = 4 * 1024 * 1024
 
 
-class RecordLost(Exception):  # noqa: N818 - a record's fate
+class RecordLostError(Exception):
     """The database did not confirm the record, and the writer has stopped trying.
 
     It was not committed, unless the connection was lost during its commit.
@@ -143,7 +143,7 @@ def lose(jobs: list[Job], why: str) -> None:
         count = sum(len(job.records) for job in jobs)
         counters.records_lost.add(count)
         logger.error("%s records are lost: %s", count, why)
-        settle([(job, RecordLost(why)) for job in jobs])
+        settle([(job, RecordLostError(why)) for job in jobs])
 
 
 def settle(verdicts: Sequence[Verdict]) -> None:

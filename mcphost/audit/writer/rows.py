@@ -16,7 +16,7 @@ PAYLOAD_COLUMNS = ("entry", "tenant", "key_id", "ciphertext", "erased_by")
 _LONGEST_TEXTS = 2048
 
 
-class RecordRefused(Exception):  # noqa: N818 - a record's fate
+class RecordRefusedError(Exception):
     """The record can never be written; the message says why. Nothing of its job was committed."""
 
 
@@ -32,16 +32,16 @@ class PreparedRow(NamedTuple):
 def prepare(record: Record) -> PreparedRow:
     """Make the row of one record.
 
-    Raises RecordRefused if it can never be written, django.db.Error if its key could not be read.
+    Raises RecordRefusedError if it can never be written, django.db.Error if its key could not be read.
     """
     sealed = None
     if record.payload is not None:
         cipher = payload_cipher()
         if cipher is None:
             why = "no payload cipher is set, and payloads are never written unencrypted"
-            raise RecordRefused(why)
+            raise RecordRefusedError(why)
         if record.tenant is None:
-            raise RecordRefused("a payload without a tenant cannot be encrypted")
+            raise RecordRefusedError("a payload without a tenant cannot be encrypted")
         sealed = cipher.commit_and_seal(record.tenant, json_bytes(record.payload))
     facts = json_bytes(clean_json(record.facts)) if record.facts else b"{}"
     texts = cast("tuple[str, ...]", record[_TEXTS_FROM:_TEXTS_TO])

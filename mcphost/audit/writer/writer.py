@@ -28,14 +28,14 @@ from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.jobs import (
     ConditionalJob,
     Job,
-    RecordLost,
+    RecordLostError,
     Verdict,
     lose,
     portions,
     settle,
     write_if,
 )
-from mcphost.audit.writer.rows import RecordRefused
+from mcphost.audit.writer.rows import RecordRefusedError
 from mcphost.audit.writer.sinks import Sink, sink
 from mcphost.observability import counters
 from mcphost.observability.availability import Source, availability
@@ -47,7 +47,7 @@ LONGEST_PAUSE = 5
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["RecordLost", "RecordRefused", "Writer", "WriterLimits", "writer"]
+__all__ = ["RecordLostError", "RecordRefusedError", "Writer", "WriterLimits", "writer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Writer:
         """Commit `records`, all or none; the future is resolved after the commit.
 
         With a `condition`, see `submit_if`. Call it on an event loop. The future raises
-        RecordRefused if a record can never be written, RecordLost if it could not be written in
+        RecordRefusedError if a record can never be written, RecordLostError if it could not be written in
         time; at once, when the writer does not run or its queue is full. Cancelling the future cancels
         only the waiting.
         """
@@ -121,10 +121,10 @@ class Writer:
         else:
             job = ConditionalJob(condition, records, self._clock(), future, loop)
         if not self._running:
-            future.set_exception(RecordLost("the record writer is not running"))
+            future.set_exception(RecordLostError("the record writer is not running"))
             return future
         if len(self._jobs) >= self._limits.waiting:
-            future.set_exception(RecordLost("the record writer's queue is full"))
+            future.set_exception(RecordLostError("the record writer's queue is full"))
             return future
         self._jobs.append(job)
         # The thread sets `_idle`, then checks the queue again: so no submission goes unnoticed.
@@ -143,7 +143,7 @@ class Writer:
         """Commit `records` together with a condition's change, or neither.
 
         The future's result is whether the condition took hold; otherwise as `submit`. After
-        RecordLost it may have taken hold, if the connection was lost during the commit.
+        RecordLostError it may have taken hold, if the connection was lost during the commit.
         """
         future: asyncio.Future[bool] = self.submit(records, condition)
         return future
@@ -345,13 +345,13 @@ class Writer:
                 ready.append(job)
             except Error:
                 raise
-            except RecordRefused as error:
+            except RecordRefusedError as error:
                 verdicts.append((job, error))
             except Exception as error:  # noqa: BLE001 - a cipher may raise anything
                 # Never the error's text: it may contain parts of the payload.
                 logger.error("a record could not be prepared: %s", type(error).__name__)
                 why = f"the record could not be prepared: {type(error).__name__}"
-                verdicts.append((job, RecordRefused(why)))
+                verdicts.append((job, RecordRefusedError(why)))
         groups = portions(ready)
         while groups:
             group = groups.pop()
@@ -360,7 +360,9 @@ class Writer:
                 verdicts += [(job, job.held) for job in group]
             elif len(group) == 1:
                 logger.error("the database refused a record: %s", type(bad).__name__)
-                refused = RecordRefused(f"the database refused the record: {type(bad).__name__}")
+                refused = RecordRefusedError(
+                    f"the database refused the record: {type(bad).__name__}"
+                )
                 verdicts.append((group[0], refused))
             else:
                 half = len(group) // 2

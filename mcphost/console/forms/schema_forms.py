@@ -15,7 +15,7 @@ from django.forms import BoundField
 from mcphost.console.forms import forms
 from mcphost.console.forms.json_texts import CODE, json_text, parse_json
 from mcphost.console.forms.schema_fields import LEFT_OUT, field_of, initial_of
-from mcphost.runtime.schema import ArgumentProblem, UnusableSchema, Validator
+from mcphost.runtime.schema import ArgumentProblem, UnusableSchemaError, Validator
 
 FORM, JSON = "form", "json"
 MODES: Final = ((FORM, "Form"), (JSON, "JSON"))
@@ -66,7 +66,7 @@ class ValueFields(forms.ConsoleForm):
         """Compare the values with the schema, and show each problem beside its field."""
         try:
             found = Validator(self.schema, formats=True).problems(self.given())
-        except UnusableSchema:
+        except UnusableSchemaError:
             return  # the call says what is wrong with it
         wrong = {name for name, key in self._names.items() if key in self.errors}
         for problem in found:

@@ -10,7 +10,7 @@ from mcphost.console.forms.json_texts import CODE, json_text
 from mcphost.console.forms.kind_parts import FormInput, FormPart
 from mcphost.console.forms.prompts import plain
 from mcphost.kinds.script.completions import offered
-from mcphost.kinds.script.signature import ScriptProblem, signature_of
+from mcphost.kinds.script.signature import ScriptProblemError, signature_of
 from mcphost.kinds.script.surroundings import DESCRIBED
 from mcphost.sdk import ToolAnnotations
 
@@ -72,7 +72,7 @@ class ScriptPart(FormPart):
         """The schema of the arguments that clients see; empty while the function cannot be read."""
         try:
             return json_text(signature_of(plain(self["code"].value() or "")).input_schema)
-        except ScriptProblem:
+        except ScriptProblemError:
             return ""
 
     def config(self) -> dict[str, Any]:

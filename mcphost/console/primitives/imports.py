@@ -39,7 +39,7 @@ from mcphost.egress.client import EgressLimits
 from mcphost.egress.errors import EgressError
 from mcphost.kinds.http.configs import HeaderConfig
 from mcphost.kinds.http.openapi_documents import MOST_BYTES, OpenApiError
-from mcphost.kinds.http.openapi_finding import FindingBusy, FoundDocument, Reading, find
+from mcphost.kinds.http.openapi_finding import FindingBusyError, FoundDocument, Reading, find
 from mcphost.kinds.http.openapi_security import Credential
 from mcphost.sealing.tokens import SealError
 from mcphost.serving.execution.outgoing import fetch
@@ -247,7 +247,7 @@ def _found(
             return _read(request, tenant, form, secrets)
         except OpenApiError as error:
             form.add_error(None if form.source == "kept" else form.source, str(error))
-        except FindingBusy as busy:
+        except FindingBusyError as busy:
             form.add_error(None, str(busy))
         except (VaultError, SealError):
             form.add_error(None, "The document cannot be kept: the keys cannot be read.")
@@ -257,7 +257,7 @@ def _found(
 def _read(
     request: SignedInRequest, tenant: Tenant, form: ImportForm, secrets: Sequence[str]
 ) -> Import | None:
-    """Raises FindingBusy, OpenApiError, SealError, VaultError."""
+    """Raises FindingBusyError, OpenApiError, SealError, VaultError."""
     owner = DocumentOwner(tenant.pk, request.user.pk)
     sent, kept = request.POST, form.cleaned_data["kept"]
     document = _document(form, tenant) if kept is None else documents.kept(owner, kept)

@@ -9,8 +9,8 @@ from django.views.decorators.http import require_POST
 from mcphost.console.base import SignedInRequest, of_tenant
 from mcphost.console.forms.prompts import plain
 from mcphost.kinds.script.kind import script_kind
-from mcphost.sandbox.checks import ChecksBusy
-from mcphost.sandbox.processes import WorkerLost
+from mcphost.sandbox.checks import ChecksBusyError
+from mcphost.sandbox.processes import WorkerLostError
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
@@ -28,9 +28,9 @@ def check(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """
     try:
         found = script_kind.look(plain(request.POST.get("code", "")), str(tenant.pk))
-    except ChecksBusy as busy:
+    except ChecksBusyError as busy:
         return _unchecked(429, str(busy))
-    except WorkerLost as lost:
+    except WorkerLostError as lost:
         log.warning("a script could not be checked: %s", lost)
         return _unchecked(503, f"The script could not be checked: {lost}")
     return JsonResponse({"problems": found.problems, "input_schema": found.input_schema})

@@ -20,7 +20,7 @@ from mcphost.audit.timeline import (
     key_of,
 )
 from mcphost.protocol.eras import Era
-from mcphost.protocol.legacy.questions import NotCarried, params_of
+from mcphost.protocol.legacy.questions import NotCarriedError, params_of
 from mcphost.protocol.legacy.results import convert_result
 from mcphost.protocol.params import NAME_FIELDS
 from mcphost.protocol.revisions import REVISIONS
@@ -140,7 +140,7 @@ def _asked(entry: EntryView, payloads: Payloads) -> Json:
     revision = REVISIONS.get(entry.revision)
     if revision is not None and isinstance(params, Mapping):
         # What is redacted may have no form in the revision.
-        with suppress(NotCarried, KeyError, TypeError, AttributeError):
+        with suppress(NotCarriedError, KeyError, TypeError, AttributeError):
             params = params_of(revision, method, params)
     return {"method": method, "params": params}
 

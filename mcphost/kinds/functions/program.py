@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from mcphost.kinds.functions.returns import Encoder, InvalidResult
+from mcphost.kinds.functions.returns import Encoder, InvalidResultError
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.runtime.call import Call
-from mcphost.runtime.deadlines import Deadline, OutOfTime
+from mcphost.runtime.deadlines import Deadline, OutOfTimeError
 from mcphost.runtime.journal import Journal
 from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
 from mcphost.runtime.own_cancellations import OwnCancellations
-from mcphost.runtime.ports import LinkRefused, Ports, StoreRefused
+from mcphost.runtime.ports import LinkRefusedError, Ports, StoreRefusedError
 from mcphost.runtime.rounds import Place, Round
 from mcphost.runtime.schema import ArgumentProblem, Validator
 from mcphost.runtime.started_coroutine import StartedCoroutine
-from mcphost.runtime.threads import PoolExhausted
+from mcphost.runtime.threads import PoolExhaustedError
 from mcphost.runtime.tool_tasks import Unwound
 from mcphost.sdk.context import RUNNING, Context
-from mcphost.sdk.errors import CapabilityMissing, ToolError
+from mcphost.sdk.errors import CapabilityMissingError, ToolError
 from mcphost.sdk.sync import SyncContext
 
 Read = Callable[[dict[str, Any]], dict[str, Any]]
@@ -30,7 +30,7 @@ SECONDS = 60.0
 MOST_DETAIL = 20_000
 
 
-class InvalidArguments(Exception):  # noqa: N818 - a refusal that says what happened
+class InvalidArgumentsError(Exception):
     """The caller's arguments do not fit; each problem names the field."""
 
     def __init__(self, problems: tuple[ArgumentProblem, ...]) -> None:
@@ -53,11 +53,11 @@ class Parameters:
         return schema
 
     def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return keyword arguments for the function, without the context. Raises InvalidArguments."""
+        """Return keyword arguments for the function, without the context. Raises InvalidArgumentsError."""
         plain = dict(arguments)
         problems = self.validator.problems(plain)
         if problems:
-            raise InvalidArguments(problems)
+            raise InvalidArgumentsError(problems)
         return self.read(plain)
 
 
@@ -179,7 +179,7 @@ class FunctionProgram:
             real = error.split((Unwound, asyncio.CancelledError))[1]
         elif round.unwinds and isinstance(error, Unwound | asyncio.CancelledError):
             real = None
-        if isinstance(real, PoolExhausted) and round.ports.may_defer():
+        if isinstance(real, PoolExhaustedError) and round.ports.may_defer():
             return round.deferred()
         return None if real is None else _failed(real, self._primitive_type)
 
@@ -188,22 +188,22 @@ def _failed(error: BaseException, primitive_type: PrimitiveType) -> Outcome:
     """Convert an exception to an outcome. Only messages meant for the caller are sent to the
     caller."""
     match _cause(error):
-        case InvalidArguments() as invalid:
+        case InvalidArgumentsError() as invalid:
             return _meant(
                 FailureKind.INVALID_ARGUMENTS, f"Invalid arguments: {invalid}", primitive_type
             )
-        case ToolError() | LinkRefused() | StoreRefused() as refusal:
+        case ToolError() | LinkRefusedError() | StoreRefusedError() as refusal:
             return _meant(FailureKind.TOOL_ERROR, str(refusal), primitive_type)
-        case CapabilityMissing() as missing:
+        case CapabilityMissingError() as missing:
             kind, text = FailureKind.CAPABILITY_MISSING, str(missing)
             return Failed(Failure(kind, text, required=missing.required))
-        case OutOfTime() as late:
+        case OutOfTimeError() as late:
             text = f"The {primitive_type} did not finish within {late.seconds:g} seconds."
             return Failed(Failure(FailureKind.TIMED_OUT, text))
-        case PoolExhausted() as full:
+        case PoolExhaustedError() as full:
             text = f"The {primitive_type} is busy: all its threads are in use. Try again later."
             return Failed(Failure(FailureKind.OVERLOADED, text, str(full)))
-        case InvalidResult() as wrong:
+        case InvalidResultError() as wrong:
             text = wrong.message or f"The {primitive_type} returned a result that is not valid."
             return Failed(Failure(FailureKind.INVALID_RESULT, text, wrong.detail))
         case crash:
@@ -219,7 +219,7 @@ def _cause(error: BaseException) -> BaseException:
         return error
     causes = [_cause(part) for part in error.exceptions]
     if all(
-        isinstance(cause, ToolError | LinkRefused | StoreRefused | CapabilityMissing)
+        isinstance(cause, ToolError | LinkRefusedError | StoreRefusedError | CapabilityMissingError)
         for cause in causes
     ):
         return causes[0]

@@ -1,6 +1,6 @@
 """Return values of Python tools: the output schema of a return type, and the encoding of results.
 
-A result is JSON that can be sent, or InvalidResult is raised (spec: server/tools, Tool Result).
+A result is JSON that can be sent, or InvalidResultError is raised (spec: server/tools, Tool Result).
 """
 
 import collections.abc
@@ -33,7 +33,7 @@ LISTS = (list, tuple, collections.abc.Sequence, collections.abc.Iterable)
 WORDS = {str, None, NoneType, Any, object, Never, NoReturn}
 
 
-class InvalidResult(Exception):  # noqa: N818 - a refusal that says what happened
+class InvalidResultError(Exception):
     """The return value of a function cannot be sent. `message` is for the caller, empty if there is
     nothing more to say; `detail` is for the log."""
 
@@ -47,7 +47,7 @@ class Encoder(Protocol):
     """Encodes the return value of a function as the method's result."""
 
     def encode(self, value: Any, limit: int, target: str = "") -> Complete:
-        """Return the outcome, with a result in at most `limit` bytes of JSON. Raises InvalidResult."""
+        """Return the outcome, with a result in at most `limit` bytes of JSON. Raises InvalidResultError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Returns:
     def encode(self, value: Any, limit: int, target: str = "") -> Complete:
         """Return the outcome, with a `CallToolResult` in at most `limit` bytes of JSON.
 
-        Raises InvalidResult.
+        Raises InvalidResultError.
         """
         return sized(partial(self._result, value), limit)
 
@@ -76,7 +76,7 @@ class Returns:
                 structured = self._structured(value.structured, check=not value.is_error)
                 result = {**structured, "content": result["content"] or structured["content"]}
             elif self.validator is not None and not value.is_error:
-                raise InvalidResult("there is an output schema but no structured content")
+                raise InvalidResultError("there is an output schema but no structured content")
             if value.is_error:
                 result["isError"] = True
             return result
@@ -96,7 +96,7 @@ class Returns:
         """Return content, and the texts and JSON between it as blocks of text. With an output schema the
         structured content is what is no content: that is sent once."""
         if isinstance(value, Mapping):
-            raise InvalidResult(
+            raise InvalidResultError(
                 "content is in an object: return it alone, in a list or in a Result"
             )
         items = value if isinstance(value, list | tuple) else (value,)
@@ -120,10 +120,10 @@ class Returns:
         encoded = orjson.dumps(plain)
         # JSON encoders write NaN as null without an error, so only a null can be a NaN.
         if b"null" in encoded and is_infinite(self.adapter.dump_python(value, warnings=False)):
-            raise InvalidResult("the result holds NaN or an infinite number")
+            raise InvalidResultError("the result holds NaN or an infinite number")
         problems = self.validator.problems(plain) if self.validator and check else ()
         if problems:
-            raise InvalidResult("; ".join(map(str, problems)))
+            raise InvalidResultError("; ".join(map(str, problems)))
         return {"content": [text_block(encoded.decode())], "structuredContent": plain}
 
 
@@ -137,17 +137,17 @@ def _has_content(value: Any) -> bool:
 
 
 def sized(make: Callable[[], dict[str, Any]], limit: int) -> Complete:
-    """Return an outcome whose result is JSON of at most `limit` bytes. Raises InvalidResult otherwise."""
+    """Return an outcome whose result is JSON of at most `limit` bytes. Raises InvalidResultError otherwise."""
     try:
         result = make()
         size = len(orjson.dumps(result))
-    except InvalidResult:
+    except InvalidResultError:
         raise
     except Exception as error:
-        raise InvalidResult(f"the result cannot be JSON: {reason_of(error)}") from error
+        raise InvalidResultError(f"the result cannot be JSON: {reason_of(error)}") from error
     if size > limit:
         message = f"The result is too large: more than {limit} bytes."
-        raise InvalidResult(f"the result has {size} bytes, more than {limit}", message)
+        raise InvalidResultError(f"the result has {size} bytes, more than {limit}", message)
     return Complete(result, size)
 
 

@@ -28,7 +28,7 @@ from mcphost.kinds.http.templates import (
 )
 from mcphost.kinds.kind import Compiled, Kind, KindError, Sending
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.runtime.questions import QuestionRefused
+from mcphost.runtime.questions import QuestionRefusedError
 from mcphost.sdk import ToolDefinition
 from mcphost.sdk.questions import form
 
@@ -180,7 +180,7 @@ def _check_questions(config: HttpToolConfig) -> None:
             problems[f"{at}.key"] = [f"There are two questions with the key {each.key!r}."]
         try:
             form(each.key, each.message, each.requested_schema)
-        except QuestionRefused as error:
+        except QuestionRefusedError as error:
             problems[f"{at}.requested_schema"] = [_sentence(error)]
         used = {
             "when": list(map(condition, each.when)),

@@ -14,7 +14,13 @@ import orjson
 from mcphost.kinds.http.openapi import FAULT, Operation
 from mcphost.kinds.http.openapi_documents import OpenApiError
 from mcphost.kinds.http.openapi_security import Credential
-from mcphost.sandbox.single import JobCrashed, JobLimits, JobStopped, NoProcess, run_single
+from mcphost.sandbox.single import (
+    JobCrashed,
+    JobLimits,
+    JobStoppedError,
+    NoProcessError,
+    run_single,
+)
 
 MOST_LISTED: Final = 400
 MOST_FAULT: Final = 4_000
@@ -27,7 +33,7 @@ _BUSY: Final = "The server has no process free to read documents now. Try again 
 log = logging.getLogger(__name__)
 
 
-class FindingBusy(Exception):  # noqa: N818 - a refusal that says what happened
+class FindingBusyError(Exception):
     """A document cannot be read now. The message says why."""
 
 
@@ -78,7 +84,7 @@ class FoundDocument:
 def find(document: bytes, how: Reading, *, kept: bool = False) -> FoundDocument:
     """Describe a document. `kept` says that it is what an earlier call returned.
 
-    Raises FindingBusy, OpenApiError.
+    Raises FindingBusyError, OpenApiError.
     """
     wanted = {
         "base_url": how.base_url,
@@ -94,11 +100,11 @@ def find(document: bytes, how: Reading, *, kept: bool = False) -> FoundDocument:
     except JobCrashed as crashed:
         log.error("the process that read an OpenAPI document failed: %s", crashed)
         raise OpenApiError(FAULT) from None
-    except JobStopped as stopped:
+    except JobStoppedError as stopped:
         raise OpenApiError(f"The document cannot be read: {stopped}.") from None
-    except NoProcess as none:
+    except NoProcessError as none:
         log.warning("no process can be started for an OpenAPI document: %s", none)
-        raise FindingBusy(_BUSY) from None
+        raise FindingBusyError(_BUSY) from None
     line, _, packed = done.partition(b"\n")
     found = orjson.loads(line)
     if "problem" in found:

@@ -13,7 +13,7 @@ from mcphost.egress.client import EgressLimits
 from mcphost.egress.errors import EgressError
 from mcphost.egress.messages import JsonBody, OutgoingRequest
 from mcphost.kinds.functions.program import FunctionProgram, Parameters
-from mcphost.kinds.functions.returns import InvalidResult, Returns
+from mcphost.kinds.functions.returns import InvalidResultError, Returns
 from mcphost.kinds.http import asking, replies
 from mcphost.kinds.http.configs import QuestionConfig, RequestConfig, ResponseConfig, condition
 from mcphost.kinds.http.replies import BadReplyError, Response
@@ -24,8 +24,8 @@ from mcphost.runtime.call import Call
 from mcphost.runtime.journal import Journal
 from mcphost.runtime.outcomes import Complete, Outcome
 from mcphost.runtime.ports import Http, Ports
-from mcphost.runtime.questions import QuestionRefused
-from mcphost.sandbox.pool import SandboxFull, SearchFailed
+from mcphost.runtime.questions import QuestionRefusedError
+from mcphost.sandbox.pool import SandboxFullError, SearchFailedError
 from mcphost.sdk import Context, ToolDefinition, ToolError
 from mcphost.sdk.content import NOTHING
 from mcphost.sdk.context import accepted
@@ -41,8 +41,8 @@ Answered = Mapping[str, FormAnswer[dict[str, Any]]]
 
 
 Search = Callable[[str, str, Any], Awaitable[Any]]
-"""Evaluates a JMESPath expression: of a tenant, the expression, and the JSON. Raises SearchFailed,
-SandboxFull."""
+"""Evaluates a JMESPath expression: of a tenant, the expression, and the JSON. Raises SearchFailedError,
+SandboxFullError."""
 
 
 class Asked(NamedTuple):
@@ -96,11 +96,11 @@ class FinishedResult:
     """The encoder of a result that is encoded already."""
 
     def encode(self, value: Any, limit: int, target: str = "") -> Complete:
-        """Return the outcome. Raises InvalidResult for a result that is too large."""
+        """Return the outcome. Raises InvalidResultError for a result that is too large."""
         size = len(orjson.dumps(value))
         if size > limit:
             message = f"The result is too large: more than {limit} bytes."
-            raise InvalidResult(f"the result has {size} bytes, more than {limit}", message)
+            raise InvalidResultError(f"the result has {size} bytes, more than {limit}", message)
         return Complete(value, size)
 
 
@@ -157,7 +157,7 @@ class HttpFunction:
                     for key, one in requests.items()
                 )
             )
-        except QuestionRefused as error:
+        except QuestionRefusedError as error:
             raise ToolError(f"The service asked what no form may ask: {error}") from None
         return {key: _written(answer) for key, answer in zip(requests, given, strict=True)}
 
@@ -184,14 +184,14 @@ class HttpFunction:
             return {"result": await self._result(response)}
         except (EgressError, BadReplyError) as error:
             raise ToolError(str(error)) from None
-        except SearchFailed as error:
+        except SearchFailedError as error:
             raise ToolError(f"The service's response cannot be mapped: {error}") from None
-        except SandboxFull:
+        except SandboxFullError:
             sent = "" if self._tool.sending.is_safe else " The request was sent."
             raise ToolError(f"The server is too busy to map the response.{sent}") from None
 
     async def _selected(self, expression: str, data: Any) -> Any:
-        """Evaluate the expression. Raises SearchFailed, SandboxFull.
+        """Evaluate the expression. Raises SearchFailedError, SandboxFullError.
 
         What came of a request that may have changed something must not be lost, so this waits longer.
         """
@@ -199,7 +199,7 @@ class HttpFunction:
         while True:
             try:
                 return await self._tool.search(self._tenant, expression, data)
-            except SandboxFull:
+            except SandboxFullError:
                 if time.monotonic() >= end:
                     raise
             await asyncio.sleep(MAPPING_PAUSE)
@@ -256,7 +256,7 @@ class HttpFunction:
             value = replies.result_of(response, config, selected)
         try:
             return self._tool.returns.encode(value, self._most).result
-        except InvalidResult as error:
+        except InvalidResultError as error:
             raise ToolError(
                 error.message or f"The service's response is not what was promised: {error.detail}"
             ) from None

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcphost.kinds.completing import Choices, completion
 from mcphost.kinds.functions.program import FunctionProgram, Parameters
-from mcphost.kinds.functions.returns import InvalidResult
+from mcphost.kinds.functions.returns import InvalidResultError
 from mcphost.kinds.functions.schemas import SignatureError
 from mcphost.kinds.python.function import PythonFunction
 from mcphost.kinds.python.parameters import is_context
@@ -24,10 +24,10 @@ class Suggestions:
     """The result of a completer: strings, of which the first hundred are sent."""
 
     def encode(self, value: Any, limit: int, target: str = "") -> Complete:
-        """Encode the result. Raises InvalidResult if it is not a list of strings."""
+        """Encode the result. Raises InvalidResultError if it is not a list of strings."""
         values = list(value) if isinstance(value, list | tuple) else [value]
         if not all(isinstance(one, str) for one in values):
-            raise InvalidResult("a completer returns a list of texts")
+            raise InvalidResultError("a completer returns a list of texts")
         return Complete(completion(values))
 
 

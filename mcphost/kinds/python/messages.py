@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from mcphost.kinds.functions.returns import BLOCKS, InvalidResult, block_of, sized, text_block
+from mcphost.kinds.functions.returns import BLOCKS, InvalidResultError, block_of, sized, text_block
 from mcphost.protocol.images import matches_mime_type
 from mcphost.runtime.outcomes import Complete
 from mcphost.sdk import BlobResource, Message, TextResource
@@ -23,7 +23,7 @@ class ReturnedMessages:
     """
 
     def encode(self, value: Any, limit: int, target: str = "") -> Complete:
-        """Encode the result. Raises InvalidResult."""
+        """Encode the result. Raises InvalidResultError."""
         values = value if isinstance(value, list | tuple) else [value]
         return sized(lambda: {"messages": [_message(one) for one in values]}, limit)
 
@@ -39,7 +39,7 @@ class ReturnedContents:
         self._mime_type = mime_type
 
     def encode(self, value: Any, limit: int, target: str = "") -> Complete:
-        """Encode the contents of the URI `target`. Raises InvalidResult."""
+        """Encode the contents of the URI `target`. Raises InvalidResultError."""
         return sized(lambda: {"contents": self._contents(value, target)}, limit)
 
     def _contents(self, value: Any, target: str) -> list[dict[str, Any]]:
@@ -47,15 +47,17 @@ class ReturnedContents:
         if all(isinstance(one, FULL) for one in full) and full:
             return [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in full]
         if wrong := next((one for one in full if isinstance(one, BLOCKS)), None):
-            raise InvalidResult(
+            raise InvalidResultError(
                 f"a resource returns text, bytes, TextResource or BlobResource, not {type(wrong).__name__}"
             )
         if any(isinstance(one, FULL) for one in full):
-            raise InvalidResult("a list must not mix complete contents with other values")
+            raise InvalidResultError("a list must not mix complete contents with other values")
         held, default = "text", "application/json"
         if isinstance(value, bytes):
             if not matches_mime_type(self._mime_type, value):
-                raise InvalidResult(f"the content does not match its MIME type ({self._mime_type})")
+                raise InvalidResultError(
+                    f"the content does not match its MIME type ({self._mime_type})"
+                )
             held, default = "blob", "application/octet-stream"
             text = b64encode(value).decode()
         elif isinstance(value, str):
@@ -73,4 +75,4 @@ def _message(value: Any) -> dict[str, Any]:
         return {"role": said.role, "content": text_block(content)}
     if isinstance(content, BLOCKS):
         return {"role": said.role, "content": block_of(content)}
-    raise InvalidResult(f"a message is a text or content, not {type(content).__name__}")
+    raise InvalidResultError(f"a message is a text or content, not {type(content).__name__}")

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from pydantic.fields import FieldInfo
 
 from mcphost.kinds.functions.docstrings import Docstring
-from mcphost.kinds.functions.program import InvalidArguments, Parameters, Read
+from mcphost.kinds.functions.program import InvalidArgumentsError, Parameters, Read
 from mcphost.kinds.functions.schemas import SignatureError, input_validator, schema_of
 from mcphost.protocol.effort import EXPLAINED_BYTES
 from mcphost.runtime.schema import MOST_PROBLEMS, ArgumentProblem
@@ -109,7 +109,7 @@ def _reader(model: type[BaseModel], names: tuple[str, ...]) -> Read:
         try:
             encoded = orjson.dumps(arguments)
         except TypeError as error:
-            raise InvalidArguments(
+            raise InvalidArgumentsError(
                 (ArgumentProblem("", "contain values that JSON does not support"),)
             ) from error
         try:
@@ -117,11 +117,11 @@ def _reader(model: type[BaseModel], names: tuple[str, ...]) -> Read:
             values = (of_large() if is_large else validate)(encoded).__dict__
         except ValidationError as error:
             problems = error.errors(**_BRIEF)[:MOST_PROBLEMS]
-            raise InvalidArguments(
+            raise InvalidArgumentsError(
                 tuple(ArgumentProblem(".".join(map(str, p["loc"])), p["msg"]) for p in problems)
             ) from None
         except Misfit:
-            raise InvalidArguments((ArgumentProblem("", "cannot be read"),)) from None
+            raise InvalidArgumentsError((ArgumentProblem("", "cannot be read"),)) from None
         return dict(zip(names, map(values.__getitem__, fields), strict=True))
 
     return read

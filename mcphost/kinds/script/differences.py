@@ -13,7 +13,7 @@ from mcphost.kinds.script.library import (
     MISSING_MEMBERS,
     MODULES,
 )
-from mcphost.kinds.script.signature import ScriptProblem, in_characters, parsed
+from mcphost.kinds.script.signature import ScriptProblemError, in_characters, parsed
 
 LIST: Final = "docs/scripts.md lists what there is"
 _UNKNOWN_MODULE: Final = "Cannot resolve imported module"
@@ -22,14 +22,14 @@ _UNSUPPORTED: Final = re.compile(
 )
 
 
-def differences_in(source: str) -> Iterator[ScriptProblem]:
-    """Yield what a script uses and the sandbox lacks. Raises ScriptProblem for code that cannot be
+def differences_in(source: str) -> Iterator[ScriptProblemError]:
+    """Yield what a script uses and the sandbox lacks. Raises ScriptProblemError for code that cannot be
     parsed."""
     reader = _LibraryReader(parsed(source))
     for node in ast.walk(reader.module):
         for at, message in reader.messages(node):
             column = in_characters(source, at.lineno, at.col_offset + 1)
-            yield ScriptProblem(message, at.lineno, column)
+            yield ScriptProblemError(message, at.lineno, column)
 
 
 def in_plain_words(message: str) -> str:

@@ -16,7 +16,12 @@ from mcphost.egress.errors import EgressError
 from mcphost.kinds.script.requests import NAME, Requests
 from mcphost.runtime.history import MISSING, Changed
 from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
-from mcphost.runtime.questions import CapabilityMissing, Question, QuestionRefused, Unanswered
+from mcphost.runtime.questions import (
+    CapabilityMissingError,
+    Question,
+    QuestionRefusedError,
+    Unanswered,
+)
 from mcphost.runtime.rounds import Round
 from mcphost.runtime.steps import Misused
 from mcphost.sdk import questions
@@ -44,7 +49,7 @@ class Raised(Exception):  # noqa: N818 - what the script gets
         super().__init__(message)
 
 
-class CallOver(Exception):  # noqa: N818 - what happened
+class CallOverError(Exception):
     """The call ends here, whatever the script would do."""
 
     def __init__(self, outcome: Outcome) -> None:
@@ -80,7 +85,7 @@ class Functions:
 
     def call(self, name: str, args: list[Any]) -> Any:
         """Return the value of a call: MISSING for a question that must be asked, an awaitable for a
-        call that takes time. Raises Raised, CallOver."""
+        call that takes time. Raises Raised, CallOverError."""
         function: MethodType = self._here.get(name) or self._waiting[name]
         try:
             bound = _signature(function.__func__).bind(self, *args[0], **args[1])
@@ -88,29 +93,29 @@ class Functions:
             raise Raised("TypeError", f"{name.strip('_')}(): {error}") from None
         try:
             return function.__func__(*bound.args, **bound.kwargs)
-        except (QuestionRefused, Misused, Changed) as error:
+        except (QuestionRefusedError, Misused, Changed) as error:
             raise Raised("RuntimeError", str(error)) from None
-        except CapabilityMissing as missing:
+        except CapabilityMissingError as missing:
             failure = Failure(
                 FailureKind.CAPABILITY_MISSING, str(missing), required=missing.required
             )
-            raise CallOver(Failed(failure)) from None
+            raise CallOverError(Failed(failure)) from None
         except Unanswered as why:
             raise self._refused(answer_error(why)) from None
         except ToolError as refusal:
             raise self._refused(refusal) from None
 
     def say(self, text: str) -> None:
-        """Send what the script has printed. Raises CallOver."""
+        """Send what the script has printed. Raises CallOverError."""
         self._count(text)
         self._round.channel.log("info", text, "print")
 
     def _count(self, *said: Any) -> None:
-        """Count what is sent to the caller. Raises CallOver once it is too much."""
+        """Count what is sent to the caller. Raises CallOverError once it is too much."""
         self._said += len(orjson.dumps(said))
         if self._said > MOST_SAID:
             text = "The tool printed or returned too much."
-            raise CallOver(Failed(Failure(FailureKind.CRASHED, text, f"{self._said} bytes")))
+            raise CallOverError(Failed(Failure(FailureKind.CRASHED, text, f"{self._said} bytes")))
 
     def _refused(self, refusal: ToolError) -> Raised:
         self.refusals.add(str(refusal))
@@ -178,7 +183,7 @@ class Functions:
         return round(offset.total_seconds())
 
     def _fail(self, message: str) -> None:
-        raise CallOver(refusal(str(message)))
+        raise CallOverError(refusal(str(message)))
 
     async def _sleep(self, seconds: float) -> None:
         await asyncio.sleep(min(float(seconds), LONGEST_SLEEP))

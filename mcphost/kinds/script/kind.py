@@ -15,16 +15,16 @@ from mcphost.kinds.script.program import Script, ScriptProgram
 from mcphost.kinds.script.sendings import misplaced_secrets, sendings_in
 from mcphost.kinds.script.signature import (
     MOST_CHARACTERS,
-    ScriptProblem,
+    ScriptProblemError,
     Signature,
     signature_of,
 )
 from mcphost.kinds.script.surroundings import stubs
 from mcphost.observability import counters, health
 from mcphost.runtime.program import TaskSupport
-from mcphost.sandbox.checks import ChecksBusy
+from mcphost.sandbox.checks import ChecksBusyError
 from mcphost.sandbox.pool import MOST_PROBLEMS, Sandbox
-from mcphost.sandbox.processes import WorkerLost
+from mcphost.sandbox.processes import WorkerLostError
 
 WAIT_SECONDS: Final = 10.0
 """How long saving a script waits until it can be checked."""
@@ -91,19 +91,19 @@ class ScriptKind(Kind):
             found = self.look(_read(config).code, tenant, WAIT_SECONDS)
         except KindError as error:
             return error.problems
-        except ChecksBusy as busy:
+        except ChecksBusyError as busy:
             return {"code": [f"{busy} Save the script again in a moment."]}
-        except WorkerLost as lost:
+        except WorkerLostError as lost:
             return {"code": [f"The script could not be checked: {lost}"]}
         problems = [_at(one["line"], one["column"], one["message"]) for one in found.problems]
         return {"code": problems} if problems else {}
 
     def look(self, code: str, tenant: str, wait_seconds: float = 0.0) -> Inspection:
-        """Return what `inspect` finds in the code, for an editor. Blocks. Raises ChecksBusy,
-        WorkerLost."""
+        """Return what `inspect` finds in the code, for an editor. Blocks. Raises ChecksBusyError,
+        WorkerLostError."""
         try:
             signature = signature_of(code)
-        except ScriptProblem as problem:
+        except ScriptProblemError as problem:
             return Inspection([_problem(problem)], None)
         declared = stubs(waits=signature.waits)
         problems = [_problem(text) for text in (*misplaced_secrets(code), *differences_in(code))]
@@ -146,11 +146,11 @@ def _read(config: Mapping[str, Any]) -> ScriptConfig:
 def _signature(code: str) -> Signature:
     try:
         return signature_of(code)
-    except ScriptProblem as problem:
+    except ScriptProblemError as problem:
         raise KindError({"code": [_at(problem.line, problem.column, str(problem))]}) from None
 
 
-def _problem(problem: ScriptProblem) -> Mapping[str, Any]:
+def _problem(problem: ScriptProblemError) -> Mapping[str, Any]:
     return {"line": problem.line, "column": problem.column, "message": str(problem)}
 
 

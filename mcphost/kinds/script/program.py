@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from mcphost.kinds.script.addresses import CallerTexts
-from mcphost.kinds.script.functions import CallOver, Functions, Raised, refusal
+from mcphost.kinds.script.functions import CallOverError, Functions, Raised, refusal
 from mcphost.kinds.script.requests import Requests
 from mcphost.kinds.script.signature import Signature
 from mcphost.kinds.script.surroundings import LATER, NOW, prelude
@@ -33,9 +33,9 @@ from mcphost.runtime.ports import Ports
 from mcphost.runtime.rounds import Round
 from mcphost.runtime.schema import Validator
 from mcphost.runtime.tool_tasks import Unwound
-from mcphost.sandbox.frames import BrokenFrame
-from mcphost.sandbox.pool import Sandbox, SandboxFull
-from mcphost.sandbox.processes import SandboxWorker, WorkerLost
+from mcphost.sandbox.frames import BrokenFrameError
+from mcphost.sandbox.pool import Sandbox, SandboxFullError
+from mcphost.sandbox.processes import SandboxWorker, WorkerLostError
 
 SECONDS: Final = 60.0
 TURN_SECONDS: Final = 5.0
@@ -137,13 +137,13 @@ class ScriptProgram:
         except TimeoutError:
             text = f"The tool did not finish within {seconds:g} seconds."
             return Failed(Failure(FailureKind.TIMED_OUT, text))
-        except SandboxFull as full:
+        except SandboxFullError as full:
             if ports.may_defer():
                 return Deferred(journal, no_room=True)
             what = "too many scripts of this tenant run" if full.of_tenant else "the server is full"
             text = f"The tool is busy: {what}. Try again later."
             return Failed(Failure(FailureKind.OVERLOADED, text, str(full)))
-        except WorkerLost as lost:
+        except WorkerLostError as lost:
             kind = FailureKind.TIMED_OUT if lost.late else FailureKind.CRASHED
             return Failed(Failure(kind, _FAILED, str(lost)))
         except Exception:  # noqa: BLE001 - a worker that was taken over may send anything
@@ -160,7 +160,7 @@ class ScriptProgram:
             except Unloadable as why:
                 log.warning("a paused script is replayed, because it cannot be loaded: %s", why)
                 paused = None
-            except WorkerLost as lost:  # an idle worker may have died at any time
+            except WorkerLostError as lost:  # an idle worker may have died at any time
                 if not lost.unheard:
                     raise
         return await self._round(call, journal, ports, paused)
@@ -173,7 +173,7 @@ class ScriptProgram:
         try:
             async with self._sandbox.worker(str(call.tenant)) as worker:
                 return await ScriptRound(self._script, round, worker).hold(paused)
-        except CallOver as end:
+        except CallOverError as end:
             return end.outcome
         except Unwound:  # the process is shutting down, and a step has been recorded
             return round.stopped_with()
@@ -207,12 +207,12 @@ class ScriptRound:
     async def hold(self, paused: Mapping[str, Any] | None) -> Outcome:
         """Let the script run until it ends or asks.
 
-        Raises CallOver; Unwound; WorkerLost; Unloadable, if `paused` cannot be continued.
+        Raises CallOverError; Unwound; WorkerLostError; Unloadable, if `paused` cannot be continued.
         """
         given = {} if paused is None else self._continue(paused)
         try:
             await self._worker.begin({**self._job(paused), "given": given})
-        except BrokenFrame as error:
+        except BrokenFrameError as error:
             return _failed({"why": "output", "message": f"the arguments: {error}"})
         message = await self._receive()
         if message["is"] == "unloadable":
@@ -242,7 +242,7 @@ class ScriptRound:
         """Continue what is recorded. Returns the answer that the script waits for, by its call, so
         that the worker need not ask for it: of a plain `def`, which has one call at a time.
 
-        Raises CallOver.
+        Raises CallOverError.
         """
         self._round.recording.continue_from(paused["position"])
         self._functions.sent = paused["sent"]
@@ -270,7 +270,7 @@ class ScriptRound:
         try:
             for id in self._calls.keys() - self._begun:
                 self._begin(id)
-        except CallOver:
+        except CallOverError:
             await self._worker.reply({"answers": None})
             await self._receive()  # so that the worker can be used again
             raise
@@ -282,12 +282,12 @@ class ScriptRound:
                 await self._worker.reply({"answers": answers})
             else:
                 await self._worker.reply({"answers": None, "dump": True})
-        except BrokenFrame as error:
+        except BrokenFrameError as error:
             return {"is": "failed", "why": "output", "message": str(error)}
         return await self._receive()
 
     def _begin(self, id: int) -> None:
-        """Begin a call. A question without an answer remains unsettled. Raises CallOver."""
+        """Begin a call. A question without an answer remains unsettled. Raises CallOverError."""
         self._begun.add(id)
         name, args = self._calls[id]
         try:

@@ -11,7 +11,7 @@ from typing import Final, TypeGuard
 from mcphost.egress.addresses import Target
 from mcphost.egress.errors import EgressError
 from mcphost.kinds.kind import Sending
-from mcphost.kinds.script.signature import ScriptProblem, in_characters, parsed
+from mcphost.kinds.script.signature import ScriptProblemError, in_characters, parsed
 from mcphost.kinds.script.surroundings import METHODS
 
 FIELD: Final = "code"
@@ -28,7 +28,7 @@ def sendings_in(source: str) -> tuple[Sending, ...]:
     """
     try:
         module = parsed(source)
-    except ScriptProblem:
+    except ScriptProblemError:
         return ()
     bound = frozenset(name for node in ast.walk(module) for name in _bound(node))
     requests = [node for node in ast.walk(module) if "http" not in bound and _is_request(node)]
@@ -44,9 +44,9 @@ def sendings_in(source: str) -> tuple[Sending, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def misplaced_secrets(source: str) -> Iterator[ScriptProblem]:
+def misplaced_secrets(source: str) -> Iterator[ScriptProblemError]:
     """Yield the secrets that are literally where none is sent: in a text as body, and in an address
-    before its query. Raises ScriptProblem for code that cannot be parsed."""
+    before its query. Raises ScriptProblemError for code that cannot be parsed."""
     module = parsed(source)
     bound = frozenset(name for node in ast.walk(module) for name in _bound(node))
     if bound & {"http", "secret"}:
@@ -62,9 +62,9 @@ def misplaced_secrets(source: str) -> Iterator[ScriptProblem]:
                 yield _misplaced(source, call, where)
 
 
-def _misplaced(source: str, call: ast.expr, where: str) -> ScriptProblem:
+def _misplaced(source: str, call: ast.expr, where: str) -> ScriptProblemError:
     column = in_characters(source, call.lineno, call.col_offset + 1)
-    return ScriptProblem(f"A secret is {where}.", call.lineno, column)
+    return ScriptProblemError(f"A secret is {where}.", call.lineno, column)
 
 
 def _secret_in(written: ast.AST) -> ast.expr | None:

@@ -39,7 +39,7 @@ _LINE_END: Final = re.compile(r"\r\n?|\n")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class ScriptProblem(Exception):  # noqa: N818 - a refusal that says what happened
+class ScriptProblemError(Exception):
     """A script cannot be a tool. `line` and `column` count from 1."""
 
     def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
@@ -60,12 +60,12 @@ class Signature:
 
 
 def signature_of(source: str) -> Signature:
-    """Read the script's only public function. Raises ScriptProblem."""
+    """Read the script's only public function. Raises ScriptProblemError."""
     body = parsed(source).body
     public = [one for one in body if isinstance(one, Function) and not one.name.startswith("_")]
     if len(public) != 1:
         found = "no function" if not public else "more than one"
-        raise ScriptProblem(
+        raise ScriptProblemError(
             "A script has one function whose name does not begin with `_`: that is the tool. "
             f"There is {found}.",
             public[1].lineno if public else 1,
@@ -74,9 +74,9 @@ def signature_of(source: str) -> Signature:
     classes = {one.name: one for one in body if isinstance(one, ast.ClassDef)}
     try:
         return _SignatureReader(classes).read(function)
-    except ScriptProblem as problem:
+    except ScriptProblemError as problem:
         column = in_characters(source, problem.line, problem.column)
-        raise ScriptProblem(str(problem), problem.line, column) from None
+        raise ScriptProblemError(str(problem), problem.line, column) from None
 
 
 def in_characters(source: str, line: int, column: int) -> int:
@@ -86,19 +86,19 @@ def in_characters(source: str, line: int, column: int) -> int:
 
 
 def parsed(source: str) -> ast.Module:
-    """Parse a script, if it is not too large. Raises ScriptProblem."""
+    """Parse a script, if it is not too large. Raises ScriptProblemError."""
     if len(source) > MOST_CHARACTERS:
-        raise ScriptProblem(f"The script has more than {MOST_CHARACTERS} characters.")
+        raise ScriptProblemError(f"The script has more than {MOST_CHARACTERS} characters.")
     if len(source) > MOST_TOKENS and sum(1 for _ in _TOKEN.finditer(source)) > MOST_TOKENS:
-        raise ScriptProblem(f"The script has more than {MOST_TOKENS} words and signs.")
+        raise ScriptProblemError(f"The script has more than {MOST_TOKENS} words and signs.")
     try:
         return ast.parse(source)
     except SyntaxError as error:
-        raise ScriptProblem(
+        raise ScriptProblemError(
             f"{error.msg}.".capitalize(), error.lineno or 1, error.offset or 1
         ) from None
     except (ValueError, RecursionError, MemoryError):
-        raise ScriptProblem("The script cannot be parsed.") from None
+        raise ScriptProblemError("The script cannot be parsed.") from None
 
 
 class _SignatureReader:
@@ -109,10 +109,12 @@ class _SignatureReader:
         self._parts_left = MOST_PARTS
 
     def read(self, function: Function) -> Signature:
-        """Return the signature. Raises ScriptProblem."""
+        """Return the signature. Raises ScriptProblemError."""
         text = ast.get_docstring(function) or ""
         if not _is_text(text):
-            raise ScriptProblem("The docstring has a character that is no text.", function.lineno)
+            raise ScriptProblemError(
+                "The docstring has a character that is no text.", function.lineno
+            )
         docstring = Docstring(text)
         inputs = self._inputs(function, docstring)
         output = self._schema(function.returns, inputs=False)
@@ -151,14 +153,16 @@ class _SignatureReader:
         depth: int = 0,
         at: ast.arg | None = None,
     ) -> Mapping[str, Any]:
-        """Return the JSON Schema of an annotation; {} where there is none. Raises ScriptProblem.
+        """Return the JSON Schema of an annotation; {} where there is none. Raises ScriptProblemError.
 
         Dataclasses are for results only: an argument arrives as plain JSON. `at` is the place of a
         missing annotation.
         """
         self._count(written or at)
         if depth > MOST_DEPTH:
-            raise ScriptProblem("The annotation is nested too deep.", getattr(written, "lineno", 1))
+            raise ScriptProblemError(
+                "The annotation is nested too deep.", getattr(written, "lineno", 1)
+            )
 
         def inner(one: ast.expr) -> Mapping[str, Any]:
             return self._schema(one, inputs=inputs, depth=depth + 1)
@@ -197,7 +201,7 @@ class _SignatureReader:
                 raise _no_schema(written)
 
     def _value(self, written: ast.expr) -> Any:
-        """Return the value of a literal that is JSON. Raises ScriptProblem for anything else."""
+        """Return the value of a literal that is JSON. Raises ScriptProblemError for anything else."""
         try:
             value = ast.literal_eval(written)
         except (ValueError, TypeError, RecursionError, MemoryError):
@@ -222,7 +226,7 @@ class _SignatureReader:
         self._parts_left -= 1
         if self._parts_left < 0:
             text = f"The schemas have more than {MOST_PARTS} parts."
-            raise ScriptProblem(text) if at is None else _problem(at, text)
+            raise ScriptProblemError(text) if at is None else _problem(at, text)
 
 
 def _dataclass(definition: ast.ClassDef, inner: Any) -> Mapping[str, Any]:
@@ -259,7 +263,7 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and not re.search("[\0\ud800-\udfff]", value)
 
 
-def _no_schema(written: ast.expr) -> ScriptProblem:
+def _no_schema(written: ast.expr) -> ScriptProblemError:
     try:
         text = ast.unparse(written)[:100]
     except RecursionError:
@@ -267,5 +271,5 @@ def _no_schema(written: ast.expr) -> ScriptProblem:
     return _problem(written, f"{text} has no JSON Schema here.")
 
 
-def _problem(at: ast.expr | ast.arg, message: str) -> ScriptProblem:
-    return ScriptProblem(message, at.lineno, at.col_offset + 1)
+def _problem(at: ast.expr | ast.arg, message: str) -> ScriptProblemError:
+    return ScriptProblemError(message, at.lineno, at.col_offset + 1)

@@ -11,7 +11,7 @@ from mcphost.protocol.revisions import Revision
 Json = dict[str, Any]
 
 
-class NotCarried(Exception):  # noqa: N818 - a refusal that says what happened
+class NotCarriedError(Exception):
     """A revision cannot express an input request. `capability` is what it lacks, dotted."""
 
     def __init__(self, capability: str, message: str) -> None:
@@ -20,7 +20,7 @@ class NotCarried(Exception):  # noqa: N818 - a refusal that says what happened
 
 
 def params_of(revision: Revision, method: str, params: Mapping[str, Any]) -> Json:
-    """Return the params of an input request for a client of the revision. Raises NotCarried."""
+    """Return the params of an input request for a client of the revision. Raises NotCarriedError."""
     return _WRITERS[method](revision, params)
 
 
@@ -43,10 +43,14 @@ def elicitation_id(url: str) -> str:
 
 def _elicitation(revision: Revision, params: Mapping[str, Any]) -> Json:
     if not revision.elicitation:
-        raise NotCarried("elicitation", f"revision {revision.name} does not support elicitation")
+        raise NotCarriedError(
+            "elicitation", f"revision {revision.name} does not support elicitation"
+        )
     if params.get("mode") == "url":
         if not revision.urls:
-            raise NotCarried("elicitation.url", f"revision {revision.name} supports form mode only")
+            raise NotCarriedError(
+                "elicitation.url", f"revision {revision.name} supports form mode only"
+            )
         return {**params, "elicitationId": elicitation_id(params["url"])}
     if revision.rich_forms:
         return dict(params)
@@ -58,11 +62,11 @@ def _elicitation(revision: Revision, params: Mapping[str, Any]) -> Json:
 def _plain_field(name: str, field: Mapping[str, Any]) -> Json:
     """Convert a field of a form to revisions before 2025-11-25.
 
-    Choices get their titles by `enumNames`; only booleans keep a default. Raises NotCarried for a
+    Choices get their titles by `enumNames`; only booleans keep a default. Raises NotCarriedError for a
     multiple choice.
     """
     if field.get("type") == "array":
-        raise NotCarried(
+        raise NotCarriedError(
             "elicitation.form", f"{name} is a multiple choice, which this revision does not support"
         )
     plain = {key: value for key, value in field.items() if key != "oneOf"}
@@ -78,7 +82,7 @@ def _sampling(revision: Revision, params: Mapping[str, Any]) -> Json:
     if revision.sampling_tools:
         return dict(params)
     if "tools" in params or "toolChoice" in params:
-        raise NotCarried(
+        raise NotCarriedError(
             "sampling.tools", f"revision {revision.name} does not support tools in sampling"
         )
     types = ("text", "image", "audio") if revision.audio else ("text", "image")
@@ -87,7 +91,7 @@ def _sampling(revision: Revision, params: Mapping[str, Any]) -> Json:
         content = message["content"]
         blocks = content if isinstance(content, list) else [content]
         if len(blocks) != 1 or blocks[0]["type"] not in types:
-            raise NotCarried(
+            raise NotCarriedError(
                 "sampling.tools",
                 f"in this revision a message must have exactly one block: {', '.join(types)}",
             )

@@ -10,7 +10,7 @@ from mcphost.catalogue.selectors import cached_offering, offering
 from mcphost.catalogue.updates import announce_updates, nothing_at, served_as
 from mcphost.feed.cache import MISS
 from mcphost.protocol.uris import normalize
-from mcphost.runtime.ports import NotAnnounced
+from mcphost.runtime.ports import NotAnnouncedError
 from mcphost.serving.database import in_database
 from mcphost.serving.events import Relay
 
@@ -46,12 +46,12 @@ class Announcements:
         """Queue a URI or the name of a list. From any thread.
 
         A topic that is not `checked` is compared with the tenant's offering before it is written.
-        Raises NotAnnounced when too many topics of the tenant are waiting.
+        Raises NotAnnouncedError when too many topics of the tenant are waiting.
         """
         with self._lock:
             waiting = self._waiting.setdefault(tenant, {})
             if len(waiting) >= MOST_PER_TENANT and topic not in waiting:
-                raise NotAnnounced(
+                raise NotAnnouncedError(
                     f"Too many announcements: {MOST_PER_TENANT} are waiting to be sent."
                 )
             waiting[topic] = checked or waiting.get(topic, False)
@@ -108,7 +108,7 @@ class TenantAnnouncer:
         served = cached_offering(self._tenant)
         normal = _normal(uri) if served is MISS else served_as(served, uri)
         if normal is None:
-            raise NotAnnounced(nothing_at(uri))
+            raise NotAnnouncedError(nothing_at(uri))
         announcements.add(self._tenant, normal, checked=served is not MISS)
 
     def list_changed(self, name: str) -> None:

@@ -46,7 +46,7 @@ from mcphost.serving.execution.ports import (
 from mcphost.serving.options import options
 from mcphost.serving.ports import EventStream
 from mcphost.serving.replies import Reply
-from mcphost.serving.request_state import InvalidState
+from mcphost.serving.request_state import InvalidStateError
 from mcphost.vault.sealer import is_warm
 
 UNCERTAIN = "The server stopped while the program ran; it may have taken effect"
@@ -276,7 +276,7 @@ async def opened(turn: Turn) -> Turn:
         return turn
     try:
         resumed = await resume.resume(turn.incoming, turn.bound, unasked=turn.primitive.unasked)
-    except InvalidState as error:
+    except InvalidStateError as error:
         await commits.refusal(turn, error.reason, error.call)
         raise resume.invalid_state() from None
     return turn._replace(call=_call(turn.call, resumed), journal=resumed.journal, resumed=resumed)

@@ -25,7 +25,7 @@ TOLD: Final = "This call was cancelled by an operator of the server: {}"
 _REREAD_AT: Final = 10_000
 
 
-class CalledOff(Exception):  # noqa: N818 - what happened to a call
+class CallCancelledError(Exception):
     """The call was cancelled by a user; `reason` is why."""
 
     def __init__(self, reason: str) -> None:

@@ -18,7 +18,7 @@ from django.db import Error, close_old_connections
 
 from mcphost.audit.records import Record
 from mcphost.audit.writer.conditions import Condition
-from mcphost.audit.writer.writer import RecordLost, RecordRefused, Writer, writer
+from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError, Writer, writer
 from mcphost.calls import claims
 from mcphost.calls.claims import ClaimOwner, FoundClaim, LeftClaim, LeftRound, WantedClaim
 from mcphost.calls.ownership import NO_OWNER, SupersededError
@@ -269,7 +269,7 @@ class Claiming:
     async def conclude(self, won: Won, outcome: bytes, records: Sequence[Record]) -> None:
         """Store the outcome of the round, in one commit with `records`.
 
-        Raises SupersededError, and writes nothing, if the claim was taken over; RecordLost, RecordRefused
+        Raises SupersededError, and writes nothing, if the claim was taken over; RecordLostError, RecordRefusedError
         as the writer does. If the records are lost or refused, the round has ended all the same,
         and does not run again. Cancellation cancels only the wait.
         """
@@ -286,7 +286,7 @@ class Claiming:
 
         Raises nothing but CancelledError; cancellation cancels only the wait.
         """
-        with suppress(RecordLost, RecordRefused):
+        with suppress(RecordLostError, RecordRefusedError):
             await asyncio.shield(self._submit_release(won.taking))
 
     def let_go(self, won: Won) -> None:
@@ -410,7 +410,7 @@ class Claiming:
         error = future.exception()
         if error is not None or not future.result():
             del self._held[taking.nonce]
-        if isinstance(error, RecordLost):
+        if isinstance(error, RecordLostError):
             self._doubt(taking, ClaimState.RELEASED)
 
     def _unwanted(self, taking: ClaimOwner, _: "asyncio.Future[bool]") -> None:
@@ -426,7 +426,7 @@ class Claiming:
         return future
 
     def _concluded(self, taking: ClaimOwner, future: "asyncio.Future[bool]") -> None:
-        if not isinstance(future.exception(), RecordRefused):
+        if not isinstance(future.exception(), RecordRefusedError):
             self._gone(taking, future, ClaimState.FINISHED)
             return
         again = self._writer.submit_if(claims.conclude(taking, lambda: ""))

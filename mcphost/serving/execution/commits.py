@@ -7,7 +7,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from mcphost.audit.records import Record
-from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
+from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError, writer
 from mcphost.observability.availability import availability
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
 from mcphost.runtime.call import Call
@@ -44,7 +44,7 @@ async def begin(turn: Turn, commit: Awaitable[None]) -> None:
     Raises ProtocolError."""
     try:
         await commit
-    except (RecordLost, RecordRefused) as error:
+    except (RecordLostError, RecordRefusedError) as error:
         raise error_for(error) from None
     except asyncio.CancelledError as end:
         leave(audit_records.cancelled(turn, 0, end))
@@ -56,14 +56,16 @@ async def committed(commit: Awaitable[T], ended: Turn | None = None) -> T:
     Raises ProtocolError, and what else `commit` raises."""
     try:
         return await commit
-    except (RecordLost, RecordRefused) as error:
+    except (RecordLostError, RecordRefusedError) as error:
         raise error_for(error, ended) from None
 
 
-def error_for(error: RecordLost | RecordRefused, ended: Turn | None = None) -> ProtocolError:
+def error_for(
+    error: RecordLostError | RecordRefusedError, ended: Turn | None = None
+) -> ProtocolError:
     """The error for the client. If it is the end of a round that is not recorded, and its tool is not
     read-only, the error does not invite the client to retry."""
-    if isinstance(error, RecordRefused):
+    if isinstance(error, RecordRefusedError):
         return ProtocolError(INTERNAL_ERROR, REFUSED)
     if ended is None or ended.primitive.read_only:
         return unavailable(LOST)

@@ -23,7 +23,7 @@ from mcphost.protocol.errors import (
     over_limit,
 )
 from mcphost.protocol.legacy import questions
-from mcphost.protocol.legacy.questions import NotCarried
+from mcphost.protocol.legacy.questions import NotCarriedError
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Call, Delivery
 from mcphost.runtime.journal import Journal
@@ -39,7 +39,7 @@ from mcphost.runtime.outcomes import (
     Yielded,
 )
 from mcphost.runtime.ports import NO_USER
-from mcphost.runtime.questions import CapabilityMissing
+from mcphost.runtime.questions import CapabilityMissingError
 from mcphost.sealing.tokens import Purpose, Reason, SealError, key_id
 from mcphost.serving import request_state, sealing
 from mcphost.serving.context import Turn
@@ -344,8 +344,8 @@ def _cannot_carry(revision: str, requests: Requests) -> Failure | None:
     for one in requests:
         try:
             questions.params_of(REVISIONS[revision], one.method, one.params)
-        except NotCarried as why:
-            missing = CapabilityMissing(why.capability)
+        except NotCarriedError as why:
+            missing = CapabilityMissingError(why.capability)
             detail = f"the question {one.key!r} cannot be put: {why}"
             message = f"{missing} Protocol revision {revision} has no such input request."
             kind = FailureKind.CAPABILITY_MISSING

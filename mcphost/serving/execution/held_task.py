@@ -15,7 +15,7 @@ from uuid import UUID
 
 from mcphost.audit.records import Record
 from mcphost.audit.writer.conditions import Condition
-from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
+from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError, writer
 from mcphost.calls.ownership import SupersededError, Taking
 from mcphost.observability import counters
 from mcphost.protocol.errors import INTERNAL_ERROR, OVER_LIMIT, UNAVAILABLE, ProtocolError
@@ -165,7 +165,7 @@ class HeldTask:
         try:
             while self._unwritten or self._described or self._journal is not None:
                 await self._write_some()
-        except (RecordLost, RecordRefused, SealError, VaultError) as error:
+        except (RecordLostError, RecordRefusedError, SealError, VaultError) as error:
             log.warning("a task's progress could not be stored: %r", error, extra=self._facts)
 
     @property
@@ -258,7 +258,7 @@ class HeldTask:
 
     async def _again(self) -> None:
         """Let any process run the same round again."""
-        with suppress(RecordLost, RecordRefused):
+        with suppress(RecordLostError, RecordRefusedError):
             await commit_patiently(changes.release(self.taking, AGAIN_SECONDS))
 
     async def _ending(self, delivered: Delivered) -> Condition:

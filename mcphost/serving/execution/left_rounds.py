@@ -13,7 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from mcphost.audit.records import new_id
-from mcphost.audit.writer.writer import RecordLost, RecordRefused
+from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError
 from mcphost.calls import claims as rows
 from mcphost.calls.claims import LeftClaim
 from mcphost.calls.ownership import SupersededError
@@ -39,7 +39,7 @@ from mcphost.serving.execution.calls import RoundPorts, opened, turn_of
 from mcphost.serving.execution.claims import Won
 from mcphost.serving.ports import NoStream
 from mcphost.serving.replies import Refused
-from mcphost.serving.request_state import InvalidState
+from mcphost.serving.request_state import InvalidStateError
 from mcphost.serving.revocation import presences
 from mcphost.serving.shutdown import Phase
 from mcphost.vault.errors import VaultError
@@ -143,11 +143,11 @@ class LeftRounds:
             if turn is not None and won is not None:
                 left = left._replace(epoch=won.epoch)
                 await _run_won(turn, won)
-        except (*AWAY, RecordLost, asyncio.CancelledError, SupersededError):
+        except (*AWAY, RecordLostError, asyncio.CancelledError, SupersededError):
             pass  # the next look finds it again, here or at another process
         except ProtocolError as error:
             await _refuse(left, error)
-        except (SealError, VaultError, InvalidState) as error:
+        except (SealError, VaultError, InvalidStateError) as error:
             log.error("a left round can no longer be read: %r", error, extra=_facts(left))
             await _refuse(left, ProtocolError(INTERNAL_ERROR, UNREADABLE))
         except Exception:
@@ -160,7 +160,7 @@ left_rounds: Final = LeftRounds()
 async def _turn_of(left: LeftClaim) -> Turn | None:
     """The turn of a left round, with the rights that its caller has now; None if it has ended, or is
     not for this process any more. Raises ProtocolError if it must not run; SealError, VaultError and
-    InvalidState if it cannot be read."""
+    InvalidStateError if it cannot be read."""
     if left.epoch >= rounds.MAX_ATTEMPTS:
         raise ProtocolError(INTERNAL_ERROR, rounds.GIVEN_UP)
     request = await in_database(rows.left_request, left)
@@ -201,7 +201,7 @@ async def _run_won(turn: Turn, won: Won) -> None:
 
 
 async def _restored(left: LeftClaim, request: str) -> tuple[Incoming, Principal | None]:
-    """The request, and its principal as it is now. Raises SealError, VaultError, InvalidState, and
+    """The request, and its principal as it is now. Raises SealError, VaultError, InvalidStateError, and
     ProtocolError if its tenant is gone."""
     tenant = await lookups.tenant(left.tenant)
     if tenant is None:
@@ -222,7 +222,7 @@ async def _refuse(left: LeftClaim, error: ProtocolError) -> None:
         won = await claims.take_left(left, ())
         if won is not None:
             await claims.conclude(won, replies.write(Refused(error)), ())
-    except (ProtocolError, RecordLost, RecordRefused, SupersededError) as failure:
+    except (ProtocolError, RecordLostError, RecordRefusedError, SupersededError) as failure:
         log.warning("a left round could not be refused: %r", failure, extra=_facts(left))
 
 

@@ -28,7 +28,7 @@ from mcphost.protocol import messages
 from mcphost.protocol.legacy.questions import elicitation_id
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Call, Delivery, PrincipalKind
-from mcphost.runtime.ports import NO_USER, LinkRefused
+from mcphost.runtime.ports import NO_USER, LinkRefusedError
 from mcphost.sealing.tokens import Purpose, SealError
 from mcphost.serving.context import Incoming
 from mcphost.serving.database import in_database
@@ -93,7 +93,7 @@ class CallLinks:
     def page(self, key: str) -> str:
         principal = self._call.principal
         if principal.user_id is None:
-            raise LinkRefused(NO_USER)
+            raise LinkRefusedError(NO_USER)
         call = self._call
         client, target = call.client.name[:_LONGEST_NAME], call.target[:_LONGEST_NAME]
         return self._address(PAGE, key, principal.user_id, client, target)
@@ -104,12 +104,12 @@ class CallLinks:
     async def wait(self, key: str, seconds: float, pages: Collection[str]) -> bool:
         link = self._link(key)
         if self._stream.closed:
-            raise LinkRefused("The client is disconnected: there is nothing to wait for.")
+            raise LinkRefusedError("The client is disconnected: there is nothing to wait for.")
         try:
             done = await _wait(link, min(seconds, _life()))
         except Error as error:
             log.error("waiting for a link ended: %s", type(error).__name__)
-            raise LinkRefused("The state of the link cannot be read at the moment.") from None
+            raise LinkRefusedError("The state of the link cannot be read at the moment.") from None
         if done and self._names_elicitations:
             for page in pages:
                 params = {"elicitationId": elicitation_id(page)}
@@ -138,9 +138,9 @@ class CallLinks:
 
     def _link(self, key: str) -> Link:
         if self._call.principal.kind is PrincipalKind.ANONYMOUS:
-            raise LinkRefused("Anonymous callers get no links: they cannot be told apart.")
+            raise LinkRefusedError("Anonymous callers get no links: they cannot be told apart.")
         if not _KEY.fullmatch(key):
-            raise LinkRefused("The key of a link is 1 to 64 letters, digits and `_.-`.")
+            raise LinkRefusedError("The key of a link is 1 to 64 letters, digits and `_.-`.")
         return Link(self._call.tenant, self._call.id, key)
 
 
@@ -156,7 +156,7 @@ async def _wait(link: Link, seconds: float) -> bool:
 
 
 async def warm(tenant: UUID) -> None:
-    """Load the tenant's sealing keys. If that fails, `_seal` raises LinkRefused later."""
+    """Load the tenant's sealing keys. If that fails, `_seal` raises LinkRefusedError later."""
     if not sealer.is_warm(tenant):
         with suppress(VaultError, Error):
             await in_database(sealer.warm, tenant)
@@ -258,7 +258,7 @@ def _link_of(tenant: TenantSnapshot, sealed: LinkContent) -> Link:
 def _seal(tenant: UUID, sealed: LinkContent) -> str:
     keys = sealer.cached(tenant)
     if keys is None:
-        raise LinkRefused("No link can be made at the moment; try again soon.")
+        raise LinkRefusedError("No link can be made at the moment; try again soon.")
     owner = urlsafe_b64encode(tenant.bytes).rstrip(b"=").decode()
     return f"{owner}.{keys.seal(Purpose.LINK, orjson.dumps(list(sealed)))}"
 
@@ -274,5 +274,5 @@ def _base(incoming: Incoming) -> str:
         return options().public_url
     host = incoming.headers.get("host")
     if not host or options().any_host:
-        raise LinkRefused("This server does not know its own address: set MCPHOST_PUBLIC_URL.")
+        raise LinkRefusedError("This server does not know its own address: set MCPHOST_PUBLIC_URL.")
     return f"{options().scheme}://{host}"

@@ -13,7 +13,7 @@ from django.db import Error
 from mcphost.catalogue import store
 from mcphost.protocol import messages
 from mcphost.protocol.legacy.tasks import TaskProgress
-from mcphost.runtime.ports import Notifier, NullNotifier, Stored, StoreRefused
+from mcphost.runtime.ports import Notifier, NullNotifier, Stored, StoreRefusedError
 from mcphost.runtime.threads import ToolThreads
 from mcphost.serving.database import in_database, in_database_once
 from mcphost.serving.ports import EventStream
@@ -136,7 +136,9 @@ def _reaching() -> Iterator[None]:
         yield
     except Error as error:
         log.error("the store cannot be reached: %s", type(error).__name__)
-        raise StoreRefused("The store cannot be reached at the moment; try again soon.") from None
+        raise StoreRefusedError(
+            "The store cannot be reached at the moment; try again soon."
+        ) from None
 
 
 @cache

@@ -13,7 +13,7 @@ from mcphost.runtime.journal import EMPTY, UNASKED, Answer
 from mcphost.sealing.tokens import Purpose, SealError, key_id
 from mcphost.serving import request_state, sealing
 from mcphost.serving.context import FRESH, Incoming, Resumed, TakenAnswer
-from mcphost.serving.request_state import AskedQuestion, InvalidState, RequestState
+from mcphost.serving.request_state import AskedQuestion, InvalidStateError, RequestState
 
 _MARKS: Mapping[str, str] = {
     "elicitation/create": "action",
@@ -33,7 +33,7 @@ async def resume(
 ) -> Resumed:
     """Open and check the request's state and input responses.
 
-    `unasked`: accept responses that were not requested, too. Raises InvalidState if the state is
+    `unasked`: accept responses that were not requested, too. Raises InvalidStateError if the state is
     not valid for this request, ProtocolError (INVALID_PARAMS) for a response of the wrong kind.
     """
     params = incoming.exchange.params
@@ -56,7 +56,7 @@ async def _opened(incoming: Incoming, token: str) -> bytes:
     try:
         return await sealing.unseal(Purpose.STATE, incoming.tenant.id, token)
     except SealError as error:
-        raise InvalidState(error.reason) from None
+        raise InvalidStateError(error.reason) from None
 
 
 def _taken(state: RequestState, responses: Mapping[str, Any]) -> list[TakenAnswer]:

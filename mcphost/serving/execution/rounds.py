@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, assert_never
 import orjson
 
 from mcphost.audit.records import Record
-from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
+from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError, writer
 from mcphost.calls.ownership import SupersededError
 from mcphost.feed.nodes import heartbeat
 from mcphost.kinds.declarations import ABSENT
@@ -57,7 +57,7 @@ from mcphost.serving.execution.deliveries import CANNOT_ASK, answer_by, deliver,
 from mcphost.serving.execution.held_task import HeldTask, Retries, running_tasks
 from mcphost.serving.options import options
 from mcphost.serving.replies import Answered, CreatedTask, Delivered, Handle, Reply
-from mcphost.serving.request_state import InvalidState
+from mcphost.serving.request_state import InvalidStateError
 from mcphost.tasks import selectors as tasks
 from mcphost.vault.errors import VaultError
 
@@ -121,7 +121,7 @@ async def run(turn: Turn, ports: MovablePorts) -> Reply:
             await writer.submit(after)
         else:
             delivered = await stored_tasks.commit(turn.call, delivered, after)
-    except (RecordLost, RecordRefused) as error:
+    except (RecordLostError, RecordRefusedError) as error:
         raise commits.error_for(error, ended=turn) from None
     if turn.resumed.carried:
         await state_parts.end(turn, delivered)
@@ -283,7 +283,7 @@ async def _whole(turn: Turn) -> Turn:
     that is not there any more."""
     try:
         return await state_parts.load(turn)
-    except InvalidState as error:
+    except InvalidStateError as error:
         await commits.refusal(turn, error.reason, error.call)
         raise resume.invalid_state() from None
 
@@ -359,7 +359,7 @@ async def _moved(turn: Turn, ports: MovablePorts, running: Running) -> CreatedTa
         created = await stored_tasks.create(turn, await journal_before(so_far), owner=heartbeat.id)
         if not await stored_tasks.submit(created):
             return None
-    except (RecordLost, RecordRefused, SealError, VaultError) as error:
+    except (RecordLostError, RecordRefusedError, SealError, VaultError) as error:
         log.warning("a slow call could not become a task: %r", error, extra=turn.facts)
         return None
     counters.tasks_created.add()

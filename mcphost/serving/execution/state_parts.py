@@ -38,7 +38,7 @@ from mcphost.serving.context import Turn
 from mcphost.serving.database import in_database
 from mcphost.serving.options import options
 from mcphost.serving.replies import Asking, Delivered
-from mcphost.serving.request_state import InvalidState, PartReference, RequestState
+from mcphost.serving.request_state import InvalidStateError, PartReference, RequestState
 
 LARGE: Final = 2048
 """From how many bytes on a value is moved."""
@@ -79,7 +79,7 @@ async def seal(turn: Turn, state: RequestState) -> str:
 
 
 async def load(turn: Turn) -> Turn:
-    """Return the turn with all values of its call. Raises InvalidState if they are not there any more,
+    """Return the turn with all values of its call. Raises InvalidStateError if they are not there any more,
     ProtocolError (UNAVAILABLE)."""
     state = turn.resumed.state
     if state is None or not state.parts:
@@ -157,14 +157,14 @@ async def _opened(
     state: RequestState, tenant: UUID, part: PartReference, content: str | None
 ) -> Mapping[str, Any]:
     if content is None:
-        raise InvalidState("its large values are gone", state.call)
+        raise InvalidStateError("its large values are gone", state.call)
     context = _context(state.call, UUID(part.id), state.bound.principal)
     try:
         written = await sealing.unseal(Purpose.ROW, tenant, content, MOST, context)
     except SealError as error:
-        raise InvalidState(error.reason, state.call) from None
+        raise InvalidStateError(error.reason, state.call) from None
     if not hmac.compare_digest(_digest(written), part.digest):
-        raise InvalidState("its large values are others", state.call)
+        raise InvalidStateError("its large values are others", state.call)
     values: Mapping[str, Any] = orjson.loads(written)
     return values
 

@@ -15,8 +15,12 @@ from mcphost.protocol.exchange import Exchange, Meta
 from mcphost.protocol.headers import Headers
 from mcphost.runtime.call import Client, Principal, PrincipalKind
 from mcphost.serving.context import ClientSession, Incoming, Quota
-from mcphost.serving.request_state import InvalidState
+from mcphost.serving.request_state import InvalidStateError
 from mcphost.tenants.selectors import TenantSnapshot
+
+
+class TenantGoneError(Exception):
+    """The tenant of a stored request no longer exists."""
 
 
 def write(incoming: Incoming) -> bytes:
@@ -45,12 +49,12 @@ def write(incoming: Incoming) -> bytes:
 def read(written: bytes, tenant: TenantSnapshot) -> Incoming:
     """Decode what `write` wrote. The principal has the scopes of that time, and no label.
 
-    Raises InvalidState for an unknown format.
+    Raises InvalidStateError for an unknown format.
     """
     try:
         return _read(orjson.loads(written), tenant)
     except (ValueError, TypeError, LookupError, AttributeError):
-        raise InvalidState("not written as requests are") from None
+        raise InvalidStateError("not written as requests are") from None
 
 
 def _read(said: Mapping[str, Any], tenant: TenantSnapshot) -> Incoming:

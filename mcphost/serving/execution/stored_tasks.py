@@ -14,7 +14,7 @@ from uuid import UUID
 import orjson
 
 from mcphost.audit.records import Record, new_id
-from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
+from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError, writer
 from mcphost.calls.ownership import NO_OWNER, Taking
 from mcphost.calls.states import QuestionState
 from mcphost.observability import counters
@@ -121,18 +121,18 @@ async def create(
 async def submit(created: CreatedTask, records: Sequence[Record] = ()) -> bool:
     """Create a task in one commit with `records`; False if its call is one already, or there are too many.
 
-    Raises RecordLost, RecordRefused. If it is not known whether a lost commit has created the task, that is
+    Raises RecordLostError, RecordRefusedError. If it is not known whether a lost commit has created the task, that is
     cancelled as soon as possible: no client has its handle.
     """
     try:
         return await writer.submit_if(created.condition, records)
-    except RecordLost:
+    except RecordLostError:
         background.start(_undo(created.taking))
         raise
 
 
 async def _undo(taking: Taking) -> None:
-    with suppress(RecordLost, RecordRefused):
+    with suppress(RecordLostError, RecordRefusedError):
         if await commit_patiently(changes.cancel(taking.id, taking.tenant)):
             log.warning("a task whose creation was in doubt is cancelled")
 
@@ -141,7 +141,7 @@ async def commit(call: Call, delivered: Delivered, records: Sequence[Record]) ->
     """Create the task of a reply with a `creation`, with the records of the round that ends. If the call has
     become a task before, the reply has the handle of that.
 
-    Raises ProtocolError (OVER_LIMIT) if its caller or tenant has too many; RecordLost, RecordRefused.
+    Raises ProtocolError (OVER_LIMIT) if its caller or tenant has too many; RecordLostError, RecordRefusedError.
     """
     creation, outcome = delivered.creation, delivered.outcome
     assert creation is not None
@@ -242,7 +242,7 @@ async def store_answer(
 ) -> None:
     """Store the answer to a question of a task; a second one has no effect.
 
-    `failure` is as in `runtime.journal.Answer`. Raises RecordLost, RecordRefused, SealError,
+    `failure` is as in `runtime.journal.Answer`. Raises RecordLostError, RecordRefusedError, SealError,
     VaultError.
     """
     said = orjson.dumps([result, failure])

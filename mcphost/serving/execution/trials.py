@@ -44,7 +44,7 @@ from mcphost.serving.execution.links import warm
 from mcphost.serving.first_use import with_shapes
 from mcphost.serving.options import options
 from mcphost.serving.replies import Answered, Asking, Reply, finish, server_info
-from mcphost.serving.request_state import InvalidState, RequestState
+from mcphost.serving.request_state import InvalidStateError, RequestState
 from mcphost.tenants import selectors as tenants
 from mcphost.tenants.access import Person, allowed
 from mcphost.tenants.roles import COMMON_SCOPES, Permission
@@ -282,7 +282,7 @@ async def _resumed(turn: Turn, trial: Trial) -> Turn:
     await with_shapes(check_responses, responses)
     try:
         state = await _opened(turn, trial.state)
-    except InvalidState as error:
+    except InvalidStateError as error:
         await commits.refusal(turn, error.reason, error.call)
         raise resume.invalid_state() from None
     taken = tuple(_taken(state, trial.responses))
@@ -297,16 +297,16 @@ async def _resumed(turn: Turn, trial: Trial) -> Turn:
 async def _opened(turn: Turn, token: str) -> RequestState:
     """The state, if it is this operator's, of this definition and of these arguments.
 
-    Raises InvalidState.
+    Raises InvalidStateError.
     """
     try:
         written = await sealing.unseal(Purpose.TRIAL, turn.call.tenant, token)
     except SealError as error:
-        raise InvalidState(error.reason) from None
+        raise InvalidStateError(error.reason) from None
     state = request_state.read(written)
     request_state.check(state, time.time(), turn.bound)
     if state.version != turn.call.version:
-        raise InvalidState("of another definition", state.call)
+        raise InvalidStateError("of another definition", state.call)
     return state
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 import orjson
 
 from mcphost.audit.records import ANSWER_REFUSED
-from mcphost.audit.writer.writer import RecordLost, RecordRefused
+from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError
 from mcphost.calls import questions
 from mcphost.calls.questions import AnsweredQuestion
 from mcphost.calls.states import QuestionState
@@ -39,7 +39,7 @@ async def take(session: ClientSession, principal: Principal, response: LegacyRes
     """Store the input response for the waiting call, and notify the call's owner process.
 
     The response is committed when this returns. Raises the database's errors, and ProtocolError
-    (UNAVAILABLE) if it could not be stored; NoSession if the session has ended.
+    (UNAVAILABLE) if it could not be stored; NoSessionError if the session has ended.
     """
     refused = partial(refuse, ANSWER_REFUSED, session, principal)
     if outbound_guard.is_answer(response.id):
@@ -81,7 +81,7 @@ async def _given(session: ClientSession, given: Given) -> bool:
         return False
     try:
         return await waiting.take(given)
-    except (RecordLost, RecordRefused):
+    except (RecordLostError, RecordRefusedError):
         raise unavailable("The input response could not be stored; send it again") from None
 
 

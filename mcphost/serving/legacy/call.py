@@ -35,7 +35,7 @@ from mcphost.serving.background import background
 from mcphost.serving.context import ClientSession, Incoming
 from mcphost.serving.database import in_database_unbounded
 from mcphost.serving.execution import commits, stored_requests
-from mcphost.serving.execution.cancelled_calls import CalledOff, reply_for
+from mcphost.serving.execution.cancelled_calls import CallCancelledError, reply_for
 from mcphost.serving.legacy import methods, questions
 from mcphost.serving.legacy.cancellation import cancellations, name_of
 from mcphost.serving.legacy.held import HeldCall, NotTakenError
@@ -316,7 +316,7 @@ class SessionCall:
             result = await self._run_rounds()
         except SupersededError:
             raise
-        except CalledOff as end:
+        except CallCancelledError as end:
             self._reason = CALLED_OFF.format(end.reason)
             return _told(self._incoming, end.reason)
         except Exception as error:  # noqa: BLE001 - it is reported, and logged unless it is a refusal

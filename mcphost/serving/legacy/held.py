@@ -8,14 +8,14 @@ from typing import Final, NoReturn
 from uuid import UUID
 
 from mcphost.audit.records import Record
-from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
+from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError, writer
 from mcphost.calls import cancelled
 from mcphost.calls.ownership import SupersededError
 from mcphost.calls.states import CallState
 from mcphost.runtime.call import Delivery
 from mcphost.serving.context import FRESH, Resumed, RoundEnding
 from mcphost.serving.database import in_database_unbounded
-from mcphost.serving.execution.cancelled_calls import CalledOff
+from mcphost.serving.execution.cancelled_calls import CallCancelledError
 from mcphost.serving.legacy.questions import Given, OpenRound
 from mcphost.serving.legacy.stream import Outgoing
 from mcphost.serving.replies import Asking, Delivered, SealedState
@@ -118,19 +118,19 @@ class HeldCall:
             await writer.submit(records)
 
     async def _superseded(self) -> NoReturn:
-        """Raise CalledOff if a user cancelled the call before the round, else SupersededError."""
+        """Raise CallCancelledError if a user cancelled the call before the round, else SupersededError."""
         tenant = self._outgoing.stored.stream.tenant
         reason = await in_database_unbounded(cancelled.reason_of, self.call, tenant)
-        raise SupersededError if reason is None else CalledOff(reason)
+        raise SupersededError if reason is None else CallCancelledError(reason)
 
     async def _start_with(self, answer: Given, records: Sequence[Record]) -> None:
         self._answer = None
         condition = self._outgoing.stored.answer(answer, self.round, CallState.RUNNING)
         try:
             taken = await self._outgoing.commit(condition, records)
-        except (RecordLost, RecordRefused) as error:
+        except (RecordLostError, RecordRefusedError) as error:
             answer.settle(error)
-            if isinstance(error, RecordRefused):
+            if isinstance(error, RecordRefusedError):
                 raise
             raise NotTakenError from None
         answer.settle(taken)
@@ -140,7 +140,7 @@ class HeldCall:
     async def store(self, answer: Given) -> bool:
         """Commit an input response without a round's start; return whether it was accepted.
 
-        Raises RecordLost, RecordRefused.
+        Raises RecordLostError, RecordRefusedError.
         """
         waiting = self.waiting
         number = self.round if waiting is None else waiting.asked.round + 1

@@ -18,7 +18,7 @@ from uuid import UUID
 import orjson
 
 from mcphost.audit.records import new_id
-from mcphost.audit.writer.writer import RecordLost, RecordRefused
+from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError
 from mcphost.calls import cancelled, questions, session_calls
 from mcphost.calls.questions import QuestionStatus, RoundQuestions, StoredQuestion
 from mcphost.calls.session_calls import WaitingCall
@@ -34,7 +34,7 @@ from mcphost.serving import request_state, sealing
 from mcphost.serving.context import Resumed, TakenAnswer
 from mcphost.serving.database import in_database_unbounded
 from mcphost.serving.events import Waiter, waiters
-from mcphost.serving.execution.cancelled_calls import CalledOff
+from mcphost.serving.execution.cancelled_calls import CallCancelledError
 from mcphost.serving.execution.deliveries import state_context
 from mcphost.serving.legacy import storage
 from mcphost.serving.replies import Asking, SealedState
@@ -63,7 +63,7 @@ _CLOCK = SystemClock()
 log = logging.getLogger(__name__)
 
 
-class CalledOffError(Exception):
+class AskingCancelledError(Exception):
     """A call was cancelled while it waited for input responses: by its client, or by a user."""
 
 
@@ -180,7 +180,7 @@ class OpenRound(Waiter):
     async def take(self, given: Given) -> bool:
         """Accept the first response to one of the requests; return once it is stored.
 
-        False if it was not accepted. Raises RecordLost, RecordRefused.
+        False if it was not accepted. Raises RecordLostError, RecordRefusedError.
         """
         if given.question not in self._open:
             return False
@@ -269,7 +269,7 @@ class OpenRound(Waiter):
         if not last.stored.done():
             try:
                 last.settle(await self._store(last))
-            except (RecordLost, RecordRefused) as error:
+            except (RecordLostError, RecordRefusedError) as error:
                 last.settle(error)
         self.last = None
 
@@ -330,15 +330,17 @@ async def take_in(tenant: UUID, call: UUID) -> Resumed:
     """
     try:
         return await in_database_unbounded(_resumed, tenant, call)
-    except CalledOffError:
+    except AskingCancelledError:
         raise await cancellation_of(call, tenant) from None
 
 
-async def cancellation_of(call: UUID, tenant: UUID) -> CalledOff | asyncio.CancelledError:
-    """What ends a call whose row is cancelled: CalledOff if a user of the server cancelled it, else
+async def cancellation_of(call: UUID, tenant: UUID) -> CallCancelledError | asyncio.CancelledError:
+    """What ends a call whose row is cancelled: CallCancelledError if a user of the server cancelled it, else
     CancelledError, because the client did."""
     reason = await in_database_unbounded(cancelled.reason_of, call, tenant)
-    return asyncio.CancelledError(CANCELLED_REASON) if reason is None else CalledOff(reason)
+    return (
+        asyncio.CancelledError(CANCELLED_REASON) if reason is None else CallCancelledError(reason)
+    )
 
 
 def waiting_of(stream: StreamRow, call: UUID, journal: str) -> tuple[RoundQuestions, float | None]:
@@ -370,11 +372,11 @@ def withdrawals(call: UUID, number: int) -> list[bytes]:
 def _resumed(tenant: UUID, call: UUID) -> Resumed:
     journal = session_calls.journal(call)
     if not journal:
-        raise CalledOffError
+        raise AskingCancelledError
     state = _state(tenant, call, journal)
     statuses = questions.statuses(call, state.round)
     if any(each.state is QuestionState.CANCELLED for each in statuses):
-        raise CalledOffError
+        raise AskingCancelledError
     taken = tuple(_taken(tenant, state, each) for each in statuses)
     known = state.journal
     for one in taken:

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from mcphost.audit.records import MESSAGE_REFUSED, Record, new_id
-from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
+from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError, writer
 from mcphost.protocol.eras import Era
 from mcphost.runtime.call import Delivery, Principal
 from mcphost.runtime.ports import SystemClock
@@ -38,7 +38,7 @@ async def refuse(
         return
     try:
         await writer.submit((entry,))
-    except (RecordLost, RecordRefused):
+    except (RecordLostError, RecordRefusedError):
         log.error("a refusal could not be recorded", extra=_where(session, call))
 
 

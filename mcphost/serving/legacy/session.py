@@ -18,7 +18,7 @@ import orjson
 from mcphost.audit.records import new_id
 from mcphost.audit.texts import clean_json, clean_text
 from mcphost.audit.writer.conditions import Condition
-from mcphost.audit.writer.writer import RecordLost, writer
+from mcphost.audit.writer.writer import RecordLostError, writer
 from mcphost.calls import sessions
 from mcphost.calls.sessions import SessionRow, TooManySessionsError, session_uses
 from mcphost.feed.nodes import heartbeat
@@ -43,7 +43,7 @@ RETRY_SECONDS = 30
 _CLOCK = SystemClock()
 
 
-class NoSession(Exception):  # noqa: N818 - a refusal that says what happened
+class NoSessionError(Exception):
     """The session is unknown, has ended, or is another caller's. The client has to start anew."""
 
 
@@ -92,17 +92,17 @@ async def _write(session: ClientSession) -> None:
 
 
 async def find(principal: Principal, token: str, *, checked: bool = True) -> ClientSession:
-    """The session of a token, for the caller that began it. Raises NoSession.
+    """The session of a token, for the caller that began it. Raises NoSessionError.
 
     If not `checked`, it may have ended, or its log level may have changed, in another process.
     """
     try:
         payload = await sealing.unseal(Purpose.SESSION, principal.tenant, token)
     except SealError:
-        raise NoSession from None
+        raise NoSessionError from None
     identifier = UUID(bytes=payload[:16])
     if payload[16:] != _bound(_who(principal, identifier)):
-        raise NoSession
+        raise NoSessionError
     session = _known.get(identifier)
     if session is None:
         session = await _read(identifier, principal.tenant)
@@ -113,7 +113,7 @@ async def find(principal: Principal, token: str, *, checked: bool = True) -> Cli
 
 
 async def check(session: ClientSession) -> ClientSession:
-    """The session as it is now. Raises NoSession if it has ended."""
+    """The session as it is now. Raises NoSessionError if it has ended."""
     if await _holds(sessions.is_open(session.id, session.log_level)):
         return session
     return await _read(session.id, session.tenant)
@@ -126,7 +126,7 @@ async def _read(session: UUID, tenant: UUID) -> ClientSession:
         await in_database(session_uses.flush)
         row = await in_database(sessions.find, session, tenant)
     if row is None or row.revision not in REVISIONS:
-        raise NoSession
+        raise NoSessionError
     client = Client(row.client["name"], row.client["version"], row.client["capabilities"])
     found = ClientSession(
         row.id,
@@ -143,7 +143,7 @@ async def _read(session: UUID, tenant: UUID) -> ClientSession:
 
 
 async def end(session: ClientSession) -> None:
-    """End the session on every process. Raises NoSession if it has ended before."""
+    """End the session on every process. Raises NoSessionError if it has ended before."""
     _known.pop(session.id, None)
     if not await _holds(sessions.end(session.id, session.tenant)):
         await check(session)
@@ -172,7 +172,7 @@ async def _holds(condition: Condition) -> bool:
         return False
     try:
         return await writer.submit_if(condition)
-    except RecordLost:
+    except RecordLostError:
         return False
 
 

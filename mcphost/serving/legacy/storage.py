@@ -45,7 +45,7 @@ class StoredStream(NamedTuple):
 
     `request` returns the encoded request. `polling`: the client may close the stream and resume it.
     What a condition writes is sealed in the writer's thread. A message that cannot be sealed makes
-    its submission fail with RecordRefused.
+    its submission fail with RecordRefusedError.
     """
 
     owner: Taking

@@ -15,7 +15,7 @@ from django.conf import settings
 
 from mcphost.audit.records import Record
 from mcphost.audit.writer.conditions import Condition
-from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
+from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError, writer
 from mcphost.calls import streams
 from mcphost.calls.ownership import SupersededError
 from mcphost.calls.session_calls import WaitingCall
@@ -259,7 +259,7 @@ class Outgoing:
         """Send input requests, after they, the call's waiting state and `records` are committed.
 
         Raises SupersededError when the call is over or owned by another process; Stopped when the
-        guard refuses the requests; RecordLost and RecordRefused if `records` could not be written.
+        guard refuses the requests; RecordLostError and RecordRefusedError if `records` could not be written.
         """
         live = not self.closed
         self._gate.asks(waiting.asked, self.stored.owner, self.stored.stream, live=live)
@@ -278,7 +278,7 @@ class Outgoing:
         """Commit a condition of this call and `records`, after what was queued before; return
         whether it took hold. Cancellation cancels only the wait.
 
-        Raises RecordLost and RecordRefused.
+        Raises RecordLostError and RecordRefusedError.
         """
         if self.closed:
             return False
@@ -307,7 +307,7 @@ class Outgoing:
         """End the stream with `message`, if any, and wait until it is written. Cancellation cancels
         only the wait.
 
-        With `records` it is shown only when both are committed; raises RecordLost or RecordRefused
+        With `records` it is shown only when both are committed; raises RecordLostError or RecordRefusedError
         if that fails, and the stream goes on.
 
         Without, while the database is unreachable, the message is shown before it is written: at
@@ -335,7 +335,7 @@ class Outgoing:
         except asyncio.CancelledError:
             if not portion.done.cancelled():
                 raise
-        except (RecordLost, RecordRefused):
+        except (RecordLostError, RecordRefusedError):
             self._become(StreamStep.UNRECORDED)
             raise
 
@@ -343,12 +343,12 @@ class Outgoing:
         """Wait for an awaited portion; return whether its condition took hold. Cancellation cancels
         only the wait.
 
-        Raises RecordLost if the database is unreachable for too long, RecordRefused.
+        Raises RecordLostError if the database is unreachable for too long, RecordRefusedError.
         """
         in_time = await _in_time(portion.done, settings.MCPHOST_DATABASE_WAIT_SECONDS)
         if not in_time and portion in self._queue[1:]:  # the first one fails by itself
             self._drop(portion)
-            raise RecordLost("messages before the record could not be written in time")
+            raise RecordLostError("messages before the record could not be written in time")
         return await asyncio.shield(portion.done)
 
     async def written(self) -> None:
@@ -443,9 +443,9 @@ class Outgoing:
         try:
             while self._queue:
                 await self._write_some()
-        except (SupersededError, RecordLost) as error:
+        except (SupersededError, RecordLostError) as error:
             self._lose(str(error) or "the call has ended, or another process owns it")
-        except RecordRefused as error:
+        except RecordRefusedError as error:
             self._lose(f"a message cannot be stored: {error}")
             await self._break_off()
         finally:
@@ -462,7 +462,7 @@ class Outgoing:
                 held = await writer.submit_if(write(said), portion.records)
             else:
                 held = await commit_patiently(write(said))
-        except (RecordLost, RecordRefused) as error:
+        except (RecordLostError, RecordRefusedError) as error:
             if not portion.awaited:
                 raise
             self._fail(portion, error)
@@ -544,7 +544,7 @@ class Outgoing:
     async def _break_off(self) -> None:
         """End the stream without a response, so that a client that resumes it does not wait."""
         stream, nothing = self.stored.stream, NumberedMessages(self._number + 1, (), self.followed)
-        with suppress(RecordLost, RecordRefused):
+        with suppress(RecordLostError, RecordRefusedError):
             await commit_patiently(self.stored.finish(CallState.CANCELLED, nothing))
             waiters.notify((stream.tenant, stream.id.hex))
 

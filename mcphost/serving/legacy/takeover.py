@@ -14,7 +14,7 @@ from typing import Final
 from uuid import UUID
 
 from mcphost.audit.records import new_id
-from mcphost.audit.writer.writer import RecordLost, RecordRefused
+from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError
 from mcphost.calls import session_calls, sessions
 from mcphost.calls.session_calls import TakenOver
 from mcphost.calls.states import CallState
@@ -32,6 +32,7 @@ from mcphost.serving.context import Incoming
 from mcphost.serving.database import commit_patiently, in_database_unbounded
 from mcphost.serving.events import Relay
 from mcphost.serving.execution import stored_requests
+from mcphost.serving.execution.stored_requests import TenantGoneError
 from mcphost.serving.legacy import absent, questions, storage
 from mcphost.serving.legacy.absent import SessionTarget
 from mcphost.serving.legacy.call import SessionCall
@@ -39,17 +40,13 @@ from mcphost.serving.legacy.held import HeldCall
 from mcphost.serving.legacy.questions import OpenRound
 from mcphost.serving.legacy.session import principal_in
 from mcphost.serving.legacy.storage import StoredStream
-from mcphost.serving.request_state import InvalidState
+from mcphost.serving.request_state import InvalidStateError
 from mcphost.tenants import selectors as tenants
 from mcphost.vault.errors import VaultError
 
 ENDED: Final = "the client ended the session"
 
 log = logging.getLogger(__name__)
-
-
-class TenantGone(Exception):  # noqa: N818 - a refusal that says what happened
-    """The tenant of the call no longer exists."""
 
 
 class Takeovers:
@@ -158,7 +155,7 @@ async def _target(call: UUID) -> SessionTarget | None:
     try:
         written = await in_database_unbounded(storage.unseal, row.tenant, call.bytes, row.request)
         return absent.target_of(stored_requests.read(written, tenant))
-    except (SealError, VaultError, InvalidState):
+    except (SealError, VaultError, InvalidStateError):
         return None
 
 
@@ -169,7 +166,7 @@ async def _go_on(taken_over: TakenOver) -> None:
     except Exception:
         log.exception("a call cannot go on", extra={"call": str(taken_over.call.id)})
         end = partial(Batch, (), storage.PICK_UP)
-        with suppress(RecordLost, RecordRefused):
+        with suppress(RecordLostError, RecordRefusedError):
             await commit_patiently(
                 session_calls.finish(taken_over.owner, taken_over.stream, CallState.CANCELLED, end)
             )
@@ -178,12 +175,12 @@ async def _go_on(taken_over: TakenOver) -> None:
 async def _take_up(taken_over: TakenOver) -> None:
     """Restore the call and start its task.
 
-    Raises SealError, VaultError, TenantGone: another attempt would fail in the same way.
+    Raises SealError, VaultError, TenantGoneError: another attempt would fail in the same way.
     """
     stream = taken_over.stream
     tenant = await in_database_unbounded(tenants.tenant, stream.tenant)
     if tenant is None:
-        raise TenantGone
+        raise TenantGoneError
     written = await in_database_unbounded(
         storage.unseal, stream.tenant, taken_over.call.id.bytes, taken_over.call.request
     )
@@ -220,7 +217,7 @@ async def _pick_up(
     """Restore the state of the call in `held`.
 
     Raises ProtocolError if the caller may no longer go on, CancelledError if the client cancelled
-    the request or ended the session, and CalledOff if a user cancelled the call.
+    the request or ended the session, and CallCancelledError if a user cancelled the call.
     """
     tenant, call = taken_over.stream.tenant, taken_over.call.id
     if taken_over.journal and taken_over.state is not CallState.RUNNING:

@@ -17,7 +17,7 @@ import orjson
 from django.db import Error
 from django.utils import timezone
 
-from mcphost.audit.writer.writer import RecordLost, RecordRefused
+from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError
 from mcphost.calls import questions, session_calls
 from mcphost.protocol.canonical import digest
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
@@ -185,7 +185,7 @@ async def _take_answers(row: TaskRow, held: Held) -> None:
         question = UUID(hex=one.answer.question)
         try:
             await stored_tasks.store_answer(row, question, one.answer.result, one.answer.failure)
-        except (RecordLost, RecordRefused, SealError, VaultError) as error:
+        except (RecordLostError, RecordRefusedError, SealError, VaultError) as error:
             raise tasks.not_stored(error) from None
 
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from mcphost.audit.writer.writer import RecordLost, RecordRefused, writer
+from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError, writer
 from mcphost.observability import counters
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
 from mcphost.protocol.params import check_responses
@@ -104,7 +104,7 @@ async def view(row: TaskRow, incoming: Incoming) -> TaskView:
 async def _store(row: TaskRow, asked: QuestionRow, response: Mapping[str, Any]) -> None:
     try:
         await stored_tasks.store_answer(row, asked.id, response)
-    except (RecordLost, RecordRefused, SealError, VaultError) as error:
+    except (RecordLostError, RecordRefusedError, SealError, VaultError) as error:
         raise not_stored(error) from None
 
 
@@ -113,7 +113,7 @@ async def cancel(incoming: Incoming, row: TaskRow) -> bool:
     record = audit_records.task_cancelled(incoming, row.call, row.round, row.tool)
     try:
         was_working = await writer.submit_if(changes.cancel(row.id, row.tenant), (record,))
-    except (RecordLost, RecordRefused) as error:
+    except (RecordLostError, RecordRefusedError) as error:
         raise not_stored(error) from None
     if was_working:
         counters.tasks_ended.add(TaskState.CANCELLED)
@@ -122,7 +122,7 @@ async def cancel(incoming: Incoming, row: TaskRow) -> bool:
 
 def not_stored(error: Exception) -> ProtocolError:
     """The error for a request whose change could not be stored."""
-    if isinstance(error, RecordLost | RecordRefused):
+    if isinstance(error, RecordLostError | RecordRefusedError):
         log.error("a change of a task could not be stored: %s", error)
         return unavailable("The server could not record this; send it again")
     return ProtocolError(INTERNAL_ERROR, "This cannot be recorded, and a retry will not help")

@@ -112,7 +112,7 @@ class ServerProcess:
         before the first request.
 
         The key is checked in a thread: servers import applications inside their event loop, where
-        Django's ORM refuses to work. Raises vault.errors.MasterKeyMismatch; raises
+        Django's ORM refuses to work. Raises vault.errors.MasterKeyMismatchError; raises
         ImproperlyConfigured when another server uses the same database file.
         """
         startup_checks.claim()

@@ -87,7 +87,7 @@ async def _rounds_over() -> None:
 def work(drain_seconds: float, *companions: Companion, beside: Beside = NOTHING) -> None:
     """Run a worker in this process, until a signal. What is `beside` runs on its event loop.
 
-    Raises vault.errors.MasterKeyMismatch when the process's master key is not the platform's.
+    Raises vault.errors.MasterKeyMismatchError when the process's master key is not the platform's.
     """
     process = ServerProcess(*companions, role=WORKER)
     process.prepare()

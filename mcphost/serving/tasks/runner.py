@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from mcphost.audit.records import new_id
-from mcphost.audit.writer.writer import RecordLost
+from mcphost.audit.writer.writer import RecordLostError
 from mcphost.calls.ownership import SupersededError, Taking
 from mcphost.feed.loop import ChangeNews
 from mcphost.feed.nodes import heartbeat
@@ -39,11 +39,12 @@ from mcphost.serving.execution.calls import RoundPorts, turn_of
 from mcphost.serving.execution.deliveries import state_context
 from mcphost.serving.execution.held_task import HeldTask, Retries, running_tasks
 from mcphost.serving.execution.links import warm
+from mcphost.serving.execution.stored_requests import TenantGoneError
 from mcphost.serving.limits import InUse
 from mcphost.serving.lookups import CallTarget
 from mcphost.serving.options import options
 from mcphost.serving.ports import NoStream
-from mcphost.serving.request_state import InvalidState
+from mcphost.serving.request_state import InvalidStateError
 from mcphost.tasks import listing, selectors, services
 from mcphost.tasks.jobs import Places, hand_out
 from mcphost.tasks.selectors import TaskRow
@@ -55,10 +56,6 @@ ELSEWHERE_SECONDS: Final = 1.0
 CANCELLED_REASON: Final = "the task was cancelled"
 
 log = logging.getLogger(__name__)
-
-
-class TenantGoneError(Exception):
-    """The tenant of a task no longer exists."""
 
 
 class RestoredTask(NamedTuple):
@@ -165,7 +162,7 @@ class Runner:
         for task in found:
             try:
                 await self._begin(task)
-            except (*AWAY, RecordLost):
+            except (*AWAY, RecordLostError):
                 raise
             except Exception:  # the next look finds it again; the others do not wait for that
                 log.exception("a round of a task could not begin")
@@ -197,7 +194,7 @@ class Runner:
         until = row.expires_at.timestamp()
         try:
             restored = await _restored(row)
-        except (SealError, VaultError, InvalidState, TenantGoneError) as error:
+        except (SealError, VaultError, InvalidStateError, TenantGoneError) as error:
             stored_tasks.log_unreadable(row, error)
             await _give_up(HeldTask(row.call, _no_caller(row), taking, until))
             return
@@ -242,7 +239,7 @@ def _measure() -> None:
 
 
 async def _restored(row: TaskRow) -> RestoredTask:
-    """Read the task. Raises SealError, VaultError, InvalidState, TenantGoneError: it can
+    """Read the task. Raises SealError, VaultError, InvalidStateError, TenantGoneError: it can
     never go on."""
     tenant = await lookups.tenant(row.tenant)
     if tenant is None:

@@ -42,7 +42,7 @@ from mcphost.serving.legacy import answers, call, cancellation
 from mcphost.serving.legacy import session as sessions
 from mcphost.serving.legacy.call import SessionCall
 from mcphost.serving.legacy.cancellation import cancellations
-from mcphost.serving.legacy.session import NoSession
+from mcphost.serving.legacy.session import NoSessionError
 from mcphost.serving.replies import error_for, server_info
 from mcphost.transport import errors
 from mcphost.transport.authentication import Admitted
@@ -90,7 +90,7 @@ async def post(posted: Post, wire: HttpWire) -> int | Shown:
         body = await with_shapes(fitting, posted.body, REVISIONS[session.revision])
         body = body.keeping(lambda one: _check_id(session, one))
         await _take(posted, session, body)
-    except NoSession:
+    except NoSessionError:
         raise _as_answer(sessions.gone(), posted.body) from None
     except Exception as error:
         raise _as_answer(error, posted.body) from error
@@ -113,7 +113,7 @@ async def delete(request: HttpRequest, admitted: Admitted, wire: HttpWire) -> in
 async def _end(session: ClientSession) -> None:
     try:
         await sessions.end(session)
-    except NoSession:
+    except NoSessionError:
         raise sessions.gone() from None
 
 
@@ -130,7 +130,7 @@ async def find(admitted: Admitted, headers: Headers, *, checked: bool = True) ->
         raise ProtocolError(SESSION_MISSING, NO_SESSION)
     try:
         return await sessions.find(admitted.principal, token, checked=checked)
-    except NoSession:
+    except NoSessionError:
         raise sessions.gone() from None
 
 

@@ -19,8 +19,8 @@ from mcphost.audit.writer.conditions import (
     by_change,
     by_effect,
 )
-from mcphost.audit.writer.rows import RecordRefused
-from mcphost.audit.writer.writer import RecordLost
+from mcphost.audit.writer.rows import RecordRefusedError
+from mcphost.audit.writer.writer import RecordLostError
 from tests.audit.ciphers import GateCipher
 from tests.audit.conftest import Start
 from tests.audit.databases import locked, record, stored
@@ -288,7 +288,7 @@ def test_nothing_follows_from_a_commit_that_never_succeeds(start, failures, cloc
     failures.wait()
     clock.now += 10
     (fate,) = waiting()
-    assert isinstance(fate, RecordLost)
+    assert isinstance(fate, RecordLostError)
     assert not called.is_set()
     assert (states(), notes(), stored()) == ({}, {}, set())
 
@@ -302,7 +302,7 @@ def test_an_effect_that_the_database_refuses_costs_its_own_condition_only(start:
     bad = [{"number": place, "said": None}]
     jobs[place] = (condition(_ADD, f"n{place}", effects={_NOTE: bad}), [record()])
     fates = submit(start(), *jobs)
-    assert isinstance(fates.pop(place), RecordRefused)
+    assert isinstance(fates.pop(place), RecordRefusedError)
     assert fates == [True] * 29
     assert len(states()) == len(notes()) == len(stored()) == 29
     assert f"n{place}" not in states()
@@ -314,7 +314,7 @@ def test_a_condition_whose_values_fail_leaves_the_others_alone(start, caplog):
 
     bad = Condition(_ADD, "b", broken)
     refused, landed = submit(start(), (bad, [record()]), (condition(_ADD, "a"), [record()]))
-    assert isinstance(refused, RecordRefused)
+    assert isinstance(refused, RecordRefusedError)
     assert landed is True
     assert "canary" not in f"{caplog.text} {refused}"
     assert states() == {"a": "new"}

@@ -14,7 +14,7 @@ from mcphost.audit.models import Entry, Payload
 from mcphost.audit.ports import payload_cipher, set_payload_cipher
 from mcphost.audit.records import Record, new_id
 from mcphost.audit.writer import writer as writer_module
-from mcphost.audit.writer.writer import RecordLost, RecordRefused, Writer
+from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError, Writer
 from mcphost.observability import counters
 from mcphost.observability.availability import availability
 from tests.audit.ciphers import BrokenCipher, GateCipher
@@ -144,7 +144,7 @@ def test_a_bad_row_stands_alone_and_the_rest_lands(start, gate, bad, place):
     gate.open_gate()
     fates = commit(writer, *jobs)
     assert held() is None
-    assert isinstance(fates.pop(place), RecordRefused)
+    assert isinstance(fates.pop(place), RecordRefusedError)
     assert fates == [None] * 29
     refused = {each.id for each in jobs[place]}
     assert stored().isdisjoint(refused), "what was submitted together lands together or not at all"
@@ -160,7 +160,7 @@ def test_a_failing_cipher_costs_its_own_record_only_and_leaks_nothing(start, cap
     set_payload_cipher(cipher)
     good = record()
     refused, landed = commit(start(), [with_payload()], [good])
-    assert isinstance(refused, RecordRefused)
+    assert isinstance(refused, RecordRefusedError)
     assert words in str(refused)
     assert landed is None
     assert stored() == {good.id}
@@ -183,7 +183,7 @@ def test_a_database_locked_for_too_long_half_writes_no_record(start, failures, c
         young_record = record()
         young = in_background(lambda: submit_and_wait(writer, [young_record]))
         clock.now += 1
-        assert isinstance(old(), RecordLost)
+        assert isinstance(old(), RecordLostError)
     assert young() is None, "who came later has time left"
     assert stored() == {young_record.id}
 
@@ -197,7 +197,7 @@ def test_a_full_disk_loses_whole_records_and_is_forgotten_with_room(start, failu
         failures.wait()
         assert writer.is_behind()
         clock.now += 10
-        assert isinstance(waiting(), RecordLost)
+        assert isinstance(waiting(), RecordLostError)
         assert stored() == set()
         assert Payload.objects.count() == 0
     assert commit(writer, [large]) == [None]
@@ -262,7 +262,7 @@ def test_stopping_writes_what_waits(start: Start, gate: GateCipher) -> None:
 
 def test_a_writer_that_is_stopped_or_was_never_started_refuses_and_may_be_started(start: Start):
     assert Writer().stop() is True
-    with pytest.raises(RecordLost):
+    with pytest.raises(RecordLostError):
         submit_and_wait(Writer(), [record()])
     writer = start()
     assert writer.problem() is None
@@ -270,10 +270,10 @@ def test_a_writer_that_is_stopped_or_was_never_started_refuses_and_may_be_starte
     assert writer.stop(20) is True
     assert writer.refuse_new()
     assert writer.problem() == "the record writer is not running"
-    with pytest.raises(RecordLost, match="is not running"):
+    with pytest.raises(RecordLostError, match="is not running"):
         submit_and_wait(writer, [record()])
     (fate,) = commit(writer, [record()])
-    assert isinstance(fate, RecordLost)
+    assert isinstance(fate, RecordLostError)
     writer.start()
     thread = writer._thread
     writer.start()
@@ -288,7 +288,7 @@ def test_stopping_has_an_end_even_if_the_database_takes_nothing(start, failures,
         waiting = in_background(lambda: submit_and_wait(writer, [record()]))
         failures.wait()
         assert writer.stop(0) is False
-        assert isinstance(waiting(), RecordLost)
+        assert isinstance(waiting(), RecordLostError)
     writer.start()
     assert commit(writer, [record()]) == [None]
     assert len(stored()) == 1
@@ -336,7 +336,7 @@ def test_the_queue_is_bounded(start: Start, gate: GateCipher) -> None:
         futures = [writer.submit([record()]) for _ in range(2)]
         assert writer.problem() == "the record writer's queue is filling up"
         futures += [writer.submit([record()]) for _ in range(2)]
-        with pytest.raises(RecordLost, match="full"):
+        with pytest.raises(RecordLostError, match="full"):
             await writer.submit([record()])
         gate.open_gate()
         await asyncio.gather(*futures)
@@ -377,11 +377,11 @@ def test_a_thread_that_dies_loses_nothing_in_silence(start: Start) -> None:
     set_payload_cipher(BrokenCipher(SystemExit(), times=1))
     writer = start()
     fates = commit(writer, [with_payload()], [record()])
-    assert [type(each) for each in fates] == [RecordLost, RecordLost]
+    assert [type(each) for each in fates] == [RecordLostError, RecordLostError]
     assert writer._thread is not None
     writer._thread.join(20)
     assert writer.problem() == "the record writer's thread has died"
-    with pytest.raises(RecordLost, match="has stopped"):
+    with pytest.raises(RecordLostError, match="has stopped"):
         submit_and_wait(writer, [record()])
     writer.start()
     assert commit(writer, [with_payload()]) == [None]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from mcphost.sdk import CapabilityMissing, Context, Form, Text, ToolAnnotations, prompt, tool
+from mcphost.sdk import CapabilityMissingError, Context, Form, Text, ToolAnnotations, prompt, tool
 
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
@@ -189,7 +189,7 @@ async def _capital(ctx: Context) -> str:
 def _can(ctx: Context, capability: str) -> bool:
     try:
         ctx.require(capability)
-    except CapabilityMissing:
+    except CapabilityMissingError:
         return False
     return True
 

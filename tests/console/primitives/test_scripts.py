@@ -10,7 +10,7 @@ from mcphost.catalogue.models import Primitive
 from mcphost.console.forms.script_part import START
 from mcphost.kinds.script.kind import script_kind
 from mcphost.kinds.script.signature import MOST_CHARACTERS
-from mcphost.sandbox.processes import WorkerLost
+from mcphost.sandbox.processes import WorkerLostError
 from tests.console.things import Things
 
 TOOLS = "/admin/t/acme/tools/"
@@ -91,7 +91,7 @@ def test_checks_while_typing_and_saving_share_the_places(operator, cast, monkeyp
 
 def test_a_check_that_no_worker_can_make_is_said_and_frees_its_place(operator, monkeypatch):
     def lost(*args: object) -> None:
-        raise WorkerLost("it did not start")
+        raise WorkerLostError("it did not start")
 
     with monkeypatch.context() as patched:
         patched.setattr(script_kind.sandbox, "check", lost)

@@ -11,7 +11,14 @@ import pytest
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
 from mcphost.runtime.threads import ToolThreads
-from mcphost.sdk import CallEnded, Context, LinkRefused, StoreRefused, ToolError, tool
+from mcphost.sdk import (
+    CallEndedError,
+    Context,
+    LinkRefusedError,
+    StoreRefusedError,
+    ToolError,
+    tool,
+)
 from tests.kinds.rounds import (
     TENANT,
     Notes,
@@ -76,7 +83,7 @@ async def test_invalid_arguments_are_a_failure_that_names_the_field() -> None:
 @pytest.mark.parametrize(
     ("text", "sent"), [("no such city", "no such city"), ("\ud800", "\\ud800")]
 )
-@pytest.mark.parametrize("error", [ToolError, LinkRefused, StoreRefused])
+@pytest.mark.parametrize("error", [ToolError, LinkRefusedError, StoreRefusedError])
 async def test_an_error_for_the_caller_is_its_result(
     text: str, sent: str, error: type[Exception]
 ) -> None:
@@ -106,7 +113,7 @@ async def test_any_other_exception_is_a_crash_that_tells_the_caller_nothing(erro
         assert failed.detail.encode()
 
 
-@pytest.mark.parametrize("error", [ToolError, LinkRefused, StoreRefused])
+@pytest.mark.parametrize("error", [ToolError, LinkRefusedError, StoreRefusedError])
 async def test_a_group_of_errors_for_the_caller_is_told_to_the_caller(
     error: type[Exception],
 ) -> None:
@@ -185,7 +192,7 @@ async def test_a_plain_function_past_its_time_loses_its_thread() -> None:
         assert gate.wait(10)
         try:
             ctx.progress(1)
-        except CallEnded:
+        except CallEndedError:
             said.append("too late")
 
     threads = ToolThreads(1)

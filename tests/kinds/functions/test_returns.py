@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, field_serializer
 from typing_extensions import TypedDict
 
-from mcphost.kinds.functions.returns import InvalidResult, Returns, returns_of
+from mcphost.kinds.functions.returns import InvalidResultError, Returns, returns_of
 from mcphost.sdk import (
     Annotations,
     Audio,
@@ -54,7 +54,7 @@ def encoded(annotation: Any, value: Any, limit: int = ENOUGH) -> dict[str, Any]:
 
 
 def detail(annotation: Any, value: Any, given: dict[str, Any] | None = None) -> str:
-    with pytest.raises(InvalidResult) as caught:
+    with pytest.raises(InvalidResultError) as caught:
         returns_of(annotation, given).encode(value, ENOUGH)
     assert caught.value.message == ""
     return caught.value.detail
@@ -264,7 +264,7 @@ def test_not_a_number_is_never_sent_as_null(reading: Reading) -> None:
 def test_a_result_at_the_limit_is_sent_and_one_byte_more_is_not() -> None:
     size = len('{"content":[{"type":"text","text":"aaaa"}]}')
     assert encoded(str, "aaaa", size)
-    with pytest.raises(InvalidResult) as caught:
+    with pytest.raises(InvalidResultError) as caught:
         encoded(str, "aaaaa", size)
     assert caught.value.message == f"The result is too large: more than {size} bytes."
 

@@ -6,14 +6,14 @@ import pytest
 
 from mcphost.kinds.http.kind import HttpKind
 from mcphost.kinds.kind import KindError
-from mcphost.sandbox.pool import SearchFailed
+from mcphost.sandbox.pool import SearchFailedError
 
 URL = "https://api.example.com/orders"
 FORM = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
 
 
 async def _no_search(tenant: str, expression: str, data: Any) -> Any:
-    raise SearchFailed("not here")
+    raise SearchFailedError("not here")
 
 
 KIND = HttpKind(_no_search)

@@ -7,7 +7,7 @@ import pytest
 from mcphost.egress.addresses import Target
 from mcphost.egress.messages import build
 from mcphost.egress.secret_values import Filler
-from mcphost.kinds.functions.program import InvalidArguments
+from mcphost.kinds.functions.program import InvalidArgumentsError
 from mcphost.kinds.http.configs import HttpToolConfig
 from mcphost.kinds.http.kind import HttpKind
 from mcphost.kinds.http.openapi import Operation, operations
@@ -219,7 +219,7 @@ def test_an_object_in_a_type_that_nothing_writes_is_refused(media_type: str) -> 
     for schema in (TEXT, {}):
         sent = posted(with_body(media_type, schema), "<a/>")
         assert (sent.media_type, sent.body) == (media_type, "<a/>")
-        with pytest.raises(InvalidArguments):
+        with pytest.raises(InvalidArgumentsError):
             posted(with_body(media_type, schema), {"a": 1})
 
 
@@ -260,7 +260,7 @@ def test_a_form_has_the_fields_of_all_that_its_schema_is_made_of(schema: Any) ->
     assert posted(with_body(FORM, schema), {"a": "1"}, **SCHEMAS).body == "a=1"
     sent = posted(with_body(MULTIPART, schema), {"a": "1"}, **SCHEMAS).body
     assert 'name="a"\r\n\r\n1\r\n' in sent
-    with pytest.raises(InvalidArguments):
+    with pytest.raises(InvalidArgumentsError):
         posted(with_body(FORM, schema), {"a": "1", "zz": "2"}, **SCHEMAS)
 
 
@@ -460,7 +460,7 @@ def test_a_whole_number_is_written_as_an_integer_where_the_schema_says_so(schema
     sent = posted(with_body("application/json", nested), value, **COUNTS)
     assert sent.body == '{"rows":[{"n":5,"m":0,"x":1}]}'
     if schema != INTEGERS[3]:
-        with pytest.raises(InvalidArguments):
+        with pytest.raises(InvalidArgumentsError):
             Sent(operation, {**dict.fromkeys(places, 5.0), "query": 0.5})
 
 

@@ -13,7 +13,7 @@ import pytest
 from mcphost.kinds.http.replies import MOST_DEPTH
 from mcphost.runtime.outcomes import FailureKind
 from mcphost.runtime.ports import RoundLimits
-from mcphost.sandbox.pool import Sandbox, SandboxFull
+from mcphost.sandbox.pool import Sandbox, SandboxFullError
 from tests.egress.conftest import Arrived, Handler, Service, answer, echo, write
 from tests.kinds.asking import DECLINE, accept
 from tests.kinds.http.driving import REFUND, DrivenHttp, by_body, in_turn
@@ -259,7 +259,7 @@ async def test_the_response_to_a_post_waits_for_a_worker_that_maps_it():
         nonlocal full
         if full:
             full -= 1
-            raise SandboxFull(of_tenant=False)
+            raise SandboxFullError(of_tenant=False)
         return data["number"]
 
     async with outgoing(by_body(lambda _: b'{"number": 7}')) as (service, http):

@@ -25,9 +25,9 @@ from mcphost.runtime.ports import FixedPorts, Misuse
 from mcphost.runtime.program import Program
 from mcphost.runtime.threads import ToolThreads
 from mcphost.sdk import (
-    CallEnded,
+    CallEndedError,
     Context,
-    ForeignContext,
+    ForeignContextError,
     SyncContext,
     complete,
     current,
@@ -297,7 +297,7 @@ async def test_no_member_is_of_use_to_another_call(name: str, way: str, by: str)
     lender, borrower = Party(1), Party(2)
     async with lent(lender, way) as ctx:
         error = await borrow(borrower, USES[name], ctx, by)
-    assert isinstance(error, ForeignContext)
+    assert isinstance(error, ForeignContextError)
     assert "another call" in str(error)
     assert str(lender.call.id) not in str(error)
     await lender.assert_untouched()
@@ -310,7 +310,7 @@ async def test_no_member_is_of_use_to_another_call(name: str, way: str, by: str)
 async def test_the_same_goes_for_all_that_gets_a_context(lends: str, borrows: str) -> None:
     lender, borrower, earlier = Party(1), Party(2), Party(3)
     async with lent(earlier, borrows), lent(lender, lends) as ctx:
-        assert isinstance(await borrow(borrower, USES["elicit"], ctx, borrows), ForeignContext)
+        assert isinstance(await borrow(borrower, USES["elicit"], ctx, borrows), ForeignContextError)
     await lender.assert_untouched()
     assert borrower.misuses == [(Misuse.BORROWED, lender.call)]
     assert lender.misuses == [(Misuse.LENT, None)]
@@ -325,7 +325,7 @@ async def test_a_store_that_was_got_before_is_of_no_use_either(name: str, way: s
     async with lent(lender, way) as ctx:
         store = (ContextStore if way == "tool" else SyncStore)(ctx)
         error = await borrow(borrower, STORE_USES[name], store, by)
-    assert isinstance(error, ForeignContext)
+    assert isinstance(error, ForeignContextError)
     await lender.assert_untouched()
 
 
@@ -336,7 +336,7 @@ async def test_code_of_no_call_is_told_how_to_become_part_of_one(name: str, way:
     raised: list[BaseException | None] = []
     async with lent(lender, way) as ctx:
         await _in_bare_thread(lambda: raised.append(_caught_in_thread(USES[name], ctx)))
-    assert isinstance(raised[0], ForeignContext)
+    assert isinstance(raised[0], ForeignContextError)
     assert "ctx.in_thread" in str(raised[0])
     await lender.assert_untouched()
     assert lender.misuses == [(Misuse.OUTSIDE, None)]
@@ -365,13 +365,13 @@ async def test_a_call_is_not_carried_where_context_variables_are_not(place):
             for use in (lambda: ctx.call_id, current, current_sync):
                 try:
                     use()
-                except (ForeignContext, RuntimeError) as error:
+                except (ForeignContextError, RuntimeError) as error:
                     raised.append(error)
 
         await place(work)
 
     assert isinstance(await Party(1).run(strays), Complete)
-    assert [type(each) for each in raised] == [ForeignContext, RuntimeError, RuntimeError]
+    assert [type(each) for each in raised] == [ForeignContextError, RuntimeError, RuntimeError]
     assert all("ctx.in_thread" in str(each) for each in raised)
 
 
@@ -461,7 +461,7 @@ async def test_a_task_is_of_the_call_that_starts_it_whatever_variables_it_is_giv
     found = await borrow(Party(3), in_those(lambda _: current()), kept[0])
     over.set()
     await task
-    assert isinstance(asked, ForeignContext)
+    assert isinstance(asked, ForeignContextError)
     assert isinstance(found, RuntimeError)
     await lender.assert_untouched()
     assert borrower.misuses == [(Misuse.BORROWED, lender.call)]
@@ -472,7 +472,7 @@ async def test_a_coroutine_of_one_call_asks_nothing_when_another_awaits_it() -> 
     async with lent(lender) as ctx:
         question = ctx.elicit("who", "Who?", Name)
         raised = await borrow(borrower, lambda _: question, None)
-    assert isinstance(raised, ForeignContext)
+    assert isinstance(raised, ForeignContextError)
     await lender.assert_untouched()
 
 
@@ -489,7 +489,7 @@ async def test_a_call_within_a_call_uses_neither_ones_context_for_the_other() ->
         return ctx.call_id
 
     assert isinstance(await outer.run(runs_another), Complete)
-    assert isinstance(raised[0], ForeignContext)
+    assert isinstance(raised[0], ForeignContextError)
     assert inner.notes.logged == [("info", "within", None)]
     await outer.assert_untouched()
 
@@ -498,7 +498,7 @@ async def test_a_context_of_an_ended_call_stays_refused_as_that() -> None:
     lender, borrower = Party(1), Party(2)
     async with lent(lender) as ctx:
         pass
-    assert isinstance(await borrow(borrower, USES["info"], ctx), CallEnded)
+    assert isinstance(await borrow(borrower, USES["info"], ctx), CallEndedError)
     assert lender.misuses == [(Misuse.OVER, None)]
     assert borrower.misuses == []
 
@@ -510,9 +510,11 @@ async def test_after_its_call_no_member_is_of_use(name: str, way: str) -> None:
     async with lent(lender, way) as ctx:
         pass
     if way == "tool":
-        assert isinstance(await _caught(USES[name], ctx), CallEnded)
+        assert isinstance(await _caught(USES[name], ctx), CallEndedError)
     else:
-        assert isinstance(await asyncio.to_thread(_caught_in_thread, USES[name], ctx), CallEnded)
+        assert isinstance(
+            await asyncio.to_thread(_caught_in_thread, USES[name], ctx), CallEndedError
+        )
     await lender.assert_untouched()
 
 
@@ -533,7 +535,7 @@ async def test_a_thread_that_outlives_its_call_is_refused_the_context_of_another
         go_on.set()
         assert await asyncio.to_thread(tried.wait, PATIENCE)
         await asyncio.sleep(0)
-    assert isinstance(raised[0], ForeignContext)
+    assert isinstance(raised[0], ForeignContextError)
     assert borrower.misuses == [(Misuse.BORROWED, lender.call)]
 
 
@@ -547,7 +549,7 @@ async def test_code_that_tries_for_ever_lets_others_run_and_is_reported_a_hundre
 
         async def tries_for_ever() -> None:
             for tried in count():
-                with suppress(ForeignContext):
+                with suppress(ForeignContextError):
                     await uses[tried % len(uses)]()
                 if tried > MOST_MISUSES:
                     enough.set()

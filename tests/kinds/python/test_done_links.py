@@ -7,7 +7,7 @@ import pytest
 
 from mcphost.runtime.memory import MemoryLinks
 from mcphost.runtime.outcomes import Complete
-from mcphost.sdk import Context, LinkRefused, SyncContext, tool
+from mcphost.sdk import Context, LinkRefusedError, SyncContext, tool
 from mcphost.testing import in_memory, try_out
 
 YES = {"page": {"action": "accept"}, "again": {"action": "accept"}}
@@ -75,7 +75,7 @@ async def test_a_key_stands_for_a_page_or_for_a_callback_and_never_for_both(*, p
         makes = [ctx.done_url, ctx.callback]
         first, second = makes if page_first else reversed(makes)
         first("paid")
-        with pytest.raises(LinkRefused, match=r"has a (page|callback) already"):
+        with pytest.raises(LinkRefusedError, match=r"has a (page|callback) already"):
             second("paid")
         return "refused"
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, Field
 
-from mcphost.kinds.functions.program import InvalidArguments
+from mcphost.kinds.functions.program import InvalidArgumentsError
 from mcphost.kinds.functions.schemas import SignatureError
 from mcphost.sdk import Context, tool
 from tests.kinds.rounds import seen
@@ -37,7 +37,7 @@ def bound(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def refused(function: Any, arguments: dict[str, Any]) -> dict[str, str]:
-    with pytest.raises(InvalidArguments) as caught:
+    with pytest.raises(InvalidArgumentsError) as caught:
         bound(function, arguments)
     return {problem.path: problem.message for problem in caught.value.problems}
 
@@ -224,7 +224,7 @@ NAMES = st.sampled_from([*Everything.__dataclass_fields__, "other"])
 def test_any_arguments_fit_or_are_refused_with_a_problem(arguments: dict[str, Any]) -> None:
     try:
         EVERYTHING_TOOL.parameters.bind({"value": arguments})
-    except InvalidArguments as error:
+    except InvalidArgumentsError as error:
         assert error.problems
 
 

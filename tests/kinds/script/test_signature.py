@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.kinds.script.signature import MOST_CHARACTERS, ScriptProblem, signature_of
+from mcphost.kinds.script.signature import MOST_CHARACTERS, ScriptProblemError, signature_of
 
 WHOLE = '''
 from dataclasses import dataclass
@@ -124,6 +124,6 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_script_that_is_no_tool_is_refused_with_the_place(name: str):
     source, line, column = WRONG[name]
-    with pytest.raises(ScriptProblem) as problem:
+    with pytest.raises(ScriptProblemError) as problem:
         signature_of(source)
     assert (problem.value.line, problem.value.column) == (line, column), problem.value

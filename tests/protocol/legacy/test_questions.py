@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from mcphost.protocol.legacy.questions import NotCarried, elicitation_id, needed, params_of
+from mcphost.protocol.legacy.questions import NotCarriedError, elicitation_id, needed, params_of
 from mcphost.protocol.revisions import REVISIONS
 from tests.wire import SESSION_BASED
 
@@ -47,14 +47,14 @@ def test_titles_of_choices_have_a_list_of_their_own_before() -> None:
 
 
 def test_several_choices_came_with_the_last_revision() -> None:
-    with pytest.raises(NotCarried) as refusal:
+    with pytest.raises(NotCarriedError) as refusal:
         elicited(SECOND, form(many=SEVERAL))
     assert refusal.value.capability == "elicitation.form"
 
 
 @pytest.mark.parametrize("params", [form(), {"mode": "url", "url": "https://a.example"}])
 def test_the_first_revision_asks_users_nothing(params) -> None:
-    with pytest.raises(NotCarried) as refusal:
+    with pytest.raises(NotCarriedError) as refusal:
         elicited(FIRST, params)
     assert refusal.value.capability == "elicitation"
 
@@ -62,7 +62,7 @@ def test_the_first_revision_asks_users_nothing(params) -> None:
 def test_an_address_has_a_name_where_it_can_be_asked_for() -> None:
     params = {"mode": "url", "message": "Sign in", "url": "https://a.example"}
     assert elicited(LAST, params) == {**params, "elicitationId": elicitation_id(params["url"])}
-    with pytest.raises(NotCarried) as refusal:
+    with pytest.raises(NotCarriedError) as refusal:
         elicited(SECOND, params)
     assert refusal.value.capability == "elicitation.url"
 
@@ -77,7 +77,7 @@ def test_plain_sampling_and_roots_are_carried_by_all(revision: str) -> None:
 def test_tools_in_sampling_came_with_the_last_revision(more) -> None:
     assert sampled(LAST, **more) == {"messages": [TEXT], "maxTokens": 5, **more}
     for revision in (FIRST, SECOND):
-        with pytest.raises(NotCarried) as refusal:
+        with pytest.raises(NotCarriedError) as refusal:
             sampled(revision, **more)
         assert refusal.value.capability == "sampling.tools"
 
@@ -92,7 +92,7 @@ def test_a_list_of_one_block_is_that_block_before() -> None:
     "content", [[], [TEXT["content"]] * 2, {"type": "tool_result", "toolUseId": "1", "content": []}]
 )
 def test_what_one_block_cannot_hold_is_not_carried(content) -> None:
-    with pytest.raises(NotCarried):
+    with pytest.raises(NotCarriedError):
         sampled(SECOND, messages=[{"role": "user", "content": content}])
 
 
@@ -101,7 +101,7 @@ def test_the_oldest_revision_has_no_audio() -> None:
         {"role": "user", "content": {"type": "audio", "data": "AA==", "mimeType": "audio/wav"}}
     ]
     assert sampled(FIRST, messages=spoken)["messages"] == spoken
-    with pytest.raises(NotCarried, match=r"exactly one block: text, image$"):
+    with pytest.raises(NotCarriedError, match=r"exactly one block: text, image$"):
         sampled(OLDEST, messages=spoken)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from mcphost.catalogue import selectors as catalogue
 from mcphost.feed.models import Change
-from mcphost.runtime.ports import NotAnnounced
+from mcphost.runtime.ports import NotAnnouncedError
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import announcements as announcing
 from mcphost.serving.execution.announcements import MOST_PER_TENANT, Announcements, TenantAnnouncer
@@ -42,7 +42,7 @@ def test_a_tenant_that_has_too_many_waiting_is_refused_and_others_are_not(cast: 
     for number in range(MOST_PER_TENANT):
         announcements.add(cast.acme.id, f"a:{number}", checked=True)
     announcements.add(cast.acme.id, "a:1", checked=True)
-    with pytest.raises(NotAnnounced, match="Too many announcements"):
+    with pytest.raises(NotAnnouncedError, match="Too many announcements"):
         announcements.add(cast.acme.id, "a:new", checked=True)
     announcements.add(cast.globex.id, "a:new", checked=True)
     announcements.flush()
@@ -73,7 +73,7 @@ async def test_a_tool_is_told_when_there_is_no_such_resource(served: Cast) -> No
 async def test_while_a_tenant_is_read_anew_only_the_form_is_checked(served: Cast) -> None:
     announcer = TenantAnnouncer(served.acme.id)
     catalogue.forget_all()
-    with pytest.raises(NotAnnounced):
+    with pytest.raises(NotAnnouncedError):
         announcer.updated("no uri at all")
     announcer.updated("notes://nowhere")
     await in_database(announcing.announcements.flush)

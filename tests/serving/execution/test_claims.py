@@ -11,7 +11,7 @@ from django.db import OperationalError
 
 from mcphost.audit.ports import payload_cipher, set_payload_cipher
 from mcphost.audit.records import Record
-from mcphost.audit.writer.writer import RecordLost
+from mcphost.audit.writer.writer import RecordLostError
 from mcphost.calls import claims as stored
 from mcphost.calls.models import Claim
 from mcphost.calls.ownership import SupersededError
@@ -262,7 +262,7 @@ async def test_a_round_whose_end_could_not_be_written_does_not_run_again(
     won = await here.win(asked)
     await in_database(here.heartbeat.beat)
     await asyncio.to_thread(here.writer.stop, 20)
-    with pytest.raises(RecordLost):
+    with pytest.raises(RecordLostError):
         await here.conclude(won, b"done", [])
     here.writer.start()
     await in_database(age_claims)

@@ -18,7 +18,7 @@ from mcphost.protocol.headers import Headers
 from mcphost.protocol.legacy.questions import params_of
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Client, Delivery, Principal, PrincipalKind
-from mcphost.runtime.ports import LinkRefused
+from mcphost.runtime.ports import LinkRefusedError
 from mcphost.sealing.tokens import Purpose
 from mcphost.serving.context import Incoming
 from mcphost.serving.database import in_database
@@ -114,26 +114,26 @@ async def test_a_link_leads_to_the_host_that_the_caller_used_or_the_public_addre
 
 async def test_where_any_host_may_be_named_none_is_believed(cast: Cast, settings: Any) -> None:
     settings.ALLOWED_HOSTS = ["*"]
-    with pytest.raises(LinkRefused, match="MCPHOST_PUBLIC_URL"):
+    with pytest.raises(LinkRefusedError, match="MCPHOST_PUBLIC_URL"):
         await page_of(members(cast))
     settings.ALLOWED_HOSTS = ["mcp.example.com"]
-    with pytest.raises(LinkRefused, match="MCPHOST_PUBLIC_URL"):
+    with pytest.raises(LinkRefusedError, match="MCPHOST_PUBLIC_URL"):
         await page_of(members(cast, host=""))
 
 
 async def test_anonymous_callers_get_no_links_and_wait_for_none(cast: Cast) -> None:
     anonymous = links_of(cast.commons, kind=PrincipalKind.ANONYMOUS)
-    with pytest.raises(LinkRefused, match="no user account"):
+    with pytest.raises(LinkRefusedError, match="no user account"):
         await page_of(anonymous)
-    with pytest.raises(LinkRefused, match="Anonymous"):
+    with pytest.raises(LinkRefusedError, match="Anonymous"):
         await callback_of(anonymous)
-    with pytest.raises(LinkRefused, match="Anonymous"):
+    with pytest.raises(LinkRefusedError, match="Anonymous"):
         await anonymous.wait("payment", 1, ())
 
 
 async def test_a_caller_without_a_person_gets_callbacks_and_no_pages(cast: Cast) -> None:
     machine = links_of(cast.acme)
-    with pytest.raises(LinkRefused, match="no user account"):
+    with pytest.raises(LinkRefusedError, match="no user account"):
         await page_of(machine)
     assert "/t/acme/callback/" in await callback_of(machine)
 
@@ -198,7 +198,7 @@ async def test_only_the_link_of_the_call_and_key_ends_its_waiting_also_when_open
 
 
 async def test_where_nobody_is_there_any_more_nothing_is_waited_for(cast: Cast) -> None:
-    with pytest.raises(LinkRefused, match="disconnected"):
+    with pytest.raises(LinkRefusedError, match="disconnected"):
         await members(cast, closed=True).wait("payment", 1, ())
 
 

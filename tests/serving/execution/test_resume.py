@@ -15,7 +15,12 @@ from mcphost.sealing.tokens import Purpose
 from mcphost.serving import request_state, sealing
 from mcphost.serving.context import FRESH, Incoming, Resumed
 from mcphost.serving.execution import resume
-from mcphost.serving.request_state import AskedQuestion, InvalidState, RequestState, StateBinding
+from mcphost.serving.request_state import (
+    AskedQuestion,
+    InvalidStateError,
+    RequestState,
+    StateBinding,
+)
 from tests.kinds.rounds import TENANT
 from tests.serving.turns import turn
 
@@ -128,18 +133,18 @@ async def test_the_same_answers_are_known_by_their_digest() -> None:
     "token", ["", "x", "mcps1.", "mcps1.00000000.AAAA", "é" * 99, "x" * 70_000]
 )
 async def test_what_is_no_state_is_refused(token: str) -> None:
-    with pytest.raises(InvalidState):
+    with pytest.raises(InvalidStateError):
         await _resume({"requestState": token})
 
 
 async def test_a_token_of_another_purpose_is_no_state() -> None:
     token = await _sealed(_state(), Purpose.CURSOR)
-    with pytest.raises(InvalidState, match="not-authentic"):
+    with pytest.raises(InvalidStateError, match="not-authentic"):
         await _resume({"requestState": token})
 
 
 async def test_a_state_of_another_request_is_refused() -> None:
-    with pytest.raises(InvalidState, match="another target"):
+    with pytest.raises(InvalidStateError, match="another target"):
         await _with({}, bound=BOUND._replace(target="other"))
 
 

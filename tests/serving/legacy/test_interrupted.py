@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from mcphost.audit.models import Entry
 from mcphost.audit.writer.conditions import Condition, Values
-from mcphost.audit.writer.writer import RecordLost, writer
+from mcphost.audit.writer.writer import RecordLostError, writer
 from mcphost.calls import sessions as session_rows
 from mcphost.calls.models import GetStream, Session, StreamedCall
 from mcphost.calls.states import CallState, OwnedCallState, StreamState
@@ -26,7 +26,7 @@ from mcphost.serving.legacy import call as calls
 from mcphost.serving.legacy import questions, stream
 from mcphost.serving.legacy import session as sessions
 from mcphost.serving.legacy.call import SessionCall
-from mcphost.serving.legacy.session import NoSession
+from mcphost.serving.legacy.session import NoSessionError
 from mcphost.serving.legacy.storage import StoredStream
 from mcphost.serving.legacy.stream import Outgoing
 from tests.cast import Cast
@@ -175,7 +175,7 @@ async def test_a_refused_input_response_does_not_keep_its_call_from_ending(
         call = _only()
         call._cancel()
         await true(lambda: call.outgoing._state is StreamState.LAST)
-    with pytest.raises(NoSession):
+    with pytest.raises(NoSessionError):
         await answering
     await shown.whole()
     assert shown.retry is None
@@ -207,7 +207,7 @@ async def test_a_call_whose_first_input_request_cannot_be_stored_ends_with_an_er
     def losing(condition: Condition, records: Any = ()) -> Any:
         if condition.change.name == "call_begin" and not lost:
             lost.append(1)
-            raise RecordLost("lost")
+            raise RecordLostError("lost")
         return submit(condition, records)
 
     with monkeypatch.context() as patched:

@@ -17,7 +17,7 @@ from mcphost.sealing.tokens import LIMITS, Purpose
 from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import session as sessions
-from mcphost.serving.legacy.session import NoSession
+from mcphost.serving.legacy.session import NoSessionError
 from tests.kinds.rounds import TENANT
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,7 +59,7 @@ async def test_a_session_is_found_by_its_token_and_knows_its_client() -> None:
 )
 async def test_a_session_is_nobody_elses(other: Principal) -> None:
     _, token = await sessions.begin(ADA, REVISION, PARAMS)
-    with pytest.raises(NoSession):
+    with pytest.raises(NoSessionError):
         await sessions.find(other, token)
 
 
@@ -70,20 +70,20 @@ async def test_an_anonymous_caller_is_told_apart_by_its_session() -> None:
     bound = sessions.principal_in(first, NOBODY)
     assert (bound.id, bound.label) == (str(first.id), "anonymous")
     assert sessions.principal_in(first, ADA) == ADA
-    with pytest.raises(NoSession):
+    with pytest.raises(NoSessionError):
         await sessions.find(ADA, token)
 
 
 @pytest.mark.parametrize("token", ["", "nonsense", "mcps1.00000000.AAAA"])
 async def test_what_is_no_token_is_no_session(token: str) -> None:
-    with pytest.raises(NoSession):
+    with pytest.raises(NoSessionError):
         await sessions.find(ADA, token)
 
 
 async def test_what_was_ended_stays_so() -> None:
     session, token = await sessions.begin(ADA, REVISION, PARAMS)
     await sessions.end(session)
-    with pytest.raises(NoSession):
+    with pytest.raises(NoSessionError):
         await sessions.find(ADA, token)
 
 
@@ -106,14 +106,14 @@ async def test_a_session_that_is_used_lives_before_its_use_is_written() -> None:
     assert (await sessions.find(ADA, token)).id == session.id
     rows.session_uses.forget_all()
     await expire(session)
-    with pytest.raises(NoSession):
+    with pytest.raises(NoSessionError):
         await sessions.find(ADA, token)
 
 
 @pytest.mark.usefixtures("_short")
 async def test_a_session_ends_by_itself_and_is_forgotten() -> None:
     _, token = await sessions.begin(ADA, REVISION, PARAMS)
-    with pytest.raises(NoSession):
+    with pytest.raises(NoSessionError):
         await sessions.find(ADA, token)
     assert await in_database(rows.prune) == 1
     assert await in_database(rows.prune) == 0
@@ -162,5 +162,5 @@ async def test_a_revision_that_is_not_spoken_any_more_ends_its_sessions() -> Non
     change = SessionModel.objects.filter(id=session.id)
     await in_database(lambda: change.update(revision="2024-10-07"))
     sessions._known.clear()  # as in a process of another version
-    with pytest.raises(NoSession):
+    with pytest.raises(NoSessionError):
         await sessions.find(ADA, token)

@@ -9,7 +9,7 @@ from django.test import override_settings
 from mcphost.routing import process
 from mcphost.serving.process.housekeeping import Housekeeping
 from mcphost.serving.process.lifecycle import ServerProcess
-from mcphost.vault.errors import MasterKeyMismatch
+from mcphost.vault.errors import MasterKeyMismatchError
 from tests.cast import Cast
 from tests.mcp import call
 
@@ -40,7 +40,10 @@ async def test_a_start_that_fails_is_tried_again_by_the_next_request(
 
 
 def test_a_wrong_master_key_is_a_refusal_to_start(served: Cast) -> None:
-    with override_settings(MCPHOST_MASTER_KEY=lambda: b"x" * 32), pytest.raises(MasterKeyMismatch):
+    with (
+        override_settings(MCPHOST_MASTER_KEY=lambda: b"x" * 32),
+        pytest.raises(MasterKeyMismatchError),
+    ):
         ServerProcess().prepare()
 
 

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ROUND_FINISHED, Record
 from mcphost.audit.writer.conditions import Condition
-from mcphost.audit.writer.writer import RecordLost, writer
+from mcphost.audit.writer.writer import RecordLostError, writer
 from mcphost.serving.execution import rounds
 from mcphost.tasks.models import Task as TaskModel
 from mcphost.tasks.states import TaskState
@@ -156,7 +156,7 @@ def no_task_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
         if not _creates(condition):
             return submit(condition, records)
         lost: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        lost.set_exception(RecordLost("the database is away"))
+        lost.set_exception(RecordLostError("the database is away"))
         return lost
 
     monkeypatch.setattr(writer, "submit_if", losing)
@@ -235,7 +235,7 @@ async def test_a_task_whose_creation_is_in_doubt_is_cancelled(
 
     async def lost(commit: "asyncio.Future[bool]") -> bool:
         await commit
-        raise RecordLost("the connection was lost")
+        raise RecordLostError("the connection was lost")
 
     monkeypatch.setattr(writer, "submit_if", losing)
     assert (await owner.call("paint", what="the door")).error["code"] == -32603

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from mcphost.audit.records import Record
 from mcphost.audit.writer.conditions import Condition
-from mcphost.audit.writer.writer import RecordLost, writer
+from mcphost.audit.writer.writer import RecordLostError, writer
 from mcphost.calls.ownership import NO_OWNER
 from mcphost.routing import process
 from mcphost.serving.database import in_database
@@ -64,7 +64,7 @@ async def test_the_code_after_a_step_waits_until_its_result_is_stored(
     def losing(condition: Condition, records: Sequence[Record] = ()) -> "asyncio.Future[bool]":
         if condition.change.name == "task_checkpoint" and len(done) < 2:
             done.append([*did()])
-            raise RecordLost("the database is away")
+            raise RecordLostError("the database is away")
         return submit(condition, records)
 
     monkeypatch.setattr(writer, "submit_if", losing)
