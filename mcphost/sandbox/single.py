@@ -38,7 +38,7 @@ class JobStoppedError(Exception):
     """A job was ended without a result. The message says why: "it takes more than 45 seconds"."""
 
 
-class JobCrashed(JobStoppedError):
+class JobCrashedError(JobStoppedError):
     """A job's process ended within its limits, without a result: a fault of ours."""
 
 
@@ -64,7 +64,7 @@ def run_single(module: str, job: bytes, limits: JobLimits) -> bytes:
             raise JobStoppedError(f"it takes more than {limits.seconds:g} seconds") from None
         except OSError:  # the process has ended, or ends
             why = _why(process, limits)
-            raise (JobStoppedError(why) if why else JobCrashed("its process ended")) from None
+            raise (JobStoppedError(why) if why else JobCrashedError("its process ended")) from None
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from mcphost.kinds.http.openapi import FAULT, Operation
 from mcphost.kinds.http.openapi_documents import OpenApiError
 from mcphost.kinds.http.openapi_security import Credential
 from mcphost.sandbox.single import (
-    JobCrashed,
+    JobCrashedError,
     JobLimits,
     JobStoppedError,
     NoProcessError,
@@ -97,7 +97,7 @@ def find(document: bytes, how: Reading, *, kept: bool = False) -> FoundDocument:
     }
     try:
         done = run_single(_JOB, orjson.dumps(wanted) + b"\n" + document, LIMITS)
-    except JobCrashed as crashed:
+    except JobCrashedError as crashed:
         log.error("the process that read an OpenAPI document failed: %s", crashed)
         raise OpenApiError(FAULT) from None
     except JobStoppedError as stopped:
