@@ -51,7 +51,8 @@ def children_of(process: int | str = "self") -> list[int]:
     """Return the living processes that a process has started, from any of its threads."""
     found: list[int] = []
     for task in Path(f"/proc/{process}/task").iterdir():
-        found += [int(one) for one in (task / "children").read_text().split()]
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended meanwhile
+            found += [int(one) for one in (task / "children").read_text().split()]
     return [one for one in found if runs(one)]
 
 

@@ -86,9 +86,7 @@ class Returns:
             return self._mixed(value)
         if self.validator is not None:
             return self._structured(value)
-        if value is None:
-            return {"content": []}
-        if value in ([], ()):
+        if value is None or value in ([], ()):
             return {"content": []}
         return self._structured(value)
 

@@ -196,18 +196,27 @@ class JsonBodyConfig(Strict):
         return self
 
 
+def _one_value(text: str, example: str) -> str:
+    if TextTemplate(text).only is None:
+        raise ValueError(f"Name the value, and nothing else, such as {{arguments.{example}}}.")
+    return text
+
+
+def _further_fields(text: str) -> str:
+    return _one_value(text, "argument") if text else ""
+
+
+FurtherFields = Annotated[PlainText, AfterValidator(_further_fields)]
+"""The placeholder of an object whose members are sent as fields; empty for none."""
+
+
 class FormBodyConfig(Strict):
     """A body of URL-encoded fields. `more` is the placeholder of an object whose other members are sent
     as fields, too."""
 
     type: Literal["form"]
     fields: Annotated[list[FieldConfig], Field(max_length=MOST_FIELDS)] = []
-    more: PlainText = ""
-
-    @field_validator("more")
-    @classmethod
-    def _is_one_value(cls, more: str) -> str:
-        return _one_value(more, "argument") if more else ""
+    more: FurtherFields = ""
 
     @model_validator(mode="after")
     def _has_fields(self) -> Self:
@@ -234,24 +243,13 @@ class FileConfig(Strict):
         return _one_value(content, "file")
 
 
-def _one_value(text: str, example: str) -> str:
-    if TextTemplate(text).only is None:
-        raise ValueError(f"Name the value, and nothing else, such as {{arguments.{example}}}.")
-    return text
-
-
 class MultipartBodyConfig(Strict):
     """A body of fields and files (`multipart/form-data`). `more` is as that of a form."""
 
     type: Literal["multipart"]
     fields: Annotated[list[PartConfig], Field(max_length=MOST_FIELDS)] = []
     files: Annotated[list[FileConfig], Field(max_length=MOST_FILES)] = []
-    more: PlainText = ""
-
-    @field_validator("more")
-    @classmethod
-    def _is_one_value(cls, more: str) -> str:
-        return _one_value(more, "argument") if more else ""
+    more: FurtherFields = ""
 
     @model_validator(mode="after")
     def _has_parts(self) -> Self:

@@ -44,7 +44,7 @@ _DYNAMIC: Final = ("$dynamicRef", "$recursiveRef")
 _WITH_REFERENCE: Final = ("description", "title", "deprecated", "default")
 """The keywords that are kept beside a reference in 3.0, too: they say something of the value."""
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_.-]")
-_NOBODY: Final[frozenset[str]] = frozenset()
+_NO_PROPERTIES: Final[frozenset[str]] = frozenset()
 MOST_DEPTH: Final = 100
 MOST_SCHEMAS: Final = 6_000
 """How many schemas one operation may have."""
@@ -68,11 +68,11 @@ class Schemas:
 
         Raises UnsupportedError, and OpenApiError when the document takes too much work.
         """
-        converted = self._convert(schema, 0, _NOBODY)
+        converted = self._convert(schema, 0, _NO_PROPERTIES)
         while self._waiting:  # not by recursion: a chain of references may be long
             name, reference = self._waiting.pop()
             self._root = reference
-            self.definitions[name] = self._convert(self._target(reference), 0, _NOBODY)
+            self.definitions[name] = self._convert(self._target(reference), 0, _NO_PROPERTIES)
         self._root = None
         return converted
 
@@ -121,14 +121,15 @@ class Schemas:
             if keyword in _DROPPED or keyword.startswith("x-") or keyword in ("$ref", *_DYNAMIC):
                 continue
             if keyword in _SEVERAL and isinstance(value, list):
-                inner = absent if keyword.endswith("Of") else _NOBODY
+                inner = absent if keyword.endswith("Of") else _NO_PROPERTIES
                 if branches := [self._convert(part, depth + 1, inner) for part in value]:
                     _add_branches(plain, _SEVERAL[keyword], branches)
             elif keyword in _ONE and isinstance(value, Mapping | bool):
-                plain[keyword] = self._convert(value, depth + 1, _NOBODY)
+                plain[keyword] = self._convert(value, depth + 1, _NO_PROPERTIES)
             elif keyword in _NAMED and isinstance(value, Mapping):
                 plain[keyword] = {
-                    name: self._convert(part, depth + 1, _NOBODY) for name, part in value.items()
+                    name: self._convert(part, depth + 1, _NO_PROPERTIES)
+                    for name, part in value.items()
                 }
             elif keyword not in (*_SEVERAL, *_ONE, *_NAMED):
                 plain[keyword] = value
