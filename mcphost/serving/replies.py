@@ -14,7 +14,7 @@ import orjson
 
 from mcphost import __version__
 from mcphost.audit.writer.conditions import Condition
-from mcphost.calls.ownership import Taking
+from mcphost.calls.ownership import Lease
 from mcphost.protocol import results
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
 from mcphost.protocol.tasks import TaskStatus, TaskView, task_handle
@@ -72,7 +72,7 @@ class CreatedTask(NamedTuple):
 
     condition: Condition
     view: TaskView
-    taking: Taking
+    taking: Lease
 
 
 class Delivered(NamedTuple):

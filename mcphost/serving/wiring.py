@@ -62,7 +62,7 @@ for what, handler in (
     listeners.register_handler(what, handler)
     loop.subscribe(what, listeners.on_change)
 loop.subscribe(changes.CHANGED, waiters.changed)
-loop.subscribe(claims.LEFT, left_rounds.on_left)
+loop.subscribe(claims.ROUND_LEFT, left_rounds.on_left)
 loop.on_gap(waiters.gap)
 loop.on_gap(get_streams.on_gap)
 loop.on_gap(listeners.on_gap)

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from mcphost.audit.writer.conditions import Condition, RowChange, Values
 from mcphost.calls.conditions_sql import Effects, announcements, change, effect
-from mcphost.calls.ownership import COLUMNS, NO_OWNER, Taking, is_mine, owned
+from mcphost.calls.ownership import COLUMNS, NO_OWNER, Lease, is_mine, owned
 from mcphost.calls.states import QuestionState
 from mcphost.tasks.states import TRANSITIONS, TaskEvent, TaskState
 
@@ -96,7 +96,7 @@ def create(
     return _condition(_CREATE, row, {**_asked(task.id, task.round, asked), **effects})
 
 
-def start(taking: Taking, number: int, taken: Sequence[UUID]) -> Condition:
+def start(taking: Lease, number: int, taken: Sequence[UUID]) -> Condition:
     """Condition: no process has taken the task after the epoch before, and it has no open question.
 
     Takes the task and begins the round `number`, which takes in the answers to `taken`.
@@ -106,13 +106,13 @@ def start(taking: Taking, number: int, taken: Sequence[UUID]) -> Condition:
     return _condition(_START, row, {_TAKE_IN: taken_in})
 
 
-def checkpoint(taking: Taking, journal: str) -> Condition:
-    """Condition: the task is this taking's. Stores the journal while the round goes on."""
+def checkpoint(taking: Lease, journal: str) -> Condition:
+    """Condition: the task belongs to this lease. Stores the journal while the round goes on."""
     return _condition(_CHECKPOINT, {**_owned(taking), "journal": journal})
 
 
-def describe(taking: Taking, message: str | None, progress: str | None = None) -> Condition:
-    """Condition: the task is this taking's. Stores the status message and the progress, sealed.
+def describe(taking: Lease, message: str | None, progress: str | None = None) -> Condition:
+    """Condition: the task belongs to this lease. Stores the status message and the progress, sealed.
 
     None leaves what is stored.
     """
@@ -122,21 +122,21 @@ def describe(taking: Taking, message: str | None, progress: str | None = None) -
     return _condition(_DESCRIBE, row, _announced(taking.tenant, taking.id, *news))
 
 
-def publish(taking: Taking, number: int, asked: Sequence[NewQuestion]) -> Condition:
-    """Condition: the task is this taking's. Stores questions while the round goes on."""
+def publish(taking: Lease, number: int, asked: Sequence[NewQuestion]) -> Condition:
+    """Condition: the task belongs to this lease. Stores questions while the round goes on."""
     announced = _announced(taking.tenant, taking.id, CHANGED)
     effects = {**_asked(taking.id, number, asked), **announced}
     return _condition(_PUBLISH, _owned(taking), effects)
 
 
 def park(
-    taking: Taking,
+    taking: Lease,
     journal: str,
     number: int,
     asked: Sequence[NewQuestion] = (),
     seconds: float | None = None,
 ) -> Condition:
-    """Condition: the task is this taking's. Ends the round `number`, which asked `asked`.
+    """Condition: the task belongs to this lease. Ends the round `number`, which asked `asked`.
 
     The task is due again in `seconds`; None if it waits for answers.
     """
@@ -152,20 +152,20 @@ def park(
     return _condition(_PARK, row, effects)
 
 
-def release(taking: Taking, seconds: float) -> Condition:
-    """Condition: the task is this taking's. Lets any process run the same round in `seconds`."""
+def release(taking: Lease, seconds: float) -> Condition:
+    """Condition: the task belongs to this lease. Lets any process run the same round in `seconds`."""
     return _condition(_RELEASE, {**_owned(taking), "seconds": seconds})
 
 
-def retry(taking: Taking, seconds: float, message: str) -> Condition:
-    """Condition: the task is this taking's. Lets any process run the same round in `seconds`, because
+def retry(taking: Lease, seconds: float, message: str) -> Condition:
+    """Condition: the task belongs to this lease. Lets any process run the same round in `seconds`, because
     it has failed. Stores the status message, sealed."""
     row = {**_owned(taking), "seconds": seconds, "message": message}
     return _condition(_RETRY, row, _announced(taking.tenant, taking.id, CHANGED))
 
 
-def finish(taking: Taking, event: TaskEvent, outcome: str, message: str = "") -> Condition:
-    """Condition: the task is this taking's. Ends it with its sealed outcome."""
+def finish(taking: Lease, event: TaskEvent, outcome: str, message: str = "") -> Condition:
+    """Condition: the task belongs to this lease. Ends it with its sealed outcome."""
     state = TRANSITIONS[TaskState.WORKING, event]
     row = {**_owned(taking), "state": state, "outcome": outcome, "message": message}
     announced = _announced(taking.tenant, taking.id, CHANGED)
@@ -200,7 +200,7 @@ def _time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
-def _owned(taking: Taking) -> dict[str, Any]:
+def _owned(taking: Lease) -> dict[str, Any]:
     # The task's id comes first: rows are sorted by their text.
     return {"task": taking.id.hex, **owned(taking.owner, taking.epoch)}
 

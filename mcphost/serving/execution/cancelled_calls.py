@@ -52,7 +52,7 @@ class CancelledCalls:
         if self._known is not None:
             return
         before = self._changes
-        found = cancelled.known()
+        found = cancelled.unexpired_calls()
         with self._lock:
             if self._changes == before:  # else the next request reads them again
                 self._known = found

@@ -20,7 +20,7 @@ from mcphost.audit.records import Record
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError, Writer, writer
 from mcphost.calls import claims
-from mcphost.calls.claims import ClaimOwner, FoundClaim, LeftClaim, LeftRound, WantedClaim
+from mcphost.calls.claims import ClaimLease, FoundClaim, LeftClaim, LeftRound, WantedClaim
 from mcphost.calls.ownership import NO_OWNER, SupersededError
 from mcphost.calls.states import ClaimState
 from mcphost.feed.nodes import heartbeat
@@ -66,7 +66,7 @@ GONE = "This request was already processed; its result is no longer available"
 log = logging.getLogger(__name__)
 
 
-def seal_outcome(taking: ClaimOwner, outcome: bytes) -> str:
+def seal_outcome(taking: ClaimLease, outcome: bytes) -> str:
     """Seal an outcome for storage; empty if that fails, because the round has ended all the same.
 
     In the writer's thread. May read the database, and raises its errors.
@@ -122,7 +122,7 @@ PORTIONS_AT_ONCE = 100
 class Won:
     """The round was claimed, for the `epoch`th time. Run it, then `conclude` or `release` it."""
 
-    taking: ClaimOwner
+    taking: ClaimLease
 
     @property
     def epoch(self) -> int:
@@ -157,7 +157,7 @@ class _Doubt(NamedTuple):
     """A claim whose last commit has an unknown outcome, since when, and what becomes of it: it is released, or
     finished if its round has ended."""
 
-    taking: ClaimOwner
+    taking: ClaimLease
     since: float
     state: ClaimState
 
@@ -196,7 +196,7 @@ class Claiming:
 
     def forget(self) -> None:
         """Drop all claims, as in a forked child, which does not own those of its parent."""
-        self._held: dict[str, ClaimOwner] = {}
+        self._held: dict[str, ClaimLease] = {}
         self._doubtful: dict[str, _Doubt] = {}
         self._waiters = Waiters()
 
@@ -208,7 +208,7 @@ class Claiming:
         INTERNAL_ERROR if the outcome can no longer be opened, or the records cannot be written.
         After a cancellation nothing stays claimed.
         """
-        taking = ClaimOwner.of(wanted, self._owner())
+        taking = ClaimLease.of(wanted, self._owner())
         if await self._take(claims.claim(taking, wanted), taking, records):
             claimed: Claimed = Won(taking)
         else:
@@ -232,7 +232,7 @@ class Claiming:
         back for the outcome. Raises ProtocolError as `claim`. A cancellation ends the wait: the round
         stays there to be run.
         """
-        leave = self._writer.submit_if(claims.leave(leaving.taking, wanted, left), records)
+        leave = self._writer.submit_if(claims.leave_round(leaving.taking, wanted, left), records)
         if not await committed(asyncio.shield(leave)):
             await self._read(claims.leave_claimed, wanted, left)
 
@@ -249,7 +249,7 @@ class Claiming:
         `records` are committed with that. Raises ProtocolError as `claim`.
         """
         wanted = WantedClaim(left.call, left.round, left.tenant, left.answers, 0)
-        taking = ClaimOwner.of(wanted, self._owner(), left.epoch + 1)
+        taking = ClaimLease.of(wanted, self._owner(), left.epoch + 1)
         taken = await self._take(claims.take_over(taking, wanted), taking, records)
         return Won(taking) if taken else None
 
@@ -382,14 +382,14 @@ class Claiming:
     async def _over(
         self, wanted: WantedClaim, found: FoundClaim, records: Sequence[Record]
     ) -> Won | None:
-        taking = ClaimOwner.of(wanted, self._owner(), found.epoch + 1)
+        taking = ClaimLease.of(wanted, self._owner(), found.epoch + 1)
         if not await self._take(claims.take_over(taking, wanted), taking, records):
             return None
         log.warning("a claim was taken over", extra=_facts(taking))
         return Won(taking)
 
     async def _take(
-        self, condition: Condition, taking: ClaimOwner, records: Sequence[Record]
+        self, condition: Condition, taking: ClaimLease, records: Sequence[Record]
     ) -> bool:
         """Commit a claim and its records; return whether it took effect.
 
@@ -406,26 +406,26 @@ class Claiming:
             future.add_done_callback(partial(self._unwanted, taking))
             raise
 
-    def _taken(self, taking: ClaimOwner, future: "asyncio.Future[bool]") -> None:
+    def _taken(self, taking: ClaimLease, future: "asyncio.Future[bool]") -> None:
         error = future.exception()
         if error is not None or not future.result():
             del self._held[taking.nonce]
         if isinstance(error, RecordLostError):
             self._doubt(taking, ClaimState.RELEASED)
 
-    def _unwanted(self, taking: ClaimOwner, _: "asyncio.Future[bool]") -> None:
+    def _unwanted(self, taking: ClaimLease, _: "asyncio.Future[bool]") -> None:
         """Release a claim whose request was cancelled during the commit."""
         if taking.nonce in self._held:
             self._submit_release(taking)
 
-    def _submit_release(self, taking: ClaimOwner) -> "asyncio.Future[bool]":
+    def _submit_release(self, taking: ClaimLease) -> "asyncio.Future[bool]":
         """Submit the release of a claim. It stays registered until that is committed, so that this
         process does not take it for free."""
         future = self._writer.submit_if(claims.release(taking))
         future.add_done_callback(partial(self._gone, taking))
         return future
 
-    def _concluded(self, taking: ClaimOwner, future: "asyncio.Future[bool]") -> None:
+    def _concluded(self, taking: ClaimLease, future: "asyncio.Future[bool]") -> None:
         if not isinstance(future.exception(), RecordRefusedError):
             self._gone(taking, future, ClaimState.FINISHED)
             return
@@ -434,7 +434,7 @@ class Claiming:
 
     def _gone(
         self,
-        taking: ClaimOwner,
+        taking: ClaimLease,
         future: "asyncio.Future[bool]",
         state: ClaimState = ClaimState.RELEASED,
     ) -> None:
@@ -444,7 +444,7 @@ class Claiming:
             self._doubt(taking, state)
         self._waiters.notify(taking.key)
 
-    def _doubt(self, taking: ClaimOwner, state: ClaimState) -> None:
+    def _doubt(self, taking: ClaimLease, state: ClaimState) -> None:
         log.warning("the outcome of a claim's commit is unknown", extra=_facts(taking))
         self._doubtful[taking.nonce] = _Doubt(taking, self._clock(), state)
 
@@ -464,14 +464,14 @@ async def _ended(wanted: WantedClaim, found: FoundClaim | None) -> Finished | Cl
 
 def new_left(wanted: WantedClaim) -> Won:
     """A new claim of a round that no process runs yet, for `leave`."""
-    return Won(ClaimOwner.of(wanted, NO_OWNER, 0))
+    return Won(ClaimLease.of(wanted, NO_OWNER, 0))
 
 
 def _free(wanted: WantedClaim, found: FoundClaim) -> Won | None:
     """The claim as its last owner had it, if no process runs its round."""
     if found.state is not ClaimState.RELEASED and not found.silent:
         return None
-    taking = ClaimOwner.of(wanted, found.owner, found.epoch)
+    taking = ClaimLease.of(wanted, found.owner, found.epoch)
     return Won(replace(taking, nonce=found.nonce))
 
 
@@ -487,7 +487,7 @@ def _word(claimed: Claimed) -> str:
             assert_never(claimed)
 
 
-def _facts(taking: ClaimOwner) -> dict[str, str | int]:
+def _facts(taking: ClaimLease) -> dict[str, str | int]:
     return {"call": str(taking.call), "round": taking.round, "epoch": taking.epoch}
 
 

@@ -16,7 +16,7 @@ from uuid import UUID
 from mcphost.audit.records import Record
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError, writer
-from mcphost.calls.ownership import SupersededError, Taking
+from mcphost.calls.ownership import Lease, SupersededError
 from mcphost.observability import counters
 from mcphost.protocol.errors import INTERNAL_ERROR, OVER_LIMIT, UNAVAILABLE, ProtocolError
 from mcphost.protocol.legacy.tasks import TaskProgress
@@ -75,7 +75,7 @@ class HeldTask:
         self,
         call: UUID,
         principal: Principal,
-        taking: Taking,
+        taking: Lease,
         expires_at: float,
         questions: Sequence[QuestionRow] = (),
         progress: TaskProgress | None = None,

@@ -112,7 +112,7 @@ class LeftRounds:
         if shutdown.draining() or not functions or len(self._running) >= MAX_ROUNDS:
             return
         full = [tenant for tenant in self._by_tenant if self._is_full(tenant)]
-        for left in await in_database(rows.left, functions, heartbeat.id, full):
+        for left in await in_database(rows.left_claims, functions, heartbeat.id, full):
             key = left.call, left.round
             if key in self._running or self._is_full(left.tenant):
                 continue

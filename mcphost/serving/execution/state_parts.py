@@ -23,7 +23,7 @@ from django.utils import timezone
 from mcphost.audit.records import new_id
 from mcphost.calls import state_parts
 from mcphost.calls.state_parts import (
-    MostParts,
+    MaxParts,
     NewPart,
     StatePartGoneError,
     StatePartsFullError,
@@ -173,7 +173,7 @@ async def _store(turn: Turn, state: RequestState, new: NewPart | None) -> None:
     """Store a new part, and keep the others for as long as the new state. Raises
     PartNotStoredError."""
     until = datetime.fromtimestamp(state.expires_at, UTC) + SPARE
-    most = MostParts(options().state_parts.rows, options().state_parts.bytes)
+    most = MaxParts(options().state_parts.rows, options().state_parts.bytes)
     older = [] if turn.resumed.state is None else turn.resumed.state.parts
     try:
         if older:

@@ -15,7 +15,7 @@ import orjson
 
 from mcphost.audit.records import Record, new_id
 from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError, writer
-from mcphost.calls.ownership import NO_OWNER, Taking
+from mcphost.calls.ownership import NO_OWNER, Lease
 from mcphost.calls.states import QuestionState
 from mcphost.observability import counters
 from mcphost.observability.logs import FirstTimes
@@ -114,7 +114,7 @@ async def create(
     )
     most = MostTasks(options().tasks.per_caller, options().tasks.per_tenant)
     view = TaskView(task.hex, TaskStatus.WORKING, now, now, round(seconds * 1000), _poll_ms())
-    taking = Taking(task, call.tenant, owner, 1)
+    taking = Lease(task, call.tenant, owner, 1)
     return CreatedTask(changes.create(new, most, owner, asked), view, taking)
 
 
@@ -131,7 +131,7 @@ async def submit(created: CreatedTask, records: Sequence[Record] = ()) -> bool:
         raise
 
 
-async def _undo(taking: Taking) -> None:
+async def _undo(taking: Lease) -> None:
     with suppress(RecordLostError, RecordRefusedError):
         if await commit_patiently(changes.cancel(taking.id, taking.tenant)):
             log.warning("a task whose creation was in doubt is cancelled")
@@ -221,7 +221,7 @@ def handle(row: TaskRow) -> TaskView:
     return TaskView(row.id.hex, TaskStatus.WORKING, at, at, left, _poll_ms())
 
 
-async def outcome(taking: Taking, ended: Answered | Refused) -> str:
+async def outcome(taking: Lease, ended: Answered | Refused) -> str:
     """The end of a task, sealed. Raises SealError (too large), VaultError."""
     if isinstance(ended, Answered):
         said: Mapping[str, Any] = {"result": ended.result}
@@ -259,13 +259,13 @@ async def read_answer(row: TaskRow, asked: QuestionRow, version: str) -> Answer:
     return Answer(asked.digest, version, result, failure)
 
 
-async def message(taking: Taking, text: str) -> str:
+async def message(taking: Lease, text: str) -> str:
     """A status message, sealed. Raises SealError, VaultError."""
     short = text[:LONGEST_MESSAGE]
     return await seal(taking.tenant, taking.id, MESSAGE, short.encode("utf-8", "replace"))
 
 
-async def sealed_progress(taking: Taking, said: TaskProgress) -> str:
+async def sealed_progress(taking: Lease, said: TaskProgress) -> str:
     """A report of progress, sealed. Raises SealError, VaultError."""
     short = None if said.message is None else said.message[:LONGEST_MESSAGE]
     return await seal(taking.tenant, taking.id, PROGRESS, orjson.dumps([*said[:3], short]))

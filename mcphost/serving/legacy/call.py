@@ -18,7 +18,7 @@ from django.db import Error
 from mcphost.audit.records import Record, new_id
 from mcphost.audit.services import end_waiting
 from mcphost.audit.writer.writer import writer
-from mcphost.calls.ownership import SupersededError, Taking
+from mcphost.calls.ownership import Lease, SupersededError
 from mcphost.calls.sessions import session_uses
 from mcphost.calls.states import OWNED_CALL, CallState, OwnedCallEvent, OwnedCallState
 from mcphost.calls.streams import StreamRow
@@ -375,7 +375,10 @@ class SessionCall:
         requests, call = await questions.prepare(stream, revision, asking, sealed)
         merges = not limits.are_set(self._incoming)
         self._close_asked()
-        asked, progress = questions.without_messages(call.asked), sealed.state.journal.progress
+        asked, progress = (
+            questions.without_messages(call.round_questions),
+            sealed.state.journal.progress,
+        )
         self._asked = OpenRound(asked, progress, self._held.store, sealed, merges=merges)
         self._held.wait(self._asked)
         await self._committed(partial(self.outgoing.ask, requests, call))
@@ -499,7 +502,7 @@ def release_all() -> None:
 def _stored(incoming: Incoming, session: ClientSession) -> StoredStream:
     assert incoming.exchange.id is not None
     return StoredStream(
-        Taking(new_id(), session.tenant, heartbeat.id, 1),
+        Lease(new_id(), session.tenant, heartbeat.id, 1),
         StreamRow(new_id(), session.tenant, session.id),
         name_of(session.id, incoming.exchange.id),
         partial(stored_requests.write, incoming),

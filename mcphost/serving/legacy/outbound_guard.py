@@ -13,7 +13,7 @@ from uuid import UUID
 import orjson
 
 from mcphost.audit.records import MESSAGE_REFUSED
-from mcphost.calls.ownership import Taking
+from mcphost.calls.ownership import Lease
 from mcphost.calls.questions import RoundQuestions
 from mcphost.calls.streams import StreamRow
 from mcphost.runtime.call import Principal
@@ -104,7 +104,7 @@ class Gate:
         own = bool(self._answer) and message.startswith(self._answer)
         return not message or own or self._stop(NOT_ITS_STREAM)
 
-    def asks(self, asked: RoundQuestions, taking: Taking, stream: StreamRow, *, live: bool) -> None:
+    def asks(self, asked: RoundQuestions, taking: Lease, stream: StreamRow, *, live: bool) -> None:
         """Check that input requests belong to this stream, session and caller, and the call is
         `live`.
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from mcphost.audit.records import new_id
 from mcphost.audit.writer.writer import RecordLostError
-from mcphost.calls.ownership import SupersededError, Taking
+from mcphost.calls.ownership import Lease, SupersededError
 from mcphost.feed.loop import ChangeNews
 from mcphost.feed.nodes import heartbeat
 from mcphost.kinds.declarations import ABSENT
@@ -190,7 +190,7 @@ class Runner:
             self._left = True
             await in_database(services.make_due, (task,))
             return
-        taking = Taking(row.id, row.tenant, heartbeat.id, row.epoch + 1)
+        taking = Lease(row.id, row.tenant, heartbeat.id, row.epoch + 1)
         until = row.expires_at.timestamp()
         try:
             restored = await _restored(row)
