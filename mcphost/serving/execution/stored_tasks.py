@@ -38,7 +38,7 @@ from mcphost.serving.execution import stored_requests
 from mcphost.serving.options import options
 from mcphost.serving.replies import Answered, CreatedTask, Delivered, Handle, Refused
 from mcphost.tasks import changes, selectors
-from mcphost.tasks.changes import MostTasks, NewQuestion, NewTask
+from mcphost.tasks.changes import MaxTasks, NewQuestion, NewTask
 from mcphost.tasks.selectors import QuestionRow, TaskRow
 
 REQUEST: Final = b"request"
@@ -100,7 +100,7 @@ async def create(
     new = NewTask(
         id=task,
         tenant=call.tenant,
-        who=request_state.who(call.principal),
+        principal_key=request_state.who(call.principal),
         holder=limits.holder(call.principal, incoming.source),
         era=call.era,
         call=call.id,
@@ -112,7 +112,7 @@ async def create(
         expires_at=now + timedelta(seconds=seconds),
         session=None if incoming.session is None else incoming.session.id,
     )
-    most = MostTasks(options().tasks.per_caller, options().tasks.per_tenant)
+    most = MaxTasks(options().tasks.per_caller, options().tasks.per_tenant)
     view = TaskView(task.hex, TaskStatus.WORKING, now, now, round(seconds * 1000), _poll_ms())
     taking = Lease(task, call.tenant, owner, 1)
     return CreatedTask(changes.create(new, most, owner, asked), view, taking)
