@@ -60,14 +60,14 @@ def before(turn: Turn) -> tuple[Record, ...]:
 
     Empty for a read-only primitive's first round.
     """
-    if turn.primitive.read_only and not turn.resumed.taken:  # most calls
+    if turn.primitive.read_only and not turn.resumed.responses:  # most calls
         return ()
     return (*answers(turn), *started(turn))
 
 
 def answers(turn: Turn) -> tuple[Record, ...]:
     """The records of the input responses that this request has brought."""
-    return tuple(_answer(turn, one) for one in turn.resumed.taken)
+    return tuple(_answer(turn, one) for one in turn.resumed.responses)
 
 
 def started(turn: Turn) -> tuple[Record, ...]:
@@ -121,7 +121,7 @@ def refused(turn: Turn, reason: str, call: UUID | None) -> Record:
 
 def repeated(turn: Turn) -> Record:
     """The record of repeated input responses, for which the stored reply was returned."""
-    facts = {"keys": [one.key for one in turn.resumed.taken], "claim": turn.resumed.claim}
+    facts = {"keys": [one.key for one in turn.resumed.responses], "claim": turn.resumed.claim}
     ending = Ending("repeated", facts=facts)
     return _record(records.ANSWER_REPEATED, turn, ending, turn.call.version)
 
@@ -155,7 +155,7 @@ def _of_task(action: str, incoming: Incoming, call: UUID, number: int, ending: E
         round=number,
         trace_id=incoming.trace_id,
     )
-    leg = Leg(incoming.leg, incoming.source, incoming.size)
+    leg = Leg(incoming.http_request_id, incoming.source, incoming.size)
     return records.of_round(action, of_task, leg, _CLOCK.now(), ending)
 
 
@@ -248,7 +248,7 @@ def _record(
     # A target that may contain a secret is replaced by the name.
     if call.target != turn.primitive.name and _may_hold_secrets(turn):
         call = call._replace(target=turn.primitive.name)
-    leg = Leg(incoming.leg, incoming.source, incoming.size)
+    leg = Leg(incoming.http_request_id, incoming.source, incoming.size)
     return records.of_round(action, call, leg, at or _CLOCK.now(), ending, version)
 
 

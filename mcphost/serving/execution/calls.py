@@ -60,7 +60,7 @@ class RoundPorts:
     randomness = SystemRandomness()
 
     def __init__(self, turn: Turn, stream: EventStream) -> None:
-        held = turn.incoming.held
+        held = turn.incoming.owned_call
         self._turn = turn
         self._task = held if isinstance(held, HeldTask) else None
         self._stream: EventStream = stream
@@ -152,7 +152,7 @@ class RoundPorts:
         return lambda: journal_before(turn._replace(journal=journal()))
 
     def close_stream(self) -> None:
-        held = self._turn.incoming.held
+        held = self._turn.incoming.owned_call
         if held is not None:
             held.close_stream()
 
@@ -173,7 +173,7 @@ def run(
     limit, invalid state, not recorded, or (INTERNAL_ERROR) a process that has died began the round
     and its outcome is not known.
     """
-    held = incoming.held
+    held = incoming.owned_call
     if held is not None and held.uncertain and primitive.claims:
         raise ProtocolError(INTERNAL_ERROR, UNCERTAIN)
     turn = turn_of(incoming, primitive, target, arguments)
@@ -196,7 +196,7 @@ def turn_of(
     incoming: Incoming, primitive: RunnablePrimitive, target: str, arguments: Mapping[str, Any]
 ) -> Turn:
     """The first round of a new call, or the next round of a held call."""
-    held, exchange = incoming.held, incoming.exchange
+    held, exchange = incoming.owned_call, incoming.exchange
     info = exchange.meta.client_info
     call = Call(
         new_id() if held is None else held.call,
@@ -226,7 +226,7 @@ async def _run_limited(turn: Turn, stream: EventStream) -> Reply:
     if it may: that takes no place. A call that was sent here by another process waits for one."""
     incoming = turn.incoming
     if turn.resumed.state is not None:
-        await limits.place(incoming)
+        await limits.wait_for_slot(incoming)
     else:
         limits.count_call(incoming)
         if limits.turns_away(incoming) is not None:
@@ -236,14 +236,14 @@ async def _run_limited(turn: Turn, stream: EventStream) -> Reply:
                 return await _run(turn._replace(task=TaskMode.NO_ROOM), stream)
             turn = await opened(turn)
             state = turn.resumed.state
-            if state is not None and not state.asked:
-                await limits.place(incoming, limits.PLACE_SECONDS)
+            if state is not None and not state.input_requests:
+                await limits.wait_for_slot(incoming, limits.PLACE_SECONDS)
     with limits.occupy(incoming):
         return await _run(turn, stream)
 
 
 def _run(turn: Turn, stream: EventStream) -> Awaitable[Reply]:
-    if turn.primitive.missing_function and turn.incoming.held is None:
+    if turn.primitive.missing_function and turn.incoming.owned_call is None:
         return _run_elsewhere(turn, stream)
     comes_back = resume.comes_back(turn.incoming.exchange.params)
     if (comes_back and turn.call.delivery is Delivery.MODERN) or not is_warm(turn.call.tenant):

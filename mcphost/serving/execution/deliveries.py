@@ -84,8 +84,8 @@ class Policy(Protocol):
         """The failure if these input requests, or none and the move of the call, cannot be sent to this
         client now; else None."""
 
-    def legs(self, turn: Turn, requests: Requests) -> int:
-        """`RequestState.legs` of the state with which this round ends."""
+    def requests_made(self, turn: Turn, requests: Requests) -> int:
+        """`RequestState.requests_made` of the state with which this round ends."""
 
     def expires_at(self, turn: Turn, seconds: float, now: float) -> float:
         """The expiry of the state, in seconds since 1970."""
@@ -102,16 +102,16 @@ class Stateless:
     def refuses(self, turn: Turn, requests: Requests) -> Failure | None:
         limit = options().stateless_replies
         if not requests:
-            over = turn.leg > limit
+            over = turn.attempt > limit
         else:
-            asked = turn.leg - turn.was_shed
+            asked = turn.attempt - turn.was_shed
             fresh = 0 if _repeats(turn, requests) else asked - _repetitions(turn)
             over = asked > limit - KEPT_FOR_MOVES
             over |= fresh > limit - KEPT_FOR_MOVES - KEPT_FOR_REPETITIONS
         return Failure(FailureKind.ASKED_TOO_OFTEN, _TOO_MANY.format(limit)) if over else None
 
-    def legs(self, turn: Turn, requests: Requests) -> int:
-        return turn.leg
+    def requests_made(self, turn: Turn, requests: Requests) -> int:
+        return turn.attempt
 
     def expires_at(self, turn: Turn, seconds: float, now: float) -> float:
         return turn.answer_by(request_state.lifetime(turn.call.principal, seconds), now)
@@ -131,21 +131,21 @@ class Trials(Stateless):
 
 
 class Sessions:
-    """Requests of a session. The `legs` of a state count the input requests of the call."""
+    """Requests of a session. The `requests_made` of a state count the input requests of the call."""
 
     purpose = Purpose.ROW
 
     def refuses(self, turn: Turn, requests: Requests) -> Failure | None:
-        if turn.incoming.held is None:
+        if turn.incoming.owned_call is None:
             return Failure(FailureKind.CAPABILITY_MISSING, CANNOT_ASK)
-        if self.legs(turn, requests) > MOST_QUESTIONS:
+        if self.requests_made(turn, requests) > MOST_QUESTIONS:
             message = f"The call was ended: it made more than {MOST_QUESTIONS} input requests."
             return Failure(FailureKind.ASKED_TOO_OFTEN, message)
         return _cannot_carry(turn.call.revision, requests)
 
-    def legs(self, turn: Turn, requests: Requests) -> int:
+    def requests_made(self, turn: Turn, requests: Requests) -> int:
         state = turn.resumed.state
-        return len(requests) + (0 if state is None else state.legs)
+        return len(requests) + (0 if state is None else state.requests_made)
 
     def expires_at(self, turn: Turn, seconds: float, now: float) -> float:
         return now + seconds
@@ -155,20 +155,20 @@ class Sessions:
 
 
 class Tasks:
-    """Rounds of tasks. The `legs` of a state count the input requests of the task."""
+    """Rounds of tasks. The `requests_made` of a state count the input requests of the task."""
 
     purpose = Purpose.ROW
 
     def refuses(self, turn: Turn, requests: Requests) -> Failure | None:
-        if self.legs(turn, requests) > MOST_TASK_QUESTIONS:
+        if self.requests_made(turn, requests) > MOST_TASK_QUESTIONS:
             message = f"The task was ended: it made more than {MOST_TASK_QUESTIONS} input requests."
             return Failure(FailureKind.ASKED_TOO_OFTEN, message)
         return None
 
-    def legs(self, turn: Turn, requests: Requests) -> int:
+    def requests_made(self, turn: Turn, requests: Requests) -> int:
         state = turn.resumed.state
         known = state is not None and turn.call.delivery is Delivery.TASK
-        return len(requests) + (state.legs if known and state is not None else 0)
+        return len(requests) + (state.requests_made if known and state is not None else 0)
 
     def expires_at(self, turn: Turn, seconds: float, now: float) -> float:
         return now + request_state.lifetime(turn.call.principal, seconds)
@@ -217,15 +217,15 @@ def may_go_elsewhere(turn: Turn) -> bool:
     if turn.was_shed or turn.call.delivery is Delivery.PLAYGROUND:
         return False
     if turn.call.delivery is Delivery.LEGACY:
-        held = turn.incoming.held
+        held = turn.incoming.owned_call
         return held is not None and held.movable
-    return turn.leg <= options().stateless_replies
+    return turn.attempt <= options().stateless_replies
 
 
 def _repeats(turn: Turn, requests: Requests) -> bool:
     """Whether the client's last HTTP request was to respond to all these input requests already."""
     state = turn.resumed.state
-    before = {} if state is None else state.asked
+    before = {} if state is None else state.input_requests
     asked = {one.key: AskedQuestion(one.method, one.digest) for one in requests}
     return bool(requests) and asked.items() <= before.items()
 
@@ -327,12 +327,12 @@ def _state(turn: Turn, policy: Policy, requests: Requests, journal: Journal) -> 
         bound=turn.bound,
         call=call.id,
         round=call.round,
-        legs=policy.legs(turn, requests),
+        requests_made=policy.requests_made(turn, requests),
         shed=turn.was_shed or not requests,
         issued_at=now,
         expires_at=policy.expires_at(turn, _answer_seconds(turn), now),
         version=call.version,
-        asked={one.key: AskedQuestion(one.method, one.digest) for one in requests},
+        input_requests={one.key: AskedQuestion(one.method, one.digest) for one in requests},
         journal=journal,
         claim=turn.next_claim,
         repetitions=_repetitions(turn) + _repeats(turn, requests),

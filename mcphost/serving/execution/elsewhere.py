@@ -55,7 +55,7 @@ async def run(turn: Turn) -> Reply:
     await commits.check()
     resumed = turn.resumed
     if resumed.state is None:
-        if turn.primitive.read_only and not turn.primitive.requires and not resumed.taken:
+        if turn.primitive.read_only and not turn.primitive.requires and not resumed.responses:
             raise unavailable(ABSENT)
     elif not resumed.goes_on:  # it would only ask again
         raise unavailable(ABSENT)

@@ -58,7 +58,7 @@ class Retries(NamedTuple):
 
 
 class HeldTask:
-    """Implements `serving.context.Held` for a task that this process has taken, or takes with `start`.
+    """Implements `serving.context.OwnedCall` for a task that this process has taken, or takes with `start`.
 
     `questions` are those of earlier rounds; `expires_at` is when the task does, in seconds since
     1970. `progress` is what an earlier round has reported. `again_in` is in how many seconds the same
@@ -290,9 +290,9 @@ class HeldTask:
         assert delivered.sealed is not None
         state = delivered.sealed.state
         requests = [
-            InputRequest(key, one["method"], one["params"], state.asked[key].question)
+            InputRequest(key, one["method"], one["params"], state.input_requests[key].question)
             for key, one in reply.requests.items()
-            if (key, state.asked[key].question) not in self._published
+            if (key, state.input_requests[key].question) not in self._published
         ]
         rows = await stored_tasks.questions(
             self.taking.tenant, requests, self._keys, min(state.expires_at, self.expires_at)
@@ -362,14 +362,14 @@ class RunningTasks:
         """
         self._by_id[held.taking.id] = held
         if may_be_revoked:
-            presences.enter(held)
+            presences.register(held)
         held.begin(self._attended(held, work))
 
     async def _attended(self, held: HeldTask, work: Coroutine[Any, Any, object]) -> None:
         try:
             await held.see_through(work)
         finally:
-            presences.leave(held)
+            presences.unregister(held)
             self._by_id.pop(held.taking.id, None)
             self.freed(held)
 

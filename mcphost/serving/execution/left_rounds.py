@@ -189,7 +189,7 @@ async def _turn_of(left: LeftClaim) -> Turn | None:
 async def _run_won(turn: Turn, won: Won) -> None:
     running = TakenRound(turn.call.principal)
     running.work = asyncio.current_task()
-    presences.enter(running)
+    presences.register(running)
     try:
         await rounds.run_won(turn, RoundPorts(turn, NoStream()), won)
     except asyncio.CancelledError:
@@ -197,7 +197,7 @@ async def _run_won(turn: Turn, won: Won) -> None:
             raise
         raise running.refusal from None
     finally:
-        presences.leave(running)
+        presences.unregister(running)
 
 
 async def _restored(left: LeftClaim, request: str) -> tuple[Incoming, Principal | None]:
@@ -209,7 +209,7 @@ async def _restored(left: LeftClaim, request: str) -> tuple[Incoming, Principal 
     context = elsewhere.context(left.call)
     written = await sealing.unseal(Purpose.ROW, left.tenant, request, context=context)
     incoming = stored_requests.read(written, tenant)
-    incoming = incoming._replace(leg=new_id())  # records distinguish the processes
+    incoming = incoming._replace(http_request_id=new_id())  # records distinguish the processes
     return incoming, await revocation.current(incoming.principal, tenant)
 
 

@@ -45,7 +45,7 @@ async def resume(
     request_state.check(state, time.time(), wanted)
     taken = tuple(_taken(state, responses))
     if unasked:
-        taken += tuple(_unasked(responses, {one.key for one in taken} | set(state.asked)))
+        taken += tuple(_unasked(responses, {one.key for one in taken} | set(state.input_requests)))
     journal = state.journal
     for one in taken:
         journal = journal.with_answer(one.key, one.answer)
@@ -64,7 +64,7 @@ def _taken(state: RequestState, responses: Mapping[str, Any]) -> list[TakenAnswe
         TakenAnswer(
             key, asked.method, Answer(asked.question, state.version, _fitting(key, asked, given))
         )
-        for key, asked in state.asked.items()
+        for key, asked in state.input_requests.items()
         if (given := responses.get(key)) is not None
         and state.journal.answer(key, asked.question) is None
     ]

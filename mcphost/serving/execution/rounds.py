@@ -40,7 +40,7 @@ from mcphost.runtime.ports import Ports
 from mcphost.runtime.program import TaskSupport
 from mcphost.sealing.tokens import SealError
 from mcphost.serving import limits, load, replies, shutdown
-from mcphost.serving.context import Held, RoundEnding, TaskMode, Turn
+from mcphost.serving.context import OwnedCall, RoundEnding, TaskMode, Turn
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import (
     audit_records,
@@ -105,14 +105,14 @@ async def run(turn: Turn, ports: MovablePorts) -> Reply:
     """
     if availability.away or not writer.is_ready():
         await commits.check()
-    if turn.incoming.held is not None:
-        return await _run_held(turn, ports, turn.incoming.held)
+    if turn.incoming.owned_call is not None:
+        return await _run_held(turn, ports, turn.incoming.owned_call)
     if turn.resumed.state is not None:
         resumed = await _resume(turn, ports)
         if not isinstance(resumed, Turn):
             return resumed
         turn = resumed
-    before = () if turn.task.at_once and not turn.resumed.taken else audit_records.before(turn)
+    before = () if turn.task.at_once and not turn.resumed.responses else audit_records.before(turn)
     if before:
         await commits.begin(turn, writer.submit(before))
     delivered, after = await _ran(turn, ports)
@@ -208,7 +208,7 @@ def wanted_claim(turn: Turn) -> WantedClaim:
     return WantedClaim(call.id, turn.resumed.claim, call.tenant, turn.resumed.digest, remaining)
 
 
-async def _run_held(turn: Turn, ports: MovablePorts, held: Held) -> Reply:
+async def _run_held(turn: Turn, ports: MovablePorts, held: OwnedCall) -> Reply:
     """Run a round of a held call. Raises SupersededError if this process no longer owns it."""
     of_session = turn.call.delivery is Delivery.LEGACY and not turn.task.at_once
     absent = of_session and bool(turn.primitive.missing_function)
@@ -221,7 +221,7 @@ async def _run_held(turn: Turn, ports: MovablePorts, held: Held) -> Reply:
     return await _conclude(turn, held, _ran(turn, ports))
 
 
-def _refuse_absent(turn: Turn, held: Held) -> None:
+def _refuse_absent(turn: Turn, held: OwnedCall) -> None:
     """Refuse a session's call whose function only other processes have, if its client may simply repeat
     it, or could not follow it there. Raises ProtocolError (UNAVAILABLE)."""
     primitive, first = turn.primitive, turn.resumed.state is None
@@ -235,7 +235,7 @@ async def _left(turn: Turn) -> Measured:
     return Yielded(turn.journal, load.ABSENT_FUNCTION), 0
 
 
-async def _conclude(turn: Turn, held: Held, ended: Awaitable[Ran]) -> Reply:
+async def _conclude(turn: Turn, held: OwnedCall, ended: Awaitable[Ran]) -> Reply:
     delivered, after = await ended
     if delivered.creation is None:
         await commits.committed(held.conclude(delivered, RoundEnding(after, turn)), turn)
@@ -365,12 +365,12 @@ async def _moved(turn: Turn, ports: MovablePorts, running: Running) -> CreatedTa
     counters.tasks_created.add()
     until = created.view.created_at.timestamp() + (created.view.ttl_ms or 0) / 1000
     call = turn.call
-    held = HeldTask(call.id, call.principal, created.taking, until)
+    held = HeldTask(call.id, call.principal, created.lease, until)
     held.round = call.round
     held.retries = Retries(turn.primitive.retries)
     ports.move(held)
     moved = turn._replace(
-        incoming=turn.incoming._replace(held=held),
+        incoming=turn.incoming._replace(owned_call=held),
         call=call._replace(delivery=Delivery.TASK),
         task=TaskMode.NEVER,
     )

@@ -37,7 +37,7 @@ def write(incoming: Incoming) -> bytes:
         "principal": [principal.kind, principal.id, principal.token_id, sorted(principal.scopes)],
         "session": None if session is None else _written_session(session),
         "quota": list(incoming.quota),
-        "leg": incoming.leg,
+        "leg": incoming.http_request_id,
         "source": incoming.source,
         "size": incoming.size,
         "trace_id": incoming.trace_id,
@@ -82,7 +82,7 @@ def _written_session(session: ClientSession) -> dict[str, Any]:
     client = session.client
     return {
         "id": session.id,
-        "who": session.who,
+        "who": session.principal_key,
         "revision": session.revision,
         "client": [client.name, client.version, client.capabilities],
         "log_level": session.log_level,

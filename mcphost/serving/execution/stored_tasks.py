@@ -100,7 +100,7 @@ async def create(
     new = NewTask(
         id=task,
         tenant=call.tenant,
-        principal_key=request_state.who(call.principal),
+        principal_key=request_state.principal_key(call.principal),
         holder=limits.holder(call.principal, incoming.source),
         era=call.era,
         call=call.id,
@@ -127,7 +127,7 @@ async def submit(created: CreatedTask, records: Sequence[Record] = ()) -> bool:
     try:
         return await writer.submit_if(created.condition, records)
     except RecordLostError:
-        background.start(_undo(created.taking))
+        background.start(_undo(created.lease))
         raise
 
 

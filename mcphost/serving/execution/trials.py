@@ -248,7 +248,7 @@ def _turn(trial: Trial, tenant: TenantSnapshot, tool: ToolSnapshot) -> Turn:
     exchange = Exchange(1, "tools/call", params, meta, Era.MODERN, REVISION)
     host = [(b"host", trial.host.encode())] if trial.host else []
     incoming = Incoming(
-        leg=new_id(),
+        http_request_id=new_id(),
         exchange=exchange,
         headers=Headers(host),
         principal=principal,
@@ -313,7 +313,7 @@ async def _opened(turn: Turn, token: str) -> RequestState:
 def _taken(
     state: RequestState, responses: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[TakenAnswer]:
-    for key, asked in state.asked.items():
+    for key, asked in state.input_requests.items():
         given = responses.get(key)
         if given is None or state.journal.answer(key, asked.question) is not None:
             continue

@@ -123,7 +123,7 @@ class Gate:
         """Whether the stream belongs to the session, and the session to the caller."""
         session = self._session
         return (session.tenant, session.id) == (stream.tenant, stream.session) and (
-            session.who == request_state.who(self._principal)
+            session.principal_key == request_state.principal_key(self._principal)
         )
 
     def _stop(self, reason: str, asked: RoundQuestions | None = None) -> bool:

@@ -87,7 +87,7 @@ class Readers:
         if self._places[key] >= MOST_OF_CALLER:
             message = f"This caller already has {MOST_OF_CALLER} resumed streams"
             raise over_limit(message, RETRY_SECONDS)
-        with self._places.held([key]):
+        with self._places.reserve([key]):
             yield
 
     def send_away(self, stream: UUID) -> None:

@@ -246,7 +246,7 @@ async def _restored(row: TaskRow) -> RestoredTask:
         raise TenantGoneError
     written = await stored_tasks.unseal(row.tenant, row.id, stored_tasks.REQUEST, row.request)
     incoming = stored_requests.read(written, tenant)
-    incoming = incoming._replace(leg=new_id())  # records distinguish the rounds
+    incoming = incoming._replace(http_request_id=new_id())  # records distinguish the rounds
     now = await revocation.current(incoming.principal, tenant)
     return RestoredTask(incoming, now, await _resumed(row), await stored_tasks.progress(row))
 
@@ -300,7 +300,7 @@ async def _run(row: TaskRow, held: HeldTask, restored: RestoredTask, now: Princi
     held.resume(resumed)
     held.retries = Retries(tool.retries, row.retries)
     arguments = incoming.exchange.params.get("arguments") or {}
-    turn = turn_of(incoming._replace(principal=now, held=held), tool, row.tool, arguments)
+    turn = turn_of(incoming._replace(principal=now, owned_call=held), tool, row.tool, arguments)
     await warm(row.tenant)
     await rounds.run(turn, RoundPorts(turn, NoStream()))
 
