@@ -68,7 +68,7 @@ loop.on_gap(get_streams.on_gap)
 loop.on_gap(listeners.on_gap)
 loop.on_gap(presences.on_gap)
 heartbeat.on_functions(listeners.on_gap)  # after the catalogue's caches
-heartbeat.on_functions(left_rounds.look)
+heartbeat.on_functions(left_rounds.find_rounds)
 heartbeat.on_functions(takeovers.look_again)
 following.replay = replay.replay
 heartbeat.overloaded = load.lag.is_over

@@ -114,10 +114,10 @@ def cancel(task: UUID, tenant: UUID, message: str = "") -> bool:
 
     `message` is its last status message, sealed.
     """
-    working = Task.objects.filter(id=task, tenant=tenant, state=TaskState.WORKING)
+    working_task = Task.objects.filter(id=task, tenant=tenant, state=TaskState.WORKING)
     state = TRANSITIONS[TaskState.WORKING, TaskEvent.CANCEL]
     erased = {"request": "", "journal": "", "message": message, "progress": ""}
-    if not working.update(
+    if not working_task.update(
         state=state, updated_at=Now(), nonce=token_hex(8), owner=NO_OWNER, due_at=None, **erased
     ):
         return False

@@ -24,9 +24,9 @@ from mcphost.serving.background import background
 from mcphost.serving.database import waiting
 from mcphost.serving.execution import claims
 from mcphost.serving.execution.announcements import announcements
-from mcphost.serving.execution.held_task import running_tasks
 from mcphost.serving.execution.left_rounds import left_rounds
 from mcphost.serving.execution.outgoing import sender
+from mcphost.serving.execution.owned_task import running_tasks
 from mcphost.serving.execution.ports import threads
 from mcphost.serving.legacy.stream import live
 from mcphost.serving.legacy.takeover import takeovers
@@ -194,7 +194,7 @@ class _Threads:
         self._facts = facts
         self._companions = companions
         self._watch = LoopWatch(tool_on, lag=load.lag)
-        self._housekeeping = Housekeeping(takeovers.look, find_tasks, left_rounds.look)
+        self._housekeeping = Housekeeping(takeovers.look, find_tasks, left_rounds.find_rounds)
         self._summaries = SummariesThread()
 
     def start(self) -> None:

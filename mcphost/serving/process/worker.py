@@ -11,8 +11,8 @@ from typing import Final
 from uvicorn.loops.auto import auto_loop_factory
 
 from mcphost.serving import shutdown
-from mcphost.serving.execution.held_task import running_tasks
 from mcphost.serving.execution.left_rounds import left_rounds
+from mcphost.serving.execution.owned_task import running_tasks
 from mcphost.serving.process.facts import WORKER
 from mcphost.serving.process.lifecycle import Companion, ServerProcess
 

@@ -37,8 +37,8 @@ from mcphost.serving.events import Relay
 from mcphost.serving.execution import audit_records, rounds, stored_requests, stored_tasks
 from mcphost.serving.execution.calls import RoundPorts, turn_of
 from mcphost.serving.execution.deliveries import state_context
-from mcphost.serving.execution.held_task import HeldTask, Retries, running_tasks
 from mcphost.serving.execution.links import warm
+from mcphost.serving.execution.owned_task import OwnedTask, Retries, running_tasks
 from mcphost.serving.execution.stored_requests import TenantGoneError
 from mcphost.serving.limits import InUse
 from mcphost.serving.lookups import CallTarget
@@ -122,12 +122,12 @@ class Runner:
         self._absent.clear()
         self._relay.put(None)
 
-    def _freed(self, held: HeldTask) -> None:
-        places = self._occupied.pop(held.taking.id, None)
+    def _freed(self, held: OwnedTask) -> None:
+        places = self._occupied.pop(held.lease.id, None)
         if places is not None:
             self._places.give_back(places)
         if held.parked:
-            self._relay.put(held.taking.id)
+            self._relay.put(held.lease.id)
         if held.again_in is not None:
             asyncio.get_running_loop().call_later(held.again_in, self._relay.put, None)
         if self._left or options().tasks.queued:  # another task waits for the place, or may do
@@ -196,12 +196,12 @@ class Runner:
             restored = await _restored(row)
         except (SealError, VaultError, InvalidStateError, TenantGoneError) as error:
             stored_tasks.log_unreadable(row, error)
-            await _give_up(HeldTask(row.call, _no_caller(row), taking, until))
+            await _give_up(OwnedTask(row.call, _no_caller(row), taking, until))
             return
         if shutdown.draining():
             return
         principal = restored.now or restored.incoming.principal
-        held = HeldTask(row.call, principal, taking, until, row.questions, restored.progress)
+        held = OwnedTask(row.call, principal, taking, until, row.questions, restored.progress)
         self._places.take(places)
         self._occupied[task] = places
         refused = _refusal(row, restored) or absent
@@ -289,7 +289,7 @@ def _refusal(row: TaskRow, restored: RestoredTask) -> ProtocolError | None:
     return revocation.refusal(restored.incoming.principal, restored.now)
 
 
-async def _run(row: TaskRow, held: HeldTask, restored: RestoredTask, now: Principal) -> None:
+async def _run(row: TaskRow, held: OwnedTask, restored: RestoredTask, now: Principal) -> None:
     """Run the next round of a task, with the rights that its caller has now."""
     incoming, _, resumed, _ = restored
     tool = lookups.tool(await lookups.offering(row.tenant), row.tool, now.scopes)
@@ -305,14 +305,14 @@ async def _run(row: TaskRow, held: HeldTask, restored: RestoredTask, now: Princi
     await rounds.run(turn, RoundPorts(turn, NoStream()))
 
 
-async def _refuse(row: TaskRow, held: HeldTask, incoming: Incoming, error: ProtocolError) -> None:
+async def _refuse(row: TaskRow, held: OwnedTask, incoming: Incoming, error: ProtocolError) -> None:
     """End a task whose next round may not run."""
     held.round = row.round + 1
     await held.start(())
     await held.fail(error, (audit_records.task_refused(incoming, row.call, held.round, error),))
 
 
-async def _give_up(held: HeldTask) -> None:
+async def _give_up(held: OwnedTask) -> None:
     """End a task that cannot be read."""
     with suppress(SupersededError):
         await held.start(())

@@ -24,7 +24,7 @@ from mcphost.calls.states import QuestionState
 from mcphost.feed.nodes import heartbeat
 from mcphost.routing import process
 from mcphost.serving.database import in_database
-from mcphost.serving.execution.held_task import running_tasks
+from mcphost.serving.execution.owned_task import running_tasks
 from mcphost.tasks import changes, services
 from mcphost.tasks.models import Task as TaskModel
 from mcphost.tasks.models import TaskQuestion
