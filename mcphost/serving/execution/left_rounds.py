@@ -71,7 +71,7 @@ class TakenRound:
 
 
 class LeftRounds:
-    """Takes rounds that other processes have left. On the event loop, except `look` and `on_…`."""
+    """Takes rounds that other processes have left. On the event loop, except `find_rounds` and `on_…`."""
 
     def __init__(self) -> None:
         self._running: dict[tuple[UUID, int], asyncio.Task[None]] = {}

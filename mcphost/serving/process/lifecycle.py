@@ -149,7 +149,7 @@ class ServerProcess:
             return
         for part in self._parts:
             part.start()
-        running = _Threads(self._key_check, self.facts, self._companions, self.runner.look)
+        running = _Threads(self._key_check, self.facts, self._companions, self.runner.find_tasks)
         running.start()
         if self.facts.role == WORKER or options().tasks.worker_in_server:
             self.job_worker.start()
