@@ -178,8 +178,8 @@ class ScriptProgram:
         except Unwound:  # the process is shutting down, and a step has been recorded
             return round.stopped_with()
         finally:
-            round.tasks.leave()
-            if round.tasks.left:
+            round.tasks.exit()
+            if round.tasks.unfinished:
                 await round.tasks.end()
             round.channel.end()
 

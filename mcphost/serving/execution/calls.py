@@ -141,7 +141,7 @@ class RoundPorts:
         if self._task is not None and may_publish(self._turn, request):
             self._task.publish(request, answer_by(self._turn))
 
-    def keep(self, journal: Callable[[], Journal]) -> Awaitable[None] | None:
+    def store_journal(self, journal: Callable[[], Journal]) -> Awaitable[None] | None:
         if self._task is None:
             self._recorded = journal
             return None
