@@ -161,15 +161,17 @@ def compile_row(row: PublishedRow) -> Snapshot:
     )
 
 
-def _ready(sort: PrimitiveType, kind: str, config: Mapping[str, Any]) -> tuple[Ready, str]:
+def _ready(
+    primitive_type: PrimitiveType, kind: str, config: Mapping[str, Any]
+) -> tuple[Ready, str]:
     """Compile a configuration; with the function's reference if only another process can run it.
 
     Raises KindError and NotServableError.
     """
     try:
-        return compiling.ready(sort, kind, config), ""
+        return compiling.ready(primitive_type, kind, config), ""
     except KindError:
-        compiled = elsewhere.compiled(kind, config, sort)
+        compiled = elsewhere.compiled(kind, config, primitive_type)
         if compiled is None:
             raise
         return compiling.ready_of(compiled), kinds.function_of(kind, config)
