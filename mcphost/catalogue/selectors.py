@@ -128,7 +128,7 @@ class ClientRefusal(NamedTuple):
 def refusals_of(tenants: QuerySet[Tenant]) -> Iterator[ClientRefusal]:
     """Yield what large clients refuse about the published tools of many tenants, read in chunks."""
     for row in loading.rows_of(tenants):
-        served = loading.serve(row) if row.sort == PrimitiveType.TOOL else None
+        served = loading.serve(row) if row.primitive_type == PrimitiveType.TOOL else None
         if isinstance(served, Snapshot):
             tool = OfferedTool(served.name, served.listing["inputSchema"])
             for message in client_warnings(tool):
@@ -255,10 +255,10 @@ def functions(tenant_id: UUID) -> tuple[FunctionRow, ...]:
     return tuple(
         FunctionRow(
             reference=reference,
-            sort=kinds.primitive_type_of(reference),
+            primitive_type=kinds.primitive_type_of(reference),
             label=labels.get(reference, reference),
             granted=reference in granted,
-            known=reference in labels,
+            in_code=reference in labels,
         )
         for reference in sorted(granted | labels.keys())
     )

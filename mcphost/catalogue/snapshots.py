@@ -30,7 +30,7 @@ class Snapshot:
     `missing_function` is the function that only other processes have; empty if this one can run it.
     """
 
-    sort: ClassVar[PrimitiveType]
+    primitive_type: ClassVar[PrimitiveType]
 
     id: UUID
     name: str
@@ -70,7 +70,7 @@ class Snapshot:
 class ToolSnapshot(Snapshot):
     """A tool (spec: server/tools)."""
 
-    sort: ClassVar[PrimitiveType] = PrimitiveType.TOOL
+    primitive_type: ClassVar[PrimitiveType] = PrimitiveType.TOOL
 
     param_headers: tuple[ParamHeader, ...]
     output_validator: Validator | None
@@ -85,7 +85,7 @@ class ToolSnapshot(Snapshot):
 class PromptSnapshot(Snapshot):
     """A prompt (spec: server/prompts). `completer` answers `completion/complete`."""
 
-    sort: ClassVar[PrimitiveType] = PrimitiveType.PROMPT
+    primitive_type: ClassVar[PrimitiveType] = PrimitiveType.PROMPT
 
     arguments: tuple[PromptArgument, ...]
     completer: Program | None
@@ -95,7 +95,7 @@ class PromptSnapshot(Snapshot):
 class ResourceSnapshot(Snapshot):
     """A resource (spec: server/resources)."""
 
-    sort: ClassVar[PrimitiveType] = PrimitiveType.RESOURCE
+    primitive_type: ClassVar[PrimitiveType] = PrimitiveType.RESOURCE
 
     uri: str
     mime_type: str
@@ -105,7 +105,7 @@ class ResourceSnapshot(Snapshot):
 class TemplateSnapshot(Snapshot):
     """A resource template (spec: server/resources, "Resource Templates")."""
 
-    sort: ClassVar[PrimitiveType] = PrimitiveType.TEMPLATE
+    primitive_type: ClassVar[PrimitiveType] = PrimitiveType.TEMPLATE
 
     uri_template: UriTemplate
     mime_type: str
@@ -123,7 +123,7 @@ class PrimitiveProblem:
 
     primitive_id: UUID
     tenant_id: UUID
-    sort: PrimitiveType
+    primitive_type: PrimitiveType
     name: str
     message: str
     scopes: frozenset[str] = frozenset()

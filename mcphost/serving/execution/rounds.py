@@ -380,7 +380,7 @@ async def _moved(turn: Turn, ports: MovablePorts, running: Running) -> CreatedTa
 
 async def _ended(turn: Turn, running: Running) -> Ran:
     """Wait for the round's outcome; return its reply, and the records to commit before that is sent."""
-    kind, sort = turn.primitive.kind, turn.primitive.sort
+    kind, primitive_type = turn.primitive.kind, turn.primitive.primitive_type
     try:
         outcome, size = await running.work
         if type(outcome) is Complete:
@@ -392,7 +392,7 @@ async def _ended(turn: Turn, running: Running) -> Ran:
         raise
     seconds = time.perf_counter() - running.began
     word = audit_records.word_for(delivered.outcome)
-    counters.round_seconds.observe(seconds, kind, sort, word)
+    counters.round_seconds.observe(seconds, kind, primitive_type, word)
     if isinstance(delivered.outcome, Failed):
         _explain(turn, delivered.outcome.error)
     return delivered, audit_records.after(turn, delivered, word, seconds, size)
@@ -400,8 +400,8 @@ async def _ended(turn: Turn, running: Running) -> Ran:
 
 def _note_cancelled(turn: Turn, running: Running, end: asyncio.CancelledError) -> None:
     seconds = time.perf_counter() - running.began
-    kind, sort = turn.primitive.kind, turn.primitive.sort
-    counters.round_seconds.observe(seconds, kind, sort, audit_records.CANCELLED)
+    kind, primitive_type = turn.primitive.kind, turn.primitive.primitive_type
+    counters.round_seconds.observe(seconds, kind, primitive_type, audit_records.CANCELLED)
     commits.leave(audit_records.cancelled(turn, seconds, end))
 
 
