@@ -85,8 +85,8 @@ def _about_secret(sending: Sending, secret_rules: Mapping[str, SecretRules]) -> 
                 f"The secret {name!r} may not be sent to {target.authority}. Add this host to the "
                 "secret, under Secrets."
             )
-    if sending.place and sending.place not in rules.places:
+    if sending.secret_place and sending.secret_place not in rules.places:
         yield (
-            f"The secret {name!r} may not be {_PLACES[sending.place]}. Add this place to the "
+            f"The secret {name!r} may not be {_PLACES[sending.secret_place]}. Add this place to the "
             "secret, under Secrets."
         )
