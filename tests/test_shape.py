@@ -47,7 +47,11 @@ def layers() -> dict[str, int]:
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())
     (contract,) = (c for c in config["tool"]["importlinter"]["contracts"] if c["id"] == "layers")
     rows = [row.replace("|", " ").replace(":", " ").split() for row in contract["layers"]]
-    return {room.strip("()"): len(rows) - height for height, row in enumerate(rows) for room in row}
+    return {
+        package.strip("()"): len(rows) - height
+        for height, row in enumerate(rows)
+        for package in row
+    }
 
 
 def test_no_source_file_is_longer_than_a_reader_can_hold():
