@@ -37,6 +37,7 @@ from mcphost.protocol.legacy.opening import LegacyBody, open_body
 from mcphost.protocol.nesting import check_depth
 from mcphost.protocol.params import NAME_FIELDS, check_params, check_type, read_meta, required
 from mcphost.protocol.revisions import REVISIONS
+from mcphost.protocol.surrogates import parse_json
 
 _NOTIFICATIONS: Final = "notifications/"
 _META: Final = "params._meta"
@@ -54,7 +55,7 @@ def open_post(headers: Headers, body: bytes) -> Exchange | LegacyBody:
     would take the error for the answer to a request of its own.
     """
     try:
-        parsed = orjson.loads(body)
+        parsed = parse_json(body)
     except orjson.JSONDecodeError as failure:
         error = ProtocolError(PARSE_ERROR, f"The body is not valid JSON: {failure}")
         version = headers.get("mcp-protocol-version")

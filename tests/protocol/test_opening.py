@@ -85,7 +85,7 @@ def test_white_space_around_a_header_is_no_mismatch():
 @pytest.mark.requirement("http.parse-error")
 @pytest.mark.parametrize(
     "body",
-    [b"", b" ", b"{", b"nul", b"\xff", b'\xef\xbb\xbf{"a":1}', b'{"a":1e999}', b'{"a":"\\ud800"}'],
+    [b"", b" ", b"{", b"nul", b"\xff", b'\xef\xbb\xbf{"a":1}', b'{"a":1e999}'],
 )
 def test_what_is_not_json_is_a_parse_error_without_an_id(body):
     error = refused_body(body)
