@@ -73,6 +73,7 @@ def _call(run: Run) -> bool:
     print(f"\n{text}\n", flush=True)
     # A page needs the peers that it compares with.
     if run.writes_page and report.verdict(figures_by_count):
+        report.write("bench overview", report.overview(figures_by_count))
         _write_call(run, text, figures_by_count[CONNECTIONS])
     return all(_no_errors(figures) for figures in figures_by_count.values())
 

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from mcphost.protocol import tasks
 from mcphost.protocol.effort import is_explained
+from mcphost.protocol.empty_members import drop_empty_content
 from mcphost.protocol.eras import REVISION
 from mcphost.protocol.errors import ProtocolError, invalid_params
 from mcphost.protocol.exchange import Meta
@@ -208,7 +209,9 @@ def check_responses(responses: Mapping[str, Any]) -> None:
     for key, response in responses.items():
         if type(response) is dict and response.get("action") in _ACTIONS:
             content = response.get("content", {})
-            if type(content) is dict and _FILLED_IN.issuperset(map(type, content.values())):
+            if content == []:
+                drop_empty_content(response)
+            elif type(content) is dict and _FILLED_IN.issuperset(map(type, content.values())):
                 continue
         if not wire_shapes.responses.fits({"": response}):
             where = _member("params.inputResponses", key)

@@ -9,10 +9,10 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import Any
 
-import orjson
 from pydantic_core import to_jsonable_python
 
 from mcphost.protocol.messages import LOG_LEVELS
+from mcphost.protocol.surrogates import dump_json
 from mcphost.runtime.call import Call
 from mcphost.runtime.ports import Misuse, Notifier, unreported
 
@@ -130,7 +130,6 @@ def _json(data: Any) -> Any:
     """Convert any value to JSON that can be sent."""
     try:
         data = to_jsonable_python(data, fallback=repr)
-        orjson.dumps(data)
+        return dump_json(data)[1]
     except (TypeError, ValueError):
         return ascii(data)
-    return data

@@ -17,6 +17,7 @@ from pydantic import PydanticUserError, TypeAdapter
 from pydantic_core import PydanticSerializationError, ValidationError, to_jsonable_python
 
 from mcphost.protocol.canonical import digest
+from mcphost.protocol.surrogates import without_halves
 from mcphost.runtime.schema import reason_of
 
 KEY = "idempotency_key"
@@ -128,10 +129,7 @@ class StepShape:
         """Return the result as JSON, and as it is read back. Raises Misused for results that are
         not JSON."""
         try:
-            encoded = self.returns.dump_json(
-                value, by_alias=True, round_trip=True, warnings="error"
-            )
-            plain = json.loads(encoded)
+            plain = self._plain(value)
             return plain, self._again(plain)
         except (ValueError, TypeError) as error:
             reason = reason_of(error)
@@ -146,6 +144,13 @@ class StepShape:
             raise Misused(
                 f"the recorded result of step {name!r} is not what its function returns: {reason}"
             ) from None
+
+    def _plain(self, value: Any) -> Any:
+        ways: dict[str, Any] = {"by_alias": True, "round_trip": True, "warnings": "error"}
+        try:
+            return json.loads(self.returns.dump_json(value, **ways))
+        except PydanticSerializationError:  # perhaps for half of a surrogate pair
+            return without_halves(self.returns.dump_python(value, mode="json", **ways))
 
     def _again(self, plain: Any) -> Any:
         """Raises ValidationError, and TypeError for integers beyond 64 bits, which no request state

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcphost.kinds.http.replies import ANSWERS, BadReplyError, Response, has_more_values
+from mcphost.protocol.surrogates import repaired_json
 
 MOST_BYTES: Final = 512 * 1024
 MOST_VALUES: Final = 20_000
@@ -79,7 +80,7 @@ def _parsed(response: Response) -> Any:
     if has_more_values(response.body, MOST_VALUES):
         raise _refused((), f"it has more than {MOST_VALUES} values")
     try:
-        text = response.body.decode("utf-8")
+        text = repaired_json(response.body).decode("utf-8")
     except UnicodeDecodeError:
         raise _refused((), "it is not UTF-8") from None
     try:

@@ -13,6 +13,7 @@ from pydantic import AnyUrl
 
 from mcphost.kinds.http.configs import ResponseConfig
 from mcphost.protocol.nesting import is_deeper
+from mcphost.protocol.surrogates import parse_json
 from mcphost.sdk.content import (
     NOTHING,
     Audio,
@@ -104,7 +105,7 @@ class Response(NamedTuple):
                 f"The service's response has more than {MOST_VALUES} values of JSON"
             )
         try:
-            value = orjson.loads(self.body.removeprefix(codecs.BOM_UTF8))
+            value = parse_json(self.body.removeprefix(codecs.BOM_UTF8))
         except orjson.JSONDecodeError:
             raise BadReplyError(
                 "The service's response is not the JSON that it should be"

@@ -14,6 +14,7 @@ import orjson
 
 from mcphost.egress.errors import EgressError
 from mcphost.kinds.script.requests import NAME, Requests
+from mcphost.protocol.surrogates import without_halves
 from mcphost.runtime.history import MISSING, Changed
 from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
 from mcphost.runtime.questions import (
@@ -238,5 +239,5 @@ def _field(field: Any) -> Any:
 
 def refusal(text: str) -> Complete:
     """Return a result with an error that the caller should read."""
-    clean = text.encode("utf-8", "backslashreplace").decode()
+    clean = without_halves(text)
     return Complete({"content": [{"type": "text", "text": clean}], "isError": True})

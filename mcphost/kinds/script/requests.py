@@ -20,6 +20,7 @@ from mcphost.egress.messages import (
 )
 from mcphost.egress.secret_values import SecretHandle, Template, Text
 from mcphost.kinds.script.addresses import CallerTexts
+from mcphost.protocol.surrogates import repaired_json
 from mcphost.runtime.ports import Ports
 
 LIMITS: Final = EgressLimits(response_bytes=1024 * 1024, redirects=5)
@@ -56,7 +57,7 @@ class Requests:
         return {
             "status": response.status,
             "headers": dict(response.joined_headers),
-            "text": response.body.decode("utf-8", "replace"),
+            "text": repaired_json(response.body).decode("utf-8", "replace"),
         }
 
     def _request(self, request: list[Any], idempotency_key: str) -> OutgoingRequest:
