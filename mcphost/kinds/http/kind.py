@@ -70,7 +70,7 @@ class HttpKind(Kind):
             self.compile(config)
         except KindError:
             return {}
-        read = _read(config)
+        read = _validate_config(config)
         problems = dict(_names_in_questions(read))
         if sentences := _unknown_functions(read.response.select):
             problems["response.select"] = sentences
@@ -92,7 +92,7 @@ class HttpKind(Kind):
         return (Sending("request.url", request.url), *secrets)
 
     def _compile(self, written: bytes) -> Compiled:
-        config = _read(orjson.loads(written))
+        config = _validate_config(orjson.loads(written))
         schemas = _Schemas(config)
         _check_questions(config)
         request = RequestTemplate(config.request)
@@ -151,7 +151,7 @@ class _Schemas:
             raise KindError(problems)
 
 
-def _read(config: Mapping[str, Any]) -> HttpToolConfig:
+def _validate_config(config: Mapping[str, Any]) -> HttpToolConfig:
     try:
         return HttpToolConfig.model_validate(config)
     except ValidationError as error:

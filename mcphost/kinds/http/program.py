@@ -159,7 +159,7 @@ class HttpFunction:
             )
         except QuestionRefusedError as error:
             raise ToolError(f"The service asked what no form may ask: {error}") from None
-        return {key: _written(answer) for key, answer in zip(requests, answers, strict=True)}
+        return {key: _answer_as_json(answer) for key, answer in zip(requests, answers, strict=True)}
 
     async def _exchange(
         self,
@@ -262,7 +262,7 @@ class HttpFunction:
             ) from None
 
 
-def _written(answer: FormAnswer[dict[str, Any]]) -> dict[str, Any]:
+def _answer_as_json(answer: FormAnswer[dict[str, Any]]) -> dict[str, Any]:
     if answer.content is None:
         return {"action": answer.action}
     return {"action": answer.action, "content": answer.content}

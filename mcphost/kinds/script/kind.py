@@ -80,7 +80,7 @@ class ScriptKind(Kind):
         self, config: Mapping[str, Any], primitive_type: PrimitiveType = PrimitiveType.TOOL
     ) -> Compiled:
         """Compile a script, without checking its types. Raises KindError."""
-        read = _read(config)
+        read = _validate_config(config)
         hints = read.annotations.model_dump_json(by_alias=True, exclude_none=True)
         return self._compiled(read.code, hints, read.tasks)
 
@@ -88,7 +88,7 @@ class ScriptKind(Kind):
         """Return the problems of a tenant's script that is to be saved, by field: what `compile`
         refuses, and what the type checker finds. Blocks for a moment."""
         try:
-            inspection = self.inspect_code(_read(config).code, tenant, WAIT_SECONDS)
+            inspection = self.inspect_code(_validate_config(config).code, tenant, WAIT_SECONDS)
         except KindError as error:
             return error.problems
         except ChecksBusyError as busy:
@@ -136,7 +136,7 @@ class ScriptKind(Kind):
         )
 
 
-def _read(config: Mapping[str, Any]) -> ScriptConfig:
+def _validate_config(config: Mapping[str, Any]) -> ScriptConfig:
     try:
         return ScriptConfig.model_validate(config)
     except ValidationError as error:

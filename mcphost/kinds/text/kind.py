@@ -51,16 +51,16 @@ class TextKind(Kind):
         `messages.0.content`."""
         match primitive_type:
             case PrimitiveType.PROMPT:
-                return _prompt(_read(PromptConfig, config))
+                return _prompt(_validate_config(PromptConfig, config))
             case PrimitiveType.RESOURCE:
-                return _resource(_read(ResourceConfig, config))
+                return _resource(_validate_config(ResourceConfig, config))
             case PrimitiveType.TEMPLATE:
-                return _template(_read(TemplateConfig, config))
+                return _template(_validate_config(TemplateConfig, config))
             case PrimitiveType.TOOL:
                 raise KindError({"": ["The kind text does not support tools."]})
 
 
-def _read(model: type[Config], config: Mapping[str, Any]) -> Config:
+def _validate_config(model: type[Config], config: Mapping[str, Any]) -> Config:
     try:
         return model.model_validate(config)
     except ValidationError as error:
