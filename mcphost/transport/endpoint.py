@@ -36,7 +36,7 @@ from mcphost.transport.request_cycle import DISCONNECTED, answer_of, converse
 from mcphost.transport.response import RawHeaders, Send, send_empty, send_json
 from mcphost.transport.tracing import in_span
 
-PATH = re.compile(r"/t/([^/]+)/mcp")
+PATH = re.compile(r"/t/([^/]+)/mcp/?")
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
     """Serve one HTTP request below `/t/`. Paths other than `/t/<tenant>/mcp` get a 404 in JSON."""
     match = PATH.fullmatch(scope["path"])
     if match is None:
-        await send_json(send, 404, b'{"error":"not_found"}', cors.ANYONE)
+        await send_json(send, 404, errors.NOT_FOUND, cors.ANYONE)
         return
     counters.requests.add()
     request = HttpRequest.from_scope(scope, match[1])
