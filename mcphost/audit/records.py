@@ -169,7 +169,7 @@ NO_ENDING = Ending("")
 
 
 def of_round(
-    action: str, call: Call, leg: Leg, at: datetime, ending: Ending, version: str = ""
+    action: str, call: Call, http_request: Leg, at: datetime, ending: Ending, version: str = ""
 ) -> Record:
     """The entry of a round, or of something that belongs to one; `action` says which.
 
@@ -181,10 +181,10 @@ def of_round(
         at,
         call.tenant,
         call.id,
-        leg.id,
+        http_request.id,
         call.round,
         ending.duration_us,
-        leg.bytes_in,
+        http_request.bytes_in,
         ending.bytes_out,
         action,
         str(principal.kind),
@@ -201,7 +201,7 @@ def of_round(
         client.version,
         ending.outcome,
         ending.reason,
-        leg.source,
+        http_request.source,
         call.trace_id,
         ending.facts,
         ending.payload,

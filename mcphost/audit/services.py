@@ -125,12 +125,12 @@ def end_waiting(call: UUID, tenant: UUID, number: int, reason: str) -> bool:
     if this was recorded before.
     """
     rounds = Entry.objects.filter(call=call, tenant=tenant, action=ROUND_FINISHED)
-    asked = rounds.filter(round=number, outcome=INPUT_REQUIRED).order_by("id").last()
-    if asked is None or rounds.filter(round__gt=number).exists():
+    finished_round = rounds.filter(round=number, outcome=INPUT_REQUIRED).order_by("id").last()
+    if finished_round is None or rounds.filter(round__gt=number).exists():
         return False
-    said = {name: getattr(asked, name) for name in _SHARED_COLUMNS}
+    shared_columns = {name: getattr(finished_round, name) for name in _SHARED_COLUMNS}
     Entry.objects.create(
-        **said,
+        **shared_columns,
         id=new_id(),
         at=timezone.now(),
         round=number + 1,

@@ -131,7 +131,7 @@ def by_target(tenant: UUID, period: Period, now: datetime) -> Mapping[str, CallN
     rows = _of(frozenset({tenant}), *By.TARGET.named).filter(_within(period, now))
     for name, *columns in rows.values_list("name", *SUMMED):
         sums[name].add(sums_of(columns))
-    return {name: each.numbers() for name, each in sums.items() if each.calls}
+    return {name: target_sums.numbers() for name, target_sums in sums.items() if target_sums.calls}
 
 
 def funnel(
@@ -152,16 +152,16 @@ def funnel(
     counted = rows.values_list(*key).annotate(number=Sum("asked"), of=Sum("calls")).filter(of__gt=0)
     first = list(counted.order_by("-number", "name", "client", "tenant")[: limit + 1])
     keys = [(tenant, name, client, bool(rest)) for tenant, name, client, rest, *_ in first[:limit]]
-    sums = {each: CallSums() for each in keys}
-    near = rows.filter(tenant__in={each[0] for each in keys}, name__in={each[1] for each in keys})
+    sums = {key: CallSums() for key in keys}
+    near = rows.filter(tenant__in={key[0] for key in keys}, name__in={key[1] for key in keys})
     columns = near.values_list(*key, "asked", "endings")
-    for tenant, name, client, rest, asked, endings in columns:
-        found = sums.get((tenant, name, client, bool(rest)))
-        if found is not None:
-            found.add(CallSums(asked=asked, endings=counts_of(endings)))
+    for tenant, name, client, rest, input_requests, endings in columns:
+        line_sums = sums.get((tenant, name, client, bool(rest)))
+        if line_sums is not None:
+            line_sums.add(CallSums(input_requests=input_requests, endings=counts_of(endings)))
     lines = [
-        FunnelRow(tenant, name, client, each.asked, each.endings, rest)
-        for (tenant, name, client, rest), each in sums.items()
+        FunnelRow(tenant, name, client, line_sums.input_requests, line_sums.endings, rest)
+        for (tenant, name, client, rest), line_sums in sums.items()
     ]
     return Funnel(tuple(lines), len(first) > limit)
 

@@ -139,7 +139,7 @@ def _read(call: UUID, tenant: UUID) -> Timeline | None:
 def _has_response(found: Timeline) -> bool:
     """Whether a response has come since the last round, and the round that takes it in has no end."""
     last = found.rounds[-1]
-    return bool(last.taken) and all(each.finished is None for each in last.attempts)
+    return bool(last.answers) and all(each.finished is None for each in last.attempts)
 
 
 def _goes_on(found: Timeline) -> bool:
