@@ -29,7 +29,7 @@ EVERYTHING: Final[Mapping[str, Any]] = MappingProxyType(
     {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
 )
 """The capabilities of a client that supports every question."""
-MOST_ROUNDS: Final = 8
+MAX_ROUNDS: Final = 8
 _TENANT = UUID(int=1)
 
 DECLINE: Final[Mapping[str, Any]] = MappingProxyType({"action": "decline"})
@@ -93,7 +93,7 @@ async def run_through(program: Program, call: Call, answers: Answers, ports: Por
         asked.append(tuple(one.key for one in requests))
         delivery = Delivery.TASK if isinstance(outcome, Deferred) else call.delivery
         call = call._replace(round=call.round + 1, delivery=delivery)
-        if call.round > MOST_ROUNDS or any(one.key not in answers for one in requests):
+        if call.round > MAX_ROUNDS or any(one.key not in answers for one in requests):
             break
         journal = outcome.journal
         for one in requests:

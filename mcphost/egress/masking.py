@@ -33,10 +33,10 @@ MASKED: Final = b"[secret]"
 
 _PASSES: Final = 4
 """How deep escapes of different kinds may be nested."""
-MOST_ESCAPES: Final = 2**21
+MAX_ESCAPES: Final = 2**21
 """Escapes of a content that are decoded, which takes a second or two: more than 8 MiB of JSON have with
 each character escaped. What has more cannot be checked, so it is refused."""
-MOST_FOUND: Final = 2**17
+MAX_OCCURRENCES: Final = 2**17
 """Places of secrets in a content, of which each takes memory. Many secrets that contain each other stand
 in as many places at once."""
 _LEAST: Final = 6
@@ -208,13 +208,13 @@ def _ranges(plain: bytes, steps: Sequence[bytes], forms: Sequence[bytes]) -> lis
 
 def _found(plain: bytes, forms: Sequence[bytes]) -> Iterator[_Range]:
     """Yield where the forms stand. Raises EgressResponseError for too many places."""
-    left = MOST_FOUND
+    left = MAX_OCCURRENCES
     for form in _likely(plain, forms):
         at = plain.find(form)
         while at >= 0:
             left -= 1
             if left < 0:
-                raise EgressResponseError(f"The response has more than {MOST_FOUND} secrets.")
+                raise EgressResponseError(f"The response has more than {MAX_OCCURRENCES} secrets.")
             yield at, at + len(form)
             at = plain.find(form, at + len(form))
 
@@ -255,7 +255,7 @@ def _decode(content: bytes) -> tuple[bytes, list[bytes]]:
     Raises EgressResponseError if there are too many.
     """
     steps: list[bytes] = []
-    left = MOST_ESCAPES
+    left = MAX_ESCAPES
     for _ in range(_PASSES):
         decoded, escapes = _ESCAPE.subn(_meaning, content, left + 1)
         left -= escapes
@@ -269,7 +269,7 @@ def _decode(content: bytes) -> tuple[bytes, list[bytes]]:
 
 
 def _too_many() -> EgressResponseError:
-    return EgressResponseError(f"The response has more than {MOST_ESCAPES} escapes.")
+    return EgressResponseError(f"The response has more than {MAX_ESCAPES} escapes.")
 
 
 def _meaning(escape: re.Match[bytes]) -> bytes:
@@ -315,7 +315,7 @@ class _Decoding:
         self._firsts, self._lasts = array("q"), array("q")
         shorter = 0
         for number, escape in enumerate(escapes.finditer(content)):
-            if number == MOST_ESCAPES:
+            if number == MAX_ESCAPES:
                 raise _too_many()
             start, end = escape.span()
             first = start - shorter

@@ -16,9 +16,9 @@ from mcphost.egress.errors import EgressResponseError
 
 HEAD_READ: Final = 4 * 1024
 """Bytes that are read at once of what precedes a body: it is parsed without a pause."""
-MOST_HEAD_READS: Final = 512
+MAX_HEAD_READS: Final = 512
 """Interim responses (RFC 9110, section 15.2) and headers may come in any number of packets."""
-MOST_HEAD: Final = 48 * 1024
+MAX_HEAD_BYTES: Final = 48 * 1024
 BUFFER: Final = 64 * 1024
 """Bytes that wait to be read, before the service has to wait."""
 
@@ -84,7 +84,7 @@ class ServiceStream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
         if self._head_reads is not None:
             self._head_reads += 1
-            if self._head_reads > MOST_HEAD_READS or len(self._head) > MOST_HEAD:
+            if self._head_reads > MAX_HEAD_READS or len(self._head) > MAX_HEAD_BYTES:
                 raise EgressResponseError(TOO_LARGE_HEAD)
             max_bytes = min(max_bytes, HEAD_READ)
         await _until(self._arrived, timeout, httpcore2.ReadTimeout)

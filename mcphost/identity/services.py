@@ -35,13 +35,13 @@ from mcphost.tenants.roles import (
 NAME_LIMIT = 100
 SCOPES_LIMIT = 200
 ISSUER_LIMIT = 200
-MOST_TOKENS = 100
+MAX_TOKENS = 100
 """Tokens of one user or service account in a tenant that are live, or were issued within a day.
 
 Without it, a caller could avoid the limits of single tokens by issuing more tokens.
 """
 TOO_MANY = (
-    f"The limit is {MOST_TOKENS} tokens that are live or were issued within a day. "
+    f"The limit is {MAX_TOKENS} tokens that are live or were issued within a day. "
     "Revoke some, or try again tomorrow."
 )
 NO_ACCOUNT = "There is no such service account, or it is disabled."
@@ -185,14 +185,14 @@ def _make(row: Token, wanted: TokenRequest, actor: Actor, facts: Mapping[str, An
 
 
 def _check_number(row: Token) -> None:
-    """Raise InvalidError if the holder, whose row is locked, has MOST_TOKENS."""
+    """Raise InvalidError if the holder, whose row is locked, has MAX_TOKENS."""
     now = timezone.now()
     of_holder = Token.objects.filter(
         tenant_id=row.tenant_id, owner=row.owner, service_account=row.service_account
     )
     lasting = Q(expires_at=None) | Q(expires_at__gt=now)
     live = lasting & Q(revoked_at=None, membership=row.membership)
-    if of_holder.filter(live | Q(created_at__gt=now - timedelta(days=1))).count() >= MOST_TOKENS:
+    if of_holder.filter(live | Q(created_at__gt=now - timedelta(days=1))).count() >= MAX_TOKENS:
         raise InvalidError({"owner": [TOO_MANY]})
 
 

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from threading import Condition
 from typing import Final
 
-MOST_AT_ONCE: Final = 2
+MAX_CONCURRENT: Final = 2
 """The most checks in a process. A tenant has one."""
-MOST_WAITING: Final = 4
+MAX_WAITING: Final = 4
 """The most checks that wait for a place. A tenant has one."""
-MOST_A_MINUTE: Final = 60
+MAX_PER_MINUTE: Final = 60
 """The most checks of a tenant in a minute."""
 MINUTE: Final = 60.0
 
@@ -52,7 +52,7 @@ class CheckPlaces:
     def _wait(self, tenant: str, seconds: float) -> None:
         if self._is_next(tenant):
             return
-        if not seconds or tenant in self._waiting or len(self._waiting) >= MOST_WAITING:
+        if not seconds or tenant in self._waiting or len(self._waiting) >= MAX_WAITING:
             raise ChecksBusyError("Other scripts are checked now.")
         self._waiting.append(tenant)
         try:
@@ -64,7 +64,7 @@ class CheckPlaces:
 
     def _is_next(self, tenant: str) -> bool:
         """Whether there is a place for a tenant, and none that waits longer could have it."""
-        if len(self._running) >= MOST_AT_ONCE or tenant in self._running:
+        if len(self._running) >= MAX_CONCURRENT or tenant in self._running:
             return False
         first = next((one for one in self._waiting if one not in self._running), tenant)
         return first == tenant
@@ -73,9 +73,9 @@ class CheckPlaces:
         """Count a check that begins. Raises ChecksBusyError if it is one too many."""
         now = self._clock()
         self._begun = {one: times for one, times in self._begun.items() if times[-1] > now - MINUTE}
-        times = self._begun.setdefault(tenant, deque(maxlen=MOST_A_MINUTE))
-        if len(times) == MOST_A_MINUTE and times[0] > now - MINUTE:
+        times = self._begun.setdefault(tenant, deque(maxlen=MAX_PER_MINUTE))
+        if len(times) == MAX_PER_MINUTE and times[0] > now - MINUTE:
             raise ChecksBusyError(
-                f"Of a tenant at most {MOST_A_MINUTE} scripts are checked in a minute."
+                f"Of a tenant at most {MAX_PER_MINUTE} scripts are checked in a minute."
             )
         times.append(now)

@@ -20,13 +20,13 @@ from mcphost.sandbox.turns import QueueFullError, TenantTurns
 
 RESERVE: Final = 8
 """Workers beyond the usual ones, for tenants that use none when those are all in use."""
-MOST_JOBS: Final = 1000
-MOST_BUSY_SECONDS: Final = 60.0
+MAX_JOBS: Final = 1000
+MAX_BUSY_SECONDS: Final = 60.0
 """After this a worker is replaced. Its limit of CPU time is twice as high."""
 WAIT_SECONDS: Final = 5.0
 SEARCH_SECONDS: Final = 1.0
 CHECK_SECONDS: Final = 20.0
-MOST_PROBLEMS: Final = 100
+MAX_PROBLEMS: Final = 100
 """The most problems of a script that are reported."""
 CHECK_LIMITS: Final[Mapping[str, Any]] = {
     "max_feed_duration_secs": 5.0,
@@ -40,7 +40,7 @@ LIMITS_OF_A_WORKER: Final[Mapping[str, Any]] = {
     "cpu_seconds": CPU_SECONDS,
     "open_files": OPEN_FILES,
     "nice": NICE,
-    "jobs": MOST_JOBS,
+    "jobs": MAX_JOBS,
 }
 
 log = logging.getLogger(__name__)
@@ -171,7 +171,7 @@ class Sandbox:
             worker = SandboxWorker(self._most)
             try:
                 job = {"do": "check", "source": source, "stubs": stubs}
-                limits = {"limits": dict(CHECK_LIMITS), "most": MOST_PROBLEMS}
+                limits = {"limits": dict(CHECK_LIMITS), "most": MAX_PROBLEMS}
                 found = worker.ask_here(job | limits, CHECK_SECONDS)
                 counters.sandbox_jobs.add("check", ended_as(found))
             except WorkerLostError as lost:
@@ -184,7 +184,7 @@ class Sandbox:
         if found["is"] != "done":
             raise WorkerLostError(str(found.get("message") or found["why"]))
         problems: list[dict[str, Any]] = found["value"]
-        return problems[:MOST_PROBLEMS]
+        return problems[:MAX_PROBLEMS]
 
     def close(self) -> None:
         """Kill the idle workers. Those in use are killed when they are given back."""
@@ -267,7 +267,7 @@ class Sandbox:
             self._free(waiter.tenant, granted)
 
     def _give_back(self, worker: SandboxWorker) -> None:
-        fresh = worker.jobs < MOST_JOBS and worker.busy_seconds < MOST_BUSY_SECONDS
+        fresh = worker.jobs < MAX_JOBS and worker.busy_seconds < MAX_BUSY_SECONDS
         fresh = fresh and not worker.is_demoted
         with self._lock:
             self._turns.end(worker.tenant)

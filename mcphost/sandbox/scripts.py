@@ -46,7 +46,7 @@ LARGEST_CALL: Final = 256 * 1024
 DICTIONARY: Final = Path(__file__).with_name("paused.dictionary").read_bytes()
 """What states of scripts have in common. `python -m tests.sandbox.dictionary` writes it. A state that
 was packed with another one is replayed, so write it only when the interpreter changes."""
-MOST_OWN: Final = 12 * 1024
+MAX_OWN_DICTIONARY: Final = 12 * 1024
 """Bytes of a script that are in its own dictionary, whose size is limited to 32 KiB."""
 SLEEP: Final = "system.sleep"
 SLEEP_BESIDE: Final = "system.async_sleep"
@@ -152,7 +152,7 @@ class ScriptJob:
     def _dictionary(self) -> bytes:
         """What the state of this script has in common with others, and the script itself."""
         own: bytes = self._job["source"].encode()
-        return own[-MOST_OWN:] + DICTIONARY
+        return own[-MAX_OWN_DICTIONARY:] + DICTIONARY
 
     def run(self, monty: Monty) -> Message:
         """Run to the end, or until the server says to pause. Raises LastMessage."""

@@ -4,8 +4,8 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-MOST_WAITING: Final = 1024
-MOST_WAITING_OF_A_TENANT: Final = 128
+MAX_WAITING: Final = 1024
+MAX_WAITING_PER_TENANT: Final = 128
 
 W = TypeVar("W")
 
@@ -40,9 +40,9 @@ class TenantTurns(Generic[W]):
     def join(self, tenant: str, waiter: W) -> None:
         """Put a waiter at the end of its tenant's queue. Raises QueueFullError."""
         queue = self._waiting.setdefault(tenant, deque())
-        if len(queue) >= MOST_WAITING_OF_A_TENANT:
+        if len(queue) >= MAX_WAITING_PER_TENANT:
             raise QueueFullError
-        if self.waiting >= MOST_WAITING:
+        if self.waiting >= MAX_WAITING:
             if not queue:
                 del self._waiting[tenant]
             raise QueueFullError

@@ -57,7 +57,7 @@ for what, handler in (
     (sessions.CLOSED, get_streams.closed),
     (sessions.TOPICS, get_streams.topics_changed),
     (sessions.ENDED, get_streams.ended),
-    (SESSIONS_GAP.what, get_streams.gap),
+    (SESSIONS_GAP.kind, get_streams.gap),
 ):
     listeners.register_handler(what, handler)
     loop.subscribe(what, listeners.on_change)

@@ -163,8 +163,8 @@ def run_due_transitions(actor: Actor = SCHEDULER) -> Sequence[str]:
             done += _promote(row.id, actor)
         else:
             done += _retire_expired(row.id, actor)
-    for each in done:
-        log.info("%s", each)
+    for message in done:
+        log.info("%s", message)
     return done
 
 
@@ -178,11 +178,11 @@ def destroy_salt(tenant: UUID, actor: Actor) -> bool:
     with transaction.atomic():
         lock_tenant(tenant, actor, Permission.MANAGE_TENANT)
         row = TenantSecret.objects.filter(tenant=tenant)
-        gone = row.exclude(wrapped_salt="").update(wrapped_salt="")
-        if gone:
+        destroyed = row.exclude(wrapped_salt="").update(wrapped_salt="")
+        if destroyed:
             record("salt.destroyed", actor=actor, tenant=tenant, target=str(tenant))
             announce("key", tenant=tenant, object_id="salt")
-    return bool(gone)
+    return bool(destroyed)
 
 
 def _lock_ring() -> list[RingKey]:
@@ -193,10 +193,10 @@ def _lock_ring() -> list[RingKey]:
 
 
 def _find(ring: Sequence[RingKey], key_id: str) -> RingKey:
-    found = next((row for row in ring if row.id == key_id), None)
-    if found is None:
+    key = next((row for row in ring if row.id == key_id), None)
+    if key is None:
         raise UnknownKeyError(key_id)
-    return found
+    return key
 
 
 def _changed(row: RingKey) -> KeyRefusalError:

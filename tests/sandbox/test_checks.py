@@ -7,14 +7,14 @@ from contextlib import ExitStack
 import pytest
 
 from mcphost.sandbox.checks import (
+    MAX_CONCURRENT,
+    MAX_PER_MINUTE,
+    MAX_WAITING,
     MINUTE,
-    MOST_A_MINUTE,
-    MOST_AT_ONCE,
-    MOST_WAITING,
     CheckPlaces,
     ChecksBusyError,
 )
-from mcphost.sandbox.pool import MOST_PROBLEMS, Sandbox
+from mcphost.sandbox.pool import MAX_PROBLEMS, Sandbox
 
 PATIENCE = 30.0
 
@@ -57,7 +57,7 @@ def waiting(places: CheckPlaces, count: int) -> None:
 def test_a_process_checks_few_scripts_at_once():
     places = CheckPlaces()
     with ExitStack() as held:
-        for number in range(MOST_AT_ONCE):
+        for number in range(MAX_CONCURRENT):
             held.enter_context(places.place(f"tenant {number}"))
         with pytest.raises(ChecksBusyError), places.place("acme"):
             pass
@@ -99,10 +99,10 @@ def test_checks_that_wait_begin_in_their_order_and_overtake_only_busy_tenants():
 def test_few_checks_wait_and_one_of_a_tenant():
     places, order = CheckPlaces(), list[str]()
     with ExitStack() as held:
-        for number in range(MOST_AT_ONCE):
+        for number in range(MAX_CONCURRENT):
             held.enter_context(places.place(f"running {number}"))
         checks = []
-        for number in range(MOST_WAITING):
+        for number in range(MAX_WAITING):
             checks.append(Checking(places, f"waiting {number}", order))
             waiting(places, number + 1)
         for tenant in ("waiting 0", "one more"):
@@ -111,13 +111,13 @@ def test_few_checks_wait_and_one_of_a_tenant():
             assert refused.refused
     for check in checks:
         check.end()
-    assert sorted(order) == [f"waiting {number}" for number in range(MOST_WAITING)]
+    assert sorted(order) == [f"waiting {number}" for number in range(MAX_WAITING)]
 
 
 def test_a_tenant_has_so_many_checks_in_a_minute():
     now = 1000.0
     places = CheckPlaces(lambda: now)
-    for _ in range(MOST_A_MINUTE):
+    for _ in range(MAX_PER_MINUTE):
         with places.place("acme"):
             pass
     with pytest.raises(ChecksBusyError, match="in a minute"), places.place("acme"):
@@ -138,4 +138,4 @@ def test_a_tenant_has_so_many_checks_in_a_minute():
 def test_a_check_reports_few_problems(sandbox: Sandbox, name: str):
     lines = {"undefined names": "unknown\n", "calls": "len()\n"}[name] * 5_000
     code = f"def f():\n return 1\n{lines}"
-    assert len(sandbox.check("acme", code, "")) == MOST_PROBLEMS
+    assert len(sandbox.check("acme", code, "")) == MAX_PROBLEMS

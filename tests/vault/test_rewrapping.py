@@ -114,10 +114,10 @@ def test_what_was_interrupted_opens_and_is_ended_by_the_next_run(tokens, give, m
         give(*given)
         assert all_open(tokens), given
     give(OLD, NEW)
-    assert bool(wrapping().left)
+    assert bool(wrapping().rows_to_rewrap)
     rewrap(OLGA)
     assert every_wrapping() == by(OLD, NEW)
-    assert wrapping().left == 0
+    assert wrapping().rows_to_rewrap == 0
     assert Entry.objects.filter(action="key.rewrapped").count() == 1
     give(NEW)
     assert all_open(tokens)
@@ -173,7 +173,7 @@ def test_a_damaged_secret_is_named_and_keeps_nothing_else_from_being_wrapped(tok
     assert done.tenants == len(TENANTS)
     row.refresh_from_db()
     assert row.wrapped_salt == bad
-    assert wrapping().left == 1
+    assert wrapping().rows_to_rewrap == 1
 
 
 def test_a_damaged_key_of_the_ring_stops_it_before_anything_is_changed(tokens, give, spoil):

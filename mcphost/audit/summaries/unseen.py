@@ -85,10 +85,10 @@ def find_calls(following: Following) -> UnseenCalls:
     if vendor() == SQLITE:
         return _find_on_sqlite(following.position)
     page = max(0, following.page - PAGES)
-    calls = _find_on_postgresql(_NEAR, f"({page},0)", following.position, following.seen)
-    if calls.page < following.page:  # the table was rewritten
-        calls = _find_on_postgresql(_NEAR, "(0,0)", following.position, following.seen)
-    return calls
+    unseen_calls = _find_on_postgresql(_NEAR, f"({page},0)", following.position, following.seen)
+    if unseen_calls.page < following.page:  # the table was rewritten
+        unseen_calls = _find_on_postgresql(_NEAR, "(0,0)", following.position, following.seen)
+    return unseen_calls
 
 
 def find_recent_calls(following: Following, now: datetime) -> UnseenCalls:

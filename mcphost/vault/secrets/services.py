@@ -25,8 +25,8 @@ from mcphost.vault.secrets.ports import published_uses
 from mcphost.vault.secrets.values import bound, seal_value
 from mcphost.vault.services import ensure_tenant
 
-MOST_SECRETS: Final = 100
-MOST_VALUES: Final = 200
+MAX_SECRETS: Final = 100
+MAX_VALUES: Final = 200
 """Values of a tenant, with those that were replaced or deleted within a day. No new one is stored beyond:
 to make room would let a user who rotates often see an older value in a response."""
 MASKED_FOR: Final = timedelta(days=1)
@@ -51,8 +51,8 @@ def create_secret(
     """Store a secret; return its id. A name can be used again once its secret was deleted."""
     lock_open_tenant(tenant_id, actor, Permission.MANAGE_SECRETS)
     rules = check_new(name, value, hosts, places)
-    if StoredSecret.objects.filter(tenant=tenant_id).count() >= MOST_SECRETS:
-        raise InvalidError({"name": [f"A tenant can have at most {MOST_SECRETS} secrets."]})
+    if StoredSecret.objects.filter(tenant=tenant_id).count() >= MAX_SECRETS:
+        raise InvalidError({"name": [f"A tenant can have at most {MAX_SECRETS} secrets."]})
     _check_values(tenant_id, "name")
     row = StoredSecret(
         tenant=tenant_id,
@@ -155,9 +155,9 @@ def _check_values(tenant_id: UUID, field: str) -> None:
     values = sum(
         rows.objects.filter(tenant=tenant_id).count() for rows in (StoredSecret, FormerValue)
     )
-    if values >= MOST_VALUES:
+    if values >= MAX_VALUES:
         sentence = (
-            f"A tenant can have at most {MOST_VALUES} values of secrets, with those that were replaced "
+            f"A tenant can have at most {MAX_VALUES} values of secrets, with those that were replaced "
             "or deleted within a day. Try again tomorrow."
         )
         raise InvalidError({field: [sentence]})
@@ -198,8 +198,8 @@ def _replace_value(row: StoredSecret, value: str, actor: Actor) -> None:
 
 @sensitive_variables()
 def _sealed(row: StoredSecret, value: str) -> bytes:
-    place = bound(row.tenant, row.id, row.version, row.name)
-    return seal_value(value, place, ensure_tenant(row.tenant).payload_key)
+    associated_data = bound(row.tenant, row.id, row.version, row.name)
+    return seal_value(value, associated_data, ensure_tenant(row.tenant).payload_key)
 
 
 def _rules_of(row: StoredSecret) -> dict[str, Any]:
