@@ -262,8 +262,9 @@ class Egress:
         pool.last_used = now
         idle = [
             name
-            for name, other in self._pools.items()
-            if not (other.users or other.masking.is_busy) and now - other.last_used > IDLE_SECONDS
+            for name, tenant_pool in self._pools.items()
+            if not (tenant_pool.users or tenant_pool.masking.is_busy)
+            and now - tenant_pool.last_used > IDLE_SECONDS
         ]
         for closing in [self._pools.pop(name) for name in idle]:
             await closing.connections.aclose()
@@ -287,13 +288,13 @@ def _asks_for_bytes(message: FilledRequest) -> bool:
 
 
 async def _revealed(request: OutgoingRequest, reveal: Reveal) -> Mapping[str, Secret]:
-    found: dict[str, Secret] = {}
+    secrets: dict[str, Secret] = {}
     for name in dict.fromkeys(handle.name for handle in request.handles()):
         secret = await reveal(name)
         if secret is None:
             raise EgressSecretError(f"There is no secret {name!r}.")
-        found[name] = secret
-    return found
+        secrets[name] = secret
+    return secrets
 
 
 async def _send(connections: httpcore2.AsyncConnectionPool, sending: _Sending) -> ReceivedResponse:
@@ -308,8 +309,8 @@ async def _send(connections: httpcore2.AsyncConnectionPool, sending: _Sending) -
                 pass
             else:
                 pause = max(pause, _retry_after(response))
-                left = sending.end - asyncio.get_running_loop().time()
-                if response.status not in TRANSIENT or pause >= left:
+                remaining = sending.end - asyncio.get_running_loop().time()
+                if response.status not in TRANSIENT or pause >= remaining:
                     return response
             await asyncio.sleep(pause)
         return await _follow(connections, sending)

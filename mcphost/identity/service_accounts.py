@@ -74,8 +74,8 @@ def create(tenant_id: UUID, name: str, description: str = "", *, actor: Actor) -
         with transaction.atomic():
             row.save(force_insert=True)
     except IntegrityError:
-        taken = "This name is or was used by another service account."
-        raise InvalidError({"name": [taken]}) from None
+        problem = "This name is or was used by another service account."
+        raise InvalidError({"name": [problem]}) from None
     _record("service_account.created", row, actor)
     return row.pk
 

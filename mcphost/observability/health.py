@@ -38,10 +38,12 @@ class Registry:
 
     def facts(self) -> dict[str, Mapping[str, Any]]:
         """What is known, by name."""
-        return {name: told for name, fact in self._facts.items() if (told := fact())}
+        return {name: reported for name, fact in self._facts.items() if (reported := fact())}
 
     def unregister(self, name: str) -> None:
-        self._probes = {other: probe for other, probe in self._probes.items() if other != name}
+        self._probes = {
+            probe_name: probe for probe_name, probe in self._probes.items() if probe_name != name
+        }
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._probes)

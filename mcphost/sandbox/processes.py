@@ -57,14 +57,14 @@ class WorkerLostError(Exception):
 class SandboxWorker:
     """A running worker, for one tenant at most, with one job at a time.
 
-    `place` is its number in the pool. `busy_seconds` is how long its jobs took in all. `reusable`
+    `slot` is its number in the pool. `busy_seconds` is how long its jobs took in all. `reusable`
     is whether its last job left it as it was. `is_demoted`: it has less priority than others. `job` is what its current job does, `outcome` how it ended,
     for the metrics. The constructor blocks until the worker is ready; it
     raises WorkerLostError.
     """
 
-    def __init__(self, place: int) -> None:
-        self.place = place
+    def __init__(self, slot: int) -> None:
+        self.slot = slot
         self.tenant = ""
         self.jobs = 0
         self.busy_seconds = 0.0
@@ -98,10 +98,10 @@ class SandboxWorker:
     @property
     def is_gone(self) -> bool:
         """Whether the process has ended, and has been reaped by this."""
-        gone = self._process.poll() is not None
-        if gone:
+        has_ended = self._process.poll() is not None
+        if has_ended:
             self._user.free()
-        return gone
+        return has_ended
 
     def kill(self) -> None:
         """Kill the process and its interpreter, whatever they do. `is_gone` reaps it later."""
@@ -229,13 +229,13 @@ class SandboxWorker:
 def _started(user: int) -> tuple["subprocess.Popen[bytes]", socket.socket]:
     """Start a process, and return it with the socket to it. Raises OSError."""
     with ExitStack() as failed:
-        ours, theirs = socket.socketpair()
-        failed.enter_context(ours)
-        with theirs:
-            number = theirs.fileno()
+        own_end, worker_end = socket.socketpair()
+        failed.enter_context(own_end)
+        with worker_end:
+            number = worker_end.fileno()
             process = start(_PROGRAM, number, ROOT, number, user, BINARY)
         failed.pop_all()
-    return process, ours
+    return process, own_end
 
 
 def start(program: str, descriptor: int, *arguments: object) -> "subprocess.Popen[bytes]":

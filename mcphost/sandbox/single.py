@@ -76,16 +76,16 @@ def _started(
         try:
             user = WorkerUser()
             after.callback(user.free)
-            ours, theirs = socket.socketpair()
-            after.enter_context(ours)
-            with theirs:
-                number, seconds = theirs.fileno(), int(limits.seconds) + 1
-                given = (module, number, user.id, limits.memory, seconds)
-                process = start(_PROGRAM, number, ROOT, *given)
+            own_end, worker_end = socket.socketpair()
+            after.enter_context(own_end)
+            with worker_end:
+                number, seconds = worker_end.fileno(), int(limits.seconds) + 1
+                arguments = (module, number, user.id, limits.memory, seconds)
+                process = start(_PROGRAM, number, ROOT, *arguments)
         except OSError as error:
             raise NoProcessError(str(error)) from error
         after.callback(_end, process)
-        yield process, ours
+        yield process, own_end
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -106,10 +106,10 @@ def _read(connection: socket.socket, count: int, end: float) -> bytes:
 
 
 def _wait_until(connection: socket.socket, end: float) -> None:
-    left = end - time.monotonic()
-    if left <= 0:
+    remaining = end - time.monotonic()
+    if remaining <= 0:
         raise TimeoutError
-    connection.settimeout(left)
+    connection.settimeout(remaining)
 
 
 def _why(process: "subprocess.Popen[bytes]", limits: JobLimits) -> str:

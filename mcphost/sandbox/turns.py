@@ -16,14 +16,14 @@ class QueueFullError(Exception):
 
 @dataclass
 class TenantTurns(Generic[W]):
-    """Who waits for one of `most` workers, and how many each tenant uses. Not thread-safe.
+    """Who waits for one of `max_workers` workers, and how many each tenant uses. Not thread-safe.
 
     The tenant that uses the fewest workers is next; among equals tenants take turns, however many
     jobs of each wait. A tenant uses at most half of the workers, and the last free one goes only to
     a tenant that uses none. When all are in use, such a tenant gets one of `reserve` further ones.
     """
 
-    most: int
+    max_workers: int
     reserve: int = 0
     in_use: Counter[str] = field(default_factory=Counter)
     _waiting: dict[str, deque[W]] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class TenantTurns(Generic[W]):
 
     @property
     def per_tenant(self) -> int:
-        return max(1, self.most // 2)
+        return max(1, self.max_workers // 2)
 
     @property
     def waiting(self) -> int:
@@ -60,9 +60,9 @@ class TenantTurns(Generic[W]):
 
     def next(self) -> str | None:
         """Return the tenant whose turn it is; None if no waiter may have a worker."""
-        free = self.most - self.in_use.total()
-        may = [each for each in self._waiting if self._may(each, free)]
-        return min(may, key=lambda each: self.in_use[each]) if may else None
+        free = self.max_workers - self.in_use.total()
+        may = [tenant for tenant in self._waiting if self._may(tenant, free)]
+        return min(may, key=lambda tenant: self.in_use[tenant]) if may else None
 
     def begin(self, tenant: str) -> W:
         """Count a worker for a tenant, and return its first waiter, which waits no more."""

@@ -3,7 +3,7 @@
 A wrapped secret is the text `v1.<KEK id>.<base64url(nonce ‖ AES-256-GCM)>`, or several of these
 separated by spaces, each of which contains the secret: so one KEK can replace another while some
 processes have the one and some the other. The additional authenticated data are the version and the
-place, `<model>:<field>:<primary key>`, so a value copied into another row or column cannot be
+location, `<model>:<field>:<primary key>`, so a value copied into another row or column cannot be
 unwrapped. The KEK id is a fingerprint: it identifies the KEK and discloses nothing about it.
 """
 
@@ -32,7 +32,7 @@ def head(kek: bytes) -> str:
 
 
 def wrap(secret: bytes, location: str, kek: bytes, nonce: bytes) -> str:
-    """Wrap `secret` for one place. `nonce` is 12 random bytes."""
+    """Wrap `secret` for one location. `nonce` is 12 random bytes."""
     sealed = AESGCM(kek).encrypt(nonce, secret, _authenticated(location))
     return head(kek) + base64.urlsafe_b64encode(nonce + sealed).decode()
 
