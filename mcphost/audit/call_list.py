@@ -230,7 +230,7 @@ def _entries(ids: Sequence[UUID]) -> list[EntryView]:
 
 def _rows(lasts: Collection[EntryView], now: datetime, lost: Losses) -> list[ListedCall]:
     counted = CallSummary.objects.in_bulk({last.call for last in lasts if last.call is not None})
-    answered = _answered(lasts)
+    answered = _answered_keys(lasts)
     rows = []
     for last in lasts:
         summary, loss = counted.get(last.call), loss_of(last, lost)
@@ -255,7 +255,7 @@ def _rows(lasts: Collection[EntryView], now: datetime, lost: Losses) -> list[Lis
     return rows
 
 
-def _answered(lasts: Iterable[EntryView]) -> Mapping[UUID | None, set[str]]:
+def _answered_keys(lasts: Iterable[EntryView]) -> Mapping[UUID | None, set[str]]:
     """Which of the keys that each waiting call asked for have been answered since its last round ended."""
     waiting = [last for last in lasts if last.outcome == INPUT_REQUIRED]
     rounds: dict[int, list[UUID | None]] = defaultdict(list)

@@ -142,7 +142,7 @@ class Record(NamedTuple):
     payload: Mapping[str, Any] | None = None
 
 
-class Leg(NamedTuple):
+class RecordedRequest(NamedTuple):
     """The HTTP request under which rounds are recorded. `source` is the peer's address."""
 
     id: UUID
@@ -169,7 +169,12 @@ NO_ENDING = Ending("")
 
 
 def of_round(
-    action: str, call: Call, http_request: Leg, at: datetime, ending: Ending, version: str = ""
+    action: str,
+    call: Call,
+    http_request: RecordedRequest,
+    at: datetime,
+    ending: Ending,
+    version: str = "",
 ) -> Record:
     """The entry of a round, or of something that belongs to one; `action` says which.
 

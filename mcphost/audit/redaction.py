@@ -163,7 +163,7 @@ class _SchemaReader:
 
     def rules(self) -> list[_Rule]:
         """The rules of the root, if they lead to a secret."""
-        roots = self._of(self._schema)
+        roots = self._rules_of(self._schema)
         while self._waiting:
             if len(self._rules_by_id) > _MAX_NODES:
                 return [_Rule(secret=True)]
@@ -171,7 +171,7 @@ class _SchemaReader:
         kept = _prune([*self._rules_by_id.values(), self._nowhere])
         return [rule for rule in roots if id(rule) in kept]
 
-    def _of(self, *schemas: Any) -> list[_Rule]:
+    def _rules_of(self, *schemas: Any) -> list[_Rule]:
         """The rules of those values that are object schemas."""
         rules = []
         for schema in schemas:
@@ -186,19 +186,19 @@ class _SchemaReader:
     def _read_schema(self, rule: _Rule, schema: Mapping[str, Any]) -> None:
         rule.secret = schema.get("writeOnly") is True or schema.get("format") == "password"
         for name, subschema in _mapping(schema.get("properties")).items():
-            rule.properties[name] = self._of(subschema)
-        rule.any_property = self._of(*_mapping(schema.get("patternProperties")).values())
-        rule.other_properties = self._of(*map(schema.get, _OTHER_PROPERTIES))
+            rule.properties[name] = self._rules_of(subschema)
+        rule.any_property = self._rules_of(*_mapping(schema.get("patternProperties")).values())
+        rule.other_properties = self._rules_of(*map(schema.get, _OTHER_PROPERTIES))
         for key in _ITEMS:
-            rule.items += self._of(*_list(schema.get(key)))
+            rule.items += self._rules_of(*_list(schema.get(key)))
         for key in _ALTERNATIVES:
-            rule.also += self._of(*_list(schema.get(key)))
+            rule.also += self._rules_of(*_list(schema.get(key)))
         for key in _DEPENDENT:
-            rule.also += self._of(*_mapping(schema.get(key)).values())
+            rule.also += self._rules_of(*_mapping(schema.get(key)).values())
         for key in _REFERENCES:
             if key in schema:
                 target = _resolve(self._schema, schema[key])
-                rule.also += [self._nowhere] if target is None else self._of(target)
+                rule.also += [self._nowhere] if target is None else self._rules_of(target)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -200,7 +200,7 @@ def payload(entry_id: UUID, tenant: UUID) -> PayloadView | None:
     The caller checks whether the reader may see it.
     """
     row = Payload.objects.filter(entry=entry_id, tenant=tenant).first()
-    return None if row is None else _opened(row)
+    return None if row is None else _decrypt_payload(row)
 
 
 def payloads(entries: Sequence[UUID], tenant: UUID) -> Mapping[UUID, PayloadView]:
@@ -217,7 +217,7 @@ def payloads(entries: Sequence[UUID], tenant: UUID) -> Mapping[UUID, PayloadView
             fitting_ids.append(entry_id)
             size += sizes[entry_id]
     views = {entry_id: PayloadView(entry_id, left_out=True) for entry_id in sizes}
-    views.update((row.entry, _opened(row)) for row in query.filter(entry__in=fitting_ids))
+    views.update((row.entry, _decrypt_payload(row)) for row in query.filter(entry__in=fitting_ids))
     return views
 
 
@@ -231,7 +231,7 @@ def kept(entries: Collection[UUID], tenant: UUID) -> Mapping[UUID, PayloadView]:
     }
 
 
-def _opened(row: Payload) -> PayloadView:
+def _decrypt_payload(row: Payload) -> PayloadView:
     if row.erased_at is not None:
         return PayloadView(row.entry, erased_at=row.erased_at, erased_by=row.erased_by)
     cipher = payload_cipher()
@@ -244,7 +244,7 @@ def _opened(row: Payload) -> PayloadView:
     return PayloadView(row.entry, content=json.loads(plaintext))
 
 
-def _rest(filters: EntryFilter) -> Q:
+def _unindexed_condition(filters: EntryFilter) -> Q:
     """What of a filter no index chooses, except `outcome`, `questions` and `words`."""
     condition = Q()
     if filters.target:
@@ -269,7 +269,7 @@ def _rest(filters: EntryFilter) -> Q:
     return condition
 
 
-def _indexed(query: QuerySet[Entry], filters: EntryFilter) -> QuerySet[Entry]:
+def _indexed_entries(query: QuerySet[Entry], filters: EntryFilter) -> QuerySet[Entry]:
     """The entries of a filter's tenants with ids of its period; none if no call's id begins as it says."""
     if call_ids(filters.call) is None:
         return query.none()
@@ -311,11 +311,11 @@ def of_tenants(query: QuerySet[Entry], tenants: frozenset[UUID] | None) -> Query
 
 def _page(query: QuerySet[Entry], filters: EntryFilter, cursor: Cursor) -> Entries:
     """The page of entries older than `after`, or newer than `before`; the newest come first."""
-    reverse, limit, rest = cursor.before is not None, cursor.limit, _rest(filters)
+    reverse, limit, rest = cursor.before is not None, cursor.limit, _unindexed_condition(filters)
     start = cursor.before if reverse else cursor.after
     walk = Walk("id", start, reverse, limit + 1, deadline())
     matching = (lambda window: window.filter(rest)) if rest else None
-    entries, bound = take(_indexed(query, filters), walk, matching, lambda rows: rows)
+    entries, bound = take(_indexed_entries(query, filters), walk, matching, lambda rows: rows)
     page = tuple(view(row) for row in entries[:limit])
     following = page[-1].id if len(entries) > limit else bound
     back = None if start is None else page[0].id if page else including(start, reverse)

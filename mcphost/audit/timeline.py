@@ -246,9 +246,9 @@ class _TimelineReading:
         self._now, self._losses = now, losses
         self._attempts = _attempts(entries)
         self._runs = _by_round(self._attempts.values())
-        self.answers = _of(entries, ANSWER_RECEIVED)
+        self.answers = _with_actions(entries, ANSWER_RECEIVED)
         self._answers_by_round = _by_round(self.answers)
-        self.acts = _of(entries, *BESIDE_ROUNDS)
+        self.acts = _with_actions(entries, *BESIDE_ROUNDS)
         self.cancelled = any(act.action in CANCELLATIONS for act in self.acts)
         self._last_stop = max((act.id for act in self.acts if _is_of_operator(act)), default=None)
         every = self._attempts.values()
@@ -257,13 +257,13 @@ class _TimelineReading:
         )
         self._last_round = max(self._runs, default=0)
         self._ended = any(attempt.is_final for attempt in every)
-        self._question_entries = _of(entries, QUESTION_ASKED)
+        self._question_entries = _with_actions(entries, QUESTION_ASKED)
         self._asked_in = _by_round(self._question_entries)
         self._rounds_of_key = _rounds_of_keys(self._question_entries)
-        self._questions = self._answered()
+        self._questions = self._match_answers()
         self._answers_to = self._by_question()
         self.numbers = sorted({_number(entry) for entry in entries if _has_run(entry)}) or [0]
-        self._beside = self._between(entries)
+        self._beside = self._entries_beside_rounds(entries)
 
     @property
     def last(self) -> TimelineAttempt | None:
@@ -287,11 +287,11 @@ class _TimelineReading:
                 self._answer(answer) for answer in answers if not self._questions[answer.id]
             ),
             questions=tuple(map(self._asking, questions.values())),
-            refusals=tuple(_of(self._beside.get(number, ()), *REFUSALS)),
-            repeated=tuple(_of(self._beside.get(number, ()), ANSWER_REPEATED)),
+            refusals=tuple(_with_actions(self._beside.get(number, ()), *REFUSALS)),
+            repeated=tuple(_with_actions(self._beside.get(number, ()), ANSWER_REPEATED)),
         )
 
-    def _answered(self) -> dict[UUID, EntryView | None]:
+    def _match_answers(self) -> dict[UUID, EntryView | None]:
         """By the id of each answer, its question: the same one, in the last round before."""
         same: dict[tuple[str, str], dict[int, EntryView]] = defaultdict(dict)
         for question in self._question_entries:
@@ -314,7 +314,7 @@ class _TimelineReading:
                 answers[_number(question), _identity(question)].append(answer)
         return answers
 
-    def _between(self, entries: Sequence[EntryView]) -> dict[int, list[EntryView]]:
+    def _entries_beside_rounds(self, entries: Sequence[EntryView]) -> dict[int, list[EntryView]]:
         """What ran nothing, by the last round that had begun before."""
         entries_by_round: dict[int, list[EntryView]] = defaultdict(list)
         begun: int | None = None
@@ -392,7 +392,7 @@ def _rounds_of_keys(questions: Iterable[EntryView]) -> dict[str, list[int]]:
     return {key: sorted(rounds) for key, rounds in rounds_by_key.items()}
 
 
-def _of(entries: Iterable[EntryView], *actions: str) -> list[EntryView]:
+def _with_actions(entries: Iterable[EntryView], *actions: str) -> list[EntryView]:
     return [entry for entry in entries if entry.action in actions]
 
 

@@ -108,14 +108,14 @@ def run(now: datetime, clock: Callable[[], float] = time.monotonic) -> None:
     Two processes that do so at once verify the same portions, and count them once.
     """
     cipher = payload_cipher()
-    row = _begun(now)
+    row = _begin_pass(now)
     if cipher is None or row is None:
         return
     portions = _Portions(cipher, row.position, first_id(row.begun_at - SETTLED))
     ends = clock() + SECONDS
     while not portions.ended and (clock() < ends or portions.position == row.position):
         portions.verify_next()
-    changes = _counted(row, portions)
+    changes = _count_portions(row, portions)
     if portions.ended:
         wrong = changes["wrong_now"]
         changes |= {"ended_at": now, "all_payloads": changes["payloads"], "wrong": wrong}
@@ -128,7 +128,7 @@ def _has_ended(row: Verification) -> bool:
     return row.ended_at is not None and row.ended_at >= row.begun_at
 
 
-def _begun(now: datetime) -> Verification | None:
+def _begin_pass(now: datetime) -> Verification | None:
     """Return the pass that has begun; None if it is not time for the next."""
     row = Verification.objects.first()
     if row is None:
@@ -145,7 +145,7 @@ def _begun(now: datetime) -> Verification | None:
     return row if _advance(row, **again) else None
 
 
-def _counted(row: Verification, portions: "_Portions") -> dict[str, Any]:
+def _count_portions(row: Verification, portions: "_Portions") -> dict[str, Any]:
     wrong = portions.wrong
     count = row.wrong_now + len(wrong)
     changes: dict[str, Any] = {"payloads": row.payloads + portions.payloads, "wrong_now": count}

@@ -103,10 +103,10 @@ class Mask:
             # would leave the rest of that.
             ranges = [
                 *_find_occurrences(content, self._exact),
-                *_wide(content, self._big, self._little),
+                *_find_wide(content, self._big, self._little),
             ]
-            ranges += _escaped(content, self._decoded)
-            content = _without(content, ranges)
+            ranges += _find_escaped(content, self._decoded)
+            content = _masked(content, ranges)
         return content
 
     def text(self, content: str) -> str:
@@ -120,10 +120,10 @@ class Mask:
     def name(self, content: str) -> str:
         """Mask the name of a header, which is in lower case, whatever it was."""
         raw = content.encode("latin-1")
-        return self.latin(_without(raw, _find_occurrences(raw, self._lower)).decode("latin-1"))
+        return self.latin(_masked(raw, _find_occurrences(raw, self._lower)).decode("latin-1"))
 
 
-def _wide(content: bytes, big: Sequence[bytes], little: Sequence[bytes]) -> set[_Range]:
+def _find_wide(content: bytes, big: Sequence[bytes], little: Sequence[bytes]) -> set[_Range]:
     """Return where these forms stand in which every character has several bytes.
 
     With a NUL before it, a little-endian text of ASCII seems to be a big-endian one that begins with
@@ -181,7 +181,7 @@ def _base64_forms(raw: bytes) -> Iterator[bytes]:
             yield encode(padded)[first:last]
 
 
-def _without(content: bytes, ranges: Iterable[_Range]) -> bytes:
+def _masked(content: bytes, ranges: Iterable[_Range]) -> bytes:
     pieces, end = bytearray(), 0
     for first, last in _merged(sorted(ranges)):
         pieces += content[end:first] + MASKED
@@ -189,17 +189,17 @@ def _without(content: bytes, ranges: Iterable[_Range]) -> bytes:
     return bytes(pieces + content[end:])
 
 
-def _escaped(content: bytes, forms: Sequence[bytes]) -> list[_Range]:
+def _find_escaped(content: bytes, forms: Sequence[bytes]) -> list[_Range]:
     """Return where the forms stand, as they are or once decoded.
 
     As they are, too, because what stands before a form can seem to be an escape with its beginning.
     """
     decoded, steps = _decode(content)
-    ranges = _ranges(content, (), forms)
-    return [*ranges, *_ranges(decoded, steps, forms)] if steps else ranges
+    ranges = _find_decoded(content, (), forms)
+    return [*ranges, *_find_decoded(decoded, steps, forms)] if steps else ranges
 
 
-def _ranges(plain: bytes, steps: Sequence[bytes], forms: Sequence[bytes]) -> list[_Range]:
+def _find_decoded(plain: bytes, steps: Sequence[bytes], forms: Sequence[bytes]) -> list[_Range]:
     """Return where the forms stand in a content that was decoded in these steps."""
     ranges = _merged(sorted(_find_occurrences(plain.translate(None, _IS_WHITE), forms)))
     if ranges:

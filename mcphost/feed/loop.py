@@ -189,7 +189,9 @@ class Loop:
             if self._thread is not None and self._thread.is_alive():
                 return
             self._stopping.clear()
-            self._thread = threading.Thread(target=self._run, name="mcphost-feed", daemon=True)
+            self._thread = threading.Thread(
+                target=self._poll_until_stopped, name="mcphost-feed", daemon=True
+            )
             self._thread.start()
 
     def stop(self, timeout: float = 5.0) -> None:
@@ -260,10 +262,10 @@ class Loop:
             except Exception:
                 logger.exception("a subscriber of the change log raised")
 
-    def _run(self) -> None:
+    def _poll_until_stopped(self) -> None:
         try:
             while not self._stopping.is_set():
-                self._tick()
+                self._poll_once()
                 self._woken.wait(settings.MCPHOST_FEED_SECONDS)
                 self._woken.clear()
             self._beaten_at = None
@@ -273,7 +275,7 @@ class Loop:
         finally:
             connections.close_all()
 
-    def _tick(self) -> None:
+    def _poll_once(self) -> None:
         try:
             if not self.poll():
                 return

@@ -136,7 +136,7 @@ def reserve(keys: Keys) -> Attempt:
     Raises NotCheckedError; then nothing was counted.
     """
     with transaction.atomic():
-        _add(keys.sorted(), WINDOW)
+        _add_to_counts(keys.sorted(), WINDOW)
         # The rows are locked until the commit, so they are as this attempt left them.
         rows = SignInAttempts.objects.in_bulk(keys.sorted())
         attempt = _attempt(
@@ -157,7 +157,7 @@ def count_event(event: str, limit: int, window: timedelta) -> int:
     """
     key = _digest("other", event)
     with transaction.atomic():
-        _add((key,), window)
+        _add_to_counts((key,), window)
         number = SignInAttempts.objects.values_list("count", flat=True).get(id=key)
     return number if number <= limit else 0
 
@@ -238,7 +238,7 @@ _LATER: Final = {
 _OVER: Final = "held.count = 0 OR held.expires_at <= excluded.last_at"
 
 
-def _add(keys: Iterable[str], window: timedelta) -> None:
+def _add_to_counts(keys: Iterable[str], window: timedelta) -> None:
     """Add one to the count of each key, in this order; without an open window, start a new one."""
     connection = connections[DEFAULT_DB_ALIAS]
     rows = [(key, window.total_seconds()) for key in keys]

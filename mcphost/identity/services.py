@@ -105,12 +105,12 @@ def issue(
         raise InvalidError({"owner": ["The owner is not an active member of this tenant."]})
     role = Role(membership.role)
     granted = membership.scopes if itself else None
-    _check(token_request, lambda scope: _owner_problem(scope, role, granted))
+    _check_request(token_request, lambda scope: _owner_problem(scope, role, granted))
     row = Token(
         tenant_id=tenant_id, owner=owner, membership=membership, consented=itself or consented
     )
     facts = {"owner": owner.get_username(), "consented": row.consented}
-    return _make(row, token_request, actor, facts)
+    return _make_token(row, token_request, actor, facts)
 
 
 @transaction.atomic
@@ -129,9 +129,9 @@ def issue_for_service(
     account = enabled.filter(pk=account_id).first()
     if account is None:
         raise InvalidError({"owner": [NO_ACCOUNT]})
-    _check(token_request, _service_problem)
+    _check_request(token_request, _service_problem)
     row = Token(tenant_id=tenant_id, service_account=account)
-    return _make(
+    return _make_token(
         row, token_request, actor, {"owner": str(account), "service_account": str(account.pk)}
     )
 
@@ -158,7 +158,7 @@ def revoke(tenant_id: UUID, token_id: str, *, actor: Actor) -> bool:
     return True
 
 
-def _make(
+def _make_token(
     row: Token, token_request: TokenRequest, actor: Actor, facts: Mapping[str, Any]
 ) -> IssuedToken:
     _check_number(row)
@@ -205,7 +205,7 @@ def _check_number(row: Token) -> None:
         raise InvalidError({"owner": [TOO_MANY]})
 
 
-def _check(token_request: TokenRequest, problem_of: Callable[[str], str | None]) -> None:
+def _check_request(token_request: TokenRequest, problem_of: Callable[[str], str | None]) -> None:
     """Raise InvalidError with all problems; `problem_of` says why a scope may not be held."""
     name, expires_at = token_request.name.strip(), token_request.expires_at
     name_problems, expiry_problems = [], []

@@ -93,7 +93,7 @@ class Traces:
                 "mcphost.request": request.http_request_id,
             },
         )
-        with _current(span):
+        with _as_current(span):
             yield RequestSpan(span)
 
     @contextmanager
@@ -108,7 +108,7 @@ class Traces:
         span.set_attribute("mcphost.version", run.version)
         span.set_attribute("mcphost.call", run.call)
         span.set_attribute("mcphost.round", run.round)
-        with _current(span):
+        with _as_current(span):
             yield RequestSpan(span, around)
 
     def refuse(self, code: int) -> None:
@@ -185,7 +185,7 @@ def exporting(version: str) -> Traces:
 
 
 @contextmanager
-def _current(span: trace.Span) -> Iterator[None]:
+def _as_current(span: trace.Span) -> Iterator[None]:
     with trace.use_span(
         span, end_on_exit=True, record_exception=False, set_status_on_exception=False
     ):

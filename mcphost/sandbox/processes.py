@@ -79,7 +79,7 @@ class SandboxWorker:
         except OSError as error:
             raise WorkerLostError(f"a worker process did not start: {error}") from None
         try:
-            self._process, self._socket = _started(self._user.id)
+            self._process, self._socket = _start_worker(self._user.id)
         except OSError as error:
             self._user.free()
             raise WorkerLostError(f"a worker process did not start: {error}") from None
@@ -138,7 +138,9 @@ class SandboxWorker:
         slow = asyncio.get_running_loop().call_later(short, self._demote)
         try:
             async with asyncio.timeout(seconds):
-                message = message_of(await self._read(length_of(await self._read(HEAD))))
+                message = message_of(
+                    await self._read_bytes(length_of(await self._read_bytes(HEAD)))
+                )
         except TimeoutError:
             self.outcome = "late"
             raise WorkerLostError(
@@ -185,7 +187,7 @@ class SandboxWorker:
         """As `receive`, in this thread, which blocks."""
         self._socket.settimeout(seconds)
         try:
-            return message_of(self._read_here(length_of(self._read_here(HEAD))))
+            return message_of(self._read_bytes_here(length_of(self._read_bytes_here(HEAD))))
         except TimeoutError:
             raise WorkerLostError(
                 f"a worker was silent for {seconds:g} seconds", late=True
@@ -200,7 +202,7 @@ class SandboxWorker:
             self.outcome = "lost"
             raise WorkerLostError(str(error), unheard=not self._heard) from None
 
-    async def _read(self, count: int) -> bytes:
+    async def _read_bytes(self, count: int) -> bytes:
         loop = asyncio.get_running_loop()
         parts = [self._unread]
         have = len(self._unread)
@@ -212,7 +214,7 @@ class SandboxWorker:
         self._unread = read[count:]
         return read[:count]
 
-    def _read_here(self, count: int) -> bytes:
+    def _read_bytes_here(self, count: int) -> bytes:
         parts = []
         while count:
             part = self._checked(self._socket.recv(min(count, CHUNK)))
@@ -226,7 +228,7 @@ class SandboxWorker:
         return part
 
 
-def _started(user: int) -> tuple["subprocess.Popen[bytes]", socket.socket]:
+def _start_worker(user: int) -> tuple["subprocess.Popen[bytes]", socket.socket]:
     """Start a process, and return it with the socket to it. Raises OSError."""
     with ExitStack() as failed:
         own_end, worker_end = socket.socketpair()

@@ -163,14 +163,14 @@ class ScriptJob:
         ) as session:
             self._interpreter = session.worker_pid or 0
             try:
-                return self._converse(self._begun(session))
+                return self._converse(self._begin(session))
             except MontyCrashedError as crash:
                 why, text = ("output", "") if self._flooded else ("crash", str(crash))
                 raise LastMessage({"is": "failed", "why": why, "message": text}) from None
             except MontyError as error:
                 return failure(error)
 
-    def _begun(self, session: MontySession) -> Snapshot:
+    def _begin(self, session: MontySession) -> Snapshot:
         image = self._job.get("image")
         if image is None:
             if self._job["prelude"]:
@@ -188,23 +188,23 @@ class ScriptJob:
         while not isinstance(snapshot, MontyComplete):
             match snapshot:
                 case NameLookupSnapshot():
-                    snapshot = self._name(snapshot)
+                    snapshot = self._answer_name(snapshot)
                 case FunctionSnapshot():
-                    outcome = self._call(snapshot)
+                    outcome = self._answer_call(snapshot)
                     if isinstance(outcome, dict):
                         return outcome
                     snapshot = outcome
                 case FutureSnapshot():
                     answers = self._request_answers(snapshot.pending_call_ids)
                     if answers is None:
-                        return self._paused(snapshot)
+                        return self._pause(snapshot)
                     snapshot = snapshot.resume({int(id): answer for id, answer in answers.items()})
         try:
             return {"is": "done", "value": plain(snapshot.output)}
         except NotPlainError as error:
             return {"is": "failed", "why": "result", "message": str(error)}
 
-    def _name(self, snapshot: NameLookupSnapshot) -> Snapshot:
+    def _answer_name(self, snapshot: NameLookupSnapshot) -> Snapshot:
         name = snapshot.variable_name
         if snapshot.object_id is not None or name not in self._now | self._later:
             return snapshot.resume()
@@ -214,7 +214,7 @@ class ScriptJob:
         stand_in.__name__ = name
         return snapshot.resume(value=stand_in)
 
-    def _call(self, snapshot: FunctionSnapshot) -> "Snapshot | Message":
+    def _answer_call(self, snapshot: FunctionSnapshot) -> "Snapshot | Message":
         """Answer a call, or return the message of a pause."""
         name = snapshot.function_name
         if snapshot.is_os_function and name not in (SLEEP, SLEEP_BESIDE):
@@ -236,7 +236,7 @@ class ScriptJob:
             return snapshot.resume({"future": ...})
         answers = self._request_answers([snapshot.call_id])
         if answers is None:
-            return self._paused(snapshot)
+            return self._pause(snapshot)
         return snapshot.resume(answers[str(snapshot.call_id)])
 
     def _request_answers(self, pending: list[int]) -> Mapping[str, Any] | None:
@@ -248,7 +248,7 @@ class ScriptJob:
         answers: Mapping[str, Any] | None = reply.get("answers")
         return answers
 
-    def _paused(self, snapshot: FunctionSnapshot | FutureSnapshot) -> Message:
+    def _pause(self, snapshot: FunctionSnapshot | FutureSnapshot) -> Message:
         """Return the interpreter's state, compressed; empty if it is not wanted, or too large."""
         state = snapshot.dump() if self._dumps else b""
         if len(state) > LARGEST_IMAGE:
@@ -307,7 +307,7 @@ def check(job: Message, monty: Monty) -> Message:
         type_check_format="json",
     ) as session:
         try:
-            session.feed_run(job["source"], external_lookup={}, print_callback=_dropped)
+            session.feed_run(job["source"], external_lookup={}, print_callback=_drop_output)
         except MontyTypingError as typing_error:
             problems = [
                 _problem(diagnostic)
@@ -329,5 +329,5 @@ def _problem(diagnostic: Message) -> Message:
     return {"line": at["row"], "column": at["column"], "message": diagnostic["message"][:500]}
 
 
-def _dropped(stream: str, text: str) -> None:
+def _drop_output(stream: str, text: str) -> None:
     return None

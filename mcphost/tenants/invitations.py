@@ -95,7 +95,7 @@ def invite(
     """
     actor = Actor.person(inviter.pk, inviter.get_username())
     tenant = lock_open_tenant(tenant_id, actor, Permission.MANAGE_MEMBERS)
-    name = _checked(username)
+    name = _check_username(username)
     if not 1 <= days <= MAX_DAYS:
         raise InvalidError({"days": [f"Give 1 to {MAX_DAYS} days."]})
     if Membership.objects.filter(tenant=tenant, user__username=name).exists():
@@ -164,7 +164,7 @@ def offer(link: str, user: User, now: datetime) -> InvitationOffer | None:
 
     More than the one row of the link is read only for the invited account.
     """
-    row = _row(link)
+    row = _find_by_link(link)
     if row is None or not _acceptable(row, user, now):
         return None
     tenant = row.tenant
@@ -178,20 +178,20 @@ def accept(link: str, user: User, now: datetime) -> bool:
 
     Repeated by a user who accepted before and is still a member, it returns True without a change.
     """
-    return _end(link, user, now, _join)
+    return _end_invitation(link, user, now, _join)
 
 
 def decline(link: str, user: User, now: datetime) -> bool:
     """End an invitation without a membership; False whenever `offer` returns None."""
-    return _end(link, user, now, _refuse)
+    return _end_invitation(link, user, now, _refuse)
 
 
 @transaction.atomic
-def _end(
+def _end_invitation(
     link: str, user: User, now: datetime, verb: Callable[[Invitation, User, datetime], None]
 ) -> bool:
     actor = Actor.person(user.pk, user.get_username())
-    invitation = _row(link)
+    invitation = _find_by_link(link)
     if invitation is None or invitation.username != user.get_username():
         return False
     try:
@@ -210,7 +210,7 @@ def _end(
 
 
 def _join(row: Invitation, user: User, now: datetime) -> None:
-    _ended(row, Invitation.Outcome.ACCEPTED, now)
+    _save_outcome(row, Invitation.Outcome.ACCEPTED, now)
     Membership.objects.create(
         tenant_id=row.tenant_id,
         user=user,
@@ -224,7 +224,7 @@ def _join(row: Invitation, user: User, now: datetime) -> None:
 
 
 def _refuse(row: Invitation, user: User, now: datetime) -> None:
-    _ended(row, Invitation.Outcome.DECLINED, now)
+    _save_outcome(row, Invitation.Outcome.DECLINED, now)
     record(
         "invitation.declined",
         actor=Actor.person(user.pk, user.get_username()),
@@ -234,12 +234,12 @@ def _refuse(row: Invitation, user: User, now: datetime) -> None:
     )
 
 
-def _ended(row: Invitation, outcome: Invitation.Outcome, now: datetime) -> None:
+def _save_outcome(row: Invitation, outcome: Invitation.Outcome, now: datetime) -> None:
     row.outcome, row.ended_at = outcome, now
     row.save(update_fields=["outcome", "ended_at"])
 
 
-def _row(link: str) -> Invitation | None:
+def _find_by_link(link: str) -> Invitation | None:
     rows = Invitation.objects.select_related("tenant", "inviter")
     return rows.filter(digest=_digest(link)).first()
 
@@ -268,7 +268,7 @@ def _state(row: Invitation, may_invite: bool, now: datetime) -> InvitationState:
     return InvitationState.OPEN if may_invite else InvitationState.VOID
 
 
-def _checked(username: str) -> str:
+def _check_username(username: str) -> str:
     name = User.normalize_username(username.strip())
     try:
         UnicodeUsernameValidator()(name)

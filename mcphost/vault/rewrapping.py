@@ -82,15 +82,17 @@ def rewrap(actor: Actor) -> Rewrapped:
     damaged: list[str] = []
     with transaction.atomic():  # all ring keys at once; only this part is recorded
         ring_keys = list(RingKey.objects.select_for_update())
-        ring = _write([(row, _anew(row, _KEY_FIELDS, keys, damaged)) for row in ring_keys])
+        ring = _write_fields(
+            [(row, _rewrapped_fields(row, _KEY_FIELDS, keys, damaged)) for row in ring_keys]
+        )
         if ring:
             names = " ".join(sorted(map(kek_id, keys.all())))
             record("key.rewrapped", actor=actor, target=names, facts={"keys": ring})
             announce(NEWS, object_id=names)
     tenants = 0
     for rows in _batches():
-        anew = [(row, _anew(row, _TENANT_FIELDS, keys, damaged)) for row in rows]
-        tenants += _write(anew)
+        anew = [(row, _rewrapped_fields(row, _TENANT_FIELDS, keys, damaged)) for row in rows]
+        tenants += _write_fields(anew)
     return Rewrapped(ring, tenants, tuple(damaged))
 
 
@@ -103,7 +105,9 @@ def _batches() -> Iterator[Sequence[TenantSecret]]:
         rows = list(every.filter(tenant__gt=rows[-1].tenant)[:ROWS_AT_ONCE])
 
 
-def _anew(row: models.Model, names: Iterable[str], keys: MasterKeys, damaged: list[str]) -> Fields:
+def _rewrapped_fields(
+    row: models.Model, names: Iterable[str], keys: MasterKeys, damaged: list[str]
+) -> Fields:
     """The new values of the fields to rewrap. Adds messages about damaged ones to `damaged`."""
     key_ids = frozenset(map(kek_id, keys.all()))
     fields: Fields = {}
@@ -117,7 +121,7 @@ def _anew(row: models.Model, names: Iterable[str], keys: MasterKeys, damaged: li
 
 
 @transaction.atomic
-def _write(anew: Sequence[tuple[models.Model, Fields]]) -> int:
+def _write_fields(anew: Sequence[tuple[models.Model, Fields]]) -> int:
     """Write by compare-and-set, so that a secret destroyed meanwhile is not restored."""
     done = 0
     for row, fields in anew:

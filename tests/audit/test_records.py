@@ -3,7 +3,7 @@
 import time
 from uuid import UUID, uuid4
 
-from mcphost.audit.records import NO_ENDING, Ending, Leg, Record, new_id, of_round
+from mcphost.audit.records import NO_ENDING, Ending, Record, RecordedRequest, new_id, of_round
 from mcphost.audit.writer.rows import ENTRY_COLUMNS
 from mcphost.protocol.eras import Era
 from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
@@ -31,7 +31,7 @@ def test_ids_are_distinct_time_ordered_and_version_7() -> None:
 
 
 def test_a_finished_round_says_who_what_how_and_from_where() -> None:
-    leg = Leg(uuid4(), "192.0.2.1", 321)
+    leg = RecordedRequest(uuid4(), "192.0.2.1", 321)
     ending = Ending("tool_error", "it broke", 1500, 99, {"result": {}})
     record = of_round("round.finished", CALL, leg, AT, ending, "3+ab12cd")
     assert record == Record(

@@ -128,16 +128,16 @@ def note(lasts: Iterable[str], following: Following, now: datetime) -> None:
     seconds = Resolution.PART.seconds
     parts = {int(last[:12], 16) // (1000 * seconds) for last in lasts}
     due = {_due_of(Bucket(Resolution.PART, part), following, now) for part in parts}
-    _mark(bucket for bucket in due if bucket is not None)
+    _mark_due(bucket for bucket in due if bucket is not None)
 
 
 def fold(now: datetime) -> bool:
     """Count one bucket that is due, or close one that is over; return whether there may be more."""
     following = Following.objects.get()
     parts = RollUpDue.objects.filter(resolution=Resolution.PART)
-    bucket = parts.first() or _closed(following, now) or _due(following)
+    bucket = parts.first() or _next_to_close(following, now) or _next_due(following)
     if isinstance(bucket, RollUpDue):
-        _count(bucket, following, now)
+        _recount(bucket, following, now)
     elif bucket is not None:
         _close(bucket, following, now)
     return bucket is not None
@@ -156,7 +156,7 @@ def _due_of(part: Bucket, following: Following, now: datetime) -> Bucket | None:
     return day if is_kept(day, now) else None
 
 
-def _mark(buckets: Iterable[Bucket]) -> None:
+def _mark_due(buckets: Iterable[Bucket]) -> None:
     run(
         "INSERT INTO audit_rollup_due (resolution, bucket, mark) "  # noqa: S608 - constants
         f"SELECT r.resolution, r.bucket, 1 FROM {rows_of('r', _DUE)} WHERE true "
@@ -165,7 +165,7 @@ def _mark(buckets: Iterable[Bucket]) -> None:
     )
 
 
-def _due(following: Following) -> RollUpDue | None:
+def _next_due(following: Following) -> RollUpDue | None:
     """The shortest bucket that is due. While old entries are read, their hours and days become due again and again."""
     due = RollUpDue.objects.order_by("resolution", "bucket")
     if following.missing_until is not None:
@@ -173,7 +173,7 @@ def _due(following: Following) -> RollUpDue | None:
     return due.first()
 
 
-def _closed(following: Following, now: datetime) -> Bucket | None:
+def _next_to_close(following: Following, now: datetime) -> Bucket | None:
     """The first minute, hour or day that is over, and of which no rows are made yet."""
     seen_until = now - CLOSED_AT_LATEST
     if following.current_at is not None:
@@ -210,7 +210,7 @@ def _close(last: Bucket, following: Following, now: datetime) -> None:
             _note_fold(following, now, **{name: last.number + 1})
 
 
-def _count(due: RollUpDue, following: Following, now: datetime) -> None:
+def _recount(due: RollUpDue, following: Following, now: datetime) -> None:
     """Make the rows of a bucket again, and let the longer one around it be made again."""
     bucket = Bucket(Resolution(due.resolution), due.bucket)
     is_part = bucket.resolution is Resolution.PART
@@ -223,7 +223,7 @@ def _count(due: RollUpDue, following: Following, now: datetime) -> None:
             if bucket.resolution is not Resolution.DAY:
                 longer = bucket.within(bucket.resolution.coarser)
                 if not is_open(longer, following):
-                    _mark([longer])
+                    _mark_due([longer])
             _note_fold(following, now)
 
 

@@ -187,21 +187,21 @@ class _Pass:
     def run(self, now: datetime) -> FollowerStep:
         following = Following.objects.get()
         lost = losses()
-        behind = self._follow(following, now, lost)
+        behind = self._project_unseen(following, now, lost)
         more = behind
         if not self._reading:
-            self._look_wide(following, now, lost)
-            more = self._lose(following, now, lost) or more
-        self._write(self._due(now), now, lost, again=True)
+            self._project_recent(following, now, lost)
+            more = self._project_lost(following, now, lost) or more
+        self._write(self._expired_calls(now), now, lost, again=True)
         if self._alone or not self._reading:
-            more = self._fill(following, now, lost) or more
+            more = self._project_missing(following, now, lost) or more
         self._fold(following, now)
         if not self._reading:
             self._prune(following, now)
-            self._rest()
+            self._pause_writing()
         return FollowerStep(self._written, more, current=not behind, leads=not self._reading)
 
-    def _follow(self, following: Following, now: datetime, lost: Losses) -> bool:
+    def _project_unseen(self, following: Following, now: datetime, lost: Losses) -> bool:
         unseen_calls = unseen.find_calls(following)
         if self._reading and len(unseen_calls.calls) > READ_AT_ONCE:
             return True
@@ -227,7 +227,7 @@ class _Pass:
             self._advance(following, **changes)
         return unseen_calls.more
 
-    def _look_wide(self, following: Following, now: datetime, lost: Losses) -> None:
+    def _project_recent(self, following: Following, now: datetime, lost: Losses) -> None:
         if not _is_over(following.checked_at, unseen.WIDE_EVERY, now):
             return
         unseen_calls = unseen.find_recent_calls(following, now)
@@ -239,7 +239,7 @@ class _Pass:
         self._advance(following, **changes)
 
     def _all_missing(self, following: Following) -> dict[str, Any]:
-        """Return the change that lets all entries since the last look count as missing."""
+        """Return the change that lets all entries since the last search count as missing."""
         since = following.current_at
         oldest = None if since is None else first_id(since - SKEW)
         if following.missing_until is not None:  # something is missing already
@@ -248,13 +248,13 @@ class _Pass:
         log.info("the summaries of calls are behind: reading entries again")
         return {"missing_from": oldest, "missing_until": _behind_all()}
 
-    def _due(self, now: datetime) -> Collection[str]:
+    def _expired_calls(self, now: datetime) -> Collection[str]:
         """Open calls whose time is over, for which there is no entry."""
         due = CallSummary.objects.filter(expires_at__lte=now).order_by("expires_at")
         limit = READ_AT_ONCE if self._reading else DUE_AT_ONCE
         return [call.hex for call in due.values_list("call", flat=True)[:limit]]
 
-    def _lose(self, following: Following, now: datetime, lost: Losses) -> bool:
+    def _project_lost(self, following: Following, now: datetime, lost: Losses) -> bool:
         """Project a portion of the open calls again whose state opens no more, after a key or a salt was
         lost. They are open no more then; return whether there may be others."""
         count = len(lost.keys) + len(lost.tenants)
@@ -271,7 +271,7 @@ class _Pass:
         self._advance(following, losses=count)
         return False
 
-    def _fill(self, following: Following, now: datetime, lost: Losses) -> bool:
+    def _project_missing(self, following: Following, now: datetime, lost: Losses) -> bool:
         """Project a portion of the calls that are missing, the newest first."""
         until = following.missing_until
         if until is None:
@@ -292,7 +292,7 @@ class _Pass:
             if rollups.prune(now) < rollups.PRUNED_AT_ONCE:
                 self._advance(following, pruned_at=now)
                 return
-            self._rest()
+            self._pause_writing()
 
     def _write(
         self,
@@ -305,7 +305,7 @@ class _Pass:
     ) -> None:
         for portion in _portions(calls, AT_ONCE):
             self._written += batches.write(CallBatch(portion, again, late), now, lost)
-            self._rest()
+            self._pause_writing()
 
     def _fold(self, following: Following, now: datetime) -> None:
         """Bring roll-ups up to date: at once while there are few calls; otherwise those of some seconds together."""
@@ -314,9 +314,9 @@ class _Pass:
                 pass
         elif self._written <= FEW or _is_over(following.folded_at, FOLD_EVERY, now):
             while counting.fold(now):
-                self._rest()
+                self._pause_writing()
 
-    def _rest(self) -> None:
+    def _pause_writing(self) -> None:
         """Pause, after what was done since the last pause."""
         if self._renew is not None:
             self._renew()

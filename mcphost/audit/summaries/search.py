@@ -218,7 +218,7 @@ def _state_mark(outcome: str) -> Iterable[str]:
         yield outcome
 
 
-def _marked(filters: EntryFilter) -> Q:
+def _mark_condition(filters: EntryFilter) -> Q:
     """What a row must have of its state, input requests and reason."""
     condition = Q(state=filters.outcome) if filters.outcome else Q()
     for mark in _question_mark(filters.questions):
@@ -232,9 +232,9 @@ def _conditions(filters: EntryFilter) -> dict[str, Q]:
     """What is compared with a row, by name, as far as no index implies it."""
     conditions = {}
     if filters.since is not None or filters.until is not None:
-        conditions["period"] = _period(filters)
+        conditions["period"] = _period_condition(filters)
     if filters.outcome or filters.questions or filters.words:
-        conditions["marks"] = _marked(filters)
+        conditions["marks"] = _mark_condition(filters)
     if filters.target:
         conditions["target"] = Q(target=filters.target)
     if filters.trace:
@@ -251,7 +251,7 @@ def _conditions(filters: EntryFilter) -> dict[str, Q]:
     return conditions
 
 
-def _period(filters: EntryFilter) -> Q:
+def _period_condition(filters: EntryFilter) -> Q:
     condition = Q()
     if filters.since is not None:
         condition &= Q(at__gte=filters.since, last__gte=first_id(filters.since - SKEW))

@@ -89,7 +89,7 @@ def series(
     points = [CallSums() for _ in range(period.points)]
     counted = _totals_of(tenants)
     if target is not None:
-        counted = _of(tenants, *By.TARGET.named).filter(name=target)
+        counted = _rollups_of(tenants, *By.TARGET.named).filter(name=target)
     rows = counted.filter(_within(period, now, _POINTS[period]))
     begins, seconds = int(start.timestamp()), int(step.total_seconds())
     for resolution, bucket, *columns in rows.values_list("resolution", "bucket", *SUMMED):
@@ -112,7 +112,11 @@ def top(
 ) -> tuple[Ranked, ...]:
     """The targets, clients or callers with the most calls, all or those of these names."""
     follower.refresh(now)
-    rows = _of(tenants, *_BY[by].whole).filter(_within(period, now)).annotate(is_other=_IS_OTHER)
+    rows = (
+        _rollups_of(tenants, *_BY[by].whole)
+        .filter(_within(period, now))
+        .annotate(is_other=_IS_OTHER)
+    )
     if names is not None:
         rows = rows.filter(name__in=names)
     key = ("tenant", "name", "is_other")
@@ -128,7 +132,7 @@ def by_target(tenant: UUID, period: Period, now: datetime) -> Mapping[str, CallN
     """The figures of one tenant by target: a tool's name, a resource's URI. Those without a row of their own are left out."""
     follower.refresh(now)
     sums: dict[str, CallSums] = defaultdict(CallSums)
-    rows = _of(frozenset({tenant}), *By.TARGET.named).filter(_within(period, now))
+    rows = _rollups_of(frozenset({tenant}), *By.TARGET.named).filter(_within(period, now))
     for name, *columns in rows.values_list("name", *SUMMED):
         sums[name].add(sums_of(columns))
     return {name: target_sums.numbers() for name, target_sums in sums.items() if target_sums.calls}
@@ -144,7 +148,7 @@ def funnel(
 ) -> Funnel:
     """What became of input requests, all or those of one target, by target and client program."""
     follower.refresh(now)
-    rows = _of(tenants, *By.TARGET_AND_CLIENT.whole).filter(_within(period, now))
+    rows = _rollups_of(tenants, *By.TARGET_AND_CLIENT.whole).filter(_within(period, now))
     if target is not None:
         rows = rows.filter(name=target)
     key = ("tenant", "name", "client", "is_other")
@@ -208,10 +212,10 @@ def is_complete() -> bool:
 
 
 def _totals_of(tenants: frozenset[UUID] | None) -> QuerySet[RollUp]:
-    return _of(frozenset({PLATFORM}) if tenants is None else tenants, By.ALL)
+    return _rollups_of(frozenset({PLATFORM}) if tenants is None else tenants, By.ALL)
 
 
-def _of(tenants: frozenset[UUID] | None, *dimensions: int) -> QuerySet[RollUp]:
+def _rollups_of(tenants: frozenset[UUID] | None, *dimensions: int) -> QuerySet[RollUp]:
     rows = RollUp.objects.filter(dimension__in=dimensions).order_by()
     return rows if tenants is None else rows.filter(tenant__in=tenants)
 

@@ -155,7 +155,7 @@ def settle(verdicts: Sequence[Verdict]) -> None:
         by_loop[verdict[0].loop].append(verdict)
     for loop, of_loop in by_loop.items():
         try:
-            loop.call_soon_threadsafe(_resolve, of_loop)
+            loop.call_soon_threadsafe(_resolve_futures, of_loop)
         except RuntimeError:  # the loop is closed, and its tasks with it
             logger.warning(
                 "results of %s submissions could not be delivered: the event loop is closed",
@@ -163,7 +163,7 @@ def settle(verdicts: Sequence[Verdict]) -> None:
             )
 
 
-def _resolve(verdicts: Sequence[Verdict]) -> None:
+def _resolve_futures(verdicts: Sequence[Verdict]) -> None:
     for job, fate in verdicts:
         if job.future.done():
             continue

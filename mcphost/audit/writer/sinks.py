@@ -97,11 +97,11 @@ class SqliteSink:
             condition.rows or condition.effects or not condition.change.reads for condition in bound
         )
         if not (rows or writes):
-            return self._changed(bound)
+            return self._make_changes(bound)
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
         try:
-            nonces = self._changed(bound)
+            nonces = self._make_changes(bound)
             landing = [condition for condition in bound if condition.nonce in nonces]
             for effect, of_effect in by_effect(landing).items():
                 for step in effect.steps[SQLITE]:
@@ -115,7 +115,7 @@ class SqliteSink:
             raise
         return nonces
 
-    def _changed(self, bound: Sequence[BoundCondition]) -> set[str]:
+    def _make_changes(self, bound: Sequence[BoundCondition]) -> set[str]:
         """Make the changes; return the nonces of those that took hold."""
         nonces: set[str] = set()
         for change, of_change in by_change(bound).items():

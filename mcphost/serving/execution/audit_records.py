@@ -6,7 +6,7 @@ from typing import Any, assert_never
 from uuid import UUID
 
 from mcphost.audit import records
-from mcphost.audit.records import Ending, Leg, Record
+from mcphost.audit.records import Ending, Record, RecordedRequest
 from mcphost.audit.redaction import REDACTED
 from mcphost.protocol.errors import ProtocolError
 from mcphost.runtime.call import Call, Client, Delivery
@@ -155,7 +155,7 @@ def _of_task(action: str, incoming: Incoming, call: UUID, number: int, ending: E
         round=number,
         trace_id=incoming.trace_id,
     )
-    leg = Leg(incoming.leg, incoming.source, incoming.size)
+    leg = RecordedRequest(incoming.leg, incoming.source, incoming.size)
     return records.of_round(action, of_task, leg, _CLOCK.now(), ending)
 
 
@@ -248,7 +248,7 @@ def _record(
     # A target that may contain a secret is replaced by the name.
     if call.target != turn.primitive.name and _may_hold_secrets(turn):
         call = call._replace(target=turn.primitive.name)
-    leg = Leg(incoming.leg, incoming.source, incoming.size)
+    leg = RecordedRequest(incoming.leg, incoming.source, incoming.size)
     return records.of_round(action, call, leg, at or _CLOCK.now(), ending, version)
 
 

@@ -60,9 +60,9 @@ def create_secret(
         hosts=list(rules.hosts),
         places=list(rules.places),
         created_at=timezone.now(),
-        created_by=_by(actor),
+        created_by=_label_of(actor),
     )
-    row.sealed = _sealed(row, value)
+    row.sealed = _seal(row, value)
     try:
         with transaction.atomic():
             row.save(force_insert=True)
@@ -76,7 +76,7 @@ def create_secret(
 @transaction.atomic
 def rotate_secret(tenant_id: UUID, secret_id: UUID, value: str, *, actor: Actor) -> bool:
     """Replace the value, for every use from now on; False if the secret is gone."""
-    row = _locked(tenant_id, secret_id, actor)
+    row = _lock_secret(tenant_id, secret_id, actor)
     if row is None:
         return False
     check_value(value)
@@ -101,7 +101,7 @@ def change_secret(
     a caller who does not know the stored value could have it sent to a host of their own. The two
     are not compared, so no answer tells whether a guess is right.
     """
-    row = _locked(tenant_id, secret_id, actor)
+    row = _lock_secret(tenant_id, secret_id, actor)
     if row is None:
         return False
     rules = check_rules(hosts, places)
@@ -125,7 +125,7 @@ def delete_secret(tenant_id: UUID, secret_id: UUID, *, actor: Actor) -> bool:
 
     Raises InvalidError, on `name`, while something published uses it.
     """
-    row = _locked(tenant_id, secret_id, actor)
+    row = _lock_secret(tenant_id, secret_id, actor)
     if row is None:
         return False
     if used := published_uses(tenant_id, row.name):
@@ -175,7 +175,7 @@ def _keep_for_masking(row: StoredSecret) -> None:
     )
 
 
-def _locked(tenant_id: UUID, secret_id: UUID, actor: Actor) -> StoredSecret | None:
+def _lock_secret(tenant_id: UUID, secret_id: UUID, actor: Actor) -> StoredSecret | None:
     lock_open_tenant(tenant_id, actor, Permission.MANAGE_SECRETS)
     rows = StoredSecret.objects.select_for_update()
     return rows.filter(tenant=tenant_id, pk=secret_id).first()
@@ -190,14 +190,14 @@ def _replace_value(row: StoredSecret, value: str, actor: Actor) -> None:
     _check_values(row.tenant, "value")
     _keep_for_masking(row)
     row.version += 1
-    row.sealed = _sealed(row, value)
-    row.rotated_at, row.rotated_by = timezone.now(), _by(actor)
+    row.sealed = _seal(row, value)
+    row.rotated_at, row.rotated_by = timezone.now(), _label_of(actor)
     row.save(update_fields=["version", "sealed", "rotated_at", "rotated_by"])
     _record("secret.rotated", row, actor, {"version": row.version})
 
 
 @sensitive_variables()
-def _sealed(row: StoredSecret, value: str) -> bytes:
+def _seal(row: StoredSecret, value: str) -> bytes:
     associated_data = bound(row.tenant, row.id, row.version, row.name)
     return seal_value(value, associated_data, ensure_tenant(row.tenant).payload_key)
 
@@ -206,7 +206,7 @@ def _rules_of(row: StoredSecret) -> dict[str, Any]:
     return {"hosts": row.hosts, "places": row.places}
 
 
-def _by(actor: Actor) -> str:
+def _label_of(actor: Actor) -> str:
     return (actor.label or actor.kind)[:BY_LIMIT]
 
 
