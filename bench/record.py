@@ -41,7 +41,7 @@ CLIENTS: Final = ("claude-code", "vscode", "cursor", "inspector", "python", "cur
 CALLERS: Final = 60
 ERRORS: Final = ("the warehouse did not answer", "no such order", "the quota is used up")
 ENTRIES_PER_CALL: Final = 1.5
-IDS: Final = ("id", "call", "leg", "last")
+IDS: Final = ("id", "call", "http_request_id", "last")
 COPIED: Final[tuple[type[Model], ...]] = (Entry, CallSummary, CallMark, RollUp)
 
 
@@ -204,7 +204,7 @@ def _call(rng: random.Random, tenant: UUID, at: datetime) -> list[list[Any]]:
     shared = {
         "tenant": tenant,
         "call": _id(rng, at),
-        "leg": _id(rng, at),
+        "http_request_id": _id(rng, at),
         "round": 1,
         "actor_kind": "user",
         "actor_id": str(caller),
@@ -246,7 +246,7 @@ def _asking(rng: random.Random, at: datetime, shared: dict[str, Any], took: int)
         return rows
     later, said = at + timedelta(seconds=rng.random() * 600), rng.choice(("accept", "decline"))
     given = {**named, "seconds": (later - at).total_seconds(), "sealed_by": "bench"}
-    second = {**shared, "round": 2, "leg": _id(rng, later)}
+    second = {**shared, "round": 2, "http_request_id": _id(rng, later)}
     return [
         *rows,
         _row(rng, later, second, "answer.received", said, facts=given),
@@ -264,7 +264,16 @@ def _row(
 
 
 _EMPTY: Final[dict[str, Any]] = dict.fromkeys(
-    ("tenant", "call", "leg", "round", "duration_us", "bytes_in", "bytes_out", "commitment")
+    (
+        "tenant",
+        "call",
+        "http_request_id",
+        "round",
+        "duration_us",
+        "bytes_in",
+        "bytes_out",
+        "commitment",
+    )
 )
 
 

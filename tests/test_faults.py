@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from tests.test_shape import ROOT, parse, sources
+from tests.source_files import ROOT, parse, sources
 
 FAULTS = frozenset(
     {"AssertionError", "AttributeError", "BaseException", "Exception", "IndexError", "KeyError"}
@@ -36,7 +36,7 @@ ALLOWED = {
     "runtime/steps.py::written": "a result that the author gave",
     "runtime/threads.py::run": "raised where it is awaited",
     "sandbox/processes.py::__init__": "raises that the worker did not start",
-    "serving/execution/links.py::_good": "a link of another version",
+    "serving/execution/links.py::_open_link": "a link of another version",
     "serving/execution/stored_requests.py::read": "a request of another version",
     "serving/legacy/call.py::_answer": "`error_for` logs it",
     "transport/legacy/get.py::get": "`error_for` logs it",

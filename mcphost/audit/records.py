@@ -116,7 +116,7 @@ class Record(NamedTuple):
     at: datetime
     tenant: UUID | None = None
     call: UUID | None = None
-    leg: UUID | None = None
+    http_request_id: UUID | None = None
     round: int | None = None
     duration_us: int | None = None
     bytes_in: int | None = None
@@ -171,7 +171,7 @@ NO_ENDING = Ending("")
 def of_round(
     action: str,
     call: Call,
-    http_request: RecordedRequest,
+    request: RecordedRequest,
     at: datetime,
     ending: Ending,
     version: str = "",
@@ -186,10 +186,10 @@ def of_round(
         at,
         call.tenant,
         call.id,
-        http_request.id,
+        request.id,
         call.round,
         ending.duration_us,
-        http_request.bytes_in,
+        request.bytes_in,
         ending.bytes_out,
         action,
         str(principal.kind),
@@ -206,7 +206,7 @@ def of_round(
         client.version,
         ending.outcome,
         ending.reason,
-        http_request.source,
+        request.source,
         call.trace_id,
         ending.facts,
         ending.payload,

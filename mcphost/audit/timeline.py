@@ -329,7 +329,7 @@ class _TimelineReading:
         number = _number(entry)
         to_it = self._answers_to.get((number, _identity(entry)), ())
         answers = tuple(map(self._answer, to_it))
-        run = self._attempts.get((number, entry.leg))
+        run = self._attempts.get((number, entry.http_request_id))
         expires_at = None if run is None else run.expires_at
         if answers:
             return TimelineQuestion(entry, answers[0].fate, expires_at, answers)
@@ -355,7 +355,7 @@ class _TimelineReading:
         return OPEN if self._now < run.expires_at else EXPIRED
 
     def _answer(self, entry: EntryView) -> TimelineAnswer:
-        ran = self._attempts.get((_number(entry), entry.leg))
+        ran = self._attempts.get((_number(entry), entry.http_request_id))
         why = "" if ran is None else str(ran.invalid.get(key_of(entry), ""))
         question = self._questions[entry.id]
         asked_at = None if question is None else question.at
@@ -365,7 +365,9 @@ class _TimelineReading:
 
 def _is_of_operator(act: EntryView) -> bool:
     """Whether an operator cancelled the call or its task. A client does so in an HTTP request."""
-    return act.action == CALL_CANCELLED or (act.action == TASK_CANCELLED and act.leg is None)
+    return act.action == CALL_CANCELLED or (
+        act.action == TASK_CANCELLED and act.http_request_id is None
+    )
 
 
 def _identity(entry: EntryView) -> tuple[str, str]:
@@ -404,6 +406,6 @@ def _attempts(entries: Iterable[EntryView]) -> dict[tuple[int, UUID | None], Tim
     for entry in entries:
         kept = {ROUND_STARTED: starts, ROUND_FINISHED: ends}.get(entry.action)
         if kept is not None:
-            kept[_number(entry), entry.leg] = entry
-            keys[_number(entry), entry.leg] = None
+            kept[_number(entry), entry.http_request_id] = entry
+            keys[_number(entry), entry.http_request_id] = None
     return {at: TimelineAttempt(*at, starts.get(at), ends.get(at)) for at in keys}

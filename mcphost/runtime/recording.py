@@ -274,7 +274,7 @@ class Recording:
             raise
         self._history.record(step.id, plain)
         try:
-            kept = self._ports.keep(self._history.journal)
+            kept = self._ports.store_journal(self._history.journal)
             if kept is not None:
                 await kept
         finally:

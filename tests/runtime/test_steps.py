@@ -401,6 +401,6 @@ async def test_a_step_ends_when_its_result_is_kept() -> None:
     def keep(journal: Callable[[], Journal]) -> Awaitable[None]:
         return keeping(journal())
 
-    with a_round(outside=ports()._replace(keep=keep)) as round:
+    with a_round(outside=ports()._replace(store_journal=keep)) as round:
         assert await step(round, lambda: 7) == 7
         assert [list(each.recorded.values()) for each in kept] == [[7]]

@@ -145,7 +145,12 @@ def _sqlite_inserts(rows: Sequence[PreparedRow]) -> list[tuple[str, list[Any]]]:
     payloads: list[tuple[Any, ...]] = []
     for row in rows:
         record, sealed = row.record, row.sealed
-        tenant, call, http_request_id, at = record.tenant, record.call, record.leg, record.at
+        tenant, call, http_request_id, at = (
+            record.tenant,
+            record.call,
+            record.http_request_id,
+            record.at,
+        )
         if at.tzinfo is not UTC:
             at = at.astimezone(UTC)
         entry = (
@@ -197,7 +202,7 @@ _POSTGRES_TYPES = {
     "at": "timestamptz",
     "tenant": "uuid",
     "call": "uuid",
-    "leg": "uuid",
+    "http_request_id": "uuid",
     "round": "bigint",
     "duration_us": "bigint",
     "bytes_in": "bigint",

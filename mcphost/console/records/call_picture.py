@@ -152,7 +152,7 @@ def draw(found: Sequence[CallPart]) -> CallPicture | None:
 def _runs(call: Timeline) -> list[CallPart]:
     """The runs of rounds by start. One without a recorded end reaches to the next run."""
     given = {
-        (each.entry.round, each.entry.leg): each.entry.at
+        (each.entry.round, each.entry.http_request_id): each.entry.at
         for round in call.rounds
         for each in reversed(round.answers)
     }

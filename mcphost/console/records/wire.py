@@ -64,7 +64,7 @@ def _of_run(
     taken = {
         key_of(each.entry): _part(payloads, each.entry, "answer")
         for each in round.answers
-        if each.entry.leg == attempt.http_request_id
+        if each.entry.http_request_id == attempt.http_request_id
     }
     if entry.era == Era.LEGACY and round.number > 1:
         for key, answer in taken.items():
