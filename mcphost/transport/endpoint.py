@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mcphost.observability import context, counters, tracing
-from mcphost.observability.instruments import OTHER
+from mcphost.observability.instruments import OTHER_LABEL
 from mcphost.observability.labels import CODES, END, NO_METHOD, NOTIFICATION, STREAM
 from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.legacy.opening import LegacyBody
@@ -166,7 +166,7 @@ async def _attend(incoming: Incoming, receive: Receive, send: Send, headers: Raw
 async def _refuse(send: Send, error: ProtocolError, headers: RawHeaders) -> int:
     counters.refused(error.code)
     # Not the message: it may quote what the client sent.
-    log.info("refused: %s", CODES.get(error.code, OTHER), extra={"code": error.code})
+    log.info("refused: %s", CODES.get(error.code, OTHER_LABEL), extra={"code": error.code})
     extra = [*errors.headers_of(error), *headers]
     status = errors.status_of(error)
     body = errors.body_of(error)
