@@ -243,7 +243,7 @@ class Misuse(StrEnum):
     OUTSIDE = "outside"
 
 
-def unreported(misuse: Misuse, other: Call | None) -> None:
+def unreported(misuse: Misuse, other_call: Call | None) -> None:
     """The port `misused` without a report."""
 
 
@@ -299,7 +299,7 @@ class Ports(Protocol):
 
     def close_stream(self) -> None: ...
 
-    def misused(self, misuse: Misuse, other: Call | None) -> None: ...
+    def misused(self, misuse: Misuse, other_call: Call | None) -> None: ...
 
 
 class FixedPorts(NamedTuple):

@@ -153,11 +153,11 @@ def missing_function(offering: Offering, target: CallTarget, scopes: Scopes | No
 
 def _is_at(problem: PrimitiveProblem, target: CallTarget) -> bool:
     """Whether the target is this primitive. Raises ValueError for what is no URI."""
-    if target.method != _METHODS[problem.sort]:
+    if target.method != _METHODS[problem.primitive_type]:
         return False
-    if problem.sort is PrimitiveType.RESOURCE:
+    if problem.primitive_type is PrimitiveType.RESOURCE:
         return normalize(target.name) == problem.uri
-    if problem.sort is PrimitiveType.TEMPLATE:
+    if problem.primitive_type is PrimitiveType.TEMPLATE:
         return UriTemplate(problem.uri).match(normalize(target.name)) is not None
     return target.name == problem.name
 

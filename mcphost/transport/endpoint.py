@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mcphost.observability import context, counters, tracing
-from mcphost.observability.instruments import OTHER
+from mcphost.observability.instruments import OTHER_LABEL
 from mcphost.observability.labels import CODES, END, NO_METHOD, NOTIFICATION, STREAM
 from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.legacy.opening import LegacyBody
@@ -36,7 +36,7 @@ from mcphost.transport.request_cycle import DISCONNECTED, answer_of, converse
 from mcphost.transport.response import RawHeaders, Send, send_empty, send_json
 from mcphost.transport.tracing import in_span
 
-PATH = re.compile(r"/t/([^/]+)/mcp")
+PATH = re.compile(r"/t/([^/]+)/mcp/?")
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
     """Serve one HTTP request below `/t/`. Paths other than `/t/<tenant>/mcp` get a 404 in JSON."""
     match = PATH.fullmatch(scope["path"])
     if match is None:
-        await send_json(send, 404, b'{"error":"not_found"}', cors.ANYONE)
+        await send_json(send, 404, errors.NOT_FOUND, cors.ANYONE)
         return
     counters.requests.add()
     request = HttpRequest.from_scope(scope, match[1])
@@ -166,7 +166,7 @@ async def _attend(incoming: Incoming, receive: Receive, send: Send, headers: Raw
 async def _refuse(send: Send, error: ProtocolError, headers: RawHeaders) -> int:
     counters.refused(error.code)
     # Not the message: it may quote what the client sent.
-    log.info("refused: %s", CODES.get(error.code, OTHER), extra={"code": error.code})
+    log.info("refused: %s", CODES.get(error.code, OTHER_LABEL), extra={"code": error.code})
     extra = [*errors.headers_of(error), *headers]
     status = errors.status_of(error)
     body = errors.body_of(error)

@@ -1,5 +1,7 @@
 """Turn a ProtocolError into an HTTP response: status, headers, JSON-RPC body."""
 
+import orjson
+
 from mcphost.protocol.errors import (
     FORBIDDEN,
     METHOD_NOT_ALLOWED,
@@ -12,6 +14,18 @@ from mcphost.transport.guard import ALLOWED_METHODS
 from mcphost.transport.response import RawHeaders
 
 CHALLENGE_SCOPE = "mcp:list mcp:call"
+NOT_FOUND = orjson.dumps(
+    {
+        "error": "not_found",
+        "error_description": (
+            "There is neither an MCP server nor OAuth at this address. A tenant's MCP server is at "
+            "/t/<tenant>/mcp, and takes a token in the header Authorization: see the page Connect of the "
+            "tenant in the console, /admin/."
+        ),
+    }
+)
+"""The body for every path that does not exist. It is in the form of an OAuth error (RFC 6749 section 5.2):
+clients look for OAuth at several paths, and show it."""
 
 
 def status_of(error: ProtocolError) -> int:

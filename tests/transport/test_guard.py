@@ -5,7 +5,9 @@ import pytest
 from pytest_django import Settings
 
 from tests.cast import Cast
+from tests.legacy import Session, initializing
 from tests.mcp import Exchange, Reply, headers_for, request, send
+from tests.wire import SESSION_BASED
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -38,11 +40,19 @@ HEADS: tuple[tuple[dict[str, str], int], ...] = (
 PATHS = (
     "/t/",
     "/t/acme",
-    "/t/acme/mcp/",
+    "/t/acme/mcp//",
     "/t/acme/other",
     "/t//mcp",
     "/.well-known/x",
     "/.well-known/oauth-protected-resource/t/acme/mcp",
+    "/t",
+    "/mcp",
+    "/mcp/",
+    "/sse",
+    "/register",
+    "/authorize",
+    "/token",
+    "/administration",
 )
 
 
@@ -62,9 +72,38 @@ async def test_other_methods_are_not_allowed_and_other_paths_are_not_found(serve
         assert reply.status == 405
         assert "POST" in reply.headers["allow"]
     for path in PATHS:
-        reply = await _plain(path, {})
-        assert reply.status == 404, path
-        assert reply.last == {"error": "not_found"}
+        for method, headers in (
+            ("POST", {}),
+            ("POST", {"accept": "application/json"}),
+            ("GET", {"accept": "application/json, */*"}),
+        ):
+            reply = await _plain(path, headers, method)
+            assert reply.status == 404, path
+            assert reply.last["error"] == "not_found"
+            assert "/t/<tenant>/mcp" in reply.last["error_description"]
+            assert "Connect" in reply.last["error_description"]
+
+
+async def test_a_slash_at_the_end_of_the_address_changes_nothing(served: Cast) -> None:
+    token = served.owner.mcp_token
+    for tool in ("echo", "unknown"):
+        body = request("tools/call", {"name": tool, "arguments": {"text": "a"}})
+        replies = []
+        for path in ("/t/acme/mcp", "/t/acme/mcp/"):
+            exchange = Exchange(path, headers_for(body, token))
+            exchange.write(orjson.dumps(body))
+            replies.append(await exchange.done())
+        plain, slashed = replies
+        assert (slashed.status, slashed.last) == (plain.status, plain.last)
+    for revision in SESSION_BASED:
+        headers = Session("acme", token, revision).headers(mcp_protocol_version="")
+        exchange = Exchange("/t/acme/mcp/", headers)
+        exchange.write(orjson.dumps(initializing(revision)))
+        session = await exchange.done()
+        headers = headers | {"mcp-session-id": session.headers["mcp-session-id"]}
+        ended = Exchange("/t/acme/mcp/", headers, "DELETE")
+        ended.write(b"")
+        assert (await ended.done()).status == 204
 
 
 async def test_a_body_may_be_as_large_as_the_limit_and_no_larger(

@@ -260,7 +260,7 @@ def _read(
     """Raises FindingBusyError, OpenApiError, SealError, VaultError."""
     owner = DocumentOwner(tenant.pk, request.user.pk)
     sent, kept = request.POST, form.cleaned_data["kept"]
-    document = _document(form, tenant) if kept is None else documents.kept(owner, kept)
+    document = _document(form, tenant) if kept is None else documents.stored_document(owner, kept)
     if document is None:
         form.add_error(None, _EXPIRED)
         return None
@@ -277,7 +277,7 @@ def _read(
     if not any(each.listed for each in found.operations):
         raise OpenApiError("It has no operations with such a path.")
     if kept is None:
-        kept = documents.keep(owner, StoredDocument(found.kept, document.location))
+        kept = documents.store_document(owner, StoredDocument(found.kept, document.location))
     credentials = {
         one.scheme: one for each in found.operations for one in each.operation.credentials
     }

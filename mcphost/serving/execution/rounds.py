@@ -382,7 +382,7 @@ async def _moved(turn: Turn, ports: MovablePorts, running: Running) -> CreatedTa
 
 async def _ended(turn: Turn, running: Running) -> Ran:
     """Wait for the round's outcome; return its reply, and the records to commit before that is sent."""
-    kind, primitive_type = turn.primitive.kind, turn.primitive.sort
+    kind, primitive_type = turn.primitive.kind, turn.primitive.primitive_type
     try:
         outcome, size = await running.work
         if type(outcome) is Complete:
@@ -402,7 +402,7 @@ async def _ended(turn: Turn, running: Running) -> Ran:
 
 def _note_cancelled(turn: Turn, running: Running, end: asyncio.CancelledError) -> None:
     seconds = time.perf_counter() - running.began
-    kind, primitive_type = turn.primitive.kind, turn.primitive.sort
+    kind, primitive_type = turn.primitive.kind, turn.primitive.primitive_type
     counters.round_seconds.observe(seconds, kind, primitive_type, audit_records.CANCELLED)
     commits.submit_without_waiting(audit_records.cancelled(turn, seconds, end))
 
