@@ -32,7 +32,7 @@ from mcphost.runtime.questions import QuestionRefusedError
 from mcphost.sdk import ToolDefinition
 from mcphost.sdk.questions import form
 
-MOST_COMPILED = 4096
+MAX_COMPILED = 4096
 CONTEXT = "ctx"
 ARGUMENTS_PARAMETER = "arguments"
 
@@ -46,7 +46,7 @@ class HttpKind(Kind):
 
     def __init__(self, search: Search) -> None:
         self._search = search
-        self._compiled = lru_cache(MOST_COMPILED)(self._compile)
+        self._compiled = lru_cache(MAX_COMPILED)(self._compile)
 
     def config_model(self, primitive_type: PrimitiveType) -> type[BaseModel]:
         """Return the model: questions, a request, and what becomes of the response."""

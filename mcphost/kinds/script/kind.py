@@ -14,7 +14,7 @@ from mcphost.kinds.script.differences import differences_in, in_plain_words
 from mcphost.kinds.script.program import Script, ScriptProgram
 from mcphost.kinds.script.sendings import misplaced_secrets, sendings_in
 from mcphost.kinds.script.signature import (
-    MOST_CHARACTERS,
+    MAX_CHARACTERS,
     ScriptProblemError,
     Signature,
     signature_of,
@@ -39,7 +39,7 @@ class ScriptConfig(BaseModel):
         title="Code",
         description="Python with one public function: that is the tool.",
         min_length=1,
-        max_length=MOST_CHARACTERS,
+        max_length=MAX_CHARACTERS,
     )
     annotations: ToolAnnotations = Field(
         default_factory=ToolAnnotations,

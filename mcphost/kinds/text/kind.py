@@ -18,7 +18,7 @@ from mcphost.protocol.prompts import PromptArgument
 from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.runtime.program import Program
 
-MOST_PLACEHOLDERS = 10_000
+MAX_PLACEHOLDERS = 10_000
 """In all texts together. Filling them takes a millisecond or two, which blocks the event loop."""
 
 Config = TypeVar("Config", bound=BaseModel)
@@ -142,8 +142,8 @@ def _template(config: TemplateConfig) -> Compiled:
 
 
 def _check_placeholders(field: str, texts: Sequence[str]) -> None:
-    if sum(map(count_in, texts)) > MOST_PLACEHOLDERS:
-        raise KindError({field: [f"There are more than {MOST_PLACEHOLDERS} placeholders."]})
+    if sum(map(count_in, texts)) > MAX_PLACEHOLDERS:
+        raise KindError({field: [f"There are more than {MAX_PLACEHOLDERS} placeholders."]})
 
 
 def _refuse(names: Sequence[str], field: str, sentence: str) -> None:

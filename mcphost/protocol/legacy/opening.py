@@ -20,7 +20,7 @@ from mcphost.protocol.nesting import check_depth
 from mcphost.protocol.params import NAME_FIELDS, check_params, check_type, read_meta, required
 from mcphost.protocol.revisions import REVISIONS, Revision
 
-MOST_IN_A_BATCH: Final = 20
+MAX_IN_A_BATCH: Final = 20
 INITIALIZE: Final = "initialize"
 
 _NOTIFICATIONS: Final = "notifications/"
@@ -79,7 +79,7 @@ class LegacyBody(NamedTuple):
         requests = () if self.batch else self.requests
         return requests[0].id if requests else None
 
-    def keeping(self, check: Callable[[LegacyRequest], None]) -> "LegacyBody":
+    def without_refused(self, check: Callable[[LegacyRequest], None]) -> "LegacyBody":
         """Return the body without the requests that `check` refuses by raising ProtocolError.
 
         Refused requests of a batch are added to `refused`. For a single request the error is
@@ -136,7 +136,7 @@ def fitting(opened: LegacyBody, revision: Revision) -> LegacyBody:
             required(request.params, NAME_FIELDS[request.method], str, "params")
         check_params(request.method, request.params, revision.name)
 
-    return opened.keeping(check)
+    return opened.without_refused(check)
 
 
 def _open(parsed: Any, body: bytes) -> LegacyBody:
@@ -154,8 +154,8 @@ def _open(parsed: Any, body: bytes) -> LegacyBody:
 def _open_batch(parsed: list[Any], body: bytes) -> LegacyBody:
     if not parsed:
         raise invalid_request("A batch holds at least one message")
-    if len(parsed) > MOST_IN_A_BATCH:
-        raise invalid_request(f"A batch holds at most {MOST_IN_A_BATCH} messages")
+    if len(parsed) > MAX_IN_A_BATCH:
+        raise invalid_request(f"A batch holds at most {MAX_IN_A_BATCH} messages")
     check_depth(parsed, body)
     messages: list[LegacyMessage] = []
     refused: list[SessionError] = []

@@ -9,7 +9,7 @@ from mcphost.catalogue import kinds, selectors
 from mcphost.catalogue.models import Primitive
 from mcphost.console.forms.script_part import START
 from mcphost.kinds.script.kind import script_kind
-from mcphost.kinds.script.signature import MOST_CHARACTERS
+from mcphost.kinds.script.signature import MAX_CHARACTERS
 from mcphost.sandbox.processes import WorkerLostError
 from tests.console.things import Things
 
@@ -48,7 +48,7 @@ def test_the_initial_text_is_a_tool_that_can_be_published(operator: Client, acme
         (WRONG, 2, 12, "Return type"),
         ("def f():\n    return nothing\n", 2, 12, "nothing"),
         ("def f(:\n", 1, 7, "Invalid syntax"),
-        ("#" * (MOST_CHARACTERS + 1), 1, 1, "has more than 65536 characters"),
+        ("#" * (MAX_CHARACTERS + 1), 1, 1, "has more than 65536 characters"),
         ("1 / 0\ndef f(): pass", 1, 1, "ZeroDivisionError"),
     ],
 )
