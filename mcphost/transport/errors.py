@@ -1,4 +1,4 @@
-"""Turn a ProtocolError into an HTTP response: status, headers, JSON-RPC body."""
+"""Turn a ProtocolError into an HTTP response: status and headers."""
 
 import orjson
 
@@ -8,8 +8,6 @@ from mcphost.protocol.errors import (
     UNAUTHORIZED,
     ProtocolError,
 )
-from mcphost.protocol.legacy.errors import SessionError
-from mcphost.protocol.messages import error_response
 from mcphost.transport.guard import ALLOWED_METHODS
 from mcphost.transport.response import RawHeaders
 
@@ -46,11 +44,6 @@ def headers_of(error: ProtocolError) -> RawHeaders:
     if retry_after is not None:
         headers.append((b"retry-after", b"%d" % retry_after))
     return headers
-
-
-def body_of(error: ProtocolError) -> bytes:
-    """The JSON-RPC error; empty where the client's revision has no valid form for it (no `id`)."""
-    return b"" if isinstance(error, SessionError) and error.bare else error_response(error)
 
 
 def _challenge(error: ProtocolError) -> str:

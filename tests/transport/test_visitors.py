@@ -54,11 +54,11 @@ async def test_a_browser_may_write_a_slash_at_the_end(served: Cast) -> None:
 
 async def test_what_no_browser_sends_is_answered_as_before(served: Cast) -> None:
     for headers, status in (
-        ({"accept": "*/*"}, 405),
-        ({"accept": "text/event-stream"}, 405),
-        ({"accept": "application/json"}, 405),
-        ({"accept": "text/html" + "," * 5000}, 405),
-        ({"mcp-protocol-version": "2026-07-28"}, 405),
+        ({"accept": "*/*"}, 401),
+        ({"accept": "text/event-stream"}, 401),
+        ({"accept": "application/json"}, 401),
+        ({"accept": "text/html" + "," * 5000}, 401),
+        ({"mcp-protocol-version": "2026-07-28"}, 401),
         ({"host": "evil.example.com"}, 403),
     ):
         reply = await get("/t/acme/mcp", **headers)
