@@ -154,7 +154,7 @@ def _runs(call: Timeline) -> list[CallPart]:
     given = {
         (each.entry.round, each.entry.http_request_id): each.entry.at
         for round in call.rounds
-        for each in reversed(round.taken)
+        for each in reversed(round.answers)
     }
     known = []
     for round in call.rounds:

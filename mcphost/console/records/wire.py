@@ -63,7 +63,7 @@ def _of_run(
     entry = attempt.entry
     taken = {
         key_of(each.entry): _part(payloads, each.entry, "answer")
-        for each in round.taken
+        for each in round.answers
         if each.entry.http_request_id == attempt.http_request_id
     }
     if entry.era == Era.LEGACY and round.number > 1:

@@ -23,7 +23,6 @@ MAX_REQUESTS: Final = 16
 DEEPEST: Final = 32
 _FORM: Final = "elicitation/create"
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SHOWN_NAME: Final = re.compile(r"[A-Za-z0-9_.$/-]{1,64}")
 _REFUSED: Final = "The service asked for input in a form that cannot be read"
 _FORMS_ONLY: Final = "a service may ask with forms only"
@@ -132,8 +131,6 @@ def _value_problems(value: Any, path: Sequence[int | str]) -> Iterator[Problem]:
 
 
 def _text_problems(text: str, path: Sequence[int | str]) -> Iterator[Problem]:
-    if _SURROGATE.search(text):
-        yield path, "it is not Unicode text"
     if _CONTROL.search(text):
         yield path, "it has control characters"
 

@@ -23,7 +23,7 @@ from mcphost.kinds.script.surroundings import stubs
 from mcphost.observability import counters, health
 from mcphost.runtime.program import TaskSupport
 from mcphost.sandbox.checks import ChecksBusyError
-from mcphost.sandbox.pool import MOST_PROBLEMS, Sandbox
+from mcphost.sandbox.pool import MAX_PROBLEMS, Sandbox
 from mcphost.sandbox.processes import WorkerLostError
 
 WAIT_SECONDS: Final = 10.0
@@ -115,7 +115,7 @@ class ScriptKind(Kind):
             message = in_plain_words(row["message"])
             if message and not (problems and message.startswith("ModuleNotFoundError")):
                 problems.append({**row, "message": message})
-        return Inspection(problems[:MOST_PROBLEMS], signature.input_schema)
+        return Inspection(problems[:MAX_PROBLEMS], signature.input_schema)
 
     def sendings_of(self, config: Mapping[str, Any]) -> Sequence[Sending]:
         """Return the addresses and secrets that the code names as literals."""

@@ -12,7 +12,6 @@ from mcphost.protocol.errors import ProtocolError, invalid_request, shown
 from mcphost.protocol.exchange import Meta
 from mcphost.protocol.legacy.errors import (
     SessionError,
-    in_post,
     in_session,
     unsupported_revision,
 )
@@ -116,7 +115,7 @@ def open_body(version: str | None, parsed: Any, body: bytes) -> LegacyBody:
         ):
             raise unsupported_revision(version).with_id(opened.alone)
     except ProtocolError as error:
-        raise in_post(error, version) from None
+        raise in_session(error) from None
     return opened._replace(version=version)
 
 
@@ -129,7 +128,7 @@ def fitting(opened: LegacyBody, revision: Revision) -> LegacyBody:
     """
     if opened.batch and not revision.batches:
         message = f"Revision {revision.name} has no batches: send one message per POST"
-        raise in_post(invalid_request(message), revision.name)
+        raise in_session(invalid_request(message))
 
     def check(request: LegacyRequest) -> None:
         if request.method in NAME_FIELDS and request.method not in tasks.METHODS:
@@ -172,7 +171,7 @@ def _open_batch(parsed: list[Any], body: bytes) -> LegacyBody:
         except ProtocolError as error:
             if error.request_id is None:
                 raise
-            refused.append(in_post(error, None))
+            refused.append(in_session(error))
     ids = [message.id for message in messages if isinstance(message, LegacyRequest)]
     ids += [error.request_id for error in refused if error.request_id is not None]
     if len(set(ids)) < len(ids):

@@ -77,8 +77,8 @@ def test_what_is_wrong_stands_beside_the_code_which_is_kept(operator: Client, co
 
 
 def test_checks_while_typing_and_saving_share_the_places(operator, cast, monkeypatch):
-    places = script_kind.sandbox.places_to_check
-    with places.place(str(cast.acme.id)):
+    slots = script_kind.sandbox.check_slots
+    with slots.slot(str(cast.acme.id)):
         refused = operator.post(CHECK, {"code": START})
         assert (refused.status_code, refused["Retry-After"]) == (429, "2")
         with monkeypatch.context() as patched:
