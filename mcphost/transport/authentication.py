@@ -5,7 +5,7 @@ same look-ups (spec: basic/authorization, Error Handling; RFC 6750).
 """
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mcphost.audit.records import new_id
 from mcphost.identity import selectors as identity
@@ -32,7 +32,7 @@ class Admitted(NamedTuple):
     def incoming(self, request: HttpRequest, exchange: Exchange, size: int) -> Incoming:
         """Make the caller's request from its parsed body of `size` bytes."""
         return Incoming(
-            leg=new_id(),
+            http_request_id=new_id(),
             exchange=exchange,
             headers=request.headers,
             principal=self.principal,
@@ -56,6 +56,9 @@ class Admission(NamedTuple):
 
 
 _CLOCK = SystemClock()
+CONNECT: Final = (
+    "The page Connect of the tenant in the console says how to set up a client with a token"
+)
 
 
 async def admit(request: HttpRequest) -> Admission:
@@ -73,7 +76,9 @@ async def admit(request: HttpRequest) -> Admission:
     found = await lookups.authenticated(token.strip(), request.slug, now) if fits else None
     tenant = None if found is None else await lookups.tenant(found.principal.tenant)
     if found is None or tenant is None or not tenant.open:
-        raise ProtocolError(UNAUTHORIZED, "The access token is not valid here", {"presented": True})
+        raise ProtocolError(
+            UNAUTHORIZED, f"The access token is not valid here. {CONNECT}", {"presented": True}
+        )
     quota = Quota(found.calls_per_minute, found.concurrent_calls)
     if found.principal.token_id is not None:
         last_use.note(found.principal.token_id, now)
@@ -84,7 +89,9 @@ async def _anonymous(slug: str) -> Admitted:
     tenant = await lookups.public_tenant(slug)
     principal = anonymous(tenant) if tenant is not None else None
     if tenant is None or principal is None:
-        raise ProtocolError(UNAUTHORIZED, "Authorization is missing: send a bearer token in it")
+        raise ProtocolError(
+            UNAUTHORIZED, f"Authorization is missing: send a bearer token in it. {CONNECT}"
+        )
     return Admitted(principal, tenant, NO_QUOTA)
 
 
