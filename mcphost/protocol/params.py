@@ -224,17 +224,19 @@ def check_responses(responses: Mapping[str, Any]) -> None:
 def _misfit(response: Any) -> str:
     """Say which member keeps a value from being an input response, and why. Quotes no value."""
     if type(response) is not dict:
-        return f"it must be an object, {_found(response)}"
+        return f"it must be an object, {_describe_actual(response)}"
     if "action" in response:
         return _form_misfit(response)
     if "roots" in response:
         roots = response["roots"]
         known = type(roots) is list
-        return "roots is not valid" if known else f"roots must be an array, {_found(roots)}"
+        return (
+            "roots is not valid" if known else f"roots must be an array, {_describe_actual(roots)}"
+        )
     if "role" not in response:
         return "it has none of action, role and roots"
     if type(response.get("model")) is not str:
-        return f"model must be a string, {_found(response.get('model', _ABSENT))}"
+        return f"model must be a string, {_describe_actual(response.get('model', _ABSENT))}"
     return "content is not valid"
 
 
@@ -243,7 +245,7 @@ def _form_misfit(response: Mapping[str, Any]) -> str:
         return "action must be accept, decline or cancel"
     content = response.get("content")
     if type(content) is not dict:
-        return f"content must be an object, {_found(content)}"
+        return f"content must be an object, {_describe_actual(content)}"
     if not is_explained(response):
         return "content is not valid"
     for name, value in content.items():
@@ -251,11 +253,11 @@ def _form_misfit(response: Mapping[str, Any]) -> str:
         if type(value) is list:
             others = [index for index, element in enumerate(value) if type(element) is not str]
             if others:
-                found = _found(value[others[0]])
-                return f"{where}[{others[0]}] must be a string, {found}"
+                actual = _describe_actual(value[others[0]])
+                return f"{where}[{others[0]}] must be a string, {actual}"
         elif type(value) not in _FILLED_IN:
             expected = "a string, a number, a boolean or an array of strings"
-            return f"{where} must be {expected}, {_found(value)}"
+            return f"{where} must be {expected}, {_describe_actual(value)}"
     return "content is not valid"
 
 
