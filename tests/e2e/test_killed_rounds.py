@@ -108,7 +108,9 @@ def legs(service: Service, node: Node, calls: list[Call]) -> None:
 
 
 @pytest.mark.requirement("mrtr.any-node")
-def test_calls_end_as_if_no_process_had_been_killed(asked: Service) -> None:
+def test_calls_with_input_requests_end_normally_after_their_process_is_killed(
+    asked: Service,
+) -> None:
     first, second = asked.first, asked.second
     waiting = [Call(CLAIMING), Call(FREE)]
     acting, unrecorded, late = Call(CLAIMING, pauses=True), Call(CLAIMING), Call(FREE)
