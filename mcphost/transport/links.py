@@ -42,15 +42,15 @@ def _of_person(request: HttpRequest, slug: str, link: str) -> HttpResponse:
     if request.method == "POST":
         confirmed = links.confirm(slug, link, user.pk, user.get_username(), now)
         return _page(request, "done" if confirmed else "unknown")
-    asked = links.confirmation(slug, link, user.pk, now)
-    return _page(request, "unknown" if asked is None else "asked", asked)
+    confirmation = links.confirmation(slug, link, user.pk, now)
+    return _page(request, "unknown" if confirmation is None else "asked", confirmation)
 
 
 def _page(
-    request: HttpRequest, shown: str, asked: links.Confirmation | None = None
+    request: HttpRequest, shown: str, confirmation: links.Confirmation | None = None
 ) -> HttpResponse:
     status = 404 if shown == "unknown" else 200
-    context = {"shown": shown, "asked": asked}
+    context = {"shown": shown, "confirmation": confirmation}
     response = render(request, "transport/link.html", context, status=status)
     for name, value in _HEADERS.items():
         response.headers[name] = value

@@ -150,5 +150,5 @@ class Wakeups:
 def _kinds(error: BaseException) -> str:
     """The names of the exception types. The text may contain the URL with its password."""
     if isinstance(error, ExceptionGroup):
-        return ", ".join(_kinds(each) for each in error.exceptions)
+        return ", ".join(_kinds(member) for member in error.exceptions)
     return type(error).__name__
