@@ -69,11 +69,11 @@ def _without_row(query: str) -> str:
     if not query or len(query) > LONGEST:
         return ""
     try:
-        found = QueryDict(query.replace("\0", ""), mutable=True)
+        parameters = QueryDict(query.replace("\0", ""), mutable=True)
     except TooManyFieldsSent:
         return ""
-    found.pop(CHANGED, None)
-    encoded = found.urlencode()
+    parameters.pop(CHANGED, None)
+    encoded = parameters.urlencode()
     return encoded if len(encoded) <= LONGEST else ""
 
 

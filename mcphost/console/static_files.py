@@ -39,8 +39,8 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         file = self.files.get(request.path_info)
         if file is None:
-            other: HttpResponseBase = super().__call__(request)
-            return other
+            default_response: HttpResponseBase = super().__call__(request)
+            return default_response
         name = request.path_info.removeprefix(self.static_prefix)
         response = self._compressed(file, request, name)
         if response is None:
@@ -73,9 +73,11 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):
 
 def _has(request: HttpRequest, etag: str, file: Any) -> bool:
     """Return whether the client has the file in this form."""
-    known = request.headers.get("If-None-Match")
-    if known is not None:
-        return etag in (each.strip().removeprefix("W/") for each in known.split(","))
+    cached_etags = request.headers.get("If-None-Match")
+    if cached_etags is not None:
+        return etag in (
+            cached_etag.strip().removeprefix("W/") for cached_etag in cached_etags.split(",")
+        )
     return bool(file.is_not_modified({**request.META, "HTTP_IF_NONE_MATCH": None}))
 
 

@@ -35,12 +35,12 @@ _MOST_NAMED: Final = 8
 
 def shown(text: str) -> str:
     """Return the text with the characters that are not seen replaced by their code points."""
-    return _unseen.sub(lambda found: _name(found[0]), text)
+    return _unseen.sub(lambda match: _name(match[0]), text)
 
 
 def named(text: str) -> str:
     """Return the code points of the characters in the text that are not seen, each once."""
-    distinct = dict.fromkeys(f"U+{ord(each):04X}" for each in _unseen.findall(text))
+    distinct = dict.fromkeys(f"U+{ord(character):04X}" for character in _unseen.findall(text))
     more = ["…"] if len(distinct) > _MOST_NAMED else []
     return ", ".join([*list(distinct)[:_MOST_NAMED], *more])
 
@@ -49,7 +49,7 @@ def shown_page(html: str) -> str:
     """Return the page with such characters replaced everywhere but in the values of its fields."""
     if _unseen.search(html) is None:
         return html
-    return _in_page.sub(lambda found: found[1] or _name(found[0]), html)
+    return _in_page.sub(lambda match: match[1] or _name(match[0]), html)
 
 
 def _name(character: str) -> str:

@@ -98,13 +98,13 @@ def check_values(value: Any) -> None:
     level = [value]
     for _ in range(MOST_DEPTH):
         inner: list[Any] = []
-        for each in level:
-            if isinstance(each, dict):
-                inner += [*each, *each.values()]
-            elif isinstance(each, list):
-                inner += each
-            elif isinstance(each, str):
-                _check_text(each)
+        for member in level:
+            if isinstance(member, dict):
+                inner += [*member, *member.values()]
+            elif isinstance(member, list):
+                inner += member
+            elif isinstance(member, str):
+                _check_text(member)
         level = inner
     if level:
         raise _too_deep()

@@ -47,8 +47,8 @@ class ValueFields(forms.ConsoleForm):
         for name, property_ in properties.items():
             drawn = field_of(name, property_, schema, required=name in required)
             if starting is not None:
-                given = name in starting
-                drawn.initial = initial_of(drawn, starting[name]) if given else None
+                has_value = name in starting
+                drawn.initial = initial_of(drawn, starting[name]) if has_value else None
             key = f"value-{quote(name, safe='', errors='surrogatepass')}"
             self._names[name], self.fields[key] = key, drawn
 
@@ -57,7 +57,7 @@ class ValueFields(forms.ConsoleForm):
         """The fields of the properties, in the schema's order."""
         return [self[key] for key in self._names.values()]
 
-    def given(self) -> dict[str, Any]:
+    def filled_values(self) -> dict[str, Any]:
         """Return the values of the fields that are neither empty nor wrong."""
         cleaned = {name: self.cleaned_data.get(key, LEFT_OUT) for name, key in self._names.items()}
         return {name: value for name, value in cleaned.items() if value is not LEFT_OUT}
@@ -65,11 +65,11 @@ class ValueFields(forms.ConsoleForm):
     def check_values(self) -> None:
         """Compare the values with the schema, and show each problem beside its field."""
         try:
-            found = Validator(self.schema, formats=True).problems(self.given())
+            problems = Validator(self.schema, formats=True).problems(self.filled_values())
         except UnusableSchemaError:
             return  # the call says what is wrong with it
         wrong = {name for name, key in self._names.items() if key in self.errors}
-        for problem in found:
+        for problem in problems:
             name, sentence = self._placed(problem)
             if name is None and not wrong:
                 self.add_error(None, sentence)
@@ -136,7 +136,7 @@ class ArgumentsForm(ValueFields):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of a valid form; optional fields that are empty are left out."""
-        return self.given() if self.chosen_mode == FORM else self._parsed
+        return self.filled_values() if self.chosen_mode == FORM else self._parsed
 
 
 def form_of(
@@ -178,6 +178,6 @@ def _obstacles(schema: Mapping[str, Any]) -> Iterator[str]:
 
 def _takes_more(schema: Mapping[str, Any]) -> bool:
     """Whether a schema without properties takes arguments all the same."""
-    others = schema.keys() & {"$ref", "allOf", "anyOf", "oneOf", "patternProperties"}
+    keywords = schema.keys() & {"$ref", "allOf", "anyOf", "oneOf", "patternProperties"}
     extra = schema.get("additionalProperties", False)
-    return bool(others) or extra is True or isinstance(extra, Mapping)
+    return bool(keywords) or extra is True or isinstance(extra, Mapping)

@@ -47,11 +47,11 @@ class CallsConsumer(AsyncWebsocketConsumer):
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         if self._socket is not None:
             self._socket.end(CloseCode.UNEXPECTED)
-            hub().leave(self._socket)
+            hub().remove(self._socket)
 
     async def disconnect(self, code: int) -> None:
         if self._socket is not None:
-            hub().leave(self._socket)
+            hub().remove(self._socket)
         if self._writing is not None:
             self._writing.cancel()
 

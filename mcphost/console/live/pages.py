@@ -35,6 +35,6 @@ def _changes(
     if cursor is None:
         return JsonResponse({"error": "The cursor is missing or is no number."}, status=400)
     view = LiveView(tenants, RecordFilter.of(request.GET), of_platform)
-    found = selectors.changed(tenants, cursor, MOST_CHANGES)
-    text = messages(found, [view], timezone.now()).get(view) or beat(found.cursor)
+    changes = selectors.changed(tenants, cursor, MOST_CHANGES)
+    text = messages(changes, [view], timezone.now()).get(view) or beat(changes.cursor)
     return HttpResponse(text, content_type="application/json")

@@ -27,9 +27,9 @@ class ResultBlock:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A progress or log message: `what` in a word, and the text."""
+    """A progress or log message: `kind` is "progress" or the log level."""
 
-    what: str
+    kind: str
     text: str
 
 
@@ -47,9 +47,9 @@ def blocks(result: Mapping[str, Any]) -> Iterator[ResultBlock]:
         )
 
 
-def notices(given: TrialRound) -> Iterator[Notice]:
+def notices(trial_round: TrialRound) -> Iterator[Notice]:
     """Yield the progress and the log messages of a round."""
-    for message in given.received[:-1]:
+    for message in trial_round.received[:-1]:
         params = message["params"]
         if message["method"] == "notifications/progress":
             total = f" of {params['total']:g}" if "total" in params else ""
@@ -59,13 +59,13 @@ def notices(given: TrialRound) -> Iterator[Notice]:
             yield Notice(str(params["level"]), _text(params.get("data")))
 
 
-def outcome(given: TrialRound) -> str:
+def outcome(trial_round: TrialRound) -> str:
     """Return the outcome of a round in a word, as the records have it."""
-    if given.error is not None:
+    if trial_round.error is not None:
         return "refused"
-    if given.requests or given.state:
+    if trial_round.requests or trial_round.state:
         return "input_required"
-    return "tool_error" if given.result and given.result.get("isError") else "complete"
+    return "tool_error" if trial_round.result and trial_round.result.get("isError") else "complete"
 
 
 def _blob(content: Mapping[str, Any]) -> Blob | None:

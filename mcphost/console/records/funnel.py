@@ -103,7 +103,7 @@ def _listing(
             for stage, word in STAGE_WORDS.items()
             if stage in USUAL or whole.by_stage[stage]
         ],
-        asked=asked,
+        period_choice=asked,
         is_cut=funnel.is_cut,
     )
 

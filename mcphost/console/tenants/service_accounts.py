@@ -57,9 +57,9 @@ def switch(
 ) -> HttpResponseBase:
     """Disable a service account, or enable it again."""
     account = _account(tenant, account_id)
-    service, said = _VERBS[verb]
+    service, outcome = _VERBS[verb]
     service(tenant.pk, account_id, actor=actor(request))
-    messages.success(request, f"Service account {account.name} {said}.")
+    messages.success(request, f"Service account {account.name} {outcome}.")
     row = f"account-{account_id}"
     return redirect(listed(request, "admin:service_accounts", tenant.slug, row=row))
 
@@ -87,7 +87,7 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
 
 
 def _account(tenant: Tenant, account_id: UUID) -> services.AccountListing:
-    found = {each.id: each for each in services.accounts(tenant.pk)}.get(account_id)
-    if found is None:
+    account = {account.id: account for account in services.accounts(tenant.pk)}.get(account_id)
+    if account is None:
         raise Http404
-    return found
+    return account
