@@ -65,7 +65,7 @@ class KnownBy:
         return f"{len(self.opening)} of {self.processes}"
 
 
-def of_key(row: KeyRow) -> UnderKey:
+def under_key(row: KeyRow) -> UnderKey:
     """Count what goes on under a key. A session counts for the key that sealed when it began."""
     if row.state in (KeyState.RETIRED, KeyState.DESTROYED):
         return UnderKey()
@@ -75,7 +75,7 @@ def of_key(row: KeyRow) -> UnderKey:
     return UnderKey(row.in_flight, begun, tasks.count_sealed(f"{PREFIX}{row.id}."))
 
 
-def of_tenant(tenant: UUID, now: datetime) -> UnderKey:
+def under_key_of_tenant(tenant: UUID, now: datetime) -> UnderKey:
     """Count what goes on in a tenant, under any key."""
     longest = timedelta(seconds=settings.MCPHOST_MAX_ANSWER_SECONDS)
     return UnderKey(

@@ -37,7 +37,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     if isinstance(exception, TooManyFieldsSent):
         request.GET = QueryDict()  # which the page reads, and which may be what is too large
     if trials.is_framed(request):
-        return trials.too_large(request, _of_trial(request, exception))
+        return trials.too_large(request, _trial_problems(request, exception))
     signed_in_request = _signed_in(request)
     if signed_in_request is None:
         return django_bad_request(request, exception)
@@ -63,7 +63,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
     return django_csrf_failure(request, reason)
 
 
-def _of_trial(request: HttpRequest, exception: Exception) -> list[str]:
+def _trial_problems(request: HttpRequest, exception: Exception) -> list[str]:
     if isinstance(exception, TooManyFieldsSent):
         return [f"{_fields()} Give the arguments as JSON instead."]
     sent = int(request.META.get("CONTENT_LENGTH") or 0)

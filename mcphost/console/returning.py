@@ -29,7 +29,9 @@ def carried(request: HttpRequest) -> str:
     return _carrying(_query(request))
 
 
-def listed(request: HttpRequest, name: str, *args: object, row: str = "", changed: str = "") -> str:
+def named_list_url(
+    request: HttpRequest, name: str, *args: object, row: str = "", changed: str = ""
+) -> str:
     """Return the URL of the list of that name as it was filtered, at the row with the id `row`."""
     return list_url(request, reverse(name, args=args), row=row, changed=changed)
 

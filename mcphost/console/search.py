@@ -215,7 +215,9 @@ def _tokens(search: Search) -> Hits:
 def _people(search: Search) -> Hits:
     """Accounts, for staff; otherwise members of the tenants whose members the user manages."""
     if Can(search.user, None)[Permission.MANAGE_MEMBERS]:
-        rows = User.objects.filter(_named("", search.text)).order_by("username")[: MAX_HITS + 1]
+        rows = User.objects.filter(_name_contains("", search.text)).order_by("username")[
+            : MAX_HITS + 1
+        ]
         return "People", [
             SearchHit(
                 row.username, row.get_full_name(), "person", reverse("admin:user", args=[row.pk])
@@ -223,7 +225,7 @@ def _people(search: Search) -> Hits:
             for row in rows
         ]
     tenants = tenants_where(search.user, Permission.MANAGE_MEMBERS)
-    members = Membership.objects.filter(_named("user__", search.text), tenant__in=tenants)
+    members = Membership.objects.filter(_name_contains("user__", search.text), tenant__in=tenants)
     memberships = members.select_related("user", "tenant").order_by(
         "user__username", "tenant__slug"
     )
@@ -238,7 +240,7 @@ def _people(search: Search) -> Hits:
     ]
 
 
-def _named(before: str, text: str) -> Q:
+def _name_contains(before: str, text: str) -> Q:
     condition = Q()
     for column in ("username", "first_name", "last_name"):
         condition |= Q(**{f"{before}{column}__icontains": text})

@@ -20,7 +20,7 @@ _TONES: Final = {"serves": "good", "works": "good", "drains": "info", "gone": "b
 def page(request: SignedInRequest) -> HttpResponseBase:
     """Show each line, good or with its reason, and the processes. It refreshes itself."""
     platform_status = status.read()
-    processes = [_shown(process) for process in platform_status.facts.processes]
+    processes = [_process_row(process) for process in platform_status.facts.processes]
     return show(
         request, "status.html", "Status", platform_status=platform_status, processes=processes
     )
@@ -38,7 +38,7 @@ def as_json(request: SignedInRequest) -> HttpResponseBase:
     )
 
 
-def _shown(process: NodeRow) -> dict[str, Any]:
+def _process_row(process: NodeRow) -> dict[str, Any]:
     """Return what the table shows of a process. Processes of other versions may report anything."""
     state = state_of(process)
     return {

@@ -33,12 +33,12 @@ _in_page: Final = re.compile(
 _MOST_NAMED: Final = 8
 
 
-def shown(text: str) -> str:
+def with_code_points(text: str) -> str:
     """Return the text with the characters that are not seen replaced by their code points."""
     return _unseen.sub(lambda match: _name(match[0]), text)
 
 
-def named(text: str) -> str:
+def code_points(text: str) -> str:
     """Return the code points of the characters in the text that are not seen, each once."""
     distinct = dict.fromkeys(f"U+{ord(character):04X}" for character in _unseen.findall(text))
     more = ["…"] if len(distinct) > _MOST_NAMED else []

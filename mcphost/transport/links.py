@@ -31,12 +31,12 @@ def done(request: HttpRequest, slug: str, link: str) -> HttpResponseBase:
     """Show the signed-in user what to confirm; a POST confirms it."""
     if not request.user.is_active:
         return redirect_to_login(request.path, reverse(SIGN_IN))
-    response: HttpResponseBase = _of_person(request, slug, link)
+    response: HttpResponseBase = _answer_person(request, slug, link)
     return response
 
 
 @csrf_protect
-def _of_person(request: HttpRequest, slug: str, link: str) -> HttpResponse:
+def _answer_person(request: HttpRequest, slug: str, link: str) -> HttpResponse:
     user, now = request.user, timezone.now()
     assert user.pk is not None
     if request.method == "POST":

@@ -83,7 +83,7 @@ class Viewer:
     records: frozenset[UUID] | None
     tenant: Tenant | None = None
 
-    def named(self, slug: str) -> str:
+    def tenant_label(self, slug: str) -> str:
         """Return the slug that a line shows."""
         return "" if self.tenant is not None else slug
 
@@ -120,7 +120,7 @@ def open_requests(
             f"waits for a response: its input request expires {_within(question.expires_at - now)}.",
             reverse("admin:call", args=[slug, question.entry.call]),
             "View call",
-            viewer.named(slug),
+            viewer.tenant_label(slug),
         )
     if len(near) > MOST_OF_EACH:
         # More may be near their end than were read.
@@ -144,14 +144,16 @@ def tokens(viewer: Viewer, now: datetime) -> Iterator[Hand]:
             f"is a token of {token.owner} and expires {_within(remaining)}.",
             f"{list_with(reverse('admin:tokens', args=[token.slug]), token.id)}#token-{token.id}",
             "View token",
-            viewer.named(token.slug),
+            viewer.tenant_label(token.slug),
         )
     more = len(near) - MOST_OF_EACH
     if more > 0:
         slug = near[MOST_OF_EACH].slug
         expire = _number(more, "more token expires", "more tokens expire")
         url = reverse("admin:tokens", args=[slug])
-        yield Hand("info", "", f"{expire} within a week.", url, "View tokens", viewer.named(slug))
+        yield Hand(
+            "info", "", f"{expire} within a week.", url, "View tokens", viewer.tenant_label(slug)
+        )
 
 
 def error_spikes(viewer: Viewer, now: datetime) -> Iterator[Hand]:
@@ -184,7 +186,7 @@ def error_spikes(viewer: Viewer, now: datetime) -> Iterator[Hand]:
                 f"in the day before, in {before.errors:,} of {before.calls:,}.",
                 f"{reverse('admin:calls', args=[slug])}?{query}",
                 "View its calls",
-                viewer.named(slug),
+                viewer.tenant_label(slug),
             )
 
 
@@ -206,14 +208,14 @@ def broken(viewer: Viewer, shown: Iterable[Tenant]) -> Iterator[Hand]:
                 f"is not served: {problem.message}",
                 reverse(f"admin:{problem.sort.value}", args=[tenant.slug, problem.primitive_id]),
                 f"View {problem.sort.value}",
-                viewer.named(tenant.slug),
+                viewer.tenant_label(tenant.slug),
             )
         more = len(problems) - MOST_OF_EACH
         if more > 0:
             are = _number(more, "more is", "more are")
             url = reverse("admin:tools", args=[tenant.slug])
             text = f"{are} published and cannot be served."
-            yield Hand("bad", "", text, url, "View tools", viewer.named(tenant.slug))
+            yield Hand("bad", "", text, url, "View tools", viewer.tenant_label(tenant.slug))
 
 
 def platform(user: User, now: datetime) -> Iterator[Hand]:

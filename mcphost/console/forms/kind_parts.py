@@ -12,7 +12,7 @@ from django.forms import BoundField
 from mcphost.catalogue.rows import FunctionRow
 from mcphost.console.forms import forms
 from mcphost.console.forms.prompts import MOST_BYTES as MOST_IN_A_MESSAGE
-from mcphost.console.forms.prompts import ArgumentRow, MessageRow, blobs, listed, plain
+from mcphost.console.forms.prompts import ArgumentRow, MessageRow, blobs, lines_of, plain
 from mcphost.console.forms.rows import RowForm, Rows
 from mcphost.console.forms.uploads import Blob, FileForm, in_words, stored
 
@@ -236,7 +236,7 @@ class TemplatePart(FormPart):
         submitted = self.cleaned_data
         choices: dict[str, list[str]] = {}
         for row in self.variables:
-            values = listed(row.cleaned_data["choices"])
+            values = lines_of(row.cleaned_data["choices"])
             choices.setdefault(row.cleaned_data["name"], []).extend(values)
         text = plain(submitted["text"])
         return {"uri": submitted["uri"], **_typed(submitted), "text": text, "choices": choices}

@@ -37,7 +37,7 @@ class ArgumentRow(RowForm):
             "title": submitted["title"],
             "description": submitted["description"],
             "required": submitted["required"],
-            "choices": listed(submitted["choices"]),
+            "choices": lines_of(submitted["choices"]),
         }
 
     @staticmethod
@@ -130,7 +130,7 @@ def blob_of(content: Mapping[str, Any]) -> Blob | None:
     return Blob.of(inside.get("mimeType", ""), data) if data else None
 
 
-def listed(lines: str) -> list[str]:
+def lines_of(lines: str) -> list[str]:
     """Split into stripped lines, without empty ones."""
     return [line.strip() for line in lines.splitlines() if line.strip()]
 

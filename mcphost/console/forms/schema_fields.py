@@ -57,10 +57,10 @@ def field_of(
     """Return the field for one property of the schema `root`, with its default filled in."""
     resolved_schema, nullable = resolved(schema, root)
     options: dict[str, Any] = {
-        "label": shown(resolved_schema.get("title"), MOST_LABEL)
-        or shown(name, MOST_LABEL)
+        "label": label_text(resolved_schema.get("title"), MOST_LABEL)
+        or label_text(name, MOST_LABEL)
         or "(no name)",
-        "help_text": shown(resolved_schema.get("description"), MOST_HELP),
+        "help_text": label_text(resolved_schema.get("description"), MOST_HELP),
         "required": required and not nullable,
     }
     empty = None if required and nullable else LEFT_OUT
@@ -235,7 +235,7 @@ def choices_of(schema: Mapping[str, Any]) -> list[tuple[Any, str]] | None:
     ):
         return None
     return [
-        (value, shown(name, MOST_LABEL) or json_text(value)[:MOST_LABEL])
+        (value, label_text(name, MOST_LABEL) or json_text(value)[:MOST_LABEL])
         for value, name in zip(listed, named, strict=True)
     ]
 
@@ -323,7 +323,7 @@ def _lines_text(value: Any) -> str | None:
     return "\n".join(member if isinstance(member, str) else json_text(member) for member in value)
 
 
-def shown(text: Any, limit: int) -> str:
+def label_text(text: Any, limit: int) -> str:
     """Return a text of a schema as a label: short, and without control characters."""
     if not isinstance(text, str):
         return "" if text is None else json_text(text)[:limit]

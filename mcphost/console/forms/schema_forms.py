@@ -70,7 +70,7 @@ class ValueFields(forms.ConsoleForm):
             return  # the call says what is wrong with it
         wrong = {name for name, key in self._names.items() if key in self.errors}
         for problem in problems:
-            name, sentence = self._placed(problem)
+            name, sentence = self._locate_problem(problem)
             if name is None and not wrong:
                 self.add_error(None, sentence)
             elif name is not None and name not in wrong:
@@ -81,7 +81,7 @@ class ValueFields(forms.ConsoleForm):
         for key in self._names.values():
             self.errors.pop(key, None)
 
-    def _placed(self, problem: ArgumentProblem) -> tuple[str | None, str]:
+    def _locate_problem(self, problem: ArgumentProblem) -> tuple[str | None, str]:
         """Return the property that a problem is about, and the problem in words."""
         path = problem.path
         above = (name for name in self._names if f"{path}.".startswith(f"{name}."))

@@ -115,7 +115,7 @@ class Hub:
         self._arrivals.append((arrival, deciding))
         self._woken.set()
         if self._task is None:
-            self._task = self.loop.create_task(self._run())
+            self._task = self.loop.create_task(self._feed_sockets())
         return await deciding
 
     def remove(self, socket: LiveSocket) -> None:
@@ -127,12 +127,12 @@ class Hub:
     def drain(self) -> None:
         """End all sockets: their clients connect to another process."""
         for socket in tuple(self._sockets):
-            self._end(socket, CloseCode.RESTART)
+            self._close_socket(socket, CloseCode.RESTART)
         for _, deciding in self._arrivals:
             self._decide(deciding, None)
         self._arrivals.clear()
 
-    async def _run(self) -> None:
+    async def _feed_sockets(self) -> None:
         self._read_at = self._beaten_at = time.monotonic()
         try:
             while self._sockets or self._arrivals:
@@ -199,7 +199,7 @@ class Hub:
     def _deliver(self, turn: HubTurn) -> None:
         for socket in tuple(self._sockets):
             if socket.viewer not in turn.allowed:
-                self._end(socket, CloseCode.NO_ACCESS)
+                self._close_socket(socket, CloseCode.NO_ACCESS)
             elif socket.view in turn.messages:
                 self._offer(socket, turn.messages[socket.view])
 
@@ -208,7 +208,7 @@ class Hub:
         if socket.code is not None:
             self.remove(socket)
 
-    def _end(self, socket: LiveSocket, code: CloseCode) -> None:
+    def _close_socket(self, socket: LiveSocket, code: CloseCode) -> None:
         socket.end(code)
         self.remove(socket)
 
@@ -235,7 +235,7 @@ class Hub:
             self._decide(future, None)
         if now - self._read_at >= BLIND_SECONDS:
             for socket in tuple(self._sockets):
-                self._end(socket, CloseCode.TRY_LATER)
+                self._close_socket(socket, CloseCode.TRY_LATER)
 
 
 def read_turn(

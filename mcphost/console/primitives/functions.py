@@ -11,7 +11,7 @@ from mcphost.catalogue import kinds, selectors, services
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.models import Grant
 from mcphost.console.base import SignedInRequest, actor, of_platform, of_tenant, query_text, show
-from mcphost.console.returning import is_changed, listed
+from mcphost.console.returning import is_changed, named_list_url
 from mcphost.console.words import WORDS
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
@@ -63,7 +63,7 @@ def change(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     references = [only] if only else list(dict.fromkeys(request.POST.getlist("function")))
     first = references[0][:200] if references else ""
     row = f"function-{first}" if first else ""
-    back = listed(request, "admin:functions", tenant.slug, row=row, changed=first)
+    back = named_list_url(request, "admin:functions", tenant.slug, row=row, changed=first)
     if verb not in (GRANT, REVOKE) or not references:
         messages.error(request, "Choose the functions to grant or to revoke.")
         return redirect(back)
@@ -85,16 +85,20 @@ def change(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     if changed:
         may = "may use" if verb == GRANT else "may no longer use"
         functions_text = (
-            changed[0] if len(changed) == 1 else f"{len(changed)} functions: {_few(changed)}"
+            changed[0]
+            if len(changed) == 1
+            else f"{len(changed)} functions: {_first_names(changed)}"
         )
         messages.success(request, f"{tenant.slug} {may} {functions_text}.")
     else:
         as_before = "already may use" if verb == GRANT else "has no grant of"
-        messages.info(request, f"Nothing changed: {tenant.slug} {as_before} {_few(references)}.")
+        messages.info(
+            request, f"Nothing changed: {tenant.slug} {as_before} {_first_names(references)}."
+        )
     return redirect(back)
 
 
-def _few(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     few = [name[:100] for name in names[:8]]
     return ", ".join(few) + (", …" if len(names) > len(few) else "")
 

@@ -51,11 +51,11 @@ class ChangeRow:
 
     @property
     def tool_value(self) -> str:
-        return _shown(self.change.mine)
+        return _display_text(self.change.mine)
 
     @property
     def document_value(self) -> str:
-        return _shown(self.change.theirs)
+        return _display_text(self.change.theirs)
 
 
 @dataclass
@@ -297,7 +297,7 @@ def _identity_of(row: PrimitiveRow, imported_definition: Mapping[str, Any] | Non
     return Identity.of(config["request"]["url"], row.fields.config["source"])
 
 
-def _shown(value: Any) -> str:
+def _display_text(value: Any) -> str:
     if value is None:
         return "(none)"
     text = value if isinstance(value, str) else orjson.dumps(value).decode()

@@ -338,11 +338,11 @@ def _apply(tenant: UUID, rows: Sequence[OperationRow], actor: Actor) -> bool:
     """Create and change all, or nothing, and then note the problems of each. Return whether it did."""
     inspected: list[tuple[OperationRow, Inspected]] = []
     for row in rows:  # before the transaction, for it takes time
-        with _noted(row):
+        with _note_problems(row):
             inspected.append((row, _inspected(tenant, row)))
     with transaction.atomic():
         for row, fields in inspected:
-            with _noted(row):
+            with _note_problems(row):
                 if row.tool is None:
                     imported.create(tenant, fields, row.document_definition.stored, actor)
                 else:
@@ -353,7 +353,7 @@ def _apply(tenant: UUID, rows: Sequence[OperationRow], actor: Actor) -> bool:
 
 
 @contextmanager
-def _noted(row: OperationRow) -> Iterator[None]:
+def _note_problems(row: OperationRow) -> Iterator[None]:
     """Note the problems of an operation that is refused."""
     try:
         yield

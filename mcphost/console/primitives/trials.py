@@ -216,7 +216,7 @@ def end_trial(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     return HttpResponse(status=204)
 
 
-def _end(request: SignedInRequest, tenant: UUID, carried: Carried, reason: str) -> None:
+def _end_carried(request: SignedInRequest, tenant: UUID, carried: Carried, reason: str) -> None:
     """End the trial that a page carried, if it waits for its operator."""
     if carried.open_requests:
         trials.end(UUID(carried.call), tenant, reason, actor(request))
@@ -243,11 +243,11 @@ def _posted(
             carried = Carried(**signing.loads(text, salt=_salt(request), max_age=_SECONDS))
         except signing.BadSignature:
             return _page(request, status=400, problems=[LOST], ended=True)
-        return _next(request, tenant, carried)
+        return _continue_trial(request, tenant, carried)
     sent = (request.POST, request.FILES)
     form = PrimitiveForm(WORDS[PrimitiveType.TOOL], tenant.pk, kind, sent, before)
     if not form.is_valid():
-        return _page(request, problems=_of_form(form))
+        return _page(request, problems=_form_problems(form))
     fields = form.primitive_fields()
     try:
         validation.inspect(tenant.pk, fields)
@@ -268,26 +268,26 @@ def _arguments(
     if data is None or not form.is_valid():
         return _page(request, tool=tool, form=form, carried=_signed(request, carried))
     fresh = replace(_without_trial(carried), arguments=form.arguments())
-    return _run(request, tenant, fresh, tool, {})
+    return _run_round(request, tenant, fresh, tool, {})
 
 
-def _next(request: SignedInRequest, tenant: Tenant, carried: Carried) -> HttpResponseBase:
+def _continue_trial(request: SignedInRequest, tenant: Tenant, carried: Carried) -> HttpResponseBase:
     """Take the arguments, or the answers to all open requests."""
     if ANSWER not in request.POST or not carried.open_requests:
-        _end(request, tenant.pk, carried, _STOPPED)
+        _end_carried(request, tenant.pk, carried, _STOPPED)
         data = request.POST if RUN in request.POST else None
         return _arguments(request, tenant, _without_trial(carried), data)
     try:
         tool = compile_draft(tenant.pk, carried.fields, carried.primitive_id)
     except Invalid as refusal:
-        _end(request, tenant.pk, carried, _UNFIT)
+        _end_carried(request, tenant.pk, carried, _UNFIT)
         return _page(request, problems=_sentences(refusal))
     request_forms = _request_forms(carried.open_requests, request.POST)
     if all(form.is_valid() for _, _, form in request_forms if form is not None):
         responses = {
             key: REFUSAL if form is None else form.response() for key, _, form in request_forms
         }
-        return _run(request, tenant, carried, tool, responses)
+        return _run_round(request, tenant, carried, tool, responses)
     return _page(
         request,
         tool=tool,
@@ -302,7 +302,7 @@ def _without_trial(carried: Carried) -> Carried:
     return replace(carried, state="", open_requests={}, rounds=(), call="", tool_state="")
 
 
-def _run(
+def _run_round(
     request: SignedInRequest,
     tenant: Tenant,
     carried: Carried,
@@ -332,10 +332,10 @@ def _run(
         except PermissionDenied:
             return _page(request, status=403, problems=[NO_ACCESS])
         except Invalid as refusal:
-            _end(request, tenant.pk, carried, _UNFIT)
+            _end_carried(request, tenant.pk, carried, _UNFIT)
             return _page(request, problems=_sentences(refusal))
         except TrialEndedError as change:
-            _end(request, tenant.pk, carried, str(change))
+            _end_carried(request, tenant.pk, carried, str(change))
             return _page(request, status=409, problems=[f"{change} {_ENDED}"], ended=True)
     ended = (trial_results.outcome(trial_round), round(trial_round.seconds, 4))
     after = replace(
@@ -419,7 +419,7 @@ def _salt(request: SignedInRequest) -> str:
     return f"{_SALT}:{form}:{request.user.pk}:{request.tenant.pk}"
 
 
-def _of_form(form: PrimitiveForm) -> list[str]:
+def _form_problems(form: PrimitiveForm) -> list[str]:
     """Return the problems of a form that is not valid, with the labels of their fields."""
     problems = []
     for form_part in (form, form.part):

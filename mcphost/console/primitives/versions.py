@@ -150,7 +150,7 @@ def roll_back(
     read = query_text(request.POST, BASED_ON) or row.version
     was = query_text(request.POST, STATE) or row.state.value
     if request.method == "POST" and form.is_valid():
-        done = _tried(
+        done = _run_service(
             request, row, lambda: _serve_again(request, row, version_id, form, (read, was))
         )
         if form.is_valid():
@@ -212,7 +212,7 @@ def move(
             more = {"note": note, "based_on": based_on, "was": was}
         elif primitive_verb is PrimitiveVerb.ENABLE:
             more = {"version": query_text(request.POST, BASED_ON)}
-        if _tried(request, row, lambda: service(row.id, actor(request), **more)):
+        if _run_service(request, row, lambda: service(row.id, actor(request), **more)):
             messages.success(request, sentence.format(row.name))
         return redirect(
             returning.row_url(request, WORDS[primitive_type].detail, tenant.slug, row.id)
@@ -239,9 +239,11 @@ def delete(
         )
     form = PrimitiveDeleteForm(row, *form_input(request))
     if request.method == "POST" and form.is_valid():
-        if _tried(request, row, lambda: services.delete(row.id, actor(request))):
+        if _run_service(request, row, lambda: services.delete(row.id, actor(request))):
             messages.success(request, f"{row.name} is deleted.")
-        return redirect(returning.listed(request, WORDS[primitive_type].listing, tenant.slug))
+        return redirect(
+            returning.named_list_url(request, WORDS[primitive_type].listing, tenant.slug)
+        )
     trials = _TRIALS if primitive_type is PrimitiveType.TOOL else ""
     return _confirm(
         request,
@@ -270,7 +272,7 @@ def bulk(
     selected_rows = [row for row in rows if str(row.id) in based_on_by_id]
     if refused := _refused_choice(verb, len(based_on_by_id), len(selected_rows), words):
         messages.error(request, f"Nothing was changed. {refused}")
-        return redirect(returning.listed(request, words.listing, tenant.slug))
+        return redirect(returning.named_list_url(request, words.listing, tenant.slug))
     done = 0
     for row in selected_rows:
         try:
@@ -291,7 +293,7 @@ def bulk(
             request, f"{missing} of the chosen no longer exist{'s' if missing == 1 else ''}."
         )
     first = selected_rows[0].id
-    back = returning.listed(
+    back = returning.named_list_url(
         request, words.listing, tenant.slug, row=f"row-{first}", changed=str(first)
     )
     return redirect(back)
@@ -341,7 +343,7 @@ def _under_way(row: PrimitiveRow, *, going_on: bool) -> str:
     return " ".join(parts) or "No call waits for a response, and none is in progress."
 
 
-def _tried(request: SignedInRequest, row: PrimitiveRow, verb: Callable[[], Any]) -> bool:
+def _run_service(request: SignedInRequest, row: PrimitiveRow, verb: Callable[[], Any]) -> bool:
     """Run a service; show why it refused. Raises Http404 if the primitive was deleted meanwhile."""
     try:
         verb()

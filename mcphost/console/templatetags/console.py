@@ -12,7 +12,7 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince, timeuntil
 
-from mcphost.console.unseen import named, shown
+from mcphost.console.unseen import code_points, with_code_points
 
 register = template.Library()
 
@@ -134,13 +134,13 @@ def coded(text: object) -> SafeString:
 @register.filter
 def visible(text: object) -> str:
     """A foreign text with the characters that are not seen named, where it is cut afterwards."""
-    return shown(str(text))
+    return with_code_points(str(text))
 
 
 @register.filter
 def unseen(text: object) -> str:
     """The code points of the characters in a field's text that are not seen; empty without any."""
-    return named(text) if isinstance(text, str) else ""
+    return code_points(text) if isinstance(text, str) else ""
 
 
 MOST_INDENTED = 200_000

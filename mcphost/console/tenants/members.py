@@ -21,7 +21,7 @@ from mcphost.console.base import (
 )
 from mcphost.console.forms import forms
 from mcphost.console.forms.edits import Edit
-from mcphost.console.returning import listed
+from mcphost.console.returning import named_list_url
 from mcphost.console.tenants.tokens import asked_scopes
 from mcphost.tenants import invitations, services
 from mcphost.tenants.access import allowed, lock_open_tenant
@@ -212,7 +212,7 @@ def remove(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
 
 
 def _back(request: SignedInRequest, tenant: Tenant, row: str) -> HttpResponseBase:
-    return redirect(listed(request, "admin:members", tenant.slug, row=row))
+    return redirect(named_list_url(request, "admin:members", tenant.slug, row=row))
 
 
 def _locked_scopes(request: SignedInRequest, tenant: Tenant, user: User) -> list[str]:

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 from mcphost.catalogue.selectors import SecretUse, secret_uses
 from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, page_of, show
 from mcphost.console.forms import forms
-from mcphost.console.returning import listed
+from mcphost.console.returning import named_list_url
 from mcphost.console.words import WORDS
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -226,7 +226,7 @@ def _form(
 
 
 def _back(request: SignedInRequest, tenant: Tenant, name: str) -> HttpResponseBase:
-    return redirect(listed(request, "admin:secrets", tenant.slug, row=f"secret-{name}"))
+    return redirect(named_list_url(request, "admin:secrets", tenant.slug, row=f"secret-{name}"))
 
 
 def _secret(tenant: Tenant, secret_id: UUID) -> SecretRow:

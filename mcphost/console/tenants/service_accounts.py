@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 
 from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, page_of, show
 from mcphost.console.forms import forms
-from mcphost.console.returning import listed
+from mcphost.console.returning import named_list_url
 from mcphost.identity import service_accounts as services
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -61,7 +61,7 @@ def switch(
     service(tenant.pk, account_id, actor=actor(request))
     messages.success(request, f"Service account {account.name} {outcome}.")
     row = f"account-{account_id}"
-    return redirect(listed(request, "admin:service_accounts", tenant.slug, row=row))
+    return redirect(named_list_url(request, "admin:service_accounts", tenant.slug, row=row))
 
 
 @of_tenant(Permission.MANAGE_TOKENS)

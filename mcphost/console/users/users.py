@@ -216,7 +216,7 @@ def set_password(request: SignedInRequest, user_id: int) -> HttpResponseBase:
     """Set the password of a user who lost it."""
     user = get_object_or_404(User, pk=user_id)
     form = PasswordForm(user, *form_input(request))
-    if request.method == "POST" and form.is_valid() and _set(request, user, form):
+    if request.method == "POST" and form.is_valid() and _set_password(request, user, form):
         messages.success(request, f"The password of {user.get_username()} was changed.")
         return redirect(row_url(request, "admin:user", user.pk))
     step = Crumb(user.get_username(), row_url(request, "admin:user", user.pk))
@@ -235,7 +235,7 @@ def set_password(request: SignedInRequest, user_id: int) -> HttpResponseBase:
 def own_password(request: SignedInRequest) -> HttpResponseBase:
     """Change the signed-in user's own password."""
     form = OwnPasswordForm(request)
-    if request.method == "POST" and form.is_valid() and _set(request, request.user, form):
+    if request.method == "POST" and form.is_valid() and _set_password(request, request.user, form):
         messages.success(request, "Your password was changed.")
         return redirect("admin:you")
     page = show(
@@ -244,7 +244,7 @@ def own_password(request: SignedInRequest) -> HttpResponseBase:
     return with_status(page, form.refusal)
 
 
-def _set(request: SignedInRequest, user: User, form: PasswordForm) -> bool:
+def _set_password(request: SignedInRequest, user: User, form: PasswordForm) -> bool:
     """Set a password, and return whether it was set. Users who change their own stay signed in."""
     password, changer = form.cleaned_data["password"], actor(request)
     own = user.pk == request.user.pk

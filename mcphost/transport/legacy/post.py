@@ -103,14 +103,14 @@ async def post(posted: Post, wire: HttpWire) -> int | Shown:
 async def delete(request: HttpRequest, admitted: Admitted, wire: HttpWire) -> int:
     """End the session; return the HTTP status. Raises SessionError if there is none."""
     try:
-        await _end(await find(admitted, request.headers, checked=False))
+        await _end_session(await find(admitted, request.headers, checked=False))
     except Exception as error:
         raise in_post(error_for(error), request.headers.get(VERSION_HEADER)) from error
     await send_empty(wire.send, 204, wire.headers)
     return 204
 
 
-async def _end(session: ClientSession) -> None:
+async def _end_session(session: ClientSession) -> None:
     try:
         await sessions.end(session)
     except NoSessionError:

@@ -208,7 +208,7 @@ def test_an_image_is_shown_only_if_it_is_one_and_an_address_is_no_link() -> None
     ]
     given = TrialRound(uuid4(), 1, 0.1, {"content": content}, received=[{"id": 1}])
     tool = {"name": "t", "version": "1", "task_support": TaskSupport.NEVER}
-    context = {"tool": tool, "given": given, "blocks": list(blocks(given.result or {}))}
+    context = {"tool": tool, "trial_round": given, "blocks": list(blocks(given.result or {}))}
     raw = render_to_string("console/primitives/trial.html", context)
     assert raw.count("<img") == 1
     assert f'src="data:image/png;base64,{PIXEL}"' in raw
