@@ -72,6 +72,7 @@ def _call(run: Run) -> bool:
     text = f"{report.tables(each)}\n\n{report.verdict(each)}".strip()
     print(f"\n{text}\n", flush=True)
     if run.keep and report.verdict(each):  # a page needs the peers that it compares with
+        report.write("bench overview", report.overview(each))
         _write_call(run, text, each[CONNECTIONS])
     return all(_no_errors(figures) for figures in each.values())
 

@@ -45,6 +45,19 @@ TARGET_SUMMARIES = 1.1
 TARGET_TASK = 512
 
 
+def overview(each: Mapping[int, Sequence[Figure]]) -> str:
+    """One row per server: its CPU per call, work afterwards included, and its calls a second."""
+    counts = tuple(each)
+    lines = [
+        f"| server | {' | '.join(_connections(count) for count in counts)} |",
+        f"| --- |{' ---: |' * len(counts)}",
+    ]
+    for rows in zip(*each.values(), strict=True):
+        cells = [f"{figure.whole_cpu * 1e6:,.0f} µs, {figure.rate:,.0f}/s" for figure in rows]
+        lines.append(f"| {rows[0].label} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def tables(each: Mapping[int, Sequence[Figure]]) -> str:
     """The peers beside one another, a table per number of connections, as Markdown."""
     parts = [f"### {_connections(count)}\n\n{_table(figures)}" for count, figures in each.items()]

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from tests.test_shape import ROOT, parse, sources
+from tests.source_files import ROOT, parse, sources
 
 FAULTS = frozenset(
     {"AssertionError", "AttributeError", "BaseException", "Exception", "IndexError", "KeyError"}

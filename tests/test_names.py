@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.test_shape import parse, sources
+from tests.source_files import parse, sources
 
 NAMELESS = re.compile(
     "_*(each|found|one|asked|known|given|said|left|wanted|place|most|sort|taking|held|what|chosen|taken|told|word"

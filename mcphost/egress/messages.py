@@ -35,7 +35,7 @@ RESERVED_HEADERS: Final = frozenset(
         "upgrade",
     ]
 )
-"""Headers of the connection itself, and those that this room sets. In lower case."""
+"""Headers of the connection itself, and those that this package sets. In lower case."""
 # Every other header of a caller may be a credential, so it stays with the origin it was meant for.
 _ACROSS_ORIGINS: Final = frozenset(
     {"accept", "accept-language", "content-type", "idempotency-key", "user-agent"}

@@ -163,11 +163,20 @@ class Metrics:
         self._add(Family(name, "gauge", about, {}, lambda: [Sample((), self._probes[name]())]))
         self._probes[name] = int
 
-    def measure(self, name: str, probe: Callable[[], float]) -> None:
-        """Set the probe of a gauge. Raises KeyError if the gauge was not declared with `probed_gauge`."""
+    def measure(self, name: str, probe: Callable[[], float]) -> Callable[[], None]:
+        """Set the probe of a gauge. Raises KeyError if the gauge was not declared with `probed_gauge`.
+
+        Returns what sets the gauge to 0, unless it has another probe by then.
+        """
         if name not in self._probes:
             raise KeyError(name)
         self._probes[name] = probe
+
+        def remove() -> None:
+            if self._probes[name] is probe:
+                self._probes[name] = int
+
+        return remove
 
     def snapshot(self) -> dict[str, float]:
         """All numbers without labels, by name; 0 for a gauge that has no probe yet."""

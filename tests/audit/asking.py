@@ -86,7 +86,7 @@ class Story:
         """End the round with questions."""
         for key in keys:
             self.question(key, **facts)
-        more = {"invalid": invalid} if invalid else {}
+        more: dict[str, Any] = {"invalid": invalid} if invalid else {}
         expires = (self.at + self.expires).isoformat()
         return self.end(
             "input_required", asked=list(keys), sealed_by="k1", expires_at=expires, **more

@@ -107,12 +107,12 @@ def test_a_spike_of_errors_leads_to_the_calls(cast: Cast, operator: Client, staf
 
 
 def test_what_is_wrong_with_the_process_is_for_staff(cast: Cast, owner: Client, staff: Client):
-    health.register("console-test", lambda: "the disk is full")
+    remove = health.register("console-test", lambda: "the disk is full")
     try:
         assert texts(staff, "/admin/") == ["console-test: the disk is full"]
         assert texts(owner, "/admin/") == texts(staff) == []
     finally:
-        health.unregister("console-test")
+        remove()
 
 
 def test_the_most_urgent_comes_first_and_a_stranger_sees_none(cast, acme, owner, browse):

@@ -50,7 +50,7 @@ OF_MEMBER = (REMOVED, DEACTIVATED, CLOSED)
 OF_READER = (REMOVED, DEMOTED, DEACTIVATED)
 OF_ACCOUNT = (DEACTIVATED,)
 
-EDIT = {"title": "Changed"}
+EDIT: dict[str, Any] = {"title": "Changed"}
 
 
 @dataclass(frozen=True, slots=True)
