@@ -22,7 +22,7 @@ from mcphost.tenants.access import allowed, tenants_where, visible_tenants
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
-MOST_TENANTS = 12
+MAX_TENANTS = 12
 RECENT = 8
 
 
@@ -38,8 +38,8 @@ class Card:
 @require_safe
 def index(request: SignedInRequest) -> HttpResponseBase:
     """Show the dashboard; to staff also the state of this process."""
-    tenants = list(visible_tenants(request.user).filter(closed_at=None)[: MOST_TENANTS + 1])
-    shown = tenants[:MOST_TENANTS]
+    tenants = list(visible_tenants(request.user).filter(closed_at=None)[: MAX_TENANTS + 1])
+    shown = tenants[:MAX_TENANTS]
     staff = allowed(request.user, None, Permission.MANAGE_TENANT)
     # Whose records the user may read; None means all tenants.
     readable: frozenset[UUID] | None = None
@@ -54,7 +54,7 @@ def index(request: SignedInRequest) -> HttpResponseBase:
         "dashboard.html",
         "Dashboard",
         cards=_cards(request, shown),
-        more=len(tenants) > MOST_TENANTS,
+        more=len(tenants) > MAX_TENANTS,
         hands=hands(Viewer(request.user, readable), shown, waiting, now),
         panel=panel(readable, period_choice, now),
         period_choice=period_choice,

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from mcphost.vault.listing import KeyPhase, KeyRow
 
-MOST_KEYS = 8
+MAX_KEYS = 8
 """Keys shown: the newest."""
 WIDTH = 1000
 ROW, BAR, LABEL_WIDTH = 28, 14, 90
@@ -63,7 +63,7 @@ class Picture:
 
 def draw(keys: Sequence[KeyRow], now: datetime) -> Picture | None:
     """Return the picture of the newest keys; None if there are none."""
-    shown = keys[:MOST_KEYS]
+    shown = keys[:MAX_KEYS]
     if not shown:
         return None
     start = min(phase.start for key in shown for phase in key.phases)

@@ -16,7 +16,7 @@ from mcphost.tenants.access import permissions, visible_tenants
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
-MOST_TENANTS = 100
+MAX_TENANTS = 100
 """Tenants in the switcher. Others are found by the search of the list of tenants."""
 SEARCHED = 8
 """From so many tenants on, the switcher has a search field."""
@@ -79,8 +79,8 @@ def menu(request: HttpRequest) -> Menu:
         return Menu(())
     visible = visible_tenants(user).only("slug", "title", "closed_at").order_by("slug")
     # The open ones, one more than is shown; the closed ones if none is open.
-    tenants = list(visible.filter(closed_at=None)[: MOST_TENANTS + 1])
-    tenants = tenants or list(visible[:MOST_TENANTS])
+    tenants = list(visible.filter(closed_at=None)[: MAX_TENANTS + 1])
+    tenants = tenants or list(visible[:MAX_TENANTS])
     here: Tenant | None = getattr(request, "tenant", None)
     if here is None and len(tenants) == 1:
         here = tenants[0]
@@ -106,7 +106,7 @@ def menu(request: HttpRequest) -> Menu:
     ]
     groups.append(_group("Platform", platform))
     shown = [group for group in groups if group["items"]]
-    return Menu(shown, tenants[:MOST_TENANTS], here, more=len(tenants) > MOST_TENANTS)
+    return Menu(shown, tenants[:MAX_TENANTS], here, more=len(tenants) > MAX_TENANTS)
 
 
 def _group(title: str, items: list[Group]) -> Group:

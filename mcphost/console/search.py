@@ -34,7 +34,7 @@ from mcphost.tenants.selectors import slugs
 
 MAX_HITS: Final = 6
 """Hits shown of each type."""
-MOST_TEXT: Final = 100
+MAX_TEXT: Final = 100
 SECONDS: Final = 2
 """The longest that PostgreSQL may work on one of the questions; the groups after it are left out."""
 _LEAST_DIGITS: Final = 8
@@ -78,7 +78,7 @@ class Search:
 @require_safe
 def page(request: SignedInRequest) -> HttpResponseBase:
     """Search, on a page of its own; with `part`, only the hits, for the palette."""
-    search = Search(request.user, query_text(request.GET, "q", MOST_TEXT), _here(request))
+    search = Search(request.user, query_text(request.GET, "q", MAX_TEXT), _here(request))
     groups, late = _search_groups(search)
     context: dict[str, Any] = {"search": search, "groups": groups, "late": late}
     if query_text(request.GET, "part"):

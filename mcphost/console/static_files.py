@@ -20,7 +20,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 FOR_GOOD = "public, max-age=31536000, immutable"
 _TEXTS = ("text/", "application/javascript", "application/json", "image/svg+xml")
-_MOST_FILES = 1024
+_MAX_FILES = 1024
 _DIGITS = 12
 
 
@@ -81,7 +81,7 @@ def _has(request: HttpRequest, etag: str, file: Any) -> bool:
     return bool(file.is_not_modified({**request.META, "HTTP_IF_NONE_MATCH": None}))
 
 
-@lru_cache(_MOST_FILES)
+@lru_cache(_MAX_FILES)
 def version_of(name: str) -> str:
     """Return the version of a static file: the beginning of its SHA-256; empty if there is none."""
     path = finders.find(name)
@@ -90,6 +90,6 @@ def version_of(name: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:_DIGITS]
 
 
-@lru_cache(_MOST_FILES)
+@lru_cache(_MAX_FILES)
 def _packed(name: str) -> bytes:
     return gzip.compress(Path(finders.find(name) or "").read_bytes(), mtime=0)

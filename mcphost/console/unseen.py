@@ -30,7 +30,7 @@ _unseen: Final = re.compile(_UNSEEN)
 _in_page: Final = re.compile(
     rf'(<textarea\b.*?</textarea>|<script\b.*?</script>|\svalue="[^"]*")|{_UNSEEN}', re.DOTALL
 )
-_MOST_NAMED: Final = 8
+_MAX_NAMED: Final = 8
 
 
 def with_code_points(text: str) -> str:
@@ -41,8 +41,8 @@ def with_code_points(text: str) -> str:
 def code_points(text: str) -> str:
     """Return the code points of the characters in the text that are not seen, each once."""
     distinct = dict.fromkeys(f"U+{ord(character):04X}" for character in _unseen.findall(text))
-    more = ["…"] if len(distinct) > _MOST_NAMED else []
-    return ", ".join([*list(distinct)[:_MOST_NAMED], *more])
+    more = ["…"] if len(distinct) > _MAX_NAMED else []
+    return ", ".join([*list(distinct)[:_MAX_NAMED], *more])
 
 
 def shown_page(html: str) -> str:

@@ -41,11 +41,11 @@ SPIKE_ERRORS: Final = 10
 SPIKE_RATE: Final = 0.05
 SPIKE_TIMES: Final = 3
 """A spike is at least this part of the calls, and so many times that of the day before."""
-MOST_OF_EACH: Final = 3
+MAX_OF_EACH: Final = 3
 """Lines about things of the same type; one more line counts the others."""
-_MOST_TOKENS: Final = 100
-_MOST_TARGETS: Final = 100
-_MOST_SPIKING: Final = 10
+_MAX_TOKENS: Final = 100
+_MAX_TARGETS: Final = 100
+_MAX_SPIKING: Final = 10
 
 Tone = Literal["bad", "warn", "info"]
 _ICONS: Final[Mapping[Tone, str]] = {"bad": "error", "warn": "warning", "info": "info"}
@@ -111,8 +111,8 @@ def open_requests(
         for question in waiting
         if question.expires_at - now <= SOON and question.entry.delivery != Delivery.PLAYGROUND
     ]
-    slug_by_tenant = slugs(question.entry.tenant for question in near[: MOST_OF_EACH + 1])
-    for question in near[:MOST_OF_EACH]:
+    slug_by_tenant = slugs(question.entry.tenant for question in near[: MAX_OF_EACH + 1])
+    for question in near[:MAX_OF_EACH]:
         slug = slug_by_tenant[question.entry.tenant]
         yield Hand(
             "warn",
@@ -122,21 +122,21 @@ def open_requests(
             "View call",
             viewer.tenant_label(slug),
         )
-    if len(near) > MOST_OF_EACH:
+    if len(near) > MAX_OF_EACH:
         # More may be near their end than were read.
         count = count_open(viewer.records, now, until=now + SOON)
-        more = max(count, len(near)) - MOST_OF_EACH
+        more = max(count, len(near)) - MAX_OF_EACH
         expire = _number(more, "more open input request expires", "more open input requests expire")
-        slug = slug_by_tenant[near[MOST_OF_EACH].entry.tenant]
+        slug = slug_by_tenant[near[MAX_OF_EACH].entry.tenant]
         url = _calls(viewer, slug, outcome="open")
         yield Hand("warn", "", f"{expire} within ten minutes.", url, "View them")
 
 
 def tokens(viewer: Viewer, now: datetime) -> Iterator[Hand]:
     """Yield the tokens about to expire, of tenants where the user manages tokens."""
-    expiring_tokens = expiring(_managed(viewer), now, now + TOKEN_SOON, _MOST_TOKENS)
+    expiring_tokens = expiring(_managed(viewer), now, now + TOKEN_SOON, _MAX_TOKENS)
     near = [token for token in expiring_tokens if _remaining_time(token, now) <= _warned(token)]
-    for token in near[:MOST_OF_EACH]:
+    for token in near[:MAX_OF_EACH]:
         remaining = _remaining_time(token, now)
         yield Hand(
             "warn" if remaining <= timedelta(days=1) else "info",
@@ -146,9 +146,9 @@ def tokens(viewer: Viewer, now: datetime) -> Iterator[Hand]:
             "View token",
             viewer.tenant_label(token.slug),
         )
-    more = len(near) - MOST_OF_EACH
+    more = len(near) - MAX_OF_EACH
     if more > 0:
-        slug = near[MOST_OF_EACH].slug
+        slug = near[MAX_OF_EACH].slug
         expire = _number(more, "more token expires", "more tokens expire")
         url = reverse("admin:tokens", args=[slug])
         yield Hand(
@@ -158,9 +158,9 @@ def tokens(viewer: Viewer, now: datetime) -> Iterator[Hand]:
 
 def error_spikes(viewer: Viewer, now: datetime) -> Iterator[Hand]:
     """Yield targets that failed much more often in the last hour than in the day before."""
-    hour = summaries.top(viewer.records, Dimension.TARGET, Period.HOUR, now, _MOST_TARGETS)
+    hour = summaries.top(viewer.records, Dimension.TARGET, Period.HOUR, now, _MAX_TARGETS)
     failing = [ranked for ranked in hour if ranked.errors >= SPIKE_ERRORS and not ranked.is_other]
-    failing = failing[:_MOST_SPIKING]
+    failing = failing[:_MAX_SPIKING]
     if not failing:
         return
     slug_by_tenant = slugs(ranked.tenant for ranked in failing)
@@ -170,7 +170,7 @@ def error_spikes(viewer: Viewer, now: datetime) -> Iterator[Hand]:
         Dimension.TARGET,
         Period.DAY,
         now - timedelta(hours=2),
-        _MOST_SPIKING**2,
+        _MAX_SPIKING**2,
         names={ranked.name for ranked in failing},
     )
     usual = {(ranked.tenant, ranked.name): ranked for ranked in day}
@@ -201,7 +201,7 @@ def broken(viewer: Viewer, shown: Iterable[Tenant]) -> Iterator[Hand]:
     """Yield what is published and cannot be served, of these tenants."""
     for tenant in shown:
         problems = catalogue.problems(tenant.pk)
-        for problem in problems[:MOST_OF_EACH]:
+        for problem in problems[:MAX_OF_EACH]:
             yield Hand(
                 "bad",
                 problem.name,
@@ -210,7 +210,7 @@ def broken(viewer: Viewer, shown: Iterable[Tenant]) -> Iterator[Hand]:
                 f"View {problem.sort.value}",
                 viewer.tenant_label(tenant.slug),
             )
-        more = len(problems) - MOST_OF_EACH
+        more = len(problems) - MAX_OF_EACH
         if more > 0:
             are = _number(more, "more is", "more are")
             url = reverse("admin:tools", args=[tenant.slug])

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 NOTHING = "\u2013"
 """Stands where there was nothing to measure."""
-_MOST_TICKS = 7
+_MAX_TICKS = 7
 _TIME_STEPS: Sequence[tuple[timedelta, str]] = (
     (timedelta(minutes=1), "%H:%M"),
     (timedelta(minutes=5), "%H:%M"),
@@ -101,7 +101,7 @@ def times(start: datetime, end: datetime) -> tuple[TimeLabel, ...]:
     """Return the times that are written below an axis from `start` to `end`."""
     span = end - start
     step, form = next(
-        (time_step for time_step in _TIME_STEPS if span / time_step[0] <= _MOST_TICKS),
+        (time_step for time_step in _TIME_STEPS if span / time_step[0] <= _MAX_TICKS),
         _TIME_STEPS[-1],
     )
     return tuple(

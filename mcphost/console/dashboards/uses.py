@@ -29,7 +29,7 @@ from mcphost.tenants.models import Tenant
 
 LISTED: Final = Period.WEEK
 """The period of the numbers in lists."""
-MOST_CLIENTS: Final = 10
+MAX_CLIENTS: Final = 10
 _NONE: Final = CallNumbers()
 
 
@@ -76,7 +76,7 @@ def use_page(
     points = summaries.series(frozenset({tenant.pk}), period, now, target=target)
     spans = [ChartSpan(point.at, point.until) for point in points]
     tenants = frozenset({tenant.pk})
-    funnel = summaries.funnel(tenants, period, now, target=target, limit=MOST_CLIENTS)
+    funnel = summaries.funnel(tenants, period, now, target=target, limit=MAX_CLIENTS)
     lines = [line(client_row, tenant.slug) for client_row in funnel.rows if client_row.asked]
     return UsePage(
         tiles=tuple(tiles(total, _NONE, period)),

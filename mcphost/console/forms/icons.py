@@ -13,7 +13,7 @@ from mcphost.console.forms.rows import RowForm, Rows
 from mcphost.console.forms.uploads import Blob, FileForm, in_words, stored
 from mcphost.protocol.images import TYPES, parse_data_uri
 
-MOST_BYTES = icons.MAX_SOURCE * 3 // 4 - 64
+MAX_BYTES = icons.MAX_SOURCE * 3 // 4 - 64
 """The largest image whose data: URI fits into `icons.MAX_SOURCE`."""
 
 _THEMES = (("", "any"), *((theme, theme) for theme in icons.THEMES))
@@ -25,7 +25,7 @@ class IconRow(FileForm, RowForm):
     TELLING = ("file", "kept", "address")
 
     file = forms.file(
-        "Image", f"PNG, JPEG or WebP of at most {in_words(MOST_BYTES)}.", ",".join(TYPES)
+        "Image", f"PNG, JPEG or WebP of at most {in_words(MAX_BYTES)}.", ",".join(TYPES)
     )
     address = forms.text(
         "Or its address",
@@ -75,4 +75,4 @@ def icon_rows(sent: tuple[Any, Any], before: Sequence[Mapping[str, Any]]) -> Row
         }
         starting.append(row)
     kept = stored(blobs)
-    return Rows(IconRow, "icons", sent, starting, stored=kept, max_bytes=MOST_BYTES)
+    return Rows(IconRow, "icons", sent, starting, stored=kept, max_bytes=MAX_BYTES)

@@ -11,7 +11,7 @@ from django.forms import BoundField
 
 from mcphost.catalogue.rows import FunctionRow
 from mcphost.console.forms import forms
-from mcphost.console.forms.prompts import MOST_BYTES as MOST_IN_A_MESSAGE
+from mcphost.console.forms.prompts import MAX_BYTES as MAX_IN_A_MESSAGE
 from mcphost.console.forms.prompts import ArgumentRow, MessageRow, blobs, lines_of, plain
 from mcphost.console.forms.rows import RowForm, Rows
 from mcphost.console.forms.uploads import Blob, FileForm, in_words, stored
@@ -22,7 +22,7 @@ _URI_HINT = "The URI that clients read, such as docs://handbook or https://examp
 _TEMPLATE_HINT = (
     "The pattern of the URIs that it serves, such as docs://{page} or files:///{+path}{?version}."
 )
-MOST_BYTES = 1024 * 1024
+MAX_BYTES = 1024 * 1024
 
 
 class Part(Protocol):
@@ -103,7 +103,7 @@ class PromptPart:
             sent,
             [MessageRow.starting(message) for message in messages],
             stored=stored(blobs(messages)),
-            max_bytes=MOST_IN_A_MESSAGE,
+            max_bytes=MAX_IN_A_MESSAGE,
         )
 
     def is_valid(self) -> bool:
@@ -111,15 +111,15 @@ class PromptPart:
         return self._is_small() and not wrong
 
     def _is_small(self) -> bool:
-        """Return whether the files together are at most MOST_BYTES; if not, drop the new ones.
+        """Return whether the files together are at most MAX_BYTES; if not, drop the new ones.
 
         A form that carried them back would be too large to be accepted.
         """
-        if sum(row.blob.size for row in self.messages if row.blob) <= MOST_BYTES:
+        if sum(row.blob.size for row in self.messages if row.blob) <= MAX_BYTES:
             return True
         for row in self.messages:
             row.forget_new()
-        problem = f"All files together are larger than {in_words(MOST_BYTES)}. Choose smaller ones."
+        problem = f"All files together are larger than {in_words(MAX_BYTES)}. Choose smaller ones."
         self.messages.errors.append(problem)
         return False
 
@@ -152,7 +152,7 @@ class ResourcePart(FormPart, FileForm):
     holds = forms.select("Type", choices=(("text", "Text"), ("file", "File")))
     text = forms.lines("Text", "Clients receive this text unchanged.", rows=12)
     file = forms.file(
-        "File", f"Any file, such as an image or a PDF, of at most {in_words(MOST_BYTES)}."
+        "File", f"Any file, such as an image or a PDF, of at most {in_words(MAX_BYTES)}."
     )
     mime_type = forms.text(
         "MIME type",
@@ -169,7 +169,7 @@ class ResourcePart(FormPart, FileForm):
             *sent,
             initial={**before, **shown},
             stored=stored([blob] if blob else []),
-            max_bytes=MOST_BYTES,
+            max_bytes=MAX_BYTES,
         )
 
     def config(self) -> dict[str, Any]:

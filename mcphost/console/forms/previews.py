@@ -9,7 +9,7 @@ from mcphost.console.forms.uploads import Blob
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.text.placeholders import fill
 
-MOST_TEXT = 20_000
+MAX_TEXT = 20_000
 """Characters; a longer text is cut after them."""
 
 Values = Mapping[str, str]
@@ -50,8 +50,8 @@ def _piece(content: Mapping[str, Any], values: Values | None, role: str = "") ->
     text = text if values is None else fill(text, values)
     return Piece(
         role=role,
-        text=text[:MOST_TEXT],
-        cut=len(text) > MOST_TEXT,
+        text=text[:MAX_TEXT],
+        cut=len(text) > MAX_TEXT,
         blob=blob_of(content),
         uri=str(inside.get("uri", "")),
     )

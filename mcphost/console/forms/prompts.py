@@ -15,7 +15,7 @@ TYPES = (
     ("resource_link", "Link to a resource"),
     ("resource", "Embedded resource"),
 )
-MOST_BYTES = 512 * 1024
+MAX_BYTES = 512 * 1024
 
 
 class ArgumentRow(RowForm):
@@ -56,7 +56,7 @@ class MessageRow(FileForm, RowForm):
     type = forms.select("Content", choices=TYPES)
     text = forms.lines("Text", rows=4)
     file = forms.file(
-        "File", f"An image, audio, or any embedded file, of at most {in_words(MOST_BYTES)}."
+        "File", f"An image, audio, or any embedded file, of at most {in_words(MAX_BYTES)}."
     )
     uri = forms.text("URI", "The URI of the resource.", inputmode="url", spellcheck="false")
     name = forms.text("Name", "The name of the link.")

@@ -16,11 +16,11 @@ from mcphost.console.forms.prompts import plain
 
 LEFT_OUT: Final = object()
 """What an empty field returns: its property is not sent."""
-MOST_CHOICES: Final = 500
-MOST_LABEL: Final = 200
-MOST_HELP: Final = 2000
+MAX_CHOICES: Final = 500
+MAX_LABEL: Final = 200
+MAX_HELP: Final = 2000
 
-_MOST_REFERENCES: Final = 8
+_MAX_REFERENCES: Final = 8
 _ONE_LINE: Final = 80
 """The most characters of a text that gets one line; a longer one gets several."""
 _INPUTS: Final = {"email": "email", "uri": "url", "date": "date", "time": "text"}
@@ -57,10 +57,10 @@ def field_of(
     """Return the field for one property of the schema `root`, with its default filled in."""
     resolved_schema, nullable = resolved(schema, root)
     options: dict[str, Any] = {
-        "label": label_text(resolved_schema.get("title"), MOST_LABEL)
-        or label_text(name, MOST_LABEL)
+        "label": label_text(resolved_schema.get("title"), MAX_LABEL)
+        or label_text(name, MAX_LABEL)
         or "(no name)",
-        "help_text": label_text(resolved_schema.get("description"), MOST_HELP),
+        "help_text": label_text(resolved_schema.get("description"), MAX_HELP),
         "required": required and not nullable,
     }
     empty = None if required and nullable else LEFT_OUT
@@ -80,7 +80,7 @@ def resolved(schema: Any, root: Mapping[str, Any]) -> tuple[Mapping[str, Any], b
     """Return a property's schema without references and without null, and whether it may be null."""
     nullable = False
     merged: dict[str, Any] = dict(schema) if isinstance(schema, Mapping) else {}
-    for _ in range(_MOST_REFERENCES):
+    for _ in range(_MAX_REFERENCES):
         target = _inner(merged, root)
         if target is None:
             break
@@ -230,12 +230,12 @@ def choices_of(schema: Mapping[str, Any]) -> list[tuple[Any, str]] | None:
             return None
         listed = [way["const"] for way in ways]
         named = [way.get("title", way["const"]) for way in ways]
-    if not 0 < len(listed) <= MOST_CHOICES or len(set(_keys([(v, "") for v in listed]))) < len(
+    if not 0 < len(listed) <= MAX_CHOICES or len(set(_keys([(v, "") for v in listed]))) < len(
         listed
     ):
         return None
     return [
-        (value, label_text(name, MOST_LABEL) or json_text(value)[:MOST_LABEL])
+        (value, label_text(name, MAX_LABEL) or json_text(value)[:MAX_LABEL])
         for value, name in zip(listed, named, strict=True)
     ]
 

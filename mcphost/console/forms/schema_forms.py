@@ -19,13 +19,13 @@ from mcphost.runtime.schema import ArgumentProblem, UnusableSchemaError, Validat
 
 FORM, JSON = "form", "json"
 MODES: Final = ((FORM, "Form"), (JSON, "JSON"))
-MOST_FIELDS: Final = 100
-MOST_JSON: Final = 512 * 1024
+MAX_FIELDS: Final = 100
+MAX_JSON: Final = 512 * 1024
 """The most characters of arguments that are written as JSON."""
 
 _NO_FORM: Final = {
     "properties": "The schema of the arguments has no properties that a form could show.",
-    "many": f"The schema has more than {MOST_FIELDS} properties, too many for a form.",
+    "many": f"The schema has more than {MAX_FIELDS} properties, too many for a form.",
     "required": "The schema requires properties that it does not describe.",
 }
 
@@ -151,8 +151,8 @@ def form_of(
 
 def json_arguments(text: str) -> dict[str, Any]:
     """Read arguments that were written as JSON. Raises ValidationError; an empty text is `{}`."""
-    if len(text) > MOST_JSON:
-        raise ValidationError(f"The arguments are longer than {MOST_JSON:,} characters.")
+    if len(text) > MAX_JSON:
+        raise ValidationError(f"The arguments are longer than {MAX_JSON:,} characters.")
     parsed = parse_json(text) if text.strip() else {}
     if not isinstance(parsed, dict):
         raise ValidationError("Arguments are a JSON object: {…}.")
@@ -168,7 +168,7 @@ def _obstacles(schema: Mapping[str, Any]) -> Iterator[str]:
     properties, required = schema.get("properties", {}), schema.get("required", [])
     if not isinstance(properties, Mapping) or not isinstance(required, list):
         yield "properties"
-    elif len(properties) > MOST_FIELDS:
+    elif len(properties) > MAX_FIELDS:
         yield "many"
     elif any(name not in properties for name in required):
         yield "required"

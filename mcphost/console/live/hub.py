@@ -23,8 +23,8 @@ from mcphost.audit.summaries import selectors
 from mcphost.console.live.rights import LiveReader, admit, still_allowed
 from mcphost.console.live.sockets import CloseCode, LiveSocket
 from mcphost.console.live.views import (
-    MOST_CHANGES,
-    MOST_MISSED,
+    MAX_CHANGES,
+    MAX_MISSED,
     LiveView,
     beat,
     messages,
@@ -36,7 +36,7 @@ from mcphost.serving import shutdown
 TURN_SECONDS = 1.0
 TOGETHER_SECONDS = 0.05
 """How long an arrival waits for others, so that one turn admits them together."""
-MOST_ARRIVALS = 256
+MAX_ARRIVALS = 256
 ADMITTED_AT_ONCE = 64
 ADMITTING_SECONDS = 0.25
 """How long a turn admits clients: open lists wait for its end."""
@@ -109,7 +109,7 @@ class Hub:
     async def admit(self, arrival: Arrival) -> LiveSocket | None:
         """Wait for the turn that decides; None if the client may not read, or there are too many."""
         places = settings.MCPHOST_CONSOLE_SOCKETS - len(self._sockets)
-        if shutdown.draining() or len(self._arrivals) >= min(places, MOST_ARRIVALS):
+        if shutdown.draining() or len(self._arrivals) >= min(places, MAX_ARRIVALS):
             return None
         deciding: Deciding = self.loop.create_future()
         self._arrivals.append((arrival, deciding))
@@ -248,7 +248,7 @@ def read_turn(
         if cursor is None or not views:
             changes = selectors.CallChanges(frozenset(), selectors.newest())
         else:
-            changes = selectors.changed(tenants_read(views), cursor, MOST_CHANGES)
+            changes = selectors.changed(tenants_read(views), cursor, MAX_CHANGES)
         texts = messages(changes, views, timezone.now())
         return HubTurn(allowed, changes.cursor, texts)
     finally:
@@ -281,7 +281,7 @@ def _admitted(arrival: Arrival, cursor: int, full: Collection[int]) -> Seating |
     if admitted is None or admitted[0].user in full:
         return None
     viewer, view = admitted
-    missed = selectors.changed(view.tenants, arrival.cursor, MOST_MISSED)
+    missed = selectors.changed(view.tenants, arrival.cursor, MAX_MISSED)
     first = messages(missed, [view], timezone.now()).get(view)
     return Seating(viewer, view, first or beat(max(cursor, missed.cursor)))
 

@@ -18,11 +18,11 @@ from mcphost.audit.timeline import UNASKED
 from mcphost.console.records.filters import RecordFilter, named_calls
 from mcphost.console.unseen import shown_page
 
-MOST_CHANGES = 1000
+MAX_CHANGES = 1000
 """Calls that one message may be chosen from. After more, the list has to be loaded again."""
-MOST_MISSED = 200
+MAX_MISSED = 200
 """The same, for what a client missed before it connected: clients connect as often as they like."""
-MOST_ROWS = 50
+MAX_ROWS = 50
 """Rows of one message, as many as a page has; others are only counted."""
 
 
@@ -104,8 +104,8 @@ class _Rows:
         if not (shown or removed):
             return {}
         return {
-            "rows": [self._row(listed, view.of_platform) for listed in shown[:MOST_ROWS]],
-            "skipped": max(0, len(shown) - MOST_ROWS),
+            "rows": [self._row(listed, view.of_platform) for listed in shown[:MAX_ROWS]],
+            "skipped": max(0, len(shown) - MAX_ROWS),
             "gone": removed,
         }
 

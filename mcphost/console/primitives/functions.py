@@ -18,7 +18,7 @@ from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
 GRANT, REVOKE = "grant", "revoke"
-MOST_AT_ONCE = 500
+MAX_AT_ONCE = 500
 STATES = ("granted", "not granted")
 
 
@@ -67,8 +67,8 @@ def change(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     if verb not in (GRANT, REVOKE) or not references:
         messages.error(request, "Choose the functions to grant or to revoke.")
         return redirect(back)
-    if len(references) > MOST_AT_ONCE:
-        limit = f"Choose at most {MOST_AT_ONCE} functions at once, not {len(references)}."
+    if len(references) > MAX_AT_ONCE:
+        limit = f"Choose at most {MAX_AT_ONCE} functions at once, not {len(references)}."
         messages.error(request, f"Nothing was changed. {limit}")
         return redirect(back)
     apply = services.grant_function if verb == GRANT else services.revoke_grant

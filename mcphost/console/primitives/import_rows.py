@@ -27,7 +27,7 @@ from mcphost.tenants.models import Tenant
 
 KEEP_TOOL: Final = "mine"
 TAKE_DOCUMENT: Final = "theirs"
-_MOST_SHOWN: Final = 600
+_MAX_SHOWN: Final = 600
 _VARIABLE: Final = re.compile(r"(\.|;[^=/{}]*=)?\{[^{}]*\}")
 """A placeholder, and what stood before one of the styles `label` and `matrix`."""
 
@@ -301,4 +301,4 @@ def _display_text(value: Any) -> str:
     if value is None:
         return "(none)"
     text = value if isinstance(value, str) else orjson.dumps(value).decode()
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

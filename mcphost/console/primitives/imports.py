@@ -48,9 +48,9 @@ from mcphost.tenants.roles import Permission
 from mcphost.vault.errors import VaultError
 from mcphost.vault.secrets.selectors import tenant_secrets
 
-MOST_CHOSEN: Final = 100
+MAX_CHOSEN: Final = 100
 """The most operations that are created or changed at once: each has several fields."""
-MOST_AT_ONCE: Final = 2
+MAX_AT_ONCE: Final = 2
 """The most imports in a process: each has a process of its own. A tenant has one."""
 PREVIEW: Final = "_preview"
 CREATE: Final = "_create"
@@ -67,7 +67,7 @@ _BUSY: Final = {
     Busy.ALL: "Other tenants import documents now. Try again in a moment.",
 }
 
-admission: Final = UserSlots(MOST_AT_ONCE)
+admission: Final = UserSlots(MAX_AT_ONCE)
 
 
 class ImportForm(forms.ConsoleForm):
@@ -275,7 +275,7 @@ def _read_import(
         location=document.location,
         below=form.cleaned_data["below"],
         secrets=secret_by_scheme,
-        sources=tools.sources.union(sent.getlist("chosen")[: 2 * MOST_CHOSEN]),
+        sources=tools.sources.union(sent.getlist("chosen")[: 2 * MAX_CHOSEN]),
     )
     found_document = find(document.content, how, kept=kept is not None)
     if not any(operation.listed for operation in found_document.operations):
@@ -329,8 +329,8 @@ def _unfit(rows: Sequence[OperationRow]) -> str:
     """Return why these cannot be previewed; empty if they can."""
     if not rows:
         return "Choose at least one operation."
-    if len(rows) > MOST_CHOSEN:
-        return f"Choose at most {MOST_CHOSEN} operations at a time."
+    if len(rows) > MAX_CHOSEN:
+        return f"Choose at most {MAX_CHOSEN} operations at a time."
     return ""
 
 

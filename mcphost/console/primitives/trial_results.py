@@ -10,7 +10,7 @@ from mcphost.console.forms.prompts import blob_of
 from mcphost.console.forms.uploads import Blob
 from mcphost.serving.execution.trials import TrialRound
 
-MOST_TEXT: Final = 20_000
+MAX_TEXT: Final = 20_000
 """Characters; a longer text is cut after them."""
 
 
@@ -40,8 +40,8 @@ def blocks(result: Mapping[str, Any]) -> Iterator[ResultBlock]:
         text = str(inside.get("text", "") or inside.get("name", ""))
         yield ResultBlock(
             type=str(content.get("type", "")),
-            text=text[:MOST_TEXT],
-            cut=len(text) > MOST_TEXT,
+            text=text[:MAX_TEXT],
+            cut=len(text) > MAX_TEXT,
             blob=_blob(content),
             uri=str(inside.get("uri", "")),
         )

@@ -50,7 +50,7 @@ POLICY: Final = (
     "default-src 'none'; img-src 'self' data:; style-src 'self'; font-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'self'"
 )
-MOST_AT_ONCE: Final = 4
+MAX_AT_ONCE: Final = 4
 """The most trials in a process: each occupies a thread of Django's. Of a tenant one less."""
 RETRY_SECONDS: Final = 2
 CARRIED, RUN, ANSWER, END = "_trial", "_run", "_answer", "_end"
@@ -89,7 +89,7 @@ _FIELDS: Final = (
 )
 """The fields of a definition; icons say nothing about a call."""
 
-_admitted = UserSlots(MOST_AT_ONCE).of
+_admitted = UserSlots(MAX_AT_ONCE).of
 
 
 @dataclass(frozen=True, slots=True)

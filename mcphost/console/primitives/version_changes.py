@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from mcphost.catalogue.selectors import VersionRow
 
-MOST_LINES = 2000
+MAX_LINES = 2000
 """Texts with more lines are not compared line by line, because that could take seconds."""
 CONTEXT = 3
 
@@ -61,7 +61,7 @@ def changes(before: VersionRow | None, after: VersionRow) -> list[FieldChange]:
 def compare(before: str, after: str) -> list[ChangedLine]:
     """Compare two texts line by line, with CONTEXT unchanged lines around each change."""
     old, new = before.splitlines(), after.splitlines()
-    if max(len(old), len(new)) > MOST_LINES:
+    if max(len(old), len(new)) > MAX_LINES:
         return [
             ChangedLine("old", f"{len(old)} lines"),
             ChangedLine("new", f"{len(new)} lines: too many to compare"),

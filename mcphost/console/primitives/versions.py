@@ -48,7 +48,7 @@ from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
-MOST_AT_ONCE = 200
+MAX_AT_ONCE = 200
 """Primitives that one bulk action changes."""
 
 _RECENT = timedelta(hours=1)
@@ -301,8 +301,8 @@ def bulk(
 
 def _refused_choice(verb: str, selected: int, existing: int, words: Words) -> str:
     """Return why a bulk action is refused as a whole, or an empty text."""
-    if selected > MOST_AT_ONCE:
-        return f"Choose at most {MOST_AT_ONCE} {words.plural} at once, not {selected}."
+    if selected > MAX_AT_ONCE:
+        return f"Choose at most {MAX_AT_ONCE} {words.plural} at once, not {selected}."
     if verb not in ("publish", "disable") or not existing:
         return f"Choose {words.plural} first."
     return ""

@@ -11,9 +11,9 @@ from enum import StrEnum
 from mcphost.audit.records import INPUT_REQUIRED
 from mcphost.audit.timeline import CANCELLED, EXPIRED, LOST, OPEN, Timeline, TimelineAttempt
 
-MOST_PARTS = 60
+MAX_PARTS = 60
 """Parts drawn: the first ones."""
-MOST_KEYS = 3
+MAX_KEYS = 3
 ROW, TOP, BAR = 36, 22, 10
 """Height of a row, the position of its bar in it, and the bar's height."""
 LEAST = 0.5
@@ -135,7 +135,7 @@ def draw(call_parts: Sequence[CallPart]) -> CallPicture | None:
     """
     if not call_parts:
         return None
-    shown = call_parts[:MOST_PARTS]
+    shown = call_parts[:MAX_PARTS]
     scale = _Scale(shown)
     bars = tuple(scale.bar(part, number) for number, part in enumerate(shown))
     totals = tuple(
@@ -233,8 +233,8 @@ def _waiting_for(attempt: TimelineAttempt) -> str:
     """The label of a wait for responses: their keys."""
     recorded_keys = attempt.entry.facts.get("asked")
     keys = [str(key) for key in recorded_keys] if isinstance(recorded_keys, list) else []
-    more = f" and {len(keys) - MOST_KEYS} more" if len(keys) > MOST_KEYS else ""
-    return f"Waiting for {', '.join(keys[:MOST_KEYS]) or 'a response'}{more}"
+    more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
+    return f"Waiting for {', '.join(keys[:MAX_KEYS]) or 'a response'}{more}"
 
 
 class _Scale:

@@ -2,7 +2,7 @@
 
 Each part is a request of its own: its reads are short, and the right to read is checked again. The last
 line says how many calls there are, and whether the file is complete: a file without it was interrupted.
-Without JavaScript one file has at most MOST_CALLS. Exports are recorded in the audit log: when they begin
+Without JavaScript one file has at most MAX_CALLS. Exports are recorded in the audit log: when they begin
 and when they end. A part goes on with an export that has begun only by what the part before it signed.
 """
 
@@ -39,10 +39,10 @@ from mcphost.console.records.pills import pills
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
-MOST_CALLS = 5_000
+MAX_CALLS = 5_000
 """Calls in one file. The last line has the cursor (`after`) of the next."""
-MOST_IN_PART = 2_000
-MOST_EXPORTED = 200_000
+MAX_IN_PART = 2_000
+MAX_EXPORTED = 200_000
 """Calls in one file that a page fetches in parts, which it holds in the browser's memory."""
 READING_SECONDS = 2.0
 """How long one request reads: of a filter that finds little, it may have read many calls in vain."""
@@ -169,8 +169,8 @@ def _page(request: SignedInRequest, crumb: Crumb, name: str) -> HttpResponseBase
             pill for pill in pills(record_filter, of_all_tenants=name == "all") if pill.shown_value
         ],
         back=f"{crumb.url}?{record_filter.query}" if record_filter.query else crumb.url,
-        at_once=f"{MOST_CALLS:,}",
-        max_calls=f"{MOST_EXPORTED:,}",
+        at_once=f"{MAX_CALLS:,}",
+        max_calls=f"{MAX_EXPORTED:,}",
         name=f"calls-{name}-{_stamp()}",
     )
 
@@ -185,11 +185,11 @@ def _part(
         part = ExportPart.of(request, record_filter, form, tenant)
     except signing.BadSignature:
         return JsonResponse({"error": "This is no part of an export of yours."}, status=400)
-    max_rows = min(MOST_IN_PART, MOST_EXPORTED - part.before)
+    max_rows = min(MAX_IN_PART, MAX_EXPORTED - part.before)
     rows, after = _rows(record_filter.within(tenants, timezone.now()), part.after, max_rows)
     total = part.before + len(rows)
     end = _ending(total, after)
-    is_last = after is None or total >= MOST_EXPORTED
+    is_last = after is None or total >= MAX_EXPORTED
     if is_last or part.is_first:
         _record_export(request, record_filter, form, tenant, end)
     lines = [*_lines(rows, form, head=part.is_first), *([_end_line(end, form)] * is_last)]
@@ -217,7 +217,7 @@ def _file(
     if record_filter.unknown:
         return HttpResponseBadRequest(" ".join(record_filter.unknown), content_type="text/plain")
     rows, after = _rows(
-        record_filter.within(tenants, timezone.now()), record_filter.after, MOST_CALLS
+        record_filter.within(tenants, timezone.now()), record_filter.after, MAX_CALLS
     )
     end = _ending(len(rows), after)
     _record_export(request, record_filter, form, tenant, end)

@@ -20,8 +20,8 @@ from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
-MOST_OWN = 50
-MOST_SHOWN = 200
+MAX_OWN = 50
+MAX_SHOWN = 200
 NAME_LIMIT = 60
 QUERY_LIMIT = 2000
 """Characters of a query string: sockets of live lists and proxies refuse long addresses, and a list shows
@@ -65,9 +65,9 @@ def save(user: User, tenant: Tenant | None, fields: FilterFields, query: str) ->
     with _unique(), transaction.atomic():
         _lock_reader(user, tenant)  # also so that the number is exact
         own = SavedFilter.objects.filter(author=user.pk, tenant=tenant)
-        if own.count() >= MOST_OWN:
+        if own.count() >= MAX_OWN:
             raise InvalidError(
-                {"": [f"You have {MOST_OWN} filters of this list. Delete one first."]}
+                {"": [f"You have {MAX_OWN} filters of this list. Delete one first."]}
             )
         made = SavedFilter.objects.create(
             author=user, tenant=tenant, name=name, query=query, shared=fields.shared

@@ -27,7 +27,7 @@ from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 from mcphost.tenants.selectors import slugs
 
-MOST_ROWS: Final = 50
+MAX_ROWS: Final = 50
 WIDTH: Final = 200
 """Width of a whole bar."""
 TITLE: Final = "What became of input requests"
@@ -87,7 +87,7 @@ def _listing(
 ) -> HttpResponseBase:
     period_choice = asked_period(request.GET, Period.WEEK)
     now = timezone.now()
-    funnel = summaries.funnel(tenants, period_choice.period, now, limit=MOST_ROWS)
+    funnel = summaries.funnel(tenants, period_choice.period, now, limit=MAX_ROWS)
     total = summaries.totals(tenants, period_choice.period, now)
     whole = line(FunnelRow(UUID(int=0), "", "", total.asked, total.endings), "")
     lines = [line(row, slug) for row, slug in _with_slugs(funnel.rows)]

@@ -57,7 +57,7 @@ def visible_filters(
     request: SignedInRequest, tenant: Tenant | None, record_filter: RecordFilter
 ) -> Sequence[ListedFilter]:
     """Return the filters that the user sees above a list."""
-    filters = filter_store.visible(request.user, tenant)[: filter_store.MOST_SHOWN]
+    filters = filter_store.visible(request.user, tenant)[: filter_store.MAX_SHOWN]
     any_of_them = filter_store.may_delete_shared(request.user, tenant)
     return [
         ListedFilter(

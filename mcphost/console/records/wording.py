@@ -11,7 +11,7 @@ from typing import Any
 
 from mcphost.audit.entries import EntryView, PayloadView
 from mcphost.audit.records import ANSWER_RECEIVED, QUESTION_ASKED
-from mcphost.console.forms.previews import MOST_TEXT, Piece
+from mcphost.console.forms.previews import MAX_TEXT, Piece
 from mcphost.console.forms.uploads import Blob
 
 LONG = 700
@@ -143,7 +143,7 @@ def _turn(message: Mapping[str, Any]) -> list[Piece]:
                 pieces.append(Piece(role=role, blob=Blob.of(mime_type, data)))
                 continue
         text = _text(block["text"]) if "text" in block else _text(block)
-        pieces.append(Piece(role=role, text=text[:MOST_TEXT], cut=len(text) > MOST_TEXT))
+        pieces.append(Piece(role=role, text=text[:MAX_TEXT], cut=len(text) > MAX_TEXT))
     return pieces
 
 

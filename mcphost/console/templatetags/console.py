@@ -143,9 +143,9 @@ def unseen(text: object) -> str:
     return code_points(text) if isinstance(text, str) else ""
 
 
-MOST_INDENTED = 200_000
+MAX_INDENTED = 200_000
 """Characters of indented JSON. Indenting makes a text many times as long."""
-MOST_BEGINNING = 20_000
+MAX_BEGINNING = 20_000
 
 
 @register.filter
@@ -158,7 +158,7 @@ def pretty(value: Any) -> str:
     for part in json.JSONEncoder(indent=2, ensure_ascii=False, default=str).iterencode(value):
         written.append(part)
         length += len(part)
-        if length > MOST_INDENTED:
+        if length > MAX_INDENTED:
             return json.dumps(value, ensure_ascii=False, default=str)
     return "".join(written)
 
@@ -166,20 +166,20 @@ def pretty(value: Any) -> str:
 @register.filter
 def beginning(text: str) -> str:
     """The beginning of a long text, which says that it is cut."""
-    if len(text) <= MOST_BEGINNING:
+    if len(text) <= MAX_BEGINNING:
         return text
-    return f"{text[:MOST_BEGINNING]}… ({len(text)} characters)"
+    return f"{text[:MAX_BEGINNING]}… ({len(text)} characters)"
 
 
-MOST_SHOWN = 500
+MAX_SHOWN = 500
 """Characters shown of a string within JSON: long Base64 is not worth reading."""
 
 
 @register.filter
 def shortened(value: Any) -> Any:
     """JSON with long strings cut and their full length appended."""
-    if isinstance(value, str) and len(value) > MOST_SHOWN:
-        return f"{value[:MOST_SHOWN]}… ({len(value)} characters)"
+    if isinstance(value, str) and len(value) > MAX_SHOWN:
+        return f"{value[:MAX_SHOWN]}… ({len(value)} characters)"
     if isinstance(value, Mapping):
         return {name: shortened(member) for name, member in value.items()}
     return [shortened(member) for member in value] if isinstance(value, list | tuple) else value

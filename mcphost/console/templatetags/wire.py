@@ -15,7 +15,7 @@ from mcphost.console.templatetags.console import beginning, duration, lasted, pr
 
 register = template.Library()
 
-MOST_COLOURED = 1_000
+MAX_COLOURED = 1_000
 """Names and values of JSON in colours; what follows is plain. They make a text several times as long."""
 _TOKEN = re.compile(
     r'(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))|(?P<text>"(?:[^"\\]|\\.)*")'
@@ -34,10 +34,10 @@ def coloured(value: Any) -> SafeString:
 @register.filter
 def coloured_beginning(value: Any) -> SafeString:
     """The beginning of JSON in colours, which says that it is cut."""
-    return _coloured(visible(beginning(pretty(value))), MOST_COLOURED // 4)
+    return _coloured(visible(beginning(pretty(value))), MAX_COLOURED // 4)
 
 
-def _coloured(text: str, limit: int = MOST_COLOURED) -> SafeString:
+def _coloured(text: str, limit: int = MAX_COLOURED) -> SafeString:
     parts: list[str] = []
     end = 0
     for match in islice(_TOKEN.finditer(text), limit):

@@ -9,7 +9,7 @@ from django.http import QueryDict
 from django.utils.datastructures import MultiValueDict
 
 from mcphost.console.forms.kind_parts import (
-    MOST_BYTES,
+    MAX_BYTES,
     Part,
     PromptPart,
     ResourcePart,
@@ -155,7 +155,7 @@ def test_a_resource_is_a_text_or_a_file() -> None:
 
 
 def test_a_file_that_is_too_large_is_refused_beside_it() -> None:
-    large = uploaded(b"0" * (MOST_BYTES + 1), "")
+    large = uploaded(b"0" * (MAX_BYTES + 1), "")
     part = ResourcePart(sent({"holds": "file"}, file=large), {})
     assert not part.is_valid()
     assert part.errors == {"file": ["The file is larger than 1 MiB."]}

@@ -267,7 +267,7 @@ def test_a_user_runs_one_trial_at_once_and_a_tenant_leaves_a_place_to_others(ope
     assert (busy.status_code, busy["Retry-After"]) == (429, "2")
     assert "Another trial of yours runs" in unescape(busy.content.decode())
     with ExitStack() as running:
-        for number in range(1, trials.MOST_AT_ONCE):
+        for number in range(1, trials.MAX_AT_ONCE):
             assert not running.enter_context(trials._admitted(-number, cast.acme.id))
         refused = operator.post(TRY, run)
         assert refused.status_code == 429
