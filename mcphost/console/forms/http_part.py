@@ -66,8 +66,8 @@ _VALUE_HINT = "A text with placeholders, such as {arguments.city}."
 class FieldRow(RowForm):
     """A parameter of the query, or a field of a form."""
 
-    TELLING = ("name", "value")
-    PLACES: ClassVar[Mapping[str, str]] = {"style": "written", "explode": "written"}
+    CONTENT_FIELDS = ("name", "value")
+    FIELD_BY_KEY: ClassVar[Mapping[str, str]] = {"style": "written", "explode": "written"}
 
     name = forms.text("Name", spellcheck="false")
     value = forms.text("Value", _VALUE_HINT, spellcheck="false")
@@ -111,8 +111,8 @@ class BodyFieldRow(FieldRow):
 class FileRow(RowForm):
     """A file of a form."""
 
-    TELLING = ("name", "file_content")
-    PLACES: ClassVar[Mapping[str, str]] = {"content": "file_content"}
+    CONTENT_FIELDS = ("name", "file_content")
+    FIELD_BY_KEY: ClassVar[Mapping[str, str]] = {"content": "file_content"}
 
     name = forms.text("Name", spellcheck="false")
     file_content = forms.text(
@@ -142,8 +142,8 @@ class FileRow(RowForm):
 class HeaderRow(RowForm):
     """A header."""
 
-    TELLING = ("name", "value")
-    PLACES: ClassVar[Mapping[str, str]] = {"style": "written", "explode": "written"}
+    CONTENT_FIELDS = ("name", "value")
+    FIELD_BY_KEY: ClassVar[Mapping[str, str]] = {"style": "written", "explode": "written"}
 
     name = forms.text("Name", spellcheck="false")
     value = forms.text("Value", "Such as Bearer {secrets.api_key}.", spellcheck="false")
@@ -170,7 +170,7 @@ class HeaderRow(RowForm):
 class RequestQuestionRow(RowForm):
     """A question that is asked before the request."""
 
-    TELLING = ("key", "message", "requested_schema", "when")
+    CONTENT_FIELDS = ("key", "message", "requested_schema", "when")
 
     key = forms.text("Key", "Its response is {answers.<key>.<field>}.", spellcheck="false")
     message = forms.lines("Message", "What the user reads. It may have placeholders.", rows=2)

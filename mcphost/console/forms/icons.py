@@ -22,7 +22,7 @@ _THEMES = (("", "any"), *((theme, theme) for theme in icons.THEMES))
 class IconRow(FileForm, RowForm):
     """One icon."""
 
-    TELLING = ("file", "kept", "address")
+    CONTENT_FIELDS = ("file", "kept", "address")
 
     file = forms.file(
         "Image", f"PNG, JPEG or WebP of at most {in_words(MAX_BYTES)}.", ",".join(TYPES)

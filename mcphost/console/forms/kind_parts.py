@@ -190,7 +190,7 @@ class ResourcePart(FormPart, FileForm):
 class VariableRow(RowForm):
     """The suggested values of one variable of a template."""
 
-    TELLING = ("name", "choices")
+    CONTENT_FIELDS = ("name", "choices")
 
     name = forms.text("Variable", spellcheck="false")
     choices = forms.lines("Choices", "One per line; suggested while users type.", rows=2)

@@ -21,7 +21,7 @@ MAX_BYTES = 512 * 1024
 class ArgumentRow(RowForm):
     """One argument."""
 
-    TELLING = ("name", "title", "description", "choices")
+    CONTENT_FIELDS = ("name", "title", "description", "choices")
 
     name = forms.text("Name", "Used as {name} in texts.", spellcheck="false")
     title = forms.text("Title", "Shown to users.")
@@ -49,8 +49,8 @@ class ArgumentRow(RowForm):
 class MessageRow(FileForm, RowForm):
     """One message: its role and one block of content."""
 
-    TELLING = ("text", "file", "kept", "uri")
-    PLACES = {"data": "file", "blob": "file", "mimeType": "mime_type"}
+    CONTENT_FIELDS = ("text", "file", "kept", "uri")
+    FIELD_BY_KEY = {"data": "file", "blob": "file", "mimeType": "mime_type"}
 
     role = forms.select("Role", choices=ROLES)
     type = forms.select("Content", choices=TYPES)

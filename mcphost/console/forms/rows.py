@@ -22,10 +22,10 @@ Row = TypeVar("Row", bound="RowForm")
 
 
 class RowForm(forms.ConsoleForm):
-    """One row. It is blank, and left out, if none of the fields in `TELLING` has a value."""
+    """One row. It is blank, and left out, if none of the fields in `CONTENT_FIELDS` has a value."""
 
-    TELLING: ClassVar[Sequence[str]] = ()
-    PLACES: ClassVar[Mapping[str, str]] = {}
+    CONTENT_FIELDS: ClassVar[Sequence[str]] = ()
+    FIELD_BY_KEY: ClassVar[Mapping[str, str]] = {}
     """The fields beside which problems are shown, by the names of the wire format."""
 
     remove = forms.switch("Leave out")
@@ -33,14 +33,14 @@ class RowForm(forms.ConsoleForm):
 
     def is_blank(self) -> bool:
         """Return whether the row has no content, or is marked for removal."""
-        values = (self[name].data for name in self.TELLING)
+        values = (self[name].data for name in self.CONTENT_FIELDS)
         return bool(self["remove"].data) or not any(
             value.strip() if isinstance(value, str) else value for value in values
         )
 
     def field_name_at(self, path: Sequence[str]) -> str | None:
         """Return the name of the field beside which a problem at this path is shown."""
-        parts = (self.PLACES.get(part, part) for part in reversed(path))
+        parts = (self.FIELD_BY_KEY.get(part, part) for part in reversed(path))
         return next((part for part in parts if part in self.fields), None)
 
 
