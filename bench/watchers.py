@@ -37,9 +37,9 @@ class Watchers:
 
     def rows(self) -> int:
         """How many rows came since the last question. Raises what ended a socket."""
-        for each in self._reading:
-            if each.done():
-                each.result()
+        for reader in self._reading:
+            if reader.done():
+                reader.result()
         rows, self._rows = self._rows, 0
         return rows
 

@@ -114,8 +114,8 @@ async def _read(number: int) -> tuple[dict[str, Any], int]:
     """What the store has, or what is there from the beginning, and its revision."""
     item, revision = await current().store.get(_key(number))
     if item is None and number not in WORK_ITEMS:
-        known = ", ".join(map(str, WORK_ITEMS))
-        raise ToolError(f"There is no work item #{number}. There are {known}.")
+        numbers = ", ".join(map(str, WORK_ITEMS))
+        raise ToolError(f"There is no work item #{number}. There are {numbers}.")
     return item or {"fields": WORK_ITEMS[number], "saves": []}, revision
 
 
@@ -174,15 +174,15 @@ async def arrange_meeting(ctx: Context, topic: str) -> str:
 @tool(title="Summarize", annotations=READ_ONLY)
 async def summarize(ctx: Context, text: str) -> str:
     """Have the client's own model sum a text up."""
-    said = await ctx.sample(
+    sampled = await ctx.sample(
         "summary",
         f"Sum this up in one sentence:\n\n{text}",
         max_tokens=200,
         system_prompt="You are brief.",
     )
-    if not isinstance(said.content, Text):
+    if not isinstance(sampled.content, Text):
         raise ToolError("The model did not answer with a text.")
-    return said.content.text
+    return sampled.content.text
 
 
 @tool(title="Sign off", annotations=READ_ONLY, requires=["elicitation.url"])

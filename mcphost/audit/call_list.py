@@ -158,8 +158,10 @@ def waiting(
     chosen = open_calls.filter(call__in=first[:MOST_WAITING]) if first else ()
     ids = list(dict.fromkeys([*chosen, *open_calls[:MOST_WAITING]]))[:MOST_WAITING]
     rows = {row.entry.call: row for row in _rows(_entries(ids), now, losses()) if row.state == OPEN}
-    # Those of the last run of the last round, which has the id of its HTTP request (leg) if it had one.
-    of_run = Q(leg__in={row.entry.leg for row in rows.values()}) | Q(leg__isnull=True)
+    # Those of the last run of the last round, which has the id of its HTTP request if it had one.
+    of_run = Q(http_request_id__in={row.entry.http_request_id for row in rows.values()}) | Q(
+        http_request_id__isnull=True
+    )
     asked = Entry.objects.filter(of_run, call__in=rows, action=QUESTION_ASKED)
     questions = {
         (each.call, key_of(each)): WaitingQuestion(each, expires_at)

@@ -25,7 +25,7 @@ _AT_ONCE = 500
 """Most rows of one INSERT: a statement may have 65,535 parameters, and an entry is 28 of them."""
 
 _SHARED_COLUMNS = (
-    "tenant", "call", "leg", "actor_kind", "actor_id", "actor_label", "token_id", "method", "target",
+    "tenant", "call", "http_request_id", "actor_kind", "actor_id", "actor_label", "token_id", "method", "target",
     "target_version", "revision", "era", "delivery", "client_name", "client_version", "source",
     "trace_id",
 )  # fmt: skip

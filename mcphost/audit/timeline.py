@@ -54,11 +54,11 @@ _NOTHING_RAN = (*REFUSALS, ANSWER_REPEATED, *BESIDE_ROUNDS)
 
 @dataclass(frozen=True, slots=True)
 class TimelineAttempt:
-    """One run of a round, for one HTTP request (leg). There are several if the client sent a state
+    """One run of a round, for one HTTP request. There are several if the client sent a state
     again, or if another process took over after its owner died."""
 
     round: int
-    leg: UUID | None
+    http_request_id: UUID | None
     started: EntryView | None = None
     finished: EntryView | None = None
 
@@ -327,7 +327,7 @@ class _TimelineReading:
         number = _number(entry)
         to_it = self._answers_to.get((number, _identity(entry)), ())
         answers = tuple(map(self._answer, to_it))
-        run = self._attempts.get((number, entry.leg))
+        run = self._attempts.get((number, entry.http_request_id))
         expires_at = None if run is None else run.expires_at
         if answers:
             return TimelineQuestion(entry, answers[0].fate, expires_at, answers)
@@ -353,7 +353,7 @@ class _TimelineReading:
         return OPEN if self._now < run.expires_at else EXPIRED
 
     def _answer(self, entry: EntryView) -> TimelineAnswer:
-        ran = self._attempts.get((_number(entry), entry.leg))
+        ran = self._attempts.get((_number(entry), entry.http_request_id))
         why = "" if ran is None else str(ran.invalid.get(key_of(entry), ""))
         question = self._questions[entry.id]
         asked_at = None if question is None else question.at
@@ -362,8 +362,10 @@ class _TimelineReading:
 
 
 def _is_of_operator(act: EntryView) -> bool:
-    """Whether an operator cancelled the call or its task. A client does so in an HTTP request (leg)."""
-    return act.action == CALL_CANCELLED or (act.action == TASK_CANCELLED and act.leg is None)
+    """Whether an operator cancelled the call or its task. A client does so in an HTTP request."""
+    return act.action == CALL_CANCELLED or (
+        act.action == TASK_CANCELLED and act.http_request_id is None
+    )
 
 
 def _identity(entry: EntryView) -> tuple[str, str]:
@@ -402,6 +404,6 @@ def _attempts(entries: Iterable[EntryView]) -> dict[tuple[int, UUID | None], Tim
     for each in entries:
         kept = {ROUND_STARTED: starts, ROUND_FINISHED: ends}.get(each.action)
         if kept is not None:
-            kept[_number(each), each.leg] = each
-            found[_number(each), each.leg] = None
+            kept[_number(each), each.http_request_id] = each
+            found[_number(each), each.http_request_id] = None
     return {at: TimelineAttempt(*at, starts.get(at), ends.get(at)) for at in found}

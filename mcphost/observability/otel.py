@@ -90,7 +90,7 @@ class Traces:
                 "network.transport": "tcp",
                 "network.protocol.name": "http",
                 "mcphost.tenant": asked.tenant,
-                "mcphost.request": asked.leg,
+                "mcphost.request": asked.http_request_id,
             },
         )
         with _current(span):

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 class SpannedRequest(NamedTuple):
     """The data of a request's span.
 
-    `id` is the JSON-RPC id; `leg` is the id of the HTTP request in logs and records; `tenant` is a
+    `id` is the JSON-RPC id; `http_request_id` is the id of the HTTP request in logs and records; `tenant` is a
     slug; `seconds` have passed since the request began. `parent` and `state` are the trace context
     of its message, `around` is that of the HTTP headers.
     """
@@ -31,7 +31,7 @@ class SpannedRequest(NamedTuple):
     method: str
     revision: str
     id: str
-    leg: str
+    http_request_id: str
     tenant: str
     seconds: float
     parent: str | None = None

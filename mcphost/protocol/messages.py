@@ -12,6 +12,7 @@ import orjson
 from mcp_types import LoggingLevel
 
 from mcphost.protocol.errors import ProtocolError
+from mcphost.protocol.surrogates import without_halves
 
 LOG_LEVELS: Final[tuple[str, ...]] = get_args(LoggingLevel)
 """From the least to the most severe (spec: server/utilities/logging, after RFC 5424)."""
@@ -28,9 +29,9 @@ def response(request_id: str | int, result: Mapping[str, Any]) -> bytes:
 def error_response(error: ProtocolError) -> bytes:
     """Encode an error response; without an `id` (never with a null one) when none could be read.
 
-    Never raises for the text of the message: characters that UTF-8 cannot encode are escaped.
+    Never raises for the text of the message: halves of surrogate pairs are replaced.
     """
-    message = error.message.encode("utf-8", "backslashreplace").decode("utf-8")
+    message = without_halves(error.message)
     body: dict[str, Any] = {"code": error.code, "message": message}
     if error.data is not None:
         body["data"] = error.data

@@ -3,7 +3,8 @@
 The order of the checks is part of the behaviour: a client of another revision must receive the
 version error before any other error.
 
-1. the body is JSON, one object, a request or a notification, nested at most 64 deep
+1. the body is JSON, one object, a request or a notification, nested at most 64 deep; members that are
+   written but left out (`empty_members`) are dropped
 2. the era: a legacy message is passed to `legacy.opening`
 3. `_meta` has what every modern request must carry
 4. `MCP-Protocol-Version` equals the version in `_meta`
@@ -20,6 +21,7 @@ import orjson
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 
 from mcphost.protocol import tasks
+from mcphost.protocol.empty_members import drop_empty
 from mcphost.protocol.eras import REVISION, Era, era_of
 from mcphost.protocol.errors import (
     PARSE_ERROR,
@@ -35,6 +37,7 @@ from mcphost.protocol.legacy.opening import LegacyBody, open_body
 from mcphost.protocol.nesting import check_depth
 from mcphost.protocol.params import NAME_FIELDS, check_params, check_type, read_meta, required
 from mcphost.protocol.revisions import REVISIONS
+from mcphost.protocol.surrogates import parse_json
 
 _NOTIFICATIONS: Final = "notifications/"
 _META: Final = "params._meta"
@@ -52,7 +55,7 @@ def open_post(headers: Headers, body: bytes) -> Exchange | LegacyBody:
     would take the error for the answer to a request of its own.
     """
     try:
-        parsed = orjson.loads(body)
+        parsed = parse_json(body)
     except orjson.JSONDecodeError as failure:
         error = ProtocolError(PARSE_ERROR, f"The body is not valid JSON: {failure}")
         version = headers.get("mcp-protocol-version")
@@ -60,6 +63,7 @@ def open_post(headers: Headers, body: bytes) -> Exchange | LegacyBody:
         if names_one and era_of(version) is Era.LEGACY:
             raise in_post(error, version) from None
         raise error from None
+    drop_empty(parsed, body)
     try:
         modern = PROTOCOL_VERSION_META_KEY in parsed["params"]["_meta"]
     except (KeyError, TypeError):

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from mcphost.protocol import tasks
 from mcphost.protocol.effort import is_explained
+from mcphost.protocol.empty_members import drop_empty_content
 from mcphost.protocol.eras import REVISION
 from mcphost.protocol.errors import ProtocolError, invalid_params
 from mcphost.protocol.exchange import Meta
@@ -100,7 +101,7 @@ _CLIENT_CAPABILITIES: Final = f"{_META}[{CLIENT_CAPABILITIES_META_KEY!r}]"
 def check_type(where: str, value: object, expected: type) -> None:
     """Refuse a value that does not have the expected JSON type. Raises INVALID_PARAMS."""
     if type(value) is not expected:
-        raise invalid_params(f"{where} must be {_KINDS[expected]}, {_found(value)}")
+        raise invalid_params(f"{where} must be {_KINDS[expected]}, {_describe_actual(value)}")
 
 
 def required(holder: Mapping[str, Any], name: str, expected: type, where: str) -> Any:
@@ -173,15 +174,15 @@ def _progress_token(token: Any) -> str | int:
     if type(token) is not str and type(token) is not int:
         raise invalid_params(
             f"{_META}.progressToken must be a string or an integer of at most 64 bits, "
-            f"{_found(token)}"
+            f"{_describe_actual(token)}"
         )
     if type(token) is str and len(token) > MAX_TEXT:
         raise _too_long(f"{_META}.progressToken")
     return token
 
 
-def _too_long(where: str, most: int = MAX_TEXT) -> ProtocolError:
-    return invalid_params(f"{where} has more than {most} characters")
+def _too_long(where: str, max_characters: int = MAX_TEXT) -> ProtocolError:
+    return invalid_params(f"{where} has more than {max_characters} characters")
 
 
 def _check_capabilities(capabilities: Mapping[str, Any]) -> None:
@@ -208,7 +209,9 @@ def check_responses(responses: Mapping[str, Any]) -> None:
     for key, response in responses.items():
         if type(response) is dict and response.get("action") in _ACTIONS:
             content = response.get("content", {})
-            if type(content) is dict and _FILLED_IN.issuperset(map(type, content.values())):
+            if content == []:
+                drop_empty_content(response)
+            elif type(content) is dict and _FILLED_IN.issuperset(map(type, content.values())):
                 continue
         if not wire_shapes.responses.fits({"": response}):
             where = _member("params.inputResponses", key)
@@ -236,10 +239,10 @@ def _check_followed(params: Mapping[str, Any]) -> None:
     ids = params["notifications"].get("taskIds", [])
     if type(ids) is not list:
         check_type(_TASK_IDS, ids, list)
-    for index, one in enumerate(ids):
-        if type(one) is not str:
-            check_type(f"{_TASK_IDS}[{index}]", one, str)
-        if len(one) > tasks.MAX_ID:
+    for index, task_id in enumerate(ids):
+        if type(task_id) is not str:
+            check_type(f"{_TASK_IDS}[{index}]", task_id, str)
+        if len(task_id) > tasks.MAX_ID:
             raise _too_long(f"{_TASK_IDS}[{index}]", tasks.MAX_ID)
     if len(set(ids)) > tasks.MAX_FOLLOWED:
         raise invalid_params(f"{_TASK_IDS} has more than {tasks.MAX_FOLLOWED} ids")
@@ -277,7 +280,7 @@ def _explained(model: Any, request: Mapping[str, Any]) -> str:
     return f"params are not valid for {request['method']}"
 
 
-def _found(value: object) -> str:
+def _describe_actual(value: object) -> str:
     return "but is missing" if value is _ABSENT else f"not {_KINDS[type(value)]}"
 
 

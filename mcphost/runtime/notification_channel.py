@@ -9,10 +9,10 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import Any
 
-import orjson
 from pydantic_core import to_jsonable_python
 
 from mcphost.protocol.messages import LOG_LEVELS
+from mcphost.protocol.surrogates import dump_json
 from mcphost.runtime.call import Call
 from mcphost.runtime.ports import Misuse, Notifier, unreported
 
@@ -69,12 +69,12 @@ class NotificationChannel:
             self.brake()
             raise CallEndedError("the call this context belongs to has ended")
 
-    def report(self, misuse: Misuse, other: Call | None = None) -> None:
+    def report(self, misuse: Misuse, other_call: Call | None = None) -> None:
         """Report a misuse to the port, from any thread; only the first hundred of a round."""
         self._misuses += 1
         if self._misuses <= MOST_MISUSES:
             with suppress(RuntimeError):  # the loop has ended as well
-                self.loop.call_soon_threadsafe(self._misused, misuse, other, context=Context())
+                self.loop.call_soon_threadsafe(self._misused, misuse, other_call, context=Context())
 
     def brake(self) -> None:
         """Slow down a thread that goes on after a hundred reports: it cannot be stopped."""
@@ -103,22 +103,22 @@ class NotificationChannel:
             raise ValueError(f"{level!r} is not a log level: use one of {', '.join(LOG_LEVELS)}")
         self._emit(self._notifier.log, level, _json(data), logger)
 
-    def do(self, what: Callable[[], None]) -> None:
+    def do(self, function: Callable[[], None]) -> None:
         """Run a function on the event loop, after earlier notifications. Raises CallEndedError."""
         self.check()
-        self._emit(what)
+        self._emit(function)
 
-    def _emit(self, *said: Any) -> None:
+    def _emit(self, *callback: Any) -> None:
         if self.silent:
             return
         if threading.get_ident() == self._thread:
-            self._outside.run(*said)
+            self._outside.run(*callback)
         else:
-            self.loop.call_soon_threadsafe(self._late, *said)
+            self.loop.call_soon_threadsafe(self._late, *callback)
 
-    def _late(self, *said: Any) -> None:
+    def _late(self, *callback: Any) -> None:
         if self.open:
-            self._outside.run(*said)
+            self._outside.run(*callback)
 
     def _send_progress(self, progress: float, total: float | None, message: str | None) -> None:
         if self.last_progress is None or progress > self.last_progress:
@@ -130,7 +130,6 @@ def _json(data: Any) -> Any:
     """Convert any value to JSON that can be sent."""
     try:
         data = to_jsonable_python(data, fallback=repr)
-        orjson.dumps(data)
+        return dump_json(data)[1]
     except (TypeError, ValueError):
         return ascii(data)
-    return data

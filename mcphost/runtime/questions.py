@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from mcphost.protocol.canonical import digest
+from mcphost.protocol.surrogates import dump_json
 
 T = TypeVar("T")
 
@@ -71,7 +72,8 @@ class Question(Generic[T]):
                 f"{self.key!r} is not a key: use 1 to 64 of A-Z a-z 0-9 _ . -"
             )
         try:
+            object.__setattr__(self, "params", dump_json(self.params)[1])
             named = digest([self.method, self.params])
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise QuestionRefusedError(f"the question {self.key!r} is not JSON: {error}") from None
         object.__setattr__(self, "digest", named)

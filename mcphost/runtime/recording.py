@@ -161,7 +161,7 @@ class Recording:
         self._defers = True
         await self._settling.unwind()
 
-    async def _enter(self, what: str) -> None:
+    async def _enter(self, action: str) -> None:
         """Raise CallEndedError; Misused inside a step; Unwound once the round is over.
 
         A program that swallows Unwound is unwound again. One that never ends waits for its time
@@ -171,7 +171,7 @@ class Recording:
         if self._tasks.ending:
             raise CallEndedError("the round of this code has ended")
         if step := self._tasks.here().step:
-            raise Misused(f"{what} inside another step ({step}), where nothing can be recorded")
+            raise Misused(f"{action} inside another step ({step}), where nothing can be recorded")
         if self._settling.over:
             self._late += 1
             if self._late > MOST_LATE:
@@ -190,15 +190,15 @@ class Recording:
             raise Misused(
                 f"the question {key!r} is asked twice in one round: each needs its own key"
             )
-        given = self._history.answer(question, self._call.version)
-        if given is not None and given.failure:
+        answer = self._history.answer(question, self._call.version)
+        if answer is not None and answer.failure:
             self._keys.add(key)
-            raise Unanswered(key, given.failure, str(given.result.get("message", "")))
-        if given is not None:
+            raise Unanswered(key, answer.failure, str(answer.result.get("message", "")))
+        if answer is not None:
             try:
-                value = question.read(given.result)
+                value = question.read(answer.result)
             except InvalidAnswerError as why:
-                self._history.drop(given)
+                self._history.drop(answer)
                 self._invalid[key] = str(why)
             else:
                 self._add_key(question)
@@ -244,15 +244,15 @@ class Recording:
             shape = shape_of(function, name)
             step = self._steps.take(name, args, kwargs)
             recorded = self._history.recorded(step.id)
-            known = MISSING if recorded is MISSING else shape.read(recorded, name)
+            value = MISSING if recorded is MISSING else shape.read(recorded, name)
         except Exception:
             await asyncio.sleep(0)
             raise
-        if known is MISSING:
+        if value is MISSING:
             self._settling.begin_step()
             if shape.takes_key:
                 kwargs = {KEY: step.idempotency_key(self._call.id), **kwargs}
-        return StepAttempt(step, shape, partial(function, *args, **kwargs), known)
+        return StepAttempt(step, shape, partial(function, *args, **kwargs), value)
 
     def fail_step(self, attempt: StepAttempt) -> None:
         """End a step that raised. Nothing is recorded; a retry gets the same occurrence."""
@@ -274,7 +274,7 @@ class Recording:
             raise
         self._history.record(step.id, plain)
         try:
-            kept = self._ports.keep(self._history.journal)
+            kept = self._ports.store_journal(self._history.journal)
             if kept is not None:
                 await kept
         finally:

@@ -73,7 +73,7 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
             await send_empty(send, 202, headers)
             status = 202
             return
-        context.bind(incoming.leg, incoming.tenant.slug, incoming.trace_id)
+        context.bind(incoming.http_request_id, incoming.tenant.slug, incoming.trace_id)
         if method in LONG_LIVED:
             answering = _attend(incoming, receive, send, headers)
         else:

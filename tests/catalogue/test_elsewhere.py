@@ -100,7 +100,7 @@ def test_all_is_offered_as_where_the_code_is(tenant, other, monkeypatch):
     assert here is not there
     assert everything(here) == everything(there)
     assert (here.problems, there.problems) == ((), ())
-    assert {snapshot.sort for snapshot in here.everything} == set(PrimitiveType)
+    assert {snapshot.primitive_type for snapshot in here.everything} == set(PrimitiveType)
     for mine, others in zip(here.everything, there.everything, strict=True):
         assert (mine.program, others.missing_function) == (declarations.ABSENT_PROGRAM, "")
         assert mine.missing_function.startswith("demo.")

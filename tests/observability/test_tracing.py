@@ -78,7 +78,7 @@ def test_spans_reach_the_collector_with_what_the_conventions_ask_for(collector, 
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": "echo",
         "mcphost.tenant": "acme",
-        "mcphost.request": ASKED.leg,
+        "mcphost.request": ASKED.http_request_id,
     }
     assert attributes(run) == {
         "gen_ai.operation.name": "execute_tool",

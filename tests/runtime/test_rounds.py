@@ -23,7 +23,7 @@ from mcphost.runtime.questions import (
     QuestionRefusedError,
     Unanswered,
 )
-from mcphost.runtime.rounds import ForeignContextError, Place, Round
+from mcphost.runtime.rounds import ForeignContextError, Round, ThreadLimit
 from mcphost.runtime.steps import Misused
 from mcphost.runtime.threads import ToolThreads
 from mcphost.runtime.tool_tasks import Unwound
@@ -306,7 +306,7 @@ async def test_a_thread_that_waits_when_its_call_ends_is_told_so() -> None:
         async with asyncio.timeout(10):
             while not round.stopped:  # noqa: ASYNC110 - nothing tells of it
                 await asyncio.sleep(0.001)
-    others = round.tasks.left - {thread}
+    others = round.tasks.unfinished - {thread}
     for task in others:
         task.cancel()
     await asyncio.wait([thread], timeout=10)
@@ -342,7 +342,7 @@ def threadless(function: Callable[[], Any]) -> Any:
 async def test_threads_are_counted_as_the_programs() -> None:
     threads = ToolThreads(4)
     outside = FixedPorts(threads, limits=RoundLimits())
-    round = Round(a_call(), EMPTY, outside, Place("demo.deploy", 1))
+    round = Round(a_call(), EMPTY, outside, ThreadLimit("demo.deploy", 1))
     gate, begun = threading.Event(), threading.Event()
 
     def waits() -> None:

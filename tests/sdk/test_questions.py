@@ -41,12 +41,16 @@ def test_another_key_is_refused(key: Any) -> None:
         ("name", "What is your password?", "asks for a secret"),
         ("password", "What is it?", "the key 'password' asks for a secret"),
         ("name", "Look at https://example.com", "holds a web address"),
-        ("name", "\ud800", "is not JSON"),
+        ("name", 5, "the message must be a text"),
     ],
 )
 def test_a_form_that_must_not_be_asked_says_why(key: str, message: Any, why: str) -> None:
     with pytest.raises(QuestionRefusedError, match=why):
         form(key, message, NAME)
+
+
+def test_half_of_a_surrogate_pair_in_a_question_is_replaced() -> None:
+    assert form("name", "Who is it? \ud83d", NAME).params["message"] == "Who is it? \ufffd"
 
 
 def test_a_question_about_a_secret_that_nobody_types_in_is_asked() -> None:

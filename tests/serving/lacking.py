@@ -65,7 +65,7 @@ class Lacking:
         """From now on this process has the functions again, and looks for what waits for them."""
         self.monkeypatch.undo()
         selectors.forget_all()
-        left_rounds.look()
+        left_rounds.find_rounds()
         process.runner.on_gap()
 
 

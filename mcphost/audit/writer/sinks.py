@@ -141,7 +141,12 @@ def _sqlite_inserts(rows: Sequence[PreparedRow]) -> list[tuple[str, list[Any]]]:
     payloads: list[tuple[Any, ...]] = []
     for row in rows:
         record, sealed = row.record, row.sealed
-        tenant, call, leg, at = record.tenant, record.call, record.leg, record.at
+        tenant, call, http_request_id, at = (
+            record.tenant,
+            record.call,
+            record.http_request_id,
+            record.at,
+        )
         if at.tzinfo is not UTC:
             at = at.astimezone(UTC)
         entry = (
@@ -149,7 +154,7 @@ def _sqlite_inserts(rows: Sequence[PreparedRow]) -> list[tuple[str, list[Any]]]:
             at.replace(tzinfo=None).isoformat(" "),
             None if tenant is None else tenant.hex,
             None if call is None else call.hex,
-            None if leg is None else leg.hex,
+            None if http_request_id is None else http_request_id.hex,
             record.round,
             record.duration_us,
             record.bytes_in,
@@ -193,7 +198,7 @@ _POSTGRES_TYPES = {
     "at": "timestamptz",
     "tenant": "uuid",
     "call": "uuid",
-    "leg": "uuid",
+    "http_request_id": "uuid",
     "round": "bigint",
     "duration_us": "bigint",
     "bytes_in": "bigint",

@@ -206,8 +206,11 @@ def broken(viewer: Viewer, shown: Iterable[Tenant]) -> Iterator[Hand]:
                 "bad",
                 problem.name,
                 f"is not served: {problem.message}",
-                reverse(f"admin:{problem.sort.value}", args=[tenant.slug, problem.primitive_id]),
-                f"View {problem.sort.value}",
+                reverse(
+                    f"admin:{problem.primitive_type.value}",
+                    args=[tenant.slug, problem.primitive_id],
+                ),
+                f"View {problem.primitive_type.value}",
                 viewer.tenant_label(tenant.slug),
             )
         more = len(problems) - MAX_OF_EACH

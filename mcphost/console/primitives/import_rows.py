@@ -14,14 +14,14 @@ from pydantic import ValidationError as ConfigError
 
 from mcphost.catalogue import kinds, selectors
 from mcphost.catalogue.fields import PrimitiveFields
-from mcphost.catalogue.imported import said_of
+from mcphost.catalogue.imported import contents_of
 from mcphost.catalogue.rows import PrimitiveRow
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.console.forms.kind_forms import HTTP
 from mcphost.console.forms.prompts import plain
 from mcphost.kinds.http.configs import HeaderConfig, HttpToolConfig
 from mcphost.kinds.http.openapi_finding import FoundDocument, FoundOperation
-from mcphost.kinds.http.openapi_merge import PartChange, Said, changes, header_change, merged
+from mcphost.kinds.http.openapi_merge import PartChange, ToolContent, changes, header_change, merged
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
 
@@ -51,11 +51,11 @@ class ChangeRow:
 
     @property
     def tool_value(self) -> str:
-        return _display_text(self.change.mine)
+        return _display_text(self.change.current)
 
     @property
     def document_value(self) -> str:
-        return _display_text(self.change.theirs)
+        return _display_text(self.change.incoming)
 
 
 @dataclass
@@ -97,11 +97,11 @@ class OperationRow:
         return any(row.is_open for row in self.changes or ())
 
     @cached_property
-    def document_definition(self) -> Said:
+    def document_definition(self) -> ToolContent:
         """What the document says of it. Only for an operation with its configuration."""
         operation = self.found_operation.operation
         description = operation.description or operation.source
-        return Said(operation.title, description, operation.config or {})
+        return ToolContent(operation.title, description, operation.config or {})
 
     @cached_property
     def config(self) -> HttpToolConfig | None:
@@ -187,7 +187,7 @@ class ImportedTools:
             and row.fields.config.get("source")
             and row.state is not PrimitiveState.ARCHIVED
         ]
-        definitions = said_of([row.id for row in rows])
+        definitions = contents_of([row.id for row in rows])
         return cls({_identity_of(row, definitions.get(row.id)): row for row in rows}, definitions)
 
     @property
@@ -264,7 +264,7 @@ def _changes(
     try:
         row_changes = list(
             changes(
-                Said.of(base) if base else None,
+                ToolContent.of(base) if base else None,
                 tool_definition,
                 row.document_definition,
                 choices.secrets,
@@ -283,12 +283,14 @@ def _changes(
 
 def _digest(change: PartChange) -> str:
     """Identify a change: what was chosen of another one must not count."""
-    written = orjson.dumps([change.part, change.mine, change.theirs], option=orjson.OPT_SORT_KEYS)
+    written = orjson.dumps(
+        [change.part, change.current, change.incoming], option=orjson.OPT_SORT_KEYS
+    )
     return hashlib.sha256(written).hexdigest()[:16]
 
 
-def _tool_definition(tool: PrimitiveRow) -> Said:
-    return Said(tool.fields.title, tool.fields.description, tool.fields.config)
+def _tool_definition(tool: PrimitiveRow) -> ToolContent:
+    return ToolContent(tool.fields.title, tool.fields.description, tool.fields.config)
 
 
 def _identity_of(row: PrimitiveRow, imported_definition: Mapping[str, Any] | None) -> Identity:

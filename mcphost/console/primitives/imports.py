@@ -264,7 +264,7 @@ def _read_import(
     """Raises FindingBusyError, OpenApiError, SealError, VaultError."""
     owner = DocumentOwner(tenant.pk, request.user.pk)
     sent, kept = request.POST, form.cleaned_data["kept"]
-    document = _document(form, tenant) if kept is None else documents.kept(owner, kept)
+    document = _document(form, tenant) if kept is None else documents.stored_document(owner, kept)
     if document is None:
         form.add_error(None, _EXPIRED)
         return None
@@ -281,7 +281,9 @@ def _read_import(
     if not any(operation.listed for operation in found_document.operations):
         raise OpenApiError("It has no operations with such a path.")
     if kept is None:
-        kept = documents.keep(owner, StoredDocument(found_document.kept, document.location))
+        kept = documents.store_document(
+            owner, StoredDocument(found_document.kept, document.location)
+        )
     credentials = {
         credential.scheme: credential
         for operation in found_document.operations

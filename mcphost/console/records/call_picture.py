@@ -158,7 +158,7 @@ def draw(call_parts: Sequence[CallPart]) -> CallPicture | None:
 def _runs(call: Timeline) -> list[CallPart]:
     """The runs of rounds by start. One without a recorded end reaches to the next run."""
     responded_at = {
-        (answer.entry.round, answer.entry.leg): answer.entry.at
+        (answer.entry.round, answer.entry.http_request_id): answer.entry.at
         for round in call.rounds
         for answer in reversed(round.taken)
     }
@@ -168,7 +168,7 @@ def _runs(call: Timeline) -> list[CallPart]:
             label = f"Round {round.number}"
             if len(round.attempts) > 1:
                 label += f", run {number}"
-            start = _start(attempt, responded_at.get((attempt.round, attempt.leg)))
+            start = _start(attempt, responded_at.get((attempt.round, attempt.http_request_id)))
             labelled_runs.append((start, label, attempt))
     labelled_runs.sort(key=lambda labelled_run: labelled_run[0])
     runs = []

@@ -64,7 +64,7 @@ def _messages_of_run(
     responses = {
         key_of(answer.entry): _part(payloads, answer.entry, "answer")
         for answer in round.taken
-        if answer.entry.leg == attempt.leg
+        if answer.entry.http_request_id == attempt.http_request_id
     }
     if entry.era == Era.LEGACY and round.number > 1:
         for key, answer in responses.items():

@@ -10,10 +10,10 @@ from functools import partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Never, NoReturn, Protocol, Union, get_args, get_origin
 
-import orjson
 from pydantic import TypeAdapter
 
 from mcphost.kinds.functions.schemas import is_infinite, output_validator, schema_of
+from mcphost.protocol.surrogates import dump_json
 from mcphost.runtime.outcomes import Complete
 from mcphost.runtime.schema import Validator, reason_of
 from mcphost.sdk.content import (
@@ -115,7 +115,7 @@ class Returns:
 
     def _structured(self, value: Any, *, check: bool = True) -> dict[str, Any]:
         plain = self.adapter.dump_python(value, mode="json", by_alias=True, warnings=False)
-        encoded = orjson.dumps(plain)
+        encoded, plain = dump_json(plain)
         # JSON encoders write NaN as null without an error, so only a null can be a NaN.
         if b"null" in encoded and is_infinite(self.adapter.dump_python(value, warnings=False)):
             raise InvalidResultError("the result holds NaN or an infinite number")
@@ -137,8 +137,8 @@ def _has_content(value: Any) -> bool:
 def sized(make: Callable[[], dict[str, Any]], limit: int) -> Complete:
     """Return an outcome whose result is JSON of at most `limit` bytes. Raises InvalidResultError otherwise."""
     try:
-        result = make()
-        size = len(orjson.dumps(result))
+        encoded, result = dump_json(make())
+        size = len(encoded)
     except InvalidResultError:
         raise
     except Exception as error:
@@ -149,13 +149,13 @@ def sized(make: Callable[[], dict[str, Any]], limit: int) -> Complete:
     return Complete(result, size)
 
 
-def returns_of(annotation: Any, given: Mapping[str, Any] | None) -> Returns:
+def returns_of(annotation: Any, output_schema: Mapping[str, Any] | None) -> Returns:
     """Return the encoder for a return annotation, or for the given output schema.
 
     Raises SignatureError, or pydantic's error for an annotation that it cannot serialize.
     """
-    if given is not None:
-        return Returns(ANYTHING, output_validator(given))
+    if output_schema is not None:
+        return Returns(ANYTHING, output_validator(output_schema))
     # Text, content or nothing, or a union or a list with content: then there is no output schema.
     leaves = _leaves(annotation)
     if any(map(_is_content, leaves)) or all(leaf in WORDS for leaf in leaves):

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcphost.kinds.http.replies import ANSWERS, BadReplyError, Response, has_more_values
+from mcphost.protocol.surrogates import repaired_json
 
 MOST_BYTES: Final = 512 * 1024
 MOST_VALUES: Final = 20_000
@@ -79,7 +80,7 @@ def _parsed(response: Response) -> Any:
     if has_more_values(response.body, MOST_VALUES):
         raise _refused((), f"it has more than {MOST_VALUES} values")
     try:
-        text = response.body.decode("utf-8")
+        text = repaired_json(response.body).decode("utf-8")
     except UnicodeDecodeError:
         raise _refused((), "it is not UTF-8") from None
     try:
@@ -140,15 +141,15 @@ def _text_problems(text: str, path: Sequence[int | str]) -> Iterator[Problem]:
 def _other_requests(document: Any) -> Iterator[Problem]:
     """Yield requests that MCP has, and services may not send: all but forms."""
     requests = document.get("requests") if isinstance(document, Mapping) else None
-    for key, one in requests.items() if isinstance(requests, Mapping) else ():
-        if not isinstance(one, Mapping):
+    for key, request in requests.items() if isinstance(requests, Mapping) else ():
+        if not isinstance(request, Mapping):
             continue
-        if "method" in one or "params" in one:
-            known = one.get("method") == _FORM
-            reason = "give message and requestedSchema themselves" if known else _FORMS_ONLY
-            yield ("requests", key, "method" if "method" in one else "params"), reason
+        if "method" in request or "params" in request:
+            is_form = request.get("method") == _FORM
+            reason = "give message and requestedSchema themselves" if is_form else _FORMS_ONLY
+            yield ("requests", key, "method" if "method" in request else "params"), reason
         for name in ("mode", "url", "elicitationId"):
-            if name in one:
+            if name in request:
                 yield ("requests", key, name), _FORMS_ONLY
 
 
@@ -160,7 +161,7 @@ def _check(problems: Iterator[Problem]) -> None:
 
 def _refused(path: Sequence[int | str], reason: str) -> BadReplyError:
     shown = [
-        each if _SHOWN_NAME.fullmatch(each) else "…" for each in map(str, path) if each != "[key]"
+        step if _SHOWN_NAME.fullmatch(step) else "…" for step in map(str, path) if step != "[key]"
     ]
     where = ".".join(shown)[:200] or "the document"
     return BadReplyError(f"{_REFUSED}: {where}: {reason}")

@@ -52,7 +52,7 @@ def _template(text: str) -> str:
 
 def _without_secrets(text: str) -> str:
     _template(text)
-    if any(each.root == SECRETS for each in TextTemplate(text).placeholders):
+    if any(placeholder.root == SECRETS for placeholder in TextTemplate(text).placeholders):
         raise ValueError("A secret may stand in headers, in the query, and in a JSON or form body.")
     return text
 
@@ -334,7 +334,7 @@ class RequestConfig(Strict):
     def _fits_method(self) -> Self:
         if self.body is not None and self.method in SAFE:
             raise ValueError(f"A {self.method} request has no body.")
-        named = {each.name.lower() for each in self.headers}
+        named = {header.name.lower() for header in self.headers}
         if isinstance(self.body, MultipartBodyConfig) and "content-type" in named:
             raise ValueError("The platform sets Content-Type itself for a form with files.")
         return self
@@ -398,5 +398,7 @@ class HttpToolConfig(Strict):
             "destructiveHint": method in ("PUT", "PATCH", "DELETE"),
             "idempotentHint": method in IDEMPOTENT,
         }
-        told = {name: by_method[name] if hint is None else hint for name, hint in hints.items()}
-        return {**told, "openWorldHint": True}
+        resolved_hints = {
+            name: by_method[name] if hint is None else hint for name, hint in hints.items()
+        }
+        return {**resolved_hints, "openWorldHint": True}

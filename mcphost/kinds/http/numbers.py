@@ -49,9 +49,9 @@ class IntegerArguments:
 
     def _parts_of(self, schema: Any) -> Sequence[Mapping[str, Any]]:
         """Return a schema and those that it is composed of."""
-        known = self._composed.get(id(schema))
-        if known is not None:
-            return known
+        cached = self._composed.get(id(schema))
+        if cached is not None:
+            return cached
         parts: dict[int, Mapping[str, Any]] = {}
         waiting = [schema]
         while waiting:

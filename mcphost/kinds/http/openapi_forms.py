@@ -209,10 +209,12 @@ def _branches(node: Mapping[str, Any], keyword: str) -> list[Any]:
     return branches if isinstance(branches, list) else []
 
 
-def _all_of(one: _FormMembers, other: _FormMembers) -> _FormMembers:
-    further = one.further if one.further is not None else other.further
+def _all_of(first: _FormMembers, second: _FormMembers) -> _FormMembers:
+    further = first.further if first.further is not None else second.further
     return _FormMembers(
-        _merged(one.properties, other.properties, "allOf"), one.required | other.required, further
+        _merged(first.properties, second.properties, "allOf"),
+        first.required | second.required,
+        further,
     )
 
 
@@ -225,12 +227,12 @@ def _any_of(several: list[_FormMembers]) -> _FormMembers:
     return _FormMembers(properties, required, further[0] if further else None)
 
 
-def _merged(one: Mapping[str, Any], other: Mapping[str, Any], keyword: str) -> Mapping[str, Any]:
-    merged = {**other, **one}
-    for name in one.keys() & other.keys():
-        if one[name] != other[name]:
-            merged[name] = {keyword: [one[name], other[name]]}
-    return {name: merged[name] for name in [*one, *(n for n in other if n not in one)]}
+def _merged(first: Mapping[str, Any], second: Mapping[str, Any], keyword: str) -> Mapping[str, Any]:
+    merged = {**second, **first}
+    for name in first.keys() & second.keys():
+        if first[name] != second[name]:
+            merged[name] = {keyword: [first[name], second[name]]}
+    return {name: merged[name] for name in [*first, *(n for n in second if n not in first)]}
 
 
 def _object_schema(

@@ -13,6 +13,7 @@ from pydantic import AnyUrl
 
 from mcphost.kinds.http.configs import ResponseConfig
 from mcphost.protocol.nesting import is_deeper
+from mcphost.protocol.surrogates import parse_json
 from mcphost.sdk.content import (
     NOTHING,
     Audio,
@@ -104,7 +105,7 @@ class Response(NamedTuple):
                 f"The service's response has more than {MOST_VALUES} values of JSON"
             )
         try:
-            value = orjson.loads(self.body.removeprefix(codecs.BOM_UTF8))
+            value = parse_json(self.body.removeprefix(codecs.BOM_UTF8))
         except orjson.JSONDecodeError:
             raise BadReplyError(
                 "The service's response is not the JSON that it should be"
@@ -116,13 +117,13 @@ class Response(NamedTuple):
         return value
 
 
-def has_more_values(body: bytes, most: int) -> bool:
+def has_more_values(body: bytes, limit: int) -> bool:
     """Return whether JSON has more than so many values and names, without parsing it."""
 
     def bound(text: bytes) -> int:
         return 1 + sum(map(text.count, (b",", b":", b"[", b"{")))
 
-    return bound(body) > most and bound(_STRING.sub(b"", body)) > most
+    return bound(body) > limit and bound(_STRING.sub(b"", body)) > limit
 
 
 def media_type_of(header: str) -> tuple[str, str]:
@@ -210,27 +211,27 @@ def _selected_image(selected: Any) -> Image:
         data = b64decode(selected, validate=True) if isinstance(selected, str) else b""
     except (Error, ValueError):
         data = b""
-    found = (kind for start, kind in _SIGNATURES.items() if re.match(start, data, re.DOTALL))
-    mime_type = next(found, None)
+    matches = (kind for start, kind in _SIGNATURES.items() if re.match(start, data, re.DOTALL))
+    mime_type = next(matches, None)
     if mime_type is None:
         raise BadReplyError("What the expression selects is not an image in Base64")
     return Image(type="image", data=selected, mime_type=mime_type)
 
 
-def _links(found: Any) -> Sequence[Content]:
-    each = found if isinstance(found, list) else [found]
-    if len(each) > MOST_LINKS:
+def _links(selected: Any) -> Sequence[Content]:
+    links = selected if isinstance(selected, list) else [selected]
+    if len(links) > MOST_LINKS:
         raise BadReplyError(f"The service's response has more than {MOST_LINKS} links")
-    return [_link(one) for one in each]
+    return [_link(link) for link in links]
 
 
-def _link(one: Any) -> ResourceLink:
-    given = {"uri": one} if isinstance(one, str) else one
-    if isinstance(given, Mapping) and "uri" in given:
-        optional = {key: given[key] for key in ("title", "description") if key in given}
+def _link(link: Any) -> ResourceLink:
+    fields = {"uri": link} if isinstance(link, str) else link
+    if isinstance(fields, Mapping) and "uri" in fields:
+        optional = {key: fields[key] for key in ("title", "description") if key in fields}
         with suppress(ValueError):  # as those of pydantic are
-            uri = str(AnyUrl(str(given["uri"])))
-            name, mime_type = str(given.get("name") or uri), given.get("mimeType")
+            uri = str(AnyUrl(str(fields["uri"])))
+            name, mime_type = str(fields.get("name") or uri), fields.get("mimeType")
             return ResourceLink(
                 type="resource_link", uri=uri, name=name, mime_type=mime_type, **optional
             )

@@ -88,17 +88,20 @@ class ScriptKind(Kind):
         """Return the problems of a tenant's script that is to be saved, by field: what `compile`
         refuses, and what the type checker finds. Blocks for a moment."""
         try:
-            found = self.look(_read(config).code, tenant, WAIT_SECONDS)
+            inspection = self.inspect_code(_read(config).code, tenant, WAIT_SECONDS)
         except KindError as error:
             return error.problems
         except ChecksBusyError as busy:
             return {"code": [f"{busy} Save the script again in a moment."]}
         except WorkerLostError as lost:
             return {"code": [f"The script could not be checked: {lost}"]}
-        problems = [_at(one["line"], one["column"], one["message"]) for one in found.problems]
+        problems = [
+            _at(problem["line"], problem["column"], problem["message"])
+            for problem in inspection.problems
+        ]
         return {"code": problems} if problems else {}
 
-    def look(self, code: str, tenant: str, wait_seconds: float = 0.0) -> Inspection:
+    def inspect_code(self, code: str, tenant: str, wait_seconds: float = 0.0) -> Inspection:
         """Return what `inspect` finds in the code, for an editor. Blocks. Raises ChecksBusyError,
         WorkerLostError."""
         try:
@@ -138,8 +141,8 @@ def _read(config: Mapping[str, Any]) -> ScriptConfig:
         return ScriptConfig.model_validate(config)
     except ValidationError as error:
         problems: dict[str, list[str]] = {}
-        for each in error.errors(include_url=False, include_context=False, include_input=False):
-            problems.setdefault(".".join(map(str, each["loc"])), []).append(each["msg"])
+        for detail in error.errors(include_url=False, include_context=False, include_input=False):
+            problems.setdefault(".".join(map(str, detail["loc"])), []).append(detail["msg"])
         raise KindError(problems) from None
 
 

@@ -14,7 +14,7 @@ from mcphost.feed.loop import loop
 from mcphost.kinds.script.kind import script_kind
 from mcphost.observability import counters, health
 from mcphost.serving import database, load
-from mcphost.serving.execution.held_task import running_tasks
+from mcphost.serving.execution.owned_task import running_tasks
 from mcphost.serving.execution.ports import threads
 from mcphost.serving.options import options
 from mcphost.serving.tasks.job_worker import JobWorker

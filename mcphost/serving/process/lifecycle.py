@@ -25,9 +25,9 @@ from mcphost.serving.background import background
 from mcphost.serving.database import waiting
 from mcphost.serving.execution import claims
 from mcphost.serving.execution.announcements import announcements
-from mcphost.serving.execution.held_task import running_tasks
 from mcphost.serving.execution.left_rounds import left_rounds
 from mcphost.serving.execution.outgoing import sender
+from mcphost.serving.execution.owned_task import running_tasks
 from mcphost.serving.execution.ports import threads
 from mcphost.serving.legacy.stream import live
 from mcphost.serving.legacy.takeover import takeovers
@@ -150,7 +150,7 @@ class ServerProcess:
             return
         for part in self._parts:
             part.start()
-        running = _Threads(self._key_check, self.facts, self._companions, self.runner.look)
+        running = _Threads(self._key_check, self.facts, self._companions, self.runner.find_tasks)
         running.start()
         if self.facts.role == WORKER or options().tasks.worker_in_server:
             self.job_worker.start()
@@ -196,7 +196,7 @@ class _Threads:
         self._facts = facts
         self._companions = companions
         self._watch = LoopWatch(tool_on, lag=load.lag)
-        self._housekeeping = Housekeeping(takeovers.look, find_tasks, left_rounds.look)
+        self._housekeeping = Housekeeping(takeovers.look, find_tasks, left_rounds.find_rounds)
         self._summaries = SummariesThread()
         self._probes = ExitStack()
 

@@ -128,7 +128,7 @@ class Listener:
 
     def revoke(self, refusal: ProtocolError) -> None:
         """End the stream. The subscription ends with its result, whatever the reason."""
-        self.stream.leave()
+        self.stream.end_stay()
 
     def tell(self, topic: str) -> None:
         if topic in LISTS:
@@ -322,7 +322,7 @@ class Listeners:
 
     def _end(self, listeners: Sequence[Listener]) -> None:
         for listener in listeners[:ENDED_AT_ONCE]:
-            listener.stream.leave()
+            listener.stream.end_stay()
         if later := listeners[ENDED_AT_ONCE:]:
             asyncio.get_running_loop().call_soon(self._end, later)
 

@@ -202,7 +202,7 @@ async def _answer_one(incoming: Incoming, session: ClientSession, wire: HttpWire
 
 
 def _begin(incoming: Incoming, session: ClientSession) -> SessionCall:
-    context.bind(incoming.leg, incoming.tenant.slug, incoming.trace_id)
+    context.bind(incoming.http_request_id, incoming.tenant.slug, incoming.trace_id)
     return call.begin(incoming, session)
 
 

@@ -44,7 +44,9 @@ def waiting(cast: Cast, left: timedelta, target: str = "refund", **columns: Any)
 def token(cast: Cast, name: str, left: timedelta, life: timedelta = timedelta(days=90)) -> None:
     now = timezone.now()
     wanted = TokenRequest(name, (CALL_TOOLS,), expires_at=now + left + timedelta(minutes=1))
-    made = issue(cast.acme.id, cast.owner.user, wanted, actor=Actor.person(1, "owner"))
+    made = issue(
+        cast.acme.id, cast.owner.user, wanted, actor=Actor.person(cast.owner.user.pk, "owner")
+    )
     Token.objects.filter(pk=made.id).update(created_at=now + left - life)
 
 

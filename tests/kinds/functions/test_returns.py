@@ -228,13 +228,12 @@ UNSENDABLE: dict[str, Any] = {
     "not a number": math.nan,
     "minus infinity": {"a": -math.inf},
     "a huge negative integer": {"a": -(2**63) - 1},
-    "a lone surrogate": "lone \ud800 surrogate",
     "a lone surrogate as a key": {"\ud800": 1},
     "bytes": b"\xff",
     "a circle": CIRCLE,
     "a deep list": DEEP,
     "a serialiser that raises": Stubborn(),
-    "one such block among others": [Text(text="fine"), Text(text="\ud800")],
+    "one such block among others": [Text(text="fine"), object()],
     "a result with not a number": Result(structured=math.nan),
     "a result with what is no block": Result(["no block"]),  # type: ignore[list-item]
 }
@@ -333,3 +332,20 @@ def test_content_is_sent_once_if_the_type_promises_a_list(annotation: Any) -> No
 )
 def test_content_in_an_object_is_refused(annotation: Any, value: Any) -> None:
     assert "content is in an object" in detail(annotation, value)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "content"),
+    [
+        (str, "a\ud83d b", [text("a\ufffd b")]),
+        (Any, [Text(text="a\ud83d"), "b\ude00"], [text("a\ufffd"), text("b\ufffd")]),
+        (Any, {"a": ["\ud83d"]}, [text('{"a":["\ufffd"]}')]),
+        (
+            Weather,
+            Weather(city="\ud83d", temperature=3),
+            [text('{"city":"\ufffd","temperature":3}')],
+        ),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_replaced(annotation: Any, value: Any, content: Any) -> None:
+    assert encoded(annotation, value)["content"] == content

@@ -83,7 +83,11 @@ def test_the_work_for_all_operations_together_is_limited(monkeypatch: pytest.Mon
 def test_a_document_with_too_many_operations_is_refused() -> None:
     paths = {f"/{number}": {"get": {}} for number in range(5_001)}
     with pytest.raises(OpenApiError, match="more than 5000 operations"):
-        list(operations(read(orjson.dumps({**BASE, "paths": paths})), wanted=lambda source: False))
+        list(
+            operations(
+                read(orjson.dumps({**BASE, "paths": paths})), is_selected=lambda source: False
+            )
+        )
 
 
 BOMB = b"a: &a [x,x,x,x,x,x,x,x,x,x]\n" + b"".join(

@@ -129,6 +129,12 @@ async def test_an_expression_that_fails_or_explodes_is_an_error_of_the_call(sand
         assert await DrivenHttp(plain, http, search=sandbox.search).completes() == 1
 
 
+async def test_half_of_a_surrogate_pair_in_json_is_replaced():
+    async with outgoing(answer(body=b'{"a":"x\\ud83d"}', **JSON)) as (service, http):
+        result = await DrivenHttp(tool(service), http).result()
+    assert result["structuredContent"] == {"a": "x\ufffd"}
+
+
 @pytest.mark.parametrize(
     "body",
     [

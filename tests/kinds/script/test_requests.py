@@ -294,3 +294,14 @@ async def test_what_headers_of_a_response_lack_is_refused_when_the_script_is_sav
         source = f"def f() -> None:\n headers = http.get('https://x.example/').headers\n {use}\n"
         (problem,) = sandbox.check("acme", source, stubs(waits=False))
         assert problem["line"] == 3, (use, problem)
+
+
+async def test_half_of_a_surrogate_pair_in_json_is_replaced(sandbox: Sandbox):
+    source = """
+    def f(base: str) -> list:
+        return [http.get(base).json(), http.get(base).text]
+    """
+    async with outgoing(answer(body=b'{"a": "x\\ud83d"}')) as (service, http):
+        value, text = await calling(source, sandbox, service, http).completes()
+    assert value == {"a": "x\ufffd"}
+    assert orjson.loads(text) == value

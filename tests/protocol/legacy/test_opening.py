@@ -172,7 +172,7 @@ def test_a_request_that_is_none_gets_its_id_and_status_200(identifier, changes, 
         ({"jsonrpc": "2.0", "method": "tools/list"}, "'tools/list' is not a notification"),
         ({"jsonrpc": "2.0", "id": 1}, "method is missing"),
         ({"jsonrpc": "2.0", "id": 1, "result": {}, "error": {}}, "not both"),
-        ({"jsonrpc": "2.0", "id": 1, "result": []}, "result must be an object"),
+        ({"jsonrpc": "2.0", "id": 1, "result": [1]}, "result must be an object"),
         ({"jsonrpc": "2.0", "id": 1, "error": "no"}, "error must be an object"),
     ],
 )
@@ -238,7 +238,7 @@ NAMELESS = {"ref": {"type": "ref/prompt"}, "argument": {"name": "a", "value": ""
     ("method", "params", "text"),
     [
         ("tools/call", {}, "params.name must be a string, but is missing"),
-        ("tools/call", {"name": "echo", "arguments": []}, "params.arguments must be an object"),
+        ("tools/call", {"name": "echo", "arguments": [1]}, "params.arguments must be an object"),
         ("prompts/get", {"name": "x", "arguments": {"a": 1}}, "params.arguments.a"),
         ("completion/complete", NAMELESS, "params.ref.name"),
     ],

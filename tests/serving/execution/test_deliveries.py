@@ -102,7 +102,7 @@ def _asked(
         fresh.bound, fresh.call.id, 1, leg - 1, shed, 0, 0, "1", {}, journal, 2
     )
     asked = {QUESTION.key: request_state.AskedQuestion(QUESTION.method, QUESTION.digest)}
-    state = state._replace(asked=asked if again else {}, repetitions=repetitions)
+    state = state._replace(input_requests=asked if again else {}, repetitions=repetitions)
     return fresh._replace(resumed=Resumed(state, journal, ()))
 
 
@@ -121,8 +121,15 @@ async def test_questions_go_out_with_all_that_the_next_round_needs() -> None:
         "name": {"method": "elicitation/create", "params": QUESTION.params}
     }
     state = _opened(delivered.reply)
-    assert (state.call, state.round, state.legs, state.shed) == (asking.call.id, 1, 3, False)
-    assert state.asked == {"name": request_state.AskedQuestion("elicitation/create", "digest")}
+    assert (state.call, state.round, state.requests_made, state.shed) == (
+        asking.call.id,
+        1,
+        3,
+        False,
+    )
+    assert state.input_requests == {
+        "name": request_state.AskedQuestion("elicitation/create", "digest")
+    }
     assert state.journal == journal
     assert delivered.sealed is not None
     assert delivered.sealed.state == state
@@ -194,7 +201,7 @@ async def test_the_error_of_too_many_questions_has_what_was_answered_and_the_las
     turn = _asked(300, repetitions=290, again=True)
     turn = turn._replace(call=turn.call._replace(delivery=delivery))
     if delivery is Delivery.LEGACY:
-        turn = turn._replace(incoming=turn.incoming._replace(held=object()))
+        turn = turn._replace(incoming=turn.incoming._replace(owned_call=object()))
     journal = Journal({"size": (Answer("d", "1", {"action": "accept"}),)})
     outcome = InputRequired((QUESTION,), journal, {"name": "name: not a text"})
     delivered = await deliveries.deliver(turn, outcome)

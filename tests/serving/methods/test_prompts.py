@@ -81,7 +81,7 @@ async def test_an_unknown_prompt_is_an_error_that_names_it(offered: Cast) -> Non
         ({"style": "short"}, "code"),
         ({"code": "x", "colour": "red"}, "'colour'"),
         ({"code": 5}, "params.arguments.code"),
-        ({"code": None}, "params.arguments.code"),
+        ({"code": None}, "code"),
         (["code"], "params.arguments"),
     ],
 )

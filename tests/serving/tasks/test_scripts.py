@@ -16,7 +16,7 @@ from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.kinds.script.kind import script_kind
 from mcphost.routing import process
 from mcphost.serving.database import in_database
-from mcphost.serving.execution.held_task import running_tasks
+from mcphost.serving.execution.owned_task import running_tasks
 from mcphost.tasks.models import Task as TaskModel
 from tests.cast import ACTOR, Cast
 from tests.serving.tasks.following import Follower, accept, done

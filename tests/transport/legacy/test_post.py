@@ -159,7 +159,7 @@ ANSWERED: tuple[tuple[Any, int], ...] = (
     (message("resources/read", {"uri": "docs:never"}, id=1), RESOURCE_NOT_FOUND),
     (message("notifications/initialized", id=1), INVALID_REQUEST),
     ({**LIST, "jsonrpc": "1.0"}, INVALID_REQUEST),
-    ({**LIST, "params": []}, INVALID_PARAMS),
+    ({**LIST, "params": [1]}, INVALID_PARAMS),
     (calling("nothing"), INVALID_PARAMS),
 )
 UNANSWERABLE = (
@@ -248,7 +248,7 @@ async def test_a_batch_is_answered_together(served: Cast) -> None:
         calling("echo", {"text": "a"}, id="2"),
         message("tools/none", id=3),
         message("tools/call", {"name": 5}, id=4),
-        {**LIST, "id": 5, "params": []},
+        {**LIST, "id": 5, "params": [1]},
         initializing(FIRST, 6),
     )
     assert list(answers) == [5, 6, 4, 1, "2", 3]

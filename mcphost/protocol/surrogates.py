@@ -1,0 +1,97 @@
+"""Halves of surrogate pairs, which become U+FFFD instead of making a whole message invalid.
+
+A program that cuts a text in the middle of an emoji leaves half of a pair. JSON can write one (`\\ud83d`),
+UTF-8 cannot, and one such character must not lose everything around it.
+"""
+
+import re
+from typing import Any, Final
+
+import orjson
+
+MAX_HALVES: Final = 1000
+"""How many halves are replaced in one text of JSON: to replace them must not cost much more than parsing."""
+
+_HALF: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_REST: Final = re.compile(
+    rb"(?:[^\\]+|\\[^u]|\\u(?![dD][89a-fA-F])"
+    rb"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})*+",
+    re.DOTALL,
+)
+"""Text without halves. Whole escapes are matched, because in `\\\\ud83d` the second backslash is escaped."""
+_ENCODED: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+"""A half that was encoded as if it were a character."""
+
+
+def parse_json(text: bytes) -> Any:
+    """Parse JSON; halves of surrogate pairs become U+FFFD. Raises orjson.JSONDecodeError."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        replaced = _replaced(text)
+        if replaced == text:
+            raise
+        return orjson.loads(replaced)
+
+
+def repaired_json(text: bytes) -> bytes:
+    """Return text with its halves of surrogate pairs replaced, if it is JSON; any other as it is."""
+    if not _HALF.search(text):
+        return text
+    replaced = _replaced(text)
+    try:
+        orjson.loads(replaced)
+    except orjson.JSONDecodeError:
+        return text
+    return replaced
+
+
+def dump_json(value: Any) -> tuple[bytes, Any]:
+    """Encode a value; return its JSON, and the value as it was encoded, without halves of surrogate pairs.
+
+    Raises TypeError for what is not JSON.
+    """
+    try:
+        return orjson.dumps(value), value
+    except TypeError:
+        clean = without_halves(value)
+        return orjson.dumps(clean), clean
+
+
+def without_halves(value: Any) -> Any:
+    """Return a value of JSON in which halves of surrogate pairs are U+FFFD, and split pairs whole."""
+    match value:
+        case str():
+            return value if value.isascii() else _joined(value)
+        case dict():
+            return {without_halves(key): without_halves(member) for key, member in value.items()}
+        case list() | tuple():
+            return [without_halves(element) for element in value]
+        case _:
+            return value
+
+
+def _joined(text: str) -> str:
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _replaced(text: bytes) -> bytes:
+    """The text without halves; the text itself if it has none, or too many."""
+    if _ENCODED.search(text):
+        try:
+            text = _joined(text.decode("utf-8", "surrogatepass")).encode()
+        except UnicodeDecodeError:
+            return text
+    parts: list[bytes] = []
+    position = 0
+    while (half := _HALF.match(text, end := _end_of_rest(text, position))) is not None:
+        if len(parts) > 2 * MAX_HALVES:
+            return text
+        parts += (text[position:end], b"\\ufffd")
+        position = half.end()
+    return b"".join([*parts, text[position:]])
+
+
+def _end_of_rest(text: bytes, position: int) -> int:
+    rest = _REST.match(text, position)
+    return position if rest is None else rest.end()

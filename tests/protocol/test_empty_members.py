@@ -1,0 +1,57 @@
+"""Members that are written but left out, and what stays as it is."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from mcphost.protocol.empty_members import drop_empty
+
+
+def dropped(message: Any) -> Any:
+    body = orjson.dumps(message)
+    parsed = orjson.loads(body)
+    drop_empty(parsed, body)
+    return parsed
+
+
+@pytest.mark.parametrize(
+    ("message", "plain"),
+    [
+        ({"method": "ping", "params": None}, {"method": "ping"}),
+        ({"method": "ping", "params": []}, {"method": "ping", "params": {}}),
+        ({"method": "notifications/x", "id": None}, {"method": "notifications/x"}),
+        ({"id": 1, "method": None, "result": {"a": 1}}, {"id": 1, "result": {"a": 1}}),
+        ({"id": 1, "result": {"a": 1}, "error": None}, {"id": 1, "result": {"a": 1}}),
+        ({"id": 1, "result": None, "error": {"code": 1}}, {"id": 1, "error": {"code": 1}}),
+        ({"id": 1, "result": None, "error": None}, {"id": 1, "result": {}}),
+        ({"id": 1, "result": None}, {"id": 1, "result": {}}),
+        ({"id": 1, "result": []}, {"id": 1, "result": {}}),
+        (
+            {"id": 1, "result": {"action": "accept", "content": []}},
+            {"id": 1, "result": {"action": "accept", "content": {}}},
+        ),
+        ([{"method": "ping", "params": None}, 5], [{"method": "ping"}, 5]),
+    ],
+)
+def test_an_empty_member_of_a_message_counts_as_left_out(message: Any, plain: Any) -> None:
+    assert dropped(message) == plain
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"id": None, "method": "ping"},
+        {"id": 1, "method": None},
+        {"id": 1, "error": None},
+        {"id": 1, "result": {"role": "assistant", "content": []}},
+        {"id": 1, "method": "tools/call", "params": {"name": None}},
+        {"id": 1, "method": "tools/call", "params": {"arguments": {"a": None, "b": []}}},
+        {"id": 1, "method": "tools/call", "params": {"inputResponses": {"a": None}}},
+        {"id": 1, "method": "tasks/get", "params": {"taskId": None}},
+        None,
+        [None, []],
+    ],
+)
+def test_what_is_required_or_means_something_stays(message: Any) -> None:
+    assert dropped(message) == message
