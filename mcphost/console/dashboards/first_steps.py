@@ -116,9 +116,11 @@ def _tool(can: Can, tenant: Tenant, *, arrived: bool) -> FirstStep:
     title = "Publish a tool" if unpublished else "Add a tool"
     about = "An HTTP request, a script or a Python function that clients can call."
     if not can[Permission.EDIT_TOOLS]:
-        return FirstStep(
-            title, about, served or arrived, permission_note=_permission_note(Permission.EDIT_TOOLS)
+        names = " or ".join(
+            sorted(f"an {role.value}" for role in roles_with(Permission.EDIT_TOOLS))
         )
+        note = f"{names[:1].upper()}{names[1:]} of this tenant can do this."
+        return FirstStep(title, about, served or arrived, permission_note=note)
     url = reverse(f"admin:{'tools' if unpublished else 'tool_add'}", args=[tenant.slug])
     return FirstStep(title, about, served or arrived, url, title)
 
@@ -130,8 +132,3 @@ def _where_tokens_are_made(can: Can, tenant: Tenant) -> dict[str, str]:
     if can[Permission.MANAGE_TOKENS]:
         return {"url": reverse("admin:token_add", args=[tenant.slug]), "verb": "Make a token"}
     return {"permission_note": "Any member of this tenant can do this."}
-
-
-def _permission_note(permission: Permission) -> str:
-    names = " or ".join(sorted(f"an {role.value}" for role in roles_with(permission)))
-    return f"{names[:1].upper()}{names[1:]} of this tenant can do this."
