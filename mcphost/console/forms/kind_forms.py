@@ -79,7 +79,7 @@ def ways(words: Words, current_kind: str) -> tuple[Way, ...]:
 
 
 def kind_for(tenant: UUID, primitive_type: PrimitiveType, requested_kind: str) -> str:
-    """Return the kind of a new primitive: the wanted one, if the type has it, or else the type's
+    """Return the kind of a new primitive: the requested one, if the type has it, or else the type's
     first. For a tool that is a function, if the tenant has any."""
     if (
         requested_kind in kinds.KINDS
