@@ -93,7 +93,7 @@ def record(
         with tempfile.TemporaryDirectory(prefix="mcphost-bench-") as name, peer.backing() as env:
             with running(peers.mcphost_command(Path(name), free_port(), **env)):
                 pass  # the first start makes the database
-            _run("bench.record", str(entries), home=Path(name) / "home", **env)
+            _run_module("bench.record", str(entries), home=Path(name) / "home", **env)
             yield _time_pages(peer.label, Path(name), looks, env)
 
 
@@ -241,10 +241,10 @@ def _named(peer: Peer, name: str, label: str, **settings: str) -> Peer:
 
 
 def _manage(*arguments: str, home: Path, **env: str) -> str:
-    return _run("manage", *arguments, home=home, **env)
+    return _run_module("manage", *arguments, home=home, **env)
 
 
-def _run(module: str, *arguments: str, home: Path, **env: str) -> str:
+def _run_module(module: str, *arguments: str, home: Path, **env: str) -> str:
     finished = subprocess.run(
         [sys.executable, "-m", module, *arguments],
         cwd=ROOT,

@@ -250,7 +250,7 @@ def tasks_table(figures: Sequence[TasksFigure]) -> str:
         "| --- | ---: | ---: | ---: |",
     ]
     lines += [
-        f"| {figure.label} | {waited.tasks:,} | {waited.memory:,.0f} bytes | {waited.asked:.1f} s |"
+        f"| {figure.label} | {waited.tasks:,} | {waited.memory:,.0f} bytes | {waited.seconds:.1f} s |"
         for figure in figures
         for waited in figure.waited
     ]

@@ -33,7 +33,7 @@ class Watchers:
             ping_interval=None,
         )
         await asyncio.wait_for(socket.recv(), PATIENCE)
-        self._reading.append(asyncio.create_task(self._read(socket)))
+        self._reading.append(asyncio.create_task(self._read_rows(socket)))
 
     def rows(self) -> int:
         """How many rows came since the last question. Raises what ended a socket."""
@@ -43,7 +43,7 @@ class Watchers:
         rows, self._rows = self._rows, 0
         return rows
 
-    async def _read(self, socket: ClientConnection) -> None:
+    async def _read_rows(self, socket: ClientConnection) -> None:
         async for message in socket:
             self._rows += len(json.loads(message).get("rows", ()))
 

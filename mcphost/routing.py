@@ -7,11 +7,14 @@ from importlib import import_module
 from typing import Any
 
 from channels.routing import ProtocolTypeRouter, URLRouter
+from django.conf import settings
 from django.core.asgi import get_asgi_application
 from django.urls import get_resolver, re_path
 
+from mcphost.protocol.headers import Headers
 from mcphost.serving import first_use
 from mcphost.serving.process.lifecycle import ServerProcess
+from mcphost.transport import visitors
 from mcphost.transport.django_requests import Limited
 from mcphost.transport.endpoint import endpoint
 from mcphost.transport.operations import healthz, metrics, not_found, readyz, status
@@ -39,6 +42,18 @@ class Front:
         mcp = path.startswith("/t/") and (path.endswith("/mcp") or not LINK.match(path))
         serve: Callable[..., Awaitable[None]] = endpoint if mcp else self._router
         return serve(scope, receive, send)
+
+
+class ForBrowsers:
+    """An application that has only pages: programs get a 404 in JSON instead."""
+
+    def __init__(self, pages: Any) -> None:
+        self._pages = pages
+
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
+        is_browser = visitors.names_html(Headers(scope["headers"]))
+        application: Callable[..., Awaitable[None]] = self._pages if is_browser else not_found
+        return application(scope, receive, send)
 
 
 class LoadedAtFirstUse:
@@ -75,6 +90,7 @@ def _at(pattern: str, application: Any) -> Any:
 
 
 process = ServerProcess(wakeups)
+pages = Limited(LoadedAtFirstUse(django_application))
 application = ProtocolTypeRouter(
     {
         "http": Front(
@@ -86,7 +102,9 @@ application = ProtocolTypeRouter(
                     _at(r"^readyz$", readyz),
                     _at(r"^metrics$", metrics),
                     _at(r"^status\.json$", status),
-                    _at(r"", Limited(LoadedAtFirstUse(django_application))),
+                    _at(rf"^$|^admin(/|$)|^{settings.STATIC_URL.lstrip('/')}", pages),
+                    _at("^" + LINK.pattern.removeprefix("/"), pages),
+                    _at(r"", ForBrowsers(pages)),
                 ]
             ),
         ),

@@ -256,7 +256,7 @@ _OF_SESSIONS: tuple[tuple[str, str, str, str], ...] = (
     ("session.delete", _TRANSPORT, "session-management", "DELETE ends a session"),
     ("session.version-header", _TRANSPORT, "protocol-version-header", "a version that does not exist is 400; without one the session's holds"),
     ("session.accepted", _TRANSPORT, "sending-messages-to-the-server", "notifications and answers are 202 without a body"),
-    ("session.refused", _TRANSPORT, "sending-messages-to-the-server", "what cannot be accepted is 400, with a body only where an error needs no id"),
+    ("session.refused", _TRANSPORT, "sending-messages-to-the-server", "what cannot be accepted is 400, with an error whose id is null where none was read"),
     ("session.answer-last", _TRANSPORT, "sending-messages-to-the-server", "the answer is the last event of its stream"),
     ("session.hang-up", _TRANSPORT, "sending-messages-to-the-server", "a hang-up is no cancellation"),
     ("session.primed", _TRANSPORT, "sending-messages-to-the-server", "a stream begins with an event that can be resumed from"),

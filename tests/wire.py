@@ -340,11 +340,13 @@ def _check_response_of_session(message: dict[str, Any], revision: str) -> None:
         check_type("JSONRPCResultResponse" if has_names else "JSONRPCResponse", message, revision)
         _check_id(message)
         return
-    check_type("JSONRPCErrorResponse" if has_names else "JSONRPCError", message, revision)
+    named = _named(message)
+    if "id" in named or has_names:  # before 2025-11-25 only the prose allows an error without an id
+        check_type("JSONRPCErrorResponse" if has_names else "JSONRPCError", named, revision)
     _require("result" not in message, "both an error and a result", message)
     _require(message["error"]["code"] in SESSION_ERRORS, "a code that nobody knows", message)
     _require(message["error"]["message"] != "", "an error without a message", message)
-    if "id" in message:
+    if message["id"] is not None:
         _check_id(message)
 
 
@@ -432,16 +434,22 @@ def _check_client(message: dict[str, Any]) -> dict[str, Any]:
     return message
 
 
+def _named(error: dict[str, Any]) -> dict[str, Any]:
+    """Return an error without a null id, which is JSON-RPC's for an id that could not be read."""
+    _require("id" in error, "an error without an id", error)
+    return {name: one for name, one in error.items() if name != "id" or one is not None}
+
+
 def _check_error(message: dict[str, Any]) -> None:
-    check_type("JSONRPCErrorResponse", message)
+    check_type("JSONRPCErrorResponse", _named(message))
     _require("result" not in message, "both an error and a result", message)
     code = message["error"]["code"]
     if -32768 <= code <= -32000:
         _require(code in ERRORS, f"{code} is reserved and not defined", message)
         name = ERRORS[code]
-        check_type(name, message if name in FULL_RESPONSES else message["error"])
+        check_type(name, _named(message) if name in FULL_RESPONSES else message["error"])
     _require(message["error"]["message"] != "", "an error without a message", message)
-    if "id" in message:
+    if message["id"] is not None:
         _check_id(message)
 
 

@@ -94,14 +94,14 @@ async def update_work_item(
 
 async def load(number: int) -> dict[str, Any]:
     """A step: the fields of a work item."""
-    fields: dict[str, Any] = (await _read(number))[0]["fields"]
+    fields: dict[str, Any] = (await _read_item(number))[0]["fields"]
     return fields
 
 
 async def save(number: int, changes: dict[str, Any], idempotency_key: str = "") -> None:
     """A step: change a work item once, even if the step runs twice, or another call changes it meanwhile."""
     while True:
-        item, revision = await _read(number)
+        item, revision = await _read_item(number)
         if idempotency_key in item["saves"]:
             return
         fields = {**item["fields"], **changes}
@@ -110,7 +110,7 @@ async def save(number: int, changes: dict[str, Any], idempotency_key: str = "") 
             return
 
 
-async def _read(number: int) -> tuple[dict[str, Any], int]:
+async def _read_item(number: int) -> tuple[dict[str, Any], int]:
     """What the store has, or what is there from the beginning, and its revision."""
     item, revision = await current().store.get(_key(number))
     if item is None and number not in WORK_ITEMS:

@@ -17,7 +17,7 @@ from mcphost.tenants.access import lock_open_tenant
 from mcphost.tenants.roles import Permission
 from mcphost.vault import sealer
 
-MOST_PER_USER: Final = 4
+MAX_PER_USER: Final = 4
 KEPT_FOR: Final = timedelta(hours=1)
 PRUNED_AT_ONCE: Final = 500
 
@@ -51,7 +51,7 @@ def store_document(owner: DocumentOwner, document: StoredDocument) -> UUID:
     with transaction.atomic():
         lock_open_tenant(owner.tenant, Actor.person(owner.user, ""), Permission.EDIT_TOOLS)
         rows = KeptDocument.objects.filter(tenant=owner.tenant, user=owner.user)
-        older = rows.order_by("-kept_at").values_list("id", flat=True)[MOST_PER_USER - 1 :]
+        older = rows.order_by("-kept_at").values_list("id", flat=True)[MAX_PER_USER - 1 :]
         KeptDocument.objects.filter(id__in=list(older)).delete()
         KeptDocument.objects.create(
             id=id,

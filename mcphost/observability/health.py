@@ -45,7 +45,7 @@ class Registry:
 
     def facts(self) -> dict[str, Mapping[str, Any]]:
         """What is known, by name."""
-        return {name: told for name, fact in tuple(self._facts.items()) if (told := fact())}
+        return {name: reported for name, fact in tuple(self._facts.items()) if (reported := fact())}
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._probes)

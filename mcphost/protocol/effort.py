@@ -33,7 +33,7 @@ errors."""
 FREE: Final = 6.0
 """The cost of a plain schema with five alternatives. Up to this factor the arguments may fill the
 body."""
-MOST_VISITED: Final = 20_000
+MAX_VISITED: Final = 20_000
 """How many subschemas, with references written out, are visited; larger schemas get the highest
 cost."""
 _DEAREST: Final = 1_000_000.0
@@ -123,7 +123,7 @@ def effort_of(schema: Any) -> ValidationCost:
     if not isinstance(schema, Mapping):
         return ValidationCost(1.0, 1)
     weighing = _Weighing(schema)
-    alternatives = weighing.weigh(_unit_cost, MOST_VISITED)
+    alternatives = weighing.weigh(_unit_cost, MAX_VISITED)
     return ValidationCost(weighing.weigh(_all, _DEAREST), int(alternatives))
 
 
@@ -188,7 +188,7 @@ class _Weighing:
         effort = self._weigh(cost, repeated=False)
         if self._loops:  # then a value may repeat any part many times
             effort = self._weigh(cost, repeated=True)
-        return limit if self._visited > MOST_VISITED else min(limit, max(1.0, effort))
+        return limit if self._visited > MAX_VISITED else min(limit, max(1.0, effort))
 
     def _weigh(self, cost: Cost, *, repeated: bool) -> float:
         self._cost = cost
@@ -220,7 +220,7 @@ class _Weighing:
         for at, above in waiting:
             subschema = self._by_path[at]
             yield subschema
-            if at in above or len(waiting) > MOST_VISITED:
+            if at in above or len(waiting) > MAX_VISITED:
                 continue
             above |= {at}
             waiting += [(child.path, above) for child in self._children[at] if child.in_place]

@@ -65,13 +65,8 @@ _PROMPT: Final = _PARAMS._replace(objects={**_PARAMS.objects, "arguments": _OPEN
 _RESULT: Final = ObjectShape(("_meta",), {"_meta": _CLOSED})
 
 
-def drop_empty(parsed: Any, body: bytes) -> None:
-    """Remove members that are written but left out from a parsed body, or from each message of a batch.
-
-    `body` is the text of `parsed`. Nearly all bodies have neither null nor an array, which is cheap to see.
-    """
-    if b"null" not in body and b"[" not in body:
-        return
+def drop_empty(parsed: Any) -> None:
+    """Remove members that are written but left out from a parsed body, or from each message of a batch."""
     for message in parsed if type(parsed) is list else [parsed]:
         if type(message) is dict:
             _drop_from_message(message)

@@ -100,9 +100,8 @@ HTTP_STATUS: Final[Mapping[int, int]] = MappingProxyType(
 class ProtocolError(Exception):
     """A JSON-RPC error that answers a message.
 
-    `request_id` is the id of the request it answers. It is None when no id could be read; the error
-    then has no `id` at all (basic/index, "Error Responses"). Treat instances as frozen: `with_id`
-    makes a new one.
+    `request_id` is the id of the request it answers. It is None when no id could be read. Treat
+    instances as frozen: `with_id` makes a new one.
     """
 
     def __init__(

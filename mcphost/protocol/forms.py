@@ -21,8 +21,8 @@ from mcphost.protocol.web_addresses import mentions_one
 
 FORMATS: Final = ("email", "uri", "date", "date-time")
 
-_MOST_PROBLEMS: Final = 20
-_MOST_NAMES: Final = 20
+_MAX_PROBLEMS: Final = 20
+_MAX_NAMES: Final = 20
 
 _TYPE_NAMES: Final[Mapping[str, str]] = {
     "integer": "a whole number",
@@ -81,7 +81,7 @@ def check_form(schema: Any) -> tuple[SchemaProblem, ...]:
     plain = as_plain(schema)
     if isinstance(plain, SchemaProblem):
         return (plain,)
-    return tuple(islice(_form_problems(plain), _MOST_PROBLEMS))
+    return tuple(islice(_form_problems(plain), _MAX_PROBLEMS))
 
 
 def is_typed(schema: Mapping[str, Any]) -> bool:
@@ -113,8 +113,8 @@ def expected(field: Mapping[str, Any]) -> str:
 def _names(choices: Sequence[Any]) -> str:
     """Name the values of choices, at most twenty."""
     names = [str(choice["const"] if isinstance(choice, dict) else choice) for choice in choices]
-    more = ", …" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
+    more = ", …" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more
 
 
 def _bounds(field: Mapping[str, Any], min_keyword: str, max_keyword: str) -> str:

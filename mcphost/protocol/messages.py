@@ -27,7 +27,10 @@ def response(request_id: str | int, result: Mapping[str, Any]) -> bytes:
 
 
 def error_response(error: ProtocolError) -> bytes:
-    """Encode an error response; without an `id` (never with a null one) when none could be read.
+    """Encode an error response; its `id` is null when none could be read.
+
+    That is JSON-RPC (section 5), and what the servers of both official SDKs send. MCP leaves the member
+    out (basic/index, "Error Responses"), but the official Python client reads no error without it.
 
     Never raises for the text of the message: halves of surrogate pairs are replaced.
     """
@@ -35,8 +38,6 @@ def error_response(error: ProtocolError) -> bytes:
     body: dict[str, Any] = {"code": error.code, "message": message}
     if error.data is not None:
         body["data"] = error.data
-    if error.request_id is None:
-        return orjson.dumps({"jsonrpc": "2.0", "error": body})
     return orjson.dumps({"jsonrpc": "2.0", "id": error.request_id, "error": body})
 
 

@@ -32,7 +32,7 @@ from mcphost.protocol.errors import (
 )
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers, check_method, check_name, check_version
-from mcphost.protocol.legacy.errors import in_post
+from mcphost.protocol.legacy.errors import in_session
 from mcphost.protocol.legacy.opening import LegacyBody, open_body
 from mcphost.protocol.nesting import check_depth
 from mcphost.protocol.params import NAME_FIELDS, check_params, check_type, read_meta, required
@@ -55,15 +55,19 @@ def open_post(headers: Headers, body: bytes) -> Exchange | LegacyBody:
     would take the error for the answer to a request of its own.
     """
     try:
-        parsed = parse_json(body)
+        try:
+            parsed = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            parsed = parse_json(body)
     except orjson.JSONDecodeError as failure:
         error = ProtocolError(PARSE_ERROR, f"The body is not valid JSON: {failure}")
         version = headers.get("mcp-protocol-version")
         names_one = version is not None or headers.count("mcp-session-id") > 0
         if names_one and era_of(version) is Era.LEGACY:
-            raise in_post(error, version) from None
+            raise in_session(error) from None
         raise error from None
-    drop_empty(parsed, body)
+    if b"null" in body or b"[" in body:  # nearly all bodies have neither
+        drop_empty(parsed)
     try:
         modern = PROTOCOL_VERSION_META_KEY in parsed["params"]["_meta"]
     except (KeyError, TypeError):

@@ -17,8 +17,7 @@ class Revision:
     default for every field; `urls`: URL-mode questions. `icons`: on all list entries.
     `sampling_tools`: tools and several content blocks in sampling. `polling`: streams begin with an
     event that can be resumed from, and may be closed early. `header`: clients send the revision in
-    a header with every request after the first. `errors_without_id`: an error may have no `id`
-    where none could be read. `tasks`: requests that become tasks, which were experimental. `audio`:
+    a header with every request after the first. `tasks`: requests that become tasks, which were experimental. `audio`:
     audio content, and what came with it: hints on tools, and the message of a progress notification.
     """
 
@@ -32,7 +31,6 @@ class Revision:
     sampling_tools: bool = False
     polling: bool = False
     header: bool = True
-    errors_without_id: bool = False
     tasks: bool = False
     audio: bool = True
 
@@ -48,7 +46,6 @@ _ALL: Final = (
         icons=True,
         sampling_tools=True,
         polling=True,
-        errors_without_id=True,
         tasks=True,
     ),
 )

@@ -85,14 +85,14 @@ EMPTY = Journal()
 def as_json(journal: Journal) -> list[Any]:
     """Return the journal as plain JSON, which `from_json` reads."""
     answers = {
-        key: [_written(answer) for answer in key_answers]
+        key: [_answer_as_json(answer) for answer in key_answers]
         for key, key_answers in journal.answers.items()
     }
     plain = [answers, journal.recorded, journal.progress]
     return plain if journal.paused is None else [*plain, journal.paused]
 
 
-def _written(answer: Answer) -> list[Any]:
+def _answer_as_json(answer: Answer) -> list[Any]:
     plain = [answer.question, answer.version, answer.result]
     return [*plain, answer.failure] if answer.failure else plain
 

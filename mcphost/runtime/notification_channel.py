@@ -18,7 +18,7 @@ from mcphost.runtime.ports import Misuse, Notifier, unreported
 
 LARGEST = 2**63
 
-MOST_MISUSES = 100
+MAX_MISUSES = 100
 """How many misuses of one context are reported. Threads that go on after that are slowed down."""
 BRAKE_SECONDS = 1.0
 
@@ -72,13 +72,13 @@ class NotificationChannel:
     def report(self, misuse: Misuse, other_call: Call | None = None) -> None:
         """Report a misuse to the port, from any thread; only the first hundred of a round."""
         self._misuses += 1
-        if self._misuses <= MOST_MISUSES:
+        if self._misuses <= MAX_MISUSES:
             with suppress(RuntimeError):  # the loop has ended as well
                 self.loop.call_soon_threadsafe(self._misused, misuse, other_call, context=Context())
 
     def brake(self) -> None:
         """Slow down a thread that goes on after a hundred reports: it cannot be stopped."""
-        if self._misuses > MOST_MISUSES and not self.is_here:
+        if self._misuses > MAX_MISUSES and not self.is_here:
             time.sleep(BRAKE_SECONDS)
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:

@@ -29,13 +29,13 @@ from mcphost.runtime.tool_tasks import ToolTasks, inside_step
 
 T = TypeVar("T")
 
-MOST_OPEN: Final = 64
+MAX_OPEN: Final = 64
 """How many unanswered questions one round may have."""
 
 LONGEST_REASON: Final = 1000
 """How much of the reason why a response was not accepted is sent with the question, in characters."""
 
-MOST_LATE: Final = 100
+MAX_LATE: Final = 100
 """How often a tool may ask again in a round that is over, before it has to wait for its time limit."""
 
 
@@ -174,7 +174,7 @@ class Recording:
             raise Misused(f"{action} inside another step ({step}), where nothing can be recorded")
         if self._settling.over:
             self._late += 1
-            if self._late > MOST_LATE:
+            if self._late > MAX_LATE:
                 await self._channel.loop.create_future()
             await asyncio.sleep(0)
             await self._settling.unwind()
@@ -205,8 +205,8 @@ class Recording:
                 return value
         if not self._call.client.can(question.capability):
             raise CapabilityMissingError(question.capability)
-        if len(self._open) == MOST_OPEN:
-            raise Misused(f"more than {MOST_OPEN} questions are asked in one round")
+        if len(self._open) == MAX_OPEN:
+            raise Misused(f"more than {MAX_OPEN} questions are asked in one round")
         self._add_key(question)
         self._open[key] = question
         # Outside of the tool's context: what the port starts must not count as the tool's own.

@@ -10,7 +10,7 @@ from pydantic import BaseModel, PydanticUndefinedAnnotation, PydanticUserError, 
 
 from mcphost.protocol.forms import check_form, expected, is_typed
 from mcphost.runtime.questions import InvalidAnswerError, QuestionRefusedError
-from mcphost.runtime.schema import MOST_CHARACTERS, MOST_PROBLEMS, ArgumentProblem, Validator
+from mcphost.runtime.schema import MAX_CHARACTERS, MAX_PROBLEMS, ArgumentProblem, Validator
 from mcphost.sdk.flattening import flat_schema
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ def _of_model(model: type[M]) -> AskedFor[M]:
         try:
             return validate(orjson.dumps(values), by_alias=True, by_name=False)  # type: ignore[no-any-return]
         except ValidationError as error:
-            errors = error.errors(**_BRIEF)[:MOST_PROBLEMS]
+            errors = error.errors(**_BRIEF)[:MAX_PROBLEMS]
             raise InvalidAnswerError("; ".join(map(_describe_error, errors))) from None
 
     return AskedFor(schema, is_typed(schema), read)
@@ -124,7 +124,7 @@ def _describe_error(error: Mapping[str, Any]) -> str:
     """Describe one of pydantic's errors. An error of the author's own validator might quote the
     answer."""
     message = "is not accepted" if error["type"] in _AUTHORS_OWN else error["msg"]
-    where = ".".join(map(str, error["loc"]))[:MOST_CHARACTERS]
+    where = ".".join(map(str, error["loc"]))[:MAX_CHARACTERS]
     return f"{where}: {message}" if where else message
 
 

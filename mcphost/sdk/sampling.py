@@ -66,14 +66,14 @@ def sampling(
     if problem is not None:
         raise QuestionRefusedError(f"the question {key!r} cannot be asked: {problem}")
     fields = {
-        "messages": [_written(message) for message in sampling_messages],
+        "messages": [_as_json(message) for message in sampling_messages],
         "maxTokens": max_tokens,
         "systemPrompt": options.get("system_prompt") or None,
         "temperature": options.get("temperature"),
         "stopSequences": list(options.get("stop_sequences", ())) or None,
-        "tools": [_written(tool) for tool in options.get("tools", ())] or None,
-        "toolChoice": _written(options.get("tool_choice")),
-        "modelPreferences": _written(options.get("model_preferences")),
+        "tools": [_as_json(tool) for tool in options.get("tools", ())] or None,
+        "toolChoice": _as_json(options.get("tool_choice")),
+        "modelPreferences": _as_json(options.get("model_preferences")),
         "metadata": dict(options.get("metadata") or {}) or None,
     }
     params = {name: value for name, value in fields.items() if value is not None}
@@ -81,7 +81,7 @@ def sampling(
         isinstance(b, _WORK) for m in sampling_messages for b in m.content_as_list
     ):
         return Question(key, _METHOD, params, "sampling.tools", _read_with_tools)
-    return Question(key, _METHOD, params, "sampling", _read)
+    return Question(key, _METHOD, params, "sampling", _read_result)
 
 
 def _message(message: MessageLike) -> SamplingMessage:
@@ -146,7 +146,7 @@ def _use_problems(messages: Sequence[SamplingMessage]) -> Iterator[str]:
         yield "the last message uses tools: their results are missing"
 
 
-def _written(model: BaseModel | None) -> dict[str, Any] | None:
+def _as_json(model: BaseModel | None) -> dict[str, Any] | None:
     if model is None:
         return None
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -156,7 +156,7 @@ def _read_with_tools(result: Mapping[str, Any]) -> CreateMessageResultWithTools:
     return read_as(CreateMessageResultWithTools, result)
 
 
-def _read(result: Mapping[str, Any]) -> CreateMessageResult:
+def _read_result(result: Mapping[str, Any]) -> CreateMessageResult:
     """Read a result with one content block. Clients may also send a list of one block, or of text
     blocks."""
     content = result.get("content")

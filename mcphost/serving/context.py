@@ -267,7 +267,7 @@ class Turn(NamedTuple):
     def is_claimed(self) -> bool:
         """Whether this round must be claimed, so that its input responses take effect only once.
 
-        That depends on the program and on the caller. A held call belongs to one process anyway.
+        That depends on the program and on the caller. An owned call belongs to one process anyway.
         """
         if self.incoming.owned_call is not None or self.resumed.state is None:
             return False

@@ -157,9 +157,9 @@ class _About:
                 self.credentials.add(_credential(doubt))
             elif isinstance(doubt, Gap):
                 self.everybody = True
-            elif doubt.what == "token":
+            elif doubt.kind == "token":
                 self.credentials.add(doubt.object_id)
-            elif doubt.what == "member" and doubt.object_id.isdecimal():
+            elif doubt.kind == "member" and doubt.object_id.isdecimal():
                 self.people.add(int(doubt.object_id))
             elif doubt.tenant is not None:
                 self.tenants.add(doubt.tenant)

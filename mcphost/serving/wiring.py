@@ -57,7 +57,7 @@ for change_name, handler in (
     (sessions.CLOSED, get_streams.closed),
     (sessions.TOPICS, get_streams.topics_changed),
     (sessions.ENDED, get_streams.ended),
-    (SESSIONS_GAP.what, get_streams.gap),
+    (SESSIONS_GAP.kind, get_streams.gap),
 ):
     listeners.register_handler(change_name, handler)
     loop.subscribe(change_name, listeners.on_change)

@@ -5,7 +5,7 @@ same look-ups (spec: basic/authorization, Error Handling; RFC 6750).
 """
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mcphost.audit.records import new_id
 from mcphost.identity import selectors as identity
@@ -56,6 +56,9 @@ class Admission(NamedTuple):
 
 
 _CLOCK = SystemClock()
+CONNECT: Final = (
+    "The page Connect of the tenant in the console says how to set up a client with a token"
+)
 
 
 async def admit(request: HttpRequest) -> Admission:
@@ -73,7 +76,9 @@ async def admit(request: HttpRequest) -> Admission:
     access = await lookups.authenticated(token.strip(), request.slug, now) if fits else None
     tenant = None if access is None else await lookups.tenant(access.principal.tenant)
     if access is None or tenant is None or not tenant.open:
-        raise ProtocolError(UNAUTHORIZED, "The access token is not valid here", {"presented": True})
+        raise ProtocolError(
+            UNAUTHORIZED, f"The access token is not valid here. {CONNECT}", {"presented": True}
+        )
     quota = Quota(access.calls_per_minute, access.concurrent_calls)
     if access.principal.token_id is not None:
         last_use.note(access.principal.token_id, now)
@@ -84,7 +89,9 @@ async def _anonymous(slug: str) -> Admitted:
     tenant = await lookups.public_tenant(slug)
     principal = anonymous(tenant) if tenant is not None else None
     if tenant is None or principal is None:
-        raise ProtocolError(UNAUTHORIZED, "Authorization is missing: send a bearer token in it")
+        raise ProtocolError(
+            UNAUTHORIZED, f"Authorization is missing: send a bearer token in it. {CONNECT}"
+        )
     return Admitted(principal, tenant, NO_QUOTA)
 
 

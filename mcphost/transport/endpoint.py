@@ -12,10 +12,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mcphost.observability import context, counters, tracing
-from mcphost.observability.instruments import OTHER
+from mcphost.observability.instruments import OTHER_LABEL
 from mcphost.observability.labels import CODES, END, NO_METHOD, NOTIFICATION, STREAM
 from mcphost.protocol.errors import ProtocolError
+from mcphost.protocol.exchange import Exchange
+from mcphost.protocol.legacy.errors import in_session
 from mcphost.protocol.legacy.opening import LegacyBody
+from mcphost.protocol.messages import error_response
 from mcphost.protocol.opening import open_post
 from mcphost.protocol.subscriptions import lasting
 from mcphost.serving.context import Incoming
@@ -36,7 +39,7 @@ from mcphost.transport.request_cycle import DISCONNECTED, answer_of, converse
 from mcphost.transport.response import RawHeaders, Send, send_empty, send_json
 from mcphost.transport.tracing import in_span
 
-PATH = re.compile(r"/t/([^/]+)/mcp")
+PATH = re.compile(r"/t/([^/]+)/mcp/?")
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +56,7 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
     """Serve one HTTP request below `/t/`. Paths other than `/t/<tenant>/mcp` get a 404 in JSON."""
     match = PATH.fullmatch(scope["path"])
     if match is None:
-        await send_json(send, 404, b'{"error":"not_found"}', cors.ANYONE)
+        await send_json(send, 404, errors.NOT_FOUND, cors.ANYONE)
         return
     counters.requests.add()
     request = HttpRequest.from_scope(scope, match[1])
@@ -95,25 +98,28 @@ async def _enter(
         lane = lanes.find(request)
         if lane is not None:
             guard.check_length(request)
-            admitted, headers = lane.admission.admitted, lane.headers
+            admitted, headers, accepts = lane.admission.admitted, lane.headers, lane.accepts
         else:
             guard.check_host(request)
             if status := await _answer_browser(request, send):
                 return Ended(NO_METHOD, status)
-            guard.check_request(request)
+            accepts = guard.check_post(request)
             admission = await admit(request)
             admitted, headers = admission.admitted, ()
             headers = cors.allow(request.headers.get("origin"), admitted.tenant.allowed_origins)
-            lanes.store(request, admission, headers)
+            lanes.store(request, admission, headers, accepts=accepts)
+        wire = HttpWire(receive, send, headers)
         if request.method != "POST":
-            return await _session(request, admitted, HttpWire(receive, send, headers))
-        body, waited = await read_body(receive, options().body_limit, options().body_seconds)
+            guard.check_method(request)
+            return await _session(request, admitted, wire)
+        body, waited = await read_body(wire.receive, options().body_limit, options().body_seconds)
         if waited:  # perhaps for half a minute: check the caller's authority again
             admitted = (await admit(request)).admitted
             cors.allow(request.headers.get("origin"), admitted.tenant.allowed_origins)
         exchange = await with_shapes(open_post, request.headers, body)
+        if not accepts:
+            _check_unanswered(exchange)
         if isinstance(exchange, LegacyBody):
-            wire = HttpWire(receive, send, headers)
             sent = Post(request, admitted, exchange, len(body))
             return Ended(post.label(exchange), await post.post(sent, wire))
         if exchange.method in LONG_LIVED:
@@ -121,10 +127,17 @@ async def _enter(
         return admitted.incoming(request, exchange, len(body)), headers
     except ClientGoneError:
         return Ended(NO_METHOD, DISCONNECTED)
-    except ProtocolError as error:
-        return Ended(NO_METHOD, await _refuse(send, error, headers))
-    except AWAY as error:
+    except (ProtocolError, *AWAY) as error:
         return Ended(NO_METHOD, await _refuse(send, error_for(error), headers))
+
+
+def _check_unanswered(exchange: Exchange | LegacyBody) -> None:
+    """Refuse messages that need a response with a body. Raises ProtocolError, with the request's id."""
+    if isinstance(exchange, Exchange):
+        if exchange.id is not None:
+            raise guard.not_acceptable().with_id(exchange.id)
+    elif exchange.requests or exchange.refused:
+        raise in_session(guard.not_acceptable()).with_id(exchange.alone)
 
 
 async def _answer_browser(request: HttpRequest, send: Send) -> int | None:
@@ -166,9 +179,8 @@ async def _attend(incoming: Incoming, receive: Receive, send: Send, headers: Raw
 async def _refuse(send: Send, error: ProtocolError, headers: RawHeaders) -> int:
     counters.refused(error.code)
     # Not the message: it may quote what the client sent.
-    log.info("refused: %s", CODES.get(error.code, OTHER), extra={"code": error.code})
+    log.info("refused: %s", CODES.get(error.code, OTHER_LABEL), extra={"code": error.code})
     extra = [*errors.headers_of(error), *headers]
     status = errors.status_of(error)
-    body = errors.body_of(error)
-    await (send_json(send, status, body, extra) if body else send_empty(send, status, extra))
+    await send_json(send, status, error_response(error), extra)
     return status

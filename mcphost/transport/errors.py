@@ -1,4 +1,6 @@
-"""Turn a ProtocolError into an HTTP response: status, headers, JSON-RPC body."""
+"""Turn a ProtocolError into an HTTP response: status and headers."""
+
+import orjson
 
 from mcphost.protocol.errors import (
     FORBIDDEN,
@@ -6,12 +8,22 @@ from mcphost.protocol.errors import (
     UNAUTHORIZED,
     ProtocolError,
 )
-from mcphost.protocol.legacy.errors import SessionError
-from mcphost.protocol.messages import error_response
 from mcphost.transport.guard import ALLOWED_METHODS
 from mcphost.transport.response import RawHeaders
 
 CHALLENGE_SCOPE = "mcp:list mcp:call"
+NOT_FOUND = orjson.dumps(
+    {
+        "error": "not_found",
+        "error_description": (
+            "There is neither an MCP server nor OAuth at this address. A tenant's MCP server is at "
+            "/t/<tenant>/mcp, and takes a token in the header Authorization: see the page Connect of the "
+            "tenant in the console, /admin/."
+        ),
+    }
+)
+"""The body for every path that does not exist. It is in the form of an OAuth error (RFC 6749 section 5.2):
+clients look for OAuth at several paths, and show it."""
 
 
 def status_of(error: ProtocolError) -> int:
@@ -32,11 +44,6 @@ def headers_of(error: ProtocolError) -> RawHeaders:
     if retry_after is not None:
         headers.append((b"retry-after", b"%d" % retry_after))
     return headers
-
-
-def body_of(error: ProtocolError) -> bytes:
-    """The JSON-RPC error; empty where the client's revision has no valid form for it (no `id`)."""
-    return b"" if isinstance(error, SessionError) and error.bare else error_response(error)
 
 
 def _challenge(error: ProtocolError) -> str:

@@ -66,34 +66,54 @@ def _is_address(domain: str) -> bool:
     return True
 
 
-def check_request(request: HttpRequest) -> None:
-    """Refuse all but POST, and GET and DELETE of a session. Raises ProtocolError."""
-    if request.method == "POST":
-        check_post(request)
-    elif request.method not in _OF_SESSIONS or not _names_session(request.headers):
+def check_method(request: HttpRequest) -> None:
+    """Refuse all but POST, and GET and DELETE of a session. Raises ProtocolError.
+
+    A GET without a session is 405: no stream is offered to it (2025-11-25: basic/transports, Listening for
+    Messages from the Server).
+    """
+    if request.method not in _OF_SESSIONS:
         message = f"{request.method} is not supported here: send MCP messages with POST"
         raise ProtocolError(METHOD_NOT_ALLOWED, message)
-    elif request.method == "GET" and not _accepts(request.headers.get("accept") or "*/*", STREAM):
+    if not _names_session(request):
+        message = (
+            f"{request.method} needs a session: send initialize with POST first, and then its "
+            "Mcp-Session-Id. Revision 2026-07-28 has POST only"
+        )
+        raise ProtocolError(METHOD_NOT_ALLOWED, message)
+    if request.method == "GET" and not _accepts(request.headers.get("accept") or "*/*", STREAM):
         raise ProtocolError(NOT_ACCEPTABLE, f"Accept must list {STREAM}")
 
 
-def _names_session(headers: Headers) -> bool:
+def _names_session(request: HttpRequest) -> bool:
     """Whether the client speaks a session-based revision: the stateless one has only POST."""
+    headers = request.headers
     version = headers.get("mcp-protocol-version")
-    if version is None:
-        return headers.count("mcp-session-id") > 0
+    has_id = headers.count("mcp-session-id") > 0
+    if version is None or (request.method == "GET" and not has_id):
+        return has_id
     return era_of(version) is Era.LEGACY
 
 
-def check_post(request: HttpRequest) -> None:
-    """Refuse a POST by Accept, Content-Type or Content-Length. Raises ProtocolError."""
+def check_post(request: HttpRequest) -> bool:
+    """Refuse a POST by Content-Type, Content-Encoding or Content-Length; return whether Accept admits a
+    response with a body, which only requests have. Other methods pass. Raises ProtocolError."""
+    if request.method != "POST":
+        return True
     headers = request.headers
-    if not _accepts(headers.get("accept") or "*/*", JSON, STREAM):
-        message = f"Accept must list both {JSON} and {STREAM}"
-        raise ProtocolError(NOT_ACCEPTABLE, message)
+    accepts = _accepts(headers.get("accept") or "*/*", JSON, STREAM)
     if not _is_json(headers.get("content-type") or ""):
         raise ProtocolError(UNSUPPORTED_MEDIA_TYPE, f"Content-Type must be {JSON}")
+    if (headers.get("content-encoding") or "identity").lower() != "identity":
+        message = "Content-Encoding is not supported: send the body uncompressed"
+        raise ProtocolError(UNSUPPORTED_MEDIA_TYPE, message)
     check_length(request)
+    return accepts
+
+
+def not_acceptable() -> ProtocolError:
+    """The error for a request whose Accept does not admit both forms of a response."""
+    return ProtocolError(NOT_ACCEPTABLE, f"Accept must list both {JSON} and {STREAM}")
 
 
 def check_length(request: HttpRequest) -> None:

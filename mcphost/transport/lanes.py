@@ -17,7 +17,9 @@ from mcphost.transport.options import TransportOptions, options
 from mcphost.transport.request import HttpRequest
 from mcphost.transport.response import RawHeaders
 
-DECIDING: Final = frozenset({b"host", b"accept", b"content-type", b"authorization", b"origin"})
+DECIDING: Final = frozenset(
+    {b"host", b"accept", b"content-type", b"content-encoding", b"authorization", b"origin"}
+)
 """The headers that admission depends on, except Content-Length."""
 LONGEST: Final = 256
 """Bytes of the slug, and of each of these headers but the credential, of which a digest is kept.
@@ -33,10 +35,12 @@ _lanes: dict[Head, "Lane"] = {}
 
 
 class Lane(NamedTuple):
-    """The admitted caller of requests with one head, and the headers of their responses."""
+    """The admitted caller of requests with one head, the headers of their responses, and whether Accept
+    admits a response with a body."""
 
     admission: Admission
     headers: RawHeaders
+    accepts: bool
     options: TransportOptions
 
 
@@ -57,14 +61,16 @@ def find(request: HttpRequest) -> Lane | None:
     return lane
 
 
-def store(request: HttpRequest, admission: Admission, headers: RawHeaders) -> None:
+def store(
+    request: HttpRequest, admission: Admission, headers: RawHeaders, *, accepts: bool
+) -> None:
     """Cache the result of checking a request, if it is a POST."""
     head = _head(request) if request.method == "POST" else None
     if head is None:
         return
     if len(_lanes) >= MAX_LANES:
         _lanes.clear()
-    _lanes[head] = Lane(admission, headers, options())
+    _lanes[head] = Lane(admission, headers, accepts, options())
 
 
 def _head(request: HttpRequest) -> Head | None:

@@ -19,7 +19,7 @@ from mcphost.protocol.headers import Headers
 from mcphost.serving.database import AWAY, in_database
 from mcphost.serving.process import status as platform
 from mcphost.serving.process.status import PlatformStatus
-from mcphost.transport import cors
+from mcphost.transport import cors, errors
 from mcphost.transport.guard import knows_probe
 from mcphost.transport.options import options
 from mcphost.transport.request import Receive
@@ -158,4 +158,4 @@ async def _send_text(send: Send, body: bytes, media_type: str) -> None:
 
 async def not_found(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
     """Answer 404 in JSON, the same for every path."""
-    await send_json(send, 404, b'{"error":"not_found"}', cors.ANYONE)
+    await send_json(send, 404, errors.NOT_FOUND, cors.ANYONE)

@@ -232,4 +232,4 @@ def refusal_of(incoming: Incoming, error: ProtocolError) -> Answer:
     counters.refused(error.code)
     tracing.refused(error.code)
     named = error.with_id(incoming.exchange.id)
-    return errors.status_of(named), errors.body_of(named), errors.headers_of(named)
+    return errors.status_of(named), messages.error_response(named), errors.headers_of(named)

@@ -37,7 +37,7 @@ _HEADERS: Final[RawHeaders] = (
 
 def is_browser(request: HttpRequest) -> bool:
     """Whether a GET is that of a browser: it names HTML, and nothing that MCP clients send."""
-    return _names_html(request.headers) and not any(map(request.headers.count, _OF_CLIENTS))
+    return names_html(request.headers) and not any(map(request.headers.count, _OF_CLIENTS))
 
 
 async def show(send: Send) -> int:
@@ -47,7 +47,8 @@ async def show(send: Send) -> int:
     return 200
 
 
-def _names_html(headers: Headers) -> bool:
+def names_html(headers: Headers) -> bool:
+    """Whether Accept names HTML, which browsers do and programs do not."""
     accept = headers.get("accept") or ""
     ranges = accept.lower().split(",") if len(accept) <= LONGEST_ACCEPT else ()
     return any(part.partition(";")[0].strip() == "text/html" for part in ranges)

@@ -114,7 +114,7 @@ def test_rounds_questions_and_answers_come_in_order() -> None:
     assert answer.ran is second.attempts[0]
     assert answer.ran.started is not None
     assert (answer.ran.started.id, answer.ran.outcome) == (begun.id, "input_required")
-    assert second.taken == (answer,)
+    assert second.answers == (answer,)
     assert [each.sealed_by for each in first.attempts] == ["k1"]
     assert (third.questions, third.strange, third.refusals) == ((), (), ())
     assert len(found.questions) == 2

@@ -139,7 +139,7 @@ def test_an_offering_follows_the_processes_that_come_and_go(tenant, other, monke
     other.beat()
     heartbeat.beat()
     assert selectors.offering(tenant).tools_by_name["echo"].missing_function == ECHO
-    other.leave()
+    other.unregister()
     heartbeat.beat()
     assert selectors.offering(tenant).tools_by_name["echo"].missing_function == ECHO, (
         "it may come back"

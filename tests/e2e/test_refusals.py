@@ -66,4 +66,4 @@ def test_only_json_that_is_posted_to_the_right_host_is_answered(any_server: Serv
     reply = raw.exchange(any_server, "POST", PATH, b'{"jsonrpc":', raw.headers(ECHO, token))
     assert reply.status == 400
     assert reply.json["error"]["code"] == -32700
-    assert "id" not in reply.json
+    assert reply.json["id"] is None

@@ -47,7 +47,7 @@ def started() -> tracing.Tracer:
     ],
 )
 def test_traces_are_wanted_where_the_standard_variables_say_so(environ, wanted):
-    assert tracing.wanted(environ) is wanted
+    assert tracing.should_trace(environ) is wanted
 
 
 def test_without_an_endpoint_nothing_is_started(monkeypatch):

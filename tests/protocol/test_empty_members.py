@@ -9,9 +9,8 @@ from mcphost.protocol.empty_members import drop_empty
 
 
 def dropped(message: Any) -> Any:
-    body = orjson.dumps(message)
-    parsed = orjson.loads(body)
-    drop_empty(parsed, body)
+    parsed = orjson.loads(orjson.dumps(message))
+    drop_empty(parsed)
     return parsed
 
 

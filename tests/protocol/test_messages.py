@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp_types.jsonrpc import JSONRPCError, jsonrpc_message_adapter
 
 from mcphost.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcphost.protocol.messages import (
@@ -45,12 +46,21 @@ def test_an_error_of_any_text_can_be_sent(request_id, text):
 
 
 @pytest.mark.requirement("base.error-id")
-def test_an_error_without_an_id_has_no_id_member():
+def test_an_error_for_an_id_that_was_not_read_has_a_null_id():
     message = check_message(error_response(ProtocolError(INVALID_PARAMS, "no", {"a": 1})))
     assert message == {
         "jsonrpc": "2.0",
+        "id": None,
         "error": {"code": INVALID_PARAMS, "message": "no", "data": {"a": 1}},
     }
+
+
+def test_the_official_python_client_reads_an_error_for_an_id_that_was_not_read():
+    read = jsonrpc_message_adapter.validate_json(
+        error_response(ProtocolError(INVALID_PARAMS, "no"))
+    )
+    assert isinstance(read, JSONRPCError)
+    assert (read.id, read.error.message) == (None, "no")
 
 
 def test_progress_may_have_a_total_and_a_message():

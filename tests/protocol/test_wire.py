@@ -53,7 +53,9 @@ def test_what_does_not_answer_the_method_is_found(method, message, problem):
 
 
 def test_what_is_right_passes_and_comes_back_decoded():
-    assert check_message(b'{"jsonrpc":"2.0","error":{"code":-31405,"message":"no"}}')["error"]
+    assert check_message(b'{"jsonrpc":"2.0","id":null,"error":{"code":-31405,"message":"no"}}')[
+        "error"
+    ]
     assert check_response("tools/call", result(RESULT))["id"] == 1
     assert check_response("com.example/x", result({"resultType": "complete"}))
     assert check_response("tools/call", error(-32602))

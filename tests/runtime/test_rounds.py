@@ -151,7 +151,7 @@ async def test_after_the_unwinding_nothing_is_asked_or_recorded() -> None:
 
 
 async def test_who_asks_for_ever_lets_others_run_and_waits_for_its_end(monkeypatch):
-    monkeypatch.setattr(recording_module, "MOST_LATE", 3)
+    monkeypatch.setattr(recording_module, "MAX_LATE", 3)
     tries: list[BaseException] = []
 
     async def for_ever(round: Round) -> None:
@@ -404,7 +404,7 @@ async def test_a_round_refuses_code_of_none() -> None:
 
 @pytest.mark.parametrize("ended", [False, True])
 async def test_a_thread_that_takes_no_notice_is_slowed_down_and_no_loop_is(ended, monkeypatch):
-    monkeypatch.setattr(channel_module, "MOST_MISUSES", 2)
+    monkeypatch.setattr(channel_module, "MAX_MISUSES", 2)
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
     told = Told()

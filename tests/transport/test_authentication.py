@@ -45,7 +45,8 @@ async def test_without_a_token_every_slug_but_a_public_one_is_answered_alike(ser
     assert challenge.startswith("Bearer ")
     assert 'scope="mcp:list mcp:call"' in challenge
     assert "resource_metadata" not in challenge
-    assert "id" not in replies[0].check().last
+    assert "Connect" in replies[0].error["message"]
+    assert replies[0].check().last["id"] is None
     assert (await send("commons", request("tools/list"))).status == 200
 
 

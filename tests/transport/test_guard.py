@@ -5,7 +5,9 @@ import pytest
 from pytest_django import Settings
 
 from tests.cast import Cast
+from tests.legacy import Session, begin, initializing, message
 from tests.mcp import Exchange, Reply, headers_for, request, send
+from tests.wire import SESSION_BASED
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,16 +35,27 @@ HEADS: tuple[tuple[dict[str, str], int], ...] = (
     ({"content-type": "application/json; charset=latin-1"}, 415),
     ({"content-type": ""}, 415),
     ({"content-type": 'Application/JSON; charset="UTF-8"'}, 200),
+    ({"content-encoding": "gzip"}, 415),
+    ({"content-encoding": "br, gzip"}, 415),
+    ({"content-encoding": "identity"}, 200),
     ({"content-length": "99999999999"}, 413),
 )
 PATHS = (
     "/t/",
     "/t/acme",
-    "/t/acme/mcp/",
+    "/t/acme/mcp//",
     "/t/acme/other",
     "/t//mcp",
     "/.well-known/x",
     "/.well-known/oauth-protected-resource/t/acme/mcp",
+    "/t",
+    "/mcp",
+    "/mcp/",
+    "/sse",
+    "/register",
+    "/authorize",
+    "/token",
+    "/administration",
 )
 
 
@@ -51,8 +64,8 @@ async def test_headers_that_cannot_be_an_mcp_message_are_refused(served: Cast) -
     for headers, status in HEADS:
         reply = await send("acme", request("tools/list"), served.owner.mcp_token, headers)
         assert reply.status == status, headers
-        if status != 200:
-            assert "id" not in reply.check().last
+        if status not in (200, 406):
+            assert reply.check().last["id"] is None
 
 
 @pytest.mark.requirement("http.one-endpoint")
@@ -62,9 +75,72 @@ async def test_other_methods_are_not_allowed_and_other_paths_are_not_found(serve
         assert reply.status == 405
         assert "POST" in reply.headers["allow"]
     for path in PATHS:
-        reply = await _plain(path, {})
-        assert reply.status == 404, path
-        assert reply.last == {"error": "not_found"}
+        for method, headers in (
+            ("POST", {}),
+            ("POST", {"accept": "application/json"}),
+            ("GET", {"accept": "application/json, */*"}),
+        ):
+            reply = await _plain(path, headers, method)
+            assert reply.status == 404, path
+            assert reply.last["error"] == "not_found"
+            assert "/t/<tenant>/mcp" in reply.last["error_description"]
+            assert "Connect" in reply.last["error_description"]
+
+
+async def test_the_caller_is_refused_before_the_method(served: Cast) -> None:
+    for method in ("GET", "DELETE", "PUT", "HEAD"):
+        for token in (None, "wrong"):
+            for version in ("2026-07-28", "2025-11-25"):
+                headers = headers_for({}, token) | {"mcp-protocol-version": version}
+                assert (await _plain("/t/acme/mcp", headers, method)).status == 401
+    reply = await _plain("/t/acme/mcp", headers_for({}, served.owner.mcp_token), "PUT")
+    assert (reply.status, "PUT" in reply.error["message"]) == (405, True)
+
+
+async def test_only_a_request_needs_an_accept_header_for_its_response(served: Cast) -> None:
+    json = {"accept": "application/json"}
+    token = served.owner.mcp_token
+    refused = await send("acme", request("tools/list"), token, json)
+    assert (refused.status, refused.last["id"]) == (406, 1)
+    note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+    assert (await send("acme", note, token, json)).status == 202
+    for revision in SESSION_BASED:
+        session = await begin("acme", token, revision)
+        for body in (note, {"jsonrpc": "2.0", "id": "unknown", "result": {"action": "cancel"}}):
+            for _ in range(2):
+                assert (await session.send(body, accept="application/json")).status == 202
+        for method in ("ping", "tools/list"):
+            reply = await session.send(message(method, id=1), accept="application/json")
+            assert (reply.status, reply.last["id"]) == (406, 1)
+
+
+async def test_a_compressed_body_is_refused_in_words_also_after_others(served: Cast) -> None:
+    token = served.owner.mcp_token
+    assert (await send("acme", request("tools/list"), token)).status == 200
+    reply = await send("acme", request("tools/list"), token, {"content-encoding": "gzip"})
+    assert (reply.status, "Content-Encoding" in reply.error["message"]) == (415, True)
+
+
+async def test_a_slash_at_the_end_of_the_address_changes_nothing(served: Cast) -> None:
+    token = served.owner.mcp_token
+    for tool in ("echo", "unknown"):
+        body = request("tools/call", {"name": tool, "arguments": {"text": "a"}})
+        replies = []
+        for path in ("/t/acme/mcp", "/t/acme/mcp/"):
+            exchange = Exchange(path, headers_for(body, token))
+            exchange.write(orjson.dumps(body))
+            replies.append(await exchange.done())
+        plain, slashed = replies
+        assert (slashed.status, slashed.last) == (plain.status, plain.last)
+    for revision in SESSION_BASED:
+        headers = Session("acme", token, revision).headers(mcp_protocol_version="")
+        exchange = Exchange("/t/acme/mcp/", headers)
+        exchange.write(orjson.dumps(initializing(revision)))
+        session = await exchange.done()
+        headers = headers | {"mcp-session-id": session.headers["mcp-session-id"]}
+        ended = Exchange("/t/acme/mcp/", headers, "DELETE")
+        ended.write(b"")
+        assert (await ended.done()).status == 204
 
 
 async def test_a_body_may_be_as_large_as_the_limit_and_no_larger(

@@ -1,7 +1,11 @@
 """Tests of what a person sees who opens a tenant's URL in a browser."""
 
+from typing import Any
+
 import pytest
 
+from mcphost.routing import ForBrowsers
+from mcphost.transport.response import Send, send_empty
 from mcphost.transport.visitors import PAGE
 from tests.cast import Cast
 from tests.mcp import Exchange, Reply
@@ -25,13 +29,36 @@ async def test_a_browser_gets_the_same_page_for_any_name(served: Cast) -> None:
         assert name.encode() not in PAGE
 
 
+async def test_only_a_browser_gets_the_pages_of_an_address_that_does_not_exist() -> None:
+    async def pages(scope: Any, receive: Any, send: Send) -> None:
+        await send_empty(send, 410)
+
+    async def status_for(accept: bytes) -> int:
+        events: list[dict[str, Any]] = []
+
+        async def send(event: dict[str, Any]) -> None:
+            events.append(event)
+
+        scope = {"type": "http", "path": "/register", "headers": [(b"accept", accept)]}
+        await ForBrowsers(pages)(scope, None, send)
+        return int(events[0]["status"])
+
+    assert await status_for(BROWSER["accept"].encode()) == 410
+    for accept in (b"", b"*/*", b"application/json", b"application/json, text/event-stream"):
+        assert await status_for(accept) == 404
+
+
+async def test_a_browser_may_write_a_slash_at_the_end(served: Cast) -> None:
+    assert (await get("/t/acme/mcp/")).raw == PAGE
+
+
 async def test_what_no_browser_sends_is_answered_as_before(served: Cast) -> None:
     for headers, status in (
-        ({"accept": "*/*"}, 405),
-        ({"accept": "text/event-stream"}, 405),
-        ({"accept": "application/json"}, 405),
-        ({"accept": "text/html" + "," * 5000}, 405),
-        ({"mcp-protocol-version": "2026-07-28"}, 405),
+        ({"accept": "*/*"}, 401),
+        ({"accept": "text/event-stream"}, 401),
+        ({"accept": "application/json"}, 401),
+        ({"accept": "text/html" + "," * 5000}, 401),
+        ({"mcp-protocol-version": "2026-07-28"}, 401),
         ({"host": "evil.example.com"}, 403),
     ):
         reply = await get("/t/acme/mcp", **headers)

@@ -77,7 +77,9 @@ def use_page(
     spans = [ChartSpan(point.at, point.until) for point in points]
     tenants = frozenset({tenant.pk})
     funnel = summaries.funnel(tenants, period, now, target=target, limit=MAX_CLIENTS)
-    lines = [line(client_row, tenant.slug) for client_row in funnel.rows if client_row.asked]
+    lines = [
+        line(client_row, tenant.slug) for client_row in funnel.rows if client_row.input_requests
+    ]
     return UsePage(
         tiles=tuple(tiles(total, _NONE, period)),
         chart=calls_chart(spans, [point.numbers for point in points], total),

@@ -160,7 +160,7 @@ def _runs(call: Timeline) -> list[CallPart]:
     responded_at = {
         (answer.entry.round, answer.entry.http_request_id): answer.entry.at
         for round in call.rounds
-        for answer in reversed(round.taken)
+        for answer in reversed(round.answers)
     }
     labelled_runs = []
     for round in call.rounds:

@@ -173,7 +173,7 @@ def _show_call(
 def _total(timeline: Timeline) -> int:
     """How many entries the call has, also those that were not read."""
     read, call = len(timeline.entries), timeline.entries[0].call
-    if call is None or read < selectors.MOST_ENTRIES:
+    if call is None or read < selectors.MAX_ENTRIES:
         return read
     return selectors.count_entries(call)
 

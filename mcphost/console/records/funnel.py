@@ -63,7 +63,11 @@ class FunnelLine:
     @property
     def share(self) -> str:
         """Which part was answered, in words."""
-        return f"{100 * self.counts[0] / self.row.asked:.0f} %" if self.row.asked else "none"
+        return (
+            f"{100 * self.counts[0] / self.row.input_requests:.0f} %"
+            if self.row.input_requests
+            else "none"
+        )
 
 
 @of_tenant(Permission.VIEW_RECORDS)
@@ -89,7 +93,7 @@ def _listing(
     now = timezone.now()
     funnel = summaries.funnel(tenants, period_choice.period, now, limit=MAX_ROWS)
     total = summaries.totals(tenants, period_choice.period, now)
-    whole = line(FunnelRow(UUID(int=0), "", "", total.asked, total.endings), "")
+    whole = line(FunnelRow(UUID(int=0), "", "", total.input_requests, total.endings), "")
     lines = [line(row, slug) for row, slug in _with_slugs(funnel.rows)]
     return show(
         request,

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from mcphost.audit import call_list
-from mcphost.audit.call_list import MOST_WAITING, OverdueCall, WaitingQuestion
+from mcphost.audit.call_list import MAX_WAITING, OverdueCall, WaitingQuestion
 from mcphost.audit.timeline import Timeline
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import (
@@ -125,7 +125,7 @@ def _listing(
     now = timezone.now()
     targets = catalogue.targets(tenants)
     overdue = call_list.overdue(tenants, targets, now)
-    waiting = call_list.waiting(tenants, now, [call.call for call in overdue[:MOST_WAITING]])
+    waiting = call_list.waiting(tenants, now, [call.call for call in overdue[:MAX_WAITING]])
     rows = _rows(request, still_open(waiting), targets, now)
     shown = {question.entry.call for question in waiting}
     unread = [call for call in overdue if call.call not in shown]
@@ -135,8 +135,8 @@ def _listing(
         title,
         rows=rows,
         late=sum(row.is_late for row in rows) + _count(unread),
-        full=len(shown) >= MOST_WAITING,
-        max_calls=MOST_WAITING,
+        full=len(shown) >= MAX_WAITING,
+        max_calls=MAX_WAITING,
     )
 
 

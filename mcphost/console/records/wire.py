@@ -63,7 +63,7 @@ def _messages_of_run(
     entry = attempt.entry
     responses = {
         key_of(answer.entry): _part(payloads, answer.entry, "answer")
-        for answer in round.taken
+        for answer in round.answers
         if answer.entry.http_request_id == attempt.http_request_id
     }
     if entry.era == Era.LEGACY and round.number > 1:

@@ -28,7 +28,7 @@ from mcphost.sdk.sync import SyncContext
 Read = Callable[[dict[str, Any]], dict[str, Any]]
 
 SECONDS = 60.0
-MOST_DETAIL = 20_000
+MAX_DETAIL = 20_000
 
 
 class InvalidArgumentsError(Exception):
@@ -210,7 +210,7 @@ def _failed(error: BaseException, primitive_type: PrimitiveType) -> Outcome:
         case crash:
             text = f"The {primitive_type} failed. The error has been logged."
             trace = "".join(traceback.format_exception(crash))
-            detail = trace.encode("utf-8", "backslashreplace").decode()[-MOST_DETAIL:]
+            detail = trace.encode("utf-8", "backslashreplace").decode()[-MAX_DETAIL:]
             return Failed(Failure(FailureKind.CRASHED, text, detail))
 
 

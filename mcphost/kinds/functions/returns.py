@@ -10,10 +10,11 @@ from functools import partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Never, NoReturn, Protocol, Union, get_args, get_origin
 
+import orjson
 from pydantic import TypeAdapter
 
 from mcphost.kinds.functions.schemas import is_infinite, output_validator, schema_of
-from mcphost.protocol.surrogates import dump_json
+from mcphost.protocol.surrogates import dump_json, without_halves
 from mcphost.runtime.outcomes import Complete
 from mcphost.runtime.schema import Validator, reason_of
 from mcphost.sdk.content import (
@@ -137,8 +138,12 @@ def _has_content(value: Any) -> bool:
 def sized(make: Callable[[], dict[str, Any]], limit: int) -> Complete:
     """Return an outcome whose result is JSON of at most `limit` bytes. Raises InvalidResultError otherwise."""
     try:
-        encoded, result = dump_json(make())
-        size = len(encoded)
+        result = make()
+        try:
+            size = len(orjson.dumps(result))
+        except TypeError:  # perhaps for half of a surrogate pair
+            result = without_halves(result)
+            size = len(orjson.dumps(result))
     except InvalidResultError:
         raise
     except Exception as error:

@@ -16,14 +16,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mcphost.kinds.http.replies import ANSWERS, BadReplyError, Response, has_more_values
 from mcphost.protocol.surrogates import repaired_json
 
-MOST_BYTES: Final = 512 * 1024
-MOST_VALUES: Final = 20_000
-MOST_STATE: Final = 16 * 1024
-MOST_REQUESTS: Final = 16
+MAX_BYTES: Final = 512 * 1024
+MAX_VALUES: Final = 20_000
+MAX_STATE: Final = 16 * 1024
+MAX_REQUESTS: Final = 16
 DEEPEST: Final = 32
 _FORM: Final = "elicitation/create"
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SHOWN_NAME: Final = re.compile(r"[A-Za-z0-9_.$/-]{1,64}")
 _REFUSED: Final = "The service asked for input in a form that cannot be read"
 _FORMS_ONLY: Final = "a service may ask with forms only"
@@ -46,8 +45,8 @@ class AskingReply(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    requests: Annotated[dict[Key, AskedForm], Field(min_length=1, max_length=MOST_REQUESTS)]
-    state: Annotated[str, Field(max_length=MOST_STATE)] = ""
+    requests: Annotated[dict[Key, AskedForm], Field(min_length=1, max_length=MAX_REQUESTS)]
+    state: Annotated[str, Field(max_length=MAX_STATE)] = ""
 
 
 class _Members(dict[str, Any]):
@@ -75,10 +74,10 @@ def refuse_answers(response: Response) -> None:
 
 
 def _parsed(response: Response) -> Any:
-    if len(response.body) > MOST_BYTES:
-        raise _refused((), f"it has more than {MOST_BYTES} bytes")
-    if has_more_values(response.body, MOST_VALUES):
-        raise _refused((), f"it has more than {MOST_VALUES} values")
+    if len(response.body) > MAX_BYTES:
+        raise _refused((), f"it has more than {MAX_BYTES} bytes")
+    if has_more_values(response.body, MAX_VALUES):
+        raise _refused((), f"it has more than {MAX_VALUES} values")
     try:
         text = repaired_json(response.body).decode("utf-8")
     except UnicodeDecodeError:
@@ -132,8 +131,6 @@ def _value_problems(value: Any, path: Sequence[int | str]) -> Iterator[Problem]:
 
 
 def _text_problems(text: str, path: Sequence[int | str]) -> Iterator[Problem]:
-    if _SURROGATE.search(text):
-        yield path, "it is not Unicode text"
     if _CONTROL.search(text):
         yield path, "it has control characters"
 

@@ -32,7 +32,7 @@ from mcphost.runtime.questions import QuestionRefusedError
 from mcphost.sdk import ToolDefinition
 from mcphost.sdk.questions import form
 
-MOST_COMPILED = 4096
+MAX_COMPILED = 4096
 CONTEXT = "ctx"
 ARGUMENTS_PARAMETER = "arguments"
 
@@ -46,7 +46,7 @@ class HttpKind(Kind):
 
     def __init__(self, search: Search) -> None:
         self._search = search
-        self._compiled = lru_cache(MOST_COMPILED)(self._compile)
+        self._compiled = lru_cache(MAX_COMPILED)(self._compile)
 
     def config_model(self, primitive_type: PrimitiveType) -> type[BaseModel]:
         """Return the model: questions, a request, and what becomes of the response."""
@@ -70,7 +70,7 @@ class HttpKind(Kind):
             self.compile(config)
         except KindError:
             return {}
-        read = _read(config)
+        read = _validate_config(config)
         problems = dict(_names_in_questions(read))
         if sentences := _unknown_functions(read.response.select):
             problems["response.select"] = sentences
@@ -92,7 +92,7 @@ class HttpKind(Kind):
         return (Sending("request.url", request.url), *secrets)
 
     def _compile(self, written: bytes) -> Compiled:
-        config = _read(orjson.loads(written))
+        config = _validate_config(orjson.loads(written))
         schemas = _Schemas(config)
         _check_questions(config)
         request = RequestTemplate(config.request)
@@ -151,7 +151,7 @@ class _Schemas:
             raise KindError(problems)
 
 
-def _read(config: Mapping[str, Any]) -> HttpToolConfig:
+def _validate_config(config: Mapping[str, Any]) -> HttpToolConfig:
     try:
         return HttpToolConfig.model_validate(config)
     except ValidationError as error:

@@ -40,9 +40,9 @@ from mcphost.kinds.http.openapi_servers import (
 from mcphost.protocol.schemas import check_schema
 from mcphost.protocol.storable import check_json
 
-MOST_OPERATIONS: Final = 5_000
-MOST_TITLE: Final = 200
-MOST_DESCRIPTION: Final = 2_000
+MAX_OPERATIONS: Final = 5_000
+MAX_TITLE: Final = 200
+MAX_DESCRIPTION: Final = 2_000
 METHODS: Final = ("get", "head", "post", "put", "patch", "delete")
 _OTHER_METHODS: Final = ("options", "trace", "query")
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]+")
@@ -84,8 +84,8 @@ def operations(
     reader = _Reader(document, address, secrets or {})
     names: set[str] = set()
     for number, listed in enumerate(_listed(document, reader.references)):
-        if number == MOST_OPERATIONS:
-            raise OpenApiError(f"The document has more than {MOST_OPERATIONS} operations.")
+        if number == MAX_OPERATIONS:
+            raise OpenApiError(f"The document has more than {MAX_OPERATIONS} operations.")
         operation = _described(listed)
         operation = operation._replace(name=unused_name(operation.name, names))
         yield reader.converted(operation, listed) if is_selected(operation.source) else operation
@@ -166,15 +166,15 @@ def _described(listed: _Listed) -> Operation:
     notes = []
     if operation.get("deprecated") is True:
         notes.append("It is deprecated.")
-    if len(title) > MOST_TITLE:
-        notes.append(f"Its summary is cut to {MOST_TITLE} characters.")
-    if len(description) > MOST_DESCRIPTION:
-        notes.append(f"Its description is cut to {MOST_DESCRIPTION:,} characters.")
+    if len(title) > MAX_TITLE:
+        notes.append(f"Its summary is cut to {MAX_TITLE} characters.")
+    if len(description) > MAX_DESCRIPTION:
+        notes.append(f"Its description is cut to {MAX_DESCRIPTION:,} characters.")
     return Operation(
         source,
         _name(operation.get("operationId") or source),
-        cut(title, MOST_TITLE),
-        cut(description or title, MOST_DESCRIPTION),
+        cut(title, MAX_TITLE),
+        cut(description or title, MAX_DESCRIPTION),
         None,
         notes=tuple(notes),
     )

@@ -13,9 +13,9 @@ from typing import Any, Final
 import orjson
 import yaml
 
-MOST_BYTES: Final = 16 * 1024 * 1024
-MOST_DEPTH: Final = 200
-MOST_VALUES: Final = 2_000_000
+MAX_BYTES: Final = 16 * 1024 * 1024
+MAX_DEPTH: Final = 200
+MAX_VALUES: Final = 2_000_000
 """How many values a document may have, once its YAML aliases are written out."""
 
 _TAG: Final = "tag:yaml.org,2002:"
@@ -42,15 +42,15 @@ _VALUES: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
 _LONGEST_INTEGER: Final = 40
 """Characters that are read as an integer: what is longer has more than 64 bits."""
 _NO_JSON: Final = "This YAML has values that JSON does not have."
-_DEEP: Final = f"The document is nested deeper than {MOST_DEPTH} levels."
-_MANY: Final = f"The document has more than {MOST_VALUES:,} values."
+_DEEP: Final = f"The document is nested deeper than {MAX_DEPTH} levels."
+_MANY: Final = f"The document has more than {MAX_VALUES:,} values."
 
 
 class OpenApiError(ValueError):
     """This is no OpenAPI document that can be read. The message is for the operator."""
 
 
-def read(data: bytes, max_bytes: int = MOST_BYTES) -> Mapping[str, Any]:
+def read(data: bytes, max_bytes: int = MAX_BYTES) -> Mapping[str, Any]:
     """Parse a document of JSON or YAML, of at most so many bytes. Raises OpenApiError."""
     if len(data) > max_bytes:
         raise OpenApiError(f"The document is larger than {max_bytes >> 20} MiB.")
@@ -77,9 +77,9 @@ def read(data: bytes, max_bytes: int = MOST_BYTES) -> Mapping[str, Any]:
 
 def _check_json(document: Any) -> None:
     """Refuse a document that is too deep or has too many values. Raises OpenApiError."""
-    remaining = MOST_VALUES
+    remaining = MAX_VALUES
     level = [document]
-    for _ in range(MOST_DEPTH):
+    for _ in range(MAX_DEPTH):
         parts = [part.values() if isinstance(part, dict) else part for part in level]
         remaining -= sum(map(len, parts))
         if remaining < 0:
@@ -104,7 +104,7 @@ class _Builder:
 
     def __init__(self, data: bytes) -> None:
         self._loader = yaml.CSafeLoader(data)
-        self._remaining = MOST_VALUES
+        self._remaining = MAX_VALUES
         self._anchors: dict[str, tuple[Any, int]] = {}
 
     def document(self) -> Any:
@@ -124,7 +124,7 @@ class _Builder:
         before = self._remaining
         if isinstance(event, yaml.ScalarEvent):
             value = _scalar(event)
-        elif depth >= MOST_DEPTH:
+        elif depth >= MAX_DEPTH:
             raise OpenApiError(_DEEP)
         elif event.tag not in (None, "!", _MAP, _SEQ):
             raise OpenApiError(_NO_JSON)

@@ -22,8 +22,8 @@ from mcphost.sandbox.single import (
     run_single,
 )
 
-MOST_LISTED: Final = 400
-MOST_FAULT: Final = 4_000
+MAX_LISTED: Final = 400
+MAX_FAULT: Final = 4_000
 """Characters of a traceback that are logged."""
 LIMITS: Final = JobLimits(seconds=45.0, memory=1536 << 20, result=64 << 20)
 
@@ -92,7 +92,7 @@ def find(document: bytes, how: Reading, *, kept: bool = False) -> FoundDocument:
         "below": how.below,
         "secrets": how.secrets,
         "sources": list(how.sources),
-        "most": MOST_LISTED,
+        "most": MAX_LISTED,
         "kept": kept,
     }
     try:
@@ -123,7 +123,7 @@ def find(document: bytes, how: Reading, *, kept: bool = False) -> FoundDocument:
 
 def _log_fault(traceback: str | None) -> None:
     if traceback:
-        log.error("an OpenAPI document met a fault of the platform: %s", traceback[-MOST_FAULT:])
+        log.error("an OpenAPI document met a fault of the platform: %s", traceback[-MAX_FAULT:])
 
 
 def _operation(operation_json: Mapping[str, Any]) -> FoundOperation:

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from mcphost.kinds.http.configs import MOST_FIELDS
+from mcphost.kinds.http.configs import MAX_FIELDS
 from mcphost.kinds.http.openapi_parameters import BODY, encoding_of, is_json, placeholder
 from mcphost.kinds.http.openapi_references import References, UnsupportedError
 from mcphost.kinds.http.openapi_schemas import Schemas
 
 BASE64: Final = "The content of the file in Base64."
 _STYLES: Final = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
-_MOST_LEVELS: Final = 50
+_MAX_LEVELS: Final = 50
 
 
 class _FormMembers(NamedTuple):
@@ -71,8 +71,8 @@ class FormReader:
                     files.append(self._file(member, schema, how, members, properties))
                     continue
                 field = write(member, schema, how)
-                if len(fields) == MOST_FIELDS:
-                    raise UnsupportedError(f"there are more than {MOST_FIELDS} fields")
+                if len(fields) == MAX_FIELDS:
+                    raise UnsupportedError(f"there are more than {MAX_FIELDS} fields")
             except UnsupportedError as error:
                 if member in members.required:
                     raise
@@ -85,7 +85,7 @@ class FormReader:
 
     def _members(self, schema: Any, level: int) -> _FormMembers:
         node = self._references.follow(schema)
-        if node is None or isinstance(node, bool) or level > _MOST_LEVELS:
+        if node is None or isinstance(node, bool) or level > _MAX_LEVELS:
             return _FormMembers({}, frozenset())
         if not isinstance(node, Mapping):
             raise UnsupportedError("a schema is not an object")

@@ -16,7 +16,7 @@ from mcphost.kinds.http.openapi_documents import OpenApiError, read
 from mcphost.kinds.http.openapi_servers import ServerAddress
 from mcphost.protocol.tools import ToolListing, describe_tool
 
-MOST_KEPT: Final = 32 * 1024 * 1024
+MAX_KEPT: Final = 32 * 1024 * 1024
 """The largest document in bytes, as JSON."""
 _COMPRESSION: Final = 1
 
@@ -27,7 +27,7 @@ def run(job: bytes) -> bytes:
     line, _, data = job.partition(b"\n")
     options = orjson.loads(line)
     try:
-        document = read(_unpacked(data), MOST_KEPT) if options["kept"] else read(data)
+        document = read(_unpacked(data), MAX_KEPT) if options["kept"] else read(data)
         reply = _described(document, options)
         kept = b"" if options["kept"] else _packed(document)
     except OpenApiError as error:
@@ -42,12 +42,12 @@ def run(job: bytes) -> bytes:
 
 
 def _unpacked(data: bytes) -> bytes:
-    return zlib.decompressobj().decompress(data, MOST_KEPT)
+    return zlib.decompressobj().decompress(data, MAX_KEPT)
 
 
 def _packed(document: Mapping[str, Any]) -> bytes:
     written = orjson.dumps(document)
-    if len(written) > MOST_KEPT:
+    if len(written) > MAX_KEPT:
         raise OpenApiError("With its YAML aliases written out, the document is too large.")
     return zlib.compress(written, _COMPRESSION)
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from mcphost.kinds.http.configs import MOST_FIELDS, OWN_HEADERS
+from mcphost.kinds.http.configs import MAX_FIELDS, OWN_HEADERS
 from mcphost.kinds.http.openapi_keywords import plain_text
 from mcphost.kinds.http.openapi_references import SHAPE, References, UnsupportedError, object_of
 from mcphost.kinds.http.openapi_schemas import Schemas
@@ -14,7 +14,7 @@ BODY: Final = "body"
 """The argument with the request's body."""
 IGNORED: Final = frozenset(("header", name) for name in ("accept", "content-type", "authorization"))
 """A parameter of this name has no effect (OpenAPI 3.1, "Parameter Object")."""
-MOST_DESCRIPTION: Final = 1_000
+MAX_DESCRIPTION: Final = 1_000
 _STYLES: Final = {
     "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
     "path": ("simple", "label", "matrix"),
@@ -205,12 +205,12 @@ def _content(
 
 def _at_most(parameters: Sequence[_Parameter], notes: list[str]) -> Sequence[_Parameter]:
     """Leave out optional parameters beyond the limit."""
-    excess = len(parameters) - MOST_FIELDS
+    excess = len(parameters) - MAX_FIELDS
     if excess <= 0:
         return parameters
     optional = [parameter for parameter in parameters if not parameter.is_required]
     if len(optional) < excess:
-        raise UnsupportedError(f"it has more than {MOST_FIELDS} parameters")
+        raise UnsupportedError(f"it has more than {MAX_FIELDS} parameters")
     removed = [(parameter.location, parameter.wire) for parameter in optional[-excess:]]
     notes.append(f"Left out, for there are too many: {', '.join(name for _, name in removed)}.")
     return [p for p in parameters if (p.location, p.wire) not in removed]
@@ -240,15 +240,15 @@ def _argument(
     converted = schemas.convert(parameter.schema)
     description = written.get("description")
     text = plain_text(description).strip() if isinstance(description, str) else ""
-    if len(text) > MOST_DESCRIPTION:
-        notes.append(f"The description of {name} is cut to {MOST_DESCRIPTION:,} characters.")
+    if len(text) > MAX_DESCRIPTION:
+        notes.append(f"The description of {name} is cut to {MAX_DESCRIPTION:,} characters.")
     if name != parameter.wire and name != f"{parameter.location}_{parameter.wire}":
         sent = f"Sent as `{plain_text(parameter.wire)}`."
-        text = f"{cut(text, MOST_DESCRIPTION - len(sent) - 1)} {sent}".strip()
+        text = f"{cut(text, MAX_DESCRIPTION - len(sent) - 1)} {sent}".strip()
     if text:
         converted = {} if converted is True else converted
         if isinstance(converted, dict):
-            converted.setdefault("description", cut(text, MOST_DESCRIPTION))
+            converted.setdefault("description", cut(text, MAX_DESCRIPTION))
     if written.get("deprecated") is True and isinstance(converted, dict):
         converted["deprecated"] = True
     explode = written.get("explode")

@@ -45,8 +45,8 @@ _WITH_REFERENCE: Final = ("description", "title", "deprecated", "default")
 """The keywords that are kept beside a reference in 3.0, too: they say something of the value."""
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _NO_PROPERTIES: Final[frozenset[str]] = frozenset()
-MOST_DEPTH: Final = 100
-MOST_SCHEMAS: Final = 6_000
+MAX_DEPTH: Final = 100
+MAX_SCHEMAS: Final = 6_000
 """How many schemas one operation may have."""
 _TEXTS: Final = ("examples", "description", "title", "default", "$comment")
 """Keywords that narrow nothing, and are left out of schemas that are too large."""
@@ -87,13 +87,13 @@ class Schemas:
         same composition says."""
         self._references.work()
         self._count += 1
-        if self._count > MOST_SCHEMAS:
-            raise UnsupportedError(f"it has more than {MOST_SCHEMAS:,} schemas")
+        if self._count > MAX_SCHEMAS:
+            raise UnsupportedError(f"it has more than {MAX_SCHEMAS:,} schemas")
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, Mapping):
             raise UnsupportedError("a schema is not an object")
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             raise UnsupportedError("a schema is nested too deep")
         absent |= self._response_only(schema)
         plain: dict[str, Any] = {}

@@ -49,7 +49,7 @@ class SchemeReader:
             try:
                 schemes = {name: self._scheme(name) for name in alternative}
                 for scheme in schemes.values():
-                    _written(scheme)
+                    _describe_scheme(scheme)
             except UnsupportedError as error:
                 problems.append(error)
             else:
@@ -67,7 +67,7 @@ class SchemeReader:
         for name, scheme in schemes.items():
             proposed = names[name]
             used = self._secrets.get(name) or proposed
-            expected, section, header, before = _written(scheme)
+            expected, section, header, before = _describe_scheme(scheme)
             request[section].append({"name": header, "value": f"{before}{{secrets.{used}}}"})
             credentials.append(Credential(name, proposed, expected))
         return tuple(credentials)
@@ -93,7 +93,7 @@ def fixed_names(schemes: Iterable[Mapping[str, Any]]) -> Collection[tuple[str, s
     return IGNORED | names
 
 
-def _written(scheme: Mapping[str, Any]) -> tuple[str, str, str, str]:
+def _describe_scheme(scheme: Mapping[str, Any]) -> tuple[str, str, str, str]:
     """Return what a scheme's secret must be, the list of the request that it belongs to, its name there,
     and what is written before it."""
     kind, location = scheme.get("type"), scheme.get("in")

@@ -12,7 +12,7 @@ _UNSAFE: Final = re.compile(r"[\x00-\x20\x7f\\]")
 """Characters that readers of URLs drop, or read as a slash."""
 _HOST_BEGUN: Final = re.compile(r"([^/]*//)?[^/]*")
 """What is before a part of the host, or before the scheme."""
-_MOST_SHOWN: Final = 5
+_MAX_SHOWN: Final = 5
 
 
 class ServerAddress(NamedTuple):
@@ -58,11 +58,11 @@ def server_notes(document: Mapping[str, Any]) -> list[str]:
     )
     notes = []
     if len(servers) > 1:
-        urls = ", ".join(str(server.get("url"))[:200] for server in servers[1 : 1 + _MOST_SHOWN])
+        urls = ", ".join(str(server.get("url"))[:200] for server in servers[1 : 1 + _MAX_SHOWN])
         notes.append(f"The first server is used. Others: {urls}.")
     variables = servers[0].get("variables") if servers else None
     if isinstance(variables, Mapping):
-        for name, variable in list(variables.items())[:_MOST_SHOWN]:
+        for name, variable in list(variables.items())[:_MAX_SHOWN]:
             if isinstance(variable, Mapping):
                 choice = variable.get("enum")
                 choices = (

@@ -10,7 +10,7 @@ from mcphost.kinds.http.configs import FileConfig
 from mcphost.kinds.http.templates import Missing, Placeholder, TextTemplate, Values, as_text
 from mcphost.sdk import ToolError
 
-MOST_FILES: Final = 32
+MAX_FILES: Final = 32
 """The most files of one request: an argument may be a list."""
 _OCTETS: Final = "application/octet-stream"
 
@@ -56,8 +56,8 @@ class FileTemplates:
     def fill(self, values: Values) -> tuple[FilePart, ...]:
         """Return the files; one whose content is missing is left out. Raises ToolError."""
         parts = tuple(self._filled(values))
-        if len(parts) > MOST_FILES:
-            raise ToolError(f"There may be at most {MOST_FILES} files")
+        if len(parts) > MAX_FILES:
+            raise ToolError(f"There may be at most {MAX_FILES} files")
         return parts
 
     def _filled(self, values: Values) -> Iterator[FilePart]:
@@ -67,7 +67,7 @@ class FileTemplates:
                 continue
             file_name = _text(file.file_name, values) or file.name
             media_type = _text(file.media_type, values) or _OCTETS
-            for content in (value if isinstance(value, list) else [value])[: MOST_FILES + 1]:
+            for content in (value if isinstance(value, list) else [value])[: MAX_FILES + 1]:
                 yield FilePart(file.name, decoded(file.content, content), file_name, media_type)
 
 

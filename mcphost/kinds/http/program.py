@@ -31,7 +31,7 @@ from mcphost.sdk.content import NOTHING
 from mcphost.sdk.context import accepted
 from mcphost.sdk.questions import FormAnswer
 
-MOST_TURNS: Final = 16
+MAX_TURNS: Final = 16
 """How often a service may ask in one call."""
 MAPPING_SECONDS: Final = 30.0
 """How long the response to an unsafe request waits for a worker that maps it."""
@@ -131,8 +131,8 @@ class HttpFunction:
             if "result" in reply:
                 return reply["result"]
             turn += 1
-            if turn > MOST_TURNS:
-                raise ToolError(f"The service asked more than {MOST_TURNS} times")
+            if turn > MAX_TURNS:
+                raise ToolError(f"The service asked more than {MAX_TURNS} times")
             state = reply["state"]
             answered = await self._ask_for(ctx, reply["requests"], keys)
 
@@ -159,7 +159,7 @@ class HttpFunction:
             )
         except QuestionRefusedError as error:
             raise ToolError(f"The service asked what no form may ask: {error}") from None
-        return {key: _written(answer) for key, answer in zip(requests, answers, strict=True)}
+        return {key: _answer_as_json(answer) for key, answer in zip(requests, answers, strict=True)}
 
     async def _exchange(
         self,
@@ -262,7 +262,7 @@ class HttpFunction:
             ) from None
 
 
-def _written(answer: FormAnswer[dict[str, Any]]) -> dict[str, Any]:
+def _answer_as_json(answer: FormAnswer[dict[str, Any]]) -> dict[str, Any]:
     if answer.content is None:
         return {"action": answer.action}
     return {"action": answer.action, "content": answer.content}

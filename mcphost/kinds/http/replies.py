@@ -30,14 +30,14 @@ ASKS: Final = "application/vnd.mcphost.input-required+json"
 """The media type of a response that asks questions."""
 ANSWERS: Final = "application/vnd.mcphost.input-responses+json"
 """The media type of a request with the answers."""
-MOST_SHOWN: Final = 2_000
+MAX_SHOWN: Final = 2_000
 """How many characters of an error's body the caller is shown."""
-MOST_VALUES: Final = 250_000
+MAX_VALUES: Final = 250_000
 """Values in a body of JSON, because a value of one byte costs as much as a large one."""
-MOST_DEPTH: Final = 100
+MAX_DEPTH: Final = 100
 """Levels of objects and lists in a body of JSON: what records and checks a result is recursive."""
-MOST_LINKS: Final = 1_000
-MOST_CONTENT_TYPE: Final = 512
+MAX_LINKS: Final = 1_000
+MAX_CONTENT_TYPE: Final = 512
 _CHARSETS: Final = re.compile(
     r"(utf[-_]?(8|16|32)([-_]?[bl]e)?|(us-)?ascii|latin-?1|iso[-_]?8859-([1-9]|1[013-6])"
     r"|windows-125[0-8]|koi8-[ru]|shift[-_]jis|euc-(jp|kr)|iso-2022-jp|big5|gbk?|gb2312|gb18030)"
@@ -100,19 +100,17 @@ class Response(NamedTuple):
     @property
     def json(self) -> Any:
         """The body as JSON. Raises BadReplyError."""
-        if has_more_values(self.body, MOST_VALUES):
-            raise BadReplyError(
-                f"The service's response has more than {MOST_VALUES} values of JSON"
-            )
+        if has_more_values(self.body, MAX_VALUES):
+            raise BadReplyError(f"The service's response has more than {MAX_VALUES} values of JSON")
         try:
             value = parse_json(self.body.removeprefix(codecs.BOM_UTF8))
         except orjson.JSONDecodeError:
             raise BadReplyError(
                 "The service's response is not the JSON that it should be"
             ) from None
-        if is_deeper(value, MOST_DEPTH):
+        if is_deeper(value, MAX_DEPTH):
             raise BadReplyError(
-                f"The service's response is nested deeper than {MOST_DEPTH} levels of JSON"
+                f"The service's response is nested deeper than {MAX_DEPTH} levels of JSON"
             )
         return value
 
@@ -128,7 +126,7 @@ def has_more_values(body: bytes, limit: int) -> bool:
 
 def media_type_of(header: str) -> tuple[str, str]:
     """Return the media type and the charset of a `Content-Type` header, in lower case."""
-    shown = header[:MOST_CONTENT_TYPE].lower()
+    shown = header[:MAX_CONTENT_TYPE].lower()
     media_type, charset = _MEDIA_TYPE.match(shown), _CHARSET.search(shown)
     if media_type is None:
         return "application/octet-stream" if not header.strip() else "text/plain", "utf-8"
@@ -140,8 +138,8 @@ def error_of(response: Response) -> Result:
     shown = response.text.strip() if response.is_text else ""
     text = f"The service answered with status {response.status}"
     if shown:
-        cut = "…" if len(shown) > MOST_SHOWN else ""
-        text = f"{text}:\n{shown[:MOST_SHOWN]}{cut}"
+        cut = "…" if len(shown) > MAX_SHOWN else ""
+        text = f"{text}:\n{shown[:MAX_SHOWN]}{cut}"
     return Result([Text(type="text", text=text)], is_error=True)
 
 
@@ -220,8 +218,8 @@ def _selected_image(selected: Any) -> Image:
 
 def _links(selected: Any) -> Sequence[Content]:
     links = selected if isinstance(selected, list) else [selected]
-    if len(links) > MOST_LINKS:
-        raise BadReplyError(f"The service's response has more than {MOST_LINKS} links")
+    if len(links) > MAX_LINKS:
+        raise BadReplyError(f"The service's response has more than {MAX_LINKS} links")
     return [_link(link) for link in links]
 
 

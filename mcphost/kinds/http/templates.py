@@ -150,18 +150,18 @@ class JsonTemplate:
 
     def __init__(self, written: Any) -> None:
         self.placeholders: list[Placeholder] = []
-        self._node = self._read(written)
+        self._node = self._parse(written)
 
-    def _read(self, node: Any) -> Any:
+    def _parse(self, node: Any) -> Any:
         match node:
             case str():
                 template = TextTemplate(node)
                 self.placeholders += template.placeholders
                 return template
             case Mapping():
-                return {name: self._read(value) for name, value in node.items()}
+                return {name: self._parse(value) for name, value in node.items()}
             case list():
-                return [self._read(value) for value in node]
+                return [self._parse(value) for value in node]
             case _:
                 return node
 

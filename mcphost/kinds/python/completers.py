@@ -73,7 +73,7 @@ def _completing(offered: PythonFunction, function: Callable[..., Any]) -> Python
         (parameter.name for parameter in own[1:] if parameter.default is parameter.empty), None
     ):
         raise SignatureError(f"a completer is also called without {bad!r}, so give it a default")
-    read = partial(_read, own[0].name, tuple(parameter.name for parameter in own[1:]))
+    read = partial(_read_arguments, own[0].name, tuple(parameter.name for parameter in own[1:]))
     return offered._replace(
         reference=f"{offered.reference}:{function.__name__}",
         function=function,
@@ -83,7 +83,9 @@ def _completing(offered: PythonFunction, function: Callable[..., Any]) -> Python
     )
 
 
-def _read(typed: str, argument_names: tuple[str, ...], arguments: dict[str, Any]) -> dict[str, Any]:
+def _read_arguments(
+    typed: str, argument_names: tuple[str, ...], arguments: dict[str, Any]
+) -> dict[str, Any]:
     filled = arguments["context"]["arguments"]
     return {
         typed: arguments["argument"]["value"],

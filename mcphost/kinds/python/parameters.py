@@ -22,7 +22,7 @@ from mcphost.kinds.functions.docstrings import Docstring
 from mcphost.kinds.functions.program import InvalidArgumentsError, Parameters, Read
 from mcphost.kinds.functions.schemas import SignatureError, input_validator, schema_of
 from mcphost.protocol.effort import EXPLAINED_BYTES
-from mcphost.runtime.schema import MOST_PROBLEMS, ArgumentProblem
+from mcphost.runtime.schema import MAX_PROBLEMS, ArgumentProblem
 from mcphost.runtime.stopping import Misfit, stopping
 from mcphost.sdk import Context, SyncContext
 
@@ -118,7 +118,7 @@ def _reader(model: type[BaseModel], names: tuple[str, ...]) -> Read:
             is_large = len(encoded) > EXPLAINED_BYTES
             values = (of_large() if is_large else validate)(encoded).__dict__
         except ValidationError as error:
-            problems = error.errors(**_BRIEF)[:MOST_PROBLEMS]
+            problems = error.errors(**_BRIEF)[:MAX_PROBLEMS]
             raise InvalidArgumentsError(
                 tuple(ArgumentProblem(".".join(map(str, p["loc"])), p["msg"]) for p in problems)
             ) from None

@@ -29,7 +29,7 @@ from mcphost.sdk import questions
 from mcphost.sdk.context import accepted, agreed
 from mcphost.sdk.errors import ToolError, answer_error
 
-MOST_REQUESTS: Final = 50
+MAX_REQUESTS: Final = 50
 """How many HTTP requests one call may send."""
 MAX_SENT_BYTES: Final = 256 * 1024
 """How much a script may print, log and report in one round, in bytes."""
@@ -193,8 +193,8 @@ class Functions:
 
     async def _http(self, *request: Any) -> Any:
         self.sent += 1
-        if self.sent > MOST_REQUESTS:
-            raise Raised("RuntimeError", f"a call sends at most {MOST_REQUESTS} requests")
+        if self.sent > MAX_REQUESTS:
+            raise Raised("RuntimeError", f"a call sends at most {MAX_REQUESTS} requests")
         step = self._round.recording.step
         try:
             return await step(

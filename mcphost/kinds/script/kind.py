@@ -14,7 +14,7 @@ from mcphost.kinds.script.differences import differences_in, in_plain_words
 from mcphost.kinds.script.program import Script, ScriptProgram
 from mcphost.kinds.script.sendings import misplaced_secrets, sendings_in
 from mcphost.kinds.script.signature import (
-    MOST_CHARACTERS,
+    MAX_CHARACTERS,
     ScriptProblemError,
     Signature,
     signature_of,
@@ -23,7 +23,7 @@ from mcphost.kinds.script.surroundings import stubs
 from mcphost.observability import counters, health
 from mcphost.runtime.program import TaskSupport
 from mcphost.sandbox.checks import ChecksBusyError
-from mcphost.sandbox.pool import MOST_PROBLEMS, Sandbox
+from mcphost.sandbox.pool import MAX_PROBLEMS, Sandbox
 from mcphost.sandbox.processes import WorkerLostError
 
 WAIT_SECONDS: Final = 10.0
@@ -39,7 +39,7 @@ class ScriptConfig(BaseModel):
         title="Code",
         description="Python with one public function: that is the tool.",
         min_length=1,
-        max_length=MOST_CHARACTERS,
+        max_length=MAX_CHARACTERS,
     )
     annotations: ToolAnnotations = Field(
         default_factory=ToolAnnotations,
@@ -80,7 +80,7 @@ class ScriptKind(Kind):
         self, config: Mapping[str, Any], primitive_type: PrimitiveType = PrimitiveType.TOOL
     ) -> Compiled:
         """Compile a script, without checking its types. Raises KindError."""
-        read = _read(config)
+        read = _validate_config(config)
         hints = read.annotations.model_dump_json(by_alias=True, exclude_none=True)
         return self._compiled(read.code, hints, read.tasks)
 
@@ -88,7 +88,7 @@ class ScriptKind(Kind):
         """Return the problems of a tenant's script that is to be saved, by field: what `compile`
         refuses, and what the type checker finds. Blocks for a moment."""
         try:
-            inspection = self.inspect_code(_read(config).code, tenant, WAIT_SECONDS)
+            inspection = self.inspect_code(_validate_config(config).code, tenant, WAIT_SECONDS)
         except KindError as error:
             return error.problems
         except ChecksBusyError as busy:
@@ -115,7 +115,7 @@ class ScriptKind(Kind):
             message = in_plain_words(row["message"])
             if message and not (problems and message.startswith("ModuleNotFoundError")):
                 problems.append({**row, "message": message})
-        return Inspection(problems[:MOST_PROBLEMS], signature.input_schema)
+        return Inspection(problems[:MAX_PROBLEMS], signature.input_schema)
 
     def sendings_of(self, config: Mapping[str, Any]) -> Sequence[Sending]:
         """Return the addresses and secrets that the code names as literals."""
@@ -136,7 +136,7 @@ class ScriptKind(Kind):
         )
 
 
-def _read(config: Mapping[str, Any]) -> ScriptConfig:
+def _validate_config(config: Mapping[str, Any]) -> ScriptConfig:
     try:
         return ScriptConfig.model_validate(config)
     except ValidationError as error:

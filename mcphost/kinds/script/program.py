@@ -41,12 +41,12 @@ SECONDS: Final = 60.0
 TURN_SECONDS: Final = 5.0
 PATIENCE_SECONDS: Final = 2.0
 """How much longer than its limit a worker may take until it is killed."""
-MOST_ATTEMPTS: Final = 3
+MAX_ATTEMPTS: Final = 3
 """How many workers are tried for one round, when those before it have done nothing of it."""
-MOST_DETAIL: Final = 20_000
+MAX_DETAIL: Final = 20_000
 MAX_REASON: Final = 500
 """The characters of what is wrong with a result, in the error for the caller."""
-MOST_PRINTED: Final = 64 * 1024
+MAX_PRINTED: Final = 64 * 1024
 LONGEST_IMAGE: Final = 40_000
 """In characters. A request state has 64 KiB for it, and for all that is recorded besides."""
 LIMITS: Final[Mapping[str, Any]] = {
@@ -149,14 +149,14 @@ class ScriptProgram:
             kind = FailureKind.TIMED_OUT if lost.late else FailureKind.CRASHED
             return Failed(Failure(kind, _FAILED, str(lost)))
         except Exception:  # noqa: BLE001 - a worker that was taken over may send anything
-            detail = traceback.format_exc()[-MOST_DETAIL:]
+            detail = traceback.format_exc()[-MAX_DETAIL:]
             return Failed(Failure(FailureKind.CRASHED, _FAILED, detail))
 
     async def _advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
         paused = journal.paused
         if paused is not None and paused.get("of") != self._script.digest:
             paused = None
-        for _ in range(MOST_ATTEMPTS - 1):
+        for _ in range(MAX_ATTEMPTS - 1):
             try:
                 return await self._round(call, journal, ports, paused)
             except Unloadable as why:
@@ -241,7 +241,7 @@ class ScriptRound:
             "longest_image": LONGEST_IMAGE,
             "time": self._time.isoformat(),
             "seed": self._seed.hex,
-            "printed": MOST_PRINTED,
+            "printed": MAX_PRINTED,
         }
 
     def _continue(self, paused: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,14 +9,14 @@ from typing import Any, Final
 
 from mcphost.kinds.functions.docstrings import Docstring
 
-MOST_CHARACTERS: Final = 64 * 1024
-MOST_TOKENS: Final = 20_000
+MAX_CHARACTERS: Final = 64 * 1024
+MAX_TOKENS: Final = 20_000
 """Words, numbers and signs of a script, those inside of its texts too: parsing them takes time and memory
 of the server, up to 20 times the length of the script."""
-MOST_PARTS: Final = 2000
+MAX_PARTS: Final = 2000
 """Types, default values and choices in the schemas of a script. A class is counted wherever it is
 used: 20 classes with two fields of the next one are a million parts."""
-MOST_DEPTH: Final = 20
+MAX_DEPTH: Final = 20
 LARGEST_INTEGER: Final = 2**63
 
 _PLAIN: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -93,10 +93,10 @@ def in_characters(source: str, line: int, column: int) -> int:
 
 def parsed(source: str) -> ast.Module:
     """Parse a script, if it is not too large. Raises ScriptProblemError."""
-    if len(source) > MOST_CHARACTERS:
-        raise ScriptProblemError(f"The script has more than {MOST_CHARACTERS} characters.")
-    if len(source) > MOST_TOKENS and sum(1 for _ in _TOKEN.finditer(source)) > MOST_TOKENS:
-        raise ScriptProblemError(f"The script has more than {MOST_TOKENS} words and signs.")
+    if len(source) > MAX_CHARACTERS:
+        raise ScriptProblemError(f"The script has more than {MAX_CHARACTERS} characters.")
+    if len(source) > MAX_TOKENS and sum(1 for _ in _TOKEN.finditer(source)) > MAX_TOKENS:
+        raise ScriptProblemError(f"The script has more than {MAX_TOKENS} words and signs.")
     try:
         return ast.parse(source)
     except SyntaxError as error:
@@ -112,7 +112,7 @@ class _SignatureReader:
 
     def __init__(self, classes: Mapping[str, ast.ClassDef]) -> None:
         self._classes = classes
-        self._parts_left = MOST_PARTS
+        self._parts_left = MAX_PARTS
 
     def read(self, function: Function) -> Signature:
         """Return the signature. Raises ScriptProblemError."""
@@ -167,7 +167,7 @@ class _SignatureReader:
         missing annotation.
         """
         self._count(written or at)
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             raise ScriptProblemError(
                 "The annotation is nested too deep.", getattr(written, "lineno", 1)
             )
@@ -223,7 +223,7 @@ class _SignatureReader:
             if not _is_json(value):
                 raise _problem(written, "This literal is not JSON.")
             return
-        if depth == MOST_DEPTH:
+        if depth == MAX_DEPTH:
             raise _problem(written, "This literal is nested too deep.")
         if isinstance(value, dict) and not all(map(_is_text, value)):
             raise _problem(written, "This literal has keys that are no texts.")
@@ -233,7 +233,7 @@ class _SignatureReader:
     def _count(self, at: ast.expr | ast.arg | None) -> None:
         self._parts_left -= 1
         if self._parts_left < 0:
-            text = f"The schemas have more than {MOST_PARTS} parts."
+            text = f"The schemas have more than {MAX_PARTS} parts."
             raise ScriptProblemError(text) if at is None else _problem(at, text)
 
 

@@ -18,7 +18,7 @@ from mcphost.protocol.prompts import PromptArgument
 from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.runtime.program import Program
 
-MOST_PLACEHOLDERS = 10_000
+MAX_PLACEHOLDERS = 10_000
 """In all texts together. Filling them takes a millisecond or two, which blocks the event loop."""
 
 Config = TypeVar("Config", bound=BaseModel)
@@ -51,16 +51,16 @@ class TextKind(Kind):
         `messages.0.content`."""
         match primitive_type:
             case PrimitiveType.PROMPT:
-                return _prompt(_read(PromptConfig, config))
+                return _prompt(_validate_config(PromptConfig, config))
             case PrimitiveType.RESOURCE:
-                return _resource(_read(ResourceConfig, config))
+                return _resource(_validate_config(ResourceConfig, config))
             case PrimitiveType.TEMPLATE:
-                return _template(_read(TemplateConfig, config))
+                return _template(_validate_config(TemplateConfig, config))
             case PrimitiveType.TOOL:
                 raise KindError({"": ["The kind text does not support tools."]})
 
 
-def _read(model: type[Config], config: Mapping[str, Any]) -> Config:
+def _validate_config(model: type[Config], config: Mapping[str, Any]) -> Config:
     try:
         return model.model_validate(config)
     except ValidationError as error:
@@ -142,8 +142,8 @@ def _template(config: TemplateConfig) -> Compiled:
 
 
 def _check_placeholders(field: str, texts: Sequence[str]) -> None:
-    if sum(map(count_in, texts)) > MOST_PLACEHOLDERS:
-        raise KindError({field: [f"There are more than {MOST_PLACEHOLDERS} placeholders."]})
+    if sum(map(count_in, texts)) > MAX_PLACEHOLDERS:
+        raise KindError({field: [f"There are more than {MAX_PLACEHOLDERS} placeholders."]})
 
 
 def _refuse(names: Sequence[str], field: str, sentence: str) -> None:

@@ -89,11 +89,7 @@ _UNKNOWN: Final = LegacyErrorCode(INTERNAL_ERROR)
 
 
 class SessionError(ProtocolError):
-    """An error as a client of a session receives it; `status` is the HTTP status.
-
-    `bare` means that the response has no body, because the error could not have the `id` that the
-    client's revision requires.
-    """
+    """An error as a client of a session receives it; `status` is the HTTP status."""
 
     def __init__(
         self,
@@ -103,11 +99,9 @@ class SessionError(ProtocolError):
         request_id: str | int | None = None,
         *,
         converted: LegacyErrorCode,
-        bare: bool = False,
     ) -> None:
         super().__init__(code, message, data, request_id)
         self._converted = converted
-        self.bare = bare and request_id is None
 
     @property
     def status(self) -> int:
@@ -115,24 +109,22 @@ class SessionError(ProtocolError):
 
     def with_id(self, request_id: str | int | None) -> "SessionError":
         return SessionError(
-            self.code,
-            self.message,
-            self.data,
-            request_id,
-            converted=self._converted,
-            bare=self.bare,
+            self.code, self.message, self.data, request_id, converted=self._converted
         )
 
 
 def in_session(error: ProtocolError, method: str = "") -> SessionError:
-    """Convert an error that answers a request of `method` in a session."""
-    return _converted(error, method, bare=False)
-
-
-def in_post(error: ProtocolError, version: str | None) -> SessionError:
-    """Convert an error raised before the session is known; `version` is the version header."""
-    revision = REVISIONS.get(version or "")
-    return _converted(error, "", bare=revision is None or not revision.errors_without_id)
+    """Convert an error for a client of a session: one that answers a request of `method`, or a POST."""
+    if isinstance(error, SessionError):
+        return error
+    converted = LEGACY_ERROR_CODES.get(error.code, _UNKNOWN)
+    if error.code == FORBIDDEN and "scope" in (error.data or {}):
+        converted = _STEP_UP
+    if method in _OF_RESOURCES and is_not_found(error):
+        converted = converted._replace(code=RESOURCE_NOT_FOUND)
+    return SessionError(
+        converted.code, error.message, error.data, error.request_id, converted=converted
+    )
 
 
 def unsupported_revision(requested: str) -> ProtocolError:
@@ -142,19 +134,6 @@ def unsupported_revision(requested: str) -> ProtocolError:
     message = f"Unsupported protocol version {shown(requested)}; supported: {', '.join(supported)}"
     data = {"supported": supported, "requested": requested}
     return ProtocolError(UNSUPPORTED_PROTOCOL_VERSION, message, data)
-
-
-def _converted(error: ProtocolError, method: str, *, bare: bool) -> SessionError:
-    if isinstance(error, SessionError):
-        return error
-    converted = LEGACY_ERROR_CODES.get(error.code, _UNKNOWN)
-    if error.code == FORBIDDEN and "scope" in (error.data or {}):
-        converted = _STEP_UP
-    if method in _OF_RESOURCES and is_not_found(error):
-        converted = converted._replace(code=RESOURCE_NOT_FOUND)
-    return SessionError(
-        converted.code, error.message, error.data, error.request_id, converted=converted, bare=bare
-    )
 
 
 _OF_RESOURCES: Final = frozenset({"resources/read", "resources/subscribe"})

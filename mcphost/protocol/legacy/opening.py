@@ -12,7 +12,6 @@ from mcphost.protocol.errors import ProtocolError, invalid_request, shown
 from mcphost.protocol.exchange import Meta
 from mcphost.protocol.legacy.errors import (
     SessionError,
-    in_post,
     in_session,
     unsupported_revision,
 )
@@ -20,7 +19,7 @@ from mcphost.protocol.nesting import check_depth
 from mcphost.protocol.params import NAME_FIELDS, check_params, check_type, read_meta, required
 from mcphost.protocol.revisions import REVISIONS, Revision
 
-MOST_IN_A_BATCH: Final = 20
+MAX_IN_A_BATCH: Final = 20
 INITIALIZE: Final = "initialize"
 
 _NOTIFICATIONS: Final = "notifications/"
@@ -79,7 +78,7 @@ class LegacyBody(NamedTuple):
         requests = () if self.batch else self.requests
         return requests[0].id if requests else None
 
-    def keeping(self, check: Callable[[LegacyRequest], None]) -> "LegacyBody":
+    def without_refused(self, check: Callable[[LegacyRequest], None]) -> "LegacyBody":
         """Return the body without the requests that `check` refuses by raising ProtocolError.
 
         Refused requests of a batch are added to `refused`. For a single request the error is
@@ -116,7 +115,7 @@ def open_body(version: str | None, parsed: Any, body: bytes) -> LegacyBody:
         ):
             raise unsupported_revision(version).with_id(opened.alone)
     except ProtocolError as error:
-        raise in_post(error, version) from None
+        raise in_session(error) from None
     return opened._replace(version=version)
 
 
@@ -129,14 +128,14 @@ def fitting(opened: LegacyBody, revision: Revision) -> LegacyBody:
     """
     if opened.batch and not revision.batches:
         message = f"Revision {revision.name} has no batches: send one message per POST"
-        raise in_post(invalid_request(message), revision.name)
+        raise in_session(invalid_request(message))
 
     def check(request: LegacyRequest) -> None:
         if request.method in NAME_FIELDS and request.method not in tasks.METHODS:
             required(request.params, NAME_FIELDS[request.method], str, "params")
         check_params(request.method, request.params, revision.name)
 
-    return opened.keeping(check)
+    return opened.without_refused(check)
 
 
 def _open(parsed: Any, body: bytes) -> LegacyBody:
@@ -154,8 +153,8 @@ def _open(parsed: Any, body: bytes) -> LegacyBody:
 def _open_batch(parsed: list[Any], body: bytes) -> LegacyBody:
     if not parsed:
         raise invalid_request("A batch holds at least one message")
-    if len(parsed) > MOST_IN_A_BATCH:
-        raise invalid_request(f"A batch holds at most {MOST_IN_A_BATCH} messages")
+    if len(parsed) > MAX_IN_A_BATCH:
+        raise invalid_request(f"A batch holds at most {MAX_IN_A_BATCH} messages")
     check_depth(parsed, body)
     messages: list[LegacyMessage] = []
     refused: list[SessionError] = []
@@ -172,7 +171,7 @@ def _open_batch(parsed: list[Any], body: bytes) -> LegacyBody:
         except ProtocolError as error:
             if error.request_id is None:
                 raise
-            refused.append(in_post(error, None))
+            refused.append(in_session(error))
     ids = [message.id for message in messages if isinstance(message, LegacyRequest)]
     ids += [error.request_id for error in refused if error.request_id is not None]
     if len(set(ids)) < len(ids):

@@ -195,7 +195,7 @@ async def run_unrecorded(turn: Turn, stream: EventStream) -> Mapping[str, Any]:
 def turn_of(
     incoming: Incoming, primitive: RunnablePrimitive, target: str, arguments: Mapping[str, Any]
 ) -> Turn:
-    """The first round of a new call, or the next round of a held call."""
+    """The first round of a new call, or the next round of an owned call."""
     owned_call, exchange = incoming.owned_call, incoming.exchange
     info = exchange.meta.client_info
     call = Call(

@@ -141,7 +141,7 @@ def _read_timeline(call: UUID, tenant: UUID) -> Timeline | None:
 def _has_response(timeline: Timeline) -> bool:
     """Whether a response has come since the last round, and the round that takes it in has no end."""
     last = timeline.rounds[-1]
-    return bool(last.taken) and all(attempt.finished is None for attempt in last.attempts)
+    return bool(last.answers) and all(attempt.finished is None for attempt in last.attempts)
 
 
 def _goes_on(timeline: Timeline) -> bool:

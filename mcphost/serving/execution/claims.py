@@ -479,7 +479,7 @@ async def _ended(
 
 
 def new_left(wanted_claim: WantedClaim) -> Won:
-    """A new claim of a round that no process runs yet, for `leave`."""
+    """A new claim of a round that no process runs yet, for `leave_round`."""
     return Won(ClaimLease.of(wanted_claim, NO_OWNER, 0))
 
 

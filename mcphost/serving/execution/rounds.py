@@ -209,7 +209,7 @@ def wanted_claim(turn: Turn) -> WantedClaim:
 
 
 async def _run_owned(turn: Turn, ports: MovablePorts, owned_call: OwnedCall) -> Reply:
-    """Run a round of a held call. Raises SupersededError if this process no longer owns it."""
+    """Run a round of an owned call. Raises SupersededError if this process no longer owns it."""
     of_session = turn.call.delivery is Delivery.LEGACY and not turn.task.at_once
     absent = of_session and bool(turn.primitive.missing_function)
     if absent:

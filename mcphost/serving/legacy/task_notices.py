@@ -62,7 +62,7 @@ class SessionTaskNotices:
         for one, task in tasks.items():
             stream = get_streams.newest(sessions[task]) if task in sessions else None
             if stream is not None:
-                self._relay.put(TaskChange(task, stream, one.what))
+                self._relay.put(TaskChange(task, stream, one.kind))
 
     async def _tell(self, changes: Sequence[TaskChange]) -> None:
         for task in dict.fromkeys(change.task for change in changes):

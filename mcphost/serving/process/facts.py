@@ -54,7 +54,7 @@ class ProcessFacts:
             "threads": {"busy": pool.busy, "lost": pool.lost},
             "database": {"waiting": database.waiting()},
             "sandbox": {
-                "most": sandbox.most,
+                "most": sandbox.max_workers,
                 "in_use": sandbox.in_use,
                 "idle": sandbox.idle,
                 "waiting": sandbox.waiting,

@@ -335,7 +335,7 @@ class Listeners:
                 await handler(tuple(some))
 
     def _kind_of(self, news: ChangeNews) -> str:
-        return news.what if news.what in self._handlers else ""
+        return news.kind if news.kind in self._handlers else ""
 
     async def _tell_of(self, news: Sequence[ChangeNews]) -> None:
         timer = YieldTimer()
@@ -359,10 +359,10 @@ class Listeners:
         for one in news:
             for tenant in tuple(self._groups) if one.tenant is None else (one.tenant,):
                 changes = by_tenant.setdefault(tenant, TenantChanges(set(), set()))
-                if one.what in (UPDATED, LIST):
+                if one.kind in (UPDATED, LIST):
                     changes.updated.add(one.object_id)
-                elif one.what in LISTS:
-                    changes.lists.add(one.what)
+                elif one.kind in LISTS:
+                    changes.lists.add(one.kind)
                 else:
                     changes.lists.update(LISTS)
                     for group in self._groups.get(tenant, {}).values():

@@ -7,7 +7,7 @@ import logging
 from mcphost.observability import counters
 from mcphost.protocol import sse
 from mcphost.protocol.errors import ProtocolError
-from mcphost.protocol.legacy.errors import in_post
+from mcphost.protocol.legacy.errors import in_session
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal
 from mcphost.serving.context import ClientSession
@@ -19,7 +19,7 @@ from mcphost.serving.replies import error_for
 from mcphost.serving.revocation import presences
 from mcphost.serving.shutdown import draining
 from mcphost.transport.authentication import Admitted
-from mcphost.transport.legacy.post import VERSION_HEADER, find
+from mcphost.transport.legacy.post import find
 from mcphost.transport.legacy.stream_response import RETRY_MS, HttpWire, StreamReader, until_end
 from mcphost.transport.request import HttpRequest
 
@@ -47,7 +47,7 @@ async def get(request: HttpRequest, admitted: Admitted, wire: HttpWire) -> int:
         with following.place(caller(admitted.principal, request.source)):
             return await _resume(session, admitted, last_event, wire)
     except Exception as error:
-        raise in_post(error_for(error), request.headers.get(VERSION_HEADER)) from error
+        raise in_session(error_for(error)) from error
     finally:
         counters.listeners_open.add(-1)
 

@@ -23,7 +23,7 @@ from mcphost.protocol.errors import (
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers
 from mcphost.protocol.legacy.capabilities import initialize_result
-from mcphost.protocol.legacy.errors import SessionError, in_post, unsupported_revision
+from mcphost.protocol.legacy.errors import SessionError, in_session, unsupported_revision
 from mcphost.protocol.legacy.opening import (
     INITIALIZE,
     LegacyBody,
@@ -32,7 +32,7 @@ from mcphost.protocol.legacy.opening import (
     LegacyResponse,
     fitting,
 )
-from mcphost.protocol.messages import response
+from mcphost.protocol.messages import error_response, response
 from mcphost.protocol.params import required
 from mcphost.protocol.results import prepared
 from mcphost.protocol.revisions import REVISIONS, negotiate
@@ -44,7 +44,6 @@ from mcphost.serving.legacy.call import SessionCall
 from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.serving.legacy.session import NoSessionError
 from mcphost.serving.replies import error_for, server_info
-from mcphost.transport import errors
 from mcphost.transport.authentication import Admitted
 from mcphost.transport.legacy.stream_response import HttpWire, Shown, answer, answer_batch
 from mcphost.transport.request import HttpRequest
@@ -88,7 +87,7 @@ async def post(posted: Post, wire: HttpWire) -> int | Shown:
         # Responses are stored only in a session that is open: that is part of their commit.
         session = await find(posted.admitted, posted.request.headers, checked=not answers_only)
         body = await with_shapes(fitting, posted.body, REVISIONS[session.revision])
-        body = body.keeping(lambda message: _check_id(session, message))
+        body = body.without_refused(lambda message: _check_id(session, message))
         await _take(posted, session, body)
     except NoSessionError:
         raise _as_answer(sessions.gone(), posted.body) from None
@@ -105,7 +104,7 @@ async def delete(request: HttpRequest, admitted: Admitted, wire: HttpWire) -> in
     try:
         await _end_session(await find(admitted, request.headers, checked=False))
     except Exception as error:
-        raise in_post(error_for(error), request.headers.get(VERSION_HEADER)) from error
+        raise in_session(error_for(error)) from error
     await send_empty(wire.send, 204, wire.headers)
     return 204
 
@@ -177,7 +176,7 @@ async def _take(posted: Post, session: ClientSession, body: LegacyBody) -> None:
 
 def _as_answer(error: Exception, body: LegacyBody) -> ProtocolError:
     """The error of a refused POST, with the id of its request if it has just one."""
-    refusal = in_post(error_for(error), body.version)
+    refusal = in_session(error_for(error))
     return refusal.with_id(body.alone) if refusal.request_id is None else refusal
 
 
@@ -208,7 +207,7 @@ def _begin(incoming: Incoming, session: ClientSession) -> SessionCall:
 
 def _refused(error: SessionError) -> bytes:
     counters.refused(error.code)
-    return errors.body_of(error)
+    return error_response(error)
 
 
 def _incoming(posted: Post, session: ClientSession, request: LegacyRequest) -> Incoming:

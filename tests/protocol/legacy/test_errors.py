@@ -8,7 +8,6 @@ from mcphost.protocol.errors import HTTP_STATUS, ProtocolError
 from mcphost.protocol.legacy.errors import (
     LEGACY_ERROR_CODES,
     RESOURCE_NOT_FOUND,
-    in_post,
     in_session,
 )
 from mcphost.protocol.messages import error_response
@@ -74,19 +73,3 @@ def test_a_resource_that_is_not_there_has_a_code_of_its_own():
 def test_an_error_is_told_once():
     error = in_session(ProtocolError(errors.OVER_LIMIT, "no"))
     assert in_session(error) is error
-    assert in_post(error, None) is error
-
-
-@pytest.mark.parametrize(
-    ("version", "bare"),
-    [
-        (None, True),
-        (OLDEST, True),
-        (FIRST, True),
-        (LAST, False),
-    ],
-)
-def test_what_has_no_id_has_no_body_where_revisions_require_one(version, bare):
-    assert in_post(errors.invalid_request("no"), version).bare is bare
-    assert not in_post(errors.invalid_request("no").with_id(1), version).bare
-    assert not in_session(errors.invalid_request("no")).bare

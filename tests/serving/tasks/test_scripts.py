@@ -81,7 +81,7 @@ async def test_a_script_without_a_free_worker_becomes_a_task(
     sandbox = script_kind.sandbox
     monkeypatch.setattr(sandbox, "_wait_seconds", 0.1)
     async with AsyncExitStack() as taken:
-        for _ in range(sandbox.most // 2):
+        for _ in range(sandbox.max_workers // 2):
             await taken.enter_async_context(sandbox.worker(str(tasks.acme.id)))
         task = await owner.begin("order", rounds=0)
     assert '"got":[]' in await task.text()
