@@ -56,7 +56,8 @@ def notices(trial_round: TrialRound) -> Iterator[Notice]:
             done = f"{params['progress']:g}{total}"
             yield Notice("progress", f"{done} {params.get('message', '')}".strip())
         elif message["method"] == "notifications/message":
-            yield Notice(str(params["level"]), _text(params.get("data")))
+            data = params.get("data")
+            yield Notice(str(params["level"]), data if isinstance(data, str) else json_text(data))
 
 
 def outcome(trial_round: TrialRound) -> str:
@@ -73,7 +74,3 @@ def _blob(content: Mapping[str, Any]) -> Blob | None:
         return blob_of(content)
     except (binascii.Error, ValueError, TypeError):
         return None  # a tool may say anything
-
-
-def _text(data: Any) -> str:
-    return data if isinstance(data, str) else json_text(data)

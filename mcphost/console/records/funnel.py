@@ -94,7 +94,8 @@ def _listing(
     funnel = summaries.funnel(tenants, period_choice.period, now, limit=MAX_ROWS)
     total = summaries.totals(tenants, period_choice.period, now)
     whole = line(FunnelRow(UUID(int=0), "", "", total.input_requests, total.endings), "")
-    lines = [line(row, slug) for row, slug in _with_slugs(funnel.rows)]
+    slug_by_tenant = slugs(row.tenant for row in funnel.rows)
+    lines = [line(row, slug_by_tenant.get(row.tenant, "")) for row in funnel.rows]
     return show(
         request,
         "records/funnel.html",
@@ -123,8 +124,3 @@ def line(row: FunnelRow, slug: str) -> FunnelLine:
             segments.append(Segment(stage, STAGE_WORDS[stage], count, round(x, 2), width))
         x += width
     return FunnelLine(slug, row, counts, row.endings.get("refused", 0), segments)
-
-
-def _with_slugs(rows: Sequence[FunnelRow]) -> list[tuple[FunnelRow, str]]:
-    slug_by_tenant = slugs(row.tenant for row in rows)
-    return [(row, slug_by_tenant.get(row.tenant, "")) for row in rows]
