@@ -128,8 +128,9 @@ class BaseContext:
         Raises CapabilityMissingError if the client does not have it; if not caught, it is sent to the
         client.
         """
-        if not self._round.call.client.can(capability):
-            raise CapabilityMissingError(capability)
+        call = self._round.call
+        if not call.client.can(capability):
+            raise CapabilityMissingError(capability, call.method)
         return NOTIFIED
 
     def done_url(self, key: str) -> str:

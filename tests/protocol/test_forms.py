@@ -54,10 +54,20 @@ def test_what_is_no_schema_is_no_form(schema):
     assert "must be a JSON object" in message or "is not JSON" in message
 
 
+NO_FIELDS = (
+    "there must be at least one field, such as a boolean: clients show a form without fields in "
+    "which nothing can be answered"
+)
+
+
 @pytest.mark.parametrize(
     ("schema", "expected"),
     [
-        ({"properties": {}}, ("/type", 'the type must be "object": a form has fields')),
+        (
+            {"properties": {"a": {"type": "boolean"}}},
+            ("/type", 'the type must be "object": a form has fields'),
+        ),
+        ({"type": "object", "properties": {}}, ("/properties", NO_FIELDS)),
         ({"type": "object"}, ("/properties", "there must be an object with the fields")),
         (a_form({"type": "string"}, required="field"), ("/required", None)),
         (

@@ -69,24 +69,37 @@ def test_params_of_calls_have_their_types(method, field, wrong, text):
 @pytest.mark.requirement("mrtr.responses")
 @pytest.mark.parametrize("method", ASKING)
 @pytest.mark.parametrize(
-    "response",
+    ("response", "why"),
     [
-        *(12345, None, "Alice", [], True, {}),
-        *({"action": "maybe"}, {"action": ["accept"]}, {"action": None}),
-        {"action": "accept", "content": "Alice"},
-        {"action": "accept", "content": {"name": {"first": "Alice"}}},
-        {"action": "accept", "content": {"names": ["Alice", 5]}},
-        changed(SAMPLED, {"model": ABSENT}),
-        {**SAMPLED, "content": {"type": "text", "text": 5}},
-        {**SAMPLED, "content": "Paris"},
+        (12345, "it must be an object, not a number"),
+        (None, "it must be an object, not null"),
+        (["Alice"], "it must be an object, not an array"),
+        ({}, "it has none of action, role and roots"),
+        ({"action": "maybe"}, "action must be accept, decline or cancel"),
+        ({"action": ["accept"]}, "action must be accept, decline or cancel"),
+        ({"action": "accept", "content": "Alice"}, "content must be an object, not a string"),
+        ({"action": "accept", "content": 7}, "content must be an object, not a number"),
+        (
+            {"action": "accept", "content": {"first": "a", "name": {"first": "Alice"}}},
+            "content.name must be a string, a number, a boolean or an array of strings, not an object",
+        ),
+        (
+            {"action": "accept", "content": {"names": ["Alice", 5]}},
+            "content.names[1] must be a string, not a number",
+        ),
+        (changed(SAMPLED, {"model": ABSENT}), "model must be a string, but is missing"),
+        ({**SAMPLED, "content": {"type": "text", "text": 5}}, "content is not valid"),
+        ({**SAMPLED, "content": "Paris"}, "content is not valid"),
+        ({"roots": {}}, "roots must be an array, not an object"),
+        ({"roots": [{"uri": 5}]}, "roots is not valid"),
     ],
 )
-def test_a_response_that_answers_nothing_is_named(method, response):
+def test_a_response_that_answers_nothing_is_named_with_what_is_wrong(method, response, why):
     responses = {"fine": {"action": "decline"}, "user_name": response}
     message = problem(asking(method, inputResponses=responses))
     assert message == (
         "params.inputResponses.user_name must be the result of an elicitation, sampling or "
-        "roots request"
+        f"roots request: {why}"
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcphost.protocol.uris import MAX_LENGTH, check_uri, normalize
+from mcphost.protocol.uris import MAX_LENGTH, check_uri, normalize, percent_encoded
 
 LEGAL = "abcXYZ019-._~:/?#[]@!$&'()*+,;=%"
 
@@ -76,3 +76,27 @@ def test_whatever_is_normal_stays_as_it_is(text: str) -> None:
         return
     assert normalize(normal) == normal
     assert check_uri(normal) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "encoded"),
+    [
+        ("demo://weather/São Paulo", "demo://weather/S%C3%A3o%20Paulo"),
+        ("demo://weather/100%", "demo://weather/100%25"),
+        ("demo://weather/S%C3%A3o", "demo://weather/S%C3%A3o"),
+        ('demo://a/{b}|<c>\\^`"d\n', "demo://a/%7Bb%7D%7C%3Cc%3E%5C%5E%60%22d%0A"),
+        ("docs:a[1]#b#c", "docs:a%5B1%5D#b%23c"),
+        ("https://[::1]:80/a[1]?b=[2]", "https://[::1]:80/a%5B1%5D?b=%5B2%5D"),
+        ("demo://a/\ud83d", "demo://a/%EF%BF%BD"),
+        ("no scheme", "no%20scheme"),
+    ],
+)
+def test_what_people_type_into_a_template_is_encoded(text: str, encoded: str) -> None:
+    assert percent_encoded(text) == encoded
+    assert percent_encoded(encoded) == encoded
+    if ":" in text:
+        assert check_uri(encoded) is None
+
+
+def test_a_text_that_is_too_long_for_a_uri_stays_as_it_is() -> None:
+    assert percent_encoded("docs:" + " " * MAX_LENGTH) == "docs:" + " " * MAX_LENGTH

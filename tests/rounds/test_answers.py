@@ -43,7 +43,7 @@ OF_NO_FORM: tuple[dict[str, Any], ...] = (
     {},
 )
 MALFORMED: tuple[Any, ...] = (
-    *("red", 7, True, None, [], [RED]),
+    *("red", 7, True, [RED]),
     *({"colour": "red"}, {"colour": None}, {"colour": [RED]}),
 )
 
@@ -112,7 +112,7 @@ async def test_responses_and_states_of_another_type_are_refused_with_what_is_wro
     asker = _painting(asking)
     state = state_of(await asker.leg())
     rows = [("inputResponses", responses, state) for responses in MALFORMED]
-    rows += [("requestState", None, other) for other in (7, True, {}, [], ["x"], 1.5, None)]
+    rows += [("requestState", None, other) for other in (7, True, {}, [], ["x"], 1.5)]
     for named, responses, sent in rows:
         fields = {"inputResponses": RED if named == "requestState" else responses}
         reply = await asker.leg(requestState=sent, **fields)

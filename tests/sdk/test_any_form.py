@@ -68,7 +68,7 @@ fields = st.one_of(
 
 @st.composite
 def forms(draw: st.DrawFn) -> dict[str, Any]:
-    properties = draw(st.dictionaries(names, fields, max_size=4))
+    properties = draw(st.dictionaries(names, fields, min_size=1, max_size=4))
     required = (
         draw(st.lists(st.sampled_from(sorted(properties)), unique=True)) if properties else []
     )
@@ -117,7 +117,7 @@ def test_any_flat_form_is_one_that_the_specification_knows(schema: dict[str, Any
 
 @given(json, st.sampled_from(["type", "properties", "required", "title", "additionalProperties"]))
 def test_any_json_in_a_schema_is_a_form_or_refused(value: Any, keyword: str) -> None:
-    schema = {"type": "object", "properties": {}, keyword: value}
+    schema = {"type": "object", "properties": {"a": {"type": "boolean"}}, keyword: value}
     try:
         on_the_wire(form("form", "What?", schema))
     except QuestionRefusedError as refusal:
@@ -170,7 +170,11 @@ def test_any_result_is_read_or_refused(question: Question[Any], result: Any) -> 
 
 
 @given(
-    st.lists(st.sampled_from([str, int, float, bool, list[str], dict[str, str], bytes]), max_size=3)
+    st.lists(
+        st.sampled_from([str, int, float, bool, list[str], dict[str, str], bytes]),
+        min_size=1,
+        max_size=3,
+    )
 )
 def test_any_model_is_a_form_or_refused_where_it_is_asked_for(types: list[Any]) -> None:
     model: Any = create_model("Model", **{f"field{i}": (each, ...) for i, each in enumerate(types)})

@@ -23,7 +23,9 @@ class Place(Form):
 
 async def ask_all(ctx: Context) -> str:
     form = await ctx.ask_form("place", "Where?", Place)
-    plain = await ctx.ask_form("again", "Where?", {"type": "object", "properties": {}})
+    plain = await ctx.ask_form(
+        "again", "Where?", {"type": "object", "properties": {"on": {"type": "boolean"}}}
+    )
     page = await ctx.ask_url("page", "Please look", "https://example.com/look")
     said = await ctx.sample("said", "Weather?", max_tokens=9)
     used = await ctx.sample("used", "Weather?", max_tokens=9, tools=[WEATHER])
@@ -36,7 +38,9 @@ async def ask_all(ctx: Context) -> str:
 
 def ask_all_blocking(ctx: SyncContext) -> str:
     form = ctx.ask_form("place", "Where?", Place)
-    plain = ctx.ask_form("again", "Where?", {"type": "object", "properties": {}})
+    plain = ctx.ask_form(
+        "again", "Where?", {"type": "object", "properties": {"on": {"type": "boolean"}}}
+    )
     page = ctx.ask_url("page", "Please look", "https://example.com/look")
     said = ctx.sample("said", "Weather?", max_tokens=9)
     ctx.sample("used", "Weather?", max_tokens=9, tools=[WEATHER])

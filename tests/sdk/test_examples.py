@@ -57,7 +57,11 @@ def test_every_page_can_be_asked_for(path: Path) -> None:
 @pytest.mark.parametrize("path", of("ElicitResult"), ids=lambda path: path.stem)
 def test_every_answer_can_be_read(path: Path) -> None:
     example = read(path)
-    schema = {"type": "object", "properties": {}, "additionalProperties": True}
+    schema = {
+        "type": "object",
+        "properties": {"on": {"type": "boolean"}},
+        "additionalProperties": True,
+    }
     assert form("form", "What?", schema).read(example).content == example.get("content", {})
     assert url("page", "Look", "https://example.com").read(example).accepted
 

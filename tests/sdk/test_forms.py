@@ -264,3 +264,10 @@ def test_a_schema_says_what_becomes_of_other_fields(more: Any, content: Any) -> 
 def test_a_schema_that_is_not_flat_is_refused(schema: Any) -> None:
     with pytest.raises(QuestionRefusedError, match=r"is not a valid form|is not JSON"):
         form("f", "Who?", schema)
+
+
+def test_a_form_without_fields_is_refused_at_its_definition() -> None:
+    with pytest.raises(QuestionRefusedError, match="at least one field"):
+
+        class Nothing(Form):
+            pass

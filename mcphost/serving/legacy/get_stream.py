@@ -22,7 +22,7 @@ from mcphost.calls.sessions import session_uses
 from mcphost.feed.loop import ChangeNews
 from mcphost.feed.nodes import heartbeat
 from mcphost.protocol.subscriptions import LISTS
-from mcphost.protocol.uris import normalize
+from mcphost.protocol.uris import normalize, percent_encoded
 from mcphost.runtime.call import Principal
 from mcphost.runtime.ports import SystemClock
 from mcphost.serving import limits, policy
@@ -88,7 +88,7 @@ class SessionStream(Listener):
         """The resource URIs to which its session is subscribed, by normal form."""
         may = self.principal.may(policy.CALL)
         uris = await in_database(rows.topics, self.session.id) if may else ()
-        return {normalize(uri): uri for uri in reversed(uris)}
+        return {normalize(percent_encoded(uri)): uri for uri in reversed(uris)}
 
 
 class GetStreams:

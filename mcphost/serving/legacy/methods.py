@@ -15,7 +15,7 @@ from mcphost.protocol.messages import LOG_LEVELS
 from mcphost.protocol.resources import resource_not_found
 from mcphost.protocol.results import INPUT_REQUIRED, TASK
 from mcphost.protocol.revisions import REVISIONS
-from mcphost.protocol.uris import normalize
+from mcphost.protocol.uris import normalize, percent_encoded
 from mcphost.serving import limits, policy
 from mcphost.serving.context import ClientSession, Incoming
 from mcphost.serving.database import in_database
@@ -104,7 +104,7 @@ def _uri(incoming: Incoming) -> tuple[str, str]:
     if not isinstance(uri, str):
         raise invalid_params("params.uri must be a string")
     try:
-        return uri, normalize(uri)
+        return uri, normalize(percent_encoded(uri))
     except ValueError as error:
         raise invalid_params(f"params.uri: {error}", {"uri": uri}) from None
 

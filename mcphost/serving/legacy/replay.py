@@ -65,7 +65,7 @@ async def _replay(stream: StreamRow, after: int, reader: Reader) -> None:
         with outgoing.following.place(stream.session.hex):
             await _Following(stream, after, reader).run()
     except ProtocolError:
-        reader.end(outgoing.RETRY_MS)
+        reader.end(outgoing.retry_ms())
 
 
 class _Following:
@@ -100,7 +100,7 @@ class _Following:
                 )
             while not page.whole and not self._reader.closed:
                 if shutdown.draining():  # its client resumes it at another process
-                    self._reader.end(outgoing.RETRY_MS)
+                    self._reader.end(outgoing.retry_ms())
                     return
                 if len(page.events) < streams.READ_AT_ONCE:
                     await self._wait(waiter)

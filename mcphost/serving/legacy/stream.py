@@ -22,6 +22,7 @@ from mcphost.calls.session_calls import WaitingCall
 from mcphost.calls.states import STREAM, CallState, StreamState, StreamStep
 from mcphost.calls.streams import StreamRow
 from mcphost.feed.loop import ChangeNews
+from mcphost.feed.nodes import heartbeat
 from mcphost.observability.availability import availability
 from mcphost.protocol.errors import over_limit
 from mcphost.serving.background import background
@@ -31,9 +32,13 @@ from mcphost.serving.legacy.outbound_guard import Gate
 from mcphost.serving.legacy.storage import NumberedMessages, StoredStream, event_id
 from mcphost.serving.limits import InUse
 from mcphost.serving.ports import Reader
+from mcphost.serving.shutdown import draining
 
 RETRY_MS: Final = 1000
 """The SSE `retry` value for a response that is ended while its stream goes on."""
+RESTART_MS: Final = 10_000
+"""The same where only this process could serve the client, and it stops: SDKs try twice, and the restart of a
+single process takes up to 17 seconds."""
 MOST: Final = 4
 """Responses that may replay one stream here. A client needs one, or more while old connections
 break."""
@@ -45,8 +50,13 @@ RETRY_SECONDS: Final = 30
 Replay = Callable[[StreamRow, int, Reader], None]
 
 
+def retry_ms() -> int:
+    """The SSE `retry` value for a response that ends now while its stream goes on."""
+    return RESTART_MS if draining() and not heartbeat.free() else RETRY_MS
+
+
 def _end_reader(stream: StreamRow, after: int, reader: Reader) -> None:
-    reader.end(RETRY_MS)
+    reader.end(retry_ms())
 
 
 class Readers:
@@ -93,7 +103,7 @@ class Readers:
     def send_away(self, stream: UUID) -> None:
         """End the responses that show the stream. Their clients reconnect for the rest."""
         for reader in tuple(self._present.get(stream, ())):
-            reader.end(RETRY_MS)
+            reader.end(retry_ms())
 
     def send_all_away(self) -> None:
         """End all such responses, at shutdown."""
@@ -364,7 +374,7 @@ class Outgoing:
         self._unshown = None
         if self._away:
             self._away = False
-            reader.end(RETRY_MS)
+            reader.end(retry_ms())
         elif self._state is StreamState.MOVED:
             following.replay(self.stored.stream, self._number, reader)
         elif not self._is_mine:
@@ -384,7 +394,7 @@ class Outgoing:
         self._away = self._unshown is not None
         readers, self._readers = self._readers, []
         for reader in readers:
-            reader.end(RETRY_MS)
+            reader.end(retry_ms())
 
     def pause(self) -> None:
         """End the readers' responses once all so far is written, if their clients can reconnect."""

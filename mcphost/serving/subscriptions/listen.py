@@ -10,7 +10,7 @@ from mcphost.protocol import subscriptions
 from mcphost.protocol.errors import invalid_params, invalid_request
 from mcphost.protocol.subscriptions import LISTS, Filter
 from mcphost.protocol.tasks import task_id
-from mcphost.protocol.uris import MAX_LENGTH, normalize
+from mcphost.protocol.uris import MAX_LENGTH, normalize, percent_encoded
 from mcphost.runtime.call import Principal
 from mcphost.serving import limits, policy
 from mcphost.serving.context import Incoming
@@ -139,7 +139,7 @@ async def _look(uris: Sequence[str], served: Offering, scopes: Scopes) -> dict[s
         if timer.is_due():
             await asyncio.sleep(0)
         try:
-            normal = normalize(uri)
+            normal = normalize(percent_encoded(uri))
         except ValueError:
             continue
         # The first of those with one normal form.

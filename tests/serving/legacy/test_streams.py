@@ -83,6 +83,6 @@ async def test_a_stream_of_another_process_is_not_followed_beyond_the_drain(
             shutdown.begin()
         async with asyncio.timeout(AT_ONCE):
             await following
-    assert followed.retry is not None
+    assert followed.retry == 10_000
     call.release_all()
     await true(lambda: not call.under_way)

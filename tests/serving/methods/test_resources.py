@@ -6,9 +6,11 @@ from mcphost.audit.selectors import payload
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.database import in_database
 from tests.cast import Cast
+from tests.legacy import begin
 from tests.mcp import Reply, ask
 from tests.served import entries
 from tests.serving.made import CANARY, GUARD, publish, token_with
+from tests.wire import SESSION_BASED
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -71,6 +73,25 @@ async def test_a_uri_that_fits_a_template_is_read_with_its_values(
     assert (content["uri"], content["text"]) == (uri, values)
 
 
+@pytest.mark.parametrize(
+    ("written", "uri", "values"),
+    [
+        ("users://São Ada/notes", "users://S%C3%A3o%20Ada/notes", '{"name":"São Ada"}'),
+        ("users://Ada/notes?of=100%", "users://Ada/notes?of=100%25", '{"name":"Ada","of":"100%"}'),
+        ("file:///a[1]/{b}", "file:///a%5B1%5D/%7Bb%7D", '{"path":"a[1]/{b}"}'),
+    ],
+)
+async def test_what_must_be_encoded_in_a_uri_may_be_written_plainly(
+    offered: Cast, written: str, uri: str, values: str
+) -> None:
+    (content,) = (await _read(offered, written)).result["contents"]
+    assert (content["uri"], content["text"]) == (uri, values)
+    for revision in SESSION_BASED:
+        session = await begin("acme", offered.owner.mcp_token, revision)
+        (content,) = (await session.ask("resources/read", {"uri": written})).result["contents"]
+        assert (content["uri"], content["text"]) == (uri, values)
+
+
 async def test_a_resource_of_that_uri_goes_before_a_template_that_fits_it(offered: Cast) -> None:
     await in_database(
         publish, offered.acme.id, PrimitiveType.RESOURCE, "one", uri="file:///a/b.txt"
@@ -94,8 +115,8 @@ async def test_an_unknown_resource_is_an_error_with_its_uri(offered: Cast, uri: 
     [
         ("handbook", "scheme"),
         ("docs:", "after its scheme"),
-        ("docs:hand book", "percent-encoded"),
-        ("docs:%zz", "hexadecimal"),
+        ("docs:hand book", "not found"),
+        ("docs:%zz", "not found"),
         ("docs:" + "x" * 2100, "2048"),
         ("file:///a/../b", "segment"),
         ("file:///%2e%2e/b", "segment"),

@@ -14,6 +14,7 @@ from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from tests.cast import ACTOR, Cast
+from tests.legacy import begin
 from tests.mcp import call, listening
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -100,6 +101,23 @@ async def test_what_a_tool_announces_is_told_to_those_who_listen_to_that_uri(
         shutdown.begin()
         for each in (today, tomorrow, lists):
             await each.ended()
+
+
+async def test_a_uri_that_is_written_plainly_can_be_subscribed_to(served: Cast) -> None:
+    await in_database(publish_days, served.acme.id)
+    owner = served.owner.mcp_token
+    plain, encoded = "notes://days/São Tomé", "notes://days/S%C3%A3o%20Tom%C3%A9"
+    async with listening("acme", owner, resourceSubscriptions=[plain]) as subscription:
+        assert subscription.honoured == {"resourceSubscriptions": [plain]}
+        for announced in (plain, encoded):
+            assert (await call("acme", "announce", {"uri": announced}, owner)).text == "announced"
+            assert await subscription.told() == plain
+    session = await begin("acme", owner, "2025-11-25")
+    assert (await session.ask("resources/subscribe", {"uri": plain})).result == {}
+    async with session.listening() as stream:
+        await in_database(announce_update, served.acme.id, encoded, ACTOR)
+        message = await stream.message()
+        assert message["params"]["uri"] == plain
 
 
 async def test_nobody_else_is_told(served: Cast) -> None:
