@@ -38,7 +38,7 @@ def test_a_line_says_when_who_how_bad_and_all_that_was_added(lines):
     log.warning("a gap of %d", 3, extra=extra, stack_info=True)
     (line,) = lines()
     assert line.pop("timestamp").endswith("Z")
-    assert "test_a_line_says_when" in line.pop("stack")
+    assert "test_a_log_line_contains" in line.pop("stack")
     said = {
         "event": "a gap of 3",
         "level": "warning",
