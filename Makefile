@@ -4,7 +4,7 @@
 SHELL := /bin/sh
 PYTHON ?= python3
 VENV := .venv/bin
-# What reaches a database is tested on PostgreSQL too. What reaches it through these rooms only, such as
+# What reaches a database is tested on PostgreSQL too. What reaches it through these packages only, such as
 # the transport and the methods, is tested on it by e2e.
 SQL := $(wildcard tests/serving/test_*.py) $(addprefix tests/,audit feed tenants vault calls tasks \
   identity catalogue rounds serving/execution serving/tasks serving/process serving/subscriptions \
@@ -27,17 +27,17 @@ up: ## set up what is missing, then serve on http://127.0.0.1:8000 (PORT, HOST, 
 	@$(PYTHON) -m bootstrap runtime --serve
 	@exec $(VENV)/python manage.py up
 
-test: dev ## unit and interaction tests (TESTS=tests/<room> for some of them)
+test: dev ## unit and interaction tests (TESTS=tests/<package> for some of them)
 	env -u TEST_DATABASE_URL $(VENV)/python -m pytest $(TESTS) -n $(WORKERS)
 	@if [ -n "$$TEST_DATABASE_URL" ]; then $(MAKE) --no-print-directory postgresql; \
 	elif [ -n "$$CI" ]; then echo "mcphost: in CI, TEST_DATABASE_URL has to name a PostgreSQL" >&2; exit 1; \
 	else echo; echo "NOT TESTED ON POSTGRESQL: set TEST_DATABASE_URL to one whose role may create databases"; fi
 
 # Property tests have all their examples on SQLite already (EXAMPLES).
-postgresql: dev ## the rooms with SQL, and what stands on them, on the PostgreSQL of TEST_DATABASE_URL
+postgresql: dev ## the packages with SQL, and what stands on them, on the PostgreSQL of TEST_DATABASE_URL
 	EXAMPLES=$${EXAMPLES:-25} $(VENV)/python -m pytest $(SQL) -n $(WORKERS) --only-database
 
-coverage: dev ## the same tests with their coverage, 95 % or more, and 100 % of the pure rooms; takes nearly twice as long
+coverage: dev ## the same tests with their coverage, 95 % or more, and 100 % of the pure packages; takes nearly twice as long
 	@rm -f .coverage .coverage.*
 	env -u TEST_DATABASE_URL $(VENV)/python -m pytest tests -n $(WORKERS) --cov --cov-report=
 	$(VENV)/coverage report --fail-under=95
@@ -47,7 +47,7 @@ coverage: dev ## the same tests with their coverage, 95 % or more, and 100 % of 
 cost: dev ## compare CPU and memory of what cannot be counted, with a table; by hand or each night
 	env -u TEST_DATABASE_URL $(VENV)/python -m pytest tests -m cost
 
-pure: dev ## coverage of the pure rooms by their own tests, 100 %
+pure: dev ## coverage of the pure packages by their own tests, 100 %
 	@rm -f .coverage .coverage.*
 	env -u TEST_DATABASE_URL $(VENV)/python -m pytest tests/protocol tests/sealing tests/runtime tests/rounds -n $(WORKERS) --cov --cov-report=
 	$(VENV)/coverage report --fail-under=100 --include='$(PURE)'

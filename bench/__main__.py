@@ -40,7 +40,7 @@ class Run:
 
     plan: Plan
     peers: Sequence[str]
-    keep: bool
+    writes_page: bool
     smoke: bool
     load: float
     records: Sequence[str] = ()
@@ -54,8 +54,8 @@ def main() -> int:
     """0 when everything ran with no error, 1 otherwise. Figures never decide."""
     options = _options()
     plan = SMOKE if options.smoke else Plan(options.passes, options.seconds, warm_up=2)
-    keep = not (options.smoke or options.no_write)
-    run = Run(plan, options.peers, keep, options.smoke, os.getloadavg()[0], options.record)
+    writes_page = not (options.smoke or options.no_write)
+    run = Run(plan, options.peers, writes_page, options.smoke, os.getloadavg()[0], options.record)
     try:
         require_wrk()
         postgresql.find()
@@ -67,13 +67,15 @@ def main() -> int:
 
 
 def _call(run: Run) -> bool:
-    wanted = [peer for peer in peers.ALL if peer.name in run.peers]
-    each = compare_each(wanted, run.plan, run.connections)
-    text = f"{report.tables(each)}\n\n{report.verdict(each)}".strip()
+    selected_peers = [peer for peer in peers.ALL if peer.name in run.peers]
+    figures_by_count = compare_each(selected_peers, run.plan, run.connections)
+    text = f"{report.tables(figures_by_count)}\n\n{report.verdict(figures_by_count)}".strip()
     print(f"\n{text}\n", flush=True)
-    if run.keep and report.verdict(each):  # a page needs the peers that it compares with
-        _write_call(run, text, each[CONNECTIONS])
-    return all(_no_errors(figures) for figures in each.values())
+    # A page needs the peers that it compares with.
+    if run.writes_page and report.verdict(figures_by_count):
+        report.write("bench overview", report.overview(figures_by_count))
+        _write_call(run, text, figures_by_count[CONNECTIONS])
+    return all(_no_errors(figures) for figures in figures_by_count.values())
 
 
 def _write_call(run: Run, text: str, figures: Sequence[Figure]) -> None:
@@ -97,18 +99,18 @@ def _ask(run: Run) -> bool:
 
 
 def _kinds(run: Run) -> bool:
-    each = kinds.compare_each(run.plan, EACH_CONNECTIONS)
-    _show(run, "bench kinds", report.kinds_tables(each))
-    return all(_no_errors(figures) for figures in each.values())
+    figures_by_count = kinds.compare_each(run.plan, EACH_CONNECTIONS)
+    _show(run, "bench kinds", report.kinds_tables(figures_by_count))
+    return all(_no_errors(figures) for figures in figures_by_count.values())
 
 
 def _sessions(run: Run) -> bool:
     longer = replace(run.plan, seconds=run.plan.seconds * sessions.TIMES_AS_LONG)
     few, many = (run.plan, sessions.SMALL_CROWD), (longer, sessions.CROWD)
     plan, clients = few if run.smoke else many
-    each = sessions.compare(plan, clients, run.peers)
-    _show(run, "bench sessions", report.sessions_tables(each))
-    return all(_no_errors(figures) for figures in each.values())
+    figures_by_revision = sessions.compare(plan, clients, run.peers)
+    _show(run, "bench sessions", report.sessions_tables(figures_by_revision))
+    return all(_no_errors(figures) for figures in figures_by_revision.values())
 
 
 def _scale(run: Run) -> bool:
@@ -161,22 +163,26 @@ def _console(run: Run) -> bool:
     )
     databases = (peers.ON_POSTGRESQL,) if run.smoke else (peers.MCPHOST, peers.ON_POSTGRESQL)
     recorded = console.record(entries, looks, run.records, databases)
-    over = [report.record_table(each) for each in recorded]
+    over = [report.record_table(figure) for figure in recorded]
     beside = console.sockets(console.SMALL_CROWD if run.smoke else console.CROWD, run.plan)
     following = console.following(run.plan, run.connections, databases)
     tables = [
-        report.following_table(label, each)
-        for label, each in following.items()
-        if any(each.values())
+        report.following_table(label, figures_by_count)
+        for label, figures_by_count in following.items()
+        if any(figures_by_count.values())
     ]
     _show(run, "bench console", "\n\n".join([*over, report.sockets_table(beside), *tables]))
-    return all(_no_errors(figures) for each in following.values() for figures in each.values())
+    return all(
+        _no_errors(figures)
+        for figures_by_count in following.values()
+        for figures in figures_by_count.values()
+    )
 
 
-def _show(run: Run, place: str, text: str) -> None:
+def _show(run: Run, marker: str, text: str) -> None:
     print(f"\n{text}\n", flush=True)
-    if run.keep:
-        report.write(place, text)
+    if run.writes_page:
+        report.write(marker, text)
 
 
 def _no_errors(
@@ -187,9 +193,9 @@ def _no_errors(
 
 def _profile(_run: Run) -> bool:
     """Writes nothing; always as long as its table needs to be steady."""
-    each = compare_each((peers.MCPHOST, peers.BARE), PROFILE, EACH_CONNECTIONS)
-    print(report.profile_table(each), flush=True)
-    return all(_no_errors(figures) for figures in each.values())
+    figures_by_count = compare_each((peers.MCPHOST, peers.BARE), PROFILE, EACH_CONNECTIONS)
+    print(report.profile_table(figures_by_count), flush=True)
+    return all(_no_errors(figures) for figures in figures_by_count.values())
 
 
 SCENARIOS: Mapping[str, Callable[[Run], bool]] = {
@@ -209,7 +215,7 @@ TOOLS: Mapping[str, Callable[[Run], bool]] = {"profile": _profile}
 
 
 def _options() -> argparse.Namespace:
-    known = [peer.name for peer in peers.ALL]
+    peer_names = [peer.name for peer in peers.ALL]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
         "scenarios",
@@ -229,7 +235,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--passes", type=int, default=5, help="turns per server (5)")
     parser.add_argument("--seconds", type=int, default=2, help="seconds of each turn (2)")
-    parser.add_argument("--peers", nargs="+", choices=known, default=known, metavar="PEER")
+    parser.add_argument(
+        "--peers", nargs="+", choices=peer_names, default=peer_names, metavar="PEER"
+    )
     options = parser.parse_args()
     options.scenarios = options.scenarios or list(SCENARIOS)
     if unknown := set(options.scenarios) - {*SCENARIOS, *TOOLS}:

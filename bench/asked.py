@@ -30,7 +30,7 @@ class Asked:
     """One session with one call, whose stream stays open while its question does."""
 
     def __init__(self, url: str, token: str, number: int) -> None:
-        self._place = urlsplit(url)
+        self._address = urlsplit(url)
         self._token = token
         self._text = f"hello {number}"
         self._session = ""
@@ -41,7 +41,7 @@ class Asked:
         line = await self._open()
         line[1].write(self._request(_message(1, method="initialize", params=CLIENT)))
         head = (await line[0].readuntil(b"\r\n\r\n")).decode()
-        pairs = [one.partition(": ") for one in head.split("\r\n")[1:] if one]
+        pairs = [line.partition(": ") for line in head.split("\r\n")[1:] if line]
         fields = {name.lower(): value for name, _, value in pairs}
         self._session = fields["mcp-session-id"]
         if "content-length" in fields:
@@ -51,7 +51,9 @@ class Asked:
         call = {"name": "ask", "arguments": {"text": self._text}}
         self._stream, self._kept = line  # a writer without a reference is closed
         self._kept.write(self._request(_message(2, method="tools/call", params=call)))
-        question = await self._message(lambda one: one.get("method") == "elicitation/create")
+        question = await self._message(
+            lambda message: message.get("method") == "elicitation/create"
+        )
         self._question = question["id"]
 
     async def answer(self) -> None:
@@ -65,26 +67,26 @@ class Asked:
 
     async def ends(self) -> None:
         """Read the stream to its result, which must be that of this call."""
-        ended = await self._message(lambda one: one.get("id") == 2)
+        ended = await self._message(lambda message: message.get("id") == 2)
         (block,) = ended["result"]["content"]
         assert block["text"] == self._text, ended
 
     async def _open(self) -> Line:
-        return await asyncio.open_connection(self._place.hostname, self._place.port)
+        return await asyncio.open_connection(self._address.hostname, self._address.port)
 
-    async def _message(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    async def _message(self, matches: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The next message of the stream that is wanted; all else is passed over."""
         while line := await self._stream.readline():
             if line.startswith(b"data: {"):
                 message: dict[str, Any] = json.loads(line[6:])
-                if wanted(message):
+                if matches(message):
                     return message
         raise AssertionError("the stream ended too early")
 
     def _request(self, body: bytes) -> bytes:
         lines = [
-            f"POST {self._place.path} HTTP/1.1",
-            f"Host: {self._place.netloc}",
+            f"POST {self._address.path} HTTP/1.1",
+            f"Host: {self._address.netloc}",
             f"Authorization: Bearer {self._token}",
             "Content-Type: application/json",
             "Accept: application/json, text/event-stream",
@@ -103,23 +105,23 @@ async def _all(does: Sequence[Callable[[], Awaitable[None]]]) -> float:
     """Do all of it, so many at a time; the seconds that it took."""
     room, began = asyncio.Semaphore(SIDE_BY_SIDE), time.monotonic()
 
-    async def one(what: Callable[[], Awaitable[None]]) -> None:
+    async def run_action(action: Callable[[], Awaitable[None]]) -> None:
         async with room:
-            await what()
+            await action()
 
     async with asyncio.timeout(PATIENCE):
-        await asyncio.gather(*map(one, does))
+        await asyncio.gather(*map(run_action, does))
     return time.monotonic() - began
 
 
 async def main(url: str, count: int) -> None:
     token = os.environ["BENCH_TOKEN"]
     crowd = [Asked(url, token, number) for number in range(count)]
-    print(json.dumps({"asking": await _all([one.begin for one in crowd])}), flush=True)
+    print(json.dumps({"asking": await _all([session.begin for session in crowd])}), flush=True)
     await asyncio.to_thread(sys.stdin.readline)
     began = time.monotonic()
-    await _all([one.answer for one in crowd])
-    await _all([one.ends for one in crowd])
+    await _all([session.answer for session in crowd])
+    await _all([session.ends for session in crowd])
     print(json.dumps({"answered": time.monotonic() - began}), flush=True)
 
 

@@ -31,8 +31,8 @@ class SealingFigure(NamedTuple):
     unseal: float
 
 
-def _ours(folder: Path, port: int) -> Command:
-    return peers.ours(folder, port, MCPHOST_TOOLS_PATH=str(TOOLS))
+def _server_command(folder: Path, port: int) -> Command:
+    return peers.mcphost_command(folder, port, MCPHOST_TOOLS_PATH=str(TOOLS))
 
 
 def with_room(sessions: int, changes_per_minute: int) -> Callable[[Path, int], Command]:
@@ -41,7 +41,9 @@ def with_room(sessions: int, changes_per_minute: int) -> Callable[[Path, int], C
         "MCPHOST_SESSIONS_PER_TOKEN": str(sessions),
         "MCPHOST_SESSION_CHANGES_PER_MINUTE": str(changes_per_minute),
     }
-    return lambda folder, port: peers.ours(folder, port, MCPHOST_TOOLS_PATH=str(TOOLS), **limits)
+    return lambda folder, port: peers.mcphost_command(
+        folder, port, MCPHOST_TOOLS_PATH=str(TOOLS), **limits
+    )
 
 
 def _asks(tool: str) -> Callable[[Path, int], Target]:
@@ -55,8 +57,10 @@ def _sdk_target(folder: Path, port: int) -> Target:
     return replace(peers.SDK.target(folder, port), asks="ask")
 
 
-MCPHOST = Peer("mcphost", "mcphost", _ours, _asks("ask"))
-UNCLAIMED = Peer("mcphost-unclaimed", "mcphost, without the claim", _ours, _asks("ask_unclaimed"))
+MCPHOST = Peer("mcphost", "mcphost", _server_command, _asks("ask"))
+UNCLAIMED = Peer(
+    "mcphost-unclaimed", "mcphost, without the claim", _server_command, _asks("ask_unclaimed")
+)
 SDK = Peer(
     "sdk", f"{peers.SDK.label}, `Resolve`", peers.script("sdk_asking_server.py"), _sdk_target
 )
@@ -89,12 +93,12 @@ def _sealing(payload: bytes, times: int) -> SealingFigure:
     return SealingFigure(
         payload=len(payload),
         token=len(token),
-        seal=_each(seal, times),
-        unseal=_each(lambda: tokens.unseal(token, binding, ring), times),
+        seal=_seconds_per_call(seal, times),
+        unseal=_seconds_per_call(lambda: tokens.unseal(token, binding, ring), times),
     )
 
 
-def _each(does: Callable[[], object], times: int) -> float:
+def _seconds_per_call(does: Callable[[], object], times: int) -> float:
     began = time.perf_counter()
     for _ in range(times):
         does()

@@ -59,7 +59,7 @@ class Crowd:
 
     async def session(self, text: str) -> None:
         """One session from its beginning to its end."""
-        asked, began = 0, time.perf_counter()
+        questions, began = 0, time.perf_counter()
 
         def step(name: str) -> None:
             nonlocal began
@@ -68,9 +68,9 @@ class Crowd:
             began = now
 
         async def answer(_: Any, _question: Any) -> ElicitResult:
-            nonlocal asked
-            step("answer" if asked else "question")
-            asked += 1
+            nonlocal questions
+            step("answer" if questions else "question")
+            questions += 1
             return ElicitResult(action="accept", content={"sure": True})
 
         headers = {"Authorization": f"Bearer {self.token}"}
@@ -89,7 +89,7 @@ class Crowd:
             step("answer")
             assert client.protocol_version == self.revision, client.protocol_version
             assert TOOL in [tool.name for tool in listed.tools], listed
-            assert asked == QUESTIONS, asked
+            assert questions == QUESTIONS, questions
             assert [block.text for block in result.content] == [text], result
 
 
@@ -101,14 +101,14 @@ async def main(url: str, revision: str, count: int) -> None:
         began, spent = time.monotonic(), time.process_time()
         until = began + float(line)
         await asyncio.gather(*(crowd.client(number * 1000, until) for number in range(count)))
-        seen = {
+        report = {
             "sessions": crowd.sessions,
             "errors": crowd.errors,
             "seconds": time.monotonic() - began,
             "cpu": time.process_time() - spent,
             "steps": crowd.steps,
         }
-        print(json.dumps(seen), flush=True)
+        print(json.dumps(report), flush=True)
 
 
 if __name__ == "__main__":

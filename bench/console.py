@@ -86,38 +86,39 @@ def record(
     `filled` are records that are there already: folders of data, and URLs of databases.
     """
     if filled:
-        for place in filled:
-            yield _over(place, looks)
+        for source in filled:
+            yield _over(source, looks)
         return
     for peer in databases:
         with tempfile.TemporaryDirectory(prefix="mcphost-bench-") as name, peer.backing() as env:
-            with running(peers.ours(Path(name), free_port(), **env)):
+            with running(peers.mcphost_command(Path(name), free_port(), **env)):
                 pass  # the first start makes the database
-            _run("bench.record", str(entries), home=Path(name) / "home", **env)
-            yield _look(peer.label, Path(name), looks, env)
+            _run_module("bench.record", str(entries), home=Path(name) / "home", **env)
+            yield _time_pages(peer.label, Path(name), looks, env)
 
 
-def _over(place: str, looks: int) -> RecordFigure:
-    """`place`: a folder whose `home` has the data, or such a folder, `=` and the URL of a database."""
-    folder, _, url = place.partition("=")
+def _over(source: str, looks: int) -> RecordFigure:
+    """`source`: a folder whose `home` has the data, or such a folder, `=` and the URL of a database."""
+    folder, _, url = source.partition("=")
     env = {"DATABASE_URL": url} if url else {}
     label = (ON_POSTGRESQL if url else MCPHOST).label
-    return _look(label, Path(folder), looks, env)
+    return _time_pages(label, Path(folder), looks, env)
 
 
-def _look(label: str, folder: Path, looks: int, env: Mapping[str, str]) -> RecordFigure:
-    peer = replace(MCPHOST, command=lambda place, port: peers.ours(place, port, **env))
+def _time_pages(label: str, folder: Path, looks: int, env: Mapping[str, str]) -> RecordFigure:
+    peer = replace(MCPHOST, command=lambda folder, port: peers.mcphost_command(folder, port, **env))
     with serving(peer, folder) as served:
         port = int(served.target.url.split(":")[2].partition("/")[0])
         admin = Admin(port, (folder / "home" / "admin-password").read_text().strip())
         sample = _SAMPLE.format(tenant=TENANT)
-        said = _manage("shell", "-c", sample, home=folder / "home", **env)
-        known = json.loads(said.splitlines()[-1])  # before it, the shell says what it imported
-        seen = [_see(admin, name, path, looks) for name, path in _pages(known).items()]
-    return RecordFigure(label, known["entries"], seen)
+        output = _manage("shell", "-c", sample, home=folder / "home", **env)
+        # Before it, the shell says what it imported.
+        sample_ids = json.loads(output.splitlines()[-1])
+        figures = [_see(admin, name, path, looks) for name, path in _pages(sample_ids).items()]
+    return RecordFigure(label, sample_ids["entries"], figures)
 
 
-def _pages(known: Mapping[str, Any]) -> Mapping[str, str]:
+def _pages(sample_ids: Mapping[str, Any]) -> Mapping[str, str]:
     calls = f"/admin/t/{TENANT}/calls/"
     day = (datetime.now(UTC) - timedelta(days=11)).date()
     filters = {
@@ -130,21 +131,26 @@ def _pages(known: Mapping[str, Any]) -> Mapping[str, str]:
         "declined": "questions=decline",
         "words of errors": "words=quota&period=30d",
         "a day": f"since={day}&until={day}",
-        "a trace": f"trace={known['trace']}",
-        "a call's id": f"call={known['call'][:8]}",
+        "a trace": f"trace={sample_ids['trace']}",
+        "a call's id": f"call={sample_ids['call'][:8]}",
         "a tool and a caller": "tool=tool-1&principal=caller-5&outcome=tool_error",
         "no match": "tool=tool-1&client=curl&words=unheard",
     }
     return {
-        **{f"dashboard, {each}": f"/admin/?period={each}" for each in ("1h", "24h", "7d", "30d")},
-        **{f"a tenant, {each}": f"/admin/t/{TENANT}/?period={each}" for each in ("1h", "30d")},
+        **{
+            f"dashboard, {period}": f"/admin/?period={period}"
+            for period in ("1h", "24h", "7d", "30d")
+        },
+        **{
+            f"a tenant, {period}": f"/admin/t/{TENANT}/?period={period}" for period in ("1h", "30d")
+        },
         "all calls": "/admin/calls/",
         "calls": calls,
         "calls, 7 days": f"{calls}?period=7d",
         **{f"calls by {name}": f"{calls}?{query}" for name, query in filters.items()},
         "all calls by a client": "/admin/calls/?client=cursor",
         "all calls by words of errors": "/admin/calls/?words=quota",
-        "a call": f"{calls}{known['call']}/",
+        "a call": f"{calls}{sample_ids['call']}/",
         "input requests": "/admin/input-requests/",
         "what became of them": "/admin/input-requests/funnel/?period=30d",
         "refusals": "/admin/refusals/",
@@ -174,7 +180,9 @@ def sockets(count: int, plan: Plan) -> SocketsFigure:
         "MCPHOST_CONSOLE_SOCKETS": str(count),
         "MCPHOST_CONSOLE_SOCKETS_PER_USER": str(count),
     }
-    peer = replace(MCPHOST, command=lambda place, port: peers.ours(place, port, **room))
+    peer = replace(
+        MCPHOST, command=lambda folder, port: peers.mcphost_command(folder, port, **room)
+    )
     with (
         tempfile.TemporaryDirectory(prefix="mcphost-bench-") as name,
         serving(peer, Path(name)) as served,
@@ -215,12 +223,12 @@ def following(
     plan: Plan, connections: Sequence[int], databases: Sequence[Peer]
 ) -> dict[str, dict[int, tuple[Figure, ...]]]:
     """Load a server that follows the record and one that does not, in turn: figures per database."""
-    found = {}
+    figures = {}
     for peer in databases:
         alone = _named(peer, ALONE, "without", MCPHOST_SUMMARIES_IN_SERVER="0")
         both = (_named(peer, FOLLOWING, "with the summaries"), alone)
-        found[peer.label] = passes.compare_each(both, plan, connections)
-    return found
+        figures[peer.label] = passes.compare_each(both, plan, connections)
+    return figures
 
 
 def _named(peer: Peer, name: str, label: str, **settings: str) -> Peer:
@@ -228,15 +236,15 @@ def _named(peer: Peer, name: str, label: str, **settings: str) -> Peer:
         peer,
         name=name,
         label=label,
-        command=lambda place, port: peers.ours(place, port, **settings),
+        command=lambda folder, port: peers.mcphost_command(folder, port, **settings),
     )
 
 
 def _manage(*arguments: str, home: Path, **env: str) -> str:
-    return _run("manage", *arguments, home=home, **env)
+    return _run_module("manage", *arguments, home=home, **env)
 
 
-def _run(module: str, *arguments: str, home: Path, **env: str) -> str:
+def _run_module(module: str, *arguments: str, home: Path, **env: str) -> str:
     finished = subprocess.run(
         [sys.executable, "-m", module, *arguments],
         cwd=ROOT,

@@ -67,10 +67,10 @@ class Ears:
     def _has(self, number: int, words: bytes) -> bool:
         piece = self._lines[number].recv(65536)
         assert piece, f"the server hung up: {self._tails.get(number)!r}"
-        seen = self._tails.get(number, b"") + piece
-        found = words in seen
-        self._tails[number] = b"" if found else seen[-KEPT:]
-        return found
+        received = self._tails.get(number, b"") + piece
+        complete = words in received
+        self._tails[number] = b"" if complete else received[-KEPT:]
+        return complete
 
 
 def request(port: int, token: str) -> bytes:
@@ -90,11 +90,11 @@ def request(port: int, token: str) -> bytes:
 
 
 def main(port: int, count: int) -> None:
-    ears, asked, began = Ears(), request(port, os.environ["BENCH_TOKEN"]), time.monotonic()
+    ears, message, began = Ears(), request(port, os.environ["BENCH_TOKEN"]), time.monotonic()
     for opened in range(0, count, SIDE_BY_SIDE):
         many = min(SIDE_BY_SIDE, count - opened)
         for _ in range(many):
-            ears.open(port, asked)
+            ears.open(port, message)
         ears.all_hear(ACKNOWLEDGED, many)
     print(json.dumps({"listening": time.monotonic() - began}), flush=True)
     while True:

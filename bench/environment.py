@@ -52,14 +52,14 @@ def node_folder(source: Path) -> Path:
 
 def _python_folder(lock: Path, name: str) -> Path:
     """The folder `name` under `build/`, made again whenever the lock is another."""
-    wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
+    digest = hashlib.sha256(lock.read_bytes()).hexdigest()
     folder = ROOT / "build" / name
     stamp = folder / "complete"
     with one_at_a_time(folder):
-        if not (stamp.exists() and stamp.read_text() == wanted):
+        if not (stamp.exists() and stamp.read_text() == digest):
             print(f"making an environment in {folder} ...", file=sys.stderr, flush=True)
             _make_python(folder, lock)
-            stamp.write_text(wanted)
+            stamp.write_text(digest)
     return folder
 
 

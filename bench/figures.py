@@ -51,25 +51,25 @@ def _figure(name: str, label: str, samples: Mapping[str, Sequence[Sample]]) -> F
         p99=median(sample.p99 for sample in own),
         errors=sum(sample.errors for sample in own),
         # Within a pass the machine was the same for both: the ratio outlives its drift.
-        ratios={other: _ratio(own, samples[other]) for other in samples},
+        ratios={peer: _ratio(own, samples[peer]) for peer in samples},
         cpu_ratios={
-            other: _cpu_ratio(own, samples[other], attrgetter("cpu_per_call")) for other in samples
+            peer: _cpu_ratio(own, samples[peer], attrgetter("cpu_per_call")) for peer in samples
         },
         whole_cpu_ratios={
-            other: _cpu_ratio(own, samples[other], attrgetter("whole_cpu_per_call"))
-            for other in samples
+            peer: _cpu_ratio(own, samples[peer], attrgetter("whole_cpu_per_call"))
+            for peer in samples
         },
     )
 
 
-def _ratio(own: Sequence[Sample], other: Sequence[Sample]) -> float:
+def _ratio(own: Sequence[Sample], baseline: Sequence[Sample]) -> float:
     """Not a number where the other ended no call."""
-    return median(a.rate / b.rate if b.rate else nan for a, b in zip(own, other, strict=True))
+    return median(a.rate / b.rate if b.rate else nan for a, b in zip(own, baseline, strict=True))
 
 
 def _cpu_ratio(
-    own: Sequence[Sample], other: Sequence[Sample], per_call: Callable[[Sample], float]
+    own: Sequence[Sample], baseline: Sequence[Sample], per_call: Callable[[Sample], float]
 ) -> float:
     """Not a number where no CPU time was measured."""
-    pairs = zip(own, other, strict=True)
+    pairs = zip(own, baseline, strict=True)
     return median(per_call(a) / per_call(b) if b.cpu else nan for a, b in pairs)

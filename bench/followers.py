@@ -46,7 +46,7 @@ class Line:
     def __init__(
         self, url: str, token: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        self._place, self._token = urlsplit(url), token
+        self._address, self._token = urlsplit(url), token
         self._reader, self._writer = reader, writer
 
     async def send(self, method: str, **params: Any) -> Mapping[str, Any]:
@@ -59,8 +59,8 @@ class Line:
         }
         body = json.dumps(message).encode()
         lines = (
-            f"POST {self._place.path} HTTP/1.1",
-            f"Host: {self._place.netloc}",
+            f"POST {self._address.path} HTTP/1.1",
+            f"Host: {self._address.netloc}",
             f"Authorization: Bearer {self._token}",
             "Content-Type: application/json",
             "Accept: application/json, text/event-stream",
@@ -79,7 +79,7 @@ class Line:
 
 
 @dataclass
-class Seen:
+class Counts:
     """What the clients have seen since they were told to begin. Milliseconds."""
 
     tasks: int = 0
@@ -92,7 +92,7 @@ class Follower:
     """Follows tasks over one connection, with a pause in seconds between two polls."""
 
     line: Line
-    seen: Seen
+    counts: Counts
     pause: float
 
     async def task(self, tool: str, text: str) -> None:
@@ -101,9 +101,9 @@ class Follower:
         answered = await self._answer(task) if tool == ASKS else None
         ended = await self.until(task, "completed")
         if answered is not None:
-            self.seen.answered.append((time.perf_counter() - answered) * 1000)
-        assert [one["text"] for one in ended["result"]["content"]] == [text], ended
-        self.seen.tasks += 1
+            self.counts.answered.append((time.perf_counter() - answered) * 1000)
+        assert [block["text"] for block in ended["result"]["content"]] == [text], ended
+        self.counts.tasks += 1
 
     async def call(self, tool: str, text: str) -> str:
         """The id of the task that a call becomes."""
@@ -111,52 +111,52 @@ class Follower:
         task: str = handle["taskId"]
         return task
 
-    async def until(self, task: str, wanted: str) -> Mapping[str, Any]:
+    async def until(self, task: str, status: str) -> Mapping[str, Any]:
         while True:
             state = await self.line.send("tasks/get", taskId=task)
-            self.seen.polls += 1
-            if state["status"] == wanted:
+            self.counts.polls += 1
+            if state["status"] == status:
                 return state
             assert state["status"] in ("working", "input_required"), state
             await asyncio.sleep(self.pause)
 
     async def _answer(self, task: str) -> float:
         """Answer the question; when that was acknowledged."""
-        asked = await self.until(task, "input_required")
-        (key,) = asked["inputRequests"]
+        state = await self.until(task, "input_required")
+        (key,) = state["inputRequests"]
         await self.line.send("tasks/update", taskId=task, inputResponses={key: SURE})
         return time.perf_counter()
 
 
 @asynccontextmanager
 async def _line(url: str) -> AsyncIterator[Line]:
-    place = urlsplit(url)
-    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    address = urlsplit(url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
     try:
         yield Line(url, os.environ["BENCH_TOKEN"], reader, writer)
     finally:
         writer.close()
 
 
-async def _load(url: str, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-    seen, began, spent = Seen(), time.monotonic(), time.process_time()
+async def _load(url: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    counts, began, spent = Counts(), time.monotonic(), time.process_time()
 
     async def client(number: int) -> None:
         count = 0
         async with _line(url) as line:
-            follower = Follower(line, seen, wanted["pause"])
-            while time.monotonic() < began + wanted["seconds"]:
+            follower = Follower(line, counts, options["pause"])
+            while time.monotonic() < began + options["seconds"]:
                 count += 1
-                await follower.task(wanted["tool"], f"hello {number} {count}")
+                await follower.task(options["tool"], f"hello {number} {count}")
 
     async with asyncio.timeout(PATIENCE):
-        await asyncio.gather(*map(client, range(wanted["clients"])))
+        await asyncio.gather(*map(client, range(options["clients"])))
     return {
-        "tasks": seen.tasks,
-        "polls": seen.polls,
+        "tasks": counts.tasks,
+        "polls": counts.polls,
         "seconds": time.monotonic() - began,
         "cpu": time.process_time() - spent,
-        "answered": seen.answered,
+        "answered": counts.answered,
     }
 
 
@@ -165,7 +165,7 @@ async def _wait(url: str, count: int) -> Mapping[str, Any]:
 
     async def client() -> None:
         async with _line(url) as line:
-            follower = Follower(line, Seen(), 0.05)
+            follower = Follower(line, Counts(), 0.05)
             tasks = [await follower.call(ASKS, f"hello {number}") for number in numbers]
             for task in tasks:
                 await follower.until(task, "input_required")
@@ -177,10 +177,10 @@ async def _wait(url: str, count: int) -> Mapping[str, Any]:
 
 async def main(url: str) -> None:
     while line := await asyncio.to_thread(sys.stdin.readline):
-        wanted = json.loads(line)
-        waits = wanted.get("wait")
-        seen = await (_load(url, wanted) if waits is None else _wait(url, waits))
-        print(json.dumps(seen), flush=True)
+        options = json.loads(line)
+        waits = options.get("wait")
+        report = await (_load(url, options) if waits is None else _wait(url, waits))
+        print(json.dumps(report), flush=True)
 
 
 if __name__ == "__main__":

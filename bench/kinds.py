@@ -33,7 +33,12 @@ def compare_each(plan: Plan, connections: Sequence[int]) -> dict[int, tuple[Figu
     """Load the tools of one server in turn: figures per number of connections, in the order of LABELS."""
     with tempfile.TemporaryDirectory(prefix="mcphost-bench-") as name:
         folder, service = Path(name), free_port()
-        peer = Peer("kinds", "mcphost", lambda place, port: _ours(place, port, service), _target)
+        peer = Peer(
+            "kinds",
+            "mcphost",
+            lambda data_folder, port: _server_command(data_folder, port, service),
+            _target,
+        )
         echoing = peers.script("echo_service.py")(folder, service)
         with (
             running(replace(echoing, log=folder / "service.log")),
@@ -42,8 +47,8 @@ def compare_each(plan: Plan, connections: Sequence[int]) -> dict[int, tuple[Figu
             tools = {name: replace(served, target=_of(served, name)) for name in LABELS}
             for tool in tools.values():
                 verify(tool.target)
-            taken = passes.take_turns(tools, plan, connections)
-    return {count: summarise(LABELS, samples) for count, samples in taken.items()}
+            samples_by_count = passes.take_turns(tools, plan, connections)
+    return {count: summarise(LABELS, samples) for count, samples in samples_by_count.items()}
 
 
 def _of(served: Served, name: str) -> Target:
@@ -58,9 +63,11 @@ def _target(folder: Path, port: int) -> Target:
     return peers.MCPHOST.target(folder, port)
 
 
-def _ours(folder: Path, port: int, service: int) -> Command:
+def _server_command(folder: Path, port: int, service: int) -> Command:
     tools = {"MCPHOST_TOOLS_PATH": str(asking.TOOLS)}
-    command = peers.ours(folder, port, MCPHOST_EGRESS_LOOPBACK_PORTS=str(service), **tools)
+    command = peers.mcphost_command(
+        folder, port, MCPHOST_EGRESS_LOOPBACK_PORTS=str(service), **tools
+    )
     with running(command):
         pass  # the first start makes the database and the demo
     finished = subprocess.run(

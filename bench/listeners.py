@@ -72,15 +72,17 @@ def listen(count: int, changes: int) -> ListenersFigure:
     """Have `count` listeners hear of that many changes, one after another."""
     make_room(count + SPARE)
     with tempfile.TemporaryDirectory(prefix="mcphost-bench-") as folder:
-        place, port = Path(folder), free_port()
+        data_folder, port = Path(folder), free_port()
         room = str(count)
         limits = {"MCPHOST_LISTENERS_PER_TOKEN": room, "MCPHOST_LISTENERS_PER_TENANT": room}
-        with running(peers.ours(place, port, **limits)) as pid:
-            target = peers.MCPHOST.target(place, port)
+        with running(peers.mcphost_command(data_folder, port, **limits)) as pid:
+            target = peers.MCPHOST.target(data_folder, port)
             alone = memory_bytes(pid)
             with (
                 program("bench.ears", port, count, BENCH_TOKEN=target.token) as ears,
-                program("bench.change", changes, MCPHOST_HOME=str(place / "home")) as changing,
+                program(
+                    "bench.change", changes, MCPHOST_HOME=str(data_folder / "home")
+                ) as changing,
             ):
                 json.loads(ears.next())
                 memory = (memory_bytes(pid) - alone) / count
@@ -92,9 +94,9 @@ def summarise(count: int, heard: Sequence[Heard], memory: float) -> ListenersFig
     return ListenersFigure(
         listeners=count,
         changes=len(heard),
-        first=median(each.first for each in heard),
-        last=median(each.last for each in heard),
-        worst=max(each.last for each in heard),
+        first=median(notice.first for notice in heard),
+        last=median(notice.last for notice in heard),
+        worst=max(notice.last for notice in heard),
         memory=memory,
     )
 

@@ -89,12 +89,12 @@ def measure(target: Target, seconds: int, connections: int = CONNECTIONS) -> Sam
 def parse(output: str, errors: str) -> Sample:
     for line in output.splitlines():
         if line.startswith("bench {"):
-            seen = json.loads(line.removeprefix("bench "))
+            fields = json.loads(line.removeprefix("bench "))
             return Sample(
-                requests=seen["requests"],
-                seconds=seen["microseconds"] / 1e6,
-                errors=seen["errors"],
-                p50=seen["p50"] / 1000,
-                p99=seen["p99"] / 1000,
+                requests=fields["requests"],
+                seconds=fields["microseconds"] / 1e6,
+                errors=fields["errors"],
+                p50=fields["p50"] / 1000,
+                p99=fields["p99"] / 1000,
             )
     raise LoadError(f"wrk gave no figures: {(errors or output).strip()}")

@@ -22,8 +22,8 @@ def facts() -> dict[str, str]:
 
 
 def _node_version() -> str:
-    said = subprocess.run([str(NODE), "--version"], capture_output=True, text=True, check=True)
-    return said.stdout.strip()
+    finished = subprocess.run([str(NODE), "--version"], capture_output=True, text=True, check=True)
+    return finished.stdout.strip()
 
 
 def _processor() -> str:

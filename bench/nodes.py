@@ -24,11 +24,11 @@ class Load(NamedTuple):
     connections: int
 
 
-ONE = Load(1, CONNECTIONS)
+SINGLE = Load(1, CONNECTIONS)
 TWICE = Load(2, CONNECTIONS)
 HALF = Load(1, CONNECTIONS // 2)
 SHARED = Load(2, CONNECTIONS // 2)
-LOADS = (ONE, TWICE, HALF, SHARED)
+LOADS = (SINGLE, TWICE, HALF, SHARED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def summarise(turns: Mapping[Load, Sequence[Turn]]) -> tuple[NodesFigure, ...]:
             rate=median(turn.rate for turn in own),
             cpu=median(turn.cpu for turn in own),
             # Within a pass the machine was the same for both: the ratio outlives its drift.
-            ratio=median(a.cpu / b.cpu for a, b in zip(own, turns[ONE], strict=True)),
+            ratio=median(a.cpu / b.cpu for a, b in zip(own, turns[SINGLE], strict=True)),
             errors=sum(turn.errors for turn in own),
         )
         for load, own in turns.items()
@@ -101,7 +101,7 @@ def _service(folder: Path, count: int) -> Iterator[list[Served]]:
 
 def _start(stack: ExitStack, folder: Path, number: int, shared: Mapping[str, str]) -> Served:
     port = free_port()
-    command = peers.ours(folder, port, log=f"log-{number}", **shared)
+    command = peers.mcphost_command(folder, port, log=f"log-{number}", **shared)
     pid = stack.enter_context(running(command))
     target = peers.MCPHOST.target(folder, port)
     verify.verify(target)

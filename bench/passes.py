@@ -47,8 +47,8 @@ def compare_each(
         with ThreadPoolExecutor(STARTING_AT_ONCE) as pool:
             started = list(pool.map(lambda peer: _start(peer, Path(folder), stack), peers))
         servers = dict(chain.from_iterable(started))
-        taken = take_turns(servers, plan, connections)
-        return {count: summarise(labels, samples) for count, samples in taken.items()}
+        samples_by_count = take_turns(servers, plan, connections)
+        return {count: summarise(labels, samples) for count, samples in samples_by_count.items()}
 
 
 def _start(peer: Peer, folder: Path, stack: ExitStack) -> list[tuple[str, Served]]:
@@ -67,7 +67,9 @@ def take_turns(
     if plan.warm_up:
         for server in servers.values():
             server.measure(plan.warm_up)
-    taken: dict[int, Samples] = {count: {name: [] for name in servers} for count in connections}
+    samples_by_count: dict[int, Samples] = {
+        count: {name: [] for name in servers} for count in connections
+    }
     for number in range(plan.passes):
         for count in connections:
             print(
@@ -76,10 +78,10 @@ def take_turns(
                 flush=True,
             )
             for name, server in servers.items():
-                taken[count][name].append(_turn(name, server, plan.seconds, count))
+                samples_by_count[count][name].append(_turn(name, server, plan.seconds, count))
     for server in servers.values():
         verify(server.target)
-    return taken
+    return samples_by_count
 
 
 def _turn(name: str, server: Served, seconds: int, connections: int) -> Sample:

@@ -84,10 +84,10 @@ def serving(peer: Peer, folder: Path) -> Iterator[Served]:
 
 
 def _mcphost(folder: Path, port: int) -> Command:
-    return ours(folder, port)
+    return mcphost_command(folder, port)
 
 
-def ours(folder: Path, port: int, log: str = "log", **settings: str) -> Command:
+def mcphost_command(folder: Path, port: int, log: str = "log", **settings: str) -> Command:
     """Our server as `make up` starts it, over the data folder in `folder`."""
     home = {
         "MCPHOST_HOME": str(folder / "home"),

@@ -6,13 +6,13 @@ from html import escape
 from bench.figures import Figure
 
 WIDTH = 760
-LEFT = 270
+LABEL_WIDTH = 270
 RIGHT = 170
 ROW = 46
 BAR = 26
 TOP = 56
-OURS = "#0f766e"
-OTHERS = "#94a3b8"
+MCPHOST_COLOUR = "#0f766e"
+PEER_COLOUR = "#94a3b8"
 INK = "#0f172a"
 FONT = "font-family='system-ui, sans-serif'"
 
@@ -21,7 +21,7 @@ def svg(title: str, note: str, figures: Sequence[Figure]) -> str:
     """CPU per call of each server, the least first."""
     ordered = sorted(figures, key=lambda figure: figure.cpu)
     height = TOP + ROW * len(ordered) + 34
-    scale = (WIDTH - LEFT - RIGHT) / max(figure.cpu for figure in ordered)
+    scale = (WIDTH - LABEL_WIDTH - RIGHT) / max(figure.cpu for figure in ordered)
     rows = [_row(index, figure, scale) for index, figure in enumerate(ordered)]
     return "\n".join(
         [
@@ -40,14 +40,20 @@ def svg(title: str, note: str, figures: Sequence[Figure]) -> str:
 def _row(index: int, figure: Figure, scale: float) -> str:
     y = TOP + ROW * index
     length = max(2, round(figure.cpu * scale))
-    ours = figure.label.startswith("mcphost")
-    bar = f"width='{length}' height='{BAR}' rx='3' fill='{OURS if ours else OTHERS}'"
+    is_mcphost = figure.label.startswith("mcphost")
+    bar = f"width='{length}' height='{BAR}' rx='3' fill='{MCPHOST_COLOUR if is_mcphost else PEER_COLOUR}'"
     value = f"{figure.cpu * 1e6:,.0f} µs · {figure.rate:,.0f}/s"
     return "\n".join(
         [
-            _text(LEFT - 12, y + 18, figure.label, anchor="end", weight=600 if ours else 400),
-            f"<rect x='{LEFT}' y='{y}' {bar}/>",
-            _text(LEFT + length + 8, y + 18, value, size=12),
+            _text(
+                LABEL_WIDTH - 12,
+                y + 18,
+                figure.label,
+                anchor="end",
+                weight=600 if is_mcphost else 400,
+            ),
+            f"<rect x='{LABEL_WIDTH}' y='{y}' {bar}/>",
+            _text(LABEL_WIDTH + length + 8, y + 18, value, size=12),
         ]
     )
 

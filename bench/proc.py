@@ -24,10 +24,10 @@ def family_cpu_seconds(pid: int) -> float:
                 continue  # it has ended meanwhile
             parents.setdefault(parse_parent(stat), []).append((int(entry.name), stat))
     own = (PROC / str(pid) / "stat").read_text()
-    found = [(pid, own)]
-    for child, _ in found:
-        found += parents.get(child, ())
-    return sum(parse_ticks(stat) + parse_ended_ticks(stat) for _, stat in found) / TICKS
+    family = [(pid, own)]
+    for child, _ in family:
+        family += parents.get(child, ())
+    return sum(parse_ticks(stat) + parse_ended_ticks(stat) for _, stat in family) / TICKS
 
 
 def memory_bytes(pid: int) -> int:

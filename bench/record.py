@@ -41,33 +41,34 @@ CLIENTS: Final = ("claude-code", "vscode", "cursor", "inspector", "python", "cur
 CALLERS: Final = 60
 ERRORS: Final = ("the warehouse did not answer", "no such order", "the quota is used up")
 ENTRIES_PER_CALL: Final = 1.5
-IDS: Final = ("id", "call", "leg", "last")
+IDS: Final = ("id", "call", "http_request_id", "last")
 COPIED: Final[tuple[type[Model], ...]] = (Entry, CallSummary, CallMark, RollUp)
 
 
 def fill(entries: int) -> None:
     """Write about so many entries, and their summaries."""
     tenants = [
-        Tenant(id=uuid4(), slug=f"crowd-{each}", title=f"Crowd {each}") for each in range(TENANTS)
+        Tenant(id=uuid4(), slug=f"crowd-{number}", title=f"Crowd {number}")
+        for number in range(TENANTS)
     ]
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA synchronous = OFF")
             cursor.execute("PRAGMA cache_size = -1000000")
-    first, *others = [each.id for each in Tenant.objects.bulk_create(tenants)]
-    _say(f"{_fill_one(first, entries // TENANTS):,} entries of one tenant")
+    first, *other_tenants = [tenant.id for tenant in Tenant.objects.bulk_create(tenants)]
+    _print_progress(f"{_fill_one(first, entries // TENANTS):,} entries of one tenant")
     _analyze()
     _summarise()
-    _say("summarised")
+    _print_progress("summarised")
     with _without_indexes():
         for model in COPIED:
             _keep_aside(model, first)
-        for number, other in enumerate(others, 1):
+        for number, tenant in enumerate(other_tenants, 1):
             with transaction.atomic():
                 for model in COPIED:
-                    _copy(model, other, number)
-            _say(f"{number + 1} of {TENANTS} tenants")
-    _say("indexed")
+                    _copy(model, tenant, number)
+            _print_progress(f"{number + 1} of {TENANTS} tenants")
+    _print_progress("indexed")
     _count_all()
     _go_on_from_here()
     _analyze()
@@ -83,8 +84,8 @@ def _analyze() -> None:
 def _fill_one(tenant: UUID, entries: int) -> int:
     rng, now, written = random.Random(7), timezone.now(), 0
     calls = _calls(rng, tenant, now, SPAN / (entries / ENTRIES_PER_CALL))
-    while some := list(islice(calls, BATCH)):
-        rows = [row for call in some for row in call]
+    while batch := list(islice(calls, BATCH)):
+        rows = [row for call in batch for row in call]
         with transaction.atomic(), connection.cursor() as cursor:
             _insert(cursor, rows)
         written += len(rows)
@@ -105,17 +106,17 @@ def _summarise() -> None:
 def _without_indexes() -> Iterator[None]:
     """Drop the indexes that are not needed to keep rows apart, and make them again at the end: much faster."""
     tables = ", ".join(f"'{model._meta.db_table}'" for model in COPIED)
-    found = (
+    query = (
         "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql NOT LIKE '%UNIQUE%' "
         f"AND tbl_name IN ({tables})"
     )
     if connection.vendor == "postgresql":
-        found = (
+        query = (
             "SELECT indexname, indexdef FROM pg_indexes WHERE indexdef NOT LIKE '%UNIQUE%' "
             f"AND tablename IN ({tables})"
         )
     with connection.cursor() as cursor:
-        cursor.execute(found)
+        cursor.execute(query)
         indexes = cursor.fetchall()
         for name, _ in indexes:
             cursor.execute(f'DROP INDEX "{name}"')
@@ -135,10 +136,10 @@ def _keep_aside(model: type[Model], tenant: UUID) -> None:
         )
 
 
-def _copy(model: type[Model], other: UUID, number: int) -> None:
+def _copy(model: type[Model], tenant: UUID, number: int) -> None:
     """Copy the rows that were kept aside for another tenant."""
     table = model._meta.db_table
-    columns = [each.column for each in model._meta.fields]
+    columns = [field.column for field in model._meta.fields]
     if isinstance(model._meta.pk, AutoField):
         columns.remove("id")
     if connection.vendor == "postgresql":
@@ -149,7 +150,7 @@ def _copy(model: type[Model], other: UUID, number: int) -> None:
     for column in columns:
         if column == "tenant":
             values.append(own)
-            parameters.append(other.hex)
+            parameters.append(tenant.hex)
         elif column in IDS:
             values.append(tail.format(column))
             parameters.append(f"{number:08x}")
@@ -204,7 +205,7 @@ def _call(rng: random.Random, tenant: UUID, at: datetime) -> list[list[Any]]:
     shared = {
         "tenant": tenant,
         "call": _id(rng, at),
-        "leg": _id(rng, at),
+        "http_request_id": _id(rng, at),
         "round": 1,
         "actor_kind": "user",
         "actor_id": str(caller),
@@ -236,20 +237,28 @@ def _call(rng: random.Random, tenant: UUID, at: datetime) -> list[list[Any]]:
 def _asking(rng: random.Random, at: datetime, shared: dict[str, Any], took: int) -> list[list[Any]]:
     named = {"key": "confirm", "question": "digest", "method": "elicitation/create"}
     expires = (at + timedelta(minutes=30)).astimezone(UTC).isoformat()
-    asked = {"asked": ["confirm"], "sealed_by": "bench", "expires_at": expires}
+    request_facts = {"asked": ["confirm"], "sealed_by": "bench", "expires_at": expires}
     rows = [
         _row(rng, at, shared, "round.started", ""),
         _row(rng, at, shared, "question.asked", "", facts=named),
-        _row(rng, at, shared, "round.finished", "input_required", duration_us=took, facts=asked),
+        _row(
+            rng,
+            at,
+            shared,
+            "round.finished",
+            "input_required",
+            duration_us=took,
+            facts=request_facts,
+        ),
     ]
     if rng.random() < 0.3:
         return rows
-    later, said = at + timedelta(seconds=rng.random() * 600), rng.choice(("accept", "decline"))
-    given = {**named, "seconds": (later - at).total_seconds(), "sealed_by": "bench"}
-    second = {**shared, "round": 2, "leg": _id(rng, later)}
+    later, action = at + timedelta(seconds=rng.random() * 600), rng.choice(("accept", "decline"))
+    answer_facts = {**named, "seconds": (later - at).total_seconds(), "sealed_by": "bench"}
+    second = {**shared, "round": 2, "http_request_id": _id(rng, later)}
     return [
         *rows,
-        _row(rng, later, second, "answer.received", said, facts=given),
+        _row(rng, later, second, "answer.received", action, facts=answer_facts),
         _row(rng, later, second, "round.started", ""),
         _row(rng, later, second, "round.finished", "complete", duration_us=took),
     ]
@@ -264,7 +273,16 @@ def _row(
 
 
 _EMPTY: Final[dict[str, Any]] = dict.fromkeys(
-    ("tenant", "call", "leg", "round", "duration_us", "bytes_in", "bytes_out", "commitment")
+    (
+        "tenant",
+        "call",
+        "http_request_id",
+        "round",
+        "duration_us",
+        "bytes_in",
+        "bytes_out",
+        "commitment",
+    )
 )
 
 
@@ -297,8 +315,8 @@ def _sqlite(value: Any) -> Any:
 _BEGUN: Final = time.monotonic()
 
 
-def _say(what: str) -> None:
-    print(f"{time.monotonic() - _BEGUN:6.0f} s  {what}", flush=True)
+def _print_progress(message: str) -> None:
+    print(f"{time.monotonic() - _BEGUN:6.0f} s  {message}", flush=True)
 
 
 if __name__ == "__main__":

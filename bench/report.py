@@ -45,9 +45,25 @@ TARGET_SUMMARIES = 1.1
 TARGET_TASK = 512
 
 
-def tables(each: Mapping[int, Sequence[Figure]]) -> str:
+def overview(figures_by_count: Mapping[int, Sequence[Figure]]) -> str:
+    """One row per server: its CPU per call, work afterwards included, and its calls a second."""
+    counts = tuple(figures_by_count)
+    lines = [
+        f"| server | {' | '.join(_connections(count) for count in counts)} |",
+        f"| --- |{' ---: |' * len(counts)}",
+    ]
+    for rows in zip(*figures_by_count.values(), strict=True):
+        cells = [f"{figure.whole_cpu * 1e6:,.0f} µs, {figure.rate:,.0f}/s" for figure in rows]
+        lines.append(f"| {rows[0].label} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def tables(figures_by_count: Mapping[int, Sequence[Figure]]) -> str:
     """The peers beside one another, a table per number of connections, as Markdown."""
-    parts = [f"### {_connections(count)}\n\n{_table(figures)}" for count, figures in each.items()]
+    parts = [
+        f"### {_connections(count)}\n\n{_table(figures)}"
+        for count, figures in figures_by_count.items()
+    ]
     return "\n\n".join(parts)
 
 
@@ -82,14 +98,14 @@ def _times(ratio: float | None) -> str:
     return "" if ratio is None else f"{ratio:.2f}"
 
 
-def profile_table(each: Mapping[int, Sequence[Figure]]) -> str:
+def profile_table(figures_by_count: Mapping[int, Sequence[Figure]]) -> str:
     """CPU per call and calls a second of our server and of the bare app, per number of connections."""
     head = ("connections", "mcphost CPU/call", "calls/s", "bare CPU/call", "calls/s", "CPU ratio")
     rows: list[tuple[str, ...]] = [head]
-    for connections, (ours, bare) in each.items():
-        cells = (ours.cpu, ours.rate, bare.cpu, bare.rate)
+    for connections, (mcphost, bare) in figures_by_count.items():
+        cells = (mcphost.cpu, mcphost.rate, bare.cpu, bare.rate)
         texts = [f"{cell:,.0f}" if cell > 1 else f"{cell * 1e6:,.1f} µs" for cell in cells]
-        rows.append((str(connections), *texts, f"{ours.cpu_ratios[bare.name]:.2f}"))
+        rows.append((str(connections), *texts, f"{mcphost.cpu_ratios[bare.name]:.2f}"))
     return "\n".join(
         "  ".join(f"{text:>{len(head[i])}}" for i, text in enumerate(row)) for row in rows
     )
@@ -110,11 +126,11 @@ def scale_table(figures: Sequence[Figure]) -> str:
     return "\n".join(lines)
 
 
-def kinds_tables(each: Mapping[int, Sequence[Figure]]) -> str:
+def kinds_tables(figures_by_count: Mapping[int, Sequence[Figure]]) -> str:
     """Tools of each kind beside the echo as a Python function, a table per number of connections, as
     Markdown."""
     parts = []
-    for count, figures in each.items():
+    for count, figures in figures_by_count.items():
         lines = [
             f"### In each kind, {_connections(count)}",
             "",
@@ -128,10 +144,12 @@ def kinds_tables(each: Mapping[int, Sequence[Figure]]) -> str:
             for figure in figures
         ]
         parts.append("\n".join(lines))
-    rows = {figure.name: figure for figure in each[min(each)]}
+    rows = {figure.name: figure for figure in figures_by_count[min(figures_by_count)]}
     more = rows[SCRIPT].p50 - rows[ECHO].p50
-    seen = f"{_connections(min(each))}: a script takes {more:.2f} ms more than the echo"
-    verdict = _line(more < TARGET_SCRIPT, seen, f"less than {TARGET_SCRIPT:g} ms")
+    summary = (
+        f"{_connections(min(figures_by_count))}: a script takes {more:.2f} ms more than the echo"
+    )
+    verdict = _line(more < TARGET_SCRIPT, summary, f"less than {TARGET_SCRIPT:g} ms")
     return "\n\n".join([*parts, verdict])
 
 
@@ -147,8 +165,8 @@ def nodes_table(figures: Sequence[NodesFigure]) -> str:
         for figure in figures
     ]
     ratio = next(figure.ratio for figure in figures if figure.load == TWICE)
-    seen = f"{ratio:.2f} times the CPU per call where each process has the load of the one"
-    return "\n".join([*lines, "", _line(ratio <= TARGET_NODES, seen, "at most 1.2")])
+    summary = f"{ratio:.2f} times the CPU per call where each process has the load of the one"
+    return "\n".join([*lines, "", _line(ratio <= TARGET_NODES, summary, "at most 1.2")])
 
 
 def listeners_table(figure: ListenersFigure) -> str:
@@ -161,8 +179,8 @@ def listeners_table(figure: ListenersFigure) -> str:
             f"| {figure.worst:.2f} s | {figure.memory / 1024:.1f} KiB |"
         ),
     ]
-    told = f"all told after {figure.worst:.2f} s at worst"
-    verdict = _line(figure.worst <= TARGET_TOLD, told, "two seconds")
+    summary = f"all told after {figure.worst:.2f} s at worst"
+    verdict = _line(figure.worst <= TARGET_TOLD, summary, "two seconds")
     return "\n".join([*lines, "", verdict])
 
 
@@ -232,19 +250,19 @@ def tasks_table(figures: Sequence[TasksFigure]) -> str:
         "| --- | ---: | ---: | ---: |",
     ]
     lines += [
-        f"| {figure.label} | {waited.tasks:,} | {waited.memory:,.0f} bytes | {waited.asked:.1f} s |"
+        f"| {figure.label} | {waited.tasks:,} | {waited.memory:,.0f} bytes | {waited.seconds:.1f} s |"
         for figure in figures
         for waited in figure.waited
     ]
     verdicts = [
         _line(
-            most.memory <= TARGET_TASK,
-            f"{figure.label}: {most.memory:,.0f} bytes for each of {most.tasks:,} tasks that wait",
+            waited.memory <= TARGET_TASK,
+            f"{figure.label}: {waited.memory:,.0f} bytes for each of {waited.tasks:,} tasks that wait",
             f"at most {TARGET_TASK}",
         )
         for figure in figures
         if figure.name.startswith("mcphost")
-        for most in figure.waited[-1:]
+        for waited in figure.waited[-1:]
     ]
     return "\n".join([*lines, "", *verdicts]).strip()
 
@@ -270,9 +288,9 @@ def _sealing_table(sealed: Sequence[SealingFigure]) -> list[str]:
         "| ---: | ---: | ---: | ---: |",
     ]
     return lines + [
-        f"| {each.payload:,} bytes | {each.token:,} characters "
-        f"| {each.seal * 1e6:.0f} µs | {each.unseal * 1e6:.0f} µs |"
-        for each in sealed
+        f"| {figure.payload:,} bytes | {figure.token:,} characters "
+        f"| {figure.seal * 1e6:.0f} µs | {figure.unseal * 1e6:.0f} µs |"
+        for figure in sealed
     ]
 
 
@@ -283,15 +301,15 @@ def _asking_verdict(figures: Sequence[Figure]) -> list[str]:
         lines.append(f"- a claim adds {claim * 1e6:.0f} µs of CPU to a call")
     ratio = {figure.name: figure.ratios for figure in figures}.get("mcphost", {}).get("sdk")
     if ratio is not None:
-        seen = f"{ratio:.2f} times the tuned SDK's throughput"
-        lines.append(_line(ratio >= TARGET_ASKING, seen, f"at least {TARGET_ASKING:g}"))
+        summary = f"{ratio:.2f} times the tuned SDK's throughput"
+        lines.append(_line(ratio >= TARGET_ASKING, summary, f"at least {TARGET_ASKING:g}"))
     return lines
 
 
-def sessions_tables(each: Mapping[str, Sequence[SessionsFigure]]) -> str:
+def sessions_tables(figures_by_revision: Mapping[str, Sequence[SessionsFigure]]) -> str:
     """Whole sessions of real clients beside one another, two tables per revision, as Markdown."""
     parts = []
-    for revision, figures in each.items():
+    for revision, figures in figures_by_revision.items():
         era = "stateless" if revision == STATELESS else "session-based"
         lines = [
             f"### Revision {revision}, {era}",
@@ -313,12 +331,12 @@ def sessions_tables(each: Mapping[str, Sequence[SessionsFigure]]) -> str:
         for figure in figures:
             steps = [f"{step.p50:.0f} / {step.p99:.0f}" for step in figure.steps.values()]
             lines.append(f"| {' | '.join([figure.label, *steps])} |")
-        most = TARGETS_SESSIONS[revision]
+        limit = TARGETS_SESSIONS[revision]
         lines += [""] + [
             _line(
-                figure.ratio <= most,
+                figure.ratio <= limit,
                 f"{figure.label}: {figure.ratio:.2f} times the tuned SDK's CPU per session",
-                f"at most {most:g}",
+                f"at most {limit:g}",
             )
             for figure in figures
             if figure.ratio is not None and figure.name != SDK.name
@@ -327,10 +345,10 @@ def sessions_tables(each: Mapping[str, Sequence[SessionsFigure]]) -> str:
     return "\n\n".join(parts)
 
 
-def verdict(each: Mapping[int, Sequence[Figure]]) -> str:
+def verdict(figures_by_count: Mapping[int, Sequence[Figure]]) -> str:
     """Each target that was set, and whether this run reached it. Empty if a peer is missing."""
     lines: list[str] = []
-    for count, figures in each.items():
+    for count, figures in figures_by_count.items():
         rows = {figure.name: figure for figure in figures}
         if not {"mcphost", "sdk", "bare"} <= rows.keys():
             return ""
@@ -339,32 +357,32 @@ def verdict(each: Mapping[int, Sequence[Figure]]) -> str:
     return "\n".join(lines)
 
 
-def _cpu_verdict(count: int, ours: Figure) -> list[str]:
-    if (most := TARGETS_CPU.get(count)) is None:
+def _cpu_verdict(count: int, figure: Figure) -> list[str]:
+    if (limit := TARGETS_CPU.get(count)) is None:
         return []
-    ratio = ours.cpu_ratios["bare"]
-    seen = f"{_connections(count)}: {ratio:.2f} times the bare app's CPU per call"
-    return [_line(ratio <= most, seen, f"at most {most:g}")]
+    ratio = figure.cpu_ratios["bare"]
+    summary = f"{_connections(count)}: {ratio:.2f} times the bare app's CPU per call"
+    return [_line(ratio <= limit, summary, f"at most {limit:g}")]
 
 
-def _whole_cpu_verdict(count: int, ours: Figure) -> list[str]:
-    if (most := TARGETS_WHOLE_CPU.get(count)) is None:
+def _whole_cpu_verdict(count: int, figure: Figure) -> list[str]:
+    if (limit := TARGETS_WHOLE_CPU.get(count)) is None:
         return []
-    ratio = ours.whole_cpu_ratios["bare"]
-    seen = f"{_connections(count)}: {ratio:.2f} times with the work after the load"
-    return [_line(ratio <= most, seen, f"at most {most:g}")]
+    ratio = figure.whole_cpu_ratios["bare"]
+    summary = f"{_connections(count)}: {ratio:.2f} times with the work after the load"
+    return [_line(ratio <= limit, summary, f"at most {limit:g}")]
 
 
-def _rate_verdict(count: int, ours: Figure) -> list[str]:
+def _rate_verdict(count: int, figure: Figure) -> list[str]:
     if (least := TARGETS_OVER_SDK.get(count)) is None:
         return []
-    ratio = ours.ratios["sdk"]
-    seen = f"{_connections(count)}: {ratio:.2f} times the tuned SDK's throughput"
-    return [_line(ratio >= least, seen, f"at least {least:g}")]
+    ratio = figure.ratios["sdk"]
+    summary = f"{_connections(count)}: {ratio:.2f} times the tuned SDK's throughput"
+    return [_line(ratio >= least, summary, f"at least {least:g}")]
 
 
-def _line(reached: bool, seen: str, wanted: str) -> str:
-    return f"- {seen} (wanted: {wanted}): {'reached' if reached else '**missed**'}"
+def _line(reached: bool, summary: str, target: str) -> str:
+    return f"- {summary} (wanted: {target}): {'reached' if reached else '**missed**'}"
 
 
 def conditions(facts: Mapping[str, str], plan: Plan, labels: Sequence[str]) -> str:
@@ -421,7 +439,7 @@ def sockets_table(figure: SocketsFigure) -> str:
     return "\n".join([*lines, "", memory])
 
 
-def following_table(label: str, each: Mapping[int, Sequence[Figure]]) -> str:
+def following_table(label: str, figures_by_count: Mapping[int, Sequence[Figure]]) -> str:
     """Calls with and without the summaries that are written beside them, as Markdown."""
     lines = [
         f"### Calls with and without the summaries: {label}",
@@ -430,7 +448,7 @@ def following_table(label: str, each: Mapping[int, Sequence[Figure]]) -> str:
         "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     missed = []
-    for count, figures in each.items():
+    for count, figures in figures_by_count.items():
         for figure in figures:
             ratio = figure.cpu_ratios[ALONE]
             lines.append(
@@ -448,8 +466,8 @@ def following_table(label: str, each: Mapping[int, Sequence[Figure]]) -> str:
 def write(marker: str, text: str, page: Path = PAGE) -> None:
     """Put `text` between the page's markers of that name; everything else stays as it is."""
     begin, end = f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->"
-    before, found, rest = page.read_text().partition(begin)
+    before, opening, rest = page.read_text().partition(begin)
     _, closed, after = rest.partition(end)
-    if not (found and closed):
+    if not (opening and closed):
         raise ValueError(f"{page} has no place for {marker!r}: {begin} … {end}")
     page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")

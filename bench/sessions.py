@@ -69,11 +69,11 @@ class SessionsFigure:
 
 def servers(revision: str) -> tuple[Peer, ...]:
     """Ours on either database, and the SDK's as it has to be for that revision."""
-    ours = asking.with_room(ROOM, CHANGES_PER_MINUTE)
+    command = asking.with_room(ROOM, CHANGES_PER_MINUTE)
     mode = ["sessions"] if revision == SESSION_BASED else []
     return (
-        replace(peers.MCPHOST, command=ours),
-        replace(peers.ON_POSTGRESQL, command=ours),
+        replace(peers.MCPHOST, command=command),
+        replace(peers.ON_POSTGRESQL, command=command),
         replace(peers.SDK, command=peers.script("sdk_asking_server.py", *mode)),
     )
 
@@ -88,13 +88,13 @@ def compare(
 def _compare(
     revision: str, plan: Plan, clients: int, names: Sequence[str]
 ) -> tuple[SessionsFigure, ...]:
-    wanted = [peer for peer in servers(revision) if peer.name in names]
+    peers_of_revision = [peer for peer in servers(revision) if peer.name in names]
     with tempfile.TemporaryDirectory(prefix="mcphost-bench-") as folder, ExitStack() as stack:
         loads: dict[str, tuple[Served, Lines]] = {}
-        for peer in wanted:
+        for peer in peers_of_revision:
             try:
-                place = _loaded(peer, Path(folder) / peer.name, revision, clients)
-                loads[peer.name] = stack.enter_context(place)
+                load = _loaded(peer, Path(folder) / peer.name, revision, clients)
+                loads[peer.name] = stack.enter_context(load)
             except UnavailableError as reason:
                 print(f"{peer.label} is left out: {reason}", file=sys.stderr, flush=True)
         if plan.warm_up:
@@ -112,7 +112,7 @@ def _compare(
                     file=sys.stderr,
                     flush=True,
                 )
-    return summarise({peer.name: peer.label for peer in wanted}, turns)
+    return summarise({peer.name: peer.label for peer in peers_of_revision}, turns)
 
 
 @contextmanager
@@ -129,16 +129,16 @@ def _loaded(
 
 def _turn(served: Served, crowd: Lines, seconds: int) -> Turn:
     before = cpu_seconds(served.pid)
-    seen = json.loads(crowd.ask(str(seconds)))
-    if seen["sessions"] < 2:
+    measured = json.loads(crowd.ask(str(seconds)))
+    if measured["sessions"] < 2:
         raise LoadError(f"the clients of {served.target.url} had no sessions, but errors")
     return Turn(
-        sessions=seen["sessions"],
-        seconds=seen["seconds"],
-        errors=seen["errors"],
+        sessions=measured["sessions"],
+        seconds=measured["seconds"],
+        errors=measured["errors"],
         cpu=cpu_seconds(served.pid) - before,
-        clients_cpu=seen["cpu"],
-        steps=seen["steps"],
+        clients_cpu=measured["cpu"],
+        steps=measured["steps"],
     )
 
 
@@ -171,5 +171,5 @@ def _ratio(own: Sequence[Turn], sdk: Sequence[Turn] | None) -> float | None:
 
 
 def _percentiles(turns: Sequence[Turn], step: str) -> Percentiles:
-    every = quantiles([one for turn in turns for one in turn.steps[step]], n=100)
+    every = quantiles([duration for turn in turns for duration in turn.steps[step]], n=100)
     return Percentiles(every[49], every[98])

@@ -41,7 +41,7 @@ class Waited(NamedTuple):
 
     tasks: int
     memory: float
-    asked: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class Followed:
     pid: int
     clients: Lines
 
-    def ask(self, **wanted: Any) -> Mapping[str, Any]:
-        said: Mapping[str, Any] = json.loads(self.clients.ask(json.dumps(wanted)))
-        return said
+    def ask(self, **options: Any) -> Mapping[str, Any]:
+        reply: Mapping[str, Any] = json.loads(self.clients.ask(json.dumps(options)))
+        return reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +87,11 @@ class TasksFigure:
     waited: Sequence[Waited]
 
 
-def _ours(folder: Path, port: int, **more: str) -> Command:
+def _server_command(folder: Path, port: int, **more: str) -> Command:
     room = str(2 * CROWDS[-1])
     limits = {"MCPHOST_TASKS_PER_CALLER": room, "MCPHOST_TASKS_PER_TENANT": room}
     tools = {"MCPHOST_TOOLS_PATH": str(asking.TOOLS)}
-    return peers.ours(folder, port, **tools, **limits, **more)
+    return peers.mcphost_command(folder, port, **tools, **limits, **more)
 
 
 def _fastmcp(folder: Path, port: int) -> Command:
@@ -104,12 +104,12 @@ def _fastmcp(folder: Path, port: int) -> Command:
 
 
 def _embedded(folder: Path, port: int) -> Command:
-    return _ours(folder, port, MCPHOST_TASK_ENGINE="embedded")
+    return _server_command(folder, port, MCPHOST_TASK_ENGINE="embedded")
 
 
 FASTMCP = Peer("fastmcp", "FastMCP 4.1.4, in memory", _fastmcp, peers.FASTMCP.target)
 ALL = (
-    replace(peers.MCPHOST, command=_ours),
+    replace(peers.MCPHOST, command=_server_command),
     replace(
         peers.ON_POSTGRESQL,
         name="mcphost-embedded",
@@ -120,7 +120,7 @@ ALL = (
         peers.ON_POSTGRESQL,
         name="mcphost-queued",
         label="mcphost on PostgreSQL, `procrastinate`",
-        command=_ours,
+        command=_server_command,
     ),
     FASTMCP,
 )
@@ -129,11 +129,11 @@ ALL = (
 def compare(plan: Plan, crowds: Sequence[int], names: Sequence[str]) -> tuple[TasksFigure, ...]:
     """Load the servers of those names in turn; then have so many tasks wait on each of them, `crowds` in
     rising order. What cannot run is named."""
-    wanted = [peer for peer in ALL if peer.name.partition("-")[0] in names]
+    selected_peers = [peer for peer in ALL if peer.name.partition("-")[0] in names]
     turns: dict[str, list[Turn]] = {}
     with ExitStack() as stack:
         with ThreadPoolExecutor(STARTING_AT_ONCE) as pool:
-            started = list(pool.map(lambda peer: _start(peer, stack), wanted))
+            started = list(pool.map(lambda peer: _start(peer, stack), selected_peers))
         servers = dict(pair for pairs in started for pair in pairs)
         if plan.warm_up:
             for served in servers.values():
@@ -142,9 +142,9 @@ def compare(plan: Plan, crowds: Sequence[int], names: Sequence[str]) -> tuple[Ta
             for name, served in servers.items():
                 turn = _turn(served, plan.seconds)
                 turns.setdefault(name, []).append(turn)
-                _tell(f"pass {number + 1}/{plan.passes}", name, turn)
+                _print_turn(f"pass {number + 1}/{plan.passes}", name, turn)
         waited = {name: _wait(name, served, crowds) for name, served in servers.items()}
-    return summarise({peer.name: peer.label for peer in wanted}, turns, waited)
+    return summarise({peer.name: peer.label for peer in selected_peers}, turns, waited)
 
 
 def _start(peer: Peer, stack: ExitStack) -> list[tuple[str, Followed]]:
@@ -187,18 +187,18 @@ def _turn(served: Followed, seconds: int) -> Turn:
 def _wait(name: str, served: Followed, crowds: Sequence[int]) -> list[Waited]:
     """Memory is held against that before the first task of the crowds, the load is over by then."""
     served.ask(wait=min(WARM, crowds[0]))  # what the first tasks load is no part of the others
-    before, asked = memory_bytes(served.pid), 0.0
-    each = []
+    before, seconds = memory_bytes(served.pid), 0.0
+    waits = []
     for fewer, crowd in pairwise((0, *crowds)):
         parts = [min(AT_A_TIME, crowd - begun) for begun in range(fewer, crowd, AT_A_TIME)]
-        asked += sum(served.ask(wait=part)["seconds"] for part in parts)
-        each.append(Waited(crowd, (memory_bytes(served.pid) - before) / crowd, asked))
+        seconds += sum(served.ask(wait=part)["seconds"] for part in parts)
+        waits.append(Waited(crowd, (memory_bytes(served.pid) - before) / crowd, seconds))
         print(
-            f"{name:<18} {each[-1].memory:,.0f} bytes for each of {crowd:,}, asked in {asked:.1f} s",
+            f"{name:<18} {waits[-1].memory:,.0f} bytes for each of {crowd:,}, asked in {seconds:.1f} s",
             file=sys.stderr,
             flush=True,
         )
-    return each
+    return waits
 
 
 def summarise(
@@ -217,11 +217,11 @@ def _figure(
     name: str,
     label: str,
     own: Sequence[Turn],
-    theirs: Sequence[Turn] | None,
+    baseline: Sequence[Turn] | None,
     waited: Sequence[Waited],
 ) -> TasksFigure:
     rates = [turn.tasks / turn.seconds for turn in own]
-    answered = quantiles([one for turn in own for one in turn.answered], n=100)
+    answered = quantiles([duration for turn in own for duration in turn.answered], n=100)
     return TasksFigure(
         name=name,
         label=label,
@@ -229,7 +229,7 @@ def _figure(
         low=min(rates),
         high=max(rates),
         cpu=median(turn.cpu / turn.tasks for turn in own),
-        ratio=_ratio(own, theirs) if theirs else None,
+        ratio=_ratio(own, baseline) if baseline else None,
         polls=median(turn.polls / turn.tasks for turn in own),
         clients_cpu=median(turn.clients_cpu / turn.tasks for turn in own),
         answered=Percentiles(answered[49], answered[94]),
@@ -237,15 +237,15 @@ def _figure(
     )
 
 
-def _ratio(own: Sequence[Turn], theirs: Sequence[Turn]) -> float:
+def _ratio(own: Sequence[Turn], baseline: Sequence[Turn]) -> float:
     """Within a pass the machine was the same for both: the ratio outlives its drift."""
-    pairs = zip(own, theirs, strict=True)
+    pairs = zip(own, baseline, strict=True)
     return median((a.cpu / a.tasks) / (b.cpu / b.tasks) for a, b in pairs)
 
 
-def _tell(what: str, name: str, turn: Turn) -> None:
+def _print_turn(progress: str, name: str, turn: Turn) -> None:
     print(
-        f"{what}  {name:<18} {turn.tasks / turn.seconds:>6,.0f}/s  "
+        f"{progress}  {name:<18} {turn.tasks / turn.seconds:>6,.0f}/s  "
         f"{turn.cpu / turn.tasks * 1e3:.2f} ms of CPU per task, {turn.polls / turn.tasks:.1f} polls  "
         f"answered in {median(turn.answered):.1f} ms",
         file=sys.stderr,

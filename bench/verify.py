@@ -26,12 +26,12 @@ class WrongAnswerError(Exception):
 
 def verify(target: Target) -> None:
     """Make the call once and look at every part of the answer. Raises WrongAnswerError."""
-    more = _asked(target) if target.asks else {}
+    more = _retry_params(target) if target.asks else {}
     if not _is_echo(_answered(target, **more)):
         raise WrongAnswerError(f"{target.url} did not say the same again")
 
 
-def _asked(target: Target) -> dict[str, Any]:
+def _retry_params(target: Target) -> dict[str, Any]:
     """The first leg of a call that asks; what the retry has to bring."""
     result = _answered(target)["result"]
     try:

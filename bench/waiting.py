@@ -76,16 +76,16 @@ def wait(count: int, seconds: int, passes: int) -> WaitingFigure:
     """Have `count` calls wait for their answers, and make new calls beside them."""
     make_room(2 * count + SPARE)
     with tempfile.TemporaryDirectory(prefix="mcphost-bench-") as folder:
-        place, port = Path(folder), free_port()
+        data_folder, port = Path(folder), free_port()
         # Every call has a session of its own.
-        with running(asking.with_room(count, count)(place, port)) as pid:
-            target = peers.MCPHOST.target(place, port)
+        with running(asking.with_room(count, count)(data_folder, port)) as pid:
+            target = peers.MCPHOST.target(data_folder, port)
             verify.verify(target)
             load.measure(target, 1)
             alone = [load.measure(target, seconds) for _ in range(passes)]
             before = memory_bytes(pid)
             with program("bench.asked", target.url, count, BENCH_TOKEN=target.token) as crowd:
-                asked = json.loads(crowd.next())["asking"]
+                asking_seconds = json.loads(crowd.next())["asking"]
                 memory = (memory_bytes(pid) - before) / count
                 idle = _idle(pid, passes * IDLE_SECONDS_PER_PASS)
                 beside = [load.measure(target, seconds) for _ in range(passes)]
@@ -98,7 +98,7 @@ def wait(count: int, seconds: int, passes: int) -> WaitingFigure:
         beside=_p99(beside),
         rate_alone=_rate(alone),
         rate_beside=_rate(beside),
-        asking=asked,
+        asking=asking_seconds,
         answered=answered,
         errors=sum(sample.errors for sample in (*alone, *beside)),
     )

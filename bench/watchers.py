@@ -33,17 +33,17 @@ class Watchers:
             ping_interval=None,
         )
         await asyncio.wait_for(socket.recv(), PATIENCE)
-        self._reading.append(asyncio.create_task(self._read(socket)))
+        self._reading.append(asyncio.create_task(self._read_rows(socket)))
 
     def rows(self) -> int:
         """How many rows came since the last question. Raises what ended a socket."""
-        for each in self._reading:
-            if each.done():
-                each.result()
+        for reader in self._reading:
+            if reader.done():
+                reader.result()
         rows, self._rows = self._rows, 0
         return rows
 
-    async def _read(self, socket: ClientConnection) -> None:
+    async def _read_rows(self, socket: ClientConnection) -> None:
         async for message in socket:
             self._rows += len(json.loads(message).get("rows", ()))
 

@@ -131,7 +131,7 @@ def one_at_a_time(home: Home) -> Iterator[None]:
 
 
 def _write_keys(home: Home) -> None:
-    if not _given(*_MASTER_KEY):
+    if not _is_any_set(*_MASTER_KEY):
         # The master key is written first: if a later file exists, the key existed or was given.
         later = (home.mark, home.database, home.secret_key)
         was_finished = any(path.exists() for path in later)
@@ -141,7 +141,7 @@ def _write_keys(home: Home) -> None:
                 "decrypted without it: restore it from a backup, or set MCPHOST_MASTER_KEY"
             )
         write_secret(home.master_key, base64.b64encode(secrets.token_bytes(32)).decode())
-    if not _given("MCPHOST_SECRET_KEY", *_MASTER_KEY) and not home.secret_key.exists():
+    if not _is_any_set("MCPHOST_SECRET_KEY", *_MASTER_KEY) and not home.secret_key.exists():
         write_secret(home.secret_key, _derived(read_master_key(home)))
 
 
@@ -177,7 +177,7 @@ def read_secret_key(home: Home) -> str:
     stored, so that a wrong master key leaves nothing behind. Raises HomeError if there is none.
     """
     value = os.environ.get("MCPHOST_SECRET_KEY") or read(home.secret_key)
-    if not value and _given(*_MASTER_KEY):
+    if not value and _is_any_set(*_MASTER_KEY):
         value = _derived(read_master_key(home))
     if not value:
         raise HomeError(
@@ -239,18 +239,18 @@ def _key(name: str, text: str) -> bytes:
 def exposed(home: Home) -> tuple[Path, ...]:
     """Return the paths in the data folder that other users of the machine can read or write."""
     paths = (home.path, home.database, *home.secrets())
-    others = stat.S_IRWXG | stat.S_IRWXO
+    other_users = stat.S_IRWXG | stat.S_IRWXO
     return tuple(
         path
         for path in paths
         if path.exists()
-        and path.stat().st_mode & others
+        and path.stat().st_mode & other_users
         # In a folder that is closed to others, only the secrets must be closed themselves.
-        and (path != home.database or home.path.stat().st_mode & others)
+        and (path != home.database or home.path.stat().st_mode & other_users)
     )
 
 
-def _given(*names: str) -> bool:
+def _is_any_set(*names: str) -> bool:
     return any(os.environ.get(name) for name in names)
 
 

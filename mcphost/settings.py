@@ -138,19 +138,19 @@ def _database(url: str, path: Path) -> dict[str, Any]:
     if not url:
         return {"ENGINE": SQLITE, "NAME": str(path), **_SQLITE_WAYS}
     try:
-        found: dict[str, Any] = {
+        database: dict[str, Any] = {
             **dj_database_url.parse(url, conn_max_age=CONNECTION_SECONDS, conn_health_checks=True)
         }
     except ValueError:
         raise ImproperlyConfigured(
             "DATABASE_URL is invalid: it must look like postgres://user:password@host:5432/name"
         ) from None
-    if found["ENGINE"] == SQLITE:
-        return {**found, **_SQLITE_WAYS}
-    if found["ENGINE"] != POSTGRESQL:
+    if database["ENGINE"] == SQLITE:
+        return {**database, **_SQLITE_WAYS}
+    if database["ENGINE"] != POSTGRESQL:
         raise ImproperlyConfigured("DATABASE_URL must name PostgreSQL or SQLite")
-    found["OPTIONS"] = {**_POSTGRESQL_WAYS, **found.get("OPTIONS", {})}
-    return found
+    database["OPTIONS"] = {**_POSTGRESQL_WAYS, **database.get("OPTIONS", {})}
+    return database
 
 
 def _channel_layer(url: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ EVERYTHING: Final[Mapping[str, Any]] = MappingProxyType(
     {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
 )
 """The capabilities of a client that supports every question."""
-MOST_ROUNDS: Final = 8
+MAX_ROUNDS: Final = 8
 _TENANT = UUID(int=1)
 
 DECLINE: Final[Mapping[str, Any]] = MappingProxyType({"action": "decline"})
@@ -86,22 +86,22 @@ async def try_out(
 
 async def run_through(program: Program, call: Call, answers: Answers, ports: Ports) -> Tried:
     """As `try_out`, for any program."""
-    asked: list[tuple[str, ...]] = []
+    asked_keys: list[tuple[str, ...]] = []
     outcome = await program.advance(call, EMPTY, ports)
     while isinstance(outcome, InputRequired | Yielded | Deferred):
         requests = outcome.requests if isinstance(outcome, InputRequired) else ()
-        asked.append(tuple(one.key for one in requests))
+        asked_keys.append(tuple(request.key for request in requests))
         delivery = Delivery.TASK if isinstance(outcome, Deferred) else call.delivery
         call = call._replace(round=call.round + 1, delivery=delivery)
-        if call.round > MOST_ROUNDS or any(one.key not in answers for one in requests):
+        if call.round > MAX_ROUNDS or any(request.key not in answers for request in requests):
             break
         journal = outcome.journal
-        for one in requests:
-            answer = Answer(one.digest, call.version, dict(answers[one.key]))
-            journal = journal.with_answer(one.key, answer)
+        for request in requests:
+            answer = Answer(request.digest, call.version, dict(answers[request.key]))
+            journal = journal.with_answer(request.key, answer)
         carried = from_json(orjson.loads(orjson.dumps(as_json(journal))))  # to the client and back
         outcome = await program.advance(call, carried, ports)
-    return Tried(outcome, tuple(asked))
+    return Tried(outcome, tuple(asked_keys))
 
 
 def a_call(

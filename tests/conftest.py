@@ -149,7 +149,7 @@ def _nothing_remembered(_wired: None) -> Iterator[None]:
     So every cache of database content must use `loop.on_gap`, which it must do anyway.
     """
     _drop_everything()
-    script_kind.sandbox.places_to_check._begun.clear()  # the cast has one id in all tests
+    script_kind.sandbox.check_slots._begun.clear()  # the cast has one id in all tests
     yield
     assert process.loop is None, "the test has left its process running"
     availability.forget()

@@ -125,11 +125,13 @@ class KeptOn(Generic[T]):
             _insert({**change.replaced, **change.added})
         if not inside:
             loop.poll()
-        return deepcopy(change.value)
+        copied: T = deepcopy(change.value)
+        return copied
 
 
 def _change(value: Any, before: Rows, after: Rows) -> _Change:
-    replaced, added = {}, {}
+    replaced: Rows = {}
+    added: Rows = {}
     for table, rows in after.items():
         if any(row not in rows for row in before[table]):
             replaced[table] = rows

@@ -231,7 +231,8 @@ class Listening:
         assert "method" in message, message
         assert message["params"]["_meta"] == self.meta
         params = message["params"]
-        return params.get("uri") or message["method"].removeprefix("notifications/")
+        uri: str | None = params.get("uri")
+        return uri or str(message["method"]).removeprefix("notifications/")
 
     async def ended(self) -> None:
         """Check that the server ends it, with the result and nothing else."""

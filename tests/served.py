@@ -112,6 +112,6 @@ OFFERED = Kept(_build_offered)
 @pytest.fixture
 def offered(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
     """The cast, with primitives of every type published at `acme` (see tests/serving/made.py)."""
-    monkeypatch.setitem(kinds.KINDS, "made", MADE)  # type: ignore[arg-type]
+    monkeypatch.setitem(kinds.KINDS, "made", MADE)
     with serving(OFFERED, monkeypatch) as cast:
         yield cast

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from tests.test_shape import ROOT, parse, sources
+from tests.source_files import ROOT, parse, sources
 
 FAULTS = frozenset(
     {"AssertionError", "AttributeError", "BaseException", "Exception", "IndexError", "KeyError"}
@@ -14,7 +14,7 @@ LOGGING = frozenset({"debug", "error", "exception", "info", "warning"})
 
 ALLOWED = {
     "audit/writer/writer.py::_lose_waiting": "the queue may be empty",
-    "audit/writer/writer.py::_round": "counts the failure, and logs the first of several",
+    "audit/writer/writer.py::_write_batch": "counts the failure, and logs the first of several",
     "catalogue/cache.py::_fill": "each waiter gets the error",
     "catalogue/compiling.py::_prepare": "the error of `json.dumps` is the reason that is shown",
     "console/primitives/trial_results.py::_blob": "reads what a tool returned",
@@ -39,7 +39,7 @@ ALLOWED = {
     "runtime/steps.py::written": "a result that the author gave",
     "runtime/threads.py::run": "raised where it is awaited",
     "sandbox/processes.py::__init__": "raises that the worker did not start",
-    "serving/execution/links.py::_good": "a link of another version",
+    "serving/execution/links.py::_open_link": "a link of another version",
     "serving/execution/stored_requests.py::read": "a request of another version",
     "serving/legacy/call.py::_answer": "`error_for` logs it",
     "transport/legacy/get.py::get": "`error_for` logs it",

@@ -5,7 +5,6 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,29 +12,14 @@ from django.apps import apps
 from django.core.management import call_command
 from django.db import models
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.source_files import ROOT, containing, parse, sources
+
 LONGEST_FILE = 600
 ASYNC_SAFE = "transaction=True"
 # Fixtures that open the test's database; an `async def` with one needs the isolating marker.
 DATABASE_FIXTURES = frozenset({"db", "cast", "elsewhere"})
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def sources(*folders: str) -> list[Path]:
-    found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
-    return [path for path in found if "migrations" not in path.parts]
-
-
-def containing(pattern: str, *folders: str) -> list[Path]:
-    """Return the files with a line that matches. Parsing all files takes twenty times as long."""
-    line = re.compile(pattern, re.MULTILINE)
-    return [path for path in sources(*folders) if line.search(path.read_text())]
-
-
-@cache
-def parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(), str(path))
 
 
 def at(path: Path, node: ast.stmt | ast.expr) -> str:
@@ -47,7 +31,11 @@ def layers() -> dict[str, int]:
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())
     (contract,) = (c for c in config["tool"]["importlinter"]["contracts"] if c["id"] == "layers")
     rows = [row.replace("|", " ").replace(":", " ").split() for row in contract["layers"]]
-    return {room.strip("()"): len(rows) - height for height, row in enumerate(rows) for room in row}
+    return {
+        package.strip("()"): len(rows) - height
+        for height, row in enumerate(rows)
+        for package in row
+    }
 
 
 def test_no_source_file_is_longer_than_a_reader_can_hold():

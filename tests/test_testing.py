@@ -7,7 +7,7 @@ from mcphost.runtime.outcomes import Failed, FailureKind, InputRequired
 from mcphost.sdk import Context, prompt, resource, tool
 from mcphost.testing import (
     EVERYTHING,
-    MOST_ROUNDS,
+    MAX_ROUNDS,
     a_call,
     accept,
     in_memory,
@@ -48,7 +48,7 @@ async def test_it_stops_where_no_answer_is_given() -> None:
 
 async def test_an_answer_that_never_fits_is_asked_for_until_the_rounds_are_over() -> None:
     tried = await try_out(paint, {"what": "door"}, {"inside": accept(color=7)})
-    assert tried.asked == (("inside",),) * MOST_ROUNDS
+    assert tried.asked == (("inside",),) * MAX_ROUNDS
 
 
 async def test_prompts_and_resources_are_tried_alike() -> None:

@@ -262,17 +262,19 @@ def validator(
 def definitions(revision: str = MODERN) -> dict[str, Any]:
     """Return all named types of the specification's schema; a session-based one is closed first."""
     schema = _schema(revision)
-    found = schema["$defs"] if "$defs" in schema else schema["definitions"]
+    found: dict[str, Any] = schema["$defs"] if "$defs" in schema else schema["definitions"]
     if revision in (MODERN, TASKS):
         return found
-    return _closed({name: _merged(one, found) for name, one in found.items()})
+    closed: dict[str, Any] = _closed({name: _merged(one, found) for name, one in found.items()})
+    return closed
 
 
 @cache
 def _schema(revision: str) -> dict[str, Any]:
     if revision == OLDEST:
         return _of_the_oldest(_schema("2025-03-26"))
-    return orjson.loads((SPEC / f"schema-{revision}.json").read_bytes())
+    schema: dict[str, Any] = orjson.loads((SPEC / f"schema-{revision}.json").read_bytes())
+    return schema
 
 
 def _of_the_oldest(schema: dict[str, Any]) -> dict[str, Any]:
@@ -359,6 +361,7 @@ def _check_named(
     name = names.get(message["method"], "")
     known = definitions(revision).get(name)
     _require(known is not None, f"{message['method']} is not in {revision}", message)
+    assert known is not None
     inner = message
     if "jsonrpc" not in known["properties"]:
         inner = {name: one for name, one in message.items() if name not in ("jsonrpc", "id")}

@@ -94,14 +94,14 @@ async def update_work_item(
 
 async def load(number: int) -> dict[str, Any]:
     """A step: the fields of a work item."""
-    fields: dict[str, Any] = (await _read(number))[0]["fields"]
+    fields: dict[str, Any] = (await _read_item(number))[0]["fields"]
     return fields
 
 
 async def save(number: int, changes: dict[str, Any], idempotency_key: str = "") -> None:
     """A step: change a work item once, even if the step runs twice, or another call changes it meanwhile."""
     while True:
-        item, revision = await _read(number)
+        item, revision = await _read_item(number)
         if idempotency_key in item["saves"]:
             return
         fields = {**item["fields"], **changes}
@@ -110,12 +110,12 @@ async def save(number: int, changes: dict[str, Any], idempotency_key: str = "") 
             return
 
 
-async def _read(number: int) -> tuple[dict[str, Any], int]:
+async def _read_item(number: int) -> tuple[dict[str, Any], int]:
     """What the store has, or what is there from the beginning, and its revision."""
     item, revision = await current().store.get(_key(number))
     if item is None and number not in WORK_ITEMS:
-        known = ", ".join(map(str, WORK_ITEMS))
-        raise ToolError(f"There is no work item #{number}. There are {known}.")
+        numbers = ", ".join(map(str, WORK_ITEMS))
+        raise ToolError(f"There is no work item #{number}. There are {numbers}.")
     return item or {"fields": WORK_ITEMS[number], "saves": []}, revision
 
 
@@ -174,15 +174,15 @@ async def arrange_meeting(ctx: Context, topic: str) -> str:
 @tool(title="Summarize", annotations=READ_ONLY)
 async def summarize(ctx: Context, text: str) -> str:
     """Have the client's own model sum a text up."""
-    said = await ctx.sample(
+    sampled = await ctx.sample(
         "summary",
         f"Sum this up in one sentence:\n\n{text}",
         max_tokens=200,
         system_prompt="You are brief.",
     )
-    if not isinstance(said.content, Text):
+    if not isinstance(sampled.content, Text):
         raise ToolError("The model did not answer with a text.")
-    return said.content.text
+    return sampled.content.text
 
 
 @tool(title="Sign off", annotations=READ_ONLY, requires=["elicitation.url"])

@@ -40,9 +40,9 @@ from mcphost.audit.timeline import (
 )
 from mcphost.runtime.call import Delivery
 
-MOST_WAITING = 200
+MAX_WAITING = 200
 
-ASKED, REFUSED = "asked", "refused"
+WITH_QUESTIONS, REFUSED = "asked", "refused"
 
 _WAITED = frozenset({OPEN, EXPIRED})
 
@@ -101,7 +101,7 @@ _OPEN_QUESTIONS = Cast(KT(f"details__endings__{OPEN}"), IntegerField())
 
 
 def calls(
-    chosen: EntryFilter,
+    filters: EntryFilter,
     now: datetime,
     *,
     after: UUID | None = None,
@@ -118,19 +118,19 @@ def calls(
     `unasked`, `invalid`, or `refused`. A page with fewer than `limit` calls may not be the last.
     """
     follower.catch_up(now)
-    found = search.find(chosen, now, Cursor(after, before, limit), until)
-    rows = _rows(_entries(found.lasts), now, losses())
-    if chosen.outcome:
-        rows = [each for each in rows if each.state == chosen.outcome]
-    if chosen.questions not in ("", ASKED, REFUSED, UNASKED):
-        rows = [each for each in rows if each.answers.get(chosen.questions)]
-    return Calls(tuple(rows), found.after, found.before)
+    page = search.find(filters, now, Cursor(after, before, limit), until)
+    rows = _rows(_entries(page.lasts), now, losses())
+    if filters.outcome:
+        rows = [row for row in rows if row.state == filters.outcome]
+    if filters.questions not in ("", WITH_QUESTIONS, REFUSED, UNASKED):
+        rows = [row for row in rows if row.answers.get(filters.questions)]
+    return Calls(tuple(rows), page.after, page.before)
 
 
 def listed(calls: Collection[UUID], now: datetime) -> tuple[ListedCall, ...]:
     """The rows of these calls, the most recently active first."""
-    known = CallSummary.objects.filter(call__in=calls).order_by("-last")
-    lasts = _entries(list(known.values_list("last", flat=True)))
+    summaries = CallSummary.objects.filter(call__in=calls).order_by("-last")
+    lasts = _entries(list(summaries.values_list("last", flat=True)))
     return tuple(_rows(lasts, now, losses())) if lasts else ()
 
 
@@ -151,24 +151,26 @@ def waiting(
 ) -> tuple[WaitingQuestion, ...]:
     """The questions that wait for an answer at `now`, the soonest to expire first.
 
-    At most those of MOST_WAITING calls: of the calls `first`, then of those that expire soonest.
+    At most those of MAX_WAITING calls: of the calls `first`, then of those that expire soonest.
     """
     follower.catch_up(now)
     open_calls = search.open_calls(tenants, now).values_list("last", flat=True)
-    chosen = open_calls.filter(call__in=first[:MOST_WAITING]) if first else ()
-    ids = list(dict.fromkeys([*chosen, *open_calls[:MOST_WAITING]]))[:MOST_WAITING]
+    first_ids = open_calls.filter(call__in=first[:MAX_WAITING]) if first else ()
+    ids = list(dict.fromkeys([*first_ids, *open_calls[:MAX_WAITING]]))[:MAX_WAITING]
     rows = {row.entry.call: row for row in _rows(_entries(ids), now, losses()) if row.state == OPEN}
-    # Those of the last run of the last round, which has the id of its HTTP request (leg) if it had one.
-    of_run = Q(leg__in={row.entry.leg for row in rows.values()}) | Q(leg__isnull=True)
-    asked = Entry.objects.filter(of_run, call__in=rows, action=QUESTION_ASKED)
+    # Those of the last run of the last round, which has the id of its HTTP request if it had one.
+    of_run = Q(http_request_id__in={row.entry.http_request_id for row in rows.values()}) | Q(
+        http_request_id__isnull=True
+    )
+    question_entries = Entry.objects.filter(of_run, call__in=rows, action=QUESTION_ASKED)
     questions = {
-        (each.call, key_of(each)): WaitingQuestion(each, expires_at)
-        for each in map(view, asked.order_by("id"))
-        if (row := rows[each.call]).entry.round == each.round
-        and key_of(each) in row.waiting
+        (entry.call, key_of(entry)): WaitingQuestion(entry, expires_at)
+        for entry in map(view, question_entries.order_by("id"))
+        if (row := rows[entry.call]).entry.round == entry.round
+        and key_of(entry) in row.waiting
         and (expires_at := row.expires_at) is not None
     }
-    return tuple(sorted(questions.values(), key=lambda each: each.expires_at))
+    return tuple(sorted(questions.values(), key=lambda question: question.expires_at))
 
 
 def count_waiting(
@@ -185,12 +187,12 @@ def count_waiting(
     round begins.
     """
     follower.catch_up(now)
-    found = search.open_calls(tenants, now).exclude(delivery=Delivery.TASK)
+    open_calls = search.open_calls(tenants, now).exclude(delivery=Delivery.TASK)
     if target:
-        found = found.filter(target=target)
+        open_calls = open_calls.filter(target=target)
     if until is not None:
-        found = found.filter(expires_at__lte=until).exclude(delivery=Delivery.PLAYGROUND)
-    return found.order_by().aggregate(count=Sum(_OPEN_QUESTIONS))["count"] or 0
+        open_calls = open_calls.filter(expires_at__lte=until).exclude(delivery=Delivery.PLAYGROUND)
+    return open_calls.order_by().aggregate(count=Sum(_OPEN_QUESTIONS))["count"] or 0
 
 
 def overdue(
@@ -205,15 +207,15 @@ def overdue(
     follower.catch_up(now)
     shortest = timedelta(seconds=min(targets.values()))
     waiting = search.open_calls(tenants, now).exclude(delivery=Delivery.PLAYGROUND)
-    found = waiting.filter(at__lt=now - shortest)
-    rows = found.annotate(open=_OPEN_QUESTIONS)
+    candidates = waiting.filter(at__lt=now - shortest)
+    rows = candidates.annotate(open=_OPEN_QUESTIONS)
     late = []
     for row in rows.values_list("tenant", "target", "at", "call", "delivery", "open").iterator():
         tenant, target, at, call, delivery, count = row
         seconds = None if tenant is None else targets.get((tenant, target))
         if seconds is not None and at < (due := now - timedelta(seconds=seconds)):
             late.append((at - due, OverdueCall(call, delivery, count)))
-    return tuple(each for _, each in sorted(late))
+    return tuple(call for _, call in sorted(late))
 
 
 def count_running(tenants: frozenset[UUID], target: str, since: datetime, now: datetime) -> int:
@@ -224,29 +226,30 @@ def count_running(tenants: frozenset[UUID], target: str, since: datetime, now: d
 
 def _entries(ids: Sequence[UUID]) -> list[EntryView]:
     """The entries with these ids, in this order."""
-    found = {each.id: view(each) for each in Entry.objects.filter(id__in=ids)}
-    return [found[each] for each in ids if each in found]
+    views = {row.id: view(row) for row in Entry.objects.filter(id__in=ids)}
+    return [views[entry_id] for entry_id in ids if entry_id in views]
 
 
 def _rows(lasts: Collection[EntryView], now: datetime, lost: Losses) -> list[ListedCall]:
-    counted = CallSummary.objects.in_bulk({each.call for each in lasts if each.call is not None})
-    answered = _answered(lasts)
+    counted = CallSummary.objects.in_bulk({last.call for last in lasts if last.call is not None})
+    answered = _answered_keys(lasts)
     rows = []
     for last in lasts:
-        summary, given, loss = counted.get(last.call), answered[last.call], loss_of(last, lost)
-        state = UNKNOWN if last.action == ROUND_STARTED else state_of(last, given, now, loss)
+        summary, loss = counted.get(last.call), loss_of(last, lost)
+        keys = answered[last.call]
+        state = UNKNOWN if last.action == ROUND_STARTED else state_of(last, keys, now, loss)
         goes_on = last.action == ROUND_STARTED or last.outcome in GOES_ON
         if goes_on and summary is not None and summary.state == CANCELLED:
             state = CANCELLED
         answers = ((summary and summary.details) or {}).get("answers", {})
-        asked = last.facts.get("asked") or () if state in _WAITED else ()
+        asked_keys = last.facts.get("asked") or () if state in _WAITED else ()
         row = ListedCall(
             entry=last,
             state=state,
             questions=summary.asked if summary else 0,
             answers={name: count for name, count in answers.items() if name != UNASKED},
             refused=summary.refused if summary else 0,
-            waiting=tuple(key for key in asked if key not in given),
+            waiting=tuple(key for key in asked_keys if key not in keys),
             expires_at=moment(last.facts.get("expires_at")) if state in _WAITED else None,
             loss=loss if state == LOST else None,
         )
@@ -254,22 +257,22 @@ def _rows(lasts: Collection[EntryView], now: datetime, lost: Losses) -> list[Lis
     return rows
 
 
-def _answered(lasts: Iterable[EntryView]) -> Mapping[UUID | None, set[str]]:
+def _answered_keys(lasts: Iterable[EntryView]) -> Mapping[UUID | None, set[str]]:
     """Which of the keys that each waiting call asked for have been answered since its last round ended."""
-    waiting = [each for each in lasts if each.outcome == INPUT_REQUIRED]
+    waiting = [last for last in lasts if last.outcome == INPUT_REQUIRED]
     rounds: dict[int, list[UUID | None]] = defaultdict(list)
-    for each in waiting:
-        rounds[each.round or 0].append(each.call)
-    found: dict[UUID | None, set[str]] = defaultdict(set)
+    for last in waiting:
+        rounds[last.round or 0].append(last.call)
+    answered_keys: dict[UUID | None, set[str]] = defaultdict(set)
     if waiting:
         later = (Q(call__in=calls, round__gt=number) for number, calls in rounds.items())
         # Filtered by calls once more: databases find them by this condition.
         of_calls = Entry.objects.filter(
-            reduce(or_, later), call__in=[each.call for each in waiting], action=ANSWER_RECEIVED
+            reduce(or_, later), call__in=[last.call for last in waiting], action=ANSWER_RECEIVED
         )
         # Answers to what no state had asked have any keys, and a client can send very many.
-        asked = {str(key) for each in waiting for key in each.facts.get("asked") or ()}
-        keys = of_calls.annotate(key=Cast(KT("facts__key"), TextField())).filter(key__in=asked)
+        asked_keys = {str(key) for last in waiting for key in last.facts.get("asked") or ()}
+        keys = of_calls.annotate(key=Cast(KT("facts__key"), TextField())).filter(key__in=asked_keys)
         for call, key in keys.order_by().values_list("call", "key").distinct():
-            found[call].add(key)
-    return found
+            answered_keys[call].add(key)
+    return answered_keys

@@ -20,7 +20,7 @@ class EntryView:
     at: datetime
     tenant: UUID | None
     call: UUID | None
-    leg: UUID | None
+    http_request_id: UUID | None
     round: int | None
     duration_us: int | None
     bytes_in: int | None

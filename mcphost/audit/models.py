@@ -40,7 +40,7 @@ class Entry(models.Model):
     at = models.DateTimeField()
     tenant = models.UUIDField(null=True)
     call = models.UUIDField(null=True)
-    leg = models.UUIDField(null=True)
+    http_request_id = models.UUIDField(null=True)
     round = models.BigIntegerField(null=True)
     duration_us = models.BigIntegerField(null=True)
     bytes_in = models.BigIntegerField(null=True)

@@ -39,12 +39,12 @@ class Losses(NamedTuple):
 
     def of(self, tenant: UUID | None, sealed_by: str, expires_at: datetime) -> Loss | None:
         """The loss that made a state unreadable before it expired, if any; the earlier of two."""
-        found = [
+        candidates = [
             loss
             for loss in (self.keys.get(sealed_by), tenant and self.tenants.get(tenant))
             if loss and loss.at < expires_at
         ]
-        return min(found, default=None)
+        return min(candidates, default=None)
 
 
 NONE: Final = Losses({}, {})
@@ -87,12 +87,12 @@ def calls_by_key(now: datetime, longest: timedelta) -> Mapping[str, int]:
 def lost_by_key(longest: timedelta) -> Mapping[str, int]:
     """How many calls waited for an answer when their key was retired early or declared compromised,
     by the id of the key."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for key, loss in losses().keys.items():
         if not loss.expired:
             waited = _waiting(loss.at, longest, until=loss.at)
-            found[key] = _calls(waited.filter(facts__sealed_by=key))
-    return found
+            counts[key] = _calls(waited.filter(facts__sealed_by=key))
+    return counts
 
 
 def calls_of(tenant: UUID, now: datetime, longest: timedelta) -> int:

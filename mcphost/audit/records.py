@@ -116,7 +116,7 @@ class Record(NamedTuple):
     at: datetime
     tenant: UUID | None = None
     call: UUID | None = None
-    leg: UUID | None = None
+    http_request_id: UUID | None = None
     round: int | None = None
     duration_us: int | None = None
     bytes_in: int | None = None
@@ -142,7 +142,7 @@ class Record(NamedTuple):
     payload: Mapping[str, Any] | None = None
 
 
-class Leg(NamedTuple):
+class RecordedRequest(NamedTuple):
     """The HTTP request under which rounds are recorded. `source` is the peer's address."""
 
     id: UUID
@@ -169,7 +169,12 @@ NO_ENDING = Ending("")
 
 
 def of_round(
-    action: str, call: Call, leg: Leg, at: datetime, ending: Ending, version: str = ""
+    action: str,
+    call: Call,
+    request: RecordedRequest,
+    at: datetime,
+    ending: Ending,
+    version: str = "",
 ) -> Record:
     """The entry of a round, or of something that belongs to one; `action` says which.
 
@@ -181,10 +186,10 @@ def of_round(
         at,
         call.tenant,
         call.id,
-        leg.id,
+        request.id,
         call.round,
         ending.duration_us,
-        leg.bytes_in,
+        request.bytes_in,
         ending.bytes_out,
         action,
         str(principal.kind),
@@ -201,7 +206,7 @@ def of_round(
         client.version,
         ending.outcome,
         ending.reason,
-        leg.source,
+        request.source,
         call.trace_id,
         ending.facts,
         ending.payload,

@@ -23,7 +23,7 @@ from urllib.parse import unquote
 
 REDACTED = "[redacted]"
 
-_MOST_NODES = 5_000
+_MAX_NODES = 5_000
 _OTHER_PROPERTIES = ("additionalProperties", "unevaluatedProperties")
 _ITEMS = ("items", "additionalItems", "prefixItems", "unevaluatedItems", "contains")
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf", "if", "then", "else")
@@ -84,27 +84,27 @@ def compile(schema: Any = None, extra_paths: Sequence[str] = ()) -> Redactor:
 
 def _apply(rules: Sequence[_Rule], value: Any) -> Any:
     # The alternatives of the rules, and recursively theirs, apply too: each once.
-    known: dict[int, _Rule] = {}
+    applied_rules: dict[int, _Rule] = {}
     waiting = list(rules)
     while waiting:
         rule = waiting.pop()
-        if id(rule) not in known:
-            known[id(rule)] = rule
+        if id(rule) not in applied_rules:
+            applied_rules[id(rule)] = rule
             waiting += rule.also
-    if any(rule.secret for rule in known.values()):
+    if any(rule.secret for rule in applied_rules.values()):
         return REDACTED
     if isinstance(value, Mapping):
         changed: dict[str, Any] = {}
         for name, item in value.items():
-            found = []
-            for rule in known.values():
-                found += rule.any_property
-                found += rule.properties.get(name, rule.other_properties)
-            if found and (new := _apply(found, item)) is not item:
+            property_rules = []
+            for rule in applied_rules.values():
+                property_rules += rule.any_property
+                property_rules += rule.properties.get(name, rule.other_properties)
+            if property_rules and (new := _apply(property_rules, item)) is not item:
                 changed[name] = new
         return {**value, **changed} if changed else value
     if isinstance(value, list | tuple):
-        items = [item_rule for rule in known.values() for item_rule in rule.items]
+        items = [item_rule for rule in applied_rules.values() for item_rule in rule.items]
         return [_apply(items, item) for item in value] if items else value
     return value
 
@@ -157,48 +157,48 @@ class _SchemaReader:
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema
-        self._known: dict[int, _Rule] = {}
+        self._rules_by_id: dict[int, _Rule] = {}
         self._nowhere = _Rule(secret=True)
         self._waiting: list[tuple[_Rule, Mapping[str, Any]]] = []
 
     def rules(self) -> list[_Rule]:
         """The rules of the root, if they lead to a secret."""
-        roots = self._of(self._schema)
+        roots = self._rules_of(self._schema)
         while self._waiting:
-            if len(self._known) > _MOST_NODES:
+            if len(self._rules_by_id) > _MAX_NODES:
                 return [_Rule(secret=True)]
-            self._read(*self._waiting.pop())
-        kept = _prune([*self._known.values(), self._nowhere])
+            self._read_schema(*self._waiting.pop())
+        kept = _prune([*self._rules_by_id.values(), self._nowhere])
         return [rule for rule in roots if id(rule) in kept]
 
-    def _of(self, *schemas: Any) -> list[_Rule]:
+    def _rules_of(self, *schemas: Any) -> list[_Rule]:
         """The rules of those values that are object schemas."""
         rules = []
         for schema in schemas:
             if isinstance(schema, Mapping):
-                rule = self._known.get(id(schema))
+                rule = self._rules_by_id.get(id(schema))
                 if rule is None:
-                    rule = self._known[id(schema)] = _Rule()
+                    rule = self._rules_by_id[id(schema)] = _Rule()
                     self._waiting.append((rule, schema))
                 rules.append(rule)
         return rules
 
-    def _read(self, rule: _Rule, schema: Mapping[str, Any]) -> None:
+    def _read_schema(self, rule: _Rule, schema: Mapping[str, Any]) -> None:
         rule.secret = schema.get("writeOnly") is True or schema.get("format") == "password"
-        for name, each in _mapping(schema.get("properties")).items():
-            rule.properties[name] = self._of(each)
-        rule.any_property = self._of(*_mapping(schema.get("patternProperties")).values())
-        rule.other_properties = self._of(*map(schema.get, _OTHER_PROPERTIES))
+        for name, subschema in _mapping(schema.get("properties")).items():
+            rule.properties[name] = self._rules_of(subschema)
+        rule.any_property = self._rules_of(*_mapping(schema.get("patternProperties")).values())
+        rule.other_properties = self._rules_of(*map(schema.get, _OTHER_PROPERTIES))
         for key in _ITEMS:
-            rule.items += self._of(*_list(schema.get(key)))
+            rule.items += self._rules_of(*_list(schema.get(key)))
         for key in _ALTERNATIVES:
-            rule.also += self._of(*_list(schema.get(key)))
+            rule.also += self._rules_of(*_list(schema.get(key)))
         for key in _DEPENDENT:
-            rule.also += self._of(*_mapping(schema.get(key)).values())
+            rule.also += self._rules_of(*_mapping(schema.get(key)).values())
         for key in _REFERENCES:
             if key in schema:
                 target = _resolve(self._schema, schema[key])
-                rule.also += [self._nowhere] if target is None else self._of(target)
+                rule.also += [self._nowhere] if target is None else self._rules_of(target)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -230,7 +230,7 @@ def _resolve(root: Any, reference: Any) -> Any:
 
 def _anchored(root: Any, name: str) -> Any:
     waiting = [root]
-    for _ in range(_MOST_NODES):
+    for _ in range(_MAX_NODES):
         if not waiting:
             return None
         node = waiting.pop()

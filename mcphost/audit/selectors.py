@@ -28,9 +28,9 @@ from mcphost.audit.windows import Walk, deadline, including, take
 from mcphost.runtime.call import Delivery
 
 PAGE = 50
-MOST_ENTRIES = 1000
+MAX_ENTRIES = 1000
 """Most entries read of one call: a client can add entries by sending the same state repeatedly."""
-MOST_PAYLOAD_BYTES = 8 << 20
+MAX_PAYLOAD_BYTES = 8 << 20
 """Most bytes of payloads, as they are stored, that are read together. What is made of them for a page is several times as large."""
 FINAL = Q(action=ROUND_FINISHED) & ~Q(outcome__in=GOES_ON)
 """Entries of rounds that ended their call with a result."""
@@ -80,7 +80,7 @@ class Cursor:
 
 
 def verbs(
-    chosen: EntryFilter,
+    filters: EntryFilter,
     *,
     after: UUID | None = None,
     before: UUID | None = None,
@@ -91,7 +91,7 @@ def verbs(
     A page with fewer than `limit` entries may not be the last (`audit.windows`).
     """
     query = Entry.objects.filter(call__isnull=True).exclude(action__in=REFUSALS)
-    return _page(query, chosen, Cursor(after, before, limit))
+    return _page(query, filters, Cursor(after, before, limit))
 
 
 _REFUSED = "action IN ('" + "', '".join(REFUSALS) + "')"
@@ -99,7 +99,7 @@ _REFUSED = "action IN ('" + "', '".join(REFUSALS) + "')"
 
 
 def refusals(
-    chosen: EntryFilter,
+    filters: EntryFilter,
     *,
     after: UUID | None = None,
     before: UUID | None = None,
@@ -110,21 +110,21 @@ def refusals(
     A page with fewer than `limit` entries may not be the last (`audit.windows`).
     """
     query = Entry.objects.filter(RawSQL(_REFUSED, (), BooleanField()))  # noqa: S611 - constants
-    return _page(query, chosen, Cursor(after, before, limit))
+    return _page(query, filters, Cursor(after, before, limit))
 
 
 def call_entries(call: UUID, tenants: frozenset[UUID] | None) -> tuple[EntryView, ...]:
-    """The entries of one call, oldest first, at most MOST_ENTRIES (`part_of_call`); none if not of
+    """The entries of one call, oldest first, at most MAX_ENTRIES (`part_of_call`); none if not of
     `tenants`."""
-    found = list(Entry.objects.filter(call=call).order_by("id")[: MOST_ENTRIES + 1])
-    if len(found) > MOST_ENTRIES:
-        found = part_of_call(call)
+    rows = list(Entry.objects.filter(call=call).order_by("id")[: MAX_ENTRIES + 1])
+    if len(rows) > MAX_ENTRIES:
+        rows = part_of_call(call)
     # Not in the query: SQLite, which knows nothing of its tables, would read all of the tenant's.
-    return tuple(view(each) for each in found if tenants is None or each.tenant in tenants)
+    return tuple(view(row) for row in rows if tenants is None or row.tenant in tenants)
 
 
 def part_of_call(call: UUID) -> list[Entry]:
-    """Read MOST_ENTRIES of a call's entries: those that its state follows from, and the oldest.
+    """Read MAX_ENTRIES of a call's entries: those that its state follows from, and the oldest.
 
     They are the entry of a round with the largest weight (`summaries.projection`), cancellations, and what
     was asked and answered in its round and later.
@@ -145,10 +145,10 @@ def part_of_call(call: UUID) -> list[Entry]:
             action__in=(QUESTION_ASKED, ANSWER_RECEIVED), round__gte=last.round or 0
         ).order_by(newest_round, "-id")
         kept[last.id] = last
-        kept.update((each.id, each) for each in cancelled[: MOST_ENTRIES // 10])
-        kept.update((each.id, each) for each in since[: MOST_ENTRIES // 2])
-    others = of_call.exclude(id__in=list(kept)).order_by("id")
-    kept.update((each.id, each) for each in others[: MOST_ENTRIES - len(kept)])
+        kept.update((row.id, row) for row in cancelled[: MAX_ENTRIES // 10])
+        kept.update((row.id, row) for row in since[: MAX_ENTRIES // 2])
+    remaining = of_call.exclude(id__in=list(kept)).order_by("id")
+    kept.update((row.id, row) for row in remaining[: MAX_ENTRIES - len(kept)])
     return [kept[id] for id in sorted(kept)]
 
 
@@ -163,8 +163,8 @@ def first_call(tenant: UUID) -> EntryView | None:
     Trials in the console are no calls of clients.
     """
     rounds = Entry.objects.filter(tenant=tenant, action__in=(ROUND_STARTED, ROUND_FINISHED))
-    found = rounds.exclude(delivery=Delivery.PLAYGROUND).order_by("id").first()
-    return None if found is None else view(found)
+    row = rounds.exclude(delivery=Delivery.PLAYGROUND).order_by("id").first()
+    return None if row is None else view(row)
 
 
 def calls_beginning(
@@ -173,8 +173,8 @@ def calls_beginning(
     """The calls of `tenants` (None: of all) whose ids begin with these hexadecimal digits, with tenant
     and target."""
     first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
-    found = of_tenants(Entry.objects.filter(call__range=(first, last)), tenants)
-    rows = found.order_by("call").values_list("call", "tenant", "target").distinct()[:limit]
+    entries = of_tenants(Entry.objects.filter(call__range=(first, last)), tenants)
+    rows = entries.order_by("call").values_list("call", "tenant", "target").distinct()[:limit]
     targets = {(call, tenant): target for call, tenant, target in rows if call and tenant}
     return tuple((call, tenant, target) for (call, tenant), target in targets.items())
 
@@ -190,8 +190,8 @@ def callers(calls: Collection[UUID]) -> Mapping[UUID, str]:
 
 def entry(entry_id: UUID, tenants: frozenset[UUID] | None) -> EntryView | None:
     """One entry, if it is of `tenants`."""
-    found = of_tenants(Entry.objects.filter(id=entry_id), tenants).first()
-    return None if found is None else view(found)
+    row = of_tenants(Entry.objects.filter(id=entry_id), tenants).first()
+    return None if row is None else view(row)
 
 
 def payload(entry_id: UUID, tenant: UUID) -> PayloadView | None:
@@ -199,39 +199,39 @@ def payload(entry_id: UUID, tenant: UUID) -> PayloadView | None:
 
     The caller checks whether the reader may see it.
     """
-    found = Payload.objects.filter(entry=entry_id, tenant=tenant).first()
-    return None if found is None else _opened(found)
+    row = Payload.objects.filter(entry=entry_id, tenant=tenant).first()
+    return None if row is None else _decrypt_payload(row)
 
 
 def payloads(entries: Sequence[UUID], tenant: UUID) -> Mapping[UUID, PayloadView]:
     """The decrypted payloads of these entries of `tenant`, of those that have one.
 
-    Together they have at most MOST_PAYLOAD_BYTES. In the order of `entries`, those that would be more are
+    Together they have at most MAX_PAYLOAD_BYTES. In the order of `entries`, those that would be more are
     left out.
     """
     query = Payload.objects.filter(tenant=tenant)
     sizes = dict(query.filter(entry__in=entries).values_list("entry", Length("ciphertext")))
-    chosen, size = [], 0
-    for each in (each for each in entries if each in sizes):
-        if size + sizes[each] <= MOST_PAYLOAD_BYTES:
-            chosen.append(each)
-            size += sizes[each]
-    found = {each: PayloadView(each, left_out=True) for each in sizes}
-    found.update((row.entry, _opened(row)) for row in query.filter(entry__in=chosen))
-    return found
+    fitting_ids, size = [], 0
+    for entry_id in (entry_id for entry_id in entries if entry_id in sizes):
+        if size + sizes[entry_id] <= MAX_PAYLOAD_BYTES:
+            fitting_ids.append(entry_id)
+            size += sizes[entry_id]
+    views = {entry_id: PayloadView(entry_id, left_out=True) for entry_id in sizes}
+    views.update((row.entry, _decrypt_payload(row)) for row in query.filter(entry__in=fitting_ids))
+    return views
 
 
 def kept(entries: Collection[UUID], tenant: UUID) -> Mapping[UUID, PayloadView]:
     """The same without content: which entries have a payload, and which payloads were erased."""
-    found = Payload.objects.filter(entry__in=entries, tenant=tenant)
-    rows = found.values_list("entry", "erased_at", "erased_by")
+    query = Payload.objects.filter(entry__in=entries, tenant=tenant)
+    rows = query.values_list("entry", "erased_at", "erased_by")
     return {
         entry: PayloadView(entry, erased_at=erased_at, erased_by=erased_by)
         for entry, erased_at, erased_by in rows
     }
 
 
-def _opened(row: Payload) -> PayloadView:
+def _decrypt_payload(row: Payload) -> PayloadView:
     if row.erased_at is not None:
         return PayloadView(row.entry, erased_at=row.erased_at, erased_by=row.erased_by)
     cipher = payload_cipher()
@@ -244,38 +244,40 @@ def _opened(row: Payload) -> PayloadView:
     return PayloadView(row.entry, content=json.loads(plaintext))
 
 
-def _rest(chosen: EntryFilter) -> Q:
+def _unindexed_condition(filters: EntryFilter) -> Q:
     """What of a filter no index chooses, except `outcome`, `questions` and `words`."""
-    found = Q()
-    if chosen.target:
-        found &= Q(target=chosen.target)
-    if chosen.principal:
-        said = chosen.principal
-        found &= Q(actor_id=said) | Q(token_id=said) | Q(actor_label__icontains=said)
-    if chosen.client:
-        found &= Q(client_name__icontains=chosen.client)
-    if chosen.call and (ids := call_ids(chosen.call)) is not None:
-        found &= Q(call__range=ids)
-    if chosen.trace:
-        found &= Q(trace_id=chosen.trace)
-    if chosen.actions:
-        found &= reduce(or_, (Q(action__startswith=each) for each in chosen.actions))
-    if chosen.since is not None:
-        found &= Q(at__gte=chosen.since)
-    if chosen.until is not None:
-        found &= Q(at__lt=chosen.until)
-    return found
+    condition = Q()
+    if filters.target:
+        condition &= Q(target=filters.target)
+    if filters.principal:
+        principal = filters.principal
+        condition &= (
+            Q(actor_id=principal) | Q(token_id=principal) | Q(actor_label__icontains=principal)
+        )
+    if filters.client:
+        condition &= Q(client_name__icontains=filters.client)
+    if filters.call and (ids := call_ids(filters.call)) is not None:
+        condition &= Q(call__range=ids)
+    if filters.trace:
+        condition &= Q(trace_id=filters.trace)
+    if filters.actions:
+        condition &= reduce(or_, (Q(action__startswith=action) for action in filters.actions))
+    if filters.since is not None:
+        condition &= Q(at__gte=filters.since)
+    if filters.until is not None:
+        condition &= Q(at__lt=filters.until)
+    return condition
 
 
-def _indexed(query: QuerySet[Entry], chosen: EntryFilter) -> QuerySet[Entry]:
+def _indexed_entries(query: QuerySet[Entry], filters: EntryFilter) -> QuerySet[Entry]:
     """The entries of a filter's tenants with ids of its period; none if no call's id begins as it says."""
-    if call_ids(chosen.call) is None:
+    if call_ids(filters.call) is None:
         return query.none()
-    query = of_tenants(query, chosen.tenants)
-    if chosen.since is not None:
-        query = query.filter(id__gte=first_id(chosen.since - SKEW))
-    if chosen.until is not None:
-        query = query.filter(id__lt=first_id(chosen.until + SKEW))
+    query = of_tenants(query, filters.tenants)
+    if filters.since is not None:
+        query = query.filter(id__gte=first_id(filters.since - SKEW))
+    if filters.until is not None:
+        query = query.filter(id__lt=first_id(filters.until + SKEW))
     return query
 
 
@@ -307,14 +309,14 @@ def of_tenants(query: QuerySet[Entry], tenants: frozenset[UUID] | None) -> Query
     return query if tenants is None else query.filter(tenant__in=tenants)
 
 
-def _page(query: QuerySet[Entry], chosen: EntryFilter, cursor: Cursor) -> Entries:
+def _page(query: QuerySet[Entry], filters: EntryFilter, cursor: Cursor) -> Entries:
     """The page of entries older than `after`, or newer than `before`; the newest come first."""
-    reverse, limit, rest = cursor.before is not None, cursor.limit, _rest(chosen)
+    reverse, limit, rest = cursor.before is not None, cursor.limit, _unindexed_condition(filters)
     start = cursor.before if reverse else cursor.after
     walk = Walk("id", start, reverse, limit + 1, deadline())
     matching = (lambda window: window.filter(rest)) if rest else None
-    found, bound = take(_indexed(query, chosen), walk, matching, lambda rows: rows)
-    page = tuple(view(each) for each in found[:limit])
-    following = page[-1].id if len(found) > limit else bound
+    entries, bound = take(_indexed_entries(query, filters), walk, matching, lambda rows: rows)
+    page = tuple(view(row) for row in entries[:limit])
+    following = page[-1].id if len(entries) > limit else bound
     back = None if start is None else page[0].id if page else including(start, reverse)
     return Entries(page[::-1], back, following) if reverse else Entries(page, following, back)

@@ -25,7 +25,7 @@ _AT_ONCE = 500
 """Most rows of one INSERT: a statement may have 65,535 parameters, and an entry is 28 of them."""
 
 _SHARED_COLUMNS = (
-    "tenant", "call", "leg", "actor_kind", "actor_id", "actor_label", "token_id", "method", "target",
+    "tenant", "call", "http_request_id", "actor_kind", "actor_id", "actor_label", "token_id", "method", "target",
     "target_version", "revision", "era", "delivery", "client_name", "client_version", "source",
     "trace_id",
 )  # fmt: skip
@@ -55,7 +55,7 @@ def record(
     `action` is `<noun>.<past participle>`, e.g. `tool.published`; `target` is the object of it.
     `call` is the call that the action was about, if any.
     """
-    return _written(
+    return _save_entry(
         actor,
         action=action,
         tenant=tenant,
@@ -74,7 +74,7 @@ def record_each(
     """
     Entry.objects.bulk_create(
         (
-            _entry(
+            _new_entry(
                 actor,
                 action=action,
                 tenant=tenant,
@@ -89,7 +89,7 @@ def record_each(
 
 def cancel_task(call: UUID, tenant: UUID, target: str, reason: str, actor: Actor) -> None:
     """Record, in the caller's transaction, that a user cancelled the task of a call, and why."""
-    _written(
+    _save_entry(
         actor,
         action=TASK_CANCELLED,
         tenant=tenant,
@@ -99,13 +99,13 @@ def cancel_task(call: UUID, tenant: UUID, target: str, reason: str, actor: Actor
     )
 
 
-def _written(actor: Actor, **columns: Any) -> UUID:
-    entry = _entry(actor, **columns)
+def _save_entry(actor: Actor, **columns: Any) -> UUID:
+    entry = _new_entry(actor, **columns)
     entry.save()
     return entry.id
 
 
-def _entry(actor: Actor, **columns: Any) -> Entry:
+def _new_entry(actor: Actor, **columns: Any) -> Entry:
     return Entry(
         id=new_id(),
         at=timezone.now(),
@@ -125,12 +125,12 @@ def end_waiting(call: UUID, tenant: UUID, number: int, reason: str) -> bool:
     if this was recorded before.
     """
     rounds = Entry.objects.filter(call=call, tenant=tenant, action=ROUND_FINISHED)
-    asked = rounds.filter(round=number, outcome=INPUT_REQUIRED).order_by("id").last()
-    if asked is None or rounds.filter(round__gt=number).exists():
+    finished_round = rounds.filter(round=number, outcome=INPUT_REQUIRED).order_by("id").last()
+    if finished_round is None or rounds.filter(round__gt=number).exists():
         return False
-    said = {name: getattr(asked, name) for name in _SHARED_COLUMNS}
+    shared_columns = {name: getattr(finished_round, name) for name in _SHARED_COLUMNS}
     Entry.objects.create(
-        **said,
+        **shared_columns,
         id=new_id(),
         at=timezone.now(),
         round=number + 1,

@@ -54,20 +54,20 @@ _NOTHING_RAN = (*REFUSALS, ANSWER_REPEATED, *BESIDE_ROUNDS)
 
 @dataclass(frozen=True, slots=True)
 class TimelineAttempt:
-    """One run of a round, for one HTTP request (leg). There are several if the client sent a state
+    """One run of a round, for one HTTP request. There are several if the client sent a state
     again, or if another process took over after its owner died."""
 
     round: int
-    leg: UUID | None
+    http_request_id: UUID | None
     started: EntryView | None = None
     finished: EntryView | None = None
 
     @property
     def entry(self) -> EntryView:
         """Its latest entry."""
-        known = self.finished or self.started
-        assert known is not None
-        return known
+        latest = self.finished or self.started
+        assert latest is not None
+        return latest
 
     @property
     def outcome(self) -> str:
@@ -113,9 +113,9 @@ class TimelineAnswer:
     @property
     def seconds(self) -> float | None:
         """How long the user took to answer."""
-        said = _facts(self.entry).get("seconds")
-        if isinstance(said, int | float):
-            return float(said)
+        seconds = _facts(self.entry).get("seconds")
+        if isinstance(seconds, int | float):
+            return float(seconds)
         return None if self.asked_at is None else (self.entry.at - self.asked_at).total_seconds()
 
 
@@ -135,13 +135,13 @@ class TimelineQuestion:
 class TimelineRound:
     """One round: its runs, the answers it received, its questions, and refusals until the next.
 
-    `taken` are all its answers; `strange` those among them that match no question; `repeated` are
+    `answers` are all of them; `strange` those among them that match no question; `repeated` are
     requests that repeated the same answers, so that nothing ran.
     """
 
     number: int
     attempts: tuple[TimelineAttempt, ...]
-    taken: tuple[TimelineAnswer, ...]
+    answers: tuple[TimelineAnswer, ...]
     strange: tuple[TimelineAnswer, ...]
     questions: tuple[TimelineQuestion, ...]
     refusals: tuple[EntryView, ...]
@@ -164,12 +164,12 @@ class Timeline:
 
     @property
     def questions(self) -> tuple[TimelineQuestion, ...]:
-        return tuple(each for round in self.rounds for each in round.questions)
+        return tuple(question for round in self.rounds for question in round.questions)
 
     @property
     def fates(self) -> Mapping[UUID, str]:
         """The fate of each answer, by the id of its entry."""
-        return {each.entry.id: each.fate for round in self.rounds for each in round.taken}
+        return {answer.entry.id: answer.fate for round in self.rounds for answer in round.answers}
 
 
 _OfRound = TypeVar("_OfRound", EntryView, TimelineAttempt)
@@ -184,9 +184,9 @@ def timeline(entries: Sequence[EntryView], now: datetime, losses: Losses = NONE)
         return Timeline(tuple(entries), rounds, CANCELLED, None, acts=acts)
     if last is None or last.finished is None:
         return Timeline(tuple(entries), rounds, UNKNOWN, None, acts=acts)
-    given = {key_of(each) for each in reading.answers if _number(each) > last.round}
+    answered_keys = {key_of(answer) for answer in reading.answers if _number(answer) > last.round}
     loss = loss_of(last.finished, losses)
-    state = state_of(last.finished, given, now, loss)
+    state = state_of(last.finished, answered_keys, now, loss)
     lost = loss if state == LOST else None
     return Timeline(tuple(entries), rounds, state, last.expires_at, lost, acts)
 
@@ -201,8 +201,8 @@ def state_of(
     if finished.outcome != INPUT_REQUIRED:
         return finished.outcome
     expires_at = moment(finished.facts.get("expires_at"))
-    asked = set(finished.facts.get("asked") or ())
-    if expires_at is None or (asked and asked <= set(answered)):
+    asked_keys = set(finished.facts.get("asked") or ())
+    if expires_at is None or (asked_keys and asked_keys <= set(answered)):
         return UNKNOWN
     if loss is not None:
         return LOST
@@ -220,10 +220,10 @@ def loss_of(finished: EntryView, losses: Losses) -> Loss | None:
 def moment(text: Any) -> datetime | None:
     """Parse a time from facts; None for anything else."""
     try:
-        found = datetime.fromisoformat(text)
+        parsed_time = datetime.fromisoformat(text)
     except (TypeError, ValueError):
         return None
-    return found if found.tzinfo is not None else None
+    return parsed_time if parsed_time.tzinfo is not None else None
 
 
 def key_of(entry: EntryView) -> str:
@@ -246,88 +246,90 @@ class _TimelineReading:
         self._now, self._losses = now, losses
         self._attempts = _attempts(entries)
         self._runs = _by_round(self._attempts.values())
-        self.answers = _of(entries, ANSWER_RECEIVED)
-        self._taken = _by_round(self.answers)
-        self.acts = _of(entries, *BESIDE_ROUNDS)
-        self.cancelled = any(each.action in CANCELLATIONS for each in self.acts)
-        self._last_stop = max(
-            (each.id for each in self.acts if _is_of_operator(each)), default=None
-        )
+        self.answers = _with_actions(entries, ANSWER_RECEIVED)
+        self._answers_by_round = _by_round(self.answers)
+        self.acts = _with_actions(entries, *BESIDE_ROUNDS)
+        self.cancelled = any(act.action in CANCELLATIONS for act in self.acts)
+        self._last_stop = max((act.id for act in self.acts if _is_of_operator(act)), default=None)
         every = self._attempts.values()
-        self._last_ran = max((each.round for each in every if each.outcome != CANCELLED), default=0)
+        self._last_ran = max(
+            (attempt.round for attempt in every if attempt.outcome != CANCELLED), default=0
+        )
         self._last_round = max(self._runs, default=0)
-        self._ended = any(each.is_final for each in every)
-        self._asked = _of(entries, QUESTION_ASKED)
-        self._asked_in = _by_round(self._asked)
-        self._rounds_of_key = _rounds_of_keys(self._asked)
-        self._questions = self._answered()
+        self._ended = any(attempt.is_final for attempt in every)
+        self._question_entries = _with_actions(entries, QUESTION_ASKED)
+        self._asked_in = _by_round(self._question_entries)
+        self._rounds_of_key = _rounds_of_keys(self._question_entries)
+        self._questions = self._match_answers()
         self._answers_to = self._by_question()
-        self.numbers = sorted({_number(each) for each in entries if _has_run(each)}) or [0]
-        self._beside = self._between(entries)
+        self.numbers = sorted({_number(entry) for entry in entries if _has_run(entry)}) or [0]
+        self._beside = self._entries_beside_rounds(entries)
 
     @property
     def last(self) -> TimelineAttempt | None:
         """The run that determines the call's state: the last to end of the round that ended the
         call, else of the last round."""
         every = list(self._attempts.values())
-        runs = [each for each in every if each.is_final] or every
-        number = max((each.round for each in runs), default=0)
-        of_last = [each for each in runs if each.round == number]
-        ended = [each for each in of_last if each.finished is not None]
+        runs = [attempt for attempt in every if attempt.is_final] or every
+        number = max((attempt.round for attempt in runs), default=0)
+        of_last = [attempt for attempt in runs if attempt.round == number]
+        ended = [attempt for attempt in of_last if attempt.finished is not None]
         return next(reversed(ended or of_last), None)
 
     def round(self, number: int) -> TimelineRound:
-        taken = self._taken.get(number, ())
-        asked = {_identity(each): each for each in self._asked_in.get(number, ())}
+        answers = self._answers_by_round.get(number, ())
+        questions = {_identity(entry): entry for entry in self._asked_in.get(number, ())}
         return TimelineRound(
             number=number,
             attempts=tuple(self._runs.get(number, ())),
-            taken=tuple(map(self._answer, taken)),
-            strange=tuple(self._answer(each) for each in taken if not self._questions[each.id]),
-            questions=tuple(map(self._asking, asked.values())),
-            refusals=tuple(_of(self._beside.get(number, ()), *REFUSALS)),
-            repeated=tuple(_of(self._beside.get(number, ()), ANSWER_REPEATED)),
+            answers=tuple(map(self._answer, answers)),
+            strange=tuple(
+                self._answer(answer) for answer in answers if not self._questions[answer.id]
+            ),
+            questions=tuple(map(self._asking, questions.values())),
+            refusals=tuple(_with_actions(self._beside.get(number, ()), *REFUSALS)),
+            repeated=tuple(_with_actions(self._beside.get(number, ()), ANSWER_REPEATED)),
         )
 
-    def _answered(self) -> dict[UUID, EntryView | None]:
+    def _match_answers(self) -> dict[UUID, EntryView | None]:
         """By the id of each answer, its question: the same one, in the last round before."""
         same: dict[tuple[str, str], dict[int, EntryView]] = defaultdict(dict)
-        for each in self._asked:
-            same[_identity(each)].setdefault(_number(each), each)
+        for question in self._question_entries:
+            same[_identity(question)].setdefault(_number(question), question)
         rounds = {identity: sorted(by_round) for identity, by_round in same.items()}
-        found: dict[UUID, EntryView | None] = {}
-        for each in self.answers:
-            identity = _identity(each)
+        questions: dict[UUID, EntryView | None] = {}
+        for answer in self.answers:
+            identity = _identity(answer)
             numbers = rounds.get(identity, [])
-            before = bisect_left(numbers, _number(each))
-            found[each.id] = same[identity][numbers[before - 1]] if before else None
-        return found
+            before = bisect_left(numbers, _number(answer))
+            questions[answer.id] = same[identity][numbers[before - 1]] if before else None
+        return questions
 
     def _by_question(self) -> dict[tuple[int, tuple[str, str]], list[EntryView]]:
         """The answers that belong to a question of a round, asked by any of its runs."""
-        found: dict[tuple[int, tuple[str, str]], list[EntryView]] = defaultdict(list)
-        for each in self.answers:
-            question = self._questions[each.id]
+        answers: dict[tuple[int, tuple[str, str]], list[EntryView]] = defaultdict(list)
+        for answer in self.answers:
+            question = self._questions[answer.id]
             if question is not None:
-                found[_number(question), _identity(question)].append(each)
-        return found
+                answers[_number(question), _identity(question)].append(answer)
+        return answers
 
-    def _between(self, entries: Sequence[EntryView]) -> dict[int, list[EntryView]]:
+    def _entries_beside_rounds(self, entries: Sequence[EntryView]) -> dict[int, list[EntryView]]:
         """What ran nothing, by the last round that had begun before."""
-        found: dict[int, list[EntryView]] = defaultdict(list)
+        entries_by_round: dict[int, list[EntryView]] = defaultdict(list)
         begun: int | None = None
-        for each in entries:
-            if _has_run(each):
-                begun = max(_number(each), begun or 0)
+        for entry in entries:
+            if _has_run(entry):
+                begun = max(_number(entry), begun or 0)
             else:
-                found[self.numbers[0] if begun is None else begun].append(each)
-        return found
+                entries_by_round[self.numbers[0] if begun is None else begun].append(entry)
+        return entries_by_round
 
     def _asking(self, entry: EntryView) -> TimelineQuestion:
         number = _number(entry)
         to_it = self._answers_to.get((number, _identity(entry)), ())
         answers = tuple(map(self._answer, to_it))
-        run = self._attempts.get((number, entry.leg))
+        run = self._attempts.get((number, entry.http_request_id))
         expires_at = None if run is None else run.expires_at
         if answers:
             return TimelineQuestion(entry, answers[0].fate, expires_at, answers)
@@ -353,7 +355,7 @@ class _TimelineReading:
         return OPEN if self._now < run.expires_at else EXPIRED
 
     def _answer(self, entry: EntryView) -> TimelineAnswer:
-        ran = self._attempts.get((_number(entry), entry.leg))
+        ran = self._attempts.get((_number(entry), entry.http_request_id))
         why = "" if ran is None else str(ran.invalid.get(key_of(entry), ""))
         question = self._questions[entry.id]
         asked_at = None if question is None else question.at
@@ -362,8 +364,10 @@ class _TimelineReading:
 
 
 def _is_of_operator(act: EntryView) -> bool:
-    """Whether an operator cancelled the call or its task. A client does so in an HTTP request (leg)."""
-    return act.action == CALL_CANCELLED or (act.action == TASK_CANCELLED and act.leg is None)
+    """Whether an operator cancelled the call or its task. A client does so in an HTTP request."""
+    return act.action == CALL_CANCELLED or (
+        act.action == TASK_CANCELLED and act.http_request_id is None
+    )
 
 
 def _identity(entry: EntryView) -> tuple[str, str]:
@@ -376,32 +380,32 @@ def _has_run(entry: EntryView) -> bool:
 
 
 def _by_round(each_of: Iterable[_OfRound]) -> dict[int, list[_OfRound]]:
-    found: dict[int, list[_OfRound]] = defaultdict(list)
-    for each in each_of:
-        found[each.round or 0].append(each)
-    return found
+    by_round: dict[int, list[_OfRound]] = defaultdict(list)
+    for part in each_of:
+        by_round[part.round or 0].append(part)
+    return by_round
 
 
-def _rounds_of_keys(asked: Iterable[EntryView]) -> dict[str, list[int]]:
+def _rounds_of_keys(questions: Iterable[EntryView]) -> dict[str, list[int]]:
     """In which rounds each key was asked, in their order."""
-    found: dict[str, set[int]] = defaultdict(set)
-    for each in asked:
-        found[key_of(each)].add(_number(each))
-    return {key: sorted(rounds) for key, rounds in found.items()}
+    rounds_by_key: dict[str, set[int]] = defaultdict(set)
+    for question in questions:
+        rounds_by_key[key_of(question)].add(_number(question))
+    return {key: sorted(rounds) for key, rounds in rounds_by_key.items()}
 
 
-def _of(entries: Iterable[EntryView], *actions: str) -> list[EntryView]:
-    return [each for each in entries if each.action in actions]
+def _with_actions(entries: Iterable[EntryView], *actions: str) -> list[EntryView]:
+    return [entry for entry in entries if entry.action in actions]
 
 
 def _attempts(entries: Iterable[EntryView]) -> dict[tuple[int, UUID | None], TimelineAttempt]:
     """The runs by round and HTTP request, in the order of their first entries."""
     starts: dict[tuple[int, UUID | None], EntryView] = {}
     ends: dict[tuple[int, UUID | None], EntryView] = {}
-    found: dict[tuple[int, UUID | None], None] = {}
-    for each in entries:
-        kept = {ROUND_STARTED: starts, ROUND_FINISHED: ends}.get(each.action)
+    keys: dict[tuple[int, UUID | None], None] = {}
+    for entry in entries:
+        kept = {ROUND_STARTED: starts, ROUND_FINISHED: ends}.get(entry.action)
         if kept is not None:
-            kept[_number(each), each.leg] = each
-            found[_number(each), each.leg] = None
-    return {at: TimelineAttempt(*at, starts.get(at), ends.get(at)) for at in found}
+            kept[_number(entry), entry.http_request_id] = entry
+            keys[_number(entry), entry.http_request_id] = None
+    return {at: TimelineAttempt(*at, starts.get(at), ends.get(at)) for at in keys}

@@ -108,14 +108,14 @@ def run(now: datetime, clock: Callable[[], float] = time.monotonic) -> None:
     Two processes that do so at once verify the same portions, and count them once.
     """
     cipher = payload_cipher()
-    row = _begun(now)
+    row = _begin_pass(now)
     if cipher is None or row is None:
         return
     portions = _Portions(cipher, row.position, first_id(row.begun_at - SETTLED))
     ends = clock() + SECONDS
     while not portions.ended and (clock() < ends or portions.position == row.position):
         portions.verify_next()
-    changes = _counted(row, portions)
+    changes = _count_portions(row, portions)
     if portions.ended:
         wrong = changes["wrong_now"]
         changes |= {"ended_at": now, "all_payloads": changes["payloads"], "wrong": wrong}
@@ -128,7 +128,7 @@ def _has_ended(row: Verification) -> bool:
     return row.ended_at is not None and row.ended_at >= row.begun_at
 
 
-def _begun(now: datetime) -> Verification | None:
+def _begin_pass(now: datetime) -> Verification | None:
     """Return the pass that has begun; None if it is not time for the next."""
     row = Verification.objects.first()
     if row is None:
@@ -145,7 +145,7 @@ def _begun(now: datetime) -> Verification | None:
     return row if _advance(row, **again) else None
 
 
-def _counted(row: Verification, portions: "_Portions") -> dict[str, Any]:
+def _count_portions(row: Verification, portions: "_Portions") -> dict[str, Any]:
     wrong = portions.wrong
     count = row.wrong_now + len(wrong)
     changes: dict[str, Any] = {"payloads": row.payloads + portions.payloads, "wrong_now": count}
@@ -177,56 +177,56 @@ class _Portions:
     payloads: int = 0
     wrong: list[UUID] = field(default_factory=list)
     ended: bool = False
-    _left: list[_Committed] = field(default_factory=list)
+    _unverified: list[_Committed] = field(default_factory=list)
     _read_to: UUID = _START
 
     def verify_next(self) -> None:
         """Verify the next payloads, or find that there are none."""
-        if not self._left:
-            self._read()
+        if not self._unverified:
+            self._read_entries()
             return
-        some = self._taken()
-        self.payloads += len(some)
-        self.wrong += self._wrong(some)
-        self.position = some[-1].entry if self._left else self._read_to
+        portion = self._take_portion()
+        self.payloads += len(portion)
+        self.wrong += self._find_wrong(portion)
+        self.position = portion[-1].entry if self._unverified else self._read_to
 
-    def _read(self) -> None:
+    def _read_entries(self) -> None:
         entries = Entry.objects.filter(id__gt=self.position, id__lt=self.until).order_by("id")
-        found = list(entries.values_list("id", _TENANT, "commitment")[:_ENTRIES])
-        if not found:
+        rows = list(entries.values_list("id", _TENANT, "commitment")[:_ENTRIES])
+        if not rows:
             self.ended = True
             return
-        committed = [(id, of, made) for id, of, made in found if made is not None]
+        committed = [(id, of, made) for id, of, made in rows if made is not None]
         kept = Payload.objects.filter(entry__in=[id for id, _, _ in committed])
         sizes = dict(kept.values_list("entry", Length("ciphertext")))
-        self._left = [
+        self._unverified = [
             _Committed(id, of, stored_bytes(made), sizes.get(id)) for id, of, made in committed
         ]
-        self._read_to = found[-1][0]
-        if not self._left:
+        self._read_to = rows[-1][0]
+        if not self._unverified:
             self.position = self._read_to
 
-    def _taken(self) -> Sequence[_Committed]:
+    def _take_portion(self) -> Sequence[_Committed]:
         """Take as many as may be in memory together, at least one."""
         size = 0
-        for number, each in enumerate(self._left):
-            size += each.size or 0
+        for number, committed in enumerate(self._unverified):
+            size += committed.size or 0
             if number and size > _BYTES:
                 break
         else:
-            number = len(self._left)
-        some, self._left = self._left[:number], self._left[number:]
-        return some
+            number = len(self._unverified)
+        portion, self._unverified = self._unverified[:number], self._unverified[number:]
+        return portion
 
-    def _wrong(self, committed: Sequence[_Committed]) -> Iterator[UUID]:
+    def _find_wrong(self, committed: Sequence[_Committed]) -> Iterator[UUID]:
         """Yield the entries whose payload is not what was recorded."""
-        kept = Payload.objects.filter(entry__in=[each.entry for each in committed])
-        found = kept.values_list("entry", _TENANT, "key_id", "ciphertext", _ERASED)
-        rows = {row[0]: _Stored(*row) for row in found}
-        for each in committed:
-            row = rows.get(each.entry)
-            if row is None or row.tenant != each.tenant or not self._is_right(each, row):
-                yield each.entry
+        kept = Payload.objects.filter(entry__in=[expected.entry for expected in committed])
+        stored = kept.values_list("entry", _TENANT, "key_id", "ciphertext", _ERASED)
+        rows = {row[0]: _Stored(*row) for row in stored}
+        for expected in committed:
+            row = rows.get(expected.entry)
+            if row is None or row.tenant != expected.tenant or not self._is_right(expected, row):
+                yield expected.entry
 
     def _is_right(self, committed: _Committed, row: _Stored) -> bool:
         recorded = str(row.entry) in self._erased

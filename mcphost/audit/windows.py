@@ -76,7 +76,7 @@ class Walk:
                 bounds = {"gte": span.first}
             bounds.update({"lt": span.end} if last is None else {"lte": last})
         else:
-            ends = [each for each in (span.end, at) if each is not None]
+            ends = [bound for bound in (span.end, at) if bound is not None]
             bounds = {"lt": min(ends, default=None), "gte": span.first if last is None else last}
         return {f"{self.column}__{key}": id for key, id in bounds.items() if id is not None}
 
@@ -108,25 +108,25 @@ def take(
     rows, at = rows.order_by(walk.order), walk.start
     if matching is None:
         return list(read(rows if at is None else rows.filter(**walk.beyond(at)))[: walk.need]), None
-    found: list[Any] = []
+    matches: list[Any] = []
     compared, begun = 0, False
     for span in walk.pieces():
         is_cut = True
         while is_cut:
             if begun and (compared >= MAX_WINDOWS or time.monotonic() > walk.until):
-                return found, at
+                return matches, at
             begun = True
             window = rows.filter(**walk.within(span, at))
             last = _last(window, walk.column, min(WINDOW * 2**compared, LARGEST))
             if last is not None:
                 window = rows.filter(**walk.within(span, at, last))
                 compared += 1
-            found += read(matching(window))[: walk.need - len(found)]
-            if len(found) >= walk.need:
-                return found, None
+            matches += read(matching(window))[: walk.need - len(matches)]
+            if len(matches) >= walk.need:
+                return matches, None
             is_cut = last is not None
             at = last if is_cut else walk.end(span)
-    return found, None
+    return matches, None
 
 
 def _last(window: Any, column: str, size: int) -> UUID | None:

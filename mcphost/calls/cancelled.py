@@ -46,11 +46,11 @@ def stop_in_session(call: UUID, tenant: UUID) -> bool | None:
 
 def reason_of(call: UUID, tenant: UUID) -> str | None:
     """Why a call was cancelled; None if it was not, or if its row has expired."""
-    found = CancelledCall.objects.filter(call=call, tenant=tenant)
-    return found.values_list("reason", flat=True).first()
+    rows = CancelledCall.objects.filter(call=call, tenant=tenant)
+    return rows.values_list("reason", flat=True).first()
 
 
-def known() -> frozenset[UUID]:
+def unexpired_calls() -> frozenset[UUID]:
     """The calls that are cancelled and whose clients may still return."""
     return frozenset(CancelledCall.objects.values_list("call", flat=True))
 
@@ -59,6 +59,6 @@ def known() -> frozenset[UUID]:
 def prune() -> int:
     """Delete up to 500 expired rows; return how many."""
     old = CancelledCall.objects.filter(expires_at__lt=Now()).order_by("expires_at")
-    going = list(old.values_list("call", flat=True)[:PRUNED_AT_ONCE])
-    CancelledCall.objects.filter(call__in=going).delete()
-    return len(going)
+    expired_ids = list(old.values_list("call", flat=True)[:PRUNED_AT_ONCE])
+    CancelledCall.objects.filter(call__in=expired_ids).delete()
+    return len(expired_ids)

@@ -19,7 +19,7 @@ from mcphost.calls.states import CLAIM, ClaimState, before
 from mcphost.feed import nodes
 from mcphost.feed.services import announce
 
-LEFT: Final = "round_left"
+ROUND_LEFT: Final = "round_left"
 """The name of the change: a round waits for a process that has its function. The object id is the
 call's."""
 KEPT_LONGER: Final = 120.0
@@ -43,8 +43,8 @@ class WantedClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimOwner:
-    """One taking of a claim by a process: the `epoch`th of this claim, with a unique `nonce`."""
+class ClaimLease:
+    """A lease of a claim by a process: the `epoch`th of this claim, with a unique `nonce`."""
 
     call: UUID
     round: int
@@ -54,9 +54,11 @@ class ClaimOwner:
     nonce: str
 
     @classmethod
-    def of(cls, wanted: WantedClaim, owner: UUID, epoch: int = 1) -> "ClaimOwner":
-        """Make a taking with a new nonce; it is not written yet."""
-        return cls(wanted.call, wanted.round, wanted.tenant, owner, epoch, token_hex(16))
+    def of(cls, wanted_claim: WantedClaim, owner: UUID, epoch: int = 1) -> "ClaimLease":
+        """Make a lease with a new nonce; it is not written yet."""
+        return cls(
+            wanted_claim.call, wanted_claim.round, wanted_claim.tenant, owner, epoch, token_hex(16)
+        )
 
     @property
     def key(self) -> tuple[UUID, int]:
@@ -64,10 +66,10 @@ class ClaimOwner:
         return self.call, self.round
 
 
-def claim(taking: ClaimOwner, wanted: WantedClaim) -> Condition:
+def claim(lease: ClaimLease, wanted_claim: WantedClaim) -> Condition:
     """Condition: the round is not claimed yet. Claims it."""
-    seconds = wanted.seconds + KEPT_LONGER
-    return _condition(_CLAIM, taking, answers=wanted.answers, seconds=seconds)
+    seconds = wanted_claim.seconds + KEPT_LONGER
+    return _condition(_CLAIM, lease, answers=wanted_claim.answers, seconds=seconds)
 
 
 class LeftRound(NamedTuple):
@@ -77,67 +79,76 @@ class LeftRound(NamedTuple):
     request: str
 
 
-def leave(leaving: ClaimOwner, wanted: WantedClaim, left: LeftRound) -> Condition:
+def leave_round(lease: ClaimLease, wanted_claim: WantedClaim, left_round: LeftRound) -> Condition:
     """Condition: the round is not claimed yet. Claims it without an owner, and announces that.
 
-    `leaving` is of NO_OWNER and epoch 0.
+    `lease` is of NO_OWNER and epoch 0.
     """
-    seconds = wanted.seconds + KEPT_LONGER
-    row = {**_row(leaving), "answers": wanted.answers, "seconds": seconds, **left._asdict()}
-    effects = announcement(LEFT, wanted.tenant, wanted.call.hex)
-    return Condition(_LEAVE, leaving.nonce, lambda: Values(row, effects))
+    seconds = wanted_claim.seconds + KEPT_LONGER
+    row = {
+        **_row(lease),
+        "answers": wanted_claim.answers,
+        "seconds": seconds,
+        **left_round._asdict(),
+    }
+    effects = announcement(ROUND_LEFT, wanted_claim.tenant, wanted_claim.call.hex)
+    return Condition(_LEAVE_ROUND, lease.nonce, lambda: Values(row, effects))
 
 
 @transaction.atomic
-def leave_claimed(wanted: WantedClaim, left: LeftRound) -> None:
+def leave_claimed(wanted_claim: WantedClaim, left_round: LeftRound) -> None:
     """Let another process run a round that is claimed already, once its owner has released it or died.
 
     Without effect on a round that has ended, that was left before, or that has other answers.
     """
-    mine = Claim.objects.filter(call=wanted.call, round=wanted.round, tenant=wanted.tenant)
-    unfinished = mine.exclude(state=ClaimState.FINISHED).filter(answers=wanted.answers, function="")
-    if unfinished.update(**left._asdict()):
-        announce(LEFT, tenant=wanted.tenant, object_id=wanted.call.hex)
+    rows = Claim.objects.filter(
+        call=wanted_claim.call, round=wanted_claim.round, tenant=wanted_claim.tenant
+    )
+    unfinished = rows.exclude(state=ClaimState.FINISHED).filter(
+        answers=wanted_claim.answers, function=""
+    )
+    if unfinished.update(**left_round._asdict()):
+        announce(ROUND_LEFT, tenant=wanted_claim.tenant, object_id=wanted_claim.call.hex)
 
 
-def take_over(taking: ClaimOwner, wanted: WantedClaim) -> Condition:
+def take_over(lease: ClaimLease, wanted_claim: WantedClaim) -> Condition:
     """Condition: the claim has the same answers, is running or released, and was not taken since it
     was read. Takes it over.
 
     The caller must know that the owner is dead or has released it: this is not checked again.
     """
-    return _condition(_TAKE_OVER, taking, answers=wanted.answers)
+    return _condition(_TAKE_OVER, lease, answers=wanted_claim.answers)
 
 
-def conclude(taking: ClaimOwner, outcome: Callable[[], str]) -> Condition:
-    """Condition: the claim still belongs to this taking. Finishes it.
+def conclude(lease: ClaimLease, outcome: Callable[[], str]) -> Condition:
+    """Condition: the claim still belongs to this lease. Finishes it.
 
     `outcome` is called in the writer's thread and returns the outcome to keep.
     """
 
     def values() -> Values:
-        return Values({**_row(taking), "outcome": outcome()})
+        return Values({**_row(lease), "outcome": outcome()})
 
-    return Condition(_CONCLUDE, taking.nonce, values)
-
-
-def release(taking: ClaimOwner) -> Condition:
-    """Condition: the claim still belongs to this taking. Releases it, for the same answers."""
-    return _condition(_RELEASE, taking)
+    return Condition(_CONCLUDE, lease.nonce, values)
 
 
-def _condition(what: RowChange, taking: ClaimOwner, **more: Any) -> Condition:
-    return Condition(what, taking.nonce, lambda: Values({**_row(taking), **more}))
+def release(lease: ClaimLease) -> Condition:
+    """Condition: the claim still belongs to this lease. Releases it, for the same answers."""
+    return _condition(_RELEASE, lease)
 
 
-def _row(taking: ClaimOwner) -> dict[str, Any]:
+def _condition(row_change: RowChange, lease: ClaimLease, **more: Any) -> Condition:
+    return Condition(row_change, lease.nonce, lambda: Values({**_row(lease), **more}))
+
+
+def _row(lease: ClaimLease) -> dict[str, Any]:
     # The claim's key comes first: rows are sorted by their text.
     return {
-        "call": taking.call.hex,
-        "round": taking.round,
-        "tenant": taking.tenant.hex,
-        **owned(taking.owner, taking.epoch),
-        "nonce": taking.nonce,
+        "call": lease.call.hex,
+        "round": lease.round,
+        "tenant": lease.tenant.hex,
+        **owned(lease.owner, lease.epoch),
+        "nonce": lease.nonce,
     }
 
 
@@ -160,7 +171,7 @@ def _change(name: str, make: str, made: str) -> RowChange:
 
 
 def _made(state: ClaimState | None = None) -> str:
-    """SQL for the nonces of takings that are still in effect: each has its own nonce."""
+    """SQL for the nonces of leases that are still in effect: each has its own nonce."""
     and_so = "" if state is None else f" AND c.state = '{state}'"
     return (
         "SELECT c.nonce FROM {r}, calls_claim c "  # noqa: S608 - constants
@@ -169,7 +180,7 @@ def _made(state: ClaimState | None = None) -> str:
 
 
 def _update(state: ClaimState, changes: str, condition: str) -> str:
-    allowed = ", ".join(f"'{each}'" for each in sorted(before(CLAIM, state)))
+    allowed = ", ".join(f"'{source}'" for source in sorted(before(CLAIM, state)))
     return (
         f"UPDATE calls_claim SET state = '{state}', {changes} FROM {{r}} "  # noqa: S608 - constants
         "WHERE calls_claim.call = r.call AND calls_claim.round = r.round "
@@ -188,7 +199,7 @@ def _insert(state: ClaimState, function: str, request: str) -> str:
 
 
 _CLAIM = _change("new", _insert(ClaimState.RUNNING, "''", "''"), _made())
-_LEAVE = _change("leave", _insert(ClaimState.RELEASED, "r.function", "r.request"), _made())
+_LEAVE_ROUND = _change("leave", _insert(ClaimState.RELEASED, "r.function", "r.request"), _made())
 _TAKE_OVER = _change(
     "over",
     _update(
@@ -199,14 +210,14 @@ _TAKE_OVER = _change(
     ),
     _made(),
 )
-_MINE = f"calls_claim.nonce = r.nonce AND {is_mine('calls_claim')}"
+_IS_OWNED = f"calls_claim.nonce = r.nonce AND {is_mine('calls_claim')}"
 _CONCLUDE = _change(
     "end",
-    _update(ClaimState.FINISHED, "outcome = r.outcome, request = ''", _MINE),
+    _update(ClaimState.FINISHED, "outcome = r.outcome, request = ''", _IS_OWNED),
     _made(ClaimState.FINISHED),
 )
 _RELEASE = _change(
-    "release", _update(ClaimState.RELEASED, "outcome = ''", _MINE), _made(ClaimState.RELEASED)
+    "release", _update(ClaimState.RELEASED, "outcome = ''", _IS_OWNED), _made(ClaimState.RELEASED)
 )
 
 
@@ -230,8 +241,8 @@ class FoundClaim:
 
 def find_claim(call: UUID, number: int, tenant: UUID) -> FoundClaim | None:
     """The claim of a round; None if there is none of `tenant`."""
-    mine = Claim.objects.filter(call=call, round=number, tenant=tenant)
-    row = mine.annotate(lapsed=LAPSED).first()
+    rows = Claim.objects.filter(call=call, round=number, tenant=tenant)
+    row = rows.annotate(lapsed=LAPSED).first()
     if row is None:
         return None
     return FoundClaim(
@@ -256,7 +267,7 @@ class LeftClaim(NamedTuple):
     epoch: int
 
 
-def left(
+def left_claims(
     functions: Collection[str], process: UUID, without: Collection[UUID] = ()
 ) -> tuple[LeftClaim, ...]:
     """The rounds that wait for a process with one of these functions, as seen by `process`, which is
@@ -273,10 +284,12 @@ def left(
     return tuple(LeftClaim(*row) for row in rows.values_list(*LeftClaim._fields))
 
 
-def left_request(left: LeftClaim) -> str:
+def left_request(left_claim: LeftClaim) -> str:
     """The sealed request of a left round; empty if it has ended."""
-    mine = Claim.objects.filter(call=left.call, round=left.round, tenant=left.tenant)
-    return mine.values_list("request", flat=True).first() or ""
+    rows = Claim.objects.filter(
+        call=left_claim.call, round=left_claim.round, tenant=left_claim.tenant
+    )
+    return rows.values_list("request", flat=True).first() or ""
 
 
 CANCELLED: Final = "cancelled"
@@ -310,8 +323,8 @@ def cancel(call: UUID, tenant: UUID, last: int, seconds: float) -> bool:
         ],
         ignore_conflicts=True,
     )
-    others = Claim.objects.filter(call=call).exclude(nonce=nonce)
-    return not others.exclude(state=ClaimState.FINISHED).exists()
+    other_claims = Claim.objects.filter(call=call).exclude(nonce=nonce)
+    return not other_claims.exclude(state=ClaimState.FINISHED).exists()
 
 
 PRUNED_AT_ONCE = 500
@@ -345,23 +358,23 @@ def prune() -> int:
         return int(cursor.rowcount)
 
 
-def settle(takings: Sequence[ClaimOwner], state: ClaimState) -> int:
-    """Change the claims that still belong to these takings and run to `state`: released, or finished without an
+def settle(leases: Sequence[ClaimLease], state: ClaimState) -> int:
+    """Change the claims that still belong to these leases and run to `state`: released, or finished without an
     outcome. Return how many.
 
     At most 500 per transaction.
     """
     return sum(
-        _settle(takings[at : at + PRUNED_AT_ONCE], state)
-        for at in range(0, len(takings), PRUNED_AT_ONCE)
+        _settle(leases[at : at + PRUNED_AT_ONCE], state)
+        for at in range(0, len(leases), PRUNED_AT_ONCE)
     )
 
 
 @transaction.atomic
-def _settle(takings: Sequence[ClaimOwner], state: ClaimState) -> int:
+def _settle(leases: Sequence[ClaimLease], state: ClaimState) -> int:
     return sum(
         Claim.objects.filter(
-            call=taking.call, round=taking.round, nonce=taking.nonce, state=ClaimState.RUNNING
+            call=lease.call, round=lease.round, nonce=lease.nonce, state=ClaimState.RUNNING
         ).update(state=state)
-        for taking in takings
+        for lease in leases
     )

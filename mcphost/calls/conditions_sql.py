@@ -45,9 +45,9 @@ def change(
     is among those of the `lock`; `{now}` is the time, `{later}` is `r.seconds` after it; `{hex}`
     begins and `{end}` ends an expression for an id of 32 hexadecimal digits.
     """
-    known = {vendor: steps[0] for vendor, steps in _by_vendor(name, columns, (made,)).items()}
+    made_steps = {vendor: steps[0] for vendor, steps in _by_vendor(name, columns, (made,)).items()}
     steps = _by_vendor(name, columns, make, lock)
-    return RowChange(name, steps, known if made else None, reads)
+    return RowChange(name, steps, made_steps if made else None, reads)
 
 
 def effect(name: str, columns: Mapping[str, str], *steps: str) -> Effect:
@@ -58,17 +58,17 @@ def effect(name: str, columns: Mapping[str, str], *steps: str) -> Effect:
 _ANNOUNCE: Final = Effect(ANNOUNCEMENTS, ANNOUNCING, loop.announced)
 
 
-def announcement(what: str, tenant: UUID, object_id: str) -> Effects:
+def announcement(change_name: str, tenant: UUID, object_id: str) -> Effects:
     """The effect that announces a change to all processes (`feed.services.announce`)."""
-    return announcements([(what, tenant, object_id)])
+    return announcements([(change_name, tenant, object_id)])
 
 
 def announcements(about: Sequence[tuple[str, UUID, str]]) -> Effects:
     """As `announcement`, for several changes: each a name, a tenant and an object id."""
     return {
         _ANNOUNCE: [
-            {"tenant": tenant.hex, "what": what, "object_id": object_id}
-            for what, tenant, object_id in about
+            {"tenant": tenant.hex, "what": change_name, "object_id": object_id}
+            for change_name, tenant, object_id in about
         ]
     }
 

@@ -30,8 +30,8 @@ class SupersededError(Exception):
     """It is over, or another process owns it: this process must not go on with it."""
 
 
-class Taking(NamedTuple):
-    """One taking of a call or task by a process: the `epoch`th of this row."""
+class Lease(NamedTuple):
+    """A lease of a call or task by a process: the `epoch`th of this row."""
 
     id: UUID
     tenant: UUID

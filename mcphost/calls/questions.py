@@ -103,31 +103,31 @@ _FORGET: Final = effect(
 )
 
 
-def asked(asked: RoundQuestions) -> Effects:
+def ask_effects(round_questions: RoundQuestions) -> Effects:
     """The effect that writes the questions of a round. A repetition does nothing."""
     shared = {
-        "tenant": asked.tenant.hex,
-        "session": asked.session.hex,
-        "call": asked.call.hex,
-        "round": asked.round,
-        "seconds": max(0.0, (asked.expires_at - timezone.now()).total_seconds()),
+        "tenant": round_questions.tenant.hex,
+        "session": round_questions.session.hex,
+        "call": round_questions.call.hex,
+        "round": round_questions.round,
+        "seconds": max(0.0, (round_questions.expires_at - timezone.now()).total_seconds()),
     }
     return {
         _ASK: [
             {
                 **shared,
-                "id": each.id.hex,
-                "name": each.key,
-                "digest": each.digest,
-                "method": each.method,
-                "message": each.message,
+                "id": question.id.hex,
+                "name": question.key,
+                "digest": question.digest,
+                "method": question.method,
+                "message": question.message,
             }
-            for each in asked.questions
+            for question in round_questions.questions
         ]
     }
 
 
-def forgotten(call: UUID) -> Effects:
+def forget_effects(call: UUID) -> Effects:
     """The effect that cancels the open questions of a call that is over, and erases all questions
     and answers."""
     return {_FORGET: [{"call": call.hex}]}
@@ -140,9 +140,9 @@ def answer(question: UUID, session: UUID, answer: str) -> AnsweredQuestion | Non
     `answer` is sealed, and so unique: if it is stored already, this is a repetition and succeeds.
     """
     row = OpenQuestion.objects.filter(id=question, session=session)
-    mine = row.filter(state=QuestionState.OPEN, expires_at__gt=Now())
-    taken = mine.update(state=QuestionState.ANSWERED, answer=answer, settled_at=Now())
-    if not taken and not row.filter(state=QuestionState.ANSWERED, answer=answer).exists():
+    open_question = row.filter(state=QuestionState.OPEN, expires_at__gt=Now())
+    answered = open_question.update(state=QuestionState.ANSWERED, answer=answer, settled_at=Now())
+    if not answered and not row.filter(state=QuestionState.ANSWERED, answer=answer).exists():
         return None
     tenant, call = row.values_list("tenant", "call").get()
     owner = StreamedCall.objects.filter(id=call).values_list("owner", flat=True).first()

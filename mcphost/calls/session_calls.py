@@ -20,7 +20,7 @@ from mcphost.audit.writer.conditions import Condition, RowChange, Values
 from mcphost.calls import questions, sessions, streams
 from mcphost.calls.conditions_sql import Lock, change
 from mcphost.calls.models import StreamedCall
-from mcphost.calls.ownership import COLUMNS, NO_OWNER, Taking, free, is_mine, owned
+from mcphost.calls.ownership import COLUMNS, NO_OWNER, Lease, free, is_mine, owned
 from mcphost.calls.questions import RoundQuestions
 from mcphost.calls.states import CALL, CallState, QuestionState, before
 from mcphost.calls.streams import Batch, StreamRow
@@ -71,7 +71,7 @@ class StoredRequest(NamedTuple):
 class TakenOver(NamedTuple):
     """A call taken over from another process. `last` is the number of its stream's last event."""
 
-    owner: Taking
+    owner: Lease
     stream: StreamRow
     call: StoredCall
     state: CallState
@@ -84,15 +84,15 @@ class WaitingCall(NamedTuple):
     """The questions that a call waits for, and the sealed journal for the next round."""
 
     journal: str
-    asked: RoundQuestions
+    round_questions: RoundQuestions
 
 
 def begin(
-    taking: Taking,
+    lease: Lease,
     stream: StreamRow,
     written: Callable[[], BeginningCall],
 ) -> Condition:
-    """Condition: the call is this taking's, or there is none. Writes the call, its stream, first
+    """Condition: the call belongs to this lease, or there is none. Writes the call, its stream, first
     events, and, if it waits already, the questions of its first round.
 
     `written` is called in the writer's thread.
@@ -101,7 +101,7 @@ def begin(
     def values() -> Values:
         call, batch, waiting = written()
         row = {
-            **_row(taking, batch.kept),
+            **_row(lease, batch.kept),
             "tenant": stream.tenant.hex,
             "session": stream.session.hex,
             "stream": stream.id.hex,
@@ -110,81 +110,90 @@ def begin(
             "state": CallState.RUNNING if waiting is None else CallState.WAITING,
             "journal": "" if waiting is None else waiting.journal,
         }
-        asked = {} if waiting is None else questions.asked(waiting.asked)
-        return Values(row, {**streams.begun(stream, batch), **asked})
+        question_effects = {} if waiting is None else questions.ask_effects(waiting.round_questions)
+        return Values(row, {**streams.begin_effects(stream, batch), **question_effects})
 
-    return _condition(_BEGIN, taking, values)
+    return _condition(_BEGIN, lease, values)
 
 
-def append(taking: Taking, stream: StreamRow, written: Callable[[], Batch]) -> Condition:
-    """Condition: the call is this taking's and not over. Writes events.
+def append(lease: Lease, stream: StreamRow, written: Callable[[], Batch]) -> Condition:
+    """Condition: the call belongs to this lease and not over. Writes events.
 
     A cancelled call whose questions are being withdrawn is not over.
     """
 
     def values() -> Values:
         batch = written()
-        return Values(_row(taking, batch.kept), streams.added(stream, batch))
+        return Values(_row(lease, batch.kept), streams.add_effects(stream, batch))
 
-    return _condition(_APPEND, taking, values)
+    return _condition(_APPEND, lease, values)
 
 
 def ask(
-    taking: Taking, stream: StreamRow, waiting: WaitingCall, written: Callable[[], Batch]
+    lease: Lease, stream: StreamRow, waiting: WaitingCall, written: Callable[[], Batch]
 ) -> Condition:
-    """Condition: the call is this taking's, in the round that asks. Writes questions and events,
+    """Condition: the call belongs to this lease, in the round that asks. Writes questions and events,
     and puts the call into `waiting`."""
 
     def values() -> Values:
-        batch, asked = written(), waiting.asked
-        row = {**_row(taking, batch.kept), "journal": waiting.journal, "round": asked.round}
-        return Values(row, {**streams.added(stream, batch), **questions.asked(asked)})
+        batch, round_questions = written(), waiting.round_questions
+        row = {
+            **_row(lease, batch.kept),
+            "journal": waiting.journal,
+            "round": round_questions.round,
+        }
+        return Values(
+            row, {**streams.add_effects(stream, batch), **questions.ask_effects(round_questions)}
+        )
 
-    return _condition(_ASK, taking, values)
+    return _condition(_ASK, lease, values)
 
 
 def finish(
-    taking: Taking, stream: StreamRow, state: CallState, written: Callable[[], Batch]
+    lease: Lease, stream: StreamRow, state: CallState, written: Callable[[], Batch]
 ) -> Condition:
-    """Condition: the call is this taking's, and is not over in another way. Writes the last events,
+    """Condition: the call belongs to this lease, and is not over in another way. Writes the last events,
     and ends the call, its questions and its stream."""
 
     def values() -> Values:
         batch = written()
-        effects = {**streams.added(stream, batch, last=True), **questions.forgotten(taking.id)}
-        return Values({**_row(taking, batch.kept), "state": state}, effects)
+        effects = {
+            **streams.add_effects(stream, batch, last=True),
+            **questions.forget_effects(lease.id),
+        }
+        return Values({**_row(lease, batch.kept), "state": state}, effects)
 
-    return _condition(_FINISH, taking, values)
+    return _condition(_FINISH, lease, values)
 
 
-def start(taking: Taking, number: int) -> Condition:
-    """Condition: the call is this taking's and waits after the previous round. Starts the round."""
-    row = {**_row(taking), "state": CallState.RUNNING, "round": number}
-    return _condition(_START, taking, lambda: Values(row))
+def start(lease: Lease, number: int) -> Condition:
+    """Condition: the call belongs to this lease and waits after the previous round. Starts the round."""
+    row = {**_row(lease), "state": CallState.RUNNING, "round": number}
+    return _condition(_START, lease, lambda: Values(row))
 
 
 def answer(
-    taking: Taking, stream: StreamRow, given: GivenAnswer, number: int, state: CallState
+    lease: Lease, stream: StreamRow, given_answer: GivenAnswer, number: int, state: CallState
 ) -> Condition:
-    """Condition: the question is open, and its call waits, after the round before `number`, and is
-    this taking's. Stores the answer.
+    """Condition: the question is open, and its call waits, after the round before `number`, and
+    belongs to this lease. Stores the answer.
 
     With `state` running also starts the round `number`; with waiting, more answers are to come.
     """
 
     def values() -> Values:
         row = {
-            **_row(taking),
-            "question": given.question.hex,
+            **_row(lease),
+            "question": given_answer.question.hex,
             "session": stream.session.hex,
-            "answer": given.sealed(),
+            "answer": given_answer.sealed(),
             "state": state,
             "previous": number - 1,
             "round": number if state is CallState.RUNNING else number - 1,
         }
         return Values(row)
 
-    return _condition(_ANSWER, taking, values)
+    return _condition(_ANSWER, lease, values)
 
 
 @transaction.atomic
@@ -198,14 +207,14 @@ def cancel(session: UUID, tenant: UUID, request_name: str) -> None:
 
 
 @transaction.atomic
-def release(taking: Taking, *, told: bool) -> None:
-    """Release a waiting call for any process. `told`: it can go on now, so notify the others.
+def release(lease: Lease, *, notify: bool) -> None:
+    """Release a waiting call for any process. `notify`: it can go on now, so notify the others.
 
     Does nothing for a call that is released already or owned by another process.
     """
-    mine = _of(taking).filter(state=CallState.WAITING)
-    if mine.update(owner=NO_OWNER) and told:
-        announce(RELEASED, tenant=taking.tenant, object_id=taking.id.hex)
+    owned_call = _of(lease).filter(state=CallState.WAITING)
+    if owned_call.update(owner=NO_OWNER) and notify:
+        announce(RELEASED, tenant=lease.tenant, object_id=lease.id.hex)
 
 
 @transaction.atomic
@@ -214,14 +223,14 @@ def announce_released(call: UUID, tenant: UUID) -> None:
     announce(RELEASED, tenant=tenant, object_id=call.hex)
 
 
-def orphans(process: UUID, most: int = FOUND_AT_ONCE, /, **which: UUID) -> tuple[UUID, ...]:
+def orphans(process: UUID, limit: int = FOUND_AT_ONCE, /, **which: UUID) -> tuple[UUID, ...]:
     """Calls that are released or whose owner process is dead, as seen by `process`, which is alive.
 
-    At most `most`, the oldest first. `which` filters by column values.
+    At most `limit`, the oldest first. `which` filters by column values.
     """
-    left = StreamedCall.objects.exclude(request="").filter(**which)
-    ids = left.filter(free(process)).order_by("taken_at").values_list("id", flat=True)
-    return tuple(ids[:most])
+    unfinished_calls = StreamedCall.objects.exclude(request="").filter(**which)
+    ids = unfinished_calls.filter(free(process)).order_by("taken_at").values_list("id", flat=True)
+    return tuple(ids[:limit])
 
 
 def request_of(call: UUID) -> StoredRequest | None:
@@ -233,7 +242,7 @@ def request_of(call: UUID) -> StoredRequest | None:
 
 class Takeover:
     """Takes over a call that no living process owns. If it is called again because the result of a
-    commit is unknown, it recognizes its own taking. A process has one per call at a time."""
+    commit is unknown, it recognizes its own lease. A process has one per call at a time."""
 
     def __init__(self, call: UUID, process: UUID) -> None:
         self._call = call
@@ -254,7 +263,7 @@ class Takeover:
                 owner=self._process, epoch=self._epoch, taken_at=timezone.now()
             )
         return TakenOver(
-            Taking(self._call, row.tenant, self._process, self._epoch),
+            Lease(self._call, row.tenant, self._process, self._epoch),
             StreamRow(row.stream, row.tenant, row.session),
             StoredCall(self._call, row.request_id, row.request),
             CallState(row.state),
@@ -269,9 +278,9 @@ def is_over(call: UUID) -> bool:
     return StreamedCall.objects.filter(id=call).exclude(state__in=OPEN).exists()
 
 
-def is_owned_by(taking: Taking) -> bool:
-    """Whether the call is still this taking's, over or not."""
-    return _of(taking).exists()
+def is_owned_by(lease: Lease) -> bool:
+    """Whether the call still belongs to this lease, over or not."""
+    return _of(lease).exists()
 
 
 def journal(call: UUID) -> str:
@@ -280,8 +289,8 @@ def journal(call: UUID) -> str:
     return row or ""
 
 
-def _of(taking: Taking) -> QuerySet[StreamedCall]:
-    return StreamedCall.objects.filter(id=taking.id, owner=taking.owner, epoch=taking.epoch)
+def _of(lease: Lease) -> QuerySet[StreamedCall]:
+    return StreamedCall.objects.filter(id=lease.id, owner=lease.owner, epoch=lease.epoch)
 
 
 @transaction.atomic
@@ -293,16 +302,16 @@ def prune() -> int:
     return len(ids)
 
 
-def _condition(what: RowChange, taking: Taking, values: Callable[[], Values]) -> Condition:
-    return Condition(what, taking.id.hex, values)
+def _condition(row_change: RowChange, lease: Lease, values: Callable[[], Values]) -> Condition:
+    return Condition(row_change, lease.id.hex, values)
 
 
-def _row(taking: Taking, kept: timedelta = timedelta()) -> dict[str, Any]:
+def _row(lease: Lease, kept: timedelta = timedelta()) -> dict[str, Any]:
     # The call's id comes first: rows are sorted by their text.
     return {
-        "call": taking.id.hex,
-        "nonce": taking.id.hex,
-        **owned(taking.owner, taking.epoch),
+        "call": lease.id.hex,
+        "nonce": lease.id.hex,
+        **owned(lease.owner, lease.epoch),
         "seconds": kept.total_seconds(),
     }
 
@@ -314,7 +323,7 @@ _COLUMNS: Final = {
     **COLUMNS,
     "seconds": "double precision",
 }
-_MINE: Final = f"{_CALL}.id = r.call AND {is_mine(_CALL)}"
+_IS_OWNED: Final = f"{_CALL}.id = r.call AND {is_mine(_CALL)}"
 _NONCE: Final = f"RETURNING {{hex}}{_CALL}.id{{end}} AS nonce"
 
 
@@ -323,7 +332,7 @@ def _change(name: str, changes: str, condition: str, columns: Mapping[str, str])
 
 
 def _update(changes: str, condition: str) -> str:
-    return f"UPDATE {_CALL} SET {changes} FROM {{r}} WHERE {_MINE} AND {condition} {_NONCE}"  # noqa: S608
+    return f"UPDATE {_CALL} SET {changes} FROM {{r}} WHERE {_IS_OWNED} AND {condition} {_NONCE}"  # noqa: S608
 
 
 def _leads_to(state: CallState) -> str:
@@ -398,5 +407,5 @@ _ANSWER: Final = change(
     f"AND {sessions.IS_OPEN} RETURNING {{hex}}calls_openquestion.call{{end}} AS nonce",
     _update("state = r.state, round = r.round", "{before}"),
     # The call's row is locked first, as everywhere: a takeover or cancellation now comes later.
-    lock=Lock(_CALL, f"{_MINE} AND {_goes_on('r.previous')}"),
+    lock=Lock(_CALL, f"{_IS_OWNED} AND {_goes_on('r.previous')}"),
 )

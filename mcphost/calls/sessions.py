@@ -74,7 +74,7 @@ class SessionRow:
     created_at: datetime | None = None
 
 
-_COLUMNS: Final = tuple(each.name for each in fields(SessionRow))
+_COLUMNS: Final = tuple(field.name for field in fields(SessionRow))
 
 
 class TooManySessionsError(Exception):
@@ -148,8 +148,8 @@ _OPEN_STREAM: Final = change(
 )
 
 
-def begin_within(row: SessionRow, most: int) -> Condition:
-    """Condition: the holder has fewer than `most` sessions. Writes a new one.
+def begin_within(row: SessionRow, max_sessions: int) -> Condition:
+    """Condition: the holder has fewer than `max_sessions` sessions. Writes a new one.
 
     Sessions that other processes begin at the same moment are not counted yet: the next `begin`
     ends as many idle ones as there are too many.
@@ -161,7 +161,7 @@ def begin_within(row: SessionRow, most: int) -> Condition:
         "holder": row.holder,
         "revision": row.revision,
         "client": row.client,
-        "most": most,
+        "most": max_sessions,
         "seconds": (row.expires_at - timezone.now()).total_seconds(),
     }
     return Condition(_BEGIN, row.id.hex, lambda: Values(values))
@@ -183,8 +183,10 @@ def end(session: UUID, tenant: UUID) -> Condition:
     return Condition(_END, session.hex, lambda: values)
 
 
-def open_stream(session: UUID, tenant: UUID, stream: UUID, owner: UUID, most: int) -> Condition:
-    """Condition: the session is open, has no subscriptions, and fewer than `most` GET streams.
+def open_stream(
+    session: UUID, tenant: UUID, stream: UUID, owner: UUID, max_streams: int
+) -> Condition:
+    """Condition: the session is open, has no subscriptions, and fewer than `max_streams` GET streams.
 
     Registers a new one, as `stream_opened`.
     """
@@ -194,7 +196,7 @@ def open_stream(session: UUID, tenant: UUID, stream: UUID, owner: UUID, most: in
             "nonce": stream.hex,
             "stream": stream.hex,
             "owner": owner.hex,
-            "most": most,
+            "most": max_streams,
         },
         announcement(OPENED, tenant, _named(session, stream)),
     )
@@ -205,19 +207,19 @@ def _row(session: UUID) -> dict[str, Any]:
     return {"session": session.hex, "nonce": session.hex}
 
 
-def begin(row: SessionRow, most: int, is_busy: IsBusy) -> tuple[UUID, ...]:
-    """Write a new session, and end as many idle ones of its holder as needed to keep to `most`.
+def begin(row: SessionRow, max_sessions: int, is_busy: IsBusy) -> tuple[UUID, ...]:
+    """Write a new session, and end as many idle ones of its holder as needed to keep to `max_sessions`.
 
     Returns the ended ones. Other processes are not notified, because idle sessions have nothing in
     progress. A repetition does nothing. Raises TooManySessionsError if too few are idle.
     """
-    if _open(row.holder).count() >= most:
+    if _open(row.holder).count() >= max_sessions:
         session_uses.flush()
     with transaction.atomic():
         _wait_for_turn(row.holder)
         if Session.objects.filter(id=row.id).exists():
             return ()
-        over = _open(row.holder).count() + 1 - most
+        over = _open(row.holder).count() + 1 - max_sessions
         ended = _end_idle(row.holder, over, is_busy) if over > 0 else ()
         now = timezone.now()
         Session.objects.create(
@@ -245,14 +247,14 @@ def count_open(
     tenant: UUID | None = None, since: datetime | None = None, until: datetime | None = None
 ) -> int:
     """Count the sessions that go on: of a tenant, or of all; begun between two times, if given."""
-    found = Session.objects.filter(_is_open())
+    open_sessions = Session.objects.filter(_is_open())
     if tenant is not None:
-        found = found.filter(tenant=tenant)
+        open_sessions = open_sessions.filter(tenant=tenant)
     if since is not None:
-        found = found.filter(created_at__gte=since)
+        open_sessions = open_sessions.filter(created_at__gte=since)
     if until is not None:
-        found = found.filter(created_at__lt=until)
-    return found.count()
+        open_sessions = open_sessions.filter(created_at__lt=until)
+    return open_sessions.count()
 
 
 def set_log_level(session: UUID, level: str) -> None:
@@ -261,13 +263,13 @@ def set_log_level(session: UUID, level: str) -> None:
 
 
 @transaction.atomic
-def subscribe(session: UUID, tenant: UUID, uri: str, most: int) -> None:
-    """Subscribe to a resource. Raises TooManyTopicsError beyond `most`, and SessionOverError."""
+def subscribe(session: UUID, tenant: UUID, uri: str, max_topics: int) -> None:
+    """Subscribe to a resource. Raises TooManyTopicsError beyond `max_topics`, and SessionOverError."""
     _hold(session)
     topics = SessionTopic.objects.filter(session=session)
     if topics.filter(uri=uri).exists():
         return
-    if topics.count() >= most:
+    if topics.count() >= max_topics:
         raise TooManyTopicsError
     SessionTopic.objects.create(session_id=session, uri=uri)
     announce(TOPICS, tenant=tenant, object_id=session.hex)
@@ -286,22 +288,24 @@ def topics(session: UUID) -> tuple[str, ...]:
 
 
 @transaction.atomic
-def stream_opened(session: UUID, tenant: UUID, stream: UUID, owner: UUID, most: int) -> None:
+def stream_opened(session: UUID, tenant: UUID, stream: UUID, owner: UUID, max_streams: int) -> None:
     """Register a new GET stream of the session, served by the process `owner`.
 
-    Notifications go to the newest stream. The oldest beyond `most` are closed, in whichever process
+    Notifications go to the newest stream. The oldest beyond `max_streams` are closed, in whichever process
     they are. A repetition changes nothing. Raises SessionOverError.
     """
     _hold(session)
-    mine = GetStream.objects.filter(_has_owner(), session=session).exclude(id=stream)
-    over = mine.order_by("-opened_at", "-id").values_list("id", flat=True)[most - 1 :]
+    other_streams = GetStream.objects.filter(_has_owner(), session=session).exclude(id=stream)
+    over = other_streams.order_by("-opened_at", "-id").values_list("id", flat=True)[
+        max_streams - 1 :
+    ]
     closed = list(over)
     GetStream.objects.filter(id__in=closed).delete()
     row = GetStream(id=stream, session_id=session, owner=owner, opened_at=timezone.now())
     GetStream.objects.bulk_create([row], ignore_conflicts=True)
     announce(OPENED, tenant=tenant, object_id=_named(session, stream))
     if closed:
-        announce_all(CLOSED, [(tenant, _named(session, each)) for each in closed])
+        announce_all(CLOSED, [(tenant, _named(session, stream_id)) for stream_id in closed])
 
 
 @transaction.atomic
@@ -325,8 +329,8 @@ def prune() -> int:
 @transaction.atomic
 def prune_streams() -> int:
     """Delete up to 500 GET streams whose process has died; return how many."""
-    left = GetStream.objects.exclude(_has_owner()).order_by("opened_at")
-    unlocked = left.select_for_update(skip_locked=True).values_list("id", flat=True)
+    orphaned_streams = GetStream.objects.exclude(_has_owner()).order_by("opened_at")
+    unlocked = orphaned_streams.select_for_update(skip_locked=True).values_list("id", flat=True)
     ids = list(unlocked[:PRUNED_AT_ONCE])
     GetStream.objects.filter(id__in=ids).delete()
     return len(ids)
@@ -345,24 +349,24 @@ def _is_open() -> Q:
 def _end_idle(holder: str, count: int, is_busy: IsBusy) -> tuple[UUID, ...]:
     """End `count` idle sessions, the least recently used first. Raises TooManySessionsError."""
     ended: list[UUID] = []
-    while (left := count - len(ended)) > 0:
-        found = _longest_idle(holder, left, is_busy)
-        if len(found) < left:
+    while (remaining := count - len(ended)) > 0:
+        idle_ids = _longest_idle(holder, remaining, is_busy)
+        if len(idle_ids) < remaining:
             raise TooManySessionsError
         # A stream or call that opens meanwhile locks the row first (`_hold`), or finds it ended.
-        locked = Session.objects.select_for_update().filter(id__in=found).order_by("id")
-        locked_ids = [each.id for each in locked]
+        locked = Session.objects.select_for_update().filter(id__in=idle_ids).order_by("id")
+        locked_ids = [row.id for row in locked]
         still = _idle(holder).filter(id__in=locked_ids).values_list("id", flat=True)
-        ended += [each for each in list(still) if _end(each)]
+        ended += [session_id for session_id in list(still) if _end(session_id)]
     return tuple(ended)
 
 
 def _longest_idle(holder: str, count: int, is_busy: IsBusy) -> Sequence[UUID]:
     in_turn = _idle(holder).order_by("used_at", "id").values_list("id", flat=True)
-    found = _without(in_turn[: count + _SPARE], is_busy)
-    if len(found) < count:
-        found = _without(in_turn, is_busy)
-    return found[:count]
+    idle_ids = _without(in_turn[: count + _SPARE], is_busy)
+    if len(idle_ids) < count:
+        idle_ids = _without(in_turn, is_busy)
+    return idle_ids[:count]
 
 
 def _idle(holder: str) -> QuerySet[Session]:
@@ -372,7 +376,7 @@ def _idle(holder: str) -> QuerySet[Session]:
 
 
 def _without(sessions: QuerySet[Session, UUID], is_busy: IsBusy) -> Sequence[UUID]:
-    return [each for each in sessions if not is_busy(each)]
+    return [session for session in sessions if not is_busy(session)]
 
 
 def _has_owner() -> Q:

@@ -29,7 +29,7 @@ class StatePartGoneError(Exception):
     """A part is not there any more: it has expired, or its call has ended."""
 
 
-class MostParts(NamedTuple):
+class MaxParts(NamedTuple):
     """How many parts one tenant may have, and how many bytes they may have together."""
 
     rows: int
@@ -54,13 +54,13 @@ def extend(tenant: UUID, parts: Sequence[UUID], until: datetime) -> None:
 
 
 @transaction.atomic
-def add(new: NewPart, until: datetime, most: MostParts) -> None:
+def add(new: NewPart, until: datetime, max_parts: MaxParts) -> None:
     """Store a part until then. Safe to run twice. Raises StatePartsFullError."""
     _lock(new.tenant)
-    others = StatePart.objects.filter(tenant=new.tenant).exclude(id=new.id)
-    found = others.aggregate(rows=Count("id"), bytes=Sum("size"))
+    other_parts = StatePart.objects.filter(tenant=new.tenant).exclude(id=new.id)
+    totals = other_parts.aggregate(rows=Count("id"), bytes=Sum("size"))
     size = len(new.content)
-    if found["rows"] >= most.rows or (found["bytes"] or 0) + size > most.bytes:
+    if totals["rows"] >= max_parts.rows or (totals["bytes"] or 0) + size > max_parts.bytes:
         raise StatePartsFullError
     row = StatePart(
         id=new.id,

@@ -45,7 +45,7 @@ class Batch(NamedTuple):
 
     events: Sequence[Event]
     kept: timedelta
-    told: bool = False
+    notify: bool = False
 
 
 class Page(NamedTuple):
@@ -84,7 +84,7 @@ _ADD: Final = effect(
 )
 
 
-def begun(stream: StreamRow, batch: Batch) -> Effects:
+def begin_effects(stream: StreamRow, batch: Batch) -> Effects:
     """The effects that write a new stream with its first events. A repetition does nothing."""
     return {
         _BEGIN: [{**_row(stream, batch), "session": stream.session.hex}],
@@ -92,7 +92,7 @@ def begun(stream: StreamRow, batch: Batch) -> Effects:
     }
 
 
-def added(stream: StreamRow, batch: Batch, *, last: bool = False) -> Effects:
+def add_effects(stream: StreamRow, batch: Batch, *, last: bool = False) -> Effects:
     """The effects that write events; `last` ends the stream.
 
     The condition must make sure that there is no other writer of the stream. Events that an
@@ -103,8 +103,8 @@ def added(stream: StreamRow, batch: Batch, *, last: bool = False) -> Effects:
 
 def _added(stream: StreamRow, batch: Batch) -> Effects:
     row = _row(stream, batch)
-    events = [{**row, "number": each.number, "message": each.message} for each in batch.events]
-    news = announcement(NEWS, stream.tenant, stream.id.hex) if batch.told else {}
+    events = [{**row, "number": event.number, "message": event.message} for event in batch.events]
+    news = announcement(NEWS, stream.tenant, stream.id.hex) if batch.notify else {}
     return {_ADD: events, **news}
 
 
@@ -125,8 +125,8 @@ def read(stream: UUID, after: int) -> Page:
         id=stream, ended_at=None
     ).exists()  # read first: if it has ended, all of its events are there
     rows = StreamEvent.objects.filter(stream=stream, number__gt=after).order_by("number")
-    found = tuple(Event(*row) for row in rows.values_list("number", "message")[:READ_AT_ONCE])
-    return Page(found, ended and len(found) < READ_AT_ONCE)
+    events = tuple(Event(*row) for row in rows.values_list("number", "message")[:READ_AT_ONCE])
+    return Page(events, ended and len(events) < READ_AT_ONCE)
 
 
 def last(stream: UUID) -> int:
@@ -136,9 +136,9 @@ def last(stream: UUID) -> int:
 
 
 @transaction.atomic
-def tell(what: str, about: Sequence[StreamRow]) -> None:
+def notify_processes(change_name: str, streams: Sequence[StreamRow]) -> None:
     """Notify all processes that streams have NEWS, or that they are FOLLOWED."""
-    announce_all(what, [(each.tenant, each.id.hex) for each in about])
+    announce_all(change_name, [(stream.tenant, stream.id.hex) for stream in streams])
 
 
 @transaction.atomic

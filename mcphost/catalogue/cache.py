@@ -29,10 +29,10 @@ class FilledCache(Generic[K, V]):
         """Return the value if it is cached, else MISS; never loads it."""
         # Hash the key as rarely as possible: a UUID hashes in Python, at every tool call.
         with self._lock:
-            found = self._entries.get(key, MISS)
-            if found is not MISS:
+            cached = self._entries.get(key, MISS)
+            if cached is not MISS:
                 self._entries.move_to_end(key)
-            return found
+            return cached
 
     def get(self, key: K) -> V:
         """Return the value, loaded by this thread or by the one that is already loading it.
@@ -40,10 +40,10 @@ class FilledCache(Generic[K, V]):
         Raises what `load` raises, in every thread that waited for it; a failure is not cached.
         """
         with self._lock:
-            found = self._entries.get(key, MISS)
-            if found is not MISS:
+            cached = self._entries.get(key, MISS)
+            if cached is not MISS:
                 self._entries.move_to_end(key)
-                return found
+                return cached
             flight = self._loading.get(key)
             if leading := flight is None:
                 flight = self._loading[key] = Future()

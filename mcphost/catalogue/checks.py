@@ -56,7 +56,7 @@ def check_published(
             return [
                 *(
                     Warning(
-                        f"The published {problem.sort.value} {problem.name} is not served: "
+                        f"The published {problem.primitive_type.value} {problem.name} is not served: "
                         f"{problem.message}",
                         obj=f"tenant {problem.tenant_id}",
                         id="mcphost.catalogue.W002",

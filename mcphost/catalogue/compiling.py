@@ -103,13 +103,13 @@ class _ListingKey:
     texts: ListingTexts = field(compare=False)
 
 
-def ready(sort: PrimitiveType, kind: str, config: Mapping[str, Any]) -> Ready:
+def ready(primitive_type: PrimitiveType, kind: str, config: Mapping[str, Any]) -> Ready:
     """Compile a configuration.
 
     Raises kinds.KindError when the kind refuses it (no such function, a broken file),
     NotServableError when its schemas break the protocol's rules.
     """
-    return ready_of(kinds.compile_config(kind, config, sort))
+    return ready_of(kinds.compile_config(kind, config, primitive_type))
 
 
 def ready_of(compiled: Compiled) -> Ready:

@@ -17,11 +17,11 @@ from mcphost.tenants.access import lock_open_tenant
 from mcphost.tenants.roles import Permission
 from mcphost.vault import sealer
 
-MOST_PER_USER: Final = 4
+MAX_PER_USER: Final = 4
 KEPT_FOR: Final = timedelta(hours=1)
 PRUNED_AT_ONCE: Final = 500
 
-_MOST: Final = 48 * 1024 * 1024
+_MAX_BYTES: Final = 48 * 1024 * 1024
 """The longest sealed document, in characters."""
 
 
@@ -39,7 +39,7 @@ class StoredDocument(NamedTuple):
     location: str
 
 
-def keep(owner: DocumentOwner, document: StoredDocument) -> UUID:
+def store_document(owner: DocumentOwner, document: StoredDocument) -> UUID:
     """Keep a document, instead of the user's oldest if there are too many. Returns its id.
 
     Raises SealError, VaultError, PermissionDenied if the user no longer edits the tenant's tools, and
@@ -47,11 +47,11 @@ def keep(owner: DocumentOwner, document: StoredDocument) -> UUID:
     """
     id = uuid4()
     context = _context(id, owner)
-    content = sealer.seal(Purpose.ROW, owner.tenant, document.content, _MOST, context)
+    content = sealer.seal(Purpose.ROW, owner.tenant, document.content, _MAX_BYTES, context)
     with transaction.atomic():
         lock_open_tenant(owner.tenant, Actor.person(owner.user, ""), Permission.EDIT_TOOLS)
         rows = KeptDocument.objects.filter(tenant=owner.tenant, user=owner.user)
-        older = rows.order_by("-kept_at").values_list("id", flat=True)[MOST_PER_USER - 1 :]
+        older = rows.order_by("-kept_at").values_list("id", flat=True)[MAX_PER_USER - 1 :]
         KeptDocument.objects.filter(id__in=list(older)).delete()
         KeptDocument.objects.create(
             id=id,
@@ -64,7 +64,7 @@ def keep(owner: DocumentOwner, document: StoredDocument) -> UUID:
     return id
 
 
-def kept(owner: DocumentOwner, id: UUID) -> StoredDocument | None:
+def stored_document(owner: DocumentOwner, id: UUID) -> StoredDocument | None:
     """Return a document of this user and tenant; None if it is not kept any more. Raises VaultError."""
     since = timezone.now() - KEPT_FOR
     rows = KeptDocument.objects.filter(tenant=owner.tenant, user=owner.user, kept_at__gt=since)
@@ -73,7 +73,7 @@ def kept(owner: DocumentOwner, id: UUID) -> StoredDocument | None:
         return None
     try:
         context = _context(id, owner)
-        content = sealer.unseal(Purpose.ROW, owner.tenant, row.content, _MOST, context)
+        content = sealer.unseal(Purpose.ROW, owner.tenant, row.content, _MAX_BYTES, context)
     except SealError:
         return None
     return StoredDocument(content, row.location)

@@ -32,9 +32,9 @@ def compile_draft(
     ready = validation.check(tenant_id, fields, primitive_id)
     if refused := outgoing.problems(tenant_id, fields.kind, fields.config):
         raise Invalid(refused)
-    sort, published = fields.sort.value, snapshot(fields)
+    primitive_type, published = fields.sort.value, snapshot(fields)
     row = PublishedRow(
-        primitive_id or tenant_id, tenant_id, fields.name, sort, None, 0, published, True
+        primitive_id or tenant_id, tenant_id, fields.name, primitive_type, None, 0, published, True
     )
     compiled = compile_row(row)
     assert isinstance(compiled, ToolSnapshot)

@@ -37,7 +37,9 @@ def is_missing(function: str) -> bool:
     return bool(function) and function not in python_kind.functions()
 
 
-def compiled(kind: str, config: Mapping[str, Any], sort: PrimitiveType) -> Compiled | None:
+def compiled(
+    kind: str, config: Mapping[str, Any], primitive_type: PrimitiveType
+) -> Compiled | None:
     """Return a configuration's function as another process declares it; None if no other has it, or
     if this process has it."""
     function = kinds.function_of(kind, config)
@@ -51,4 +53,4 @@ def compiled(kind: str, config: Mapping[str, Any], sort: PrimitiveType) -> Compi
     except declarations.UNREADABLE:
         log.exception("what another process declares of a function cannot be read: %s", function)
         return None
-    return declared_elsewhere if declared_elsewhere.primitive_type is sort else None
+    return declared_elsewhere if declared_elsewhere.primitive_type is primitive_type else None

@@ -39,8 +39,8 @@ class Invalid(CatalogueError):  # noqa: N818 - it reads as what it says of the f
         placed: dict[str | None, list[str]] = {}
         for field, messages in self.problems.items():
             root, _, leaf = field.partition(".")
-            place = next((name for name in (field, leaf, root) if name in fields), None)
-            placed.setdefault(place, []).extend(messages)
+            target = next((name for name in (field, leaf, root) if name in fields), None)
+            placed.setdefault(target, []).extend(messages)
         return placed
 
 
@@ -77,5 +77,5 @@ class ConflictError(CatalogueError):
 class UnknownError(CatalogueError):
     """There is no such primitive or version, so nothing can be changed."""
 
-    def __init__(self, what: str, id: UUID | str) -> None:
-        super().__init__(f"unknown {what}: {id}")
+    def __init__(self, kind: str, id: UUID | str) -> None:
+        super().__init__(f"unknown {kind}: {id}")

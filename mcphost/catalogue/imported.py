@@ -17,26 +17,30 @@ from mcphost.catalogue.models import ImportedOperation
 from mcphost.catalogue.rows import PrimitiveRow
 from mcphost.catalogue.validation import Inspected
 
-Saying = Mapping[str, Any]
-"""What a document says of an operation, as `kinds.http.openapi_merge.Said` stores it."""
+OperationContent = Mapping[str, Any]
+"""What a document says of an operation, as `kinds.http.openapi_merge.ToolContent` stores it."""
 
 
-def said_of(primitives: Collection[UUID]) -> Mapping[UUID, Saying]:
+def contents_of(primitives: Collection[UUID]) -> Mapping[UUID, OperationContent]:
     """Return what documents said of these tools at their last import."""
     rows = ImportedOperation.objects.filter(primitive__in=primitives)
     return dict(rows.values_list("primitive_id", "said"))
 
 
 @transaction.atomic
-def create(tenant: UUID, fields: Inspected, said: Saying, actor: Actor) -> None:
+def create(tenant: UUID, fields: Inspected, definition: OperationContent, actor: Actor) -> None:
     """Create a draft of an operation. Raises as `services.create_inspected`."""
     row = services.create_inspected(tenant, fields, actor)
-    ImportedOperation.objects.create(primitive_id=row.id, said=said)
+    ImportedOperation.objects.create(primitive_id=row.id, said=definition)
 
 
 @transaction.atomic
-def change(before: PrimitiveRow, fields: Inspected, said: Saying, actor: Actor) -> None:
+def change(
+    before: PrimitiveRow, fields: Inspected, definition: OperationContent, actor: Actor
+) -> None:
     """Change the working copy of a tool that is still as it was read. Raises as
     `services.update_inspected`."""
     services.update_inspected(before.id, fields, actor, based_on=fingerprint(before.fields))
-    ImportedOperation.objects.update_or_create(primitive_id=before.id, defaults={"said": said})
+    ImportedOperation.objects.update_or_create(
+        primitive_id=before.id, defaults={"said": definition}
+    )

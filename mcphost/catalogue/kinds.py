@@ -94,11 +94,11 @@ def inspect_config(
     Blocks for up to half a minute, so it raises RuntimeError in a transaction: on SQLite, no other
     connection could write meanwhile.
     """
-    look = INSPECTED.get(kind)
-    if look is None:
+    inspect_kind = INSPECTED.get(kind)
+    if inspect_kind is None:
         return {}
     _refuse_transaction()
-    return look(config, str(tenant_id))
+    return inspect_kind(config, str(tenant_id))
 
 
 def _refuse_transaction() -> None:

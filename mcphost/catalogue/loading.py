@@ -68,7 +68,7 @@ class PublishedRow:
     id: UUID
     tenant_id: UUID
     name: str
-    sort: str
+    primitive_type: str
     uri: str | None
     number: int
     snapshot: Mapping[str, Any]
@@ -95,7 +95,7 @@ def serve(row: PublishedRow) -> Snapshot | PrimitiveProblem:
     except (KindError, NotServableError) as error:
         return _problem(row, str(error))
     except Exception as error:
-        extra = {"sort": row.sort, "name_": row.name}
+        extra = {"sort": row.primitive_type, "name_": row.name}
         log.exception("a published primitive could not be loaded", extra=extra)
         return _problem(row, f"It could not be loaded: {error!r}")
 
@@ -104,7 +104,7 @@ def _problem(row: PublishedRow, message: str) -> PrimitiveProblem:
     return PrimitiveProblem(
         row.id,
         row.tenant_id,
-        PrimitiveType(row.sort),
+        PrimitiveType(row.primitive_type),
         row.name,
         message,
         frozenset(row.snapshot.get("scopes", ())),
@@ -124,7 +124,7 @@ def compile_row(row: PublishedRow) -> Snapshot:
     if not row.granted:
         raise NotServableError(["The function is no longer granted to the tenant."])
     config = in_order(published["config"], row.order)
-    ready, missing = _ready(PrimitiveType(row.sort), published["kind"], config)
+    ready, missing = _ready(PrimitiveType(row.primitive_type), published["kind"], config)
     _check_uri(row, ready.compiled)
     texts = ListingTexts(
         row.name, row.uri or "", published["title"], published["description"], published["icons"]
@@ -161,15 +161,17 @@ def compile_row(row: PublishedRow) -> Snapshot:
     )
 
 
-def _ready(sort: PrimitiveType, kind: str, config: Mapping[str, Any]) -> tuple[Ready, str]:
+def _ready(
+    primitive_type: PrimitiveType, kind: str, config: Mapping[str, Any]
+) -> tuple[Ready, str]:
     """Compile a configuration; with the function's reference if only another process can run it.
 
     Raises KindError and NotServableError.
     """
     try:
-        return compiling.ready(sort, kind, config), ""
+        return compiling.ready(primitive_type, kind, config), ""
     except KindError:
-        compiled = elsewhere.compiled(kind, config, sort)
+        compiled = elsewhere.compiled(kind, config, primitive_type)
         if compiled is None:
             raise
         return compiling.ready_of(compiled), kinds.function_of(kind, config)

@@ -30,7 +30,8 @@ class Primitive(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="primitives")
     sort = models.CharField(
-        max_length=16, choices=[(sort.value, sort.value) for sort in PrimitiveType]
+        max_length=16,
+        choices=[(primitive_type.value, primitive_type.value) for primitive_type in PrimitiveType],
     )
     name = models.CharField(max_length=64)
     uri = models.CharField(max_length=MAX_URI, null=True, blank=True)  # noqa: DJ001 - unique, where there is one
@@ -67,11 +68,19 @@ class Primitive(models.Model):
             models.UniqueConstraint(fields=["tenant", "uri"], name="catalogue_primitive_uri"),
             models.CheckConstraint(
                 condition=Q(
-                    sort__in=[sort.value for sort in PrimitiveType if sort.has_uri],
+                    sort__in=[
+                        primitive_type.value
+                        for primitive_type in PrimitiveType
+                        if primitive_type.has_uri
+                    ],
                     uri__isnull=False,
                 )
                 | Q(
-                    sort__in=[sort.value for sort in PrimitiveType if not sort.has_uri],
+                    sort__in=[
+                        primitive_type.value
+                        for primitive_type in PrimitiveType
+                        if not primitive_type.has_uri
+                    ],
                     uri__isnull=True,
                 ),
                 name="catalogue_primitive_has_uri",

@@ -21,12 +21,12 @@ def in_order(value: Any, order: Order) -> Any:
     If the order is not that of this value, such as that of one that was changed by an older release,
     the value is returned as it is.
     """
-    left = iter(order)
+    remaining = iter(order)
     try:
-        ordered = _ordered(value, left)
+        ordered = _ordered(value, remaining)
     except (StopIteration, _OtherValueError):
         return value
-    return value if next(left, None) is not None else ordered
+    return value if next(remaining, None) is not None else ordered
 
 
 def property_order(value: Any) -> list[list[str]]:
@@ -44,8 +44,8 @@ class _OtherValueError(Exception):
 def _names(value: Any) -> Iterator[list[str]]:
     if isinstance(value, Mapping):
         yield list(value)
-    for each in _inside(value):
-        yield from _names(each)
+    for child in _inside(value):
+        yield from _names(child)
 
 
 def _properties(value: Any) -> Iterator[list[str]]:
@@ -54,8 +54,8 @@ def _properties(value: Any) -> Iterator[list[str]]:
         if isinstance(properties, Mapping):
             yield list(properties)
         value = dict(sorted(value.items()))
-    for each in _inside(value):
-        yield from _properties(each)
+    for child in _inside(value):
+        yield from _properties(child)
 
 
 def _inside(value: Any) -> Iterator[Any]:
@@ -65,12 +65,12 @@ def _inside(value: Any) -> Iterator[Any]:
         yield from value
 
 
-def _ordered(value: Any, left: Iterator[Sequence[str]]) -> Any:
+def _ordered(value: Any, remaining: Iterator[Sequence[str]]) -> Any:
     if isinstance(value, Mapping):
-        names = next(left)
+        names = next(remaining)
         if len(names) != len(value) or not all(name in value for name in names):
             raise _OtherValueError
-        return {name: _ordered(value[name], left) for name in names}
+        return {name: _ordered(value[name], remaining) for name in names}
     if isinstance(value, list | tuple):
-        return [_ordered(each, left) for each in value]
+        return [_ordered(child, remaining) for child in value]
     return value

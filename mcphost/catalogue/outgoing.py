@@ -32,21 +32,25 @@ def locked_problems(tenant_id: UUID, kind: str, config: Mapping[str, Any]) -> di
     So a secret is not deleted while something that uses it is being published.
     """
     sent = kinds.sendings_of(kind, config)
-    names = {each.secret for each in sent if each.secret}
+    names = {sending.secret for sending in sent if sending.secret}
     return _problems(tenant_id, sent, locked_secrets(tenant_id, names)) if sent else {}
 
 
 def _problems(
     tenant_id: UUID, sent: Iterable[Sending], secrets: Iterable[SecretRow]
 ) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    known = {row.name: row.rules for row in secrets}
+    problems: dict[str, list[str]] = {}
+    secret_rules = {row.name: row.rules for row in secrets}
     hosts = Tenant.objects.values_list("outgoing_hosts", flat=True).get(pk=tenant_id)
-    for each in sent:
-        told = _about_secret(each, known) if each.secret else _about_host(each, hosts)
-        found.setdefault(f"config.{each.field}", []).extend(told)
+    for sending in sent:
+        messages = (
+            _about_secret(sending, secret_rules) if sending.secret else _about_host(sending, hosts)
+        )
+        problems.setdefault(f"config.{sending.field}", []).extend(messages)
     # A script may send one secret in several requests.
-    return {field: list(dict.fromkeys(said)) for field, said in found.items() if said}
+    return {
+        field: list(dict.fromkeys(messages)) for field, messages in problems.items() if messages
+    }
 
 
 def _about_host(sending: Sending, hosts: list[str]) -> Iterator[str]:
@@ -65,8 +69,8 @@ def _about_host(sending: Sending, hosts: list[str]) -> Iterator[str]:
     )
 
 
-def _about_secret(sending: Sending, known: Mapping[str, SecretRules]) -> Iterator[str]:
-    name, rules = sending.secret, known.get(sending.secret)
+def _about_secret(sending: Sending, secret_rules: Mapping[str, SecretRules]) -> Iterator[str]:
+    name, rules = sending.secret, secret_rules.get(sending.secret)
     if rules is None:
         yield f"There is no secret {name!r}. Store it under Secrets, or name another one."
         return
@@ -81,8 +85,8 @@ def _about_secret(sending: Sending, known: Mapping[str, SecretRules]) -> Iterato
                 f"The secret {name!r} may not be sent to {target.authority}. Add this host to the "
                 "secret, under Secrets."
             )
-    if sending.place and sending.place not in rules.places:
+    if sending.secret_place and sending.secret_place not in rules.places:
         yield (
-            f"The secret {name!r} may not be {_PLACES[sending.place]}. Add this place to the "
+            f"The secret {name!r} may not be {_PLACES[sending.secret_place]}. Add this place to the "
             "secret, under Secrets."
         )

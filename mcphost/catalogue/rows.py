@@ -66,13 +66,13 @@ class VersionRow:
 
 @dataclass(frozen=True, slots=True)
 class FunctionRow:
-    """A Python function for one tenant. `known` is false when the code no longer has it."""
+    """A Python function for one tenant. `in_code` is false when the code no longer has it."""
 
     reference: str
-    sort: PrimitiveType
+    primitive_type: PrimitiveType
     label: str
     granted: bool
-    known: bool
+    in_code: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class SecretUse:
     copy; `published`: that version is being served."""
 
     id: UUID
-    sort: PrimitiveType
+    primitive_type: PrimitiveType
     name: str
     live: bool
     published: bool

@@ -31,13 +31,13 @@ def publish_functions(
     rows: list[PrimitiveRow] = []
     for reference in references:
         services.grant_function(tenant_id, reference, actor)
-        said = kinds.compiled_function(reference)
+        compiled = kinds.compiled_function(reference)
         namesakes = Primitive.objects.filter(
-            tenant=tenant_id, sort=said.primitive_type, name=said.name
+            tenant=tenant_id, sort=compiled.primitive_type, name=compiled.name
         )
         if not namesakes.exists():
             fields = PrimitiveFields(
-                name=said.name, config={"function": reference}, sort=said.primitive_type
+                name=compiled.name, config={"function": reference}, sort=compiled.primitive_type
             )
             try:
                 with transaction.atomic():

@@ -86,9 +86,9 @@ def offering(tenant_id: UUID) -> Offering:
     A tenant that offers nothing, or does not exist, has an empty offering. Inside a transaction
     nothing is cached, because the data that was read may still be rolled back.
     """
-    found = _offerings.peek(tenant_id)
-    if found is not MISS:
-        return found
+    cached = _offerings.peek(tenant_id)
+    if cached is not MISS:
+        return cached
     if connection.in_atomic_block:
         return loading.load_offering(tenant_id)
     return _offerings.get(tenant_id)
@@ -128,7 +128,7 @@ class ClientRefusal(NamedTuple):
 def refusals_of(tenants: QuerySet[Tenant]) -> Iterator[ClientRefusal]:
     """Yield what large clients refuse about the published tools of many tenants, read in chunks."""
     for row in loading.rows_of(tenants):
-        served = loading.serve(row) if row.sort == PrimitiveType.TOOL else None
+        served = loading.serve(row) if row.primitive_type == PrimitiveType.TOOL else None
         if isinstance(served, Snapshot):
             tool = OfferedTool(served.name, served.listing["inputSchema"])
             for message in client_warnings(tool):
@@ -138,7 +138,7 @@ def refusals_of(tenants: QuerySet[Tenant]) -> Iterator[ClientRefusal]:
 def primitives(tenants: QuerySet[Tenant], *sorts: PrimitiveType) -> tuple[PrimitiveRow, ...]:
     """Return these tenants' primitives in every state, sorted by slug, type and name.
 
-    For the tenants, see `tenants.access`. With `sorts`, only primitives of those types.
+    For the tenants, see `tenants.access`. With `primitive_types`, only primitives of those types.
     """
     rows = Primitive.objects.filter(tenant__in=tenants).select_related("tenant", "live")
     if sorts:
@@ -157,8 +157,8 @@ def targets(tenants: frozenset[UUID] | None) -> Mapping[tuple[UUID, str], float]
     rows = Primitive.objects.filter(target_seconds__isnull=False)
     if tenants is not None:
         rows = rows.filter(tenant__in=tenants)
-    found = rows.values_list("tenant_id", "name", "uri", "target_seconds")
-    return {(tenant, uri or name): seconds or 0 for tenant, name, uri, seconds in found}
+    target_rows = rows.values_list("tenant_id", "name", "uri", "target_seconds")
+    return {(tenant, uri or name): seconds or 0 for tenant, name, uri, seconds in target_rows}
 
 
 def matching(tenants: QuerySet[Tenant], text: str, limit: int) -> tuple[PrimitiveRow, ...]:
@@ -172,26 +172,28 @@ def matching(tenants: QuerySet[Tenant], text: str, limit: int) -> tuple[Primitiv
 def counts(tenants: Collection[UUID]) -> Mapping[UUID, PrimitiveCounts]:
     """Return how many primitives these tenants have, by tenant, type and state; without zeros."""
     rows = Primitive.objects.filter(tenant__in=tenants).order_by()
-    found: dict[UUID, dict[tuple[PrimitiveType, PrimitiveState], int]] = {}
-    for tenant, sort, state, count in rows.values_list("tenant", "sort", "state").annotate(
-        Count("id")
-    ):
-        found.setdefault(tenant, {})[PrimitiveType(sort), PrimitiveState(state)] = count
-    return found
+    primitive_counts: dict[UUID, dict[tuple[PrimitiveType, PrimitiveState], int]] = {}
+    for tenant, primitive_type, state, count in rows.values_list(
+        "tenant", "sort", "state"
+    ).annotate(Count("id")):
+        primitive_counts.setdefault(tenant, {})[
+            PrimitiveType(primitive_type), PrimitiveState(state)
+        ] = count
+    return primitive_counts
 
 
-def target_names(tenant_id: UUID, *sorts: PrimitiveType) -> tuple[str, ...]:
+def target_names(tenant_id: UUID, *primitive_types: PrimitiveType) -> tuple[str, ...]:
     """Return what calls of a tenant's primitives name, URIs or names, sorted by type and name.
 
-    In every state; with `sorts`, only primitives of those types.
+    In every state; with `primitive_types`, only primitives of those types.
     """
-    rows = Primitive.objects.filter(tenant=tenant_id, sort__in=sorts or PrimitiveType)
+    rows = Primitive.objects.filter(tenant=tenant_id, sort__in=primitive_types or PrimitiveType)
     order = list(PrimitiveType).index
-    found = sorted(
+    targets = sorted(
         rows.order_by().values_list("sort", "name", "uri"),
         key=lambda row: (order(PrimitiveType(row[0])), row[1]),
     )
-    return tuple(uri or name for _, name, uri in found)
+    return tuple(uri or name for _, name, uri in targets)
 
 
 def working_scopes(tenant_id: UUID) -> frozenset[str]:
@@ -221,7 +223,7 @@ def secret_uses(tenant_id: UUID) -> Mapping[str, Sequence[SecretUse]]:
 
     Those count of which the working copy or the last published version names the secret.
     """
-    found: dict[str, list[SecretUse]] = {}
+    uses: dict[str, list[SecretUse]] = {}
     rows = Primitive.objects.filter(tenant=tenant_id).select_related("live")
     for row in rows.order_by("sort", "name"):
         live: Mapping[str, Any] = row.live.snapshot if row.live else {}
@@ -229,8 +231,8 @@ def secret_uses(tenant_id: UUID) -> Mapping[str, Sequence[SecretUse]]:
         for name in served.union(kinds.secrets_of(row.kind, row.config)):
             published = name in served and row.state == PrimitiveState.PUBLISHED
             use = SecretUse(row.id, PrimitiveType(row.sort), row.name, name in served, published)
-            found.setdefault(name, []).append(use)
-    return found
+            uses.setdefault(name, []).append(use)
+    return uses
 
 
 def published_uses(tenant_id: UUID, secret: str) -> Sequence[str]:
@@ -253,25 +255,27 @@ def functions(tenant_id: UUID) -> tuple[FunctionRow, ...]:
     return tuple(
         FunctionRow(
             reference=reference,
-            sort=kinds.primitive_type_of(reference),
+            primitive_type=kinds.primitive_type_of(reference),
             label=labels.get(reference, reference),
             granted=reference in granted,
-            known=reference in labels,
+            in_code=reference in labels,
         )
         for reference in sorted(granted | labels.keys())
     )
 
 
-def granted_functions(tenant_id: UUID, sort: PrimitiveType) -> Sequence[FunctionRow]:
+def granted_functions(tenant_id: UUID, primitive_type: PrimitiveType) -> Sequence[FunctionRow]:
     """Return the functions of a primitive type that are granted to a tenant, as `functions` does.
 
     The others, which may be hundreds, are not looked at.
     """
     labels = dict(kinds.functions())
     return [
-        FunctionRow(reference, sort, labels.get(reference, reference), True, reference in labels)
+        FunctionRow(
+            reference, primitive_type, labels.get(reference, reference), True, reference in labels
+        )
         for reference in sorted(_granted(tenant_id))
-        if kinds.primitive_type_of(reference) is sort
+        if kinds.primitive_type_of(reference) is primitive_type
     ]
 
 

@@ -350,7 +350,7 @@ def _store(row: Primitive, fields: PrimitiveFields, ready: Ready) -> None:
             row.save()
     except IntegrityError:
         # A concurrent request took the name, or the URI, after the check.
-        raise Invalid({"name": [validation.taken("name", fields.sort)]}) from None
+        raise Invalid({"name": [validation.in_use_message("name", fields.sort)]}) from None
 
 
 def _move(row: Primitive, state: PrimitiveState, live: PrimitiveVersion | None) -> None:
@@ -369,5 +369,5 @@ def _record_grant(action: str, tenant_id: UUID, function: str, actor: Actor) -> 
     _announce(kinds.primitive_type_of(function), tenant_id, function)
 
 
-def _announce(sort: PrimitiveType, tenant_id: UUID, object_id: str) -> None:
-    announce(_NEWS.get(sort, sort.value), tenant=tenant_id, object_id=object_id)
+def _announce(primitive_type: PrimitiveType, tenant_id: UUID, object_id: str) -> None:
+    announce(_NEWS.get(primitive_type, primitive_type.value), tenant=tenant_id, object_id=object_id)

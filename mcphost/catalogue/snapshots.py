@@ -30,7 +30,7 @@ class Snapshot:
     `missing_function` is the function that only other processes have; empty if this one can run it.
     """
 
-    sort: ClassVar[PrimitiveType]
+    primitive_type: ClassVar[PrimitiveType]
 
     id: UUID
     name: str
@@ -70,7 +70,7 @@ class Snapshot:
 class ToolSnapshot(Snapshot):
     """A tool (spec: server/tools)."""
 
-    sort: ClassVar[PrimitiveType] = PrimitiveType.TOOL
+    primitive_type: ClassVar[PrimitiveType] = PrimitiveType.TOOL
 
     param_headers: tuple[ParamHeader, ...]
     output_validator: Validator | None
@@ -85,7 +85,7 @@ class ToolSnapshot(Snapshot):
 class PromptSnapshot(Snapshot):
     """A prompt (spec: server/prompts). `completer` answers `completion/complete`."""
 
-    sort: ClassVar[PrimitiveType] = PrimitiveType.PROMPT
+    primitive_type: ClassVar[PrimitiveType] = PrimitiveType.PROMPT
 
     arguments: tuple[PromptArgument, ...]
     completer: Program | None
@@ -95,7 +95,7 @@ class PromptSnapshot(Snapshot):
 class ResourceSnapshot(Snapshot):
     """A resource (spec: server/resources)."""
 
-    sort: ClassVar[PrimitiveType] = PrimitiveType.RESOURCE
+    primitive_type: ClassVar[PrimitiveType] = PrimitiveType.RESOURCE
 
     uri: str
     mime_type: str
@@ -105,7 +105,7 @@ class ResourceSnapshot(Snapshot):
 class TemplateSnapshot(Snapshot):
     """A resource template (spec: server/resources, "Resource Templates")."""
 
-    sort: ClassVar[PrimitiveType] = PrimitiveType.TEMPLATE
+    primitive_type: ClassVar[PrimitiveType] = PrimitiveType.TEMPLATE
 
     uri_template: UriTemplate
     mime_type: str
@@ -123,7 +123,7 @@ class PrimitiveProblem:
 
     primitive_id: UUID
     tenant_id: UUID
-    sort: PrimitiveType
+    primitive_type: PrimitiveType
     name: str
     message: str
     scopes: frozenset[str] = frozenset()
@@ -156,8 +156,10 @@ class Offering:
 
     def template(self, uri_template: str) -> TemplateSnapshot | None:
         """Return the template with this text."""
-        found = (one for one in self.templates if one.uri_template.text == uri_template)
-        return next(found, None)
+        matching = (
+            template for template in self.templates if template.uri_template.text == uri_template
+        )
+        return next(matching, None)
 
     def read_at(self, uri: str, scopes: frozenset[str] | None = None) -> ReadAt | None:
         """Return what serves a URI in its normal form.
@@ -169,11 +171,11 @@ class Offering:
         if resource is not None and (scopes is None or resource.scopes <= scopes):
             return resource, {}
         positions = UriPositions(uri)
-        for one in self.templates:
-            if scopes is None or one.scopes <= scopes:
-                values = one.uri_template.match_positions(positions)
+        for template in self.templates:
+            if scopes is None or template.scopes <= scopes:
+                values = template.uri_template.match_positions(positions)
                 if values is not None:
-                    return one, values
+                    return template, values
         return None
 
 
@@ -182,17 +184,19 @@ S = TypeVar("S", bound=Snapshot)
 
 def offering_of(served: Iterable[Snapshot | PrimitiveProblem]) -> Offering:
     """Return an offering in the order of code points, the same on every database and node."""
-    everything = sorted(served, key=lambda one: one.name)
+    everything = sorted(served, key=lambda primitive: primitive.name)
     tools = _all(everything, ToolSnapshot)
     prompts = _all(everything, PromptSnapshot)
-    resources = sorted(_all(everything, ResourceSnapshot), key=lambda one: one.uri)
-    templates = sorted(_all(everything, TemplateSnapshot), key=lambda one: one.uri_template.text)
+    resources = sorted(_all(everything, ResourceSnapshot), key=lambda resource: resource.uri)
+    templates = sorted(
+        _all(everything, TemplateSnapshot), key=lambda template: template.uri_template.text
+    )
     return Offering(
         tools=tuple(tools),
         prompts=tuple(prompts),
         resources=tuple(resources),
         templates=tuple(templates),
-        problems=tuple(one for one in everything if isinstance(one, PrimitiveProblem)),
+        problems=tuple(problem for problem in everything if isinstance(problem, PrimitiveProblem)),
         tools_by_name={tool.name: tool for tool in tools},
         prompts_by_name={prompt.name: prompt for prompt in prompts},
         resources_by_uri={resource.uri: resource for resource in resources},
@@ -200,4 +204,4 @@ def offering_of(served: Iterable[Snapshot | PrimitiveProblem]) -> Offering:
 
 
 def _all(served: Iterable[Snapshot | PrimitiveProblem], of: type[S]) -> list[S]:
-    return [one for one in served if isinstance(one, of)]
+    return [primitive for primitive in served if isinstance(primitive, of)]

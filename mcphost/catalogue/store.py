@@ -60,9 +60,11 @@ def _add(tenant: UUID, key: str, text: str) -> bool:
     if _is_there(tenant, key):
         return False
     # Concurrent writes count the same keys: together they can exceed the limit by their number.
-    most = settings.MCPHOST_STORE_KEYS
-    if StoredValue.objects.filter(tenant=tenant).count() >= most:
-        raise StoreRefusedError(f"The tenant's store is full: it may have at most {most} values.")
+    max_values = settings.MCPHOST_STORE_KEYS
+    if StoredValue.objects.filter(tenant=tenant).count() >= max_values:
+        raise StoreRefusedError(
+            f"The tenant's store is full: it may have at most {max_values} values."
+        )
     try:
         with transaction.atomic():
             StoredValue.objects.create(

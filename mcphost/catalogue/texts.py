@@ -62,12 +62,12 @@ def check_target(seconds: Any) -> list[str]:
     return _check_seconds(seconds, settings.MCPHOST_MAX_ANSWER_SECONDS, "The target time")
 
 
-def _check_seconds(seconds: Any, longest: float, what: str) -> list[str]:
+def _check_seconds(seconds: Any, longest: float, label: str) -> list[str]:
     if seconds is None:
         return []
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if not number or not 0 < seconds <= longest:
-        return [f"{what} must be more than 0 and at most {longest:g} seconds."]
+        return [f"{label} must be more than 0 and at most {longest:g} seconds."]
     return []
 
 

@@ -42,11 +42,11 @@ def announce_updates(about: Sequence[tuple[UUID, str]]) -> None:
 
     Each is a tenant with a URI in its normal form, or with the name of a list, which has no colon.
     """
-    uris = [one for one in about if ":" in one[1]]
-    lists = [one for one in about if ":" not in one[1]]
-    for what, which in ((UPDATED, uris), (LIST, lists)):
-        if which:
-            announce_all(what, which)
+    uris = [update for update in about if ":" in update[1]]
+    lists = [update for update in about if ":" not in update[1]]
+    for topic, updates in ((UPDATED, uris), (LIST, lists)):
+        if updates:
+            announce_all(topic, updates)
 
 
 def served_as(offering: Offering, uri: str) -> str | None:

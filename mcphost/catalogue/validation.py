@@ -83,10 +83,10 @@ def inspect(tenant_id: UUID, fields: PrimitiveFields) -> Inspected:
     it before the transaction: in one it raises RuntimeError. Raises Invalid."""
     if fields.kind not in tuple(kinds.KINDS) or _config_problems(fields):
         return Inspected(fields)  # for `check`, which finds those of other fields, too
-    found = kinds.inspect_config(fields.kind, fields.config, tenant_id)
-    if found:
+    problems = kinds.inspect_config(fields.kind, fields.config, tenant_id)
+    if problems:
         raise Invalid(
-            {f"config.{field}" if field else "config": list(p) for field, p in found.items()}
+            {f"config.{field}" if field else "config": list(p) for field, p in problems.items()}
         )
     return Inspected(fields)
 
@@ -98,8 +98,8 @@ def check(tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = 
     `config.<field>`.
     """
     findings = _Findings()
-    for field, look in _CHECKS.items():
-        findings.note(field, *look(getattr(fields, field)))
+    for field, check_field in _CHECKS.items():
+        findings.note(field, *check_field(getattr(fields, field)))
     name: Any = fields.name
     problem = check_tool_name(name) if isinstance(name, str) else "The name must be a string."
     if problem:
@@ -107,16 +107,16 @@ def check(tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = 
     else:
         namesakes = Primitive.objects.filter(tenant=tenant_id, sort=fields.sort, name=name)
         if _of_another(namesakes, primitive_id):
-            findings.note("name", taken("name", fields.sort))
+            findings.note("name", in_use_message("name", fields.sort))
     ready = _check_config(findings, tenant_id, fields)
     if ready and ready.compiled.uri:  # its kind has checked its form
         namesakes = Primitive.objects.filter(tenant=tenant_id, uri=ready.compiled.uri)
         if _of_another(namesakes, primitive_id):
-            findings.note(uri_field(fields), taken("uri", fields.sort))
+            findings.note(uri_field(fields), in_use_message("uri", fields.sort))
     # Models choose tools by their descriptions, and people choose prompts.
     if ready and not fields.sort.has_uri:
-        said = fields.description or ready.compiled.description.strip()
-        if not said:
+        description = fields.description or ready.compiled.description.strip()
+        if not description:
             findings.note("description", "The code has no description; write one here.")
     if findings or ready is None:
         raise Invalid(findings)
@@ -128,9 +128,9 @@ def uri_field(fields: PrimitiveFields) -> str:
     return f"config.{kinds.GRANTED_BY_STAFF.get(fields.kind, 'uri')}"
 
 
-def taken(field: str, sort: PrimitiveType) -> str:
+def in_use_message(field: str, primitive_type: PrimitiveType) -> str:
     """Return the refusal of a name or URI that another primitive has already."""
-    return f"Another {sort.value} of this tenant has that {field if field == 'name' else 'URI'}."
+    return f"Another {primitive_type.value} of this tenant has that {field if field == 'name' else 'URI'}."
 
 
 def check_grant(tenant_id: UUID, function: str) -> list[str]:
@@ -140,8 +140,8 @@ def check_grant(tenant_id: UUID, function: str) -> list[str]:
     return [f"{function[:200]} is not granted to this tenant."]
 
 
-def _of_another(found: QuerySet[Primitive], primitive_id: UUID | None) -> bool:
-    return found.values_list("id", flat=True).first() not in (None, primitive_id)
+def _of_another(primitives: QuerySet[Primitive], primitive_id: UUID | None) -> bool:
+    return primitives.values_list("id", flat=True).first() not in (None, primitive_id)
 
 
 def _check_config(findings: _Findings, tenant_id: UUID, fields: PrimitiveFields) -> Ready | None:
@@ -173,8 +173,10 @@ def _config_problems(fields: PrimitiveFields) -> dict[str, list[str]]:
         return {"config": ["The configuration must be an object."]}
     if problems := check_json(dict.fromkeys(fields.config)):
         return {"config": problems}
-    found = {f"config.{name}": check_json(value) for name, value in fields.config.items()}
-    return {field: problems for field, problems in found.items() if problems}
+    problems_by_field = {
+        f"config.{name}": check_json(value) for name, value in fields.config.items()
+    }
+    return {field: problems for field, problems in problems_by_field.items() if problems}
 
 
 def _listed(values: Any) -> Any:

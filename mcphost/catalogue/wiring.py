@@ -16,8 +16,8 @@ def changed(news: ChangeNews) -> None:
 
 
 kinds.discover()
-for what in ("tool", "prompt", "resource"):
-    loop.subscribe(what, changed)
+for topic in ("tool", "prompt", "resource"):
+    loop.subscribe(topic, changed)
 loop.on_gap(selectors.forget_all)
 heartbeat.functions = elsewhere.declared
 heartbeat.on_functions(selectors.forget_all)

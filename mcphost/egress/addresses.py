@@ -95,12 +95,12 @@ def may_connect(addresses: Iterable[str], port: int, loopback_ports: frozenset[i
     False without an address, and for texts that are none.
     """
     try:
-        found = [ip_address(address) for address in addresses]
+        parsed = [ip_address(address) for address in addresses]
     except ValueError:
         return False
-    return bool(found) and all(
+    return bool(parsed) and all(
         is_public(address) or (_is_loopback(address) and port in loopback_ports)
-        for address in found
+        for address in parsed
     )
 
 
@@ -170,14 +170,16 @@ class AllowedHost:
         if rest == "*" or rest.startswith("*:"):
             wildcard, rest = "*", f"any{rest[1:]}"
         try:
-            found = Target.parse(f"{scheme}://{rest.removeprefix('*.')}")
+            target = Target.parse(f"{scheme}://{rest.removeprefix('*.')}")
         except EgressRequestError as error:
             raise ValueError(f"{entry!r} is not an allowed host: {error}") from None
-        if found.path != "/" or rest.endswith(("/", "?", "#")):
+        if target.path != "/" or rest.endswith(("/", "?", "#")):
             raise ValueError(f"{entry!r} is not an allowed host: it must have no path.")
-        if wildcard == "*." and ("." not in found.host or _is_address(found.host)):
+        if wildcard == "*." and ("." not in target.host or _is_address(target.host)):
             raise ValueError(f"{entry!r} is not an allowed host: it allows too much.")
-        return cls(found.scheme, wildcard if wildcard == "*" else wildcard + found.host, found.port)
+        return cls(
+            target.scheme, wildcard if wildcard == "*" else wildcard + target.host, target.port
+        )
 
     def matches(self, target: Target) -> bool:
         if (self.scheme, self.port) != (target.scheme, target.port):

@@ -209,14 +209,14 @@ class Egress:
         In the response the request's secrets are masked, and all others of the tenant.
         """
         try:
-            response = await self._answered(request, policy, reveal, values_to_mask)
+            response = await self._send_checked(request, policy, reveal, values_to_mask)
         except EgressError as error:
             counters.egress_requests.add(_OUTCOMES[type(error)])
             raise
         counters.egress_requests.add(f"{response.status // 100}xx")
         return response
 
-    async def _answered(
+    async def _send_checked(
         self,
         request: OutgoingRequest,
         policy: EgressPolicy,
@@ -229,7 +229,7 @@ class Egress:
         pool.users += 1
         try:
             async with asyncio.timeout(policy.limits.total_seconds) as limit:
-                secrets = await _revealed(request, reveal)
+                secrets = await _reveal_secrets(request, reveal)
                 end = limit.when() or 0.0
                 sending = _Sending(
                     request, target, policy, secrets, values_to_mask, end, pool.masking
@@ -262,8 +262,9 @@ class Egress:
         pool.last_used = now
         idle = [
             name
-            for name, other in self._pools.items()
-            if not (other.users or other.masking.is_busy) and now - other.last_used > IDLE_SECONDS
+            for name, tenant_pool in self._pools.items()
+            if not (tenant_pool.users or tenant_pool.masking.is_busy)
+            and now - tenant_pool.last_used > IDLE_SECONDS
         ]
         for closing in [self._pools.pop(name) for name in idle]:
             await closing.connections.aclose()
@@ -286,14 +287,14 @@ def _asks_for_bytes(message: FilledRequest) -> bool:
     return any(name == b"range" and b"bytes" in value.lower() for name, value in message.headers)
 
 
-async def _revealed(request: OutgoingRequest, reveal: Reveal) -> Mapping[str, Secret]:
-    found: dict[str, Secret] = {}
+async def _reveal_secrets(request: OutgoingRequest, reveal: Reveal) -> Mapping[str, Secret]:
+    secrets: dict[str, Secret] = {}
     for name in dict.fromkeys(handle.name for handle in request.handles()):
         secret = await reveal(name)
         if secret is None:
             raise EgressSecretError(f"There is no secret {name!r}.")
-        found[name] = secret
-    return found
+        secrets[name] = secret
+    return secrets
 
 
 async def _send(connections: httpcore2.AsyncConnectionPool, sending: _Sending) -> ReceivedResponse:
@@ -308,8 +309,8 @@ async def _send(connections: httpcore2.AsyncConnectionPool, sending: _Sending) -
                 pass
             else:
                 pause = max(pause, _retry_after(response))
-                left = sending.end - asyncio.get_running_loop().time()
-                if response.status not in TRANSIENT or pause >= left:
+                remaining = sending.end - asyncio.get_running_loop().time()
+                if response.status not in TRANSIENT or pause >= remaining:
                     return response
             await asyncio.sleep(pause)
         return await _follow(connections, sending)

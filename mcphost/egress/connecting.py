@@ -32,8 +32,8 @@ logging.getLogger("httpcore2").setLevel(logging.INFO)
 
 def system_resolve(host: str) -> Sequence[str]:
     """Resolve a name as the machine is configured to."""
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in addresses))
 
 
 class CheckedBackend(httpcore2.AsyncNetworkBackend):

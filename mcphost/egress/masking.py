@@ -33,10 +33,10 @@ MASKED: Final = b"[secret]"
 
 _PASSES: Final = 4
 """How deep escapes of different kinds may be nested."""
-MOST_ESCAPES: Final = 2**21
+MAX_ESCAPES: Final = 2**21
 """Escapes of a content that are decoded, which takes a second or two: more than 8 MiB of JSON have with
 each character escaped. What has more cannot be checked, so it is refused."""
-MOST_FOUND: Final = 2**17
+MAX_OCCURRENCES: Final = 2**17
 """Places of secrets in a content, of which each takes memory. Many secrets that contain each other stand
 in as many places at once."""
 _LEAST: Final = 6
@@ -68,7 +68,7 @@ _WHITE_LETTERS: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 _FEW: Final = 64
 """Forms that are looked for one by one."""
-_WORD: Final = 8
+_WORD_BYTES: Final = 8
 
 _Range = tuple[int, int]
 
@@ -84,14 +84,14 @@ class Mask:
     """
 
     def __init__(self, values: Iterable[str]) -> None:
-        known = sorted(set(values), key=len, reverse=True)
-        self._decoded = list(dict.fromkeys(each for value in known for each in _decoded(value)))
+        ordered = sorted(set(values), key=len, reverse=True)
+        self._decoded = list(dict.fromkeys(form for value in ordered for form in _decoded(value)))
         self._big, self._little = (
-            [value.encode(f"{form}-{order}") for value in known for form in ("utf-16", "utf-32")]
+            [value.encode(f"{form}-{order}") for value in ordered for form in ("utf-16", "utf-32")]
             for order in ("be", "le")
         )
-        self._exact = list(dict.fromkeys(each for value in known for each in _exact(value)))
-        self._lower = list(dict.fromkeys(value.lower().encode() for value in known))
+        self._exact = list(dict.fromkeys(form for value in ordered for form in _exact(value)))
+        self._lower = list(dict.fromkeys(value.lower().encode() for value in ordered))
 
     def __bool__(self) -> bool:
         """Whether there is anything to mask."""
@@ -101,9 +101,12 @@ class Mask:
         if self._exact:
             # All are found before one is replaced: to replace a value that overlaps another one
             # would leave the rest of that.
-            found = [*_found(content, self._exact), *_wide(content, self._big, self._little)]
-            found += _escaped(content, self._decoded)
-            content = _without(content, found)
+            ranges = [
+                *_find_occurrences(content, self._exact),
+                *_find_wide(content, self._big, self._little),
+            ]
+            ranges += _find_escaped(content, self._decoded)
+            content = _masked(content, ranges)
         return content
 
     def text(self, content: str) -> str:
@@ -117,20 +120,20 @@ class Mask:
     def name(self, content: str) -> str:
         """Mask the name of a header, which is in lower case, whatever it was."""
         raw = content.encode("latin-1")
-        return self.latin(_without(raw, _found(raw, self._lower)).decode("latin-1"))
+        return self.latin(_masked(raw, _find_occurrences(raw, self._lower)).decode("latin-1"))
 
 
-def _wide(content: bytes, big: Sequence[bytes], little: Sequence[bytes]) -> set[_Range]:
+def _find_wide(content: bytes, big: Sequence[bytes], little: Sequence[bytes]) -> set[_Range]:
     """Return where these forms stand in which every character has several bytes.
 
     With a NUL before it, a little-endian text of ASCII seems to be a big-endian one that begins with
     this NUL. One of both is enough; with both, the text around would lose a byte.
     """
-    found = set(_found(content, big))
-    for first, last in _found(content, little):
-        if found.isdisjoint((first - nuls, last - nuls) for nuls in (1, 3)):
-            found.add((first, last))
-    return found
+    ranges = set(_find_occurrences(content, big))
+    for first, last in _find_occurrences(content, little):
+        if ranges.isdisjoint((first - nuls, last - nuls) for nuls in (1, 3)):
+            ranges.add((first, last))
+    return ranges
 
 
 def _exact(value: str) -> Iterator[bytes]:
@@ -178,43 +181,43 @@ def _base64_forms(raw: bytes) -> Iterator[bytes]:
             yield encode(padded)[first:last]
 
 
-def _without(content: bytes, found: Iterable[_Range]) -> bytes:
+def _masked(content: bytes, ranges: Iterable[_Range]) -> bytes:
     pieces, end = bytearray(), 0
-    for first, last in _merged(sorted(found)):
+    for first, last in _merged(sorted(ranges)):
         pieces += content[end:first] + MASKED
         end = last
     return bytes(pieces + content[end:])
 
 
-def _escaped(content: bytes, forms: Sequence[bytes]) -> list[_Range]:
+def _find_escaped(content: bytes, forms: Sequence[bytes]) -> list[_Range]:
     """Return where the forms stand, as they are or once decoded.
 
     As they are, too, because what stands before a form can seem to be an escape with its beginning.
     """
     decoded, steps = _decode(content)
-    found = _ranges(content, (), forms)
-    return [*found, *_ranges(decoded, steps, forms)] if steps else found
+    ranges = _find_decoded(content, (), forms)
+    return [*ranges, *_find_decoded(decoded, steps, forms)] if steps else ranges
 
 
-def _ranges(plain: bytes, steps: Sequence[bytes], forms: Sequence[bytes]) -> list[_Range]:
+def _find_decoded(plain: bytes, steps: Sequence[bytes], forms: Sequence[bytes]) -> list[_Range]:
     """Return where the forms stand in a content that was decoded in these steps."""
-    found = _merged(sorted(_found(plain.translate(None, _IS_WHITE), forms)))
-    if found:
-        found = _Decoding(plain, _WHITE).before(found)
+    ranges = _merged(sorted(_find_occurrences(plain.translate(None, _IS_WHITE), forms)))
+    if ranges:
+        ranges = _Decoding(plain, _WHITE).before(ranges)
         for step in reversed(steps):
-            found = _Decoding(step, _ESCAPE).before(found)
-    return found
+            ranges = _Decoding(step, _ESCAPE).before(ranges)
+    return ranges
 
 
-def _found(plain: bytes, forms: Sequence[bytes]) -> Iterator[_Range]:
+def _find_occurrences(plain: bytes, forms: Sequence[bytes]) -> Iterator[_Range]:
     """Yield where the forms stand. Raises EgressResponseError for too many places."""
-    left = MOST_FOUND
+    remaining = MAX_OCCURRENCES
     for form in _likely(plain, forms):
         at = plain.find(form)
         while at >= 0:
-            left -= 1
-            if left < 0:
-                raise EgressResponseError(f"The response has more than {MOST_FOUND} secrets.")
+            remaining -= 1
+            if remaining < 0:
+                raise EgressResponseError(f"The response has more than {MAX_OCCURRENCES} secrets.")
             yield at, at + len(form)
             at = plain.find(form, at + len(form))
 
@@ -227,14 +230,14 @@ def _likely(content: bytes, forms: Sequence[bytes]) -> Sequence[bytes]:
     if len(forms) <= _FEW:
         return forms
     begun: set[int] = set()
-    firsts = {int.from_bytes(form[:_WORD], sys.byteorder) for form in forms}
-    for offset in range(min(_WORD, len(content))):
-        size = (len(content) - offset) // _WORD * _WORD
+    firsts = {int.from_bytes(form[:_WORD_BYTES], sys.byteorder) for form in forms}
+    for offset in range(min(_WORD_BYTES, len(content))):
+        size = (len(content) - offset) // _WORD_BYTES * _WORD_BYTES
         begun |= firsts.intersection(memoryview(content)[offset : offset + size].cast("Q"))
     return [
         form
         for form in forms
-        if len(form) < _WORD or int.from_bytes(form[:_WORD], sys.byteorder) in begun
+        if len(form) < _WORD_BYTES or int.from_bytes(form[:_WORD_BYTES], sys.byteorder) in begun
     ]
 
 
@@ -255,11 +258,11 @@ def _decode(content: bytes) -> tuple[bytes, list[bytes]]:
     Raises EgressResponseError if there are too many.
     """
     steps: list[bytes] = []
-    left = MOST_ESCAPES
+    remaining = MAX_ESCAPES
     for _ in range(_PASSES):
-        decoded, escapes = _ESCAPE.subn(_meaning, content, left + 1)
-        left -= escapes
-        if left < 0:
+        decoded, escapes = _ESCAPE.subn(_meaning, content, remaining + 1)
+        remaining -= escapes
+        if remaining < 0:
             raise _too_many()
         if decoded == content:
             break
@@ -269,7 +272,7 @@ def _decode(content: bytes) -> tuple[bytes, list[bytes]]:
 
 
 def _too_many() -> EgressResponseError:
-    return EgressResponseError(f"The response has more than {MOST_ESCAPES} escapes.")
+    return EgressResponseError(f"The response has more than {MAX_ESCAPES} escapes.")
 
 
 def _meaning(escape: re.Match[bytes]) -> bytes:
@@ -315,7 +318,7 @@ class _Decoding:
         self._firsts, self._lasts = array("q"), array("q")
         shorter = 0
         for number, escape in enumerate(escapes.finditer(content)):
-            if number == MOST_ESCAPES:
+            if number == MAX_ESCAPES:
                 raise _too_many()
             start, end = escape.span()
             first = start - shorter
@@ -328,20 +331,20 @@ class _Decoding:
 
     def before(self, ranges: Iterable[_Range]) -> list[_Range]:
         """Return where these ranges stood before."""
-        return [(self._start(first), self._end(last)) for first, last in ranges]
+        return [(self._start_of(first), self._end_of(last)) for first, last in ranges]
 
-    def _start(self, place: int) -> int:
-        """Return where the byte at a place began, with the backslashes before it."""
-        at = bisect_right(self._firsts, place) - 1
+    def _start_of(self, offset: int) -> int:
+        """Return where the byte at an offset began, with the backslashes before it."""
+        at = bisect_right(self._firsts, offset) - 1
         if at < 0:
-            return place
-        if place < self._lasts[at] or (place == self._firsts[at] and not self._is_white):
+            return offset
+        if offset < self._lasts[at] or (offset == self._firsts[at] and not self._is_white):
             return self._starts[at]
-        return self._ends[at] + place - self._lasts[at]
+        return self._ends[at] + offset - self._lasts[at]
 
-    def _end(self, place: int) -> int:
-        """Return where the byte before a place ended."""
-        at = bisect_right(self._firsts, place - 1) - 1
+    def _end_of(self, offset: int) -> int:
+        """Return where the byte before an offset ended."""
+        at = bisect_right(self._firsts, offset - 1) - 1
         if at < 0:
-            return place
-        return self._ends[at] + max(0, place - self._lasts[at])
+            return offset
+        return self._ends[at] + max(0, offset - self._lasts[at])

@@ -35,7 +35,7 @@ RESERVED_HEADERS: Final = frozenset(
         "upgrade",
     ]
 )
-"""Headers of the connection itself, and those that this room sets. In lower case."""
+"""Headers of the connection itself, and those that this package sets. In lower case."""
 # Every other header of a caller may be a credential, so it stays with the origin it was meant for.
 _ACROSS_ORIGINS: Final = frozenset(
     {"accept", "accept-language", "content-type", "idempotency-key", "user-agent"}
@@ -131,7 +131,7 @@ class ReceivedResponse:
         that have one value, of which the last counts.
         """
         name = name.lower()
-        values = [value for other, value in self.headers if other == name]
+        values = [value for header_name, value in self.headers if header_name == name]
         return _joined(name, values) if values else None
 
     @property
@@ -140,7 +140,7 @@ class ReceivedResponse:
         values: dict[str, list[str]] = {}
         for name, value in self.headers:
             values.setdefault(name, []).append(value)
-        return {name: _joined(name, each) for name, each in values.items()}
+        return {name: _joined(name, header_values) for name, header_values in values.items()}
 
 
 def _joined(name: str, values: Sequence[str]) -> str:
@@ -263,7 +263,7 @@ def _basic(request: OutgoingRequest, filler: Filler) -> tuple[str, ...]:
 
 
 def _own_headers(request: OutgoingRequest, filler: Filler) -> Mapping[str, str]:
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for name, text in request.headers:
         lower = name.lower()
         if not _TOKEN.fullmatch(name) or lower in RESERVED_HEADERS:
@@ -272,8 +272,8 @@ def _own_headers(request: OutgoingRequest, filler: Filler) -> Mapping[str, str]:
         if not _VALUE.fullmatch(value):
             raise EgressRequestError(f"The value of the header {name!r} has invalid characters.")
         joint = "; " if lower == "cookie" else ", "  # RFC 6265, section 4.2.1
-        found[lower] = f"{found[lower]}{joint}{value}" if lower in found else value
-    return found
+        headers[lower] = f"{headers[lower]}{joint}{value}" if lower in headers else value
+    return headers
 
 
 def _with_query(target: Target, request: OutgoingRequest, filler: Filler) -> Target:
@@ -288,12 +288,12 @@ def _with_query(target: Target, request: OutgoingRequest, filler: Filler) -> Tar
 
 
 def _pairs(
-    fields: Iterable[tuple[str, Text]], filler: Filler, place: SecretPlace
+    fields: Iterable[tuple[str, Text]], filler: Filler, request_part: SecretPlace
 ) -> list[tuple[str, str]]:
     return [
         (
-            filler.text(name, place),
-            text if isinstance(text, EncodedText) else filler.text(text, place),
+            filler.text(name, request_part),
+            text if isinstance(text, EncodedText) else filler.text(text, request_part),
         )
         for name, text in fields
     ]

@@ -9,8 +9,10 @@ from typing import Final
 from mcphost.egress.errors import EgressRequestError
 from mcphost.egress.secret_values import Text
 
-_WORD: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
-_MEDIA_TYPE: Final = re.compile(rf'{_WORD}/{_WORD}(?:; ?{_WORD}=(?:{_WORD}|"[ !#-\[\]-~]*"))*')
+_TCHARS: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
+_MEDIA_TYPE: Final = re.compile(
+    rf'{_TCHARS}/{_TCHARS}(?:; ?{_TCHARS}=(?:{_TCHARS}|"[ !#-\[\]-~]*"))*'
+)
 _UNSAFE: Final = re.compile(r'["\x00-\x1f\x7f]')
 LONGEST_NAME: Final = 500
 
@@ -70,7 +72,7 @@ def _quoted(name: str) -> str:
     """Quote a name as browsers do: what could end the text or the line is percent-encoded."""
     if len(name) > LONGEST_NAME:
         raise EgressRequestError(f"A name in the form has more than {LONGEST_NAME} characters.")
-    return '"' + _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", name) + '"'
+    return '"' + _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", name) + '"'
 
 
 def _boundary(parts: Sequence[bytes]) -> bytes:

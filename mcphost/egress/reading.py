@@ -13,11 +13,11 @@ from mcphost.egress.messages import ReceivedResponse
 _GZIP: Final = 31
 _ZLIB: Final = 15
 _RAW_DEFLATE: Final = -15
-MOST_MEMBERS: Final = 256
+MAX_MEMBERS: Final = 256
 """Parts of a compressed body (RFC 1952, section 2.2). An empty one has 20 bytes, and costs far more."""
-MOST_HEADERS: Final = 256
+MAX_HEADERS: Final = 256
 """Each is searched for secrets, which costs more than its few bytes."""
-MOST_PIECES: Final = 16 * 1024
+MAX_PIECES: Final = 16 * 1024
 """Chunks (RFC 9112, section 7.1) or packets of a body. One of a few bytes costs as much as a large one."""
 PIECES_AT_ONCE: Final = 32
 """Pieces that came together may be read without a pause. After these, other calls go on."""
@@ -36,8 +36,8 @@ class BodyLimit(NamedTuple):
 
 def header_text(headers: Sequence[tuple[bytes, bytes]]) -> tuple[tuple[str, str], ...]:
     """Return headers as text, with names in lower case. Raises EgressResponseError for too many."""
-    if len(headers) > MOST_HEADERS:
-        raise EgressResponseError(f"The response has more than {MOST_HEADERS} headers.")
+    if len(headers) > MAX_HEADERS:
+        raise EgressResponseError(f"The response has more than {MAX_HEADERS} headers.")
     return tuple(
         (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers
     )
@@ -65,8 +65,8 @@ async def read_body(
     async for part in response.aiter_stream():
         received += len(part)
         pieces += 1
-        if pieces > MOST_PIECES:
-            raise EgressResponseError(f"The response comes in more than {MOST_PIECES} pieces.")
+        if pieces > MAX_PIECES:
+            raise EgressResponseError(f"The response comes in more than {MAX_PIECES} pieces.")
         if not pieces % PIECES_AT_ONCE:
             await asyncio.sleep(0)
         if limit.is_passed(received):
@@ -119,7 +119,7 @@ class BodyDecoder:
             assert self._stream is not None and self._bits is not None
             if self._stream.eof:
                 self._members += 1
-                if self._members > MOST_MEMBERS:
+                if self._members > MAX_MEMBERS:
                     raise EgressResponseError("The response is compressed in too many pieces.")
                 self._stream = zlib.decompressobj(self._bits)
             room = sum(self._limit) - len(self._body)

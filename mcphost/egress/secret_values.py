@@ -87,10 +87,11 @@ class Filler:
     secrets: Mapping[str, Secret]
     target: Target
 
-    def text(self, text: Text, place: SecretPlace) -> str:
+    def text(self, text: Text, request_part: SecretPlace) -> str:
         parts = text.parts if isinstance(text, Template) else (text,)
         filled = "".join(
-            part if isinstance(part, str) else self._value(part.name, place) for part in parts
+            part if isinstance(part, str) else self._value(part.name, request_part)
+            for part in parts
         )
         if SURROGATE.search(filled):
             raise EgressRequestError("The request has text that is not Unicode.")
@@ -106,12 +107,12 @@ class Filler:
             return [self.json(item) for item in value]
         return value
 
-    def _value(self, name: str, place: SecretPlace) -> str:
+    def _value(self, name: str, request_part: SecretPlace) -> str:
         secret = self.secrets[name]
         if not any(host.matches(self.target) for host in secret.hosts):
             raise EgressSecretError(f"The secret {name!r} may not go to {self.target.origin}.")
-        if place not in secret.places:
+        if request_part not in secret.places:
             raise EgressSecretError(
-                f"The secret {name!r} may not be in the {place.value} of a request."
+                f"The secret {name!r} may not be in the {request_part.value} of a request."
             )
         return secret.value

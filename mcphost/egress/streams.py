@@ -16,9 +16,9 @@ from mcphost.egress.errors import EgressResponseError
 
 HEAD_READ: Final = 4 * 1024
 """Bytes that are read at once of what precedes a body: it is parsed without a pause."""
-MOST_HEAD_READS: Final = 512
+MAX_HEAD_READS: Final = 512
 """Interim responses (RFC 9110, section 15.2) and headers may come in any number of packets."""
-MOST_HEAD: Final = 48 * 1024
+MAX_HEAD_BYTES: Final = 48 * 1024
 BUFFER: Final = 64 * 1024
 """Bytes that wait to be read, before the service has to wait."""
 
@@ -57,7 +57,7 @@ class ServiceStream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
 
     def data_received(self, data: bytes) -> None:
         if self._idle:
-            self._end()
+            self._abort()
             return
         self._received += data
         self._arrived.set()
@@ -84,10 +84,10 @@ class ServiceStream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
         if self._head_reads is not None:
             self._head_reads += 1
-            if self._head_reads > MOST_HEAD_READS or len(self._head) > MOST_HEAD:
+            if self._head_reads > MAX_HEAD_READS or len(self._head) > MAX_HEAD_BYTES:
                 raise EgressResponseError(TOO_LARGE_HEAD)
             max_bytes = min(max_bytes, HEAD_READ)
-        await _until(self._arrived, timeout, httpcore2.ReadTimeout)
+        await _wait_for(self._arrived, timeout, httpcore2.ReadTimeout)
         data = bytes(self._received[:max_bytes])
         del self._received[:max_bytes]
         if not data and self._error is not None:
@@ -109,10 +109,10 @@ class ServiceStream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
             raise httpcore2.WriteError
         if buffer:
             self._transport.write(buffer)
-            await _until(self._writable, timeout, httpcore2.WriteTimeout)
+            await _wait_for(self._writable, timeout, httpcore2.WriteTimeout)
 
     async def aclose(self) -> None:
-        self._end()
+        self._abort()
         await asyncio.sleep(0)  # the transport closes its socket meanwhile
 
     async def start_tls(
@@ -161,9 +161,9 @@ class ServiceStream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
         """Note that the response was read, and what the parser has beyond it: no other may follow."""
         self._idle = self._kept = True
         if surplus or self._received:
-            self._end()
+            self._abort()
 
-    def _end(self) -> None:
+    def _abort(self) -> None:
         self._ended = True
         self._arrived.set()
         if self._transport is not None:
@@ -180,7 +180,7 @@ class ServiceStream(asyncio.Protocol, httpcore2.AsyncNetworkStream):
         return bool(poll.poll(0))
 
 
-async def _until(event: asyncio.Event, seconds: float | None, over: type[Exception]) -> None:
+async def _wait_for(event: asyncio.Event, seconds: float | None, over: type[Exception]) -> None:
     if event.is_set():
         return
     try:

@@ -40,12 +40,12 @@ class ChangeNews:
 
     seq: int
     tenant: UUID | None
-    what: str
+    kind: str
     object_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Position:
     """A reader's position: the last number that it has read, and the counter's epoch.
 
     A change log in which nothing was ever announced has no counter: number 0 of epoch "".
@@ -55,38 +55,38 @@ class _Place:
     epoch: str
 
 
-_NOWHERE = _Place(-1, "")
+_NOWHERE = _Position(-1, "")
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The result of one read: the end of the change log, and the changes after a place."""
+    """The result of one read: the end of the change log, and the changes after a position."""
 
-    end: _Place
+    end: _Position
     news: tuple[ChangeNews, ...]
 
-    def follows(self, place: _Place) -> bool:
-        """Whether no change is missing between `place` and the first change read, or after it."""
-        if place.epoch != self.end.epoch and place != _Place(0, ""):
+    def follows(self, position: _Position) -> bool:
+        """Whether no change is missing between `position` and the first change read, or after it."""
+        if position.epoch != self.end.epoch and position != _Position(0, ""):
             return False
         if not self.news:
-            return self.end.seq == place.seq
+            return self.end.seq == position.seq
         first, last = self.news[0].seq, self.news[-1].seq
-        return first == place.seq + 1 and last - first + 1 == len(self.news)
+        return first == position.seq + 1 and last - first + 1 == len(self.news)
 
 
-def _read(after: int) -> _Reading:
+def _read_changes(after: int) -> _Reading:
     with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute(_READ, [after, READ_AT_ONCE])
         rows = cursor.fetchall()
     if not rows:
-        return _Reading(_Place(0, ""), ())
+        return _Reading(_Position(0, ""), ())
     news = []
-    for _, _, seq, tenant, what, object_id in rows:
+    for _, _, seq, tenant, kind, object_id in rows:
         if seq:
             of = UUID(tenant) if isinstance(tenant, str) else tenant  # SQLite has them as text
-            news.append(ChangeNews(seq, of, what, object_id))
-    return _Reading(_Place(rows[0][0], str(rows[0][1])), tuple(news))
+            news.append(ChangeNews(seq, of, kind, object_id))
+    return _Reading(_Position(rows[0][0], str(rows[0][1])), tuple(news))
 
 
 class Loop:
@@ -110,7 +110,7 @@ class Loop:
         self._beaten_at: float | None = None
         self._subscribers: dict[str, list[Callable[[ChangeNews], None]]] = defaultdict(list)
         self._gap_callbacks: list[Callable[[], None]] = []
-        self._place = _NOWHERE
+        self._position = _NOWHERE
         self._read_at: float | None = None
         self._pause = 0.0
         self._failed = False
@@ -129,9 +129,9 @@ class Loop:
         self._woken = threading.Event()
         self._stopping = threading.Event()
 
-    def subscribe(self, what: str, callback: Callable[[ChangeNews], None]) -> None:
-        """Call `callback` for every change of the kind `what`."""
-        self._subscribers[what].append(callback)
+    def subscribe(self, kind: str, callback: Callable[[ChangeNews], None]) -> None:
+        """Call `callback` for every change of the kind `kind`."""
+        self._subscribers[kind].append(callback)
 
     def on_gap(self, callback: Callable[[], None]) -> None:
         """Call `callback` after a gap, when anything may have changed: it drops cached values."""
@@ -170,13 +170,13 @@ class Loop:
     def committed(self) -> None:
         """Wake the other processes after a local commit of an announcement, and poll."""
         if self._waker is not None:
-            self._tell((self._waker,))
+            self._notify((self._waker,))
         self.poll()
 
     def announced(self) -> None:
         """As `committed`, but the loop's own thread polls: for threads that must not be delayed."""
         if self._waker is not None:
-            self._tell((self._waker,))
+            self._notify((self._waker,))
         self.wake()
 
     def wake(self) -> None:
@@ -189,7 +189,9 @@ class Loop:
             if self._thread is not None and self._thread.is_alive():
                 return
             self._stopping.clear()
-            self._thread = threading.Thread(target=self._run, name="mcphost-feed", daemon=True)
+            self._thread = threading.Thread(
+                target=self._poll_until_stopped, name="mcphost-feed", daemon=True
+            )
             self._thread.start()
 
     def stop(self, timeout: float = 5.0) -> None:
@@ -215,12 +217,12 @@ class Loop:
 
     def longest_pause(self) -> float:
         """The most seconds between two reads since the last call of this. For one caller."""
-        found, self._pause = self._pause, 0.0
-        return found
+        pause, self._pause = self._pause, 0.0
+        return pause
 
     def position(self) -> int:
         """The number of the last change that was read; -1 before the first read."""
-        return self._place.seq
+        return self._position.seq
 
     def is_read(self) -> bool:
         """Whether the latest reads succeeded: the database responds, at least to this thread."""
@@ -231,7 +233,7 @@ class Loop:
     def _read_all(self) -> bool:
         while self._again:
             self._again = False
-            reading = _read(self._place.seq)
+            reading = _read_changes(self._position.seq)
             now = self._clock()
             self._pause = max(self._pause, now - (self._read_at or now))
             self._read_at = now
@@ -240,40 +242,40 @@ class Loop:
                 logger.info("the change log is read again")
             counters.change_log_polls.add("read")
             counters.change_log_changes.add(len(reading.news))
-            if reading.follows(self._place):
+            if reading.follows(self._position):
                 for news in reading.news:
-                    self._place = _Place(news.seq, reading.end.epoch)
-                    self._tell(self._subscribers.get(news.what, ()), news)
-                if self._place.seq < reading.end.seq:
+                    self._position = _Position(news.seq, reading.end.epoch)
+                    self._notify(self._subscribers.get(news.kind, ()), news)
+                if self._position.seq < reading.end.seq:
                     self._again = True
             else:
-                if self._place != _NOWHERE:
+                if self._position != _NOWHERE:
                     counters.change_log_gaps.add()
-                self._place = reading.end
-                self._tell(self._gap_callbacks)
+                self._position = reading.end
+                self._notify(self._gap_callbacks)
         return True
 
-    def _tell(self, callbacks: Any, *news: ChangeNews) -> None:
+    def _notify(self, callbacks: Any, *news: ChangeNews) -> None:
         for callback in tuple(callbacks):
             try:
                 callback(*news)
             except Exception:
                 logger.exception("a subscriber of the change log raised")
 
-    def _run(self) -> None:
+    def _poll_until_stopped(self) -> None:
         try:
             while not self._stopping.is_set():
-                self._tick()
+                self._poll_once()
                 self._woken.wait(settings.MCPHOST_FEED_SECONDS)
                 self._woken.clear()
             self._beaten_at = None
             if self._heartbeat is not None and not settings.MCPHOST_ALONE:
                 with suppress(Error):  # its row expires soon
-                    self._heartbeat.leave()
+                    self._heartbeat.unregister()
         finally:
             connections.close_all()
 
-    def _tick(self) -> None:
+    def _poll_once(self) -> None:
         try:
             if not self.poll():
                 return

@@ -80,13 +80,13 @@ class Heartbeat:
         self._begin()
 
     def _begin(self) -> None:
-        """Reset the state, with a new id: at the start, after `leave`, and in a forked child."""
+        """Reset the state, with a new id: at the start, after `unregister`, and in a forked child."""
         self._id = uuid4()
         self._alive = 1
         self._free = 0
         self._beaten_at: float | None = None
         self._steady_since = 0.0
-        self._others: frozenset[UUID] | None = None
+        self._other_ids: frozenset[UUID] | None = None
         self._some_undeclared = False
         self._loaded_by: Mapping[UUID, Declared] = {}
         self._loaded: Declared | None = None
@@ -95,7 +95,7 @@ class Heartbeat:
 
     @property
     def id(self) -> UUID:
-        """The id of this process since its start, or since its last `leave`."""
+        """The id of this process since its start, or since its last `unregister`."""
         return self._id
 
     def live(self) -> int:
@@ -156,9 +156,9 @@ class Heartbeat:
         """Write a heartbeat and count the living processes. Raises the database's errors."""
         overloaded, facts = self.overloaded(), self._reported()
         with transaction.atomic():
-            mine = Node.objects.filter(id=self._id)
+            own_rows = Node.objects.filter(id=self._id)
             fields = {"draining": self.drains(), "overloaded": overloaded, "facts": facts}
-            if not mine.update(seen_at=Now(), **fields):
+            if not own_rows.update(seen_at=Now(), **fields):
                 node = Node.objects.create(
                     id=self._id, name=_name(), started_at=Now(), seen_at=Now(), **fields
                 )
@@ -175,23 +175,25 @@ class Heartbeat:
         if self._beaten_at is None or now - self._beaten_at > STEADY_SECONDS:
             self._steady_since = now
         self._beaten_at = now
-        self._look_for_functions(frozenset(id for id, _, _ in living) - {self._id}, now)
+        self._read_functions(frozenset(id for id, _, _ in living) - {self._id}, now)
 
-    def _look_for_functions(self, others: frozenset[UUID], now: float) -> None:
+    def _read_functions(self, other_ids: frozenset[UUID], now: float) -> None:
         """Read what the other processes have loaded, if these are not those of the last heartbeat."""
         before = {name: declared for name, (declared, _) in self._elsewhere.items()}
-        if others != self._others:
-            self._loaded_by = _functions_of(others)
-            self._some_undeclared = len(self._loaded_by) < len(others)
+        if other_ids != self._other_ids:
+            self._loaded_by = _functions_of(other_ids)
+            self._some_undeclared = len(self._loaded_by) < len(other_ids)
             # Where they declare a function differently, the process that started last counts.
             loaded = self._loaded_by.values()
-            self._loaded_by_others = {name: one for each in loaded for name, one in each.items()}
-            self._others = others
+            self._loaded_by_others = {
+                name: declaration for functions in loaded for name, declaration in functions.items()
+            }
+            self._other_ids = other_ids
         for name, declared in self._loaded_by_others.items():
             self._elsewhere[name] = declared, now
-        for name, (_, seen) in tuple(self._elsewhere.items()):
+        for name, (_, seen_at) in tuple(self._elsewhere.items()):
             # While the database is unreachable, no process can write heartbeats.
-            if now - max(seen, self._steady_since) > ABSENT_SECONDS:
+            if now - max(seen_at, self._steady_since) > ABSENT_SECONDS:
                 del self._elsewhere[name]
         if before != {name: declared for name, (declared, _) in self._elsewhere.items()}:
             log.info("other processes have other functions than before: %d", len(self._elsewhere))
@@ -213,7 +215,7 @@ class Heartbeat:
             log.exception("a process could not report its facts")
             return {}
 
-    def leave(self) -> None:
+    def unregister(self) -> None:
         """Delete the row, so that the others need not wait until it expires; take a new id."""
         Node.objects.filter(id=self._id).delete()
         self._begin()
@@ -229,12 +231,14 @@ def _texts(declared: object) -> Declared:
     """The declarations of a row; without what no process of this version writes."""
     if not isinstance(declared, dict):
         return {}
-    return {name: one for name, one in declared.items() if isinstance(one, str)}
+    return {
+        name: declaration for name, declaration in declared.items() if isinstance(declaration, str)
+    }
 
 
 def rows() -> tuple[NodeRow, ...]:
     """The processes of the last hour that have not left, the oldest first; also dead ones."""
-    found = Node.objects.filter(seen_at__gt=Now() - KEPT).annotate(now=Now())
+    nodes = Node.objects.filter(seen_at__gt=Now() - KEPT).annotate(now=Now())
     return tuple(
         NodeRow(
             node.name,
@@ -245,15 +249,15 @@ def rows() -> tuple[NodeRow, ...]:
             node.facts or {},
             heartbeat.loaded_by(node.id),
         )
-        for node in found
+        for node in nodes
     )
 
 
 def own(now: datetime) -> NodeRow:
     """This process as it is now, with what it reports. No query."""
-    mine = heartbeat.loaded_by(heartbeat.id)
+    functions = heartbeat.loaded_by(heartbeat.id)
     started, facts = heartbeat.started_at, heartbeat.report()
-    return NodeRow(_name(), started, now, heartbeat.draining, timedelta(), facts, mine)
+    return NodeRow(_name(), started, now, heartbeat.draining, timedelta(), facts, functions)
 
 
 def lives(process: UUID) -> bool:
@@ -270,9 +274,9 @@ def names() -> Mapping[UUID, str]:
     """The names of this process and of those of the last hour, by id; of a dead one with `(dead)`
     behind it."""
     alive = frozenset(living())
-    known = Node.objects.values_list("id", "name")
-    found = {id: name if id in alive else f"{name} (dead)" for id, name in known}
-    return {heartbeat.id: _name(), **found}
+    id_names = Node.objects.values_list("id", "name")
+    names_by_id = {id: name if id in alive else f"{name} (dead)" for id, name in id_names}
+    return {heartbeat.id: _name(), **names_by_id}
 
 
 def _name() -> str:

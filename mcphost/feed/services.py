@@ -16,7 +16,7 @@ _NEXT = (
 )
 
 
-def announce(what: str, *, tenant: UUID | None = None, object_id: str = "") -> int:
+def announce(kind: str, *, tenant: UUID | None = None, object_id: str = "") -> int:
     """Write one change in the caller's transaction, and return its number.
 
     Every process is notified after the commit; this one at once, in the committing thread. Call it
@@ -25,10 +25,10 @@ def announce(what: str, *, tenant: UUID | None = None, object_id: str = "") -> i
 
     Raises TransactionManagementError outside `transaction.atomic`.
     """
-    return announce_all(what, [(tenant, object_id)])
+    return announce_all(kind, [(tenant, object_id)])
 
 
-def announce_all(what: str, about: Sequence[tuple[UUID | None, str]]) -> int:
+def announce_all(kind: str, about: Sequence[tuple[UUID | None, str]]) -> int:
     """As `announce` for several changes of one kind, each a tenant and an object id.
 
     Returns the last number.
@@ -36,7 +36,7 @@ def announce_all(what: str, about: Sequence[tuple[UUID | None, str]]) -> int:
     connection = connections[DEFAULT_DB_ALIAS]
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError(
-            f"the change {what!r} must be announced inside the transaction that makes it"
+            f"the change {kind!r} must be announced inside the transaction that makes it"
         )
     epoch = Counter._meta.get_field("epoch").get_db_prep_save(uuid4(), connection)
     with connection.cursor() as cursor:
@@ -44,7 +44,7 @@ def announce_all(what: str, about: Sequence[tuple[UUID | None, str]]) -> int:
         last: int = cursor.fetchone()[0]
     now = timezone.now()
     Change.objects.bulk_create(
-        Change(seq=seq, tenant=tenant, what=what, object_id=object_id, at=now)
+        Change(seq=seq, tenant=tenant, what=kind, object_id=object_id, at=now)
         for seq, (tenant, object_id) in enumerate(about, last - len(about) + 1)
     )
     transaction.on_commit(loop.committed, robust=True)

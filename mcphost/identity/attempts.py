@@ -121,8 +121,10 @@ def check_only(keys: Keys) -> None:
 
     Raises NotCheckedError. If it does not, `reserve` still decides.
     """
-    held = SignInAttempts.objects.filter(id__in=keys.sorted(), count__gt=0, expires_at__gt=Now())
-    rows = list(held.annotate(now=Now()))
+    open_windows = SignInAttempts.objects.filter(
+        id__in=keys.sorted(), count__gt=0, expires_at__gt=Now()
+    )
+    rows = list(open_windows.annotate(now=Now()))
     tallies = {row.id: Tally(row.count, row.last_at, row.expires_at) for row in rows}
     if rows:
         _judge(_attempt(keys, tallies), rows[0].now)
@@ -134,7 +136,7 @@ def reserve(keys: Keys) -> Attempt:
     Raises NotCheckedError; then nothing was counted.
     """
     with transaction.atomic():
-        _add(keys.sorted(), WINDOW)
+        _add_to_counts(keys.sorted(), WINDOW)
         # The rows are locked until the commit, so they are as this attempt left them.
         rows = SignInAttempts.objects.in_bulk(keys.sorted())
         attempt = _attempt(
@@ -148,14 +150,14 @@ def reserve(keys: Keys) -> Attempt:
     return attempt
 
 
-def count_event(what: str, limit: int, window: timedelta) -> int:
+def count_event(event: str, limit: int, window: timedelta) -> int:
     """Count an event that is not a password attempt, under its own key.
 
     Returns its number within the window, from 1 on; 0 beyond the limit.
     """
-    key = _digest("other", what)
+    key = _digest("other", event)
     with transaction.atomic():
-        _add((key,), window)
+        _add_to_counts((key,), window)
         number = SignInAttempts.objects.values_list("count", flat=True).get(id=key)
     return number if number <= limit else 0
 
@@ -195,13 +197,13 @@ def _judge(attempt: Attempt, now: datetime) -> None:
     # Times are compared only for a pause: an attempt that waited for a row has its starting time.
     pause, last = pause_seconds(attempt.name.earlier), attempt.pair.last
     if pause and last is not None:
-        left = last + timedelta(seconds=pause) - now
-        if left > timedelta(0):
-            raise NotCheckedError(Unchecked.PAUSED, _seconds(left))
+        remaining = last + timedelta(seconds=pause) - now
+        if remaining > timedelta(0):
+            raise NotCheckedError(Unchecked.PAUSED, _seconds(remaining))
 
 
-def _seconds(left: timedelta) -> int:
-    return max(1, -(-left // timedelta(seconds=1)))
+def _seconds(remaining: timedelta) -> int:
+    return max(1, -(-remaining // timedelta(seconds=1)))
 
 
 def _digest(kind: str, *values: str) -> str:
@@ -215,14 +217,14 @@ def network(address: str) -> str:
     A text that is no address (a Unix socket has none) is returned as it is.
     """
     try:
-        found = ip_address(address)
+        parsed = ip_address(address)
     except ValueError:
         return address
-    if not isinstance(found, IPv6Address):
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(IPv6Network((int(found), NETWORK_BITS), strict=False))
+    if not isinstance(parsed, IPv6Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(IPv6Network((int(parsed), NETWORK_BITS), strict=False))
 
 
 _NOW: Final = {
@@ -236,7 +238,7 @@ _LATER: Final = {
 _OVER: Final = "held.count = 0 OR held.expires_at <= excluded.last_at"
 
 
-def _add(keys: Iterable[str], window: timedelta) -> None:
+def _add_to_counts(keys: Iterable[str], window: timedelta) -> None:
     """Add one to the count of each key, in this order; without an open window, start a new one."""
     connection = connections[DEFAULT_DB_ALIAS]
     rows = [(key, window.total_seconds()) for key in keys]
@@ -251,4 +253,4 @@ def _add(keys: Iterable[str], window: timedelta) -> None:
         "last_at = excluded.last_at"
     )
     with connection.cursor() as cursor:
-        cursor.execute(statement, [value for each in rows for value in each])
+        cursor.execute(statement, [value for pair in rows for value in pair])

@@ -68,14 +68,14 @@ def check(name: str, address: str, verify: Callable[[], T]) -> T:
         attempts.check_only(keys)
         with _slots.slot():
             attempt = attempts.reserve(keys)
-            found = verify()
+            verified = verify()
     except NotCheckedError as refusal:
         counters.passwords.add(str(refusal.reason))
         raise
-    counters.passwords.add("right" if found else "wrong")
-    if found:
+    counters.passwords.add("right" if verified else "wrong")
+    if verified:
         attempt.give_back()
-        return found
+        return verified
     # Recorded are the first failure of a window and those that reach a limit.
     of_pair, of_address, of_name = attempt.pair, attempt.address, attempt.name
     if of_pair.earlier == 0:
@@ -86,7 +86,7 @@ def check(name: str, address: str, verify: Callable[[], T]) -> T:
         _record(LOCKED, "", address, attempts.ADDRESS_FAILURES)
     if of_name.earlier + 1 == attempts.NAME_FAILURES:
         _record(SLOWED, name, address, attempts.NAME_FAILURES)
-    return found
+    return verified
 
 
 @transaction.atomic

@@ -86,12 +86,12 @@ class TokenListing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _CachedToken:
     digest: bytes
     authenticated: Authenticated
 
 
-_known: Cache[str, _Known] = Cache(TOKENS_KEPT)
+_cached_tokens: Cache[str, _CachedToken] = Cache(TOKENS_KEPT)
 _refused: Cache[str, None] = Cache(REFUSED_KEPT)
 
 
@@ -106,9 +106,9 @@ def cached(
     parsed = parse(bearer)
     if parsed is None:
         return None
-    known = _known.get(parsed.id)
-    if known is not MISS:
-        return _admit(known, parsed, audience, slug, now)
+    token = _cached_tokens.get(parsed.id)
+    if token is not MISS:
+        return _admit(token, parsed, audience, slug, now)
     return MISS if _refused.get(parsed.id) is MISS else None
 
 
@@ -117,13 +117,13 @@ def load(bearer: str, audience: Audience, slug: str | None, now: datetime) -> Au
     parsed = parse(bearer)
     if parsed is None:
         return None
-    mark, refused_mark = _known.mark(), _refused.mark()
-    known = _read(parsed.id)
-    if known is None:
+    mark, refused_mark = _cached_tokens.mark(), _refused.mark()
+    token = _read_token(parsed.id)
+    if token is None:
         _refused.put(parsed.id, None, refused_mark)
         return None
-    _known.put(parsed.id, known, mark)
-    return _admit(known, parsed, audience, slug, now)
+    _cached_tokens.put(parsed.id, token, mark)
+    return _admit(token, parsed, audience, slug, now)
 
 
 def authenticate(
@@ -131,14 +131,14 @@ def authenticate(
 ) -> Authenticated | None:
     """Call `cached`, or else `load`: for callers that may wait for the database."""
     now = now or timezone.now()
-    found = cached(bearer, audience, slug, now)
-    return load(bearer, audience, slug, now) if found is MISS else found
+    authenticated = cached(bearer, audience, slug, now)
+    return load(bearer, audience, slug, now) if authenticated is MISS else authenticated
 
 
 def cached_principal(token_id: str) -> Principal | None:
     """Return the principal of a token, if its row is cached; never makes a query."""
-    known = _known.get(token_id)
-    return None if known is MISS else known.authenticated.principal
+    token = _cached_tokens.get(token_id)
+    return None if token is MISS else token.authenticated.principal
 
 
 def current_principals(token_ids: Collection[str]) -> dict[str, Principal]:
@@ -147,11 +147,11 @@ def current_principals(token_ids: Collection[str]) -> dict[str, Principal]:
     Tokens that do not work are missing. One query; nothing is cached.
     """
     now = timezone.now()
-    found = (_known_of(row) for row in _live(token_ids))
+    current_tokens = (_cached_token_of(row) for row in _live(token_ids))
     return {
-        known.authenticated.principal.id: known.authenticated.principal
-        for known in found
-        if known.authenticated.expires_at is None or known.authenticated.expires_at > now
+        token.authenticated.principal.id: token.authenticated.principal
+        for token in current_tokens
+        if token.authenticated.expires_at is None or token.authenticated.expires_at > now
     }
 
 
@@ -219,23 +219,23 @@ def token_page(
 
     With `at`, the page that has this token: the first one, or else the page that begins with it.
     """
-    found = Token.objects.filter(tenant_id=tenant_id)
+    query = Token.objects.filter(tenant_id=tenant_id)
     edge = after or before or at
-    beside = found.filter(id=edge).values_list("created_at", flat=True).first()
+    beside = query.filter(id=edge).values_list("created_at", flat=True).first()
     if edge and beside is None:
         return TokenPage((), unknown=True)
     newer = Q(created_at__gt=beside) | Q(created_at=beside, id__lt=edge)
     if before:
-        rows = _listings(found.filter(newer).order_by("created_at", "-id")[: limit + 1])
+        rows = _listings(query.filter(newer).order_by("created_at", "-id")[: limit + 1])
         tokens = tuple(reversed(rows[:limit]))
         older = tokens[-1].id if tokens else ""
         return TokenPage(tokens, older, tokens[0].id if len(rows) > limit else "")
-    if at and found.filter(newer)[:limit].count() < limit:
+    if at and query.filter(newer)[:limit].count() < limit:
         edge = ""
     if edge:
         following = Q(created_at__lt=beside) | Q(created_at=beside, id__gt=edge)
-        found = found.filter(following | Q(id=at))
-    rows = _listings(found.order_by("-created_at", "id")[: limit + 1])
+        query = query.filter(following | Q(id=at))
+    rows = _listings(query.order_by("-created_at", "id")[: limit + 1])
     newer_than = rows[0].id if rows and edge else ""
     return TokenPage(rows[:limit], rows[limit - 1].id if len(rows) > limit else "", newer_than)
 
@@ -291,45 +291,45 @@ def expiring(
     if tenants is not None:
         rows = rows.filter(tenant__in=tenants)
     soonest = rows.filter(tenant__closed_at=None).order_by("expires_at", "id")[:limit]
-    return tuple(each for each in _listings(soonest) if each.state(now) == "live")
+    return tuple(token for token in _listings(soonest) if token.state(now) == "live")
 
 
-mark = _known.mark
+mark = _cached_tokens.mark
 """Return a count of cache drops: while it is unchanged, results of `cached` are still valid."""
 
 
 def forget_token(token_id: str) -> None:
-    _known.forget(token_id)
+    _cached_tokens.forget(token_id)
     _refused.forget(token_id)
 
 
 def forget_person(user_id: int) -> None:
     """Drop a user's tokens, and all refused ids, because their owners are not cached."""
-    _known.forget_where(lambda known: known.authenticated.principal.user_id == user_id)
+    _cached_tokens.forget_where(lambda token: token.authenticated.principal.user_id == user_id)
     _refused.clear()
 
 
 def forget_tenant(tenant_id: UUID) -> None:
-    _known.forget_where(lambda known: known.authenticated.principal.tenant == tenant_id)
+    _cached_tokens.forget_where(lambda token: token.authenticated.principal.tenant == tenant_id)
     _refused.clear()
 
 
 def forget_all() -> None:
-    _known.clear()
+    _cached_tokens.clear()
     _refused.clear()
 
 
 def _admit(
-    known: _Known, parsed: ParsedToken, audience: Audience, slug: str | None, now: datetime
+    token: _CachedToken, parsed: ParsedToken, audience: Audience, slug: str | None, now: datetime
 ) -> Authenticated | None:
-    if not hmac.compare_digest(known.digest, parsed.digest):
+    if not hmac.compare_digest(token.digest, parsed.digest):
         return None
-    found = known.authenticated
-    if found.audience is not audience or (slug is not None and found.slug != slug):
+    authenticated = token.authenticated
+    if authenticated.audience is not audience or (slug is not None and authenticated.slug != slug):
         return None
-    if found.expires_at is not None and found.expires_at <= now:
+    if authenticated.expires_at is not None and authenticated.expires_at <= now:
         return None
-    return found
+    return authenticated
 
 
 def _live(token_ids: Collection[str]) -> QuerySet[Token]:
@@ -344,12 +344,12 @@ def _live(token_ids: Collection[str]) -> QuerySet[Token]:
     return rows.filter(member | service, pk__in=token_ids, revoked_at=None, tenant__closed_at=None)
 
 
-def _read(token_id: str) -> _Known | None:
+def _read_token(token_id: str) -> _CachedToken | None:
     row = _live([token_id]).first()
-    return None if row is None else _known_of(row)
+    return None if row is None else _cached_token_of(row)
 
 
-def _known_of(row: Token) -> _Known:
+def _cached_token_of(row: Token) -> _CachedToken:
     # Quotation marks in the name are replaced, so that it cannot end its own quotation.
     name = f"“{row.name.translate(_NO_QUOTES)}”"
     manner = "issued without consent by" if row.without_consent else "issued by"
@@ -372,7 +372,7 @@ def _known_of(row: Token) -> _Known:
         row.calls_per_minute,
         row.concurrent_calls,
     )
-    return _Known(bytes(row.digest), authenticated)
+    return _CachedToken(bytes(row.digest), authenticated)
 
 
 def _holds(row: Token, scope: str) -> bool:

@@ -23,7 +23,7 @@ from mcphost.tenants.roles import Permission
 
 DESCRIPTION_LIMIT = 200
 CREATOR_LIMIT = 200
-MOST_ACCOUNTS = 200
+MAX_ACCOUNTS = 200
 
 # No letters that look alike, and no name that looks like a user's with something in brackets.
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,58}[a-z0-9])?")
@@ -61,8 +61,8 @@ def create(tenant_id: UUID, name: str, description: str = "", *, actor: Actor) -
         problems["description"] = [f"Use at most {DESCRIPTION_LIMIT} printable characters."]
     if problems:
         raise InvalidError(problems)
-    if ServiceAccount.objects.filter(tenant_id=tenant_id, removed_at=None).count() >= MOST_ACCOUNTS:
-        sentence = f"A tenant can have at most {MOST_ACCOUNTS} service accounts."
+    if ServiceAccount.objects.filter(tenant_id=tenant_id, removed_at=None).count() >= MAX_ACCOUNTS:
+        sentence = f"A tenant can have at most {MAX_ACCOUNTS} service accounts."
         raise InvalidError({"name": [sentence]})
     row = ServiceAccount(
         tenant_id=tenant_id,
@@ -74,8 +74,8 @@ def create(tenant_id: UUID, name: str, description: str = "", *, actor: Actor) -
         with transaction.atomic():
             row.save(force_insert=True)
     except IntegrityError:
-        taken = "This name is or was used by another service account."
-        raise InvalidError({"name": [taken]}) from None
+        problem = "This name is or was used by another service account."
+        raise InvalidError({"name": [problem]}) from None
     _record("service_account.created", row, actor)
     return row.pk
 

@@ -35,13 +35,13 @@ from mcphost.tenants.roles import (
 NAME_LIMIT = 100
 SCOPES_LIMIT = 200
 ISSUER_LIMIT = 200
-MOST_TOKENS = 100
+MAX_TOKENS = 100
 """Tokens of one user or service account in a tenant that are live, or were issued within a day.
 
 Without it, a caller could avoid the limits of single tokens by issuing more tokens.
 """
 TOO_MANY = (
-    f"The limit is {MOST_TOKENS} tokens that are live or were issued within a day. "
+    f"The limit is {MAX_TOKENS} tokens that are live or were issued within a day. "
     "Revoke some, or try again tomorrow."
 )
 NO_ACCOUNT = "There is no such service account, or it is disabled."
@@ -75,7 +75,12 @@ class IssuedToken:
 
 @transaction.atomic
 def issue(
-    tenant_id: UUID, owner: User, wanted: TokenRequest, *, actor: Actor, consented: bool = False
+    tenant_id: UUID,
+    owner: User,
+    token_request: TokenRequest,
+    *,
+    actor: Actor,
+    consented: bool = False,
 ) -> IssuedToken:
     """Issue a token of a member, with at most what their role may hold.
 
@@ -100,17 +105,17 @@ def issue(
         raise InvalidError({"owner": ["The owner is not an active member of this tenant."]})
     role = Role(membership.role)
     granted = membership.scopes if itself else None
-    _check(wanted, lambda scope: _owner_problem(scope, role, granted))
+    _check_request(token_request, lambda scope: _owner_problem(scope, role, granted))
     row = Token(
         tenant_id=tenant_id, owner=owner, membership=membership, consented=itself or consented
     )
     facts = {"owner": owner.get_username(), "consented": row.consented}
-    return _make(row, wanted, actor, facts)
+    return _make_token(row, token_request, actor, facts)
 
 
 @transaction.atomic
 def issue_for_service(
-    tenant_id: UUID, account_id: UUID, wanted: TokenRequest, *, actor: Actor
+    tenant_id: UUID, account_id: UUID, token_request: TokenRequest, *, actor: Actor
 ) -> IssuedToken:
     """Issue a token of a service account, with at most what a member may hold.
 
@@ -124,9 +129,11 @@ def issue_for_service(
     account = enabled.filter(pk=account_id).first()
     if account is None:
         raise InvalidError({"owner": [NO_ACCOUNT]})
-    _check(wanted, _service_problem)
+    _check_request(token_request, _service_problem)
     row = Token(tenant_id=tenant_id, service_account=account)
-    return _make(row, wanted, actor, {"owner": str(account), "service_account": str(account.pk)})
+    return _make_token(
+        row, token_request, actor, {"owner": str(account), "service_account": str(account.pk)}
+    )
 
 
 @transaction.atomic
@@ -151,54 +158,56 @@ def revoke(tenant_id: UUID, token_id: str, *, actor: Actor) -> bool:
     return True
 
 
-def _make(row: Token, wanted: TokenRequest, actor: Actor, facts: Mapping[str, Any]) -> IssuedToken:
+def _make_token(
+    row: Token, token_request: TokenRequest, actor: Actor, facts: Mapping[str, Any]
+) -> IssuedToken:
     _check_number(row)
     plaintext = tokens.new(secrets.token_bytes)
     row.id = plaintext.split("_")[1]
     row.digest = tokens.digest(plaintext)
-    row.audience = wanted.audience.value
-    row.name = wanted.name.strip()
-    row.scopes = sorted(set(wanted.scopes))
-    row.calls_per_minute = wanted.calls_per_minute
-    row.concurrent_calls = wanted.concurrent_calls
-    row.expires_at = wanted.expires_at
+    row.audience = token_request.audience.value
+    row.name = token_request.name.strip()
+    row.scopes = sorted(set(token_request.scopes))
+    row.calls_per_minute = token_request.calls_per_minute
+    row.concurrent_calls = token_request.concurrent_calls
+    row.expires_at = token_request.expires_at
     row.issued_by = (actor.label or actor.kind)[:ISSUER_LIMIT]
     row.save(force_insert=True)
-    told = {
+    recorded_facts = {
         "name": row.name,
         **facts,
         "audience": row.audience,
         "scopes": row.scopes,
         "expires_at": row.expires_at.isoformat() if row.expires_at else None,
     }
-    record("token.issued", actor=actor, tenant=row.tenant_id, target=row.id, facts=told)
+    record("token.issued", actor=actor, tenant=row.tenant_id, target=row.id, facts=recorded_facts)
     announce("token", tenant=row.tenant_id, object_id=row.id)
     return IssuedToken(
         id=row.id,
         name=row.name,
         tenant=row.tenant_id,
-        audience=wanted.audience,
+        audience=token_request.audience,
         scopes=tuple(row.scopes),
-        expires_at=wanted.expires_at,
+        expires_at=token_request.expires_at,
         plaintext=plaintext,
     )
 
 
 def _check_number(row: Token) -> None:
-    """Raise InvalidError if the holder, whose row is locked, has MOST_TOKENS."""
+    """Raise InvalidError if the holder, whose row is locked, has MAX_TOKENS."""
     now = timezone.now()
     of_holder = Token.objects.filter(
         tenant_id=row.tenant_id, owner=row.owner, service_account=row.service_account
     )
     lasting = Q(expires_at=None) | Q(expires_at__gt=now)
     live = lasting & Q(revoked_at=None, membership=row.membership)
-    if of_holder.filter(live | Q(created_at__gt=now - timedelta(days=1))).count() >= MOST_TOKENS:
+    if of_holder.filter(live | Q(created_at__gt=now - timedelta(days=1))).count() >= MAX_TOKENS:
         raise InvalidError({"owner": [TOO_MANY]})
 
 
-def _check(wanted: TokenRequest, problem_of: Callable[[str], str | None]) -> None:
+def _check_request(token_request: TokenRequest, problem_of: Callable[[str], str | None]) -> None:
     """Raise InvalidError with all problems; `problem_of` says why a scope may not be held."""
-    name, expires_at = wanted.name.strip(), wanted.expires_at
+    name, expires_at = token_request.name.strip(), token_request.expires_at
     name_problems, expiry_problems = [], []
     if not name or len(name) > NAME_LIMIT or not name.isprintable():
         name_problems = [f"Give a name of at most {NAME_LIMIT} printable characters."]
@@ -206,14 +215,16 @@ def _check(wanted: TokenRequest, problem_of: Callable[[str], str | None]) -> Non
         expiry_problems = ["Give the time with a time zone."]
     elif expires_at is not None and expires_at <= timezone.now():
         expiry_problems = ["Give a time in the future."]
-    found = {
+    problems_by_field = {
         "name": name_problems,
-        "scopes": _scope_problems(sorted(set(wanted.scopes)), wanted.audience, problem_of),
+        "scopes": _scope_problems(
+            sorted(set(token_request.scopes)), token_request.audience, problem_of
+        ),
         "expires_at": expiry_problems,
-        "calls_per_minute": limit_problems(wanted.calls_per_minute),
-        "concurrent_calls": limit_problems(wanted.concurrent_calls),
+        "calls_per_minute": limit_problems(token_request.calls_per_minute),
+        "concurrent_calls": limit_problems(token_request.concurrent_calls),
     }
-    problems = {name: texts for name, texts in found.items() if texts}
+    problems = {name: texts for name, texts in problems_by_field.items() if texts}
     if problems:
         raise InvalidError(problems)
 

@@ -15,15 +15,15 @@ MAX_VALUES = 100
 def completion(values: Sequence[str]) -> dict[str, Any]:
     """Build the result of `completion/complete` for the matching values: the first hundred of them."""
     shown = list(values[:MAX_VALUES])
-    told = {"values": shown, "total": len(values), "hasMore": len(values) > len(shown)}
-    return {"completion": told}
+    page = {"values": shown, "total": len(values), "hasMore": len(values) > len(shown)}
+    return {"completion": page}
 
 
 def fitting(choices: Sequence[str], typed: str) -> list[str]:
     """Return the choices that begin with the typed text, then those that contain it."""
-    wanted = typed.casefold()
-    within = [choice for choice in choices if wanted in choice.casefold()]
-    return sorted(within, key=lambda choice: not choice.casefold().startswith(wanted))
+    needle = typed.casefold()
+    within = [choice for choice in choices if needle in choice.casefold()]
+    return sorted(within, key=lambda choice: not choice.casefold().startswith(needle))
 
 
 class Choices:

@@ -74,13 +74,13 @@ class Sending:
     """A request, or a secret in one, that a configuration sends, as far as it is known before a call.
 
     `field` is its path in the configuration. `url` is the address, `secret` the name of a secret, and
-    `place` where the request contains it (header, query or body); empty for what is not known.
+    `secret_place` where the request contains it (header, query or body); empty for what is not known.
     """
 
     field: str
     url: str = ""
     secret: str = ""
-    place: str = ""
+    secret_place: str = ""
 
 
 class Kind(Protocol):
@@ -118,7 +118,7 @@ class Kind(Protocol):
 
     def secrets_of(self, config: Mapping[str, Any]) -> Collection[str]:
         """Return the names of the tenant's secrets that a configuration uses, valid or not."""
-        return frozenset(each.secret for each in self.sendings_of(config) if each.secret)
+        return frozenset(sending.secret for sending in self.sendings_of(config) if sending.secret)
 
     def sendings_of(self, config: Mapping[str, Any]) -> Sequence[Sending]:
         """Return what a configuration sends; nothing if it cannot be read."""

@@ -58,9 +58,9 @@ def seed_demo(data: home.Home) -> None:
         tenants.set_member(tenant, user, Role.AUDITOR, actor=_ACTOR)
     publish_functions(tenant, _functions("demo.", "demo_asking."), _ACTOR)
     if not home.read(data.demo_token):
-        wanted = TokenRequest(name="demo", scopes=(LIST_TOOLS, CALL_TOOLS))
+        token_request = TokenRequest(name="demo", scopes=(LIST_TOOLS, CALL_TOOLS))
         # The administrator runs this command and reads the token.
-        issued = identity.issue(tenant, owner, wanted, actor=_ACTOR, consented=True)
+        issued = identity.issue(tenant, owner, token_request, actor=_ACTOR, consented=True)
         home.write_secret(data.demo_token, issued.plaintext)
 
 

@@ -104,7 +104,7 @@ class Availability:
     def problem(self) -> str | None:
         """The health probe: what fails now, as text; None if nothing does."""
         with self._lock:
-            return "; ".join(sorted(each.value for each in self._sources)) or None
+            return "; ".join(sorted(source.value for source in self._sources)) or None
 
     def forget(self) -> None:
         """Reset, as in a process that starts; release all waiting coroutines."""

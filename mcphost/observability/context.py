@@ -10,7 +10,7 @@ from uuid import UUID
 class RequestFacts(NamedTuple):
     """The fields that every log line of a request has.
 
-    `request` is the id of the HTTP request (in the records: leg), `tenant` a slug, `trace` the W3C
+    `request` is the id of the HTTP request, `tenant` a slug, `trace` the W3C
     trace id in hex.
     """
 

@@ -5,7 +5,7 @@ things happen; `exposition` renders the metrics.
 """
 
 from mcphost.observability import labels
-from mcphost.observability.instruments import OTHER, Metrics, Number
+from mcphost.observability.instruments import OTHER_LABEL, Metrics, Number
 
 __all__ = ["Number", "measure", "metrics", "snapshot"]
 
@@ -148,7 +148,7 @@ metrics.probed_gauge("processes_free", "Other processes that serve and are not o
 
 def refused(code: int) -> None:
     """Count a response with the JSON-RPC error `code`."""
-    refusals.add(labels.CODES.get(code, OTHER))
+    refusals.add(labels.CODES.get(code, OTHER_LABEL))
 
 
 def committed(rows: int, seconds: float) -> None:

@@ -7,6 +7,7 @@ may be public, or None. It is called on the event loop: it never waits, and read
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 Probe = Callable[[], str | None]
@@ -24,24 +25,27 @@ class Registry:
         self._warners: dict[str, Probe] = {}
         self._facts: dict[str, Fact] = {}
 
-    def register(self, name: str, probe: Probe) -> None:
-        """Register a probe for problems; it replaces an earlier one of that name."""
-        self._probes = {**self._probes, name: probe}
+    def register(self, name: str, probe: Probe) -> Callable[[], None]:
+        """Register a probe for problems; it replaces an earlier one of that name.
 
-    def warn(self, name: str, probe: Probe) -> None:
-        """Register a probe for warnings, which leave the process ready."""
-        self._warners = {**self._warners, name: probe}
+        Returns what removes it, unless it has been replaced by then.
+        """
+        self._probes[name] = probe
+        return partial(_remove, self._probes, name, probe)
 
-    def inform(self, name: str, fact: Fact) -> None:
-        """Register facts, by name."""
-        self._facts = {**self._facts, name: fact}
+    def warn(self, name: str, probe: Probe) -> Callable[[], None]:
+        """Register a probe for warnings, which leave the process ready. Returns what removes it."""
+        self._warners[name] = probe
+        return partial(_remove, self._warners, name, probe)
+
+    def inform(self, name: str, fact: Fact) -> Callable[[], None]:
+        """Register facts, by name. Returns what removes them."""
+        self._facts[name] = fact
+        return partial(_remove, self._facts, name, fact)
 
     def facts(self) -> dict[str, Mapping[str, Any]]:
         """What is known, by name."""
-        return {name: told for name, fact in self._facts.items() if (told := fact())}
-
-    def unregister(self, name: str) -> None:
-        self._probes = {other: probe for other, probe in self._probes.items() if other != name}
+        return {name: reported for name, fact in tuple(self._facts.items()) if (reported := fact())}
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._probes)
@@ -55,9 +59,14 @@ class Registry:
         return _answers(self._warners)
 
 
+def _remove(probes: dict[str, Any], name: str, probe: Any) -> None:
+    if probes.get(name) is probe:
+        del probes[name]
+
+
 def _answers(probes: Mapping[str, Probe]) -> dict[str, str]:
     answers: dict[str, str] = {}
-    for name, probe in probes.items():
+    for name, probe in tuple(probes.items()):
         try:
             answer = probe()
         except Exception:
@@ -70,7 +79,6 @@ def _answers(probes: Mapping[str, Probe]) -> dict[str, str]:
 
 registry = Registry()
 register = registry.register
-unregister = registry.unregister
 problems = registry.problems
 warn = registry.warn
 inform = registry.inform

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 Kind = Literal["counter", "gauge", "histogram"]
 Values = tuple[str, ...]
 
-OTHER = "other"
+OTHER_LABEL = "other"
 """The label value for a value outside of the closed set."""
 
 
@@ -35,13 +35,13 @@ class Labels:
     """A family's label names, each with the closed set of its values; all sets contain OTHER."""
 
     def __init__(self, sets: Mapping[str, Sequence[str]]) -> None:
-        self.sets = {name: (*values, OTHER) for name, values in sets.items()}
+        self.sets = {name: (*values, OTHER_LABEL) for name, values in sets.items()}
         self._allowed = tuple(map(frozenset, self.sets.values()))
 
     def closed(self, values: Values) -> Values:
         """`values`, OTHER for those outside of the sets. Raises ValueError for a wrong number."""
         pairs = zip(values, self._allowed, strict=True)
-        return tuple(value if value in allowed else OTHER for value, allowed in pairs)
+        return tuple(value if value in allowed else OTHER_LABEL for value, allowed in pairs)
 
     def combinations(self) -> Iterator[Values]:
         return product(*self.sets.values())
@@ -64,7 +64,7 @@ class Numbers:
     def samples(self) -> list["Sample"]:
         """All numbers, also those at zero, except zeros with a label OTHER."""
         series = self.series.items()
-        return [Sample(v, n.value) for v, n in series if n.value or OTHER not in v]
+        return [Sample(v, n.value) for v, n in series if n.value or OTHER_LABEL not in v]
 
 
 class Histogram:
@@ -104,7 +104,10 @@ class Histograms:
     def samples(self) -> list["Sample"]:
         """All series so far; another thread may add one meanwhile."""
         series = tuple(self.series.items())
-        return [Sample(values, each.total, tuple(each.buckets)) for values, each in series]
+        return [
+            Sample(values, histogram.total, tuple(histogram.buckets))
+            for values, histogram in series
+        ]
 
 
 class Sample(NamedTuple):
@@ -153,21 +156,32 @@ class Metrics:
     ) -> Histograms:
         """Declare histograms, with or without labels. `bounds` are in ascending order."""
         closed = Labels(labels)
-        known = Histograms(bounds, closed)
-        family = Family(name, "histogram", about, closed.sets, known.samples, known.bounds)
+        histograms = Histograms(bounds, closed)
+        family = Family(
+            name, "histogram", about, closed.sets, histograms.samples, histograms.bounds
+        )
         self._add(family)
-        return known
+        return histograms
 
     def probed_gauge(self, name: str, about: str) -> None:
         """Declare a gauge whose value is read from a probe when it is rendered (`measure`)."""
         self._add(Family(name, "gauge", about, {}, lambda: [Sample((), self._probes[name]())]))
         self._probes[name] = int
 
-    def measure(self, name: str, probe: Callable[[], float]) -> None:
-        """Set the probe of a gauge. Raises KeyError if the gauge was not declared with `probed_gauge`."""
+    def measure(self, name: str, probe: Callable[[], float]) -> Callable[[], None]:
+        """Set the probe of a gauge. Raises KeyError if the gauge was not declared with `probed_gauge`.
+
+        Returns what sets the gauge to 0, unless it has another probe by then.
+        """
         if name not in self._probes:
             raise KeyError(name)
         self._probes[name] = probe
+
+        def remove() -> None:
+            if self._probes[name] is probe:
+                self._probes[name] = int
+
+        return remove
 
     def snapshot(self) -> dict[str, float]:
         """All numbers without labels, by name; 0 for a gauge that has no probe yet."""

@@ -37,16 +37,16 @@ class FirstTimes:
     """Whether something is met for the first time in this process, so that a client that repeats a
     request does not repeat a line of the log. Of many things those met longest ago are forgotten."""
 
-    def __init__(self, most: int = 10_000) -> None:
-        self._most = most
-        self._known: dict[Hashable, None] = {}
+    def __init__(self, max_keys: int = 10_000) -> None:
+        self._max_keys = max_keys
+        self._keys: dict[Hashable, None] = {}
 
     def is_first(self, key: Hashable) -> bool:
-        if key in self._known:
+        if key in self._keys:
             return False
-        self._known[key] = None
-        if len(self._known) > self._most:
-            del self._known[next(iter(self._known))]
+        self._keys[key] = None
+        if len(self._keys) > self._max_keys:
+            del self._keys[next(iter(self._keys))]
         return True
 
 

@@ -141,9 +141,9 @@ class LoopWatch:
             if check.wait(self._patience.blocked):
                 self._lag.observe(check.seconds)
                 continue
-            tool, place = self._look(thread)
+            tool, location = self._find_code(thread)
             counters.loop_blocks.add()
-            log.warning("the event loop is blocked", extra={"tool": tool, "at": place})
+            log.warning("the event loop is blocked", extra={"tool": tool, "at": location})
             while not check.wait(self._patience.blocked):
                 if self._stopped.is_set():
                     return
@@ -152,17 +152,17 @@ class LoopWatch:
             counters.loop_blocked_seconds.add(seconds)
             log.warning(
                 "the event loop is no longer blocked",
-                extra={"tool": tool, "at": place, "seconds": seconds},
+                extra={"tool": tool, "at": location, "seconds": seconds},
             )
 
-    def _look(self, thread: int) -> tuple[str | None, str]:
+    def _find_code(self, thread: int) -> tuple[str | None, str]:
         """The tool whose code the thread runs, and the line."""
         frame = sys._current_frames().get(thread)
         if frame is None:
             return None, "unknown"
-        place = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_qualname}"
+        location = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_qualname}"
         try:
-            return self._locate(frame), place
+            return self._locate(frame), location
         except Exception:
             log.exception("could not find the tool that blocks the event loop")
-            return None, place
+            return None, location

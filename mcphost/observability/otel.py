@@ -23,7 +23,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from mcphost.observability import context, counters, labels
 from mcphost.observability.tracing import Run, SpannedRequest
 
-OTHER = "_OTHER"
+OTHER_METHOD = "_OTHER"
 LONGEST_ID = 128
 # By method: the first word of the span's name, and the attribute for the primitive's name.
 VERBS = {
@@ -71,34 +71,34 @@ class Traces:
         self._tracer = provider.get_tracer("mcphost")
 
     @contextmanager
-    def request(self, asked: SpannedRequest) -> Iterator[RequestSpan]:
-        known = asked.method if asked.method in labels.METHODS else OTHER
+    def request(self, request: SpannedRequest) -> Iterator[RequestSpan]:
+        method = request.method if request.method in labels.METHODS else OTHER_METHOD
         links = []
-        if asked.around is not None:  # the HTTP request's trace differs from the message's
-            there = trace.get_current_span(_remote(asked.around, None)).get_span_context()
+        if request.around is not None:  # the HTTP request's trace differs from the message's
+            there = trace.get_current_span(_remote(request.around, None)).get_span_context()
             links = [Link(there)] if there.is_valid else []
         span = self._tracer.start_span(
-            known,
-            context=_remote(asked.parent, asked.state),
+            method,
+            context=_remote(request.parent, request.state),
             kind=SpanKind.SERVER,
             links=links,
-            start_time=time.time_ns() - int(asked.seconds * 1e9),
+            start_time=time.time_ns() - int(request.seconds * 1e9),
             attributes={
-                "mcp.method.name": known,
-                "mcp.protocol.version": asked.revision,
-                "jsonrpc.request.id": asked.id[:LONGEST_ID],
+                "mcp.method.name": method,
+                "mcp.protocol.version": request.revision,
+                "jsonrpc.request.id": request.id[:LONGEST_ID],
                 "network.transport": "tcp",
                 "network.protocol.name": "http",
-                "mcphost.tenant": asked.tenant,
-                "mcphost.request": asked.leg,
+                "mcphost.tenant": request.tenant,
+                "mcphost.request": request.http_request_id,
             },
         )
-        with _current(span):
+        with _as_current(span):
             yield RequestSpan(span)
 
     @contextmanager
     def round(self, run: Run) -> Iterator[RequestSpan]:
-        verb, key = VERBS.get(run.method, (OTHER, "mcphost.primitive"))
+        verb, key = VERBS.get(run.method, (OTHER_METHOD, "mcphost.primitive"))
         around = trace.get_current_span()
         named = {key: run.name}
         if run.method == "tools/call":
@@ -108,7 +108,7 @@ class Traces:
         span.set_attribute("mcphost.version", run.version)
         span.set_attribute("mcphost.call", run.call)
         span.set_attribute("mcphost.round", run.round)
-        with _current(span):
+        with _as_current(span):
             yield RequestSpan(span, around)
 
     def refuse(self, code: int) -> None:
@@ -135,7 +135,7 @@ class Exporter(SpanExporter):
     def __init__(self, exporter: SpanExporter, logger: str) -> None:
         self._exporter = exporter
         self._logger = logging.getLogger(logger)
-        self._logger.addFilter(self._hear)
+        self._logger.addFilter(self._note_reason)
         self._well = True
         self._reason = ""
 
@@ -157,9 +157,9 @@ class Exporter(SpanExporter):
 
     def shutdown(self) -> None:
         self._exporter.shutdown()
-        self._logger.removeFilter(self._hear)
+        self._logger.removeFilter(self._note_reason)
 
-    def _hear(self, record: logging.LogRecord) -> bool:
+    def _note_reason(self, record: logging.LogRecord) -> bool:
         self._reason = record.getMessage()
         return False
 
@@ -174,10 +174,10 @@ def exporting(version: str) -> Traces:
     try:
         processor = BatchSpanProcessor(exporter)
         # OpenTelemetry's variables take precedence over our own name and version.
-        said = Resource.create()
-        unnamed = str(said.attributes["service.name"]).startswith("unknown_service")
+        environment = Resource.create()
+        unnamed = str(environment.attributes["service.name"]).startswith("unknown_service")
         names = {"service.name": "mcphost"} if unnamed else {}
-        resource = Resource({"service.version": version}).merge(said).merge(Resource(names))
+        resource = Resource({"service.version": version}).merge(environment).merge(Resource(names))
         return Traces(processor, resource)
     except Exception:
         exporter.shutdown()
@@ -185,7 +185,7 @@ def exporting(version: str) -> Traces:
 
 
 @contextmanager
-def _current(span: trace.Span) -> Iterator[None]:
+def _as_current(span: trace.Span) -> Iterator[None]:
     with trace.use_span(
         span, end_on_exit=True, record_exception=False, set_status_on_exception=False
     ):

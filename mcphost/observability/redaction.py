@@ -13,7 +13,7 @@ DEEPEST = 6
 LONGEST = 2000
 """Characters of a text in a line: clients and tool authors control the length of logged texts."""
 LONGEST_TRACEBACK = 20_000
-MOST_READ = 100_000
+MAX_READ = 100_000
 CUT_SECRET = 200
 """Characters after which the beginning of a secret is recognized as long and opaque."""
 _TRACEBACKS = frozenset({"exception", "stack"})
@@ -82,12 +82,12 @@ def is_secret_key(name: str) -> bool:
 
 
 def redact_text(text: str) -> str:
-    """`text` without anything that looks like a secret, cut after MOST_READ characters.
+    """`text` without anything that looks like a secret, cut after MAX_READ characters.
 
     Callers control the length of texts, and reading one keeps the process from other work.
     """
-    more = len(text) - MOST_READ
-    text = text[:MOST_READ]
+    more = len(text) - MAX_READ
+    text = text[:MAX_READ]
     for pattern, replacement in _RULES:
         text = pattern.sub(replacement, text)
     # The last characters may be the beginning of a secret, which is not recognized by itself.

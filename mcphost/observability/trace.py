@@ -24,8 +24,8 @@ os.register_at_fork(after_in_child=_random.seed)
 
 def trace_id(traceparent: str | None) -> str:
     """The trace id (32 hex digits) of `traceparent`, or a new one if it is missing or invalid."""
-    known = parse(traceparent) if traceparent else None
-    return known or f"{_random.getrandbits(128) or 1:032x}"
+    parsed = parse(traceparent) if traceparent else None
+    return parsed or f"{_random.getrandbits(128) or 1:032x}"
 
 
 def parse(traceparent: str | None) -> str | None:

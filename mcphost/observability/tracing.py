@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 class SpannedRequest(NamedTuple):
     """The data of a request's span.
 
-    `id` is the JSON-RPC id; `leg` is the id of the HTTP request in logs and records; `tenant` is a
+    `id` is the JSON-RPC id; `http_request_id` is the id of the HTTP request in logs and records; `tenant` is a
     slug; `seconds` have passed since the request began. `parent` and `state` are the trace context
     of its message, `around` is that of the HTTP headers.
     """
@@ -31,7 +31,7 @@ class SpannedRequest(NamedTuple):
     method: str
     revision: str
     id: str
-    leg: str
+    http_request_id: str
     tenant: str
     seconds: float
     parent: str | None = None
@@ -59,7 +59,7 @@ class Span(Protocol):
 class Tracer(Protocol):
     """Makes spans. A span is the current one inside its block, and so the parent of the next."""
 
-    def request(self, asked: SpannedRequest) -> AbstractContextManager[Span]: ...
+    def request(self, request: SpannedRequest) -> AbstractContextManager[Span]: ...
 
     def round(self, run: Run) -> AbstractContextManager[Span]: ...
 
@@ -79,7 +79,7 @@ def refused(code: int) -> None:
         tracer.refuse(code)
 
 
-def wanted(environ: Mapping[str, str]) -> bool:
+def should_trace(environ: Mapping[str, str]) -> bool:
     """Whether spans should and can be sent; logs a protocol that is not supported."""
     if not any(environ.get(name) for name in ENDPOINTS):
         return False
@@ -96,7 +96,7 @@ def wanted(environ: Mapping[str, str]) -> bool:
 def start(version: str) -> None:
     """Make spans from now on, if configured. A missing collector does not prevent the start."""
     global tracer  # noqa: PLW0603 - one process, one tracer
-    if tracer is not None or not wanted(os.environ):
+    if tracer is not None or not should_trace(os.environ):
         return
     try:
         tracer = import_module("mcphost.observability.otel").exporting(version)

@@ -33,7 +33,7 @@ errors."""
 FREE: Final = 6.0
 """The cost of a plain schema with five alternatives. Up to this factor the arguments may fill the
 body."""
-MOST_VISITED: Final = 20_000
+MAX_VISITED: Final = 20_000
 """How many subschemas, with references written out, are visited; larger schemas get the highest
 cost."""
 _DEAREST: Final = 1_000_000.0
@@ -67,10 +67,10 @@ _NUMBERS: Final = frozenset({int, float})
 _HOLDERS: Final = frozenset({dict, list})
 _NEAR: Final = 64
 
-_OTHER: Final = "\0other"
+_OTHER_PROPERTY: Final = "\0other"
 _NAMES: Final = "\0names"
 _ITEM: Final = "\0item"
-_MANY: Final = frozenset({_OTHER, _NAMES, _ITEM})
+_MANY: Final = frozenset({_OTHER_PROPERTY, _NAMES, _ITEM})
 _OF_ITEMS: Final = frozenset(
     {"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"}
 )
@@ -109,13 +109,13 @@ def is_explained(value: Any) -> bool:
 
 def holds_at_most(value: Any, count: int) -> bool:
     """Whether a JSON value consists of at most `count` values, not counting keys."""
-    level, found = [value] if type(value) in _HOLDERS else [], 1
-    while level and found <= count:
-        parts = [each.values() if type(each) is dict else each for each in level if each]
-        found += sum(map(len, parts))
-        if found <= count:
-            level = [each for part in parts for each in part if type(each) in _HOLDERS]
-    return found <= count
+    level, total = [value] if type(value) in _HOLDERS else [], 1
+    while level and total <= count:
+        parts = [holder.values() if type(holder) is dict else holder for holder in level if holder]
+        total += sum(map(len, parts))
+        if total <= count:
+            level = [child for part in parts for child in part if type(child) in _HOLDERS]
+    return total <= count
 
 
 def effort_of(schema: Any) -> ValidationCost:
@@ -123,7 +123,7 @@ def effort_of(schema: Any) -> ValidationCost:
     if not isinstance(schema, Mapping):
         return ValidationCost(1.0, 1)
     weighing = _Weighing(schema)
-    alternatives = weighing.weigh(_each, MOST_VISITED)
+    alternatives = weighing.weigh(_unit_cost, MAX_VISITED)
     return ValidationCost(weighing.weigh(_all, _DEAREST), int(alternatives))
 
 
@@ -172,47 +172,47 @@ class _Weighing:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         subschemas = tuple(walk(schema))
         self._document = Document(subschemas)
-        self._by_path = {each.path: each for each in subschemas}
+        self._by_path = {subschema.path: subschema for subschema in subschemas}
         self._children: dict[Path, list[Subschema]] = {path: [] for path in self._by_path}
-        for each in subschemas[1:]:
-            self._children[each.parent].append(each)
-        self._cost: Cost = _each
-        self._known: dict[tuple[Path, bool], float] = {}
+        for subschema in subschemas[1:]:
+            self._children[subschema.parent].append(subschema)
+        self._cost: Cost = _unit_cost
+        self._sums: dict[tuple[Path, bool], float] = {}
         self._open: set[Path] = set()
         self._loops = False
         self._visited = 0
 
-    def weigh(self, cost: Cost, most: float) -> float:
+    def weigh(self, cost: Cost, limit: float) -> float:
         """Return the largest sum of the costs of all subschemas that apply to the same part of a
         value."""
-        found = self._weigh(cost, repeated=False)
+        effort = self._weigh(cost, repeated=False)
         if self._loops:  # then a value may repeat any part many times
-            found = self._weigh(cost, repeated=True)
-        return most if self._visited > MOST_VISITED else min(most, max(1.0, found))
+            effort = self._weigh(cost, repeated=True)
+        return limit if self._visited > MAX_VISITED else min(limit, max(1.0, effort))
 
     def _weigh(self, cost: Cost, *, repeated: bool) -> float:
         self._cost = cost
-        self._known.clear()
+        self._sums.clear()
         self._visited = 0
         return self._sum((), repeated=repeated)
 
     def _sum(self, path: Path, *, repeated: bool) -> float:
-        known = self._known.get((path, repeated))
-        if known is not None:
-            return known
+        cached = self._sums.get((path, repeated))
+        if cached is not None:
+            return cached
         if path in self._open:  # results at references are cached: going back is free
             self._loops = True
             return 1.0
         self._open.add(path)
         judges = list(self._judges(path))
         self._visited += len(judges)
-        found = sum(self._cost(each.keywords, repeated) for each in judges)
+        total = sum(self._cost(judge.keywords, repeated) for judge in judges)
         for name, schemas in self._parts(judges).items():
             again = repeated or name in _MANY
-            found = max(found, sum(self._sum(each.path, repeated=again) for each in schemas))
+            total = max(total, sum(self._sum(schema.path, repeated=again) for schema in schemas))
         self._open.discard(path)
-        self._known[path, repeated] = found
-        return found
+        self._sums[path, repeated] = total
+        return total
 
     def _judges(self, path: Path) -> Iterator[Subschema]:
         """Yield all subschemas that apply to the same value, each as often as it applies."""
@@ -220,88 +220,91 @@ class _Weighing:
         for at, above in waiting:
             subschema = self._by_path[at]
             yield subschema
-            if at in above or len(waiting) > MOST_VISITED:
+            if at in above or len(waiting) > MAX_VISITED:
                 continue
             above |= {at}
-            waiting += [(each.path, above) for each in self._children[at] if each.in_place]
+            waiting += [(child.path, above) for child in self._children[at] if child.in_place]
             targets = (self._document.find(reference) for _, reference in references(subschema))
             waiting += [(target, above) for target in targets if target is not None]
 
     def _parts(self, judges: Iterable[Subschema]) -> dict[str, list[Subschema]]:
         """Group the subschemas of the parts of a value: of a property, any other property, a name,
         an item."""
-        named: dict[str, list[Subschema]] = {_OTHER: []}
-        others: list[tuple[Subschema, list[Subschema]]] = []
+        named: dict[str, list[Subschema]] = {_OTHER_PROPERTY: []}
+        judge_wildcards: list[tuple[Subschema, list[Subschema]]] = []
         for judge in judges:
-            mine: list[Subschema] = []
+            wildcards: list[Subschema] = []
             for child in self._children[judge.path]:
                 keyword = child.path[len(judge.path)]
                 if keyword == "properties":
                     named.setdefault(child.path[-1], []).append(child)
                 elif keyword == "patternProperties" or keyword in _OF_OTHERS:
-                    mine.append(child)
+                    wildcards.append(child)
                 elif keyword == "propertyNames":
                     named.setdefault(_NAMES, []).append(child)
                 elif keyword in _OF_ITEMS:
                     named.setdefault(_ITEM, []).append(child)
-            others.append((judge, mine))
-        for judge, mine in others:
+            judge_wildcards.append((judge, wildcards))
+        for judge, wildcards in judge_wildcards:
             own = judge.keywords.get("properties", {})
             for name, schemas in named.items():
                 if name not in (_NAMES, _ITEM):
                     schemas += [
-                        each
-                        for each in mine
-                        if each.path[len(judge.path)] not in _OF_OTHERS or name not in own
+                        wildcard
+                        for wildcard in wildcards
+                        if wildcard.path[len(judge.path)] not in _OF_OTHERS or name not in own
                     ]
         return named
 
 
-def _each(keywords: Mapping[str, Any], repeated: bool) -> float:
+def _unit_cost(keywords: Mapping[str, Any], repeated: bool) -> float:
     return 1.0
 
 
 def _all(keywords: Mapping[str, Any], repeated: bool) -> float:
     # Paid for each character, member or item, so that one long value is expensive.
-    found = _UNIQUE if keywords.get("uniqueItems") is True else 0.0
-    found += _UNEVALUATED * sum(name.startswith("unevaluated") for name in keywords)
+    cost = _UNIQUE if keywords.get("uniqueItems") is True else 0.0
+    cost += _UNEVALUATED * sum(name.startswith("unevaluated") for name in keywords)
     pattern = keywords.get("pattern")
     if isinstance(pattern, str):
-        found += pattern_effort(pattern)
+        cost += pattern_effort(pattern)
     names = keywords.get("patternProperties")
     if isinstance(names, Mapping):
-        found += sum(_PATTERN_PROPERTY + pattern_effort(each) - _PATTERN for each in names)
-    return 1.0 + found + _for_each(keywords) if repeated else found
+        cost += sum(
+            _PATTERN_PROPERTY + pattern_effort(property_pattern) - _PATTERN
+            for property_pattern in names
+        )
+    return 1.0 + cost + _for_each(keywords) if repeated else cost
 
 
 def _for_each(keywords: Mapping[str, Any]) -> float:
     """The cost that is paid for each value, so that only many values are expensive."""
-    found = 0.0
+    cost = 0.0
     options = keywords.get("enum")
-    if isinstance(options, list) and all(type(each) is int for each in options):
-        found += _WHOLE_OPTION * len(options)
+    if isinstance(options, list) and all(type(option) is int for option in options):
+        cost += _WHOLE_OPTION * len(options)
     elif isinstance(options, list):
         # Options of one simple type are looked up, others are compared one by one. A number with a
         # fraction is compared with whole ones one by one, too.
-        found += sum(map(_compared, options))
-        if len({type(each) for each in options}) > 1:
-            found += _MIXED_OPTION * sum(isinstance(each, str) for each in options)
+        cost += sum(map(_compared, options))
+        if len({type(option) for option in options}) > 1:
+            cost += _MIXED_OPTION * sum(isinstance(option, str) for option in options)
     if "const" in keywords:
-        found += _compared(keywords["const"])
-    found += _NUMBER * sum(isinstance(keywords.get(each), float) for each in _BOUNDS)
-    for each in _DEPENDENCIES:  # dependencies that are schemas are counted as subschemas
-        names = keywords.get(each)
+        cost += _compared(keywords["const"])
+    cost += _NUMBER * sum(isinstance(keywords.get(bound), float) for bound in _BOUNDS)
+    for keyword in _DEPENDENCIES:  # dependencies that are schemas are counted as subschemas
+        names = keywords.get(keyword)
         if isinstance(names, Mapping):
-            found += _DEPENDENCY * sum(isinstance(value, list) for value in names.values())
+            cost += _DEPENDENCY * sum(isinstance(value, list) for value in names.values())
     step = keywords.get("multipleOf")
     if step is not None:
-        found += _WHOLE_MULTIPLE if step == int(step) else _FRACTIONAL_MULTIPLE
-    return found
+        cost += _WHOLE_MULTIPLE if step == int(step) else _FRACTIONAL_MULTIPLE
+    return cost
 
 
 def _compared(value: Any) -> float:
     """The cost of comparing one value with another. Numbers are compared digit by digit."""
     if isinstance(value, dict | list):
         parts = value.values() if isinstance(value, dict) else value
-        return _COMPARED + max((_compared(each) for each in parts), default=0.0)
+        return _COMPARED + max((_compared(part) for part in parts), default=0.0)
     return _NUMBER if type(value) in _NUMBERS else 0.0

@@ -21,8 +21,8 @@ from mcphost.protocol.web_addresses import mentions_one
 
 FORMATS: Final = ("email", "uri", "date", "date-time")
 
-_MOST_PROBLEMS: Final = 20
-_MOST_NAMES: Final = 20
+_MAX_PROBLEMS: Final = 20
+_MAX_NAMES: Final = 20
 
 _TYPE_NAMES: Final[Mapping[str, str]] = {
     "integer": "a whole number",
@@ -85,7 +85,7 @@ def check_form(schema: Any) -> tuple[SchemaProblem, ...]:
     plain = as_plain(schema)
     if isinstance(plain, SchemaProblem):
         return (plain,)
-    return tuple(islice(_form_problems(plain), _MOST_PROBLEMS))
+    return tuple(islice(_form_problems(plain), _MAX_PROBLEMS))
 
 
 def is_typed(schema: Mapping[str, Any]) -> bool:
@@ -116,17 +116,17 @@ def expected(field: Mapping[str, Any]) -> str:
 
 def _names(choices: Sequence[Any]) -> str:
     """Name the values of choices, at most twenty."""
-    names = [str(one["const"] if isinstance(one, dict) else one) for one in choices]
-    more = ", …" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
+    names = [str(choice["const"] if isinstance(choice, dict) else choice) for choice in choices]
+    more = ", …" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more
 
 
-def _bounds(field: Mapping[str, Any], least: str, most: str) -> str:
-    if least in field and most in field:
-        return f" of {field[least]} to {field[most]}"
-    if least in field:
-        return f" of at least {field[least]}"
-    return f" of at most {field[most]}" if most in field else ""
+def _bounds(field: Mapping[str, Any], min_keyword: str, max_keyword: str) -> str:
+    if min_keyword in field and max_keyword in field:
+        return f" of {field[min_keyword]} to {field[max_keyword]}"
+    if min_keyword in field:
+        return f" of at least {field[min_keyword]}"
+    return f" of at most {field[max_keyword]}" if max_keyword in field else ""
 
 
 def message_problem(message: Any) -> str | None:
@@ -162,7 +162,7 @@ def _form_problems(form: dict[str, Any]) -> Iterator[SchemaProblem]:
         yield SchemaProblem("/additionalProperties", "it must be true or false: a form is flat")
     for name, field in fields.items():
         yield from _field_problems(name, field)
-    yield from _said((), form, typed=any(map(_takes_anything, fields.values())))
+    yield from _label_problems((), form, typed=any(map(_takes_anything, fields.values())))
 
 
 def _field_problems(name: str, field: Any) -> Iterator[SchemaProblem]:
@@ -171,15 +171,15 @@ def _field_problems(name: str, field: Any) -> Iterator[SchemaProblem]:
     if kind is None:
         yield SchemaProblem(pointer((*path, "type")), _FLAT)
         return
-    found = [*_unknown(path, field, _KEYWORDS[kind]), *_bound_problems(path, field)]
-    found += _choice_problems(path, field)
-    given = field.get("format", FORMATS[0])
-    if kind == "text" and given not in FORMATS:
+    problems = [*_unknown(path, field, _KEYWORDS[kind]), *_bound_problems(path, field)]
+    problems += _choice_problems(path, field)
+    format_name = field.get("format", FORMATS[0])
+    if kind == "text" and format_name not in FORMATS:
         names = ", ".join(FORMATS)
-        message = _SECRET if given == "password" else f"the format must be one of {names}"
-        found.append(SchemaProblem(pointer((*path, "format")), message))
-    yield from found
-    if not found and "default" in field:
+        message = _SECRET if format_name == "password" else f"the format must be one of {names}"
+        problems.append(SchemaProblem(pointer((*path, "format")), message))
+    yield from problems
+    if not problems and "default" in field:
         plain = {key: value for key, value in field.items() if key not in ("default", "enumNames")}
         validator = jsonschema_rs.Draft202012Validator(plain, offline=True, validate_formats=True)
         if not validator.is_valid(field["default"]):
@@ -188,7 +188,7 @@ def _field_problems(name: str, field: Any) -> Iterator[SchemaProblem]:
     typed = _takes_anything(field)
     if typed and looks_secret(name):
         yield SchemaProblem(pointer(path), _SECRET)
-    yield from _said(path, field, typed=typed)
+    yield from _label_problems(path, field, typed=typed)
 
 
 def _kind(field: Any) -> str | None:
@@ -213,10 +213,10 @@ def _takes_anything(field: Any) -> bool:
 
 
 def _unknown(
-    path: tuple[str, ...], holder: Mapping[str, Any], known: frozenset[str]
+    path: tuple[str, ...], holder: Mapping[str, Any], allowed: frozenset[str]
 ) -> Iterator[SchemaProblem]:
     for keyword in holder:
-        if keyword not in known:
+        if keyword not in allowed:
             hint = f": {_HINTS[keyword]}" if keyword in _HINTS else ""
             message = f"{keyword!r} is not allowed in a form here{hint}"
             yield SchemaProblem(pointer((*path, keyword)), message)
@@ -301,7 +301,7 @@ def _are_texts(values: Any) -> bool:
     )
 
 
-def _said(
+def _label_problems(
     path: tuple[str, ...], holder: Mapping[str, Any], *, typed: bool
 ) -> Iterator[SchemaProblem]:
     """Find problems with the title and the description, which users read."""

@@ -51,7 +51,9 @@ class Headers:
         if value is None:
             return None
         if self.count(name) > 1:
-            return ", ".join(_text(each) for other, each in self.pairs if other == key)
+            return ", ".join(
+                _text(raw_value) for raw_name, raw_value in self.pairs if raw_name == key
+            )
         return _text(value)
 
     def equal(self, expected: Mapping[bytes, object]) -> bool:
@@ -76,7 +78,7 @@ class Headers:
             return 0
         if len(self._last) == len(self.pairs):
             return 1
-        return sum(other == key for other, _ in self.pairs)
+        return sum(raw_name == key for raw_name, _ in self.pairs)
 
 
 def _text(value: bytes) -> str:

@@ -49,12 +49,12 @@ def is_deeper(value: Any, levels: int) -> bool:
 
 
 def _has_few_brackets(body: bytes) -> bool:
-    found = 0
+    brackets = 0
     for bracket in (b"{", b"["):  # `find` skips other bytes many times faster than `count`
         at = body.find(bracket)
         while at >= 0:
-            found += 1
-            if found > MAX_DEPTH:
+            brackets += 1
+            if brackets > MAX_DEPTH:
                 return False
             at = body.find(bracket, at + 1)
     return True

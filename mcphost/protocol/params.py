@@ -101,7 +101,7 @@ _CLIENT_CAPABILITIES: Final = f"{_META}[{CLIENT_CAPABILITIES_META_KEY!r}]"
 def check_type(where: str, value: object, expected: type) -> None:
     """Refuse a value that does not have the expected JSON type. Raises INVALID_PARAMS."""
     if type(value) is not expected:
-        raise invalid_params(f"{where} must be {_KINDS[expected]}, {_found(value)}")
+        raise invalid_params(f"{where} must be {_KINDS[expected]}, {_describe_actual(value)}")
 
 
 def required(holder: Mapping[str, Any], name: str, expected: type, where: str) -> Any:
@@ -174,15 +174,15 @@ def _progress_token(token: Any) -> str | int:
     if type(token) is not str and type(token) is not int:
         raise invalid_params(
             f"{_META}.progressToken must be a string or an integer of at most 64 bits, "
-            f"{_found(token)}"
+            f"{_describe_actual(token)}"
         )
     if type(token) is str and len(token) > MAX_TEXT:
         raise _too_long(f"{_META}.progressToken")
     return token
 
 
-def _too_long(where: str, most: int = MAX_TEXT) -> ProtocolError:
-    return invalid_params(f"{where} has more than {most} characters")
+def _too_long(where: str, max_characters: int = MAX_TEXT) -> ProtocolError:
+    return invalid_params(f"{where} has more than {max_characters} characters")
 
 
 def _check_capabilities(capabilities: Mapping[str, Any]) -> None:
@@ -224,17 +224,19 @@ def check_responses(responses: Mapping[str, Any]) -> None:
 def _misfit(response: Any) -> str:
     """Say which member keeps a value from being an input response, and why. Quotes no value."""
     if type(response) is not dict:
-        return f"it must be an object, {_found(response)}"
+        return f"it must be an object, {_describe_actual(response)}"
     if "action" in response:
         return _form_misfit(response)
     if "roots" in response:
         roots = response["roots"]
         known = type(roots) is list
-        return "roots is not valid" if known else f"roots must be an array, {_found(roots)}"
+        return (
+            "roots is not valid" if known else f"roots must be an array, {_describe_actual(roots)}"
+        )
     if "role" not in response:
         return "it has none of action, role and roots"
     if type(response.get("model")) is not str:
-        return f"model must be a string, {_found(response.get('model', _ABSENT))}"
+        return f"model must be a string, {_describe_actual(response.get('model', _ABSENT))}"
     return "content is not valid"
 
 
@@ -243,7 +245,7 @@ def _form_misfit(response: Mapping[str, Any]) -> str:
         return "action must be accept, decline or cancel"
     content = response.get("content")
     if type(content) is not dict:
-        return f"content must be an object, {_found(content)}"
+        return f"content must be an object, {_describe_actual(content)}"
     if not is_explained(response):
         return "content is not valid"
     for name, value in content.items():
@@ -251,11 +253,11 @@ def _form_misfit(response: Mapping[str, Any]) -> str:
         if type(value) is list:
             others = [index for index, element in enumerate(value) if type(element) is not str]
             if others:
-                found = _found(value[others[0]])
-                return f"{where}[{others[0]}] must be a string, {found}"
+                actual = _describe_actual(value[others[0]])
+                return f"{where}[{others[0]}] must be a string, {actual}"
         elif type(value) not in _FILLED_IN:
             expected = "a string, a number, a boolean or an array of strings"
-            return f"{where} must be {expected}, {_found(value)}"
+            return f"{where} must be {expected}, {_describe_actual(value)}"
     return "content is not valid"
 
 
@@ -278,10 +280,10 @@ def _check_followed(params: Mapping[str, Any]) -> None:
     ids = params["notifications"].get("taskIds", [])
     if type(ids) is not list:
         check_type(_TASK_IDS, ids, list)
-    for index, one in enumerate(ids):
-        if type(one) is not str:
-            check_type(f"{_TASK_IDS}[{index}]", one, str)
-        if len(one) > tasks.MAX_ID:
+    for index, task_id in enumerate(ids):
+        if type(task_id) is not str:
+            check_type(f"{_TASK_IDS}[{index}]", task_id, str)
+        if len(task_id) > tasks.MAX_ID:
             raise _too_long(f"{_TASK_IDS}[{index}]", tasks.MAX_ID)
     if len(set(ids)) > tasks.MAX_FOLLOWED:
         raise invalid_params(f"{_TASK_IDS} has more than {tasks.MAX_FOLLOWED} ids")
@@ -319,7 +321,7 @@ def _explained(model: Any, request: Mapping[str, Any]) -> str:
     return f"params are not valid for {request['method']}"
 
 
-def _found(value: object) -> str:
+def _describe_actual(value: object) -> str:
     return "but is missing" if value is _ABSENT else f"not {_KINDS[type(value)]}"
 
 

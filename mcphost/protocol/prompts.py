@@ -56,7 +56,11 @@ def check_arguments(declared: Sequence[PromptArgument], arguments: Mapping[str, 
         first = ", ".join(repr(name[:40]) for name in unknown[:3])
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         return f"params.arguments has {first}{more}, which the prompt does not take ({takes})"
-    missing = [one.name for one in declared if one.required and one.name not in arguments]
+    missing = [
+        argument.name
+        for argument in declared
+        if argument.required and argument.name not in arguments
+    ]
     if missing:
         return f"params.arguments is missing {', '.join(missing)}"
     return None

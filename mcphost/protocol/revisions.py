@@ -50,7 +50,9 @@ _ALL: Final = (
     ),
 )
 
-REVISIONS: Final[Mapping[str, Revision]] = MappingProxyType({one.name: one for one in _ALL})
+REVISIONS: Final[Mapping[str, Revision]] = MappingProxyType(
+    {revision.name: revision for revision in _ALL}
+)
 
 LATEST_LEGACY: Final = _ALL[-1]
 """The revision that is offered to a client that requests a newer one, or no revision at all."""
@@ -66,4 +68,4 @@ def negotiate(requested: str) -> Revision:
     """
     if not _DATE.fullmatch(requested):
         return LATEST_LEGACY
-    return next((one for one in reversed(_ALL) if one.name <= requested), _ALL[0])
+    return next((revision for revision in reversed(_ALL) if revision.name <= requested), _ALL[0])

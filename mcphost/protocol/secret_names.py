@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 _LONGEST_CACHED: Final = 200
 
-_WORD: Final = re.compile(
+_WORD_PATTERN: Final = re.compile(
     r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\x00-\x7f\s]+"
 )
 _ACCENTED_WORD: Final = re.compile(r"[^\W\d_]+")
@@ -45,7 +45,9 @@ def looks_secret(name: str) -> bool:
 
 def words_of(name: str) -> list[str]:
     """Split a name in camelCase, snake_case, kebab-case or words; in lower case without accents."""
-    return [word.lower() for word in _WORD.findall(name if name.isascii() else _plain(name))]
+    return [
+        word.lower() for word in _WORD_PATTERN.findall(name if name.isascii() else _plain(name))
+    ]
 
 
 @lru_cache(maxsize=4096)
@@ -55,7 +57,7 @@ def _cached(name: str) -> bool:
 
 def _stands_for_secret(name: str) -> bool:
     plain = name if name.isascii() else _plain(name)
-    words = _WORD.findall(plain)
+    words = _WORD_PATTERN.findall(plain)
     vocabulary = _vocabulary()
     if not vocabulary.capitals.isdisjoint(words):
         return True

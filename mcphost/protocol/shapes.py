@@ -118,7 +118,10 @@ def _strict(node: Any) -> Any:
     """Rewrite a schema so that integers have no fraction, except where any number is allowed."""
     if isinstance(node, list):
         numbers = {"type": "number"} in node
-        return [each if numbers and each == {"type": "integer"} else _strict(each) for each in node]
+        return [
+            member if numbers and member == {"type": "integer"} else _strict(member)
+            for member in node
+        ]
     if not isinstance(node, Mapping):
         return node
     strict = {name: True if name == _ANYTHING else _strict(value) for name, value in node.items()}

@@ -15,17 +15,17 @@ MAX_INTEGER: Final = 2**63
 
 def check_json(value: Any) -> list[str]:
     """Return why a value cannot be stored as JSON, in sentences; empty if it can."""
-    left = [(value, 1)]
-    while left:
-        part, depth = left.pop()
+    pending = [(value, 1)]
+    while pending:
+        part, depth = pending.pop()
         if depth > MAX_DEPTH:
             return [f"It is nested deeper than {MAX_DEPTH} levels."]
         if isinstance(part, Mapping):
-            left += [(each, depth + 1) for pair in part.items() for each in pair]
+            pending += [(child, depth + 1) for pair in part.items() for child in pair]
             if not all(isinstance(key, str) for key in part):
                 return ["The keys of an object must be strings."]
         elif isinstance(part, list | tuple):
-            left += [(each, depth + 1) for each in part]
+            pending += [(child, depth + 1) for child in part]
         elif problem := _no_scalar(part):
             return [problem]
     return []

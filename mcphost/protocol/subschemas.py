@@ -95,14 +95,14 @@ def pointer(path: Sequence[str]) -> str:
 
 def references(subschema: Subschema) -> list[tuple[str, str]]:
     """Return the references in a schema's own keywords, each with its keyword."""
-    found = ((keyword, subschema.keywords.get(keyword)) for keyword in _REFERENCES)
-    return [(keyword, value) for keyword, value in found if isinstance(value, str)]
+    values = ((keyword, subschema.keywords.get(keyword)) for keyword in _REFERENCES)
+    return [(keyword, value) for keyword, value in values if isinstance(value, str)]
 
 
 def anchors(subschema: Subschema) -> list[tuple[str, str]]:
     """Return the anchors that a schema declares, each with its keyword."""
-    found = ((keyword, subschema.keywords.get(keyword)) for keyword in _ANCHORS)
-    return [(keyword, value) for keyword, value in found if isinstance(value, str)]
+    values = ((keyword, subschema.keywords.get(keyword)) for keyword in _ANCHORS)
+    return [(keyword, value) for keyword, value in values if isinstance(value, str)]
 
 
 class Document:

@@ -11,7 +11,7 @@ from typing import Final
 _BYTES: Final = 256
 
 Characters = frozenset[str] | str
-Places = int
+Positions = int
 
 
 class UriPositions:
@@ -22,41 +22,41 @@ class UriPositions:
     def __init__(self, uri: str) -> None:
         self.uri = uri
         self.size = len(uri)
-        self._bits: dict[Characters, Places] = {}
+        self._bits: dict[Characters, Positions] = {}
 
-    def place(self, at: int) -> Places:
+    def position(self, at: int) -> Positions:
         """Return the position before the character `at`."""
         return 1 << (self.size - at)
 
-    def before(self, text: str, places: Places) -> Places:
-        """Return the positions where `text` begins so that it ends at one of `places`."""
-        found = places << len(text)
+    def before(self, text: str, ends: Positions) -> Positions:
+        """Return the positions where `text` begins so that it ends at one of `ends`."""
+        starts = ends << len(text)
         for number, character in enumerate(text, start=1):
-            if not found:
+            if not starts:
                 break
-            found &= self._all(character) << number
-        return found
+            starts &= self._all(character) << number
+        return starts
 
-    def reaching(self, characters: Characters, places: Places) -> Places:
+    def reaching(self, characters: Characters, ends: Positions) -> Positions:
         """Return the positions from which at least one of `characters`, and nothing else, leads to
-        `places`.
+        `ends`.
 
         The addition carries from the last character of each run to its first.
         """
         allowed = self._all(characters)
-        last = places & allowed
+        last = ends & allowed
         return ((((allowed + last) ^ allowed) | last) & allowed) << 1
 
-    def furthest(self, start: int, characters: Characters, places: Places) -> int | None:
-        """Return the last of `places` that at least one of `characters` from `start` on leads to."""
-        behind = self.place(start) - 1
+    def furthest(self, start: int, characters: Characters, ends: Positions) -> int | None:
+        """Return the last of `ends` that at least one of `characters` from `start` on leads to."""
+        behind = self.position(start) - 1
         barrier = (behind & ~self._all(characters)).bit_length()
-        reached = (places & behind) >> barrier
+        reached = (ends & behind) >> barrier
         if not reached:
             return None
         return self.size - barrier - (reached & -reached).bit_length() + 1
 
-    def _all(self, characters: Characters) -> Places:
+    def _all(self, characters: Characters) -> Positions:
         """Return the set of all occurrences of these characters in the URI."""
         bits = self._bits.get(characters)
         if bits is None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from mcphost.protocol.uri_positions import Places, UriPositions
+from mcphost.protocol.uri_positions import Positions, UriPositions
 from mcphost.protocol.uris import MAX_LENGTH, check_uri
 
 MAX_VARIABLES: Final = 8
@@ -170,8 +170,8 @@ def _values(
     if not _has_literals(positions.uri, start, end, variables):
         return None
     # Where each value may end so that everything after it matches, found from the last to the first.
-    endings: list[Places] = []
-    starts = positions.place(end)
+    endings: list[Positions] = []
+    starts = positions.position(end)
     for variable in reversed(variables):
         ends = positions.before(variable.then, starts)
         endings.append(ends)

@@ -20,14 +20,14 @@ FEW: Final = 100
 """How many numbers may be compared each with each."""
 
 _NUMBERS: Final = frozenset({int, float})
-_DIGITS: Final = bytes(0 if 48 <= each <= 57 else 1 for each in range(256))
+_DIGITS: Final = bytes(0 if 48 <= byte <= 57 else 1 for byte in range(256))
 _LONG: Final = bytes(len(str(EXACT)))
 
 
 def wants_different(schema: Any) -> bool:
     """Whether a schema has `uniqueItems` anywhere."""
     return isinstance(schema, Mapping) and any(
-        each.keywords.get("uniqueItems") is True for each in walk(schema)
+        subschema.keywords.get("uniqueItems") is True for subschema in walk(schema)
     )
 
 
@@ -43,14 +43,14 @@ def collide(value: Any) -> bool:
     # long.
     if _LONG not in written.translate(_DIGITS):
         return False
-    found: list[int | float] = []
+    numbers: list[int | float] = []
     level = [value]
     while level:
-        found += [each for each in level if type(each) in _NUMBERS and abs(each) >= EXACT]
-        holders = (each for each in level if type(each) is dict or type(each) is list)
-        parts = (each.values() if type(each) is dict else each for each in holders)
+        numbers += [number for number in level if type(number) in _NUMBERS and abs(number) >= EXACT]
+        holders = (node for node in level if type(node) is dict or type(node) is list)
+        parts = (holder.values() if type(holder) is dict else holder for holder in holders)
         level = list(chain.from_iterable(parts))
-    if len(found) <= FEW:
+    if len(numbers) <= FEW:
         return False
-    floats = len(set(map(float, found)))
-    return floats < len(found) and floats < len(set(found))
+    floats = len(set(map(float, numbers)))
+    return floats < len(numbers) and floats < len(set(numbers))

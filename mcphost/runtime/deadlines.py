@@ -43,7 +43,7 @@ class Deadline(Generic[T]):
     ) -> None:
         self._started = started
         self._seconds = seconds
-        self._left = seconds
+        self._remaining = seconds
         self._hurried = hurried
         self._loop = asyncio.get_running_loop()
         self._task = cast("Task[T]", asyncio.current_task(self._loop))
@@ -53,7 +53,7 @@ class Deadline(Generic[T]):
         """Return the coroutine's result. Raises OutOfTimeError if the time was up, whatever the
         coroutine did then, unless the task was also cancelled from outside."""
         if not resting:
-            self.go_on()
+            self.resume()
         error: BaseException | None = None
         try:
             return await self._started
@@ -73,14 +73,14 @@ class Deadline(Generic[T]):
     def rest(self) -> None:
         """Suspend the time limit, unless the time is up."""
         if self._handle is not None and not self._warnings:
-            self._left = max(0.0, self._ends_at - self._loop.time())
+            self._remaining = max(0.0, self._ends_at - self._loop.time())
             self._handle.cancel()
             self._handle = None
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         if self._handle is None:
-            self._ends_at = self._loop.time() + self._left
-            self._handle = self._loop.call_later(self._left, self._warn)
+            self._ends_at = self._loop.time() + self._remaining
+            self._handle = self._loop.call_later(self._remaining, self._warn)
 
     def hurry(self, error: BaseException) -> None:
         """End a coroutine whose round is over.
@@ -90,9 +90,11 @@ class Deadline(Generic[T]):
         """
         if self._hurried and self._hurrying is None:
             waits_for = self._started.waits_for
-            self._hurrying = self._loop.call_later(HURRY_SECONDS, self._look, waits_for, error)
+            self._hurrying = self._loop.call_later(
+                HURRY_SECONDS, self._wake_if_stuck, waits_for, error
+            )
 
-    def _look(self, waited_for: Any, error: BaseException) -> None:
+    def _wake_if_stuck(self, waited_for: Any, error: BaseException) -> None:
         if self._started.waits_for is waited_for:
             self._wake(error)
         else:

@@ -70,13 +70,13 @@ class Draws:
             url = unquote(url)
         return False
 
-    def _link(self, kind: str, other: str, key: str, make: Callable[[str], str]) -> str:
+    def _link(self, kind: str, other_kind: str, key: str, make: Callable[[str], str]) -> str:
         """A key is for a page or for a callback, never both, so that a machine's callback does not
         pass for the confirmation of a person."""
         with _lock:
-            if self._history.recorded(f"{other} {key}") is not MISSING:
+            if self._history.recorded(f"{other_kind} {key}") is not MISSING:
                 raise LinkRefusedError(
-                    f"The key {key!r} has a {NAMES[other]} already; use another one."
+                    f"The key {key!r} has a {NAMES[other_kind]} already; use another one."
                 )
             written: str = self._history.recorded(f"{kind} {key}")
             if written is MISSING:
@@ -84,15 +84,15 @@ class Draws:
                 self._history.record(f"{kind} {key}", written)
             return written
 
-    def _random(self, sort: str, path: str) -> bytes:
+    def _random(self, kind: str, path: str) -> bytes:
         with _lock:
             seed: str = self._history.recorded(SEED)
             if seed is MISSING:
                 seed = self._ports.randomness.bytes(SEED_BYTES).hex()
                 self._history.record(SEED, seed)
-            return sha256(f"{seed} {self._next(sort, path)}".encode()).digest()
+            return sha256(f"{seed} {self._next(kind, path)}".encode()).digest()
 
-    def _next(self, sort: str, path: str) -> str:
-        name = f"{sort} {path}".rstrip()
+    def _next(self, kind: str, path: str) -> str:
+        name = f"{kind} {path}".rstrip()
         self._drawn[name] += 1
         return f"{name} {self._drawn[name]}"

@@ -51,11 +51,11 @@ class History:
         Raises Changed if the same version asked a different question under the key.
         """
         key = question.key
-        found = self._journal.answer(key, question.digest)
-        if found is not None:
+        answer = self._journal.answer(key, question.digest)
+        if answer is not None:
             self._mark("answer", key)
-            return found
-        if any(one.version == version for one in self._journal.answers.get(key, ())):
+            return answer
+        if any(earlier.version == version for earlier in self._journal.answers.get(key, ())):
             raise Changed(f"question {key!r} changed between rounds")
         self._channel.silent = False
         return None
@@ -69,13 +69,13 @@ class History:
         """Return the journal for the next round."""
         answers = {
             key: kept
-            for key, given in self._journal.answers.items()
-            if (kept := tuple(one for one in given if one not in self._dropped))
+            for key, key_answers in self._journal.answers.items()
+            if (kept := tuple(answer for answer in key_answers if answer not in self._dropped))
         }
         recorded = {**self._journal.recorded, **self._new}
         return Journal(answers, recorded, self._channel.last_progress)
 
-    def _mark(self, sort: str, name: str) -> None:
-        self._read.add((sort, name))
+    def _mark(self, kind: str, name: str) -> None:
+        self._read.add((kind, name))
         if len(self._read) == len(self._journal.answers) + len(self._journal.recorded):
             self._channel.silent = False

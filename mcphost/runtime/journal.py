@@ -45,8 +45,10 @@ class Journal:
     def answer(self, key: str, question: str) -> Answer | None:
         """Return the answer to this question, or one that was accepted before any question was
         asked."""
-        found = (one for one in self.answers.get(key, ()) if one.question in (question, UNASKED))
-        return next(found, None)
+        answers = (
+            answer for answer in self.answers.get(key, ()) if answer.question in (question, UNASKED)
+        )
+        return next(answers, None)
 
     def with_answer(self, key: str, answer: Answer) -> "Journal":
         """Return the journal with one more answer, unless the question already has one."""
@@ -61,16 +63,16 @@ class Journal:
             (_size(value), f"what was recorded as {id!r}") for id, value in self.recorded.items()
         ]
         sizes += [
-            (_size(one.result), f"the answer to {key!r}")
-            for key, given in self.answers.items()
-            for one in given
+            (_size(answer.result), f"the answer to {key!r}")
+            for key, key_answers in self.answers.items()
+            for answer in key_answers
         ]
         if self.paused is not None:
             sizes.append((_size(self.paused), "the paused program"))
         if not sizes:
             return "the journal is empty"
-        size, what = max(sizes)
-        return f"the largest part is {what}, with {size} bytes"
+        size, description = max(sizes)
+        return f"the largest part is {description}, with {size} bytes"
 
 
 def _size(value: Any) -> int:
@@ -82,12 +84,15 @@ EMPTY = Journal()
 
 def as_json(journal: Journal) -> list[Any]:
     """Return the journal as plain JSON, which `from_json` reads."""
-    answers = {key: [_written(one) for one in given] for key, given in journal.answers.items()}
+    answers = {
+        key: [_answer_as_json(answer) for answer in key_answers]
+        for key, key_answers in journal.answers.items()
+    }
     plain = [answers, journal.recorded, journal.progress]
     return plain if journal.paused is None else [*plain, journal.paused]
 
 
-def _written(answer: Answer) -> list[Any]:
+def _answer_as_json(answer: Answer) -> list[Any]:
     plain = [answer.question, answer.version, answer.result]
     return [*plain, answer.failure] if answer.failure else plain
 
@@ -96,7 +101,10 @@ def from_json(written: list[Any]) -> Journal:
     """Read what `as_json` wrote. Raises ValueError, TypeError or AttributeError for anything else."""
     answers, recorded, progress, *paused = written
     return Journal(
-        {key: tuple(Answer(*one) for one in given) for key, given in answers.items()},
+        {
+            key: tuple(Answer(*fields) for fields in key_answers)
+            for key, key_answers in answers.items()
+        },
         recorded,
         progress,
         *paused,

@@ -18,7 +18,7 @@ from mcphost.runtime.ports import Misuse, Notifier, unreported
 
 LARGEST = 2**63
 
-MOST_MISUSES = 100
+MAX_MISUSES = 100
 """How many misuses of one context are reported. Threads that go on after that are slowed down."""
 BRAKE_SECONDS = 1.0
 
@@ -69,16 +69,16 @@ class NotificationChannel:
             self.brake()
             raise CallEndedError("the call this context belongs to has ended")
 
-    def report(self, misuse: Misuse, other: Call | None = None) -> None:
+    def report(self, misuse: Misuse, other_call: Call | None = None) -> None:
         """Report a misuse to the port, from any thread; only the first hundred of a round."""
         self._misuses += 1
-        if self._misuses <= MOST_MISUSES:
+        if self._misuses <= MAX_MISUSES:
             with suppress(RuntimeError):  # the loop has ended as well
-                self.loop.call_soon_threadsafe(self._misused, misuse, other, context=Context())
+                self.loop.call_soon_threadsafe(self._misused, misuse, other_call, context=Context())
 
     def brake(self) -> None:
         """Slow down a thread that goes on after a hundred reports: it cannot be stopped."""
-        if self._misuses > MOST_MISUSES and not self.is_here:
+        if self._misuses > MAX_MISUSES and not self.is_here:
             time.sleep(BRAKE_SECONDS)
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
@@ -103,22 +103,22 @@ class NotificationChannel:
             raise ValueError(f"{level!r} is not a log level: use one of {', '.join(LOG_LEVELS)}")
         self._emit(self._notifier.log, level, _json(data), logger)
 
-    def do(self, what: Callable[[], None]) -> None:
+    def do(self, function: Callable[[], None]) -> None:
         """Run a function on the event loop, after earlier notifications. Raises CallEndedError."""
         self.check()
-        self._emit(what)
+        self._emit(function)
 
-    def _emit(self, *said: Any) -> None:
+    def _emit(self, *callback: Any) -> None:
         if self.silent:
             return
         if threading.get_ident() == self._thread:
-            self._outside.run(*said)
+            self._outside.run(*callback)
         else:
-            self.loop.call_soon_threadsafe(self._late, *said)
+            self.loop.call_soon_threadsafe(self._late, *callback)
 
-    def _late(self, *said: Any) -> None:
+    def _late(self, *callback: Any) -> None:
         if self.open:
-            self._outside.run(*said)
+            self._outside.run(*callback)
 
     def _send_progress(self, progress: float, total: float | None, message: str | None) -> None:
         if self.last_progress is None or progress > self.last_progress:

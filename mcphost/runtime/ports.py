@@ -227,7 +227,7 @@ def unpublished(request: InputRequest) -> None:
 
 
 def unkept(journal: Callable[[], Journal]) -> None:
-    """The port `keep` where a journal is kept only at the end of a round."""
+    """The port `store_journal` where a journal is kept only at the end of a round."""
 
 
 def no_op() -> None:
@@ -243,7 +243,7 @@ class Misuse(StrEnum):
     OUTSIDE = "outside"
 
 
-def unreported(misuse: Misuse, other: Call | None) -> None:
+def unreported(misuse: Misuse, other_call: Call | None) -> None:
     """The port `misused` without a report."""
 
 
@@ -261,7 +261,7 @@ class Ports(Protocol):
     another process from there; empty if it should not. `may_defer` returns whether the call can become a task, which ends this round when the
     program calls `become_task`. `publish` is called on the event loop for each input request without
     an answer, as soon as it is made: other code of the round may still run for a long time. It
-    returns at once and never raises. `keep` is called after each step with what makes the journal so
+    returns at once and never raises. `store_journal` is called after each step with what makes the journal so
     far, and returns when that is stored, or None where it is not stored before the round ends; it
     never raises. `close_stream` makes the client disconnect, and reconnect for what follows. `misused` is
     called on the event loop for a misuse of a context: of this round's context after its end
@@ -295,11 +295,11 @@ class Ports(Protocol):
 
     def publish(self, request: InputRequest) -> None: ...
 
-    def keep(self, journal: Callable[[], Journal]) -> Awaitable[None] | None: ...
+    def store_journal(self, journal: Callable[[], Journal]) -> Awaitable[None] | None: ...
 
     def close_stream(self) -> None: ...
 
-    def misused(self, misuse: Misuse, other: Call | None) -> None: ...
+    def misused(self, misuse: Misuse, other_call: Call | None) -> None: ...
 
 
 class FixedPorts(NamedTuple):
@@ -320,6 +320,6 @@ class FixedPorts(NamedTuple):
     leaving: Callable[[], str] = never_leaving
     may_defer: Callable[[], bool] = never_deferring
     publish: Callable[[InputRequest], None] = unpublished
-    keep: Callable[[Callable[[], Journal]], Awaitable[None] | None] = unkept
+    store_journal: Callable[[Callable[[], Journal]], Awaitable[None] | None] = unkept
     close_stream: Callable[[], None] = no_op
     misused: Callable[[Misuse, Call | None], None] = unreported

@@ -29,13 +29,13 @@ from mcphost.runtime.tool_tasks import ToolTasks, inside_step
 
 T = TypeVar("T")
 
-MOST_OPEN: Final = 64
+MAX_OPEN: Final = 64
 """How many unanswered questions one round may have."""
 
 LONGEST_REASON: Final = 1000
 """How much of the reason why a response was not accepted is sent with the question, in characters."""
 
-MOST_LATE: Final = 100
+MAX_LATE: Final = 100
 """How often a tool may ask again in a round that is over, before it has to wait for its time limit."""
 
 
@@ -161,7 +161,7 @@ class Recording:
         self._defers = True
         await self._settling.unwind()
 
-    async def _enter(self, what: str) -> None:
+    async def _enter(self, action: str) -> None:
         """Raise CallEndedError; Misused inside a step; Unwound once the round is over.
 
         A program that swallows Unwound is unwound again. One that never ends waits for its time
@@ -171,10 +171,10 @@ class Recording:
         if self._tasks.ending:
             raise CallEndedError("the round of this code has ended")
         if step := self._tasks.here().step:
-            raise Misused(f"{what} inside another step ({step}), where nothing can be recorded")
+            raise Misused(f"{action} inside another step ({step}), where nothing can be recorded")
         if self._settling.over:
             self._late += 1
-            if self._late > MOST_LATE:
+            if self._late > MAX_LATE:
                 await self._channel.loop.create_future()
             await asyncio.sleep(0)
             await self._settling.unwind()
@@ -190,23 +190,23 @@ class Recording:
             raise Misused(
                 f"the question {key!r} is asked twice in one round: each needs its own key"
             )
-        given = self._history.answer(question, self._call.version)
-        if given is not None and given.failure:
+        answer = self._history.answer(question, self._call.version)
+        if answer is not None and answer.failure:
             self._keys.add(key)
-            raise Unanswered(key, given.failure, str(given.result.get("message", "")))
-        if given is not None:
+            raise Unanswered(key, answer.failure, str(answer.result.get("message", "")))
+        if answer is not None:
             try:
-                value = question.read(given.result)
+                value = question.read(answer.result)
             except InvalidAnswerError as why:
-                self._history.drop(given)
+                self._history.drop(answer)
                 self._invalid[key] = str(why)
             else:
                 self._add_key(question)
                 return value
         if not self._call.client.can(question.capability):
             raise CapabilityMissingError(question.capability, self._call.method)
-        if len(self._open) == MOST_OPEN:
-            raise Misused(f"more than {MOST_OPEN} questions are asked in one round")
+        if len(self._open) == MAX_OPEN:
+            raise Misused(f"more than {MAX_OPEN} questions are asked in one round")
         self._add_key(question)
         self._open[key] = question
         # Outside of the tool's context: what the port starts must not count as the tool's own.
@@ -244,15 +244,15 @@ class Recording:
             shape = shape_of(function, name)
             step = self._steps.take(name, args, kwargs)
             recorded = self._history.recorded(step.id)
-            known = MISSING if recorded is MISSING else shape.read(recorded, name)
+            value = MISSING if recorded is MISSING else shape.read(recorded, name)
         except Exception:
             await asyncio.sleep(0)
             raise
-        if known is MISSING:
+        if value is MISSING:
             self._settling.begin_step()
             if shape.takes_key:
                 kwargs = {KEY: step.idempotency_key(self._call.id), **kwargs}
-        return StepAttempt(step, shape, partial(function, *args, **kwargs), known)
+        return StepAttempt(step, shape, partial(function, *args, **kwargs), value)
 
     def fail_step(self, attempt: StepAttempt) -> None:
         """End a step that raised. Nothing is recorded; a retry gets the same occurrence."""
@@ -274,7 +274,7 @@ class Recording:
             raise
         self._history.record(step.id, plain)
         try:
-            kept = self._ports.keep(self._history.journal)
+            kept = self._ports.store_journal(self._history.journal)
             if kept is not None:
                 await kept
         finally:

@@ -39,15 +39,15 @@ class ForeignContextError(Exception):
     """Code that does not run in a call used that call's context. The message is for the author."""
 
 
-class Place(NamedTuple):
-    """Where blocking functions run: `program` is the one they count against, `cap` its limit of
-    threads."""
+class ThreadLimit(NamedTuple):
+    """The limit of threads for blocking functions: `program` is the one they count against, `cap` its
+    number of threads, None without a limit of its own."""
 
     program: str = ""
     cap: int | None = None
 
 
-ANYWHERE = Place()
+NO_THREAD_LIMIT = ThreadLimit()
 
 
 class Round:
@@ -59,11 +59,17 @@ class Round:
     _waits = 0
     _recording: Recording | None = None
 
-    def __init__(self, call: Call, journal: Journal, ports: Ports, place: Place = ANYWHERE) -> None:
+    def __init__(
+        self,
+        call: Call,
+        journal: Journal,
+        ports: Ports,
+        thread_limit: ThreadLimit = NO_THREAD_LIMIT,
+    ) -> None:
         self.call = call
         self.journal = journal
         self.ports = ports
-        self.place = place
+        self.thread_limit = thread_limit
         self.channel = NotificationChannel(ports.notifier, journal.progress, ports.misused)
         self.tasks = ToolTasks(self.channel)
         if journal.answers or journal.recorded:
@@ -157,12 +163,12 @@ class Round:
         finally:
             self._waits -= 1
             if self.deadline is not None and not self._waits:
-                self.deadline.go_on()
+                self.deadline.resume()
 
     async def in_thread(self, function: Callable[[], T]) -> T:
         """Run a blocking function in a thread of the program's own. Raises PoolExhaustedError."""
         owner = str(self.call.tenant)
-        tool, cap = self.place
+        tool, cap = self.thread_limit
         return await self.ports.threads.run(owner, function, tool=tool, cap=cap)
 
     def step_here(

@@ -18,8 +18,8 @@ from mcphost.protocol.nesting import is_deeper
 from mcphost.protocol.schemas import is_recursive
 from mcphost.runtime.colliding import collide, wants_different
 
-MOST_PROBLEMS = 20
-MOST_CHARACTERS = 300
+MAX_PROBLEMS = 20
+MAX_CHARACTERS = 300
 EXPLAINED_DEPTH = 4
 """How deep a value may nest for its errors against a recursive schema to be listed."""
 
@@ -97,12 +97,12 @@ class Validator:
         alternatives = self.effort.alternatives
         if holds_at_most(value, EXPLAINED_VALUES // alternatives):
             errors = self._compiled.iter_errors(value)
-            return tuple(islice((p for e in errors for p in _problems(e)), MOST_PROBLEMS))
+            return tuple(islice((p for e in errors for p in _problems(e)), MAX_PROBLEMS))
         if alternatives == 1:  # the first error of alternatives contains all of theirs
             try:
                 self._compiled.validate(value)
             except ValidationError as error:
-                return tuple(islice(_problems(error), MOST_PROBLEMS))
+                return tuple(islice(_problems(error), MAX_PROBLEMS))
         return (ArgumentProblem("", _MISFIT),)
 
 
@@ -112,7 +112,7 @@ def reason_of(error: Exception) -> str:
         problems = error.errors(include_url=False, include_context=False, include_input=False)
         texts = [
             str(ArgumentProblem(_join(list(p["loc"])), _QUOTING.get(p["type"], p["msg"])))
-            for p in problems[:MOST_PROBLEMS]
+            for p in problems[:MAX_PROBLEMS]
         ]
         return "; ".join(texts)
     # A serializer's warnings quote each value in brackets.
@@ -145,4 +145,4 @@ def _join(path: list[str | int]) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…"
+    return text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 1] + "…"

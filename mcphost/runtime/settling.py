@@ -16,7 +16,16 @@ class Settling:
     ask. Use it only on the event loop's thread.
     """
 
-    __slots__ = ("_loop", "_quiet", "_seen", "_steps", "_tasks", "_turning", "_waiting", "over")
+    __slots__ = (
+        "_last_total",
+        "_loop",
+        "_quiet",
+        "_steps",
+        "_tasks",
+        "_turning",
+        "_waiting",
+        "over",
+    )
 
     def __init__(self, loop: AbstractEventLoop, tasks: ToolTasks) -> None:
         self._loop = loop
@@ -24,7 +33,7 @@ class Settling:
         self._waiting: list[Future[None]] = []
         self._steps = 0
         self._quiet = 0
-        self._seen = 0
+        self._last_total = 0
         self._turning = False
         self.over = False
 
@@ -35,21 +44,21 @@ class Settling:
     def end_step(self) -> None:
         self._steps -= 1
         self._quiet = 0
-        self._go_on()
+        self._schedule_turn()
 
     async def unwind(self) -> None:
         """Wait until the round has settled, then raise Unwound. Raises it at once from then on."""
-        if not self.over and not self._steps and not self._tasks.left:
+        if not self.over and not self._steps and not self._tasks.unfinished:
             self.over = True
         elif not self.over:
             future = self._loop.create_future()
             self._waiting.append(future)
             self._quiet = 0
-            self._go_on()
+            self._schedule_turn()
             await future
         raise Unwound
 
-    def _go_on(self) -> None:
+    def _schedule_turn(self) -> None:
         """Count turns while code waits and no step runs: only then can the round settle."""
         if not self._turning and not self._steps and self._waiting:
             self._turning = True
@@ -60,10 +69,10 @@ class Settling:
         self._turning = False
         self._waiting = [future for future in self._waiting if not future.done()]
         started = self._tasks.total
-        self._quiet = self._quiet + 1 if started == self._seen else 0
-        self._seen = started
+        self._quiet = self._quiet + 1 if started == self._last_total else 0
+        self._last_total = started
         if self._quiet < TURNS or self._steps:
-            self._go_on()
+            self._schedule_turn()
             return
         self.over = True
         for future in self._waiting:

@@ -18,16 +18,16 @@ def close(work: Coroutine[Any, Any, Any]) -> None:
     perhaps where no event loop runs and everything it awaits fails at once, and it would never end.
     """
     awaited: list[Any] = []  # the coroutine, the one that it awaits, and so on
-    each: Any = work
-    while each is not None:
-        awaited.append(each)
-        each = getattr(each, "cr_await", None)
+    coroutine: Any = work
+    while coroutine is not None:
+        awaited.append(coroutine)
+        coroutine = getattr(coroutine, "cr_await", None)
     try:
         work.close()
     except BaseException as error:  # noqa: BLE001 - it may raise anything, or go on
         log.error("a tool's coroutine did not stop when it was closed: %r", error)
-        for each in awaited:  # a list would be emptied at exit, which would close them
-            pythonapi.Py_IncRef(py_object(each))
+        for coroutine in awaited:  # a list would be emptied at exit, which would close them
+            pythonapi.Py_IncRef(py_object(coroutine))
 
 
 class StartedCoroutine(Generic[T]):

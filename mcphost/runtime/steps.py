@@ -66,10 +66,10 @@ class Step(typing.NamedTuple):
 class Steps:
     """The steps of one round, counted by name and arguments."""
 
-    __slots__ = ("_seen",)
+    __slots__ = ("_occurrences",)
 
     def __init__(self) -> None:
-        self._seen: defaultdict[str, _Occurrences] = defaultdict(_Occurrences)
+        self._occurrences: defaultdict[str, _Occurrences] = defaultdict(_Occurrences)
 
     def take(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Step:
         """Return the next occurrence of a step. Raises Misused for an invalid step."""
@@ -77,27 +77,30 @@ class Steps:
         if not isinstance(unchecked, str) or not 0 < len(unchecked) <= LONGEST_NAME:
             raise Misused(f"the name of a step is a text of at most {LONGEST_NAME} characters")
         try:
-            given = digest([_plain(list(args)), _plain(dict(kwargs))])
+            arguments_digest = digest([_plain(list(args)), _plain(dict(kwargs))])
         except (ValueError, TypeError, PydanticSerializationError) as error:
             text = f"the arguments of step {name!r} cannot be written as JSON: {reason_of(error)}"
             raise Misused(
                 f"{text} (pass values that are not data by a closure or functools.partial)"
             ) from None
-        pair = f"step {name} {given[:DIGEST_CHARACTERS]}"
-        return Step(name, pair, self._seen[pair].take())
+        pair = f"step {name} {arguments_digest[:DIGEST_CHARACTERS]}"
+        return Step(name, pair, self._occurrences[pair].take())
 
     def counts(self) -> dict[str, list[int]]:
         """Return, for each step, its last occurrence and those that failed."""
-        return {pair: [seen.last, *seen.failed] for pair, seen in self._seen.items()}
+        return {
+            pair: [occurrences.last, *occurrences.failed]
+            for pair, occurrences in self._occurrences.items()
+        }
 
     def count_from(self, counts: Mapping[str, list[int]]) -> None:
         """Go on after these occurrences."""
         for pair, (last, *failed) in counts.items():
-            self._seen[pair] = _Occurrences(last, failed)
+            self._occurrences[pair] = _Occurrences(last, failed)
 
     def give_back(self, step: Step) -> None:
         """Return a failed occurrence: the next step with this name and arguments gets it again."""
-        heappush(self._seen[step.pair].failed, step.occurrence)
+        heappush(self._occurrences[step.pair].failed, step.occurrence)
 
 
 def _plain(value: Any) -> Any:
@@ -105,9 +108,9 @@ def _plain(value: Any) -> Any:
     order varies."""
     match value:
         case dict():
-            return {str(to_jsonable_python(key)): _plain(one) for key, one in value.items()}
+            return {str(to_jsonable_python(key)): _plain(member) for key, member in value.items()}
         case list() | tuple():
-            return [_plain(one) for one in value]
+            return [_plain(member) for member in value]
         case set() | frozenset():
             return sorted(map(_plain, value), key=orjson.dumps)
         case _:

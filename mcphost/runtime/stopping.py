@@ -36,23 +36,23 @@ def stopping(model: type[BaseModel]) -> Callable[..., Any]:
 
 def _stopping(node: Any, *, final: bool) -> Any:
     if isinstance(node, list | tuple):
-        return type(node)(_stopping(each, final=final) for each in node)
+        return type(node)(_stopping(child, final=final) for child in node)
     if not isinstance(node, Mapping):
         return node
-    found = {
+    schema = {
         name: value if name in _NOT_SCHEMAS else _stopping(value, final=final)
         for name, value in node.items()
     }
     if node.get("type") in _LISTS:
-        found["fail_fast"] = True
-    if node.get("type") == "dict" and final and "values_schema" in found:
+        schema["fail_fast"] = True
+    if node.get("type") == "dict" and final and "values_schema" in schema:
         wrapped = {"type": "no-info", "function": _or_end}
-        found["values_schema"] = {
+        schema["values_schema"] = {
             "type": "function-wrap",
             "function": wrapped,
-            "schema": found["values_schema"],
+            "schema": schema["values_schema"],
         }
-    return found
+    return schema
 
 
 def _has_union(node: Any) -> bool:

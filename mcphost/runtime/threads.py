@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-MOST_IDLE = 32
+MAX_IDLE = 32
 
 log = logging.getLogger(__name__)
 
@@ -161,7 +161,7 @@ class ToolThreads:
                 self._give_back(job)
                 if job.lost:
                     self._lost -= 1
-                going = not job.lost and len(self._idle) < MOST_IDLE
+                going = not job.lost and len(self._idle) < MAX_IDLE
                 if going:
                     self._idle.append(inbox)
             job.deliver(outcome)

@@ -36,7 +36,7 @@ class Unwound(BaseException):
 
 
 class ToolTasks:
-    """The tasks started, directly or by one another, from the code between `enter` and `leave`.
+    """The tasks started, directly or by one another, from the code between `enter` and `exit`.
 
     It is also the branch of the code itself, the root of all others. `channel` is the round's.
     """
@@ -79,7 +79,7 @@ class ToolTasks:
         self._tasks.add(task)
         self.total += 1
 
-    def leave(self) -> None:
+    def exit(self) -> None:
         """Stop tracking tasks started in this context. Tracked ones stay tracked."""
         _here.reset(self._token)
 
@@ -89,7 +89,7 @@ class ToolTasks:
         return self if branch is None or branch.root is not self else branch
 
     @property
-    def left(self) -> "set[Task[Any]]":
+    def unfinished(self) -> "set[Task[Any]]":
         """The tasks that have not ended."""
         if self._tasks is None:
             return set()
@@ -103,19 +103,19 @@ class ToolTasks:
         """
         self.ending = True
         for _ in range(PASSES):
-            left = self.left
-            if not left:
+            tasks = self.unfinished
+            if not tasks:
                 return
-            for task in left:
+            for task in tasks:
                 task.cancel()
-            await asyncio.wait(left, timeout=PASS_SECONDS)
-        if left := self.left:
-            log.error("%d tasks of a tool still run after cancellation; closing them", len(left))
-            for task in left:
+            await asyncio.wait(tasks, timeout=PASS_SECONDS)
+        if tasks := self.unfinished:
+            log.error("%d tasks of a tool still run after cancellation; closing them", len(tasks))
+            for task in tasks:
                 guarded: Any = task.get_coro()
                 guarded.given_up = True  # it is closed, and its code does not run again
                 task.cancel()
-            await asyncio.wait(left, timeout=PASS_SECONDS)
+            await asyncio.wait(tasks, timeout=PASS_SECONDS)
 
 
 class Branch:

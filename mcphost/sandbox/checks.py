@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from threading import Condition
 from typing import Final
 
-MOST_AT_ONCE: Final = 2
+MAX_CONCURRENT: Final = 2
 """The most checks in a process. A tenant has one."""
-MOST_WAITING: Final = 4
-"""The most checks that wait for a place. A tenant has one."""
-MOST_A_MINUTE: Final = 60
+MAX_WAITING: Final = 4
+"""The most checks that wait for a slot. A tenant has one."""
+MAX_PER_MINUTE: Final = 60
 """The most checks of a tenant in a minute."""
 MINUTE: Final = 60.0
 
@@ -20,8 +20,8 @@ class ChecksBusyError(Exception):
     """A script cannot be checked now. The message says why."""
 
 
-class CheckPlaces:
-    """Places for checks, for all threads of a process."""
+class CheckSlots:
+    """Slots for checks, for all threads of a process."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -32,12 +32,12 @@ class CheckPlaces:
 
     @property
     def waiting(self) -> int:
-        """How many checks wait for a place."""
+        """How many checks wait for a slot."""
         return len(self._waiting)
 
     @contextmanager
-    def place(self, tenant: str, wait_seconds: float = 0.0) -> Iterator[None]:
-        """Hold a place. Blocks at most `wait_seconds` for one. Raises ChecksBusyError."""
+    def slot(self, tenant: str, wait_seconds: float = 0.0) -> Iterator[None]:
+        """Hold a slot. Blocks at most `wait_seconds` for one. Raises ChecksBusyError."""
         with self._changed:
             self._wait(tenant, wait_seconds)
             self._count(tenant)
@@ -52,7 +52,7 @@ class CheckPlaces:
     def _wait(self, tenant: str, seconds: float) -> None:
         if self._is_next(tenant):
             return
-        if not seconds or tenant in self._waiting or len(self._waiting) >= MOST_WAITING:
+        if not seconds or tenant in self._waiting or len(self._waiting) >= MAX_WAITING:
             raise ChecksBusyError("Other scripts are checked now.")
         self._waiting.append(tenant)
         try:
@@ -63,19 +63,19 @@ class CheckPlaces:
             self._changed.notify_all()
 
     def _is_next(self, tenant: str) -> bool:
-        """Whether there is a place for a tenant, and none that waits longer could have it."""
-        if len(self._running) >= MOST_AT_ONCE or tenant in self._running:
+        """Whether there is a slot for a tenant, and none that waits longer could have it."""
+        if len(self._running) >= MAX_CONCURRENT or tenant in self._running:
             return False
-        first = next((one for one in self._waiting if one not in self._running), tenant)
+        first = next((waiter for waiter in self._waiting if waiter not in self._running), tenant)
         return first == tenant
 
     def _count(self, tenant: str) -> None:
         """Count a check that begins. Raises ChecksBusyError if it is one too many."""
         now = self._clock()
-        self._begun = {one: times for one, times in self._begun.items() if times[-1] > now - MINUTE}
-        times = self._begun.setdefault(tenant, deque(maxlen=MOST_A_MINUTE))
-        if len(times) == MOST_A_MINUTE and times[0] > now - MINUTE:
+        self._begun = {key: times for key, times in self._begun.items() if times[-1] > now - MINUTE}
+        times = self._begun.setdefault(tenant, deque(maxlen=MAX_PER_MINUTE))
+        if len(times) == MAX_PER_MINUTE and times[0] > now - MINUTE:
             raise ChecksBusyError(
-                f"Of a tenant at most {MOST_A_MINUTE} scripts are checked in a minute."
+                f"Of a tenant at most {MAX_PER_MINUTE} scripts are checked in a minute."
             )
         times.append(now)

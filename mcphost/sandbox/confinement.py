@@ -31,14 +31,14 @@ def confine(
     libc = ctypes.CDLL(None, use_errno=True)
     os.nice(NICE)
     alone = libc.unshare(CLONE_NEWNET | CLONE_NEWIPC) == 0
-    for what, limit in {
+    for kind, limit in {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_NOFILE: OPEN_FILES,
         resource.RLIMIT_CPU: cpu_seconds,
         resource.RLIMIT_AS: memory,
     }.items():
-        _limit(what, limit)
+        _limit(kind, limit)
     own = _become(user, needed)
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "no_new_privs cannot be set")
@@ -64,11 +64,11 @@ def allow_no_more_processes(*children: int) -> None:
         resource.prlimit(process, resource.RLIMIT_NPROC, (0, 0))
 
 
-def _limit(what: int, most: int) -> None:
+def _limit(kind: int, maximum: int) -> None:
     """Set both limits, to no more than the hard limit of today."""
-    _, hard = resource.getrlimit(what)
-    limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(what, (limit, limit))
+    _, hard = resource.getrlimit(kind)
+    limit = maximum if hard == resource.RLIM_INFINITY else min(maximum, hard)
+    resource.setrlimit(kind, (limit, limit))
 
 
 def _become(user: int, needed: Path) -> bool:

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, Final
 
 from mcphost.observability import counters
-from mcphost.sandbox.checks import CheckPlaces
+from mcphost.sandbox.checks import CheckSlots
 from mcphost.sandbox.confinement import ADDRESS_SPACE, CPU_SECONDS, NICE, OPEN_FILES
 from mcphost.sandbox.frames import BrokenFrameError
 from mcphost.sandbox.processes import SandboxWorker, WorkerLostError, ended_as
@@ -20,13 +20,13 @@ from mcphost.sandbox.turns import QueueFullError, TenantTurns
 
 RESERVE: Final = 8
 """Workers beyond the usual ones, for tenants that use none when those are all in use."""
-MOST_JOBS: Final = 1000
-MOST_BUSY_SECONDS: Final = 60.0
+MAX_JOBS: Final = 1000
+MAX_BUSY_SECONDS: Final = 60.0
 """After this a worker is replaced. Its limit of CPU time is twice as high."""
 WAIT_SECONDS: Final = 5.0
 SEARCH_SECONDS: Final = 1.0
 CHECK_SECONDS: Final = 20.0
-MOST_PROBLEMS: Final = 100
+MAX_PROBLEMS: Final = 100
 """The most problems of a script that are reported."""
 CHECK_LIMITS: Final[Mapping[str, Any]] = {
     "max_feed_duration_secs": 5.0,
@@ -40,7 +40,7 @@ LIMITS_OF_A_WORKER: Final[Mapping[str, Any]] = {
     "cpu_seconds": CPU_SECONDS,
     "open_files": OPEN_FILES,
     "nice": NICE,
-    "jobs": MOST_JOBS,
+    "jobs": MAX_JOBS,
 }
 
 log = logging.getLogger(__name__)
@@ -51,8 +51,8 @@ class SandboxFullError(Exception):
 
     def __init__(self, *, of_tenant: bool) -> None:
         self.of_tenant = of_tenant
-        whose = "all workers of the tenant" if of_tenant else "all workers"
-        super().__init__(f"{whose} are in use")
+        workers = "all workers of the tenant" if of_tenant else "all workers"
+        super().__init__(f"{workers} are in use")
 
 
 class SearchFailedError(Exception):
@@ -68,23 +68,23 @@ class _Waiter:
 class Sandbox:
     """A pool of workers. Safe to use from several event loops and threads.
 
-    At most `most` workers live at once, and tenants share them fairly (`TenantTurns`). While they are
+    At most `max_workers` workers live at once, and tenants share them fairly (`TenantTurns`). While they are
     all in use, `reserve` further ones serve tenants that use none. A worker that has
     served a tenant serves no other. One worker that has served no tenant is kept ready, where there
     is room for it.
     """
 
     def __init__(
-        self, most: int = 4, *, reserve: int = RESERVE, wait_seconds: float = WAIT_SECONDS
+        self, max_workers: int = 4, *, reserve: int = RESERVE, wait_seconds: float = WAIT_SECONDS
     ) -> None:
-        self._most = most
-        self._all = most + reserve
+        self._max_workers = max_workers
+        self._all = max_workers + reserve
         self._wait_seconds = wait_seconds
         self._lock = Lock()
-        self._places = set(range(self._all))
+        self._slots = set(range(self._all))
         self._idle: list[SandboxWorker] = []
-        self._turns = TenantTurns[_Waiter](most, reserve)
-        self.places_to_check: Final = CheckPlaces()
+        self._turns = TenantTurns[_Waiter](max_workers, reserve)
+        self.check_slots: Final = CheckSlots()
         self._dying: list[SandboxWorker] = []
         self._starter = ThreadPoolExecutor(2, "sandbox")
         self._status: dict[str, Any] = {}
@@ -96,9 +96,9 @@ class Sandbox:
         return self._status
 
     @property
-    def most(self) -> int:
+    def max_workers(self) -> int:
         """How many workers live at once, at most, while no tenant needs one of the reserve."""
-        return self._most
+        return self._max_workers
 
     @property
     def idle(self) -> int:
@@ -149,31 +149,31 @@ class Sandbox:
         try:
             async with self.worker(tenant, "search") as worker:
                 await worker.begin({"do": "search", "expression": expression, "data": data})
-                found = await worker.receive(SEARCH_SECONDS)
+                reply = await worker.receive(SEARCH_SECONDS)
         except BrokenFrameError:
             raise SearchFailedError("the data is too large") from None
         except WorkerLostError as lost:
             text = "the expression takes too long" if lost.late else "the expression was stopped"
             raise SearchFailedError(text) from None
-        if found["is"] != "done":
-            raise SearchFailedError(str(found.get("message") or found["why"]))
-        return found["value"]
+        if reply["is"] != "done":
+            raise SearchFailedError(str(reply.get("message") or reply["why"]))
+        return reply["value"]
 
     def check(
         self, tenant: str, source: str, stubs: str, wait_seconds: float = 0.0
     ) -> list[dict[str, Any]]:
         """Return the problems of a script: `line`, `column` and `message` each. Blocks.
 
-        In a worker of its own, which is killed afterwards. Waits at most `wait_seconds` for a place.
+        In a worker of its own, which is killed afterwards. Waits at most `wait_seconds` for a slot.
         Raises ChecksBusyError, WorkerLostError.
         """
-        with self.places_to_check.place(tenant, wait_seconds):
-            worker = SandboxWorker(self._most)
+        with self.check_slots.slot(tenant, wait_seconds):
+            worker = SandboxWorker(self._max_workers)
             try:
                 job = {"do": "check", "source": source, "stubs": stubs}
-                limits = {"limits": dict(CHECK_LIMITS), "most": MOST_PROBLEMS}
-                found = worker.ask_here(job | limits, CHECK_SECONDS)
-                counters.sandbox_jobs.add("check", ended_as(found))
+                limits = {"limits": dict(CHECK_LIMITS), "most": MAX_PROBLEMS}
+                reply = worker.ask_here(job | limits, CHECK_SECONDS)
+                counters.sandbox_jobs.add("check", ended_as(reply))
             except WorkerLostError as lost:
                 counters.sandbox_jobs.add("check", "late" if lost.late else "lost")
                 raise
@@ -181,16 +181,16 @@ class Sandbox:
                 with self._lock:
                     self._kill(worker, "check")
                 worker.wait()
-        if found["is"] != "done":
-            raise WorkerLostError(str(found.get("message") or found["why"]))
-        problems: list[dict[str, Any]] = found["value"]
-        return problems[:MOST_PROBLEMS]
+        if reply["is"] != "done":
+            raise WorkerLostError(str(reply.get("message") or reply["why"]))
+        problems: list[dict[str, Any]] = reply["value"]
+        return problems[:MAX_PROBLEMS]
 
     def close(self) -> None:
         """Kill the idle workers. Those in use are killed when they are given back."""
         self._starter.shutdown(wait=True)
         with self._lock:
-            self._most = 0
+            self._max_workers = 0
             while self._idle:
                 self._bury(self._idle.pop(), "closed")
             for worker in self._dying:
@@ -218,28 +218,28 @@ class Sandbox:
             return granted
         return await self._start_for(tenant, granted)
 
-    async def _start_for(self, tenant: str, place: int) -> SandboxWorker:
-        starting = self._starter.submit(self._start, place)
+    async def _start_for(self, tenant: str, slot: int) -> SandboxWorker:
+        starting = self._starter.submit(self._start, slot)
         try:
             worker = await asyncio.wrap_future(starting)
         except asyncio.CancelledError:
-            starting.add_done_callback(lambda done: self._unclaimed(tenant, place, done))
+            starting.add_done_callback(lambda done: self._unclaimed(tenant, slot, done))
             raise
         except Exception:
-            self._free(tenant, place)
+            self._free(tenant, slot)
             raise
         worker.tenant = tenant
         self._keep_one_ready()
         return worker
 
-    def _start(self, place: int) -> SandboxWorker:
-        worker = SandboxWorker(place)
+    def _start(self, slot: int) -> SandboxWorker:
+        worker = SandboxWorker(slot)
         if self._status != worker.status:
             log.info("sandbox workers: %s", worker.status)
             self._status = worker.status
         return worker
 
-    def _unclaimed(self, tenant: str, place: int, done: "Future[SandboxWorker]") -> None:
+    def _unclaimed(self, tenant: str, slot: int, done: "Future[SandboxWorker]") -> None:
         """End a worker that was started for a call which was cancelled meanwhile."""
         if not done.cancelled() and done.exception() is None:
             worker = done.result()
@@ -247,11 +247,11 @@ class Sandbox:
             self._kill(worker, "cancelled")
             self._give_back(worker)
         else:
-            self._free(tenant, place)
+            self._free(tenant, slot)
 
-    def _free(self, tenant: str, place: int) -> None:
+    def _free(self, tenant: str, slot: int) -> None:
         with self._lock:
-            self._places.add(place)
+            self._slots.add(slot)
             self._turns.end(tenant)
             self._grant()
 
@@ -267,11 +267,11 @@ class Sandbox:
             self._free(waiter.tenant, granted)
 
     def _give_back(self, worker: SandboxWorker) -> None:
-        fresh = worker.jobs < MOST_JOBS and worker.busy_seconds < MOST_BUSY_SECONDS
+        fresh = worker.jobs < MAX_JOBS and worker.busy_seconds < MAX_BUSY_SECONDS
         fresh = fresh and not worker.is_demoted
         with self._lock:
             self._turns.end(worker.tenant)
-            if worker.reusable and fresh and self._most:
+            if worker.reusable and fresh and self._max_workers:
                 self._idle.append(worker)
             else:
                 self._bury(worker, self._reason(worker))
@@ -283,44 +283,44 @@ class Sandbox:
             while self._idle and self._lives() > self._limit():
                 self._bury(self._idle.pop(0), "tenant")
         with self._lock:  # `is_gone` reaps those that have ended
-            self._dying = [one for one in self._dying if not one.is_gone]
+            self._dying = [dying for dying in self._dying if not dying.is_gone]
 
     def _lives(self) -> int:
-        return self._all - len(self._places)
+        return self._all - len(self._slots)
 
     def _limit(self) -> int:
         """Return how many workers may live now."""
-        return self._most if self._turns.in_use.total() < self._most else self._all
+        return self._max_workers if self._turns.in_use.total() < self._max_workers else self._all
 
     def _reason(self, worker: SandboxWorker) -> str:
         """Return why a worker that is given back is killed."""
-        if not self._most:
+        if not self._max_workers:
             return "closed"
         if worker.reusable:
             return "worn"
         return worker.outcome if worker.outcome in ("late", "lost", "cancelled") else "unclean"
 
     def _grant(self) -> None:
-        """Give workers, or places for new ones, to those who wait. Under the lock."""
+        """Give workers, or slots for new ones, to those who wait. Under the lock."""
         while (tenant := self._turns.next()) is not None:
-            found = self._found(tenant)
-            if found is None:
+            worker_or_slot = self._take_worker_or_slot(tenant)
+            if worker_or_slot is None:
                 return
             waiter = self._turns.begin(tenant)
             if not waiter.grant.set_running_or_notify_cancel():
                 self._turns.end(tenant)
-                if isinstance(found, SandboxWorker):
-                    self._idle.append(found)
+                if isinstance(worker_or_slot, SandboxWorker):
+                    self._idle.append(worker_or_slot)
                 else:
-                    self._places.add(found)
+                    self._slots.add(worker_or_slot)
                 continue
-            waiter.grant.set_result(found)
+            waiter.grant.set_result(worker_or_slot)
 
-    def _found(self, tenant: str) -> SandboxWorker | int | None:
-        """Return an idle worker of the tenant, or one of no tenant, or a place for a new one."""
-        for wanted in (tenant, ""):
+    def _take_worker_or_slot(self, tenant: str) -> SandboxWorker | int | None:
+        """Return an idle worker of the tenant, or one of no tenant, or a slot for a new one."""
+        for owner in (tenant, ""):
             for worker in reversed(self._idle):
-                if worker.tenant == wanted:
+                if worker.tenant == owner:
                     self._idle.remove(worker)
                     worker.tenant = tenant
                     if not worker.is_gone:
@@ -328,7 +328,7 @@ class Sandbox:
                     self._bury(worker, "lost")
         if self._idle and self._lives() >= self._limit():
             self._bury(self._idle.pop(0), "tenant")
-        return self._places.pop() if self._places else None
+        return self._slots.pop() if self._slots else None
 
     def _keep_one_ready(self) -> None:
         with self._lock:
@@ -336,19 +336,19 @@ class Sandbox:
                 return
             if self._lives() + 2 > self._limit():
                 return
-            place = self._places.pop()
+            slot = self._slots.pop()
         try:
-            self._starter.submit(self._start, place).add_done_callback(
-                lambda done: self._ready(place, done)
+            self._starter.submit(self._start, slot).add_done_callback(
+                lambda done: self._ready(slot, done)
             )
         except RuntimeError:  # it was closed meanwhile
-            self._places.add(place)
+            self._slots.add(slot)
 
-    def _ready(self, place: int, done: "Future[SandboxWorker]") -> None:
+    def _ready(self, slot: int, done: "Future[SandboxWorker]") -> None:
         with self._lock:
             if done.cancelled() or done.exception() is not None:
-                self._places.add(place)
-            elif self._most:
+                self._slots.add(slot)
+            elif self._max_workers:
                 self._idle.append(done.result())
             else:
                 self._bury(done.result(), "closed")
@@ -362,5 +362,5 @@ class Sandbox:
 
     def _bury(self, worker: SandboxWorker, reason: str) -> None:
         self._kill(worker, reason)
-        self._places.add(worker.place)
+        self._slots.add(worker.slot)
         self._dying.append(worker)

@@ -57,14 +57,14 @@ class WorkerLostError(Exception):
 class SandboxWorker:
     """A running worker, for one tenant at most, with one job at a time.
 
-    `place` is its number in the pool. `busy_seconds` is how long its jobs took in all. `reusable`
+    `slot` is its number in the pool. `busy_seconds` is how long its jobs took in all. `reusable`
     is whether its last job left it as it was. `is_demoted`: it has less priority than others. `job` is what its current job does, `outcome` how it ended,
     for the metrics. The constructor blocks until the worker is ready; it
     raises WorkerLostError.
     """
 
-    def __init__(self, place: int) -> None:
-        self.place = place
+    def __init__(self, slot: int) -> None:
+        self.slot = slot
         self.tenant = ""
         self.jobs = 0
         self.busy_seconds = 0.0
@@ -79,7 +79,7 @@ class SandboxWorker:
         except OSError as error:
             raise WorkerLostError(f"a worker process did not start: {error}") from None
         try:
-            self._process, self._socket = _started(self._user.id)
+            self._process, self._socket = _start_worker(self._user.id)
         except OSError as error:
             self._user.free()
             raise WorkerLostError(f"a worker process did not start: {error}") from None
@@ -98,10 +98,10 @@ class SandboxWorker:
     @property
     def is_gone(self) -> bool:
         """Whether the process has ended, and has been reaped by this."""
-        gone = self._process.poll() is not None
-        if gone:
+        has_ended = self._process.poll() is not None
+        if has_ended:
             self._user.free()
-        return gone
+        return has_ended
 
     def kill(self) -> None:
         """Kill the process and its interpreter, whatever they do. `is_gone` reaps it later."""
@@ -138,7 +138,9 @@ class SandboxWorker:
         slow = asyncio.get_running_loop().call_later(short, self._demote)
         try:
             async with asyncio.timeout(seconds):
-                message = message_of(await self._read(length_of(await self._read(HEAD))))
+                message = message_of(
+                    await self._read_bytes(length_of(await self._read_bytes(HEAD)))
+                )
         except TimeoutError:
             self.outcome = "late"
             raise WorkerLostError(
@@ -185,7 +187,7 @@ class SandboxWorker:
         """As `receive`, in this thread, which blocks."""
         self._socket.settimeout(seconds)
         try:
-            return message_of(self._read_here(length_of(self._read_here(HEAD))))
+            return message_of(self._read_bytes_here(length_of(self._read_bytes_here(HEAD))))
         except TimeoutError:
             raise WorkerLostError(
                 f"a worker was silent for {seconds:g} seconds", late=True
@@ -200,7 +202,7 @@ class SandboxWorker:
             self.outcome = "lost"
             raise WorkerLostError(str(error), unheard=not self._heard) from None
 
-    async def _read(self, count: int) -> bytes:
+    async def _read_bytes(self, count: int) -> bytes:
         loop = asyncio.get_running_loop()
         parts = [self._unread]
         have = len(self._unread)
@@ -212,7 +214,7 @@ class SandboxWorker:
         self._unread = read[count:]
         return read[:count]
 
-    def _read_here(self, count: int) -> bytes:
+    def _read_bytes_here(self, count: int) -> bytes:
         parts = []
         while count:
             part = self._checked(self._socket.recv(min(count, CHUNK)))
@@ -226,16 +228,16 @@ class SandboxWorker:
         return part
 
 
-def _started(user: int) -> tuple["subprocess.Popen[bytes]", socket.socket]:
+def _start_worker(user: int) -> tuple["subprocess.Popen[bytes]", socket.socket]:
     """Start a process, and return it with the socket to it. Raises OSError."""
     with ExitStack() as failed:
-        ours, theirs = socket.socketpair()
-        failed.enter_context(ours)
-        with theirs:
-            number = theirs.fileno()
+        own_end, worker_end = socket.socketpair()
+        failed.enter_context(own_end)
+        with worker_end:
+            number = worker_end.fileno()
             process = start(_PROGRAM, number, ROOT, number, user, BINARY)
         failed.pop_all()
-    return process, ours
+    return process, own_end
 
 
 def start(program: str, descriptor: int, *arguments: object) -> "subprocess.Popen[bytes]":

@@ -46,27 +46,27 @@ LARGEST_CALL: Final = 256 * 1024
 DICTIONARY: Final = Path(__file__).with_name("paused.dictionary").read_bytes()
 """What states of scripts have in common. `python -m tests.sandbox.dictionary` writes it. A state that
 was packed with another one is replayed, so write it only when the interpreter changes."""
-MOST_OWN: Final = 12 * 1024
+MAX_OWN_DICTIONARY: Final = 12 * 1024
 """Bytes of a script that are in its own dictionary, whose size is limited to 32 KiB."""
 SLEEP: Final = "system.sleep"
 SLEEP_BESIDE: Final = "system.async_sleep"
 """The calls of `time.sleep` and of `asyncio.sleep`, which are those of functions of the server."""
 
 
-def packed(state: bytes, dictionary: bytes, most: int = LARGEST_IMAGE) -> str:
+def packed(state: bytes, dictionary: bytes, max_chars: int = LARGEST_IMAGE) -> str:
     """Return the state of an interpreter, compressed with a preset dictionary, in Base64.
 
-    Empty if that has more than `most` characters: a large state is compressed only until then. The
+    Empty if that has more than `max_chars` characters: a large state is compressed only until then. The
     stream names its dictionary (RFC 1950, section 2.2), so another one is never taken for it.
     """
     stream = zlib.compressobj(9, zdict=dictionary)
-    found = bytearray()
+    compressed = bytearray()
     for at in range(0, len(state), PIECE):
-        found += stream.compress(state[at : at + PIECE])
-        if len(found) * 4 // 3 > most:
+        compressed += stream.compress(state[at : at + PIECE])
+        if len(compressed) * 4 // 3 > max_chars:
             return ""
-    image = base64.b64encode(found + stream.flush()).decode()
-    return image if len(image) <= most else ""
+    image = base64.b64encode(compressed + stream.flush()).decode()
+    return image if len(image) <= max_chars else ""
 
 
 def unpacked(image: str, dictionary: bytes) -> bytes:
@@ -100,10 +100,10 @@ def plain(value: Any, depth: int = 0) -> Any:
         case int() | float():
             return _number(value)
         case list() | tuple() | set() | frozenset():
-            return [plain(one, depth + 1) for one in value]
+            return [plain(part, depth + 1) for part in value]
         case dict():
             _check_keys(value)
-            return {key: plain(one, depth + 1) for key, one in value.items()}
+            return {key: plain(part, depth + 1) for key, part in value.items()}
         case type():
             return {"type": value.__name__}
         case MontyClassProxy(name="Headers", attributes={"_values": dict() as headers}):
@@ -141,7 +141,7 @@ class ScriptJob:
         self._receive = receive
         self._now = frozenset(job["now"])
         self._later = frozenset({*job["later"], SLEEP_BESIDE})
-        self._given: dict[str, Any] = job.get("given", {})
+        self._answers: dict[str, Any] = job.get("given", {})
         self._calls: list[Message] = []
         self._printed = 0
         self._interpreter = 0
@@ -152,7 +152,7 @@ class ScriptJob:
     def _dictionary(self) -> bytes:
         """What the state of this script has in common with others, and the script itself."""
         own: bytes = self._job["source"].encode()
-        return own[-MOST_OWN:] + DICTIONARY
+        return own[-MAX_OWN_DICTIONARY:] + DICTIONARY
 
     def run(self, monty: Monty) -> Message:
         """Run to the end, or until the server says to pause. Raises LastMessage."""
@@ -163,21 +163,21 @@ class ScriptJob:
         ) as session:
             self._interpreter = session.worker_pid or 0
             try:
-                return self._converse(self._begun(session))
+                return self._converse(self._begin(session))
             except MontyCrashedError as crash:
                 why, text = ("output", "") if self._flooded else ("crash", str(crash))
                 raise LastMessage({"is": "failed", "why": why, "message": text}) from None
             except MontyError as error:
                 return failure(error)
 
-    def _begun(self, session: MontySession) -> Snapshot:
+    def _begin(self, session: MontySession) -> Snapshot:
         image = self._job.get("image")
         if image is None:
             if self._job["prelude"]:
                 session.feed_run(self._job["prelude"], print_callback=self._print)
-            given = {"_arguments": self._job["arguments"]}
+            inputs = {"_arguments": self._job["arguments"]}
             code = self._job["source"] + "\n\n" + self._job["entry"]
-            return session.feed_start(code, inputs=given, print_callback=self._print)
+            return session.feed_start(code, inputs=inputs, print_callback=self._print)
         try:
             state = unpacked(image, self._dictionary)
             return session.load_snapshot(state, print_callback=self._print)
@@ -188,23 +188,23 @@ class ScriptJob:
         while not isinstance(snapshot, MontyComplete):
             match snapshot:
                 case NameLookupSnapshot():
-                    snapshot = self._name(snapshot)
+                    snapshot = self._answer_name(snapshot)
                 case FunctionSnapshot():
-                    outcome = self._call(snapshot)
+                    outcome = self._answer_call(snapshot)
                     if isinstance(outcome, dict):
                         return outcome
                     snapshot = outcome
                 case FutureSnapshot():
-                    answers = self._asked(snapshot.pending_call_ids)
+                    answers = self._request_answers(snapshot.pending_call_ids)
                     if answers is None:
-                        return self._paused(snapshot)
-                    snapshot = snapshot.resume({int(id): one for id, one in answers.items()})
+                        return self._pause(snapshot)
+                    snapshot = snapshot.resume({int(id): answer for id, answer in answers.items()})
         try:
             return {"is": "done", "value": plain(snapshot.output)}
         except NotPlainError as error:
             return {"is": "failed", "why": "result", "message": str(error)}
 
-    def _name(self, snapshot: NameLookupSnapshot) -> Snapshot:
+    def _answer_name(self, snapshot: NameLookupSnapshot) -> Snapshot:
         name = snapshot.variable_name
         if snapshot.object_id is not None or name not in self._now | self._later:
             return snapshot.resume()
@@ -214,7 +214,7 @@ class ScriptJob:
         stand_in.__name__ = name
         return snapshot.resume(value=stand_in)
 
-    def _call(self, snapshot: FunctionSnapshot) -> "Snapshot | Message":
+    def _answer_call(self, snapshot: FunctionSnapshot) -> "Snapshot | Message":
         """Answer a call, or return the message of a pause."""
         name = snapshot.function_name
         if snapshot.is_os_function and name not in (SLEEP, SLEEP_BESIDE):
@@ -223,8 +223,8 @@ class ScriptJob:
             return snapshot.resume(
                 {"exc_type": "NameError", "message": f"name {name!r} is not defined"}
             )
-        if str(snapshot.call_id) in self._given:  # the call that it was paused in
-            return snapshot.resume(self._given.pop(str(snapshot.call_id)))
+        if str(snapshot.call_id) in self._answers:  # the call that it was paused in
+            return snapshot.resume(self._answers.pop(str(snapshot.call_id)))
         try:
             args = plain([list(snapshot.args), dict(snapshot.kwargs)])
             if len(orjson.dumps(args)) > LARGEST_CALL:
@@ -234,12 +234,12 @@ class ScriptJob:
         self._calls.append({"id": snapshot.call_id, "name": name, "args": args})
         if name in self._later:
             return snapshot.resume({"future": ...})
-        answers = self._asked([snapshot.call_id])
+        answers = self._request_answers([snapshot.call_id])
         if answers is None:
-            return self._paused(snapshot)
+            return self._pause(snapshot)
         return snapshot.resume(answers[str(snapshot.call_id)])
 
-    def _asked(self, pending: list[int]) -> Mapping[str, Any] | None:
+    def _request_answers(self, pending: list[int]) -> Mapping[str, Any] | None:
         """Return the answers of the server; None if it says to pause."""
         calls, self._calls = self._calls, []
         self._send({"is": "waiting", "calls": calls, "pending": pending})
@@ -248,13 +248,16 @@ class ScriptJob:
         answers: Mapping[str, Any] | None = reply.get("answers")
         return answers
 
-    def _paused(self, snapshot: FunctionSnapshot | FutureSnapshot) -> Message:
+    def _pause(self, snapshot: FunctionSnapshot | FutureSnapshot) -> Message:
         """Return the interpreter's state, compressed; empty if it is not wanted, or too large."""
         state = snapshot.dump() if self._dumps else b""
         if len(state) > LARGEST_IMAGE:
             state = b""
-        most = self._job.get("longest_image", LARGEST_IMAGE)
-        return {"is": "paused", "image": packed(state, self._dictionary, most) if state else ""}
+        max_chars = self._job.get("longest_image", LARGEST_IMAGE)
+        return {
+            "is": "paused",
+            "image": packed(state, self._dictionary, max_chars) if state else "",
+        }
 
     def _print(self, stream: str, text: str) -> None:
         """Pass output on, up to the limit. A script that prints more loses its interpreter: an
@@ -304,24 +307,27 @@ def check(job: Message, monty: Monty) -> Message:
         type_check_format="json",
     ) as session:
         try:
-            session.feed_run(job["source"], external_lookup={}, print_callback=_dropped)
-        except MontyTypingError as found:
-            problems = [_problem(one) for one in orjson.loads(found.display())[: job["most"]]]
+            session.feed_run(job["source"], external_lookup={}, print_callback=_drop_output)
+        except MontyTypingError as typing_error:
+            problems = [
+                _problem(diagnostic)
+                for diagnostic in orjson.loads(typing_error.display())[: job["most"]]
+            ]
         except MontyCrashedError as crash:
             end = {"is": "failed", "why": "crash", "message": str(crash)}
             raise LastMessage(end) from None
         except MontyError as error:
-            told = failure(error)
-            at = (told["trace"] or [{"line": 1, "column": 1}])[-1]
-            text = f"{told['type']}: {told['message']}"
+            details = failure(error)
+            at = (details["trace"] or [{"line": 1, "column": 1}])[-1]
+            text = f"{details['type']}: {details['message']}"
             problems = [{"line": at["line"], "column": at["column"], "message": text}]
     return {"is": "done", "value": problems}
 
 
-def _problem(found: Message) -> Message:
-    at = found["location"]
-    return {"line": at["row"], "column": at["column"], "message": found["message"][:500]}
+def _problem(diagnostic: Message) -> Message:
+    at = diagnostic["location"]
+    return {"line": at["row"], "column": at["column"], "message": diagnostic["message"][:500]}
 
 
-def _dropped(stream: str, text: str) -> None:
+def _drop_output(stream: str, text: str) -> None:
     return None

@@ -52,23 +52,23 @@ def run_single(module: str, job: bytes, limits: JobLimits) -> bytes:
     The module is ours, and imports nothing of Django. Raises JobStoppedError, NoProcessError.
     """
     end = time.monotonic() + limits.seconds
-    with _started(module, limits) as (process, connection):
+    with _running_process(module, limits) as (process, connection):
         try:
             _wait_until(connection, end)
             connection.sendall(len(job).to_bytes(LENGTH) + job)
-            length = int.from_bytes(_read(connection, LENGTH, end))
+            length = int.from_bytes(_read_bytes(connection, LENGTH, end))
             if length > limits.result:
                 raise JobStoppedError(f"its result has more than {limits.result >> 20} MiB")
-            return _read(connection, length, end)
+            return _read_bytes(connection, length, end)
         except TimeoutError:
             raise JobStoppedError(f"it takes more than {limits.seconds:g} seconds") from None
         except OSError:  # the process has ended, or ends
-            why = _why(process, limits)
+            why = _limit_met(process, limits)
             raise (JobStoppedError(why) if why else JobCrashedError("its process ended")) from None
 
 
 @contextmanager
-def _started(
+def _running_process(
     module: str, limits: JobLimits
 ) -> Iterator[tuple["subprocess.Popen[bytes]", socket.socket]]:
     """Start a process, and end it afterwards. Raises NoProcessError."""
@@ -76,25 +76,25 @@ def _started(
         try:
             user = WorkerUser()
             after.callback(user.free)
-            ours, theirs = socket.socketpair()
-            after.enter_context(ours)
-            with theirs:
-                number, seconds = theirs.fileno(), int(limits.seconds) + 1
-                given = (module, number, user.id, limits.memory, seconds)
-                process = start(_PROGRAM, number, ROOT, *given)
+            own_end, worker_end = socket.socketpair()
+            after.enter_context(own_end)
+            with worker_end:
+                number, seconds = worker_end.fileno(), int(limits.seconds) + 1
+                arguments = (module, number, user.id, limits.memory, seconds)
+                process = start(_PROGRAM, number, ROOT, *arguments)
         except OSError as error:
             raise NoProcessError(str(error)) from error
-        after.callback(_end, process)
-        yield process, ours
+        after.callback(_end_process, process)
+        yield process, own_end
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
+def _end_process(process: "subprocess.Popen[bytes]") -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait(KILL_SECONDS)
 
 
-def _read(connection: socket.socket, count: int, end: float) -> bytes:
+def _read_bytes(connection: socket.socket, count: int, end: float) -> bytes:
     read = bytearray()
     while len(read) < count:
         _wait_until(connection, end)
@@ -106,13 +106,13 @@ def _read(connection: socket.socket, count: int, end: float) -> bytes:
 
 
 def _wait_until(connection: socket.socket, end: float) -> None:
-    left = end - time.monotonic()
-    if left <= 0:
+    remaining = end - time.monotonic()
+    if remaining <= 0:
         raise TimeoutError
-    connection.settimeout(left)
+    connection.settimeout(remaining)
 
 
-def _why(process: "subprocess.Popen[bytes]", limits: JobLimits) -> str:
+def _limit_met(process: "subprocess.Popen[bytes]", limits: JobLimits) -> str:
     """Return which limit a process met; empty if it ended for another reason."""
     with suppress(subprocess.TimeoutExpired):
         status = process.wait(KILL_SECONDS)

@@ -28,14 +28,16 @@ def main(module: str, number: str, user: str, memory: str, seconds: str) -> None
     allow_no_more_processes()
     with socket.socket(fileno=int(number)) as connection:
         try:
-            done: bytes = run(_read(connection, int.from_bytes(_read(connection, LENGTH))))
+            done: bytes = run(
+                _read_bytes(connection, int.from_bytes(_read_bytes(connection, LENGTH)))
+            )
             connection.sendall(len(done).to_bytes(LENGTH))
             connection.sendall(done)
         except MemoryError:
             os._exit(OUT_OF_MEMORY)
 
 
-def _read(connection: socket.socket, count: int) -> bytes:
+def _read_bytes(connection: socket.socket, count: int) -> bytes:
     read = bytearray()
     while len(read) < count:
         part = connection.recv(min(count - len(read), _CHUNK))

@@ -4,8 +4,8 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-MOST_WAITING: Final = 1024
-MOST_WAITING_OF_A_TENANT: Final = 128
+MAX_WAITING: Final = 1024
+MAX_WAITING_PER_TENANT: Final = 128
 
 W = TypeVar("W")
 
@@ -16,14 +16,14 @@ class QueueFullError(Exception):
 
 @dataclass
 class TenantTurns(Generic[W]):
-    """Who waits for one of `most` workers, and how many each tenant uses. Not thread-safe.
+    """Who waits for one of `max_workers` workers, and how many each tenant uses. Not thread-safe.
 
     The tenant that uses the fewest workers is next; among equals tenants take turns, however many
     jobs of each wait. A tenant uses at most half of the workers, and the last free one goes only to
     a tenant that uses none. When all are in use, such a tenant gets one of `reserve` further ones.
     """
 
-    most: int
+    max_workers: int
     reserve: int = 0
     in_use: Counter[str] = field(default_factory=Counter)
     _waiting: dict[str, deque[W]] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class TenantTurns(Generic[W]):
 
     @property
     def per_tenant(self) -> int:
-        return max(1, self.most // 2)
+        return max(1, self.max_workers // 2)
 
     @property
     def waiting(self) -> int:
@@ -40,9 +40,9 @@ class TenantTurns(Generic[W]):
     def join(self, tenant: str, waiter: W) -> None:
         """Put a waiter at the end of its tenant's queue. Raises QueueFullError."""
         queue = self._waiting.setdefault(tenant, deque())
-        if len(queue) >= MOST_WAITING_OF_A_TENANT:
+        if len(queue) >= MAX_WAITING_PER_TENANT:
             raise QueueFullError
-        if self.waiting >= MOST_WAITING:
+        if self.waiting >= MAX_WAITING:
             if not queue:
                 del self._waiting[tenant]
             raise QueueFullError
@@ -60,9 +60,9 @@ class TenantTurns(Generic[W]):
 
     def next(self) -> str | None:
         """Return the tenant whose turn it is; None if no waiter may have a worker."""
-        free = self.most - self.in_use.total()
-        may = [each for each in self._waiting if self._may(each, free)]
-        return min(may, key=lambda each: self.in_use[each]) if may else None
+        free = self.max_workers - self.in_use.total()
+        may = [tenant for tenant in self._waiting if self._may(tenant, free)]
+        return min(may, key=lambda tenant: self.in_use[tenant]) if may else None
 
     def begin(self, tenant: str) -> W:
         """Count a worker for a tenant, and return its first waiter, which waits no more."""

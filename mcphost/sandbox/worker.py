@@ -32,9 +32,9 @@ class ServerConnection:
         self._socket.sendall(written)
 
     def receive(self) -> dict[str, Any]:
-        return message_of(self._read(length_of(self._read(HEAD))))
+        return message_of(self._read_bytes(length_of(self._read_bytes(HEAD))))
 
-    def _read(self, count: int) -> bytes:
+    def _read_bytes(self, count: int) -> bytes:
         parts = []
         while count:
             part = self._socket.recv(min(count, 1 << 16))
@@ -58,7 +58,7 @@ def main(number: str, user: str, binary: str) -> None:
         while True:
             job = connection.receive()
             try:
-                connection.send(_done(job, monty, connection))
+                connection.send(_do_job(job, monty, connection))
             except MemoryError:
                 connection.send({"is": "failed", "why": "memory", "message": "out of memory"})
                 os._exit(1)
@@ -67,7 +67,7 @@ def main(number: str, user: str, binary: str) -> None:
                 os._exit(1)
 
 
-def _done(job: dict[str, Any], monty: Monty, connection: ServerConnection) -> dict[str, Any]:
+def _do_job(job: dict[str, Any], monty: Monty, connection: ServerConnection) -> dict[str, Any]:
     match job["do"]:
         case "search":
             return search(job["expression"], job["data"])

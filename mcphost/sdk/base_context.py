@@ -115,9 +115,9 @@ class BaseContext:
             raise ValueError(f"{name!r} is not a list: use one of {', '.join(LISTS)}")
         return self._announce(self._round.ports.announcer.list_changed, LISTS[name])
 
-    def _announce(self, tell: Callable[[str], None], what: str) -> Notified:
+    def _announce(self, send: Callable[[str], None], subject: str) -> Notified:
         try:
-            tell(what)
+            send(subject)
         except NotAnnouncedError as refusal:
             raise ToolError(str(refusal)) from None
         return NOTIFIED

@@ -21,7 +21,7 @@ from mcphost.sdk import questions
 from mcphost.sdk.base_context import BaseContext
 from mcphost.sdk.errors import Cancelled, CapabilityMissingError, Declined, ToolError, answer_error
 from mcphost.sdk.questions import FormAnswer, SamplingOptions, UrlAnswer
-from mcphost.sdk.sampling import Said
+from mcphost.sdk.sampling import MessageLike
 
 __all__ = ["RUNNING", "CapabilityMissingError", "Context", "ToolError", "accepted", "current"]
 
@@ -56,8 +56,8 @@ class Context(BaseContext):
     ) -> FormAnswer[dict[str, Any]]: ...
     async def ask_form(self, key: str, message: str, model: Any) -> FormAnswer[Any]:
         """As `elicit`, with a model or a JSON Schema; return the user's response, accepted or not."""
-        asked: FormAnswer[Any] = await self._ask(questions.form, key, message, model)
-        return asked
+        answer: FormAnswer[Any] = await self._ask(questions.form, key, message, model)
+        return answer
 
     async def ask_url(self, key: str, message: str, url: str) -> UrlAnswer:
         """Ask the user to open a page.
@@ -69,7 +69,7 @@ class Context(BaseContext):
     async def sample(
         self,
         key: str,
-        messages: Said | Sequence[Said],
+        messages: MessageLike | Sequence[MessageLike],
         *,
         max_tokens: int,
         **options: Unpack[SamplingOptions],
@@ -81,10 +81,12 @@ class Context(BaseContext):
         """Ask for the folders that the client works in. Deprecated by the specification."""
         return await self._ask(questions.roots, key)
 
-    async def _ask(self, word: Callable[P, Question[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def _ask(
+        self, build_question: Callable[P, Question[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         round = await self._entered()
         try:
-            question = word(*args, **kwargs)
+            question = build_question(*args, **kwargs)
         except QuestionRefusedError:
             await asyncio.sleep(0)  # so that code which retries forever does not block other tasks
             raise

@@ -47,8 +47,8 @@ class AnswerFailedError(ToolError):
     def __init__(self, key: str = "", message: str = "") -> None:
         self.key = key
         self.message = message
-        said = f": {message}" if message else "."
-        super().__init__(f"Not done: the question{_named(key)} could not be answered{said}")
+        detail = f": {message}" if message else "."
+        super().__init__(f"Not done: the question{_named(key)} could not be answered{detail}")
 
 
 class AnswerTimedOutError(ToolError):

@@ -36,7 +36,14 @@ class _Generator(GenerateJsonSchema):
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
         json = super().decimal_schema(schema)
-        return next((one for one in json.get("anyOf", ()) if one["type"] == "number"), json)
+        return next(
+            (
+                alternative
+                for alternative in json.get("anyOf", ())
+                if alternative["type"] == "number"
+            ),
+            json,
+        )
 
 
 def flat_schema(model: type[BaseModel]) -> tuple[Node, tuple[str, ...]]:
@@ -68,7 +75,8 @@ def _written_out(field: Node, definitions: Mapping[str, Node]) -> Node:
         case {"type": "string", "const": str(value)}:
             return {**_without(field, "const"), "enum": [value]}
         case {"anyOf": [*choices]} if all(
-            one.get("type") == "string" and ("const" in one or "enum" in one) for one in choices
+            choice.get("type") == "string" and ("const" in choice or "enum" in choice)
+            for choice in choices
         ):
             return {"type": "string", **_without(field, "anyOf"), **_options(choices)}
         case {"type": "number", "default": str(default)}:
@@ -97,8 +105,8 @@ def _ordered(field: Node) -> Node:
     """Sort the default of a set, so that it is the same in every process."""
     if not field.get("uniqueItems"):
         return dict(field)
-    given = {"default": sorted(field["default"], key=str)} if "default" in field else {}
-    return {**_without(field, "uniqueItems"), **given}
+    default = {"default": sorted(field["default"], key=str)} if "default" in field else {}
+    return {**_without(field, "uniqueItems"), **default}
 
 
 def _bounded(field: Node) -> Node:

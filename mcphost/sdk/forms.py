@@ -10,7 +10,7 @@ from pydantic import BaseModel, PydanticUndefinedAnnotation, PydanticUserError, 
 
 from mcphost.protocol.forms import check_form, expected, is_typed
 from mcphost.runtime.questions import InvalidAnswerError, QuestionRefusedError
-from mcphost.runtime.schema import MOST_CHARACTERS, MOST_PROBLEMS, ArgumentProblem, Validator
+from mcphost.runtime.schema import MAX_CHARACTERS, MAX_PROBLEMS, ArgumentProblem, Validator
 from mcphost.sdk.flattening import flat_schema
 
 T = TypeVar("T")
@@ -33,14 +33,14 @@ class AskedFor(Generic[T]):
     read: Callable[[Mapping[str, Any]], T]
 
 
-def form_of(asked: Any) -> AskedFor[Any]:
+def form_of(model_or_schema: Any) -> AskedFor[Any]:
     """Return the form of a model or a schema. Raises QuestionRefusedError with all its problems."""
-    if isinstance(asked, type) and issubclass(asked, BaseModel):
-        return _of_model(asked)
-    if not isinstance(asked, Mapping):
+    if isinstance(model_or_schema, type) and issubclass(model_or_schema, BaseModel):
+        return _of_model(model_or_schema)
+    if not isinstance(model_or_schema, Mapping):
         raise QuestionRefusedError("a form is a pydantic model or a JSON Schema")
     try:
-        schema = orjson.dumps(dict(asked))
+        schema = orjson.dumps(dict(model_or_schema))
     except TypeError as error:
         raise QuestionRefusedError(f"the form is not JSON: {error}") from None
     return _of_schema(schema)
@@ -56,12 +56,12 @@ def _of_model(model: type[M]) -> AskedFor[M]:
     validate = model.__pydantic_validator__.validate_json
 
     def read(content: Mapping[str, Any]) -> M:
-        given = {**dict.fromkeys(empty), **take_in(content)}
+        values = {**dict.fromkeys(empty), **take_in(content)}
         try:
-            return validate(orjson.dumps(given), by_alias=True, by_name=False)  # type: ignore[no-any-return]
+            return validate(orjson.dumps(values), by_alias=True, by_name=False)  # type: ignore[no-any-return]
         except ValidationError as error:
-            errors = error.errors(**_BRIEF)[:MOST_PROBLEMS]
-            raise InvalidAnswerError("; ".join(map(_told, errors))) from None
+            errors = error.errors(**_BRIEF)[:MAX_PROBLEMS]
+            raise InvalidAnswerError("; ".join(map(_describe_error, errors))) from None
 
     return AskedFor(schema, is_typed(schema), read)
 
@@ -70,11 +70,11 @@ def _of_model(model: type[M]) -> AskedFor[M]:
 def _of_schema(written: bytes) -> AskedFor[dict[str, Any]]:
     schema = orjson.loads(written)
     take_in = _checked(schema, "the schema")
-    known = None if schema.get("additionalProperties") is True else schema["properties"]
+    properties = None if schema.get("additionalProperties") is True else schema["properties"]
 
     def read(content: Mapping[str, Any]) -> dict[str, Any]:
-        given = take_in(content)
-        return {name: v for name, v in given.items() if known is None or name in known}
+        values = take_in(content)
+        return {name: v for name, v in values.items() if properties is None or name in properties}
 
     return AskedFor(schema, is_typed(schema), read)
 
@@ -98,10 +98,10 @@ def _checked(schema: Any, name: str) -> Callable[[Mapping[str, Any]], dict[str, 
             value is None or (value in ("", []) and bool(empty[name].problems(value)))
         )
 
-    def reason(problem: ArgumentProblem, given: Mapping[str, Any]) -> str:
+    def reason(problem: ArgumentProblem, values: Mapping[str, Any]) -> str:
         path = f"{problem.path}."
         name = next((name for name in properties if path.startswith(f"{name}.")), None)
-        if name is None or name not in given:
+        if name is None or name not in values:
             return str(problem)
         return f"{name}: not {expected(properties[name])}"
 
@@ -110,22 +110,22 @@ def _checked(schema: Any, name: str) -> Callable[[Mapping[str, Any]], dict[str, 
             plain: dict[str, Any] = orjson.loads(orjson.dumps(content))
         except TypeError:
             raise InvalidAnswerError("is not JSON") from None
-        given = {name: v for name, v in plain.items() if not is_missing(name, v)}
-        problems = validator.problems(given)
+        values = {name: v for name, v in plain.items() if not is_missing(name, v)}
+        problems = validator.problems(values)
         if problems:
-            reasons = dict.fromkeys(reason(problem, given) for problem in problems)
+            reasons = dict.fromkeys(reason(problem, values) for problem in problems)
             raise InvalidAnswerError("; ".join(reasons))
-        return given
+        return values
 
     return take_in
 
 
-def _told(error: Mapping[str, Any]) -> str:
+def _describe_error(error: Mapping[str, Any]) -> str:
     """Describe one of pydantic's errors. An error of the author's own validator might quote the
     answer."""
-    said = "is not accepted" if error["type"] in _AUTHORS_OWN else error["msg"]
-    where = ".".join(map(str, error["loc"]))[:MOST_CHARACTERS]
-    return f"{where}: {said}" if where else said
+    message = "is not accepted" if error["type"] in _AUTHORS_OWN else error["msg"]
+    where = ".".join(map(str, error["loc"]))[:MAX_CHARACTERS]
+    return f"{where}: {message}" if where else message
 
 
 class Form(BaseModel):

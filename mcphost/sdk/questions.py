@@ -62,16 +62,18 @@ def form(
 ) -> Question[FormAnswer[dict[str, Any]]]: ...
 def form(key: str, message: str, model: Any) -> Question[FormAnswer[Any]]:
     """Build a form, from a pydantic model or a JSON Schema (spec: client/elicitation, "Form Mode")."""
-    asked = form_of(model)
-    if asked.typed and looks_secret(key):
+    requested_form = form_of(model)
+    if requested_form.typed and looks_secret(key):
         raise QuestionRefusedError(
             f"the key {key!r} asks for a secret, which no form may: use ask_url"
         )
-    problem = form_message_problem(message, typed=asked.typed)
+    problem = form_message_problem(message, typed=requested_form.typed)
     if problem is not None:
         raise QuestionRefusedError(f"the question {key!r} cannot be asked: {problem}")
-    params = {"mode": "form", "message": message, "requestedSchema": asked.schema}
-    return Question(key, _ELICIT, params, "elicitation.form", partial(_read_form, asked.read))
+    params = {"mode": "form", "message": message, "requestedSchema": requested_form.schema}
+    return Question(
+        key, _ELICIT, params, "elicitation.form", partial(_read_form, requested_form.read)
+    )
 
 
 def url(key: str, message: str, url: str) -> Question[UrlAnswer]:
@@ -104,8 +106,8 @@ def _read_url(result: Mapping[str, Any]) -> UrlAnswer:
 
 
 def _action(result: Mapping[str, Any]) -> Action:
-    given = result.get("action")
+    submitted = result.get("action")
     for action in get_args(Action):
-        if given == action:
+        if submitted == action:
             return action  # type: ignore[no-any-return]
     raise InvalidAnswerError("its action must be accept, decline or cancel")

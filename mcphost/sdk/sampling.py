@@ -24,7 +24,7 @@ from mcphost.sdk.content import Message
 from mcphost.sdk.wire import read_as
 
 Sampled = CreateMessageResult | CreateMessageResultWithTools
-Said = str | Message | SamplingMessage
+MessageLike = str | Message | SamplingMessage
 
 _METHOD: Final = "sampling/createMessage"
 _WORK: Final = (ToolUseContent, ToolResultContent)
@@ -49,7 +49,7 @@ class SamplingOptions(TypedDict, total=False):
 
 def sampling(
     key: str,
-    messages: Said | Sequence[Said],
+    messages: MessageLike | Sequence[MessageLike],
     *,
     max_tokens: int,
     **options: Unpack[SamplingOptions],
@@ -61,37 +61,39 @@ def sampling(
     """
     if isinstance(messages, str) or not isinstance(messages, Sequence):
         messages = [messages]
-    said = [_message(one) for one in messages]
-    problem = next(_problems(said, max_tokens, options), None)
+    sampling_messages = [_message(message) for message in messages]
+    problem = next(_problems(sampling_messages, max_tokens, options), None)
     if problem is not None:
         raise QuestionRefusedError(f"the question {key!r} cannot be asked: {problem}")
-    given = {
-        "messages": [_written(one) for one in said],
+    fields = {
+        "messages": [_as_json(message) for message in sampling_messages],
         "maxTokens": max_tokens,
         "systemPrompt": options.get("system_prompt") or None,
         "temperature": options.get("temperature"),
         "stopSequences": list(options.get("stop_sequences", ())) or None,
-        "tools": [_written(tool) for tool in options.get("tools", ())] or None,
-        "toolChoice": _written(options.get("tool_choice")),
-        "modelPreferences": _written(options.get("model_preferences")),
+        "tools": [_as_json(tool) for tool in options.get("tools", ())] or None,
+        "toolChoice": _as_json(options.get("tool_choice")),
+        "modelPreferences": _as_json(options.get("model_preferences")),
         "metadata": dict(options.get("metadata") or {}) or None,
     }
-    params = {name: value for name, value in given.items() if value is not None}
-    if options.get("tools") or any(isinstance(b, _WORK) for m in said for b in m.content_as_list):
+    params = {name: value for name, value in fields.items() if value is not None}
+    if options.get("tools") or any(
+        isinstance(b, _WORK) for m in sampling_messages for b in m.content_as_list
+    ):
         return Question(key, _METHOD, params, "sampling.tools", _read_with_tools)
-    return Question(key, _METHOD, params, "sampling", _read)
+    return Question(key, _METHOD, params, "sampling", _read_result)
 
 
-def _message(said: Said) -> SamplingMessage:
-    match said:
+def _message(message: MessageLike) -> SamplingMessage:
+    match message:
         case SamplingMessage():
-            return said
+            return message
         case str():
-            return _message(Message(said))
+            return _message(Message(message))
         case Message(content=str(text)):
-            return SamplingMessage(role=said.role, content=TextContent(type="text", text=text))
+            return SamplingMessage(role=message.role, content=TextContent(type="text", text=text))
         case Message(content=TextContent() | ImageContent() | AudioContent() as block):
-            return SamplingMessage(role=said.role, content=block)
+            return SamplingMessage(role=message.role, content=block)
         case _:
             raise QuestionRefusedError(
                 "a sampling message must be text, image or audio: "
@@ -100,9 +102,9 @@ def _message(said: Said) -> SamplingMessage:
 
 
 def _problems(
-    said: Sequence[SamplingMessage], max_tokens: Any, options: Mapping[str, Any]
+    messages: Sequence[SamplingMessage], max_tokens: Any, options: Mapping[str, Any]
 ) -> Iterator[str]:
-    if not said:
+    if not messages:
         yield "there is no message"
     if unknown := options.keys() - SamplingOptions.__annotations__:
         yield f"it has no option {min(unknown)!r}"
@@ -123,13 +125,13 @@ def _problems(
         yield 'the input schema of a tool has the type "object"'
     if options.get("tool_choice") is not None and not names:
         yield "there is no tool to choose"
-    yield from _use_problems(said)
+    yield from _use_problems(messages)
 
 
-def _use_problems(said: Sequence[SamplingMessage]) -> Iterator[str]:
+def _use_problems(messages: Sequence[SamplingMessage]) -> Iterator[str]:
     """Check that each tool use is followed by its result ("Message Content Constraints")."""
     waiting: list[str] = []
-    for message in said:
+    for message in messages:
         blocks = message.content_as_list
         results = [block.tool_use_id for block in blocks if isinstance(block, ToolResultContent)]
         uses = [block.id for block in blocks if isinstance(block, ToolUseContent)]
@@ -144,7 +146,7 @@ def _use_problems(said: Sequence[SamplingMessage]) -> Iterator[str]:
         yield "the last message uses tools: their results are missing"
 
 
-def _written(model: BaseModel | None) -> dict[str, Any] | None:
+def _as_json(model: BaseModel | None) -> dict[str, Any] | None:
     if model is None:
         return None
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -154,7 +156,7 @@ def _read_with_tools(result: Mapping[str, Any]) -> CreateMessageResultWithTools:
     return read_as(CreateMessageResultWithTools, result)
 
 
-def _read(result: Mapping[str, Any]) -> CreateMessageResult:
+def _read_result(result: Mapping[str, Any]) -> CreateMessageResult:
     """Read a result with one content block. Clients may also send a list of one block, or of text
     blocks."""
     content = result.get("content")

@@ -13,7 +13,7 @@ from mcphost.sdk.base_context import BaseContext
 from mcphost.sdk.context import accepted, current, seconds
 from mcphost.sdk.errors import answer_error
 from mcphost.sdk.questions import FormAnswer, SamplingOptions, UrlAnswer
-from mcphost.sdk.sampling import Said
+from mcphost.sdk.sampling import MessageLike
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -41,8 +41,8 @@ class SyncContext(BaseContext):
     ) -> FormAnswer[dict[str, Any]]: ...
     def ask_form(self, key: str, message: str, model: Any) -> FormAnswer[Any]:
         """See `Context.ask_form`."""
-        asked: FormAnswer[Any] = self._ask(questions.form(key, message, model))
-        return asked
+        answer: FormAnswer[Any] = self._ask(questions.form(key, message, model))
+        return answer
 
     def ask_url(self, key: str, message: str, url: str) -> UrlAnswer:
         """See `Context.ask_url`."""
@@ -51,7 +51,7 @@ class SyncContext(BaseContext):
     def sample(
         self,
         key: str,
-        messages: Said | Sequence[Said],
+        messages: MessageLike | Sequence[MessageLike],
         *,
         max_tokens: int,
         **options: Unpack[SamplingOptions],

@@ -13,7 +13,7 @@ Tasks = TaskSupport | Literal["never", "slow", "always", "required"]
 """A value of the option `tasks`."""
 
 
-MOST_RETRIES: Final = 20
+MAX_RETRIES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class ToolDefinition:
         check_limits(self)
         if self.tasks not in tuple(TaskSupport):
             raise ValueError(f"tasks is one of {', '.join(TaskSupport)}: not {self.tasks!r}")
-        if self.retries not in range(MOST_RETRIES + 1):
-            raise ValueError(f"retries is from 0 to {MOST_RETRIES}: not {self.retries!r}")
+        if self.retries not in range(MAX_RETRIES + 1):
+            raise ValueError(f"retries is from 0 to {MAX_RETRIES}: not {self.retries!r}")
         if self.retries and self.task_support is TaskSupport.NEVER:
             raise ValueError("only rounds of tasks are retried: set tasks, too")
 

@@ -21,8 +21,8 @@ _stopping = lru_cache(maxsize=64)(stopping)
 
 def read_roots(result: Mapping[str, Any]) -> list[Root]:
     """Return the roots of a `roots/list` result (spec: client/roots, "Root"). Raises InvalidAnswerError."""
-    given = result.get("roots")
-    for at, root in enumerate(given if isinstance(given, list) else ()):
+    roots = result.get("roots")
+    for at, root in enumerate(roots if isinstance(roots, list) else ()):
         uri = root.get("uri") if isinstance(root, dict) else None
         if not isinstance(uri, str) or not uri.startswith("file://"):
             raise InvalidAnswerError(f"roots.{at}.uri: must begin with file://")

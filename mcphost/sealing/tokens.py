@@ -193,10 +193,10 @@ def key_id(token: str) -> str:
 
     Raises SealError if the token does not have our format.
     """
-    found = _HEAD.match(token)
-    if found is None:
+    match = _HEAD.match(token)
+    if match is None:
         raise SealError(Reason.MALFORMED)
-    return found[1]
+    return match[1]
 
 
 def _limit(binding: Binding, limit: int | None) -> int:

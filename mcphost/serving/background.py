@@ -54,8 +54,8 @@ class BackgroundTasks:
         """Wait at most `seconds` until no task runs; return whether that is so."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
-        while self._running and (left := until - loop.time()) > 0:
-            await asyncio.wait(self._running, timeout=left)
+        while self._running and (remaining := until - loop.time()) > 0:
+            await asyncio.wait(self._running, timeout=remaining)
         return not self._running
 
 

@@ -37,7 +37,7 @@ class Resumed(NamedTuple):
 
     state: RequestState | None
     journal: Journal
-    taken: tuple[TakenAnswer, ...]
+    responses: tuple[TakenAnswer, ...]
     sealed_by: str = ""
     carried: frozenset[str] = frozenset()
 
@@ -48,13 +48,18 @@ class Resumed(NamedTuple):
         It includes the questions, because another version of a tool may put another question under
         the same key and claim number.
         """
-        return digest({one.key: [one.answer.question, one.answer.result] for one in self.taken})
+        return digest(
+            {
+                response.key: [response.answer.question, response.answer.result]
+                for response in self.responses
+            }
+        )
 
     @property
     def goes_on(self) -> bool:
         """Whether the round goes beyond the state: it has input responses, or the state requested
         none. Otherwise it only asks again."""
-        return self.state is None or not self.state.asked or bool(self.taken)
+        return self.state is None or not self.state.input_requests or bool(self.responses)
 
     @property
     def claim(self) -> int:
@@ -73,7 +78,7 @@ class RoundEnding(NamedTuple):
     turn: "Turn | None" = None
 
 
-class Held(Protocol):
+class OwnedCall(Protocol):
     """A call that this process owns: no other process starts or ends a round of it.
 
     `resumed` is the state from which the round resumes. `uncertain`: the call's first round was
@@ -124,7 +129,7 @@ NO_QUOTA = Quota()
 class ClientSession(NamedTuple):
     """A session of a client of a session-based revision, as its row was when it was read.
 
-    `who` is the principal to which it is bound (`serving.request_state.who`; for an anonymous
+    `principal_key` is the principal to which it is bound (`serving.request_state.principal_key`; for an anonymous
     session the session itself). `log_level` is empty if the client has set none. `holder` is a
     digest of the caller whose sessions are counted together. It ends at `expires_at` at the latest,
     but for a call that is in progress then.
@@ -132,7 +137,7 @@ class ClientSession(NamedTuple):
 
     id: UUID
     tenant: UUID
-    who: str
+    principal_key: str
     revision: str
     client: Client
     log_level: str
@@ -143,12 +148,12 @@ class ClientSession(NamedTuple):
 class Incoming(NamedTuple):
     """An authenticated request of one tenant.
 
-    `leg` is the id of this HTTP request in the records; `source` is the peer's address; `size` is
-    the body's length in bytes. `session` is set if the request belongs to one; `held` if its call
+    `http_request_id` is the id of this HTTP request in the records and in the log; `source` is the peer's address; `size` is
+    the body's length in bytes. `session` is set if the request belongs to one; `owned_call` if its call
     may outlast the request.
     """
 
-    leg: UUID
+    http_request_id: UUID
     exchange: Exchange
     headers: Headers
     principal: Principal
@@ -158,7 +163,7 @@ class Incoming(NamedTuple):
     size: int
     trace_id: str
     session: ClientSession | None = None
-    held: Held | None = None
+    owned_call: OwnedCall | None = None
 
 
 class RedactsResults(Protocol):
@@ -179,7 +184,7 @@ class RunnablePrimitive(Protocol):
     @property
     def kind(self) -> str: ...
     @property
-    def sort(self) -> PrimitiveType: ...
+    def primitive_type(self) -> PrimitiveType: ...
     @property
     def version(self) -> str: ...
     @property
@@ -253,18 +258,18 @@ class Turn(NamedTuple):
         return bound(call.principal, call.method, call.target, call.arguments)
 
     @property
-    def leg(self) -> int:
-        """The number of this HTTP request of the call, from 1."""
+    def attempt(self) -> int:
+        """The number of this HTTP request of a stateless call, from 1."""
         state = self.resumed.state
-        return 1 if state is None else state.legs + 1
+        return 1 if state is None else state.requests_made + 1
 
     @property
     def is_claimed(self) -> bool:
         """Whether this round must be claimed, so that its input responses take effect only once.
 
-        That depends on the program and on the caller. A held call belongs to one process anyway.
+        That depends on the program and on the caller. An owned call belongs to one process anyway.
         """
-        if self.incoming.held is not None or self.resumed.state is None:
+        if self.incoming.owned_call is not None or self.resumed.state is None:
             return False
         # An anonymous caller's state can be used without a credential, so it is valid only once.
         return self.primitive.claims or self.call.principal.kind is PrincipalKind.ANONYMOUS

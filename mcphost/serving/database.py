@@ -80,7 +80,7 @@ class _Pool:
         self.waiting = 0
 
     @contextmanager
-    def place(self) -> Iterator[None]:
+    def count_waiter(self) -> Iterator[None]:
         """Count one more waiting request in the context.
 
         Raises DatabaseAwayError if too many wait.
@@ -154,7 +154,7 @@ async def in_database_once(function: Callable[P, T], *args: P.args, **kwargs: P.
     failed: Exception | None = None
     if not availability.away:
         try:
-            return await _hop(_pool, work, ends)
+            return await _run_in_thread(_pool, work, ends)
         except AWAY as error:
             if work.begun:
                 raise
@@ -180,7 +180,7 @@ async def in_database_unbounded(function: Callable[P, T], *args: P.args, **kwarg
     while True:
         await availability.wait()
         try:
-            return await _hop(_pool, work)
+            return await _run_in_thread(_pool, work)
         except AWAY:
             await asyncio.sleep(pause)
             pause = _longer(pause)
@@ -223,12 +223,12 @@ class BatchReader(Generic[K, T]):
         batch: _Batch[K, T] = _Batch()
         # In an empty context: the read belongs to no single request.
         batch.reading = asyncio.get_running_loop().create_task(
-            in_database(self._run, batch), context=Context()
+            in_database(self._read_batch, batch), context=Context()
         )
         batch.reading.add_done_callback(lambda reading: self._ended(batch))
         return batch
 
-    def _run(self, batch: _Batch[K, T]) -> Mapping[K, T]:
+    def _read_batch(self, batch: _Batch[K, T]) -> Mapping[K, T]:
         self._close(batch)
         return self._read(batch.keys)
 
@@ -248,7 +248,7 @@ async def until_there() -> None:
 
     Raises DatabaseAwayError if that takes too long, or too many requests wait.
     """
-    with _pool.place():
+    with _pool.count_waiter():
         if not await availability.wait(settings.MCPHOST_DATABASE_WAIT_SECONDS):
             raise DatabaseAwayError("the database has not come back in time")
 
@@ -264,7 +264,7 @@ async def _done(pool: _Pool, function: Callable[[], T]) -> T:
     failed: Exception | None = None
     if not availability.away:
         try:
-            return await _hop(pool, work, ends)
+            return await _run_in_thread(pool, work, ends)
         except AWAY as error:
             failed = error
     return await _done_later(pool, work, ends, failed)
@@ -276,10 +276,10 @@ async def _done_later(
     """Run the work as soon as the database is back; `failed` is its first error, if any."""
     loop = asyncio.get_running_loop()
     pause = 0.0
-    with pool.place():
-        while (left := ends - loop.time()) > 0 and await availability.wait(left):
+    with pool.count_waiter():
+        while (remaining := ends - loop.time()) > 0 and await availability.wait(remaining):
             try:
-                return await _hop(pool, work, ends)
+                return await _run_in_thread(pool, work, ends)
             except AWAY as error:
                 if once and work.begun:
                     raise
@@ -289,7 +289,7 @@ async def _done_later(
     raise failed or DatabaseAwayError("the database has not come back in time")
 
 
-async def _hop(pool: _Pool, work: _Work[T], ends: float | None = None) -> T:
+async def _run_in_thread(pool: _Pool, work: _Work[T], ends: float | None = None) -> T:
     """Run the work in a thread of the pool.
 
     With `ends`, in the loop's time, wait until then, but at least ANSWER_SECONDS. Work that has no

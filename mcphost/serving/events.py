@@ -91,16 +91,16 @@ class Waiters:
 
     def remove(self, key: Hashable, waiter: Waiter) -> None:
         with self._lock:
-            left = self._waiting[key]
-            left.remove(waiter)
-            if not left:
+            waiting = self._waiting[key]
+            waiting.remove(waiter)
+            if not waiting:
                 del self._waiting[key]
 
     def discard(self, key: Hashable, waiter: Waiter) -> None:
         """As `remove`, for a waiter that may have been removed."""
         with self._lock:
-            known = waiter in self._waiting.get(key, ())
-        if known:
+            is_registered = waiter in self._waiting.get(key, ())
+        if is_registered:
             self.remove(key, waiter)
 
     def notify(self, key: Hashable) -> None:

@@ -82,13 +82,13 @@ class InUse(Counter[str]):
             if not self[key]:
                 del self[key]
 
-    def held(self, keys: Sequence[str], amount: int = 1) -> "_InUseHere":
+    def reserve(self, keys: Sequence[str], amount: int = 1) -> "_InUseHere":
         """Count `amount` more under each key inside the context."""
         return _InUseHere(self, keys, amount)
 
 
 class _InUseHere:
-    """The context of `InUse.held`. Calls that wait are inside of several: a class takes less memory
+    """The context of `InUse.reserve`. Calls that wait are inside of several: a class takes less memory
     than a generator."""
 
     __slots__ = ("_amount", "_counts", "_keys")
@@ -178,10 +178,10 @@ def count_change(principal: Principal, source: str) -> None:
     _count(key, options().sessions.changes_per_minute, "changes of sessions")
 
 
-def count_poll(task: str, who: str) -> None:
+def count_poll(task: str, principal_key: str) -> None:
     """Count one request of a caller about a task: another caller, who may only know its id, uses up
     nothing of that. Raises ProtocolError (OVER_LIMIT)."""
-    _count(f"task:{task} {who}", POLLS_PER_MINUTE, "requests about a task")
+    _count(f"task:{task} {principal_key}", POLLS_PER_MINUTE, "requests about a task")
 
 
 def caller(principal: Principal, source: str) -> str:
@@ -197,7 +197,7 @@ def holder(principal: Principal, source: str) -> str:
     return salted_hmac(_SALT, caller(principal, source), algorithm="sha256").hexdigest()
 
 
-async def place(incoming: Incoming, seconds: float = math.inf) -> None:
+async def wait_for_slot(incoming: Incoming, seconds: float = math.inf) -> None:
     """Wait for a place among the concurrent calls, at most `seconds`, for a call that has begun."""
     until = time.monotonic() + seconds
     # A changed limit is not notified.
@@ -216,16 +216,16 @@ def may_notify(about: str, holder: str = "") -> bool:
     return _may(NOTICES_PER_MINUTE, "told", about, holder)
 
 
-def _may(limit: int, what: str, about: str, holder: str) -> bool:
-    if _counted.rates.hit(f"{what}:{about}", limit):
+def _may(limit: int, kind: str, about: str, holder: str) -> bool:
+    if _counted.rates.hit(f"{kind}:{about}", limit):
         return False
-    return not holder or not _counted.rates.hit(f"{what}:{holder}", limit * CALLER_TIMES)
+    return not holder or not _counted.rates.hit(f"{kind}:{holder}", limit * CALLER_TIMES)
 
 
-def _count(key: str, limit: int, what: str) -> None:
+def _count(key: str, limit: int, subject: str) -> None:
     seconds = _counted.rates.hit(key, share(limit))
     if seconds:
-        message = f"Over the limit of {limit} {what} per minute"
+        message = f"Over the limit of {limit} {subject} per minute"
         raise over_limit(message, max(1, math.ceil(seconds)))
 
 
@@ -238,7 +238,7 @@ def occupy(incoming: Incoming) -> Iterator[None]:
     limit = turns_away(incoming)
     if limit is not None:
         raise over_limit(f"Over the limit of {limit} calls at once", RETRY_CONCURRENT_SECONDS)
-    with _counted.running.held([key for key, _ in _concurrent(incoming)]):
+    with _counted.running.reserve([key for key, _ in _concurrent(incoming)]):
         yield
 
 

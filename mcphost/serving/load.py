@@ -7,11 +7,11 @@ that is not overloaded itself (SEP-2322, Load Shedding). Two signals:
 - `share`: the caller's or the tenant's share of concurrent calls is over (`serving.limits.is_over`).
 """
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from mcphost.audit.writer.writer import writer
 from mcphost.feed.nodes import heartbeat
-from mcphost.observability import counters
 from mcphost.observability.loop_watch import LoopLag
 from mcphost.serving import limits
 from mcphost.serving.context import Incoming
@@ -38,11 +38,12 @@ def reason_to_leave(incoming: Incoming) -> str:
     return SHARE if limits.is_over(incoming) else ""
 
 
-def measure() -> None:
-    """Set the probes of the metrics about load."""
-    counters.measure("loop_lag_seconds", lag.seconds)
-    counters.measure("loop_lag_limit_seconds", lambda: options().shed_lag_seconds)
-    counters.measure("overloaded", lag.is_over)
-    counters.measure("shares_over", limits.shares_over)
-    counters.measure("shares_limit_seconds", lambda: options().shed_share_seconds)
-    counters.measure("processes_free", heartbeat.free)
+GAUGES: Final[Mapping[str, Callable[[], float]]] = {
+    "loop_lag_seconds": lag.seconds,
+    "loop_lag_limit_seconds": lambda: options().shed_lag_seconds,
+    "overloaded": lag.is_over,
+    "shares_over": limits.shares_over,
+    "shares_limit_seconds": lambda: options().shed_share_seconds,
+    "processes_free": heartbeat.free,
+}
+"""The probes of the metrics about load, by metric."""

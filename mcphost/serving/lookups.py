@@ -35,52 +35,54 @@ from mcphost.vault.secrets.usable import UsableSecret
 
 async def authenticated(bearer: str, slug: str, now: datetime) -> Authenticated | None:
     """The principal of a bearer token at the MCP endpoint of `slug`; None if it is not valid."""
-    known = identity.cached(bearer, Audience.MCP, slug, now)
-    if known is not MISS:
-        return known
+    cached = identity.cached(bearer, Audience.MCP, slug, now)
+    if cached is not MISS:
+        return cached
     return await in_database_unauthenticated(identity.load, bearer, Audience.MCP, slug, now)
 
 
 async def public_tenant(slug: str) -> TenantSnapshot | None:
     """The open tenant of that slug, if it allows anonymous callers."""
-    known = tenants.cached_public_tenant(slug)
-    return known if known is not MISS else await in_database(tenants.public_tenant, slug)
+    cached = tenants.cached_public_tenant(slug)
+    return cached if cached is not MISS else await in_database(tenants.public_tenant, slug)
 
 
 async def tenant(tenant_id: UUID) -> TenantSnapshot | None:
-    known = tenants.cached_tenant(tenant_id)
-    return known if known is not MISS else await in_database(tenants.tenant, tenant_id)
+    cached = tenants.cached_tenant(tenant_id)
+    return cached if cached is not MISS else await in_database(tenants.tenant, tenant_id)
 
 
 async def secret(tenant_id: UUID, name: str) -> UsableSecret | None:
     """A tenant's secret, for use; None if it has none of this name. Raises VaultError."""
-    known = secrets.cached_secret(tenant_id, name)
-    return known if known is not MISS else await in_database(secrets.load_secret, tenant_id, name)
+    cached = secrets.cached_secret(tenant_id, name)
+    return cached if cached is not MISS else await in_database(secrets.load_secret, tenant_id, name)
 
 
 async def values_to_mask(tenant_id: UUID) -> tuple[str, ...]:
     """The values of all of a tenant's secrets, and those that they had. Raises VaultError."""
-    known = secrets.cached_values_to_mask(tenant_id)
-    return known if known is not MISS else await in_database(secrets.load_values_to_mask, tenant_id)
+    cached = secrets.cached_values_to_mask(tenant_id)
+    return (
+        cached if cached is not MISS else await in_database(secrets.load_values_to_mask, tenant_id)
+    )
 
 
 async def offering(tenant_id: UUID) -> Offering:
     """The current offering of the tenant."""
-    known = catalogue.cached_offering(tenant_id)
-    return known if known is not MISS else await in_database(catalogue.offering, tenant_id)
+    cached = catalogue.cached_offering(tenant_id)
+    return cached if cached is not MISS else await in_database(catalogue.offering, tenant_id)
 
 
 Scopes = frozenset[str]
 
 
 def tool(offering: Offering, name: str, scopes: Scopes) -> ToolSnapshot | None:
-    found = offering.tools_by_name.get(name)
-    return found if found is not None and found.scopes <= scopes else None
+    snapshot = offering.tools_by_name.get(name)
+    return snapshot if snapshot is not None and snapshot.scopes <= scopes else None
 
 
 def prompt(offering: Offering, name: str, scopes: Scopes) -> PromptSnapshot | None:
-    found = offering.prompts_by_name.get(name)
-    return found if found is not None and found.scopes <= scopes else None
+    snapshot = offering.prompts_by_name.get(name)
+    return snapshot if snapshot is not None and snapshot.scopes <= scopes else None
 
 
 def resource(offering: Offering, uri: str, scopes: Scopes) -> ReadAt | None:
@@ -93,8 +95,8 @@ def resource(offering: Offering, uri: str, scopes: Scopes) -> ReadAt | None:
 
 def template(offering: Offering, text: str, scopes: Scopes) -> TemplateSnapshot | None:
     """The template with exactly this text."""
-    found = offering.template(text)
-    return found if found is not None and found.scopes <= scopes else None
+    snapshot = offering.template(text)
+    return snapshot if snapshot is not None and snapshot.scopes <= scopes else None
 
 
 class CallTarget(NamedTuple):
@@ -151,11 +153,11 @@ def missing_function(offering: Offering, target: CallTarget, scopes: Scopes | No
 
 def _is_at(problem: PrimitiveProblem, target: CallTarget) -> bool:
     """Whether the target is this primitive. Raises ValueError for what is no URI."""
-    if target.method != _METHODS[problem.sort]:
+    if target.method != _METHODS[problem.primitive_type]:
         return False
-    if problem.sort is PrimitiveType.RESOURCE:
+    if problem.primitive_type is PrimitiveType.RESOURCE:
         return normalize(target.name) == problem.uri
-    if problem.sort is PrimitiveType.TEMPLATE:
+    if problem.primitive_type is PrimitiveType.TEMPLATE:
         return UriTemplate(problem.uri).match(normalize(target.name)) is not None
     return target.name == problem.name
 

@@ -49,7 +49,7 @@ class LongLivedStream(EventStream, Protocol):
     """
 
     async def stay(self) -> None:
-        """Wait until `leave` is called. When the client disconnects, the task is cancelled."""
+        """Wait until `end_stay` is called. When the client disconnects, the task is cancelled."""
 
-    def leave(self) -> None:
+    def end_stay(self) -> None:
         """Make `stay` return, so that the request gets its result. A second call does nothing."""

@@ -14,7 +14,7 @@ import orjson
 
 from mcphost import __version__
 from mcphost.audit.writer.conditions import Condition
-from mcphost.calls.ownership import Taking
+from mcphost.calls.ownership import Lease
 from mcphost.protocol import results
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
 from mcphost.protocol.tasks import TaskStatus, TaskView, task_handle
@@ -68,11 +68,11 @@ class SealedState(NamedTuple):
 
 
 class CreatedTask(NamedTuple):
-    """A task to be created by `condition`: its first state for the client, and its first taking."""
+    """A task to be created by `condition`: its first state for the client, and its first lease."""
 
     condition: Condition
     view: TaskView
-    taking: Taking
+    lease: Lease
 
 
 class Delivered(NamedTuple):
@@ -134,14 +134,14 @@ def write(reply: Reply) -> bytes:
 
 def read(written: bytes) -> Reply:
     """Decode what `write` wrote."""
-    word, *values = orjson.loads(written)
-    if word == "refused":
+    tag, *values = orjson.loads(written)
+    if tag == "refused":
         return Refused(ProtocolError(*values))
-    if word == "task":
+    if tag == "task":
         id, status, created, updated, *numbers = values
         times = datetime.fromisoformat(created), datetime.fromisoformat(updated)
         return Handle(TaskView(id, TaskStatus(status), *times, *numbers))
-    return Answered(*values) if word == "answered" else Asking(*values)
+    return Answered(*values) if tag == "answered" else Asking(*values)
 
 
 NAME = "mcphost"

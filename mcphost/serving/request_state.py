@@ -2,7 +2,7 @@
 basic/patterns/mrtr).
 
 The client keeps the state and cannot read it. The process that receives it checks all of it: the
-principal, the request and the expiry. In names, `leg` is one HTTP request of a call.
+principal, the request and the expiry.
 """
 
 import hmac
@@ -66,9 +66,9 @@ class PartReference(NamedTuple):
 class RequestState(NamedTuple):
     """The state of a call after a round. Times are in seconds since 1970.
 
-    `round` is the number of that round, `legs` the number of HTTP requests so far, `shed` whether a
-    process has sent the call to another, `version` the program's version. `asked` are the
-    input requests by the author's key; none if the round only moves to another process. `claim` is
+    `round` is the number of that round, `requests_made` what the limit of its delivery counts: the HTTP
+    requests of a stateless call so far, or the input requests of a session's call or of a task. `shed` is
+    whether a process has sent the call to another, `version` the program's version. `input_requests` are those by the author's key; none if the round only moves to another process. `claim` is
     the number under which the round that takes in responses to this state is claimed. All states
     that descend from one another without a response have the same number, and so share one set of
     responses. `parts` are the rows with those recorded values that are not in `journal`. `repetitions`
@@ -78,12 +78,12 @@ class RequestState(NamedTuple):
     bound: StateBinding
     call: UUID
     round: int
-    legs: int
+    requests_made: int
     shed: bool
     issued_at: float
     expires_at: float
     version: str
-    asked: Mapping[str, AskedQuestion]
+    input_requests: Mapping[str, AskedQuestion]
     journal: Journal
     claim: int
     parts: tuple[PartReference, ...] = ()
@@ -94,10 +94,10 @@ def bound(
     principal: Principal, method: str, target: str, arguments: Mapping[str, Any]
 ) -> StateBinding:
     """The binding of a state for this request. Raises ValueError for arguments without a digest."""
-    return StateBinding(who(principal), method, target, digest(arguments))
+    return StateBinding(principal_key(principal), method, target, digest(arguments))
 
 
-def who(principal: Principal) -> str:
+def principal_key(principal: Principal) -> str:
     """The caller as states identify it. Anonymous callers without a session are all the same."""
     return f"{principal.kind}:{principal.id}"
 
@@ -117,9 +117,11 @@ def write(state: RequestState) -> bytes:
     that processes of the previous version can open the state during an upgrade.
     """
     to, call, *plain, _, _, claim, parts, repetitions = state
-    asked = {key: list(one) for key, one in state.asked.items()}
-    written = [list(to), call, *plain, asked, as_json(state.journal)]
-    rows = [list(one) for one in parts]
+    input_requests = {
+        key: list(input_request) for key, input_request in state.input_requests.items()
+    }
+    written = [list(to), call, *plain, input_requests, as_json(state.journal)]
+    rows = [list(part) for part in parts]
     if repetitions:
         return orjson.dumps([_FORMAT_WITH_REPETITIONS, *written, claim, rows, repetitions])
     if parts:
@@ -138,24 +140,26 @@ def read(written: bytes) -> RequestState:
         repetitions = rest.pop() if form >= _FORMAT_WITH_REPETITIONS else 0
         parts = rest.pop() if form >= _FORMAT_WITH_PARTS else ()
         claim = number + 1 if form == _FORMAT else rest.pop()
-        *plain, asked, journal = rest
-        questions = {key: AskedQuestion(*one) for key, one in asked.items()}
-        references = tuple(PartReference(*one) for one in parts)
-        more = (*plain, questions, from_json(journal), claim, references, repetitions)
+        *plain, rows, journal = rest
+        input_requests = {key: AskedQuestion(*row) for key, row in rows.items()}
+        references = tuple(PartReference(*reference) for reference in parts)
+        more = (*plain, input_requests, from_json(journal), claim, references, repetitions)
         return RequestState(StateBinding(*to), UUID(call), number, *more)
     except (ValueError, TypeError, AttributeError):
         log.exception("what was sealed as a request state is none")
         raise InvalidStateError("not written as states are") from None
 
 
-def check(state: RequestState, now: float, wanted: StateBinding) -> None:
+def check(state: RequestState, now: float, binding: StateBinding) -> None:
     """Raises InvalidStateError unless the state is valid for this request at this time."""
     if state.issued_at > now + SKEW_SECONDS:
         raise InvalidStateError("issued in the future", state.call)
     if state.expires_at < now - SKEW_SECONDS:
         raise InvalidStateError("expired", state.call)
-    for name, meant, given in zip(StateBinding._fields, state.bound, wanted, strict=True):
-        if not hmac.compare_digest(meant.encode(), given.encode()):
+    for name, state_value, request_value in zip(
+        StateBinding._fields, state.bound, binding, strict=True
+    ):
+        if not hmac.compare_digest(state_value.encode(), request_value.encode()):
             raise InvalidStateError(f"of another {_NAMES[name]}", state.call)
 
 

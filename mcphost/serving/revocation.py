@@ -69,8 +69,8 @@ class Presences:
     async def stop(self) -> None:
         await self._relay.stop()
 
-    def enter(self, presence: Presence) -> None:
-        """Register `presence` until `leave`: it ends when its caller loses access.
+    def register(self, presence: Presence) -> None:
+        """Register `presence` until `unregister`: it ends when its caller loses access.
 
         A change between the caller's authentication and this call is noticed, too, and the cut of this
         process.
@@ -86,7 +86,7 @@ class Presences:
         if shutdown.phase() is Phase.CUT:
             asyncio.get_running_loop().call_soon(presence.revoke, _STOPPED)
 
-    def leave(self, presence: Presence) -> None:
+    def unregister(self, presence: Presence) -> None:
         """Remove a presence. Does nothing if it is not registered."""
         timer = self._expiry.pop(presence, None)
         if timer is not None:
@@ -119,20 +119,24 @@ class Presences:
         wide = about.everybody or about.people or about.tenants
         doubted = []
         for credential in tuple(self._by_credential) if wide else about.credentials:
-            one = next(iter(self._by_credential.get(credential, ())), None)
-            if one is not None and about.concerns(one.principal):
-                doubted.append(one.principal)
+            sample = next(iter(self._by_credential.get(credential, ())), None)
+            if sample is not None and about.concerns(sample.principal):
+                doubted.append(sample.principal)
         # What they are now; None if the credential is not valid any more.
-        found: dict[str, Principal | None] = {_credential(each): None for each in doubted}
-        ids = [each.token_id for each in doubted if each.token_id is not None]
+        current_principals: dict[str, Principal | None] = {
+            _credential(principal): None for principal in doubted
+        }
+        ids = [principal.token_id for principal in doubted if principal.token_id is not None]
         for start in range(0, len(ids), ASKED_AT_ONCE):
-            some = ids[start : start + ASKED_AT_ONCE]
-            found |= await in_database(identity.current_principals, some)
-        for each in doubted:
-            if each.token_id is None:
-                tenant = await lookups.tenant(each.tenant)
-                found[_credential(each)] = None if tenant is None else anonymous(tenant)
-        for credential, now in found.items():
+            chunk = ids[start : start + ASKED_AT_ONCE]
+            current_principals |= await in_database(identity.current_principals, chunk)
+        for principal in doubted:
+            if principal.token_id is None:
+                tenant = await lookups.tenant(principal.tenant)
+                current_principals[_credential(principal)] = (
+                    None if tenant is None else anonymous(tenant)
+                )
+        for credential, now in current_principals.items():
             for presence in tuple(self._by_credential.get(credential, ())):
                 why = refusal(presence.principal, now)
                 if why is not None:
@@ -153,9 +157,9 @@ class _About:
                 self.credentials.add(_credential(doubt))
             elif isinstance(doubt, Gap):
                 self.everybody = True
-            elif doubt.what == "token":
+            elif doubt.kind == "token":
                 self.credentials.add(doubt.object_id)
-            elif doubt.what == "member" and doubt.object_id.isdecimal():
+            elif doubt.kind == "member" and doubt.object_id.isdecimal():
                 self.people.add(int(doubt.object_id))
             elif doubt.tenant is not None:
                 self.tenants.add(doubt.tenant)

@@ -89,5 +89,5 @@ async def unseal(
 
 
 async def _sealer(tenant: UUID) -> TenantSealer:
-    known = sealer.cached(tenant)
-    return await in_database(sealer.fetch, tenant) if known is None else known
+    cached = sealer.cached(tenant)
+    return await in_database(sealer.fetch, tenant) if cached is None else cached

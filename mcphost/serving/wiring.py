@@ -36,10 +36,10 @@ def forget_options(**_: Any) -> None:
 setting_changed.connect(forget_options)
 
 # After the lower packages, which have then dropped their cached values.
-for what in (*LISTS, LIST, UPDATED):
-    loop.subscribe(what, listeners.on_change)
-for what in ("token", "member", "tenant"):
-    loop.subscribe(what, presences.on_change)
+for change_name in (*LISTS, LIST, UPDATED):
+    loop.subscribe(change_name, listeners.on_change)
+for change_name in ("token", "member", "tenant"):
+    loop.subscribe(change_name, presences.on_change)
 loop.subscribe(LINK, waiters.changed)
 loop.subscribe(cancelled.CANCELLED, cancelled_calls.on_change)
 loop.subscribe(cancelled.CANCELLED, waiters.changed)
@@ -52,23 +52,23 @@ loop.subscribe(streams.NEWS, waiters.changed)
 loop.subscribe(questions.NEWS, waiters.changed)
 loop.subscribe(streams.FOLLOWED, live.on_change)
 loop.on_gap(live.on_gap)
-for what, handler in (
+for change_name, handler in (
     (sessions.OPENED, get_streams.opened),
     (sessions.CLOSED, get_streams.closed),
     (sessions.TOPICS, get_streams.topics_changed),
     (sessions.ENDED, get_streams.ended),
-    (SESSIONS_GAP.what, get_streams.gap),
+    (SESSIONS_GAP.kind, get_streams.gap),
 ):
-    listeners.register_handler(what, handler)
-    loop.subscribe(what, listeners.on_change)
+    listeners.register_handler(change_name, handler)
+    loop.subscribe(change_name, listeners.on_change)
 loop.subscribe(changes.CHANGED, waiters.changed)
-loop.subscribe(claims.LEFT, left_rounds.on_left)
+loop.subscribe(claims.ROUND_LEFT, left_rounds.on_left)
 loop.on_gap(waiters.gap)
 loop.on_gap(get_streams.on_gap)
 loop.on_gap(listeners.on_gap)
 loop.on_gap(presences.on_gap)
 heartbeat.on_functions(listeners.on_gap)  # after the catalogue's caches
-heartbeat.on_functions(left_rounds.look)
+heartbeat.on_functions(left_rounds.find_rounds)
 heartbeat.on_functions(takeovers.look_again)
 following.replay = replay.replay
 heartbeat.overloaded = load.lag.is_over

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from mcphost.audit.writer.conditions import Condition, RowChange, Values
 from mcphost.calls.conditions_sql import Effects, announcements, change, effect
-from mcphost.calls.ownership import COLUMNS, NO_OWNER, Taking, is_mine, owned
+from mcphost.calls.ownership import COLUMNS, NO_OWNER, Lease, is_mine, owned
 from mcphost.calls.states import QuestionState
 from mcphost.tasks.states import TRANSITIONS, TaskEvent, TaskState
 
@@ -34,7 +34,7 @@ class NewTask(NamedTuple):
 
     id: UUID
     tenant: UUID
-    who: str
+    principal_key: str
     holder: str
     era: str
     call: UUID
@@ -59,7 +59,7 @@ class NewQuestion(NamedTuple):
     expires_at: datetime
 
 
-class MostTasks(NamedTuple):
+class MaxTasks(NamedTuple):
     """How many tasks may work at once: of one caller, and of one tenant."""
 
     of_holder: int
@@ -67,9 +67,12 @@ class MostTasks(NamedTuple):
 
 
 def create(
-    task: NewTask, most: MostTasks, owner: UUID = NO_OWNER, asked: Sequence[NewQuestion] = ()
+    task: NewTask,
+    max_tasks: MaxTasks,
+    owner: UUID = NO_OWNER,
+    questions: Sequence[NewQuestion] = (),
 ) -> Condition:
-    """Condition: the call is no task yet, and its caller and tenant have fewer than `most`.
+    """Condition: the call is no task yet, and its caller and tenant have fewer than `max_tasks`.
 
     With an `owner` the task runs there already, in epoch 1. Else it is due, unless it asks.
     """
@@ -77,7 +80,7 @@ def create(
         "task": task.id.hex,
         "tenant": task.tenant.hex,
         "owner": owner.hex,
-        "who": task.who,
+        "who": task.principal_key,
         "holder": task.holder,
         "era": task.era,
         "call": task.call.hex,
@@ -89,87 +92,89 @@ def create(
         "created": _time(task.created_at),
         "expires": _time(task.expires_at),
         "epoch": 0 if owner == NO_OWNER else 1,
-        "due": owner == NO_OWNER and not asked,
-        **most._asdict(),
+        "due": owner == NO_OWNER and not questions,
+        **max_tasks._asdict(),
     }
     effects = _announced(task.tenant, task.id, DUE) if row["due"] else {}
-    return _condition(_CREATE, row, {**_asked(task.id, task.round, asked), **effects})
+    return _condition(_CREATE, row, {**_ask_effects(task.id, task.round, questions), **effects})
 
 
-def start(taking: Taking, number: int, taken: Sequence[UUID]) -> Condition:
+def start(lease: Lease, number: int, answered_questions: Sequence[UUID]) -> Condition:
     """Condition: no process has taken the task after the epoch before, and it has no open question.
 
-    Takes the task and begins the round `number`, which takes in the answers to `taken`.
+    Takes the task and begins the round `number`, which takes in the answers to `answered_questions`.
     """
-    taken_in = [{"question": each.hex, "round": number} for each in taken]
-    row = {**_owned(taking), "round": number}
+    taken_in = [
+        {"question": question_id.hex, "round": number} for question_id in answered_questions
+    ]
+    row = {**_owned(lease), "round": number}
     return _condition(_START, row, {_TAKE_IN: taken_in})
 
 
-def checkpoint(taking: Taking, journal: str) -> Condition:
-    """Condition: the task is this taking's. Stores the journal while the round goes on."""
-    return _condition(_CHECKPOINT, {**_owned(taking), "journal": journal})
+def checkpoint(lease: Lease, journal: str) -> Condition:
+    """Condition: the task belongs to this lease. Stores the journal while the round goes on."""
+    return _condition(_CHECKPOINT, {**_owned(lease), "journal": journal})
 
 
-def describe(taking: Taking, message: str | None, progress: str | None = None) -> Condition:
-    """Condition: the task is this taking's. Stores the status message and the progress, sealed.
+def describe(lease: Lease, message: str | None, progress: str | None = None) -> Condition:
+    """Condition: the task belongs to this lease. Stores the status message and the progress, sealed.
 
     None leaves what is stored.
     """
-    row = {**_owned(taking), "message": message, "progress": progress}
-    said = ((PROGRESS, progress), (CHANGED, message))
-    news = [what for what, text in said if text is not None]
-    return _condition(_DESCRIBE, row, _announced(taking.tenant, taking.id, *news))
+    row = {**_owned(lease), "message": message, "progress": progress}
+    sealed_texts = ((PROGRESS, progress), (CHANGED, message))
+    news = [change_name for change_name, text in sealed_texts if text is not None]
+    return _condition(_DESCRIBE, row, _announced(lease.tenant, lease.id, *news))
 
 
-def publish(taking: Taking, number: int, asked: Sequence[NewQuestion]) -> Condition:
-    """Condition: the task is this taking's. Stores questions while the round goes on."""
-    announced = _announced(taking.tenant, taking.id, CHANGED)
-    effects = {**_asked(taking.id, number, asked), **announced}
-    return _condition(_PUBLISH, _owned(taking), effects)
+def publish(lease: Lease, number: int, questions: Sequence[NewQuestion]) -> Condition:
+    """Condition: the task belongs to this lease. Stores questions while the round goes on."""
+    announced = _announced(lease.tenant, lease.id, CHANGED)
+    effects = {**_ask_effects(lease.id, number, questions), **announced}
+    return _condition(_PUBLISH, _owned(lease), effects)
 
 
 def park(
-    taking: Taking,
+    lease: Lease,
     journal: str,
     number: int,
-    asked: Sequence[NewQuestion] = (),
+    questions: Sequence[NewQuestion] = (),
     seconds: float | None = None,
 ) -> Condition:
-    """Condition: the task is this taking's. Ends the round `number`, which asked `asked`.
+    """Condition: the task belongs to this lease. Ends the round `number`, which asked `questions`.
 
     The task is due again in `seconds`; None if it waits for answers.
     """
     row = {
-        **_owned(taking),
+        **_owned(lease),
         "journal": journal,
         "seconds": seconds or 0.0,
         "due": seconds is not None,
     }
     news = (CHANGED,) if seconds is None else (CHANGED, DUE)
-    announced = _announced(taking.tenant, taking.id, *news)
-    effects = {**_asked(taking.id, number, asked), **announced}
+    announced = _announced(lease.tenant, lease.id, *news)
+    effects = {**_ask_effects(lease.id, number, questions), **announced}
     return _condition(_PARK, row, effects)
 
 
-def release(taking: Taking, seconds: float) -> Condition:
-    """Condition: the task is this taking's. Lets any process run the same round in `seconds`."""
-    return _condition(_RELEASE, {**_owned(taking), "seconds": seconds})
+def release(lease: Lease, seconds: float) -> Condition:
+    """Condition: the task belongs to this lease. Lets any process run the same round in `seconds`."""
+    return _condition(_RELEASE, {**_owned(lease), "seconds": seconds})
 
 
-def retry(taking: Taking, seconds: float, message: str) -> Condition:
-    """Condition: the task is this taking's. Lets any process run the same round in `seconds`, because
+def retry(lease: Lease, seconds: float, message: str) -> Condition:
+    """Condition: the task belongs to this lease. Lets any process run the same round in `seconds`, because
     it has failed. Stores the status message, sealed."""
-    row = {**_owned(taking), "seconds": seconds, "message": message}
-    return _condition(_RETRY, row, _announced(taking.tenant, taking.id, CHANGED))
+    row = {**_owned(lease), "seconds": seconds, "message": message}
+    return _condition(_RETRY, row, _announced(lease.tenant, lease.id, CHANGED))
 
 
-def finish(taking: Taking, event: TaskEvent, outcome: str, message: str = "") -> Condition:
-    """Condition: the task is this taking's. Ends it with its sealed outcome."""
+def finish(lease: Lease, event: TaskEvent, outcome: str, message: str = "") -> Condition:
+    """Condition: the task belongs to this lease. Ends it with its sealed outcome."""
     state = TRANSITIONS[TaskState.WORKING, event]
-    row = {**_owned(taking), "state": state, "outcome": outcome, "message": message}
-    announced = _announced(taking.tenant, taking.id, CHANGED)
-    effects = {_FORGET: [{"task": taking.id.hex}], **announced}
+    row = {**_owned(lease), "state": state, "outcome": outcome, "message": message}
+    announced = _announced(lease.tenant, lease.id, CHANGED)
+    effects = {_FORGET: [{"task": lease.id.hex}], **announced}
     return _condition(_FINISH, row, effects)
 
 
@@ -188,11 +193,11 @@ def answer(question: UUID, task: UUID, tenant: UUID, answer: str) -> Condition:
 
 
 def _condition(
-    what: RowChange, row: Mapping[str, Any], effects: Effects | None = None
+    row_change: RowChange, row: Mapping[str, Any], effects: Effects | None = None
 ) -> Condition:
     nonce = token_hex(8)
     values = Values({**row, "nonce": nonce}, effects or {})
-    return Condition(what, nonce, lambda: values)
+    return Condition(row_change, nonce, lambda: values)
 
 
 def _time(moment: datetime) -> str:
@@ -200,31 +205,31 @@ def _time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
-def _owned(taking: Taking) -> dict[str, Any]:
+def _owned(lease: Lease) -> dict[str, Any]:
     # The task's id comes first: rows are sorted by their text.
-    return {"task": taking.id.hex, **owned(taking.owner, taking.epoch)}
+    return {"task": lease.id.hex, **owned(lease.owner, lease.epoch)}
 
 
 def _announced(tenant: UUID, task: UUID, *news: str) -> Effects:
-    return announcements([(what, tenant, task.hex) for what in news])
+    return announcements([(change_name, tenant, task.hex) for change_name in news])
 
 
-def _asked(task: UUID, number: int, asked: Sequence[NewQuestion]) -> Effects:
+def _ask_effects(task: UUID, number: int, questions: Sequence[NewQuestion]) -> Effects:
     now = timezone.now()
     return {
         _ASK: [
             {
-                "id": each.id.hex,
+                "id": question.id.hex,
                 "task": task.hex,
-                "name": each.key,
-                "author_key": each.author_key,
-                "digest": each.digest,
-                "method": each.method,
-                "request": each.request,
+                "name": question.key,
+                "author_key": question.author_key,
+                "digest": question.digest,
+                "method": question.method,
+                "request": question.request,
                 "round": number,
-                "seconds": max(0.0, (each.expires_at - now).total_seconds()),
+                "seconds": max(0.0, (question.expires_at - now).total_seconds()),
             }
-            for each in asked
+            for question in questions
         ]
     }
 
@@ -278,10 +283,10 @@ def _counted(column: str) -> str:
     )
 
 
-def _fewer(column: str, most: str) -> str:
+def _fewer(column: str, limit_column: str) -> str:
     """SQL for the condition that there are fewer working tasks, with those of the batch before."""
     working = f"SELECT c.working FROM by_{column} c WHERE c.{column} = r.{column}"  # noqa: S608 - constants
-    return f"({working}) + r.nth_of_{column} <= r.{most}"
+    return f"({working}) + r.nth_of_{column} <= r.{limit_column}"
 
 
 _FREE: Final = f"owner = '{NO_OWNER.hex}', due_at = CASE WHEN r.due THEN {{later}} END"

@@ -76,18 +76,18 @@ def hand_out(woken: Collection[UUID], places: Places) -> int:
     with transaction.atomic():
         with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_ONE_AT_A_TIME])
-        found = _next(places)  # again: another process may have queued them meanwhile
-        if found:
-            queue.job_manager.batch_defer_jobs([_job(task, epoch) for task, epoch in found])
-    return len(found)
+        due_rounds = _next(places)  # again: another process may have queued them meanwhile
+        if due_rounds:
+            queue.job_manager.batch_defer_jobs([_job(task, epoch) for task, epoch in due_rounds])
+    return len(due_rounds)
 
 
 def _next(places: Places) -> list[tuple[UUID, int]]:
-    given = {"queue": QUEUE, "no_owner": NO_OWNER, "most": QUEUED_AT_ONCE, **places._asdict()}
+    parameters = {"queue": QUEUE, "no_owner": NO_OWNER, "most": QUEUED_AT_ONCE, **places._asdict()}
     with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
-        cursor.execute(_FAIR, given)
-        found: list[tuple[UUID, int]] = cursor.fetchall()
-    return found
+        cursor.execute(_FAIR, parameters)
+        due_rounds: list[tuple[UUID, int]] = cursor.fetchall()
+    return due_rounds
 
 
 def _job(task: UUID, epoch: int) -> Job:

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from mcphost.calls.ownership import NO_OWNER
 from mcphost.calls.states import QuestionState
 from mcphost.tasks.models import Task, TaskQuestion
-from mcphost.tasks.selectors import ASKED
+from mcphost.tasks.selectors import HAS_OPEN_QUESTION
 from mcphost.tasks.states import TaskState
 
 WAITING: Final = "waiting"
@@ -82,7 +82,9 @@ class ListedTask(NamedTuple):
     @property
     def open(self) -> tuple[ListedQuestion, ...]:
         """The questions that have no answer yet."""
-        return tuple(each for each in self.questions if each.state == QuestionState.OPEN)
+        return tuple(
+            question for question in self.questions if question.state == QuestionState.OPEN
+        )
 
 
 class TaskPage(NamedTuple):
@@ -126,31 +128,31 @@ def page(
 
     They are older than the task of the call `after`, or newer than that of `before`.
     """
-    found = _narrowed(Task.objects.filter(tenant=tenant, expires_at__gt=Now()), status)
+    tasks = _narrowed(Task.objects.filter(tenant=tenant, expires_at__gt=Now()), status)
     if tool:
-        found = found.filter(tool=tool)
+        tasks = tasks.filter(tool=tool)
     if before is not None:
-        found = _beyond(found, tenant, before, "gt").order_by("created_at", "id")
-        rows = _listed(found[: limit + 1])
+        tasks = _beyond(tasks, tenant, before, "gt").order_by("created_at", "id")
+        rows = _listed(tasks[: limit + 1])
         newer = tuple(reversed(rows[:limit]))
         following = newer[0].call if len(rows) > limit else None
         return TaskPage(newer, newer[-1].call if newer else None, following)
     if after is not None:
-        found = _beyond(found, tenant, after, "lt")
-    rows = _listed(found.order_by("-created_at", "-id")[: limit + 1])
+        tasks = _beyond(tasks, tenant, after, "lt")
+    rows = _listed(tasks.order_by("-created_at", "-id")[: limit + 1])
     back = rows[0].call if rows and after is not None else None
     return TaskPage(rows[:limit], rows[limit - 1].call if len(rows) > limit else None, back)
 
 
 def every(tenant: UUID | None = None, status: str = "") -> Iterator[ListedTask]:
     """The tasks of a tenant, or of all, the oldest first."""
-    found = _narrowed(Task.objects.filter(expires_at__gt=Now()), status)
+    tasks = _narrowed(Task.objects.filter(expires_at__gt=Now()), status)
     if tenant is not None:
-        found = found.filter(tenant=tenant)
-    ids = list(found.order_by("created_at", "id").values_list("id", flat=True))
+        tasks = tasks.filter(tenant=tenant)
+    ids = list(tasks.order_by("created_at", "id").values_list("id", flat=True))
     for start in range(0, len(ids), READ_AT_ONCE):
-        some = Task.objects.filter(id__in=ids[start : start + READ_AT_ONCE])
-        yield from _listed(some.order_by("created_at", "id"))
+        chunk = Task.objects.filter(id__in=ids[start : start + READ_AT_ONCE])
+        yield from _listed(chunk.order_by("created_at", "id"))
 
 
 def find(task: UUID) -> ListedTask | None:
@@ -165,14 +167,14 @@ def of_call(call: UUID, tenant: UUID) -> ListedTask | None:
 
 def of_calls(calls: Collection[UUID]) -> Mapping[UUID, ListedTask]:
     """The tasks that these calls have become, by call."""
-    return {each.call: each for each in _listed(_of_calls(calls))}
+    return {task.call: task for task in _listed(_of_calls(calls))}
 
 
 def open_questions(calls: Collection[UUID]) -> frozenset[tuple[UUID, str]]:
     """The open questions of the tasks that these calls have become: calls and the author's keys."""
     by_task = dict(_of_calls(calls).values_list("id", "call"))
-    asked = TaskQuestion.objects.filter(task__in=by_task, state=QuestionState.OPEN)
-    return frozenset((by_task[id], key) for id, key in asked.values_list("task", "author_key"))
+    questions = TaskQuestion.objects.filter(task__in=by_task, state=QuestionState.OPEN)
+    return frozenset((by_task[id], key) for id, key in questions.values_list("task", "author_key"))
 
 
 def count_open_questions(
@@ -185,25 +187,25 @@ def count_open_questions(
         working = working.filter(tenant__in=tenants)
     if tool:
         working = working.filter(tool=tool)
-    found = TaskQuestion.objects.filter(state=QuestionState.OPEN, expires_at__gt=Now())
+    questions = TaskQuestion.objects.filter(state=QuestionState.OPEN, expires_at__gt=Now())
     if until is not None:
-        found = found.filter(expires_at__lte=until)
-    return found.filter(task__in=working.order_by().values("id")).count()
+        questions = questions.filter(expires_at__lte=until)
+    return questions.filter(task__in=working.order_by().values("id")).count()
 
 
 def tallies(tenants: Collection[UUID] | None) -> Mapping[UUID, TaskTally]:
     """The counts of tenants that have such tasks. None: of all tenants."""
     recent = Q(state=TaskState.FAILED, updated_at__gt=Now() - RECENTLY)
-    found = Task.objects.filter(Q(state=TaskState.WORKING) | recent, expires_at__gt=Now())
+    tasks = Task.objects.filter(Q(state=TaskState.WORKING) | recent, expires_at__gt=Now())
     if tenants is not None:
-        found = found.filter(tenant__in=tenants)
+        tasks = tasks.filter(tenant__in=tenants)
     works = Q(state=TaskState.WORKING)
     counted = (
-        found.order_by()
+        tasks.order_by()
         .values("tenant")
         .annotate(
-            working=Count("id", filter=works & ~Q(ASKED)),
-            waiting=Count("id", filter=works & Q(ASKED)),
+            working=Count("id", filter=works & ~Q(HAS_OPEN_QUESTION)),
+            waiting=Count("id", filter=works & Q(HAS_OPEN_QUESTION)),
             failed=Count("id", filter=recent),
         )
     )
@@ -226,7 +228,7 @@ def count_working() -> WorkingTasks:
     working = Task.objects.filter(state=TaskState.WORKING, expires_at__gt=Now())
     counts = working.order_by().aggregate(
         working=Count("id"),
-        waiting=Count("id", filter=Q(ASKED)),
+        waiting=Count("id", filter=Q(HAS_OPEN_QUESTION)),
         due=Count("id", filter=Q(due_at__isnull=False)),
     )
     return WorkingTasks(**counts)
@@ -238,10 +240,10 @@ def _of_calls(calls: Collection[UUID]) -> "QuerySet[Task]":
 
 def _beyond(tasks: "QuerySet[Task]", tenant: UUID, call: UUID, side: str) -> "QuerySet[Task]":
     """The tasks newer (`gt`) or older (`lt`) than that of a call; none if it has no task."""
-    known = Task.objects.filter(tenant=tenant, call=call).values_list("created_at", "id").first()
-    if known is None:
+    position = Task.objects.filter(tenant=tenant, call=call).values_list("created_at", "id").first()
+    if position is None:
         return tasks.none()
-    created_at, id = known
+    created_at, id = position
     beside = Q(**{"created_at": created_at, f"id__{side}": id})
     return tasks.filter(Q(**{f"created_at__{side}": created_at}) | beside)
 
@@ -251,20 +253,20 @@ def _narrowed(tasks: "QuerySet[Task]", status: str) -> "QuerySet[Task]":
         return tasks
     if status not in (WAITING, TaskState.WORKING):
         return tasks.filter(state=status)
-    asks = Q(ASKED)
+    asks = Q(HAS_OPEN_QUESTION)
     return tasks.filter(asks if status == WAITING else ~asks, state=TaskState.WORKING)
 
 
 def _listed(tasks: "QuerySet[Task]") -> tuple[ListedTask, ...]:
-    rows = [ListedTask(*each) for each in tasks.values_list(*_TASK)]
-    asked = _questions(each.id for each in rows)
-    return tuple(each._replace(questions=tuple(asked.get(each.id, ()))) for each in rows)
+    rows = [ListedTask(*values) for values in tasks.values_list(*_TASK)]
+    questions = _questions(row.id for row in rows)
+    return tuple(row._replace(questions=tuple(questions.get(row.id, ()))) for row in rows)
 
 
 def _questions(tasks: Iterable[UUID]) -> Mapping[UUID, list[ListedQuestion]]:
-    found = TaskQuestion.objects.filter(task__in=list(tasks)).order_by("asked_at", "id")
+    questions = TaskQuestion.objects.filter(task__in=list(tasks)).order_by("asked_at", "id")
     by_task: dict[UUID, list[ListedQuestion]] = {}
-    for each in found.values_list(*ListedQuestion._fields):
-        row = ListedQuestion(*each)
+    for values in questions.values_list(*ListedQuestion._fields):
+        row = ListedQuestion(*values)
         by_task.setdefault(row.task, []).append(row._replace(state=QuestionState(row.state)))
     return by_task

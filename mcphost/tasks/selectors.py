@@ -73,12 +73,16 @@ class TaskRow(NamedTuple):
     @property
     def open(self) -> tuple[QuestionRow, ...]:
         """The questions that have no answer yet."""
-        return tuple(each for each in self.questions if each.state is QuestionState.OPEN)
+        return tuple(
+            question for question in self.questions if question.state is QuestionState.OPEN
+        )
 
     @property
     def changed_at(self) -> datetime:
         """When a client could last see a change: an answer changes only its question."""
-        settled = (each.settled_at for each in self.questions if each.settled_at is not None)
+        settled = (
+            question.settled_at for question in self.questions if question.settled_at is not None
+        )
         return max((self.updated_at, *settled))
 
 
@@ -87,11 +91,13 @@ class TaskKey(NamedTuple):
 
     id: UUID
     tenant: UUID
-    who: str
+    principal_key: str
     era: str
 
 
-ASKED = Exists(TaskQuestion.objects.filter(task=OuterRef("id"), state=QuestionState.OPEN))
+HAS_OPEN_QUESTION = Exists(
+    TaskQuestion.objects.filter(task=OuterRef("id"), state=QuestionState.OPEN)
+)
 """The condition that a task has an open question."""
 _QUESTION = tuple(QuestionRow._fields)
 _TASK = tuple(name for name in TaskRow._fields if name != "questions")
@@ -99,8 +105,8 @@ _TASK = tuple(name for name in TaskRow._fields if name != "questions")
 
 def find(task: UUID, tenant: UUID | None = None) -> TaskRow | None:
     """The task, unless it has expired, or is of another tenant."""
-    found = Task.objects.filter(id=task, expires_at__gt=Now())
-    return next(iter(_rows(found if tenant is None else found.filter(tenant=tenant))), None)
+    tasks = Task.objects.filter(id=task, expires_at__gt=Now())
+    return next(iter(_rows(tasks if tenant is None else tasks.filter(tenant=tenant))), None)
 
 
 def find_all(keys: Collection[TaskKey]) -> dict[TaskKey, TaskRow]:
@@ -108,35 +114,37 @@ def find_all(keys: Collection[TaskKey]) -> dict[TaskKey, TaskRow]:
 
     A task of another caller takes the look-ups of one that does not exist.
     """
-    ids, tenants, whos, eras = map(set, zip(*keys, strict=True))
-    found = Task.objects.filter(
-        id__in=ids, tenant__in=tenants, who__in=whos, era__in=eras, expires_at__gt=Now()
+    ids, tenants, principal_keys, eras = map(set, zip(*keys, strict=True))
+    tasks = Task.objects.filter(
+        id__in=ids, tenant__in=tenants, who__in=principal_keys, era__in=eras, expires_at__gt=Now()
     )
-    by_key = {TaskKey(row.id, row.tenant, row.who, row.era): row for row in _rows(found)}
+    by_key = {TaskKey(row.id, row.tenant, row.who, row.era): row for row in _rows(tasks)}
     return {key: row for key, row in by_key.items() if key in keys}
 
 
-def owned(ids: Collection[UUID], tenant: UUID, who: str, era: str) -> frozenset[UUID]:
+def owned(ids: Collection[UUID], tenant: UUID, principal_key: str, era: str) -> frozenset[UUID]:
     """Those of the tasks that are this caller's."""
-    own = Task.objects.filter(id__in=ids, tenant=tenant, who=who, era=era, expires_at__gt=Now())
+    own = Task.objects.filter(
+        id__in=ids, tenant=tenant, who=principal_key, era=era, expires_at__gt=Now()
+    )
     return frozenset(own.values_list("id", flat=True))
 
 
 def sessions_of(ids: Collection[UUID]) -> dict[UUID, UUID]:
     """The sessions that made these tasks; without those that no session made."""
-    found = Task.objects.filter(id__in=ids).values_list("id", "session")
-    return {task: session for task, session in found if session is not None}
+    rows = Task.objects.filter(id__in=ids).values_list("id", "session")
+    return {task: session for task, session in rows if session is not None}
 
 
 def page_of(
-    tenant: UUID, who: str, era: str, after: tuple[datetime, UUID] | None, most: int
+    tenant: UUID, principal_key: str, era: str, after: tuple[datetime, UUID] | None, limit: int
 ) -> tuple[TaskRow, ...]:
-    """Up to `most` tasks of this caller, the oldest first, that follow the one `after`."""
-    own = Task.objects.filter(tenant=tenant, who=who, era=era, expires_at__gt=Now())
+    """Up to `limit` tasks of this caller, the oldest first, that follow the one `after`."""
+    own = Task.objects.filter(tenant=tenant, who=principal_key, era=era, expires_at__gt=Now())
     if after is not None:
         at, last = after
         own = own.filter(Q(created_at__gt=at) | Q(created_at=at, id__gt=last))
-    return tuple(_rows(own.order_by("created_at", "id")[:most]))
+    return tuple(_rows(own.order_by("created_at", "id")[:limit]))
 
 
 def of_call(call: UUID) -> TaskRow | None:
@@ -144,31 +152,33 @@ def of_call(call: UUID) -> TaskRow | None:
     return next(iter(_rows(Task.objects.filter(call=call, expires_at__gt=Now()))), None)
 
 
-def _rows(found: "QuerySet[Task]") -> list[TaskRow]:
-    rows = [TaskRow(*each) for each in found.values_list(*_TASK)]
+def _rows(tasks: "QuerySet[Task]") -> list[TaskRow]:
+    rows = [TaskRow(*values) for values in tasks.values_list(*_TASK)]
     rows = [row._replace(state=TaskState(row.state)) for row in rows]
     working = [row.id for row in rows if row.state is TaskState.WORKING]
-    asked = _questions(working) if working else {}
-    return [row._replace(questions=tuple(asked.get(row.id, ()))) for row in rows]
+    questions = _questions(working) if working else {}
+    return [row._replace(questions=tuple(questions.get(row.id, ()))) for row in rows]
 
 
 def _questions(tasks: Collection[UUID]) -> dict[UUID, list[QuestionRow]]:
-    found = TaskQuestion.objects.filter(task__in=tasks).order_by("asked_at", "id")
+    questions = TaskQuestion.objects.filter(task__in=tasks).order_by("asked_at", "id")
     by_task: dict[UUID, list[QuestionRow]] = defaultdict(list)
-    for task, *values in found.values_list("task", *_QUESTION):
+    for task, *values in questions.values_list("task", *_QUESTION):
         row = QuestionRow(*values)
         by_task[task].append(row._replace(state=QuestionState(row.state)))
     return by_task
 
 
-def due(of_tenant: int, most: int, absent: Collection[tuple[UUID, str]] = ()) -> tuple[UUID, ...]:
+def due(of_tenant: int, limit: int, absent: Collection[tuple[UUID, str]] = ()) -> tuple[UUID, ...]:
     """Tasks that wait for a process, the longest first; at most `of_tenant` of each tenant.
 
     Without those of tools that are `absent`: their tenants and names.
     """
-    place = Window(RowNumber(), partition_by=F("tenant"), order_by=(F("due_at"), F("id")))
+    position = Window(RowNumber(), partition_by=F("tenant"), order_by=(F("due_at"), F("id")))
     waiting = Task.objects.filter(state=TaskState.WORKING, due_at__lte=Now(), expires_at__gt=Now())
     for tenant, tool in absent:
         waiting = waiting.exclude(tenant=tenant, tool=tool)
-    fair = waiting.annotate(place=place).filter(place__lte=of_tenant).order_by("due_at", "id")
-    return tuple(fair.values_list("id", flat=True)[:most])
+    fair = (
+        waiting.annotate(position=position).filter(position__lte=of_tenant).order_by("due_at", "id")
+    )
+    return tuple(fair.values_list("id", flat=True)[:limit])

@@ -19,7 +19,7 @@ from mcphost.feed.services import announce, announce_all
 from mcphost.observability import counters
 from mcphost.tasks.changes import CANCELLED, CHANGED, DUE
 from mcphost.tasks.models import Task, TaskQuestion
-from mcphost.tasks.selectors import ASKED, QuestionRow
+from mcphost.tasks.selectors import HAS_OPEN_QUESTION, QuestionRow
 from mcphost.tasks.states import TRANSITIONS, TaskEvent, TaskState
 
 FIRST_PAUSE = timedelta(seconds=1)
@@ -49,11 +49,13 @@ def carry_instead(task: UUID, call: UUID | None, of: UUID | None) -> bool:
 
 
 @transaction.atomic
-def send(asked: Sequence[QuestionRow], call: UUID) -> bool:
+def send(questions: Sequence[QuestionRow], call: UUID) -> bool:
     """Let a call send these questions; False, and no change, if one of them has another sender now."""
-    for one in asked:
-        mine = TaskQuestion.objects.filter(id=one.id, sender=one.sender, state=QuestionState.OPEN)
-        if not mine.update(sender=call):
+    for question in questions:
+        rows = TaskQuestion.objects.filter(
+            id=question.id, sender=question.sender, state=QuestionState.OPEN
+        )
+        if not rows.update(sender=call):
             transaction.set_rollback(True)
             return False
     return True
@@ -68,24 +70,24 @@ def ready() -> int:
 def expire_questions() -> int:
     """Expire open questions whose time is over; return how many."""
     late = TaskQuestion.objects.filter(state=QuestionState.OPEN, expires_at__lte=Now())
-    found = list(late.values_list("id", "task")[:PRUNED_AT_ONCE])
-    late.filter(id__in=[id for id, _ in found]).update(
+    expired = list(late.values_list("id", "task")[:PRUNED_AT_ONCE])
+    late.filter(id__in=[id for id, _ in expired]).update(
         state=QuestionState.EXPIRED, settled_at=Now()
     )
-    tasks = Task.objects.filter(id__in={task for _, task in found}).values_list("tenant", "id")
+    tasks = Task.objects.filter(id__in={task for _, task in expired}).values_list("tenant", "id")
     if about := [(tenant, task.hex) for tenant, task in tasks]:
         announce_all(CHANGED, about)
-    return len(found)
+    return len(expired)
 
 
 def free_orphans(process: UUID) -> int:
     """Free the tasks of dead processes, as seen by `process`, which is alive; return how many."""
-    left = Task.objects.filter(of_dead(process), state=TaskState.WORKING)
+    orphans = Task.objects.filter(of_dead(process), state=TaskState.WORKING)
     freed = 0
-    for task, owner, attempts in left.values_list("id", "owner", "attempts")[:FREED_AT_ONCE]:
+    for task, owner, attempts in orphans.values_list("id", "owner", "attempts")[:FREED_AT_ONCE]:
         due_at = timezone.now() + FIRST_PAUSE * 2 ** min(max(attempts - 1, 0), 10)
-        mine = left.filter(id=task, owner=owner)
-        freed += mine.update(owner=NO_OWNER, due_at=due_at)
+        orphan = orphans.filter(id=task, owner=owner)
+        freed += orphan.update(owner=NO_OWNER, due_at=due_at)
     return freed
 
 
@@ -97,12 +99,12 @@ def prune() -> int:
     very commit that ended its task: a statement cannot change a row and delete it.
     """
     over = Task.objects.filter(expires_at__lt=Now()).order_by("expires_at")
-    found = list(over.values_list("id", "tenant")[:PRUNED_AT_ONCE])
-    ids = [id for id, _ in found]
+    expired = list(over.values_list("id", "tenant")[:PRUNED_AT_ONCE])
+    ids = [id for id, _ in expired]
     Task.objects.filter(id__in=ids).delete()  # waits for a round that is just storing questions
     TaskQuestion.objects.filter(~_OF_WORKING).delete()
-    if found:
-        announce_all(CHANGED, [(tenant, id.hex) for id, tenant in found])
+    if expired:
+        announce_all(CHANGED, [(tenant, id.hex) for id, tenant in expired])
     return len(ids)
 
 
@@ -112,16 +114,16 @@ def cancel(task: UUID, tenant: UUID, message: str = "") -> bool:
 
     `message` is its last status message, sealed.
     """
-    mine = Task.objects.filter(id=task, tenant=tenant, state=TaskState.WORKING)
+    working_task = Task.objects.filter(id=task, tenant=tenant, state=TaskState.WORKING)
     state = TRANSITIONS[TaskState.WORKING, TaskEvent.CANCEL]
     erased = {"request": "", "journal": "", "message": message, "progress": ""}
-    if not mine.update(
+    if not working_task.update(
         state=state, updated_at=Now(), nonce=token_hex(8), owner=NO_OWNER, due_at=None, **erased
     ):
         return False
     TaskQuestion.objects.filter(task=task).delete()
-    for what in (CHANGED, CANCELLED):
-        announce(what, tenant=tenant, object_id=task.hex)
+    for change_name in (CHANGED, CANCELLED):
+        announce(change_name, tenant=tenant, object_id=task.hex)
     transaction.on_commit(lambda: counters.tasks_ended.add(state), robust=True)
     return True
 
@@ -150,7 +152,7 @@ def _idle(task: UUID, tenant: UUID) -> "QuerySet[Task]":
 
 def _ready() -> "QuerySet[Task]":
     waiting = Task.objects.filter(state=TaskState.WORKING, owner=NO_OWNER, due_at=None)
-    return waiting.filter(~ASKED)
+    return waiting.filter(~HAS_OPEN_QUESTION)
 
 
 def _startable() -> Q:
@@ -160,4 +162,4 @@ def _startable() -> Q:
     it frees what its predecessor left by itself.
     """
     startable = Q(owner=NO_OWNER) if settings.MCPHOST_ALONE else free(nodes.heartbeat.id)
-    return startable & ~Q(ASKED)
+    return startable & ~Q(HAS_OPEN_QUESTION)

@@ -44,8 +44,8 @@ def tenants_where(user: Person, permission: Permission) -> QuerySet[Tenant]:
     tenants = Tenant.objects.all() if permission in READING else Tenant.objects.open()
     if user.is_staff and permission in STAFF_PERMISSIONS:
         return tenants
-    mine = Membership.objects.filter(user_id=user.pk, role__in=roles_with(permission))
-    return tenants.filter(pk__in=mine.values("tenant_id"))
+    memberships = Membership.objects.filter(user_id=user.pk, role__in=roles_with(permission))
+    return tenants.filter(pk__in=memberships.values("tenant_id"))
 
 
 def allowed(user: Person, tenant: Tenant | TenantSnapshot | None, permission: Permission) -> bool:
@@ -57,14 +57,14 @@ def permissions(user: Person, tenant: Tenant | TenantSnapshot | None) -> frozens
     """Return all permissions of a user in a tenant, in one query; for None, on the platform."""
     if not user.is_active or user.pk is None:
         return frozenset()
-    given = STAFF_PERMISSIONS if user.is_staff else frozenset[Permission]()
+    granted = STAFF_PERMISSIONS if user.is_staff else frozenset[Permission]()
     if tenant is None:
-        return given
-    found = Membership.objects.filter(user_id=user.pk, tenant_id=tenant.id)
-    role = found.values_list("role", flat=True).first()
+        return granted
+    memberships = Membership.objects.filter(user_id=user.pk, tenant_id=tenant.id)
+    role = memberships.values_list("role", flat=True).first()
     if role is not None:
-        given |= ROLE_PERMISSIONS[Role(role)]
-    return given if tenant.closed_at is None else given & READING
+        granted |= ROLE_PERMISSIONS[Role(role)]
+    return granted if tenant.closed_at is None else granted & READING
 
 
 def holders(
@@ -76,17 +76,17 @@ def holders(
     """
     active = [user for user in users if user.is_active]
     query = Tenant.objects.all() if permission in READING else Tenant.objects.open()
-    found = set(query.filter(pk__in=tenants).values_list("id", flat=True))
+    tenant_ids = set(query.filter(pk__in=tenants).values_list("id", flat=True))
     platform = permission in STAFF_PERMISSIONS
     staff = [user.pk for user in active if user.is_staff and platform]
     members = Membership.objects.filter(
         user_id__in=[user.pk for user in active],
-        tenant_id__in=found,
+        tenant_id__in=tenant_ids,
         role__in=roles_with(permission),
     )
     return frozenset(
         {
-            *((pk, tenant) for pk in staff for tenant in (None, *found)),
+            *((pk, tenant) for pk in staff for tenant in (None, *tenant_ids)),
             *members.values_list("user_id", "tenant_id"),
         }
     )

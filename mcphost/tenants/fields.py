@@ -76,7 +76,7 @@ def check_fields(fields: TenantFields) -> TenantFields:
         instructions_problems = ["Use plain text without control characters."]
     origins, origin_problems = _check_origins(fields.allowed_origins)
     hosts, host_problems = _check_hosts(fields.outgoing_hosts)
-    found: dict[str, Sequence[str]] = {
+    problems_by_field: dict[str, Sequence[str]] = {
         "title": title_problems,
         "icon": icon_problems(fields.icon),
         "instructions": instructions_problems,
@@ -85,7 +85,7 @@ def check_fields(fields: TenantFields) -> TenantFields:
         "calls_per_minute": limit_problems(fields.calls_per_minute),
         "concurrent_calls": limit_problems(fields.concurrent_calls),
     }
-    problems = {name: texts for name, texts in found.items() if texts}
+    problems = {name: texts for name, texts in problems_by_field.items() if texts}
     if problems:
         raise InvalidError(problems)
     return TenantFields(

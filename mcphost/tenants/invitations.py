@@ -31,9 +31,9 @@ PREFIX = "mcph_invitation_"
 """The log's redaction recognizes links by its first part."""
 SECRET_BYTES = 32
 DAYS = 7
-MOST_DAYS = 30
-MOST_OPEN = 100
-MOST_LISTED = 200
+MAX_DAYS = 30
+MAX_OPEN = 100
+MAX_LISTED = 200
 NAME_LIMIT = 150
 
 
@@ -95,17 +95,17 @@ def invite(
     """
     actor = Actor.person(inviter.pk, inviter.get_username())
     tenant = lock_open_tenant(tenant_id, actor, Permission.MANAGE_MEMBERS)
-    name = _checked(username)
-    if not 1 <= days <= MOST_DAYS:
-        raise InvalidError({"days": [f"Give 1 to {MOST_DAYS} days."]})
+    name = _check_username(username)
+    if not 1 <= days <= MAX_DAYS:
+        raise InvalidError({"days": [f"Give 1 to {MAX_DAYS} days."]})
     if Membership.objects.filter(tenant=tenant, user__username=name).exists():
         sentence = f"{name} already has a role here, which an invitation does not change."
         raise InvalidError({"username": [f"{sentence} Change it in the list of members."]})
     end_invitations(tenant_id, name, "another invitation took its place", actor)
     now = timezone.now()
     still_open = Invitation.objects.filter(tenant=tenant, ended_at=None, expires_at__gt=now)
-    if still_open.count() >= MOST_OPEN:
-        sentence = f"At most {MOST_OPEN} invitations can be open. Withdraw some first."
+    if still_open.count() >= MAX_OPEN:
+        sentence = f"At most {MAX_OPEN} invitations can be open. Withdraw some first."
         raise InvalidError({"username": [sentence]})
     link = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
     row = Invitation.objects.create(
@@ -140,12 +140,12 @@ def listing(tenant_id: UUID, now: datetime) -> tuple[InvitationListing, ...]:
     """Return the latest 200 invitations of a tenant. Reads no accounts except the inviters'."""
     rows = Invitation.objects.filter(tenant_id=tenant_id).select_related("inviter", "tenant")
     inviting: dict[int | None, bool] = {None: False}
-    found = []
-    for row in rows[:MOST_LISTED]:
+    listings = []
+    for row in rows[:MAX_LISTED]:
         if row.inviter_id not in inviting:
             inviting[row.inviter_id] = _may_invite(row)
         state = _state(row, inviting[row.inviter_id], now)
-        found.append(
+        listings.append(
             InvitationListing(
                 id=row.pk,
                 username=row.username,
@@ -156,7 +156,7 @@ def listing(tenant_id: UUID, now: datetime) -> tuple[InvitationListing, ...]:
                 state=state,
             )
         )
-    return tuple(found)
+    return tuple(listings)
 
 
 def offer(link: str, user: User, now: datetime) -> InvitationOffer | None:
@@ -164,7 +164,7 @@ def offer(link: str, user: User, now: datetime) -> InvitationOffer | None:
 
     More than the one row of the link is read only for the invited account.
     """
-    row = _row(link)
+    row = _find_by_link(link)
     if row is None or not _acceptable(row, user, now):
         return None
     tenant = row.tenant
@@ -178,28 +178,28 @@ def accept(link: str, user: User, now: datetime) -> bool:
 
     Repeated by a user who accepted before and is still a member, it returns True without a change.
     """
-    return _end(link, user, now, _join)
+    return _end_invitation(link, user, now, _join)
 
 
 def decline(link: str, user: User, now: datetime) -> bool:
     """End an invitation without a membership; False whenever `offer` returns None."""
-    return _end(link, user, now, _refuse)
+    return _end_invitation(link, user, now, _refuse)
 
 
 @transaction.atomic
-def _end(
+def _end_invitation(
     link: str, user: User, now: datetime, verb: Callable[[Invitation, User, datetime], None]
 ) -> bool:
     actor = Actor.person(user.pk, user.get_username())
-    found = _row(link)
-    if found is None or found.username != user.get_username():
+    invitation = _find_by_link(link)
+    if invitation is None or invitation.username != user.get_username():
         return False
     try:
-        lock_open_tenant(found.tenant_id, actor, None)
+        lock_open_tenant(invitation.tenant_id, actor, None)
     except (PermissionDenied, UnknownTenantError):  # closed, or the account is no longer active
         return False
     # Read again under the tenant's lock: another request may have ended it meanwhile.
-    row = Invitation.objects.select_related("tenant", "inviter").get(pk=found.pk)
+    row = Invitation.objects.select_related("tenant", "inviter").get(pk=invitation.pk)
     member = Membership.objects.filter(tenant_id=row.tenant_id, user=user).exists()
     if verb is _join and row.outcome == Invitation.Outcome.ACCEPTED and member:
         return True
@@ -210,7 +210,7 @@ def _end(
 
 
 def _join(row: Invitation, user: User, now: datetime) -> None:
-    _ended(row, Invitation.Outcome.ACCEPTED, now)
+    _save_outcome(row, Invitation.Outcome.ACCEPTED, now)
     Membership.objects.create(
         tenant_id=row.tenant_id,
         user=user,
@@ -224,7 +224,7 @@ def _join(row: Invitation, user: User, now: datetime) -> None:
 
 
 def _refuse(row: Invitation, user: User, now: datetime) -> None:
-    _ended(row, Invitation.Outcome.DECLINED, now)
+    _save_outcome(row, Invitation.Outcome.DECLINED, now)
     record(
         "invitation.declined",
         actor=Actor.person(user.pk, user.get_username()),
@@ -234,12 +234,12 @@ def _refuse(row: Invitation, user: User, now: datetime) -> None:
     )
 
 
-def _ended(row: Invitation, outcome: Invitation.Outcome, now: datetime) -> None:
+def _save_outcome(row: Invitation, outcome: Invitation.Outcome, now: datetime) -> None:
     row.outcome, row.ended_at = outcome, now
     row.save(update_fields=["outcome", "ended_at"])
 
 
-def _row(link: str) -> Invitation | None:
+def _find_by_link(link: str) -> Invitation | None:
     rows = Invitation.objects.select_related("tenant", "inviter")
     return rows.filter(digest=_digest(link)).first()
 
@@ -268,7 +268,7 @@ def _state(row: Invitation, may_invite: bool, now: datetime) -> InvitationState:
     return InvitationState.OPEN if may_invite else InvitationState.VOID
 
 
-def _checked(username: str) -> str:
+def _check_username(username: str) -> str:
     name = User.normalize_username(username.strip())
     try:
         UnicodeUsernameValidator()(name)

@@ -129,4 +129,6 @@ def may_take(role: Role, scope: str, granted: Iterable[str]) -> bool:
 
 def roles_with(permission: Permission) -> frozenset[Role]:
     """Return the roles that have a permission."""
-    return frozenset(role for role, held in ROLE_PERMISSIONS.items() if permission in held)
+    return frozenset(
+        role for role, permissions in ROLE_PERMISSIONS.items() if permission in permissions
+    )

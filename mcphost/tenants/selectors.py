@@ -63,16 +63,16 @@ _public: Cache[Literal["index"], PublicIndex] = Cache(1)
 
 def tenant(tenant_id: UUID) -> TenantSnapshot | None:
     """Return the tenant with an id, open or closed."""
-    known = _tenants.get(tenant_id)
-    if known is not MISS:
-        return known
+    cached = _tenants.get(tenant_id)
+    if cached is not MISS:
+        return cached
     mark = _tenants.mark()
     row = Tenant.objects.filter(pk=tenant_id).first()
     if row is None:
         return None
-    found = snapshot(row)
-    _tenants.put(tenant_id, found, mark)
-    return found
+    loaded = snapshot(row)
+    _tenants.put(tenant_id, loaded, mark)
+    return loaded
 
 
 def cached_tenant(tenant_id: UUID) -> TenantSnapshot | Miss:
@@ -96,7 +96,7 @@ def cached_public_tenant(slug: str) -> TenantSnapshot | Miss | None:
 
 def slugs(tenants: Iterable[UUID | None]) -> Mapping[UUID | None, str]:
     """Return the slugs of these tenants by id; None, the platform, has none."""
-    ids = {each for each in tenants if each is not None}
+    ids = {tenant_id for tenant_id in tenants if tenant_id is not None}
     if not ids:
         return {}
     return dict(Tenant.objects.filter(pk__in=ids).values_list("id", "slug"))

@@ -45,9 +45,11 @@ def create_tenant(slug: str, fields: TenantFields | None = None, *, actor: Actor
     Raises InvalidError for bad fields and for a slug that is, or ever was, in use.
     """
     require_still(actor, None, Permission.MANAGE_TENANT)
-    given = fields or TenantFields()
+    initial_fields = fields or TenantFields()
     row = Tenant(slug=check_slug(slug))
-    columns = _columns(check_fields(replace(given, title=given.title.strip() or slug)))
+    columns = _columns(
+        check_fields(replace(initial_fields, title=initial_fields.title.strip() or slug))
+    )
     _set(row, columns)
     try:
         with transaction.atomic():
@@ -149,18 +151,18 @@ def grant_scopes(tenant_id: UUID, user: User, scopes: Iterable[str], *, actor: A
     UnknownTenantError if the tenant does not exist or is closed.
     """
     tenant = lock_open_tenant(tenant_id, actor, Permission.MANAGE_MEMBERS)
-    wanted = sorted(set(scopes) - COMMON_SCOPES)
-    wrong = [scope for scope in wanted if not may_hold(Role.MEMBER, scope)]
-    if wrong or len(wanted) > SCOPES_LIMIT:
+    tool_scopes = sorted(set(scopes) - COMMON_SCOPES)
+    wrong = [scope for scope in tool_scopes if not may_hold(Role.MEMBER, scope)]
+    if wrong or len(tool_scopes) > SCOPES_LIMIT:
         problems = [f"{scope!r} is not a scope of a tool." for scope in wrong]
         raise InvalidError({"scopes": problems or [f"Give at most {SCOPES_LIMIT} scopes."]})
     membership = Membership.objects.filter(tenant=tenant, user=user).first()
     if membership is None:
         raise InvalidError({"scopes": ["This person is not a member of this tenant."]})
-    if membership.scopes == wanted:
+    if membership.scopes == tool_scopes:
         return False
-    facts = {"scopes": wanted, "before": membership.scopes}
-    membership.scopes = wanted
+    facts = {"scopes": tool_scopes, "before": membership.scopes}
+    membership.scopes = tool_scopes
     membership.save(update_fields=["scopes"])
     member_changed("member.scopes_set", tenant_id, user, facts, actor)
     return True

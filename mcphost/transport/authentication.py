@@ -32,7 +32,7 @@ class Admitted(NamedTuple):
     def incoming(self, request: HttpRequest, exchange: Exchange, size: int) -> Incoming:
         """Make the caller's request from its parsed body of `size` bytes."""
         return Incoming(
-            leg=new_id(),
+            http_request_id=new_id(),
             exchange=exchange,
             headers=request.headers,
             principal=self.principal,

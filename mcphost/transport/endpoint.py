@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mcphost.observability import context, counters, tracing
-from mcphost.observability.instruments import OTHER
+from mcphost.observability.instruments import OTHER_LABEL
 from mcphost.observability.labels import CODES, END, NO_METHOD, NOTIFICATION, STREAM
 from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.exchange import Exchange
@@ -76,7 +76,7 @@ async def endpoint(scope: Mapping[str, Any], receive: Receive, send: Send) -> No
             await send_empty(send, 202, headers)
             status = 202
             return
-        context.bind(incoming.leg, incoming.tenant.slug, incoming.trace_id)
+        context.bind(incoming.http_request_id, incoming.tenant.slug, incoming.trace_id)
         if method in LONG_LIVED:
             answering = _attend(incoming, receive, send, headers)
         else:
@@ -179,7 +179,7 @@ async def _attend(incoming: Incoming, receive: Receive, send: Send, headers: Raw
 async def _refuse(send: Send, error: ProtocolError, headers: RawHeaders) -> int:
     counters.refused(error.code)
     # Not the message: it may quote what the client sent.
-    log.info("refused: %s", CODES.get(error.code, OTHER), extra={"code": error.code})
+    log.info("refused: %s", CODES.get(error.code, OTHER_LABEL), extra={"code": error.code})
     extra = [*errors.headers_of(error), *headers]
     status = errors.status_of(error)
     await send_json(send, status, error_response(error), extra)

@@ -83,7 +83,7 @@ class LongStream:
             self._write(sse.comment())
 
     async def stay(self) -> None:
-        """Wait until `leave` is called. A disconnect cancels the request.
+        """Wait until `end_stay` is called. A disconnect cancels the request.
 
         Spec: basic/transports/streamable-http, Cancellation.
         """
@@ -101,7 +101,7 @@ class LongStream:
         self.lost = True
         raise asyncio.CancelledError(DISCONNECTED_REASON)
 
-    def leave(self) -> None:
+    def end_stay(self) -> None:
         if not (self._leaving or self._ended or self.lost) and self._work is not None:
             self._leaving = True
             if self._staying:

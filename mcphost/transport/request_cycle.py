@@ -82,7 +82,7 @@ class Conversation(Responder):
         """Watch an unfinished call for a disconnect and for lost authority, and stream its response
         if it takes much longer."""
         if not self._ended:
-            presences.enter(self)
+            presences.register(self)
             loop = asyncio.get_running_loop()
             self._watch = loop.create_task(self._listen())
             self._timer = WhenSlow(self._limits.stream_after, self.open)
@@ -113,7 +113,7 @@ class Conversation(Responder):
             self.abandon()
         if self._watch is not None:
             self._watch.cancel()
-            presences.leave(self)
+            presences.unregister(self)
 
     async def _listen(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

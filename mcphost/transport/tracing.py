@@ -29,7 +29,7 @@ def _asked(incoming: Incoming, seconds: float) -> SpannedRequest:
         method=exchange.method,
         revision=exchange.revision,
         id=str(exchange.id),
-        leg=str(incoming.leg),
+        http_request_id=str(incoming.http_request_id),
         tenant=incoming.tenant.slug,
         seconds=seconds,
         parent=sent or around,

@@ -69,15 +69,15 @@ def rotate(actor: Actor, compromised: bool = False, *, replaces: str | None = No
     if active is None:
         raise NoActiveKeyError("the key ring has no active key: run `manage.py init`")
     if replaces is not None and replaces != active.id:
-        raise _changed(active)
+        raise _changed_meanwhile(active)
     _refuse_other_master_keys(active)
     if compromised:
         retired = _apply(RingKey.objects.all(), KeyVerb.COMPROMISE)
-        made = _create(KeyState.ACTIVE)
+        made = _create_key(KeyState.ACTIVE)
     else:
         _refuse_two_at_once(ring)
         retired = []
-        made = _create(KeyState.STANDBY)
+        made = _create_key(KeyState.STANDBY)
     facts = {"replaces": active.id, "compromised": compromised, "retired": retired}
     _record_and_announce("key.rotated", made, actor, facts)
     return made
@@ -91,10 +91,10 @@ def retire(key_id: str, actor: Actor, *, was: str | None = None) -> None:
     user saw the key in: in another one it is not retired.
     """
     require_still(actor, None, Permission.MANAGE_KEYS)
-    row = _find(_lock_ring(), key_id)
+    row = _find_key(_lock_ring(), key_id)
     require(row.id, KeyState(row.state), KeyVerb.RETIRE)
     if was is not None and was != row.state:
-        raise _changed(row)
+        raise _changed_meanwhile(row)
     _apply(RingKey.objects.filter(pk=row.pk), KeyVerb.RETIRE)
     _record_and_announce("key.retired", row.id, actor, {"was": row.state, "expired": False})
 
@@ -103,7 +103,7 @@ def retire(key_id: str, actor: Actor, *, was: str | None = None) -> None:
 def destroy(key_id: str, actor: Actor) -> None:
     """Erase the secret of a retired key. Tokens sealed under it are lost for good."""
     require_still(actor, None, Permission.MANAGE_KEYS)
-    row = _find(_lock_ring(), key_id)
+    row = _find_key(_lock_ring(), key_id)
     require(row.id, KeyState(row.state), KeyVerb.DESTROY)
     _apply(RingKey.objects.filter(pk=row.pk), KeyVerb.DESTROY, wrapped="")
     _record_and_announce("key.destroyed", row.id, actor, {})
@@ -158,13 +158,13 @@ def run_due_transitions(actor: Actor = SCHEDULER) -> Sequence[str]:
     nothing is due. Call it regularly.
     """
     done: list[str] = []
-    for row in _due():
+    for row in _due_keys():
         if row.state == KeyState.STANDBY:
             done += _promote(row.id, actor)
         else:
             done += _retire_expired(row.id, actor)
-    for each in done:
-        log.info("%s", each)
+    for message in done:
+        log.info("%s", message)
     return done
 
 
@@ -178,11 +178,11 @@ def destroy_salt(tenant: UUID, actor: Actor) -> bool:
     with transaction.atomic():
         lock_tenant(tenant, actor, Permission.MANAGE_TENANT)
         row = TenantSecret.objects.filter(tenant=tenant)
-        gone = row.exclude(wrapped_salt="").update(wrapped_salt="")
-        if gone:
+        destroyed = row.exclude(wrapped_salt="").update(wrapped_salt="")
+        if destroyed:
             record("salt.destroyed", actor=actor, tenant=tenant, target=str(tenant))
             announce("key", tenant=tenant, object_id="salt")
-    return bool(gone)
+    return bool(destroyed)
 
 
 def _lock_ring() -> list[RingKey]:
@@ -192,14 +192,14 @@ def _lock_ring() -> list[RingKey]:
     return list(RingKey.objects.all())
 
 
-def _find(ring: Sequence[RingKey], key_id: str) -> RingKey:
-    found = next((row for row in ring if row.id == key_id), None)
-    if found is None:
+def _find_key(ring: Sequence[RingKey], key_id: str) -> RingKey:
+    key = next((row for row in ring if row.id == key_id), None)
+    if key is None:
         raise UnknownKeyError(key_id)
-    return found
+    return key
 
 
-def _changed(row: RingKey) -> KeyRefusalError:
+def _changed_meanwhile(row: RingKey) -> KeyRefusalError:
     """Return the refusal of a change that was decided on when the key was in another state."""
     return KeyRefusalError(
         f"nothing was changed: key {row.id} has become {row.state} meanwhile. Look at the keys again "
@@ -231,7 +231,7 @@ def _refuse_two_at_once(ring: Sequence[RingKey]) -> None:
         )
 
 
-def _create(state: KeyState) -> str:
+def _create_key(state: KeyState) -> str:
     now = Now()
     row = RingKey(id=secrets.token_hex(4), state=state, created_at=timezone.now(), state_since=now)
     if state is KeyState.ACTIVE:
@@ -254,7 +254,7 @@ def _apply(keys: QuerySet[RingKey], verb: KeyVerb, **also: Any) -> list[str]:
     return moved
 
 
-def _due() -> list[RingKey]:
+def _due_keys() -> list[RingKey]:
     waited = Q(state=KeyState.STANDBY, state_since__lte=Now() - STANDBY)
     expired = Q(state=KeyState.RETIRING, state_since__lte=Now() - lifetime())
     return list(RingKey.objects.filter(waited | expired))

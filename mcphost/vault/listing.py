@@ -51,19 +51,19 @@ class KeyRow:
     def last_used_at(self) -> datetime | None:
         """When it last sealed or opened a token."""
         uses = (self.last_sealed_at, self.last_opened_at)
-        return max((each for each in uses if each is not None), default=None)
+        return max((used_at for used_at in uses if used_at is not None), default=None)
 
     @property
     def sealed_from(self) -> datetime | None:
         """Since when it sealed; None if it never did."""
-        return next((each.start for each in self.phases if each.state is KeyState.ACTIVE), None)
+        return next((phase.start for phase in self.phases if phase.state is KeyState.ACTIVE), None)
 
     @property
     def sealed_until(self) -> datetime | None:
         """Until when it sealed; None if it never did, or still does."""
         if self.state is KeyState.ACTIVE:
             return None
-        return next((each.end for each in self.phases if each.state is KeyState.ACTIVE), None)
+        return next((phase.end for phase in self.phases if phase.state is KeyState.ACTIVE), None)
 
     @property
     def waiting(self) -> str:
@@ -134,7 +134,7 @@ def _phases(
     yield KeyPhase(KeyState.STANDBY, row.created_at, active or last)
     if active is None:
         return
-    replaced = next((each for each in activations if each > active), None)
+    replaced = next((activation for activation in activations if activation > active), None)
     replaced = min(replaced or last, last)
     if last - replaced < _AT_ONCE:
         replaced = last  # declared compromised: replaced and retired in one transaction

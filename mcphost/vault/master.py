@@ -31,20 +31,20 @@ def master_keys() -> MasterKeys:
     Raises MasterKeyMismatchError if there is none or one is unusable; the message says what to do.
     """
     # The new one first: an operator may move it into the place of the old one between the reads.
-    new = _read(settings.MCPHOST_NEW_MASTER_KEY)
+    new = _read_key(settings.MCPHOST_NEW_MASTER_KEY)
     return MasterKeys(master_key(), new or None)
 
 
 def master_key() -> bytes:
     """Read the current master key. Raises as `master_keys`."""
-    key = _read(settings.MCPHOST_MASTER_KEY)
+    key = _read_key(settings.MCPHOST_MASTER_KEY)
     if len(key) != KEY_BYTES:
         raise MasterKeyMismatchError(f"the master key must be {KEY_BYTES} bytes long")
     return key
 
 
-def _read(place: Callable[[], bytes]) -> bytes:
+def _read_key(read_key: Callable[[], bytes]) -> bytes:
     try:
-        return place()
+        return read_key()
     except Exception as error:  # an error class of a higher package
         raise MasterKeyMismatchError(str(error)) from error

@@ -121,6 +121,6 @@ class FormerValue(models.Model):
         return f"{self.name} {self.version}"
 
 
-def place(row: models.Model, field: str) -> str:
-    """The place of a wrapped secret, which is authenticated together with it."""
+def location_of(row: models.Model, field: str) -> str:
+    """The location of a wrapped secret, which is authenticated together with it."""
     return f"{row._meta.label_lower}:{field}:{row.pk}"

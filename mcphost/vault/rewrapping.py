@@ -50,25 +50,25 @@ class Wrapping:
     """The state of the wrapping: ids of the given master keys; how many rows have secrets that are
     not wrapped by exactly those; and ids of other master keys that wrap some."""
 
-    given: tuple[str, ...]
-    left: int
-    others: tuple[str, ...]
+    key_ids: tuple[str, ...]
+    rows_to_rewrap: int
+    other_key_ids: tuple[str, ...]
 
 
 def wrapping() -> Wrapping:
     """Read the state of the wrapping. Raises as `rewrap`."""
     verify_master_key()
-    given = frozenset(map(kek_id, master_keys().all()))
-    left, others = 0, set[str]()
+    key_ids = frozenset(map(kek_id, master_keys().all()))
+    rows_to_rewrap, other_key_ids = 0, set[str]()
     rows: Iterator[tuple[models.Model, Iterable[str]]] = chain(
         ((key, _KEY_FIELDS) for key in RingKey.objects.all()),
         ((row, _TENANT_FIELDS) for batch in _batches() for row in batch),
     )
     for row, names in rows:
-        found = [wrappers(value) for name in names if (value := getattr(row, name))]
-        left += any(each != given for each in found)
-        others |= frozenset().union(*found) - given
-    return Wrapping(tuple(sorted(given)), left, tuple(sorted(others)))
+        wrapper_ids = [wrappers(value) for name in names if (value := getattr(row, name))]
+        rows_to_rewrap += any(ids != key_ids for ids in wrapper_ids)
+        other_key_ids |= frozenset().union(*wrapper_ids) - key_ids
+    return Wrapping(tuple(sorted(key_ids)), rows_to_rewrap, tuple(sorted(other_key_ids)))
 
 
 def rewrap(actor: Actor) -> Rewrapped:
@@ -82,15 +82,17 @@ def rewrap(actor: Actor) -> Rewrapped:
     damaged: list[str] = []
     with transaction.atomic():  # all ring keys at once; only this part is recorded
         ring_keys = list(RingKey.objects.select_for_update())
-        ring = _write([(row, _anew(row, _KEY_FIELDS, keys, damaged)) for row in ring_keys])
+        ring = _write_fields(
+            [(row, _rewrapped_fields(row, _KEY_FIELDS, keys, damaged)) for row in ring_keys]
+        )
         if ring:
             names = " ".join(sorted(map(kek_id, keys.all())))
             record("key.rewrapped", actor=actor, target=names, facts={"keys": ring})
             announce(NEWS, object_id=names)
     tenants = 0
     for rows in _batches():
-        anew = [(row, _anew(row, _TENANT_FIELDS, keys, damaged)) for row in rows]
-        tenants += _write(anew)
+        anew = [(row, _rewrapped_fields(row, _TENANT_FIELDS, keys, damaged)) for row in rows]
+        tenants += _write_fields(anew)
     return Rewrapped(ring, tenants, tuple(damaged))
 
 
@@ -103,12 +105,14 @@ def _batches() -> Iterator[Sequence[TenantSecret]]:
         rows = list(every.filter(tenant__gt=rows[-1].tenant)[:ROWS_AT_ONCE])
 
 
-def _anew(row: models.Model, names: Iterable[str], keys: MasterKeys, damaged: list[str]) -> Fields:
+def _rewrapped_fields(
+    row: models.Model, names: Iterable[str], keys: MasterKeys, damaged: list[str]
+) -> Fields:
     """The new values of the fields to rewrap. Adds messages about damaged ones to `damaged`."""
-    given = frozenset(map(kek_id, keys.all()))
+    key_ids = frozenset(map(kek_id, keys.all()))
     fields: Fields = {}
     for name in names:
-        if (value := getattr(row, name)) and wrappers(value) != given:
+        if (value := getattr(row, name)) and wrappers(value) != key_ids:
             try:
                 fields[name] = wrapped(opened(row, name, keys), row, name, keys)
             except DamagedSecretError as error:
@@ -117,7 +121,7 @@ def _anew(row: models.Model, names: Iterable[str], keys: MasterKeys, damaged: li
 
 
 @transaction.atomic
-def _write(anew: Sequence[tuple[models.Model, Fields]]) -> int:
+def _write_fields(anew: Sequence[tuple[models.Model, Fields]]) -> int:
     """Write by compare-and-set, so that a secret destroyed meanwhile is not restored."""
     done = 0
     for row, fields in anew:

@@ -72,8 +72,8 @@ class TenantSealer:
 
 def cached(tenant: UUID) -> TenantSealer | None:
     """The sealer of a tenant whose keys are in memory, else None. Reads no database."""
-    known = selectors.remembered(tenant)
-    return None if known is None else TenantSealer(tenant, known[0], known[1].salt)
+    remembered = selectors.remembered(tenant)
+    return None if remembered is None else TenantSealer(tenant, remembered[0], remembered[1].salt)
 
 
 def fetch(tenant: UUID) -> TenantSealer:

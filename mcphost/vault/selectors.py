@@ -47,9 +47,9 @@ _tenants: Cache[UUID, TenantSecrets] = Cache(TENANTS_KEPT)
 
 def ring() -> Ring:
     """The ring, cached. Raises NoActiveKeyError, MasterKeyMismatchError, DamagedSecretError."""
-    known = _rings.get("ring")
-    if known is not MISS:
-        return known
+    cached = _rings.get("ring")
+    if cached is not MISS:
+        return cached
     return reread_ring()
 
 
@@ -66,9 +66,9 @@ def reread_ring() -> Ring:
 
 def secrets(tenant: UUID) -> TenantSecrets:
     """A tenant's secrets. Raises NoSecretsError, MasterKeyMismatchError, DamagedSecretError."""
-    known = _tenants.get(tenant)
-    if known is not MISS:
-        return known
+    cached = _tenants.get(tenant)
+    if cached is not MISS:
+        return cached
     mark = _tenants.mark()
     loaded = _load_tenant(tenant)
     _tenants.put(tenant, loaded, mark)
@@ -87,14 +87,14 @@ def payload_key(tenant: UUID) -> PayloadKey:
 
 def sealing_key() -> str | None:
     """The id of the key with which this process seals; None before it has read the ring. No query."""
-    known = _rings.get("ring")
-    return None if known is MISS else known.active.id
+    cached = _rings.get("ring")
+    return None if cached is MISS else cached.active.id
 
 
 def opening_keys() -> list[str]:
     """The ids of the keys with which this process opens; none before it has read the ring. No query."""
-    known = _rings.get("ring")
-    return [] if known is MISS else sorted(known.opening)
+    cached = _rings.get("ring")
+    return [] if cached is MISS else sorted(cached.opening)
 
 
 def active_key() -> tuple[str, datetime] | None:

@@ -41,10 +41,10 @@ def verify_master_key() -> None:
     for row in keys:
         opened(row, "wrapped", keks)
     for name in ("wrapped_salt", "wrapped_payload_key"):
-        others = stranger.exclude(**{name: ""})
+        unopened = stranger.exclude(**{name: ""})
         for kek in keks.all():
-            others = others.exclude(**{f"{name}__contains": head(kek)})
-        unknown = others.values_list(name, flat=True).first()
+            unopened = unopened.exclude(**{f"{name}__contains": head(kek)})
+        unknown = unopened.values_list(name, flat=True).first()
         if unknown is not None:
             raise mismatch(unknown, *keks.all())
 

@@ -38,8 +38,8 @@ def check_master_key_change(news: ChangeNews) -> None:
 
     It can go on only with the keys that it has in memory, so it should be restarted soon.
     """
-    ours = {kek_id(kek) for kek in master_keys().all()}
-    if ours.isdisjoint(news.object_id.split()):
+    own_ids = {kek_id(kek) for kek in master_keys().all()}
+    if own_ids.isdisjoint(news.object_id.split()):
         log.error(
             "the keys are now wrapped under master key %s, which this process does not have: restart it "
             "with that key soon",

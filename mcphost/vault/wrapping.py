@@ -3,7 +3,7 @@
 A wrapped secret is the text `v1.<KEK id>.<base64url(nonce ‖ AES-256-GCM)>`, or several of these
 separated by spaces, each of which contains the secret: so one KEK can replace another while some
 processes have the one and some the other. The additional authenticated data are the version and the
-place, `<model>:<field>:<primary key>`, so a value copied into another row or column cannot be
+location, `<model>:<field>:<primary key>`, so a value copied into another row or column cannot be
 unwrapped. The KEK id is a fingerprint: it identifies the KEK and discloses nothing about it.
 """
 
@@ -31,9 +31,9 @@ def head(kek: bytes) -> str:
     return f"{_VERSION}.{kek_id(kek)}."
 
 
-def wrap(secret: bytes, place: str, kek: bytes, nonce: bytes) -> str:
-    """Wrap `secret` for one place. `nonce` is 12 random bytes."""
-    sealed = AESGCM(kek).encrypt(nonce, secret, _authenticated(place))
+def wrap(secret: bytes, location: str, kek: bytes, nonce: bytes) -> str:
+    """Wrap `secret` for one location. `nonce` is 12 random bytes."""
+    sealed = AESGCM(kek).encrypt(nonce, secret, _authenticated(location))
     return head(kek) + base64.urlsafe_b64encode(nonce + sealed).decode()
 
 
@@ -44,7 +44,7 @@ def wrappers(wrapped: str) -> frozenset[str]:
     )
 
 
-def unwrap(wrapped: str, place: str, *keks: bytes) -> bytes:
+def unwrap(wrapped: str, location: str, *keks: bytes) -> bytes:
     """Unwrap a secret with the key that wrapped it.
 
     Raises MasterKeyMismatchError if none of `keks` did, DamagedSecretError if the value was changed.
@@ -56,10 +56,10 @@ def unwrap(wrapped: str, place: str, *keks: bytes) -> bytes:
             try:
                 raw = base64.urlsafe_b64decode(part.removeprefix(head(kek)))
                 nonce, sealed = raw[:NONCE_BYTES], raw[NONCE_BYTES:]
-                return AESGCM(kek).decrypt(nonce, sealed, _authenticated(place))
+                return AESGCM(kek).decrypt(nonce, sealed, _authenticated(location))
             except (ValueError, InvalidTag):
                 raise DamagedSecretError(
-                    f"the secret in {place} cannot be unwrapped: it was modified, or moved from "
+                    f"the secret in {location} cannot be unwrapped: it was modified, or moved from "
                     "another row; restore it from a backup of the database"
                 ) from None
     raise mismatch(wrapped, *keks)
@@ -67,10 +67,10 @@ def unwrap(wrapped: str, place: str, *keks: bytes) -> bytes:
 
 def mismatch(wrapped: str, *keks: bytes) -> MasterKeyMismatchError:
     """The error for key-encryption keys of which none wrapped `wrapped`."""
-    names = " and ".join(sorted(each[:12] for each in wrappers(wrapped))) or "unknown"
-    given = " and ".join(map(kek_id, keks))
+    names = " and ".join(sorted(key_id[:12] for key_id in wrappers(wrapped))) or "unknown"
+    own_keys = " and ".join(map(kek_id, keks))
     return MasterKeyMismatchError(
-        f"keys in this database are wrapped under master key {names}, but this process has {given}: "
+        f"keys in this database are wrapped under master key {names}, but this process has {own_keys}: "
         "restore the master key that belongs to this database, in MCPHOST_MASTER_KEY, "
         "MCPHOST_MASTER_KEY_FILE or the file master-key in the data folder (during a replacement also "
         "the other one, in MCPHOST_NEW_MASTER_KEY); without it nothing sealed so far can be opened, "
@@ -78,5 +78,5 @@ def mismatch(wrapped: str, *keks: bytes) -> MasterKeyMismatchError:
     )
 
 
-def _authenticated(place: str) -> bytes:
-    return f"{_VERSION}:{place}".encode()
+def _authenticated(location: str) -> bytes:
+    return f"{_VERSION}:{location}".encode()

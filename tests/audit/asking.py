@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from mcphost.audit import records
 from mcphost.audit.models import Entry, Following
-from mcphost.audit.records import Ending, Leg, Record, new_id
+from mcphost.audit.records import Ending, Record, RecordedRequest, new_id
 from mcphost.audit.summaries import counting, follower
 from mcphost.audit.summaries.follower import Follower
 from mcphost.audit.writer.rows import ENTRY_COLUMNS
@@ -48,7 +48,9 @@ class Story:
     call: Call = field(default_factory=lambda: CALL._replace(id=new_id(), round=1, version="3"))
     at: datetime = NOW
     made: list[Record] = field(default_factory=list)
-    leg: Leg = field(default_factory=lambda: Leg(uuid4(), "192.0.2.1", 321))
+    request: RecordedRequest = field(
+        default_factory=lambda: RecordedRequest(uuid4(), "192.0.2.1", 321)
+    )
     expires: timedelta = HALF_HOUR
 
     @classmethod
@@ -86,7 +88,7 @@ class Story:
         """End the round with questions."""
         for key in keys:
             self.question(key, **facts)
-        more = {"invalid": invalid} if invalid else {}
+        more: dict[str, Any] = {"invalid": invalid} if invalid else {}
         expires = (self.at + self.expires).isoformat()
         return self.end(
             "input_required", asked=list(keys), sealed_by="k1", expires_at=expires, **more
@@ -107,13 +109,13 @@ class Story:
     def back(self, after: timedelta = MINUTE) -> "Story":
         """The client returns its state: another HTTP request, and the next round."""
         self.later(after)
-        self.leg = Leg(uuid4(), "192.0.2.2", 400)
+        self.request = RecordedRequest(uuid4(), "192.0.2.2", 400)
         self.call = self.call._replace(round=self.call.round + 1)
         return self
 
     def again(self) -> "Story":
         """The client repeats its request: another HTTP request in the same round."""
-        self.leg = Leg(uuid4(), "192.0.2.3", 400)
+        self.request = RecordedRequest(uuid4(), "192.0.2.3", 400)
         return self
 
     def answer(
@@ -154,7 +156,7 @@ class Story:
 
     def _record(self, action: str, ending: Ending) -> Record:
         call = self.call
-        return records.of_round(action, call, self.leg, self.at, ending, call.version)
+        return records.of_round(action, call, self.request, self.at, ending, call.version)
 
     def _note(self, record: Record) -> Record:
         record = record._replace(id=id_at(self.at))

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 OURS = frozenset({ACME})
 EVERYONE = EntryFilter(None)
-MOST_WAITING = 5
+MAX_WAITING = 5
 
 
 def story(target: str = "tool", ago: timedelta = 5 * MINUTE) -> Story:
@@ -205,31 +205,31 @@ def test_calls_are_told_to_their_tenant_only() -> None:
 
 
 def test_what_waits_is_listed_the_soonest_to_expire_first_and_all_is_counted(monkeypatch):
-    monkeypatch.setattr(call_list, "MOST_WAITING", MOST_WAITING)
+    monkeypatch.setattr(call_list, "MAX_WAITING", MAX_WAITING)
     soon = asking("x", "y", target="soon", ago=HALF_HOUR - MINUTE)
     again = asking("a", "b", target="again").play("back; answer a; ask b; again; ask b")
     task = story("task")
     task.call = task.call._replace(delivery=Delivery.TASK)
-    many = [asking(target="many") for _ in range(MOST_WAITING)]
+    many = [asking(target="many") for _ in range(MAX_WAITING)]
     keep(soon, again, task.play("ask a"), *many, Story.of(OTHER, "other's", at=timezone.now()))
     now = timezone.now()
     found = call_list.waiting(OURS, now)
     assert [(each.entry.target, each.key) for each in found[:2]] == [("soon", "x"), ("soon", "y")]
     assert found[0].expires_at == soon.made[-1].at + HALF_HOUR
-    assert len({each.entry.call for each in found}) == MOST_WAITING
+    assert len({each.entry.call for each in found}) == MAX_WAITING
     (only,) = call_list.waiting(OURS, now, [again.call.id])[-1:]
     assert (only.key, only.entry.round) == ("b", 2), "not what an earlier round asked"
     assert len(call_list.waiting(None, now)) == len(found)
     for tenants in (frozenset({OTHER}), frozenset[UUID]()):
         assert call_list.waiting(tenants, now) == ()
         assert call_list.count_waiting(tenants, now) == 0
-    assert call_list.count_waiting(OURS, now) == MOST_WAITING + 3, "tasks are counted as tasks"
+    assert call_list.count_waiting(OURS, now) == MAX_WAITING + 3, "tasks are counted as tasks"
     assert call_list.count_waiting(OURS, now, target="soon") == 2
     assert call_list.count_waiting(None, now, until=now + 2 * MINUTE) == 2
 
 
 def test_overdue_calls_are_listed_although_others_expire_sooner(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(call_list, "MOST_WAITING", MOST_WAITING)
+    monkeypatch.setattr(call_list, "MAX_WAITING", MAX_WAITING)
     late, later = (
         asking(target="late", ago=4 * MINUTE),
         asking("a", "b", target="later", ago=MINUTE),
@@ -239,14 +239,14 @@ def test_overdue_calls_are_listed_although_others_expire_sooner(monkeypatch: pyt
         each.expires = 48 * HALF_HOUR
     late.ask("a")
     later.ask("a", "b")
-    keep(late, later, *(asking(target="many", ago=5 * MINUTE) for _ in range(MOST_WAITING + 5)))
+    keep(late, later, *(asking(target="many", ago=5 * MINUTE) for _ in range(MAX_WAITING + 5)))
     now = timezone.now()
     assert "late" not in {each.entry.target for each in call_list.waiting(OURS, now)}
     targets = {(ACME, "late"): 200.0, (ACME, "later"): 10.0, (OTHER, "many"): 1.0}
     overdue = call_list.overdue(OURS, targets, now)
     assert [(each.call, each.open) for each in overdue] == [(later.call.id, 2), (late.call.id, 1)]
     found = call_list.waiting(OURS, now, [each.call for each in overdue])
-    assert len({each.entry.call for each in found}) == MOST_WAITING
+    assert len({each.entry.call for each in found}) == MAX_WAITING
     assert [each.entry.target for each in found[-3:]] == ["late", "later", "later"]
     assert call_list.overdue(OURS, {(ACME, "late"): 3600.0}, now) == ()
     assert call_list.overdue(OURS, {}, now) == ()

@@ -3,7 +3,7 @@
 import time
 from uuid import UUID, uuid4
 
-from mcphost.audit.records import NO_ENDING, Ending, Leg, Record, new_id, of_round
+from mcphost.audit.records import NO_ENDING, Ending, Record, RecordedRequest, new_id, of_round
 from mcphost.audit.writer.rows import ENTRY_COLUMNS
 from mcphost.protocol.eras import Era
 from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
@@ -31,11 +31,11 @@ def test_ids_are_distinct_time_ordered_and_version_7() -> None:
 
 
 def test_a_finished_round_says_who_what_how_and_from_where() -> None:
-    leg = Leg(uuid4(), "192.0.2.1", 321)
+    request = RecordedRequest(uuid4(), "192.0.2.1", 321)
     ending = Ending("tool_error", "it broke", 1500, 99, {"result": {}})
-    record = of_round("round.finished", CALL, leg, AT, ending, "3+ab12cd")
+    record = of_round("round.finished", CALL, request, AT, ending, "3+ab12cd")
     assert record == Record(
-        id=record.id, at=AT, tenant=TENANT, call=CALL.id, leg=leg.id, round=2, duration_us=1500,
+        id=record.id, at=AT, tenant=TENANT, call=CALL.id, http_request_id=request.id, round=2, duration_us=1500,
         bytes_in=321, bytes_out=99, action="round.finished", actor_kind="token", actor_id="tok_1",
         actor_label="Ada's laptop", token_id="tok_1", method="tools/call", target="echo",
         target_version="3+ab12cd", revision="2026-07-28", era="modern", delivery="modern",
@@ -44,6 +44,6 @@ def test_a_finished_round_says_who_what_how_and_from_where() -> None:
     )  # fmt: skip
     assert {type(text) for text in record[9:26]} == {str}, "no enum that a driver must look at"
     assert (*Record._fields[:-1], "commitment") == ENTRY_COLUMNS
-    begun = of_round("round.started", CALL, leg, AT, NO_ENDING, "3")
+    begun = of_round("round.started", CALL, request, AT, NO_ENDING, "3")
     assert (begun.action, begun.round, begun.target_version) == ("round.started", 2, "3")
     assert (begun.outcome, begun.duration_us, begun.bytes_out, begun.payload) == ("", *[None] * 3)

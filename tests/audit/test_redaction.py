@@ -102,7 +102,7 @@ def test_what_cannot_be_followed_is_redacted(reference: Any) -> None:
 
 
 def test_a_schema_too_large_to_read_redacts_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_MOST_NODES", 10)
+    monkeypatch.setattr(redaction, "_MAX_NODES", 10)
     deep: dict[str, Any] = {}
     for _ in range(20):
         deep = properties(a=deep)

@@ -16,8 +16,8 @@ from mcphost.audit.records import (
     ROUND_STARTED,
     Actor,
     Ending,
-    Leg,
     Record,
+    RecordedRequest,
     new_id,
     of_round,
 )
@@ -45,11 +45,15 @@ def a_call(
 
 
 def start(call: Call) -> Record:
-    return _write(of_round(ROUND_STARTED, call, Leg(uuid4()), timezone.now(), NO_ENDING))
+    return _write(
+        of_round(ROUND_STARTED, call, RecordedRequest(uuid4()), timezone.now(), NO_ENDING)
+    )
 
 
 def finish(call: Call, outcome: str = "complete") -> Record:
-    return _write(of_round(ROUND_FINISHED, call, Leg(uuid4()), timezone.now(), Ending(outcome)))
+    return _write(
+        of_round(ROUND_FINISHED, call, RecordedRequest(uuid4()), timezone.now(), Ending(outcome))
+    )
 
 
 def _write(record: Record) -> Record:
@@ -64,7 +68,7 @@ def found(chosen: EntryFilter) -> list[UUID]:
 @through_the_writer
 def test_an_entry_view_has_every_column(writer: Writer) -> None:
     written = of_round(
-        ROUND_FINISHED, a_call(), Leg(uuid4(), "192.0.2.1", 1), timezone.now(),
+        ROUND_FINISHED, a_call(), RecordedRequest(uuid4(), "192.0.2.1", 1), timezone.now(),
         Ending("complete", "r", 2, 3, {"a": 1}), "v",
     )  # fmt: skip
     submit_and_wait(writer, [written], 20)

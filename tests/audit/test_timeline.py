@@ -96,7 +96,7 @@ def test_a_cancelled_call_says_who_did_it_and_why_and_has_no_round_more() -> Non
 def test_a_question_of_a_task_that_an_operator_cancelled_was_stopped() -> None:
     story = Story().play("become_task; ask a; cancel_task")
     *before, act = [view(row(each)) for each in story.made]
-    assert fates(timeline([*before, replace(act, leg=None)], story.at)) == "2 a stopped"
+    assert fates(timeline([*before, replace(act, http_request_id=None)], story.at)) == "2 a stopped"
 
 
 def test_rounds_questions_and_answers_come_in_order() -> None:
@@ -114,7 +114,7 @@ def test_rounds_questions_and_answers_come_in_order() -> None:
     assert answer.ran is second.attempts[0]
     assert answer.ran.started is not None
     assert (answer.ran.started.id, answer.ran.outcome) == (begun.id, "input_required")
-    assert second.taken == (answer,)
+    assert second.answers == (answer,)
     assert [each.sealed_by for each in first.attempts] == ["k1"]
     assert (third.questions, third.strange, third.refusals) == ((), (), ())
     assert len(found.questions) == 2

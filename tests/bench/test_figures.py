@@ -67,6 +67,15 @@ def test_work_after_the_load_is_counted_and_has_a_target() -> None:
     assert "10.00 times with the work after the load (wanted: at most 9.2): **missed**" in verdict
 
 
+def test_the_overview_has_a_row_per_server_and_a_column_per_number_of_connections() -> None:
+    ours = replace(sample(1000, cpu=0.3), cpu_afterwards=0.1)
+    figures = summarise(LABELS, {"mcphost": [ours], "bare": [sample(2000, cpu=0.04)]})
+    rows = report.overview({1: figures, 16: figures}).splitlines()
+    assert rows[0] == "| server | 1 connection | 16 connections |"
+    assert rows[2].endswith("| 400 µs, 1,000/s | 400 µs, 1,000/s |")
+    assert len(rows) == 4
+
+
 def test_a_missed_target_is_said_to_be_missed() -> None:
     slow = summarise(
         LABELS,

@@ -8,7 +8,7 @@ from django.db import OperationalError
 from mcphost.audit.writer import writer as writer_module
 from mcphost.audit.writer.conditions import BoundCondition
 from mcphost.audit.writer.rows import PreparedRow
-from mcphost.audit.writer.sinks import Sink
+from mcphost.audit.writer.sinks import Sink, sink
 
 Loss = Callable[[Sink, Sequence[PreparedRow], Sequence[BoundCondition]], None]
 """What the database still does before the connection is lost."""
@@ -48,5 +48,5 @@ def before_the_commit(
 
 def lose_connections(monkeypatch: Any, *losses: Loss) -> None:
     """Make the writer lose its connection in its next conditional commits, one for each loss."""
-    real, left = writer_module.sink, list(losses)
+    real, left = sink, list(losses)
     monkeypatch.setattr(writer_module, "sink", lambda opened: LosingSink(real(opened), left))

@@ -9,7 +9,7 @@ from mcphost.audit.records import Record, new_id
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import Writer
 from mcphost.calls import claims
-from mcphost.calls.claims import ClaimOwner, WantedClaim
+from mcphost.calls.claims import ClaimLease, WantedClaim
 from mcphost.calls.models import Claim
 from tests.audit.databases import record
 
@@ -27,9 +27,9 @@ def with_payload() -> Record:
     return record(tenant=TENANT, payload={"answer": "yes"})
 
 
-def taking(of: WantedClaim, epoch: int = 1) -> ClaimOwner:
-    """A taking by a new process."""
-    return ClaimOwner.of(of, uuid4(), epoch)
+def lease(of: WantedClaim, epoch: int = 1) -> ClaimLease:
+    """A lease by a new process."""
+    return ClaimLease.of(of, uuid4(), epoch)
 
 
 def submit(writer: Writer, *submissions: Submission) -> list[Any]:
@@ -42,9 +42,9 @@ def submit(writer: Writer, *submissions: Submission) -> list[Any]:
     return asyncio.run(submitting())
 
 
-def claimed(writer: Writer, of: WantedClaim) -> ClaimOwner:
+def claimed(writer: Writer, of: WantedClaim) -> ClaimLease:
     """Claim the round."""
-    first = taking(of)
+    first = lease(of)
     assert submit(writer, (claims.claim(first, of), [])) == [True]
     return first
 

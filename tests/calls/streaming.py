@@ -13,7 +13,7 @@ from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import Writer
 from mcphost.calls import session_calls, sessions, streams
 from mcphost.calls.models import OpenQuestion, Session, Stream, StreamedCall, StreamEvent
-from mcphost.calls.ownership import Taking
+from mcphost.calls.ownership import Lease
 from mcphost.calls.questions import RoundQuestions, StoredQuestion
 from mcphost.calls.session_calls import BeginningCall, StoredCall, WaitingCall
 from mcphost.calls.sessions import SessionRow
@@ -27,9 +27,9 @@ TABLES = (StreamedCall, Stream, StreamEvent, OpenQuestion, Session, Change, Coun
 TIMES = frozenset({"taken_at", "created_at", "asked_at", "settled_at", "ended_at", "expires_at"})
 
 
-def batch(*numbers: int, kept: timedelta = HOUR, told: bool = False) -> Batch:
+def batch(*numbers: int, kept: timedelta = HOUR, notify: bool = False) -> Batch:
     """Events with these numbers."""
-    return Batch([Event(each, f"message {each}") for each in numbers], kept, told)
+    return Batch([Event(each, f"message {each}") for each in numbers], kept, notify)
 
 
 def session() -> UUID:
@@ -54,18 +54,18 @@ class SealedAnswer(NamedTuple):
 class MadeCall:
     """A call of an open session, with two questions to ask; nothing of it is written yet.
 
-    The methods make conditions of its owner, or of another `taking`.
+    The methods make conditions of its owner, or of another `lease`.
     """
 
     def __init__(self, of: UUID | None = None) -> None:
-        self.taking = Taking(uuid4(), TENANT, uuid4(), 1)
+        self.lease = Lease(uuid4(), TENANT, uuid4(), 1)
         self.stream = StreamRow(uuid4(), TENANT, of or session())
-        self.stored = StoredCall(self.taking.id, f"name {self.taking.id}", "sealed request")
+        self.stored = StoredCall(self.lease.id, f"name {self.lease.id}", "sealed request")
         self.waiting = self.asking()
 
     @property
     def row(self) -> StreamedCall:
-        return StreamedCall.objects.get(id=self.taking.id)
+        return StreamedCall.objects.get(id=self.lease.id)
 
     @property
     def numbers(self) -> list[int]:
@@ -75,7 +75,7 @@ class MadeCall:
     @property
     def questions(self) -> list[OpenQuestion]:
         """The rows of the questions, in the order in which they are asked."""
-        rows = OpenQuestion.objects.filter(call=self.taking.id)
+        rows = OpenQuestion.objects.filter(call=self.lease.id)
         return sorted(rows, key=lambda each: (each.round, each.key))
 
     def asking(self, number: int = 1, count: int = 2) -> WaitingCall:
@@ -84,7 +84,7 @@ class MadeCall:
             StoredQuestion(uuid4(), f"key{n}", "digest", "roots/list", f"sealed id {n}")
             for n in range(count)
         ]
-        until, call = timezone.now() + HOUR, self.taking.id
+        until, call = timezone.now() + HOUR, self.lease.id
         round_ = RoundQuestions(TENANT, self.stream.session, call, number, asked, until)
         return WaitingCall("sealed journal", round_)
 
@@ -92,34 +92,34 @@ class MadeCall:
         self,
         *numbers: int,
         waiting: WaitingCall | None = None,
-        taking: Taking | None = None,
-        told: bool = False,
+        lease: Lease | None = None,
+        notify: bool = False,
     ) -> Condition:
-        begun = BeginningCall(self.stored, batch(*(numbers or (1,)), told=told), waiting)
-        return session_calls.begin(taking or self.taking, self.stream, lambda: begun)
+        begun = BeginningCall(self.stored, batch(*(numbers or (1,)), notify=notify), waiting)
+        return session_calls.begin(lease or self.lease, self.stream, lambda: begun)
 
-    def append(self, *numbers: int, taking: Taking | None = None, told: bool = False) -> Condition:
-        said = batch(*numbers, told=told)
-        return session_calls.append(taking or self.taking, self.stream, lambda: said)
+    def append(self, *numbers: int, lease: Lease | None = None, notify: bool = False) -> Condition:
+        said = batch(*numbers, notify=notify)
+        return session_calls.append(lease or self.lease, self.stream, lambda: said)
 
     def ask(
-        self, *numbers: int, waiting: WaitingCall | None = None, taking: Taking | None = None
+        self, *numbers: int, waiting: WaitingCall | None = None, lease: Lease | None = None
     ) -> Condition:
         asked = waiting or self.waiting
-        return session_calls.ask(taking or self.taking, self.stream, asked, lambda: batch(*numbers))
+        return session_calls.ask(lease or self.lease, self.stream, asked, lambda: batch(*numbers))
 
     def finish(
         self,
         *numbers: int,
         state: CallState = CallState.FINISHED,
-        taking: Taking | None = None,
+        lease: Lease | None = None,
         kept: timedelta = HOUR,
     ) -> Condition:
         said = batch(*numbers, kept=kept)
-        return session_calls.finish(taking or self.taking, self.stream, state, lambda: said)
+        return session_calls.finish(lease or self.lease, self.stream, state, lambda: said)
 
-    def start(self, number: int = 2, taking: Taking | None = None) -> Condition:
-        return session_calls.start(taking or self.taking, number)
+    def start(self, number: int = 2, lease: Lease | None = None) -> Condition:
+        return session_calls.start(lease or self.lease, number)
 
     def answer(
         self,
@@ -128,19 +128,19 @@ class MadeCall:
         *,
         state: CallState = CallState.WAITING,
         number: int = 2,
-        taking: Taking | None = None,
+        lease: Lease | None = None,
     ) -> Condition:
         """Answer the question at `place`; the round `number` is the next one."""
-        given = SealedAnswer(self.waiting.asked.questions[place].id, text)
-        return session_calls.answer(taking or self.taking, self.stream, given, number, state)
+        given = SealedAnswer(self.waiting.round_questions.questions[place].id, text)
+        return session_calls.answer(lease or self.lease, self.stream, given, number, state)
 
-    def superseded(self) -> tuple[Taking, ...]:
-        """Takings that the call does not belong to."""
-        return self.taking._replace(epoch=2), self.taking._replace(owner=uuid4())
+    def superseded(self) -> tuple[Lease, ...]:
+        """Leases that the call does not belong to."""
+        return self.lease._replace(epoch=2), self.lease._replace(owner=uuid4())
 
     def dies(self) -> None:
         """Make the lease of its owner, who sends no heartbeat, end."""
-        StreamedCall.objects.filter(id=self.taking.id).update(taken_at=timezone.now() - HOUR)
+        StreamedCall.objects.filter(id=self.lease.id).update(taken_at=timezone.now() - HOUR)
 
 
 def write(writer: Writer, *conditions: Condition) -> list[Any]:

@@ -29,7 +29,7 @@ starting = pytest.mark.parametrize("state", [CallState.WAITING, CallState.RUNNIN
 
 
 def _question(made: MadeCall, **columns: Any) -> None:
-    first = made.waiting.asked.questions[0].id
+    first = made.waiting.round_questions.questions[0].id
     OpenQuestion.objects.filter(id=first).update(**columns)
 
 
@@ -58,7 +58,7 @@ UNANSWERABLE: dict[str, Callable[[MadeCall], object]] = {
         state=CallState.CANCELLED
     ),
     "of an earlier round": lambda made: StreamedCall.objects.update(round=2),
-    "of a released call": lambda made: session_calls.release(made.taking, told=False),
+    "of a released call": lambda made: session_calls.release(made.lease, notify=False),
     "of no call": lambda made: StreamedCall.objects.all().delete(),
 }
 
@@ -101,7 +101,7 @@ def test_the_answer_that_starts_the_next_round_may_be_stored_already(start: Star
             assert write(writer, made.answer(state=state, number=number)) == [False]
     assert everything() == before
     if elsewhere:
-        first = made.waiting.asked.questions[0].id
+        first = made.waiting.round_questions.questions[0].id
         assert questions.answer(first, made.stream.session, "sealed answer") is not None
         assert write(writer, made.answer(text="another")) == [False]
     assert write(writer, made.answer()) == [True]
@@ -119,7 +119,7 @@ def test_an_answer_that_waits_for_a_takeover_is_refused(start: Start, state: Cal
     made = begun(writer := start(), waits=True)
     made.dies()
     with transaction.atomic():
-        assert Takeover(made.taking.id, uuid4())() is not None
+        assert Takeover(made.lease.id, uuid4())() is not None
         answering = in_background(lambda: submit(writer, (made.answer(state=state), [record()])))
         await_a_lock("WITH call_answer0")
     assert answering() == [False]
@@ -139,11 +139,11 @@ def test_a_takeover_that_waits_for_an_answer_finds_it(start: Start, state: CallS
     with closing(other):
         server = other.connection
         server.execute("BEGIN")
-        assert PostgresSink(server).write_if([], [bound]) == {made.taking.id.hex}
-        taking = in_background(_and_close(Takeover(made.taking.id, uuid4())))
+        assert PostgresSink(server).write_if([], [bound]) == {made.lease.id.hex}
+        lease = in_background(_and_close(Takeover(made.lease.id, uuid4())))
         await_a_lock("SELECT")
         server.execute("COMMIT")
-    taken_over = taking()
+    taken_over = lease()
     assert (taken_over.state, taken_over.owner.epoch) == (state, 2)
     assert [each.answer for each in made.questions] == ["sealed answer", ""]
 
@@ -174,8 +174,8 @@ def test_an_answer_is_stored_before_a_takeover_reads_it_or_refused(start: Start,
     def taking_over() -> None:
         for made in every:
             together.wait(20)
-            taken_over = Takeover(made.taking.id, me)()
-            statuses = questions.statuses(made.taking.id, 1)
+            taken_over = Takeover(made.lease.id, me)()
+            statuses = questions.statuses(made.lease.id, 1)
             answered = any(each.state is ANSWERED for each in statuses)
             seen.append((answered, taken_over.state))
 
@@ -198,12 +198,12 @@ def test_an_answer_is_stored_before_a_takeover_reads_it_or_refused(start: Start,
 def test_an_answer_and_a_cancellation_wait_for_one_another_in_the_same_order(start, state):
     made = begun(writer := start(), waits=True)
     with transaction.atomic():
-        StreamedCall.objects.filter(id=made.taking.id).update(state=CallState.CANCELLED)
+        StreamedCall.objects.filter(id=made.lease.id).update(state=CallState.CANCELLED)
         answering = in_background(lambda: submit(writer, (made.answer(state=state), [record()])))
         await_a_lock("WITH call_answer0")
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL lock_timeout = '200ms'")  # before a deadlock is noticed
-        questions.cancel(made.taking.id)  # as `session_calls.cancel` does next
+        questions.cancel(made.lease.id)  # as `session_calls.cancel` does next
     assert answering() == [False]
     assert [each.state for each in made.questions] == [QuestionState.CANCELLED] * 2
     assert stored() == set()
@@ -219,7 +219,7 @@ def test_of_two_processes_that_answer_a_question_one_is_accepted(start: Start, s
     def elsewhere() -> list[bool]:
         accepted = []
         for made in every:
-            first = made.waiting.asked.questions[0].id
+            first = made.waiting.round_questions.questions[0].id
             together.wait(20)
             accepted.append(questions.answer(first, session, "from elsewhere") is not None)
         return accepted

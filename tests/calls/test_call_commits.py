@@ -11,7 +11,7 @@ from django.db import transaction
 
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import RecordRefusedError, Writer
-from mcphost.calls.ownership import Taking
+from mcphost.calls.ownership import Lease
 from mcphost.calls.states import CallState, QuestionState
 from mcphost.feed.models import Change, Counter
 from mcphost.feed.services import announce
@@ -38,11 +38,11 @@ class Kind:
     """One kind of commit. `before` is what must be written first, `after` is the call's state then."""
 
     before: Callable[[MadeCall], Condition | None]
-    make: Callable[[MadeCall, Taking], Condition]
+    make: Callable[[MadeCall, Lease], Condition]
     after: State
 
 
-Make = Callable[[MadeCall, Taking], Condition]
+Make = Callable[[MadeCall, Lease], Condition]
 
 
 def nothing_before(make: Make, after: State) -> Kind:
@@ -59,36 +59,36 @@ def waits_before(make: Make, after: State) -> Kind:
 
 KINDS = {
     "begin": nothing_before(
-        lambda made, owner: made.begin(1, 2, taking=owner), (RUNNING, 1, [1, 2], [])
+        lambda made, owner: made.begin(1, 2, lease=owner), (RUNNING, 1, [1, 2], [])
     ),
     "begin with questions": nothing_before(
-        lambda made, owner: made.begin(1, 2, waiting=made.waiting, taking=owner),
+        lambda made, owner: made.begin(1, 2, waiting=made.waiting, lease=owner),
         (WAITING, 1, [1, 2], [OPEN, OPEN]),
     ),
     "append": runs_before(
-        lambda made, owner: made.append(2, 3, taking=owner), (RUNNING, 1, [1, 2, 3], [])
+        lambda made, owner: made.append(2, 3, lease=owner), (RUNNING, 1, [1, 2, 3], [])
     ),
     "append to a waiting call": waits_before(
-        lambda made, owner: made.append(2, taking=owner), (WAITING, 1, [1, 2], [OPEN, OPEN])
+        lambda made, owner: made.append(2, lease=owner), (WAITING, 1, [1, 2], [OPEN, OPEN])
     ),
     "ask": runs_before(
-        lambda made, owner: made.ask(2, 3, taking=owner), (WAITING, 1, [1, 2, 3], [OPEN, OPEN])
+        lambda made, owner: made.ask(2, 3, lease=owner), (WAITING, 1, [1, 2, 3], [OPEN, OPEN])
     ),
     "start": waits_before(
         lambda made, owner: made.start(2, owner), (RUNNING, 2, [1], [OPEN, OPEN])
     ),
     "answer and start": waits_before(
-        lambda made, owner: made.answer(state=RUNNING, taking=owner),
+        lambda made, owner: made.answer(state=RUNNING, lease=owner),
         (RUNNING, 2, [1], [ANSWERED, OPEN]),
     ),
     "answer": waits_before(
-        lambda made, owner: made.answer(taking=owner), (WAITING, 1, [1], [ANSWERED, OPEN])
+        lambda made, owner: made.answer(lease=owner), (WAITING, 1, [1], [ANSWERED, OPEN])
     ),
     "finish": runs_before(
-        lambda made, owner: made.finish(2, taking=owner), (FINISHED, 1, [1, 2], [])
+        lambda made, owner: made.finish(2, lease=owner), (FINISHED, 1, [1, 2], [])
     ),
     "finish a waiting call": waits_before(
-        lambda made, owner: made.finish(2, state=CANCELLED, taking=owner),
+        lambda made, owner: made.finish(2, state=CANCELLED, lease=owner),
         (CANCELLED, 1, [1, 2], [GIVEN_UP, GIVEN_UP]),
     ),
 }
@@ -106,7 +106,7 @@ def ready(kind: Kind, writer: Writer, of: UUID | None = None, *, begun: bool = F
     made = MadeCall(of)
     before = kind.before(made)
     if before is None and begun:
-        before = kind.make(made, made.taking)
+        before = kind.make(made, made.lease)
     if before is not None:
         assert write(writer, before) == [True]
     return made
@@ -119,13 +119,13 @@ def ready(kind: Kind, writer: Writer, of: UUID | None = None, *, begun: bool = F
 def test_a_change_of_a_call_is_committed_once_with_its_records(start: Start, kind: Kind) -> None:
     made = ready(kind, writer := start())
     records = [with_payload(), record()]
-    assert submit(writer, (kind.make(made, made.taking), records)) == [True]
+    assert submit(writer, (kind.make(made, made.lease), records)) == [True]
     assert state_of(made) == kind.after
     assert stored() == {each.id for each in records}
     assert made.row.epoch == 1
     before = everything(times=False)
     for _ in range(2):
-        assert submit(writer, (kind.make(made, made.taking), records)) == [True]
+        assert submit(writer, (kind.make(made, made.lease), records)) == [True]
         after = everything(times=False)
         assert {**after, "audit_payload": None} == {**before, "audit_payload": None}
         assert len(after["audit_payload"]) == 1
@@ -141,7 +141,7 @@ def test_a_connection_lost_in_a_commit_changes_a_call_once(start, monkeypatch, k
     made = ready(kind, start())
     lose_connections(monkeypatch, *losses)
     records = [with_payload(), record()]
-    assert submit(start(), (kind.make(made, made.taking), records)) == [True]
+    assert submit(start(), (kind.make(made, made.lease), records)) == [True]
     assert state_of(made) == kind.after
     assert stored() == {each.id for each in records}
 
@@ -150,7 +150,7 @@ def test_a_connection_lost_in_a_commit_changes_a_call_once(start, monkeypatch, k
 def test_who_was_superseded_or_has_a_bad_record_writes_nothing_at_all(start: Start, kind: Kind):
     made = ready(kind, writer := start())
     before = everything()
-    (fate,) = submit(writer, (kind.make(made, made.taking), [record(), record(duration_us=2**70)]))
+    (fate,) = submit(writer, (kind.make(made, made.lease), [record(), record(duration_us=2**70)]))
     assert isinstance(fate, RecordRefusedError)
     assert everything() == before
     made = ready(kind, writer, begun=True)
@@ -168,7 +168,7 @@ def test_who_is_superseded_before_the_repetition_is_told_so(start, monkeypatch, 
         type(made.row).objects.update(epoch=2)
 
     lose_connections(monkeypatch, taken_over_meanwhile)
-    assert submit(start(), (kind.make(made, made.taking), [with_payload()])) == [False]
+    assert submit(start(), (kind.make(made, made.lease), [with_payload()])) == [False]
     assert stored() == set()
 
 
@@ -180,7 +180,7 @@ def test_nothing_is_written_to_a_call_that_is_over(start: Start, kind: Kind) -> 
         assert write(writer, made.finish(2, state=end)) == [True]
         before = everything()
         is_end = kind.after[0] in (FINISHED, CANCELLED)
-        late = made.append(3) if is_end else kind.make(made, made.taking)
+        late = made.append(3) if is_end else kind.make(made, made.lease)
         assert submit(writer, (late, [with_payload()])) == [False]
         assert everything() == before
 
@@ -193,7 +193,7 @@ def test_many_calls_in_one_batch_are_told_apart(start: Start, gate: GateCipher, 
     """One of them has a message that cannot be written: it costs its own call only."""
     writer = start()
     every = [ready(kind, writer, begun=True) for _ in range(20)]
-    owners = [one.taking if n % 2 else one.superseded()[n % 4 // 2] for n, one in enumerate(every)]
+    owners = [one.lease if n % 2 else one.superseded()[n % 4 // 2] for n, one in enumerate(every)]
     records = [record() for _ in every]
     bad = ready(KINDS["append"], writer)
     bad.stream = bad.stream._replace(id="no id")  # type: ignore[arg-type]
@@ -224,7 +224,7 @@ def test_processes_that_tell_at_the_same_time_share_the_numbers(start: Start) ->
 
     def telling(writer: Writer, mine: list[MadeCall]) -> list[Any]:
         together.wait(10)
-        return [fate for one in mine for fate in write(writer, one.append(2, told=True))]
+        return [fate for one in mine for fate in write(writer, one.append(2, notify=True))]
 
     results = [
         in_background(lambda writer=writer, mine=mine: telling(writer, mine))  # type: ignore[misc]

@@ -22,7 +22,7 @@ from tests.audit.submitting import submit_and_wait
 from tests.audit.writer.test_writer import block, in_background
 from tests.calls.conftest import Start
 from tests.calls.losing import after_the_commit, before_the_commit, lose_connections
-from tests.calls.made import TENANT, claimed, row, submit, taking, wanted, with_payload
+from tests.calls.made import TENANT, claimed, lease, row, submit, wanted, with_payload
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -48,7 +48,7 @@ def test_in_one_batch_each_is_told_its_own_fate(start: Start, gate: GateCipher) 
     free = [record() for _ in range(40)]
     plain = [in_background(lambda r=r: submit_and_wait(writer, [r])) for r in free]
     gate.open_gate()
-    fates = submit(writer, *((claims.claim(taking(of), of), records) for of, records in jobs))
+    fates = submit(writer, *((claims.claim(lease(of), of), records) for of, records in jobs))
     assert held() is None
     assert [each() for each in plain] == [None] * 40
     assert sorted(fates) == [False] * 60 + [True] * 60
@@ -65,7 +65,7 @@ def test_in_one_batch_each_is_told_its_own_fate(start: Start, gate: GateCipher) 
 @pytest.mark.parametrize("place", [0, 29])
 def test_a_bad_record_costs_its_own_claim_only(start: Start, place: int) -> None:
     rounds = [wanted() for _ in range(30)]
-    jobs = [(claims.claim(taking(of), of), [record()]) for of in rounds]
+    jobs = [(claims.claim(lease(of), of), [record()]) for of in rounds]
     jobs[place] = (jobs[place][0], [record(), record(**BAD)])
     fates = submit(start(), *jobs)
     assert isinstance(fates.pop(place), RecordRefusedError)
@@ -79,7 +79,7 @@ def test_the_end_lands_once_and_only_for_whoever_has_the_claim(start: Start) -> 
     assert submit(writer, (claims.conclude(mine, lambda: "sealed"), [end])) == [True]
     assert (row(of).state, row(of).outcome) == ("finished", "sealed")
     later = (claims.conclude(mine, lambda: "other"), [record()])
-    stranger = (claims.conclude(taking(of), lambda: "other"), [record()])
+    stranger = (claims.conclude(lease(of), lambda: "other"), [record()])
     assert submit(writer, later, stranger, (claims.release(mine), [record()])) == [False] * 3
     assert row(of).outcome == "sealed"
     assert stored() == {end.id}
@@ -88,17 +88,17 @@ def test_the_end_lands_once_and_only_for_whoever_has_the_claim(start: Start) -> 
 def test_of_many_that_take_a_claim_over_one_with_its_answers_and_tenant_does(start: Start) -> None:
     lost, mine = claimed(writer := start(), of := wanted()), record()
     other = [wanted("those", call=of.call), wanted(call=of.call, tenant=uuid4())]
-    fates = submit(writer, *((claims.take_over(taking(each, 2), each), []) for each in other))
+    fates = submit(writer, *((claims.take_over(lease(each, 2), each), []) for each in other))
     assert fates == [False, False]
     assert row(of).epoch == 1
-    takings = [taking(of, 2) for _ in range(10)]
-    fates = submit(writer, *((claims.take_over(each, of), [record()]) for each in takings))
+    leases = [lease(of, 2) for _ in range(10)]
+    fates = submit(writer, *((claims.take_over(each, of), [record()]) for each in leases))
     assert sorted(fates) == [False] * 9 + [True]
     found = row(of)
-    assert (found.epoch, found.nonce) == (2, takings[fates.index(True)].nonce)
+    assert (found.epoch, found.nonce) == (2, leases[fates.index(True)].nonce)
     assert len(stored()) == 1
     late = [claims.conclude(lost, lambda: "late"), claims.release(lost)]
-    late += [claims.take_over(taking(of, 2), of)]
+    late += [claims.take_over(lease(of, 2), of)]
     assert submit(writer, *((each, [mine]) for each in late)) == [False] * 3
     found.refresh_from_db()
     assert (found.state, found.outcome, found.epoch) == ("running", "", 2)
@@ -121,12 +121,12 @@ def test_a_connection_lost_in_a_commit_leaves_no_doubt_who_won(start, monkeypatc
     lose_connections(monkeypatch, *losses)
     records = [with_payload() for _ in range(6)]
     changes = (
-        claims.claim(taking(taken), taken),
-        claims.claim(mine := taking(free), free),
-        claims.claim(taking(free), free),
+        claims.claim(lease(taken), taken),
+        claims.claim(mine := lease(free), free),
+        claims.claim(lease(free), free),
         claims.conclude(first, lambda: "sealed"),
         claims.release(second),
-        claims.take_over(taking(orphan, 2), orphan),
+        claims.take_over(lease(orphan, 2), orphan),
     )
     fates = submit(start(), *((each, [own]) for each, own in zip(changes, records, strict=True)))
     assert fates[0] is False
@@ -154,7 +154,7 @@ def test_a_commit_that_lands_only_after_the_next_attempt_began_is_known_too(star
         PostgresSink(server).write_if(rows, bound)
 
     lose_connections(monkeypatch, still_at_it)
-    fate = in_background(lambda: submit(start(), (claims.claim(taking(of), of), [mine])))
+    fate = in_background(lambda: submit(start(), (claims.claim(lease(of), of), [mine])))
     try:
         await_a_lock("WITH claim_new0")
         server.execute("COMMIT")
@@ -168,7 +168,7 @@ def test_a_database_away_for_too_long_claims_nothing(start, failures, clock, mon
     impatient(monkeypatch)
     writer, of = start(give_up=10), wanted()
     with locked():
-        waiting = in_background(lambda: submit(writer, (claims.claim(taking(of), of), [record()])))
+        waiting = in_background(lambda: submit(writer, (claims.claim(lease(of), of), [record()])))
         failures.wait()
         clock.now += 10
         (fate,) = waiting()

@@ -10,7 +10,7 @@ from mcphost.calls import cancelled, claims
 from mcphost.calls.models import CancelledCall, Claim
 from mcphost.calls.states import ClaimState
 from tests.calls.conftest import Start
-from tests.calls.made import claimed, submit, taking, wanted
+from tests.calls.made import claimed, lease, submit, wanted
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_no_round_of_a_cancelled_call_is_claimed_any_more(start: Start) -> None:
     of = wanted()
     assert claims.cancel(of.call, of.tenant, of.round, 600)
-    assert submit(start(), (claims.claim(taking(of), of), [])) == [False]
+    assert submit(start(), (claims.claim(lease(of), of), [])) == [False]
     found = claims.find_claim(of.call, of.round, of.tenant)
     assert (found.state, found.answers) == (ClaimState.FINISHED, claims.CANCELLED)
     assert claims.find_claim(of.call, of.round, uuid4()) is None
@@ -57,7 +57,7 @@ def test_of_a_response_and_a_cancellation_at_once_one_wins(start: Start) -> None
         thread = threading.Thread(target=cancel)
         thread.start()
         barrier.wait(10)
-        (won,) = submit(writer, (claims.claim(taking(of), of), []))
+        (won,) = submit(writer, (claims.claim(lease(of), of), []))
         thread.join(20)
         assert won is not cancels[0]
 
@@ -67,7 +67,7 @@ def test_the_row_of_a_cancelled_call_lives_as_long_as_its_states() -> None:
     with transaction.atomic():
         cancelled.cancel(soon, tenant, "gone", -claims.KEPT_LONGER - 1)
         cancelled.cancel(late, tenant, "stuck", 600)
-    assert cancelled.known() == {soon, late}
+    assert cancelled.unexpired_calls() == {soon, late}
     assert cancelled.prune() == 1
     assert cancelled.reason_of(soon, tenant) is None
     assert cancelled.reason_of(late, tenant) == "stuck"

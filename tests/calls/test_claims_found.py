@@ -8,7 +8,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from mcphost.calls import claims
-from mcphost.calls.claims import ClaimOwner
+from mcphost.calls.claims import ClaimLease
 from mcphost.calls.models import Claim
 from mcphost.calls.ownership import LEASE
 from mcphost.calls.states import ClaimState
@@ -36,15 +36,15 @@ def test_a_claim_is_found_as_it_was_made_and_as_it_ended(start: Start) -> None:
 
 
 @pytest.mark.parametrize("beat", [None, timedelta(0), ALIVE - SECOND, ALIVE + SECOND])
-@pytest.mark.parametrize("lease", [timedelta(0), LEASE - 2 * SECOND, LEASE + SECOND])
-def test_an_owner_is_silent_when_both_its_lease_and_its_process_are(start, lease, beat):
+@pytest.mark.parametrize("age", [timedelta(0), LEASE - 2 * SECOND, LEASE + SECOND])
+def test_an_owner_is_silent_when_both_its_lease_and_its_process_are(start, age, beat):
     of, heartbeat = wanted(), Heartbeat()
-    taking = ClaimOwner.of(of, heartbeat.id)
-    submit(start(), (claims.claim(taking, of), []))
-    Claim.objects.update(taken_at=F("taken_at") - lease)
+    lease = ClaimLease.of(of, heartbeat.id)
+    submit(start(), (claims.claim(lease, of), []))
+    Claim.objects.update(taken_at=F("taken_at") - age)
     if beat is not None:
         heartbeat.beat()
         Node.objects.update(seen_at=Now() - beat)
     found = claims.find_claim(of.call, of.round, of.tenant)
-    assert found.lapsed == (lease > LEASE)
-    assert found.silent == (lease > LEASE and (beat is None or beat > ALIVE))
+    assert found.lapsed == (age > LEASE)
+    assert found.silent == (age > LEASE and (beat is None or beat > ALIVE))

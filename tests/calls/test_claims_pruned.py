@@ -8,10 +8,10 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from mcphost.calls import claims
-from mcphost.calls.claims import ClaimOwner
+from mcphost.calls.claims import ClaimLease
 from mcphost.calls.models import Claim
 from mcphost.calls.states import ClaimState
-from tests.calls.made import TENANT, claimed, row, submit, taking, wanted
+from tests.calls.made import TENANT, claimed, lease, row, submit, wanted
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -49,8 +49,8 @@ def test_only_what_is_still_as_it_was_taken_is_let_go_in_portions(start, monkeyp
     rounds = [wanted() for _ in range(8)]
     mine = [claimed(writer, of) for of in rounds]
     submit(writer, (claims.conclude(mine[0], lambda: "sealed"), []))
-    submit(writer, (claims.take_over(taking(rounds[1], 2), rounds[1]), []))
-    never: ClaimOwner = taking(wanted())
+    submit(writer, (claims.take_over(lease(rounds[1], 2), rounds[1]), []))
+    never: ClaimLease = lease(wanted())
     assert claims.settle([*mine[:6], never], ClaimState.RELEASED) == 4
     assert claims.settle([mine[0], *mine[5:7]], ClaimState.FINISHED) == 1
     states = ["finished", "running", *["released"] * 4, "finished", "running"]

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from mcphost.calls import questions, session_calls
 from mcphost.calls.models import OpenQuestion
-from mcphost.calls.ownership import NO_OWNER, Taking
+from mcphost.calls.ownership import NO_OWNER, Lease
 from mcphost.calls.states import CallState, QuestionState
 from mcphost.feed import nodes
 from mcphost.feed.models import Change, Node
@@ -39,7 +39,7 @@ def test_a_round_asks_only_while_it_runs_and_what_is_asked_is_written_whole(star
     first = begun(writer, waits=True)  # asking may be the first that is heard of a call
     for each in (made, first):
         assert (each.row.state, each.row.journal) == (CallState.WAITING, "sealed journal")
-        asked = each.waiting.asked
+        asked = each.waiting.round_questions
         for row, question in zip(each.questions, asked.questions, strict=True):
             assert (row.id, row.key, row.digest, row.method, row.message) == question
             assert (row.tenant, row.session, row.call) == (TENANT, asked.session, asked.call)
@@ -48,7 +48,7 @@ def test_a_round_asks_only_while_it_runs_and_what_is_asked_is_written_whole(star
             assert abs(row.expires_at - asked.expires_at) < HOUR / 60
     assert write(writer, made.ask(4, waiting=made.asking(number=2))) == [False]
     assert len(made.questions) == 2
-    OpenQuestion.objects.filter(call=made.taking.id).update(expires_at=timezone.now() - HOUR)
+    OpenQuestion.objects.filter(call=made.lease.id).update(expires_at=timezone.now() - HOUR)
     assert questions.prune() == 0, "their call is not over"
     assert write(writer, made.finish(4)) == [True]
     assert questions.prune() == 2
@@ -56,29 +56,29 @@ def test_a_round_asks_only_while_it_runs_and_what_is_asked_is_written_whole(star
 
 def test_a_call_is_taken_from_the_dead_only(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     made, me = begun(writer := start()), uuid4()
-    assert session_calls.Takeover(made.taking.id, me)() is None  # its lease is not over
+    assert session_calls.Takeover(made.lease.id, me)() is None  # its lease is not over
     made.dies()
     monkeypatch.setattr(nodes, "can_judge", lambda: False)
     assert session_calls.orphans(me) == (), "it cannot tell who is dead"
-    assert session_calls.Takeover(made.taking.id, me)() is None
+    assert session_calls.Takeover(made.lease.id, me)() is None
     monkeypatch.undo()
     Node.objects.create(
-        id=made.taking.owner, name="n", started_at=timezone.now(), seen_at=timezone.now()
+        id=made.lease.owner, name="n", started_at=timezone.now(), seen_at=timezone.now()
     )
     assert session_calls.orphans(me) == ()
     Node.objects.all().delete()
-    assert session_calls.orphans(made.taking.owner) == ()
-    assert session_calls.orphans(me) == (made.taking.id,)
-    assert session_calls.orphans(me, stream=made.stream.id) == (made.taking.id,)
+    assert session_calls.orphans(made.lease.owner) == ()
+    assert session_calls.orphans(me) == (made.lease.id,)
+    assert session_calls.orphans(me, stream=made.stream.id) == (made.lease.id,)
     assert session_calls.orphans(me, stream=uuid4()) == ()
-    taken_over = session_calls.Takeover(made.taking.id, me)()
-    assert taken_over.owner == Taking(made.taking.id, made.stream.tenant, me, 2)
+    taken_over = session_calls.Takeover(made.lease.id, me)()
+    assert taken_over.owner == Lease(made.lease.id, made.stream.tenant, me, 2)
     assert (taken_over.stream, taken_over.call) == (made.stream, made.stored)
     assert (taken_over.last, taken_over.round, taken_over.state) == (1, 1, CallState.RUNNING)
-    assert session_calls.Takeover(made.taking.id, uuid4())() is None
+    assert session_calls.Takeover(made.lease.id, uuid4())() is None
     assert write(writer, made.append(2)) == [False]
-    assert write(writer, made.append(2, taking=taken_over.owner)) == [True]
-    assert write(writer, made.finish(3, taking=taken_over.owner)) == [True]
+    assert write(writer, made.append(2, lease=taken_over.owner)) == [True]
+    assert write(writer, made.finish(3, lease=taken_over.owner)) == [True]
     made.dies()
     assert session_calls.orphans(uuid4()) == (), "what is over is taken by nobody"
 
@@ -86,13 +86,13 @@ def test_a_call_is_taken_from_the_dead_only(start: Start, monkeypatch: pytest.Mo
 def test_a_taking_whose_commit_was_not_confirmed_is_recognized_by_the_process_that_made_it(start):
     made, me = begun(start()), uuid4()
     made.dies()
-    takeover = session_calls.Takeover(made.taking.id, me)
+    takeover = session_calls.Takeover(made.lease.id, me)
     taken_over = takeover()
     assert taken_over is not None
     assert takeover() == taken_over
-    assert session_calls.Takeover(made.taking.id, me)() is None
+    assert session_calls.Takeover(made.lease.id, me)() is None
     made.dies()
-    assert session_calls.Takeover(made.taking.id, uuid4())() is not None
+    assert session_calls.Takeover(made.lease.id, uuid4())() is not None
     assert takeover() is None, "another process has it since"
 
 
@@ -102,7 +102,7 @@ def test_of_many_that_would_have_a_call_one_gets_it(start: Start) -> None:
 
     def take() -> UUID | None:
         process = uuid4()
-        return process if session_calls.Takeover(made.taking.id, process)() else None
+        return process if session_calls.Takeover(made.lease.id, process)() else None
 
     won = [process for process in at_once(take, 6) if process]
     assert len(won) == 1
@@ -111,16 +111,16 @@ def test_of_many_that_would_have_a_call_one_gets_it(start: Start) -> None:
 
 def test_only_what_waits_is_let_go(start: Start) -> None:
     made = begun(writer := start())
-    session_calls.release(made.taking, told=True)
-    assert made.row.owner == made.taking.owner
+    session_calls.release(made.lease, notify=True)
+    assert made.row.owner == made.lease.owner
     assert write(writer, made.ask(2)) == [True]
-    session_calls.release(made.taking, told=False)
+    session_calls.release(made.lease, notify=False)
     assert made.row.owner == NO_OWNER
     assert not Change.objects.filter(what=session_calls.RELEASED).exists()
-    taken_over = session_calls.Takeover(made.taking.id, uuid4())()
-    session_calls.release(taken_over.owner, told=True)
+    taken_over = session_calls.Takeover(made.lease.id, uuid4())()
+    session_calls.release(taken_over.owner, notify=True)
     (news,) = Change.objects.filter(what=session_calls.RELEASED)
-    assert news.object_id == made.taking.id.hex
+    assert news.object_id == made.lease.id.hex
 
 
 def test_what_is_called_off_is_that_for_everybody(start: Start) -> None:
@@ -146,11 +146,11 @@ def test_a_question_is_answered_once_in_time_and_by_its_session(start: Start) ->
     made = begun(writer := start())
     made.waiting = made.asking(count=3)
     assert write(writer, made.ask(2)) == [True]
-    first, second, third = (each.id for each in made.waiting.asked.questions)
-    call, session = made.taking.id, made.stream.session
+    first, second, third = (each.id for each in made.waiting.round_questions.questions)
+    call, session = made.lease.id, made.stream.session
     assert questions.answer(first, uuid4(), "a") is None
     taken = questions.answer(first, session, "a")
-    assert taken == questions.AnsweredQuestion(TENANT, call, made.taking.owner)
+    assert taken == questions.AnsweredQuestion(TENANT, call, made.lease.owner)
     assert questions.answer(first, session, "b") is None
     assert questions.answer(first, session, "a") == taken, "the very same, sealed: nobody was told"
     past = timezone.now() - HOUR

@@ -24,7 +24,7 @@ from mcphost.calls.states import (
     diagram,
 )
 from tests.calls.conftest import Start
-from tests.calls.made import TENANT, claimed, row, submit, taking, wanted
+from tests.calls.made import TENANT, claimed, lease, row, submit, wanted
 from tests.calls.streaming import begun, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -47,7 +47,7 @@ def test_a_claim_goes_only_where_the_table_lets_it(start: Start, now: ClaimState
     mine = claimed(writer, of)
     Claim.objects.update(state=now)
     change = {
-        ClaimState.RUNNING: claims.take_over(taking(of, 2), of),
+        ClaimState.RUNNING: claims.take_over(lease(of, 2), of),
         ClaimState.RELEASED: claims.release(mine),
         ClaimState.FINISHED: claims.conclude(mine, lambda: "sealed"),
     }[then]
@@ -81,13 +81,13 @@ def test_a_question_goes_only_where_the_table_lets_it(
     start: Start, now: QuestionState, then: QuestionState
 ) -> None:
     made = begun(start(), waits=True)
-    question, session = made.waiting.asked.questions[0].id, made.stream.session
+    question, session = made.waiting.round_questions.questions[0].id, made.stream.session
     OpenQuestion.objects.update(state=now, answer="sealed answer" if now == "answered" else "")
     if then is QuestionState.ANSWERED:
         taken = questions.answer(question, session, "sealed answer") is not None
         assert taken == (then in QUESTION[now])
     elif then is QuestionState.CANCELLED:
-        questions.cancel(made.taking.id)
+        questions.cancel(made.lease.id)
     else:
         questions.expire_digests(TENANT, ["digest"])
     (state,) = set(OpenQuestion.objects.filter(id=question).values_list("state", flat=True))

@@ -83,11 +83,11 @@ def test_every_page_and_command_serves_what_works_and_names_what_does_not(tenant
     assert {problem.name for problem in selectors.problems_of(tenants)} == broken
     assert len(selectors.primitives(tenants)) == len(works | broken)
     functions = selectors.functions(tenant)
-    assert {row.reference for row in functions if row.known} == {
+    assert {row.reference for row in functions if row.in_code} == {
         name for name, _ in kinds.functions()
     }
     assert set(author_texts(selectors.granted_functions(tenant, PrimitiveType.TOOL))) == {
-        row.reference for row in functions if row.known
+        row.reference for row in functions if row.in_code
     }
     out = StringIO()
     call_command("tools", "list", "acme", stdout=out)

@@ -100,7 +100,7 @@ def test_all_is_offered_as_where_the_code_is(tenant, other, monkeypatch):
     assert here is not there
     assert everything(here) == everything(there)
     assert (here.problems, there.problems) == ((), ())
-    assert {snapshot.sort for snapshot in here.everything} == set(PrimitiveType)
+    assert {snapshot.primitive_type for snapshot in here.everything} == set(PrimitiveType)
     for mine, others in zip(here.everything, there.everything, strict=True):
         assert (mine.program, others.missing_function) == (declarations.ABSENT_PROGRAM, "")
         assert mine.missing_function.startswith("demo.")
@@ -139,7 +139,7 @@ def test_an_offering_follows_the_processes_that_come_and_go(tenant, other, monke
     other.beat()
     heartbeat.beat()
     assert selectors.offering(tenant).tools_by_name["echo"].missing_function == ECHO
-    other.leave()
+    other.unregister()
     heartbeat.beat()
     assert selectors.offering(tenant).tools_by_name["echo"].missing_function == ECHO, (
         "it may come back"

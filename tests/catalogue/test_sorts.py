@@ -49,7 +49,7 @@ def published(tenant: UUID, wanted: PrimitiveFields) -> PrimitiveRow:
 
 
 def served(tenant: UUID, sort: PrimitiveType) -> tuple[Snapshot, ...]:
-    return tuple(one for one in selectors.offering(tenant).everything if one.sort is sort)
+    return tuple(one for one in selectors.offering(tenant).everything if one.primitive_type is sort)
 
 
 def problems(tenant: UUID, wanted: PrimitiveFields) -> Mapping[str, list[str]]:

@@ -16,6 +16,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.conformance import suite, verdict
 from tests.e2e import backing, nodes
@@ -25,7 +26,7 @@ OUTPUT = suite.FOLDER / "out"
 REVISION = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
 NODES = 2
-SETTINGS = {"MCPHOST_CONFORMANCE": "1"}
+SETTINGS: dict[str, Any] = {"MCPHOST_CONFORMANCE": "1"}
 
 Start = Callable[[Path], AbstractContextManager[Server]]
 

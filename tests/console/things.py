@@ -185,6 +185,7 @@ def said(tenant: UUID, entry: UUID, content: Any) -> None:
     """Write the payload of an entry, encrypted as the product does."""
     ensure_tenant(tenant)
     cipher = payload_cipher()
+    assert cipher is not None
     sealed = cipher.commit_and_seal(tenant, json.dumps(content).encode())
     Payload.objects.create(
         entry=entry, tenant=tenant, key_id=sealed.key_id, ciphertext=sealed.ciphertext

@@ -4,7 +4,7 @@ Walks are generated from the URL patterns: a new page is walked from its first d
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
@@ -169,7 +169,7 @@ def rows_of(tenant: Things) -> dict[str, Any]:
     return kept
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     """Convert memoryviews to bytes: two memoryviews of PostgreSQL do not compare as equal."""
     return {
         name: bytes(value) if isinstance(value, memoryview) else value
@@ -209,7 +209,7 @@ def busy(acme: Things) -> tuple[Things, Story]:
 def undone() -> Iterator[None]:
     """Undo what a request changed. Requests see the transaction as that of a test case."""
     block = transaction.atomic()
-    block._from_testcase = True
+    block._from_testcase = True  # type: ignore[attr-defined]
     with block:
         yield
         transaction.set_rollback(True)

@@ -16,7 +16,7 @@ from tests.e2e import nodes, raw, versions
 from tests.e2e.nodes import Node, Service
 from tests.e2e.processes import ROOT, Server, manage
 
-CAPABLE = {f"{raw.PREFIX}clientCapabilities": {"elicitation": {"form": {}}}}
+CAPABLE: dict[str, Any] = {f"{raw.PREFIX}clientCapabilities": {"elicitation": {"form": {}}}}
 PROBES = ROOT / "tests" / "probes"
 OFFERED = (
     "interpreter.",
@@ -53,14 +53,14 @@ def publish(*beginnings: str) -> str:
 
 
 @contextmanager
-def service(folder: Path, **settings: str) -> Iterator[Service]:
+def service(folder: Path, **settings: Any) -> Iterator[Service]:
     tools = folder / "tools"
     shutil.copytree(ROOT / "tools", tools, ignore=shutil.ignore_patterns("__pycache__"))
     for probe in ("interpreter.py", "tasks.py"):
         shutil.copy(PROBES / probe, tools)
     (tools / versions.FILE).write_text(versions.OLD)
-    ways = {"MCPHOST_TOOLS_PATH": str(tools), "EFFECTS": str(folder / "effects.jsonl")}
-    with nodes.service(folder, **ways, **settings) as two:
+    settings |= {"MCPHOST_TOOLS_PATH": str(tools), "EFFECTS": str(folder / "effects.jsonl")}
+    with nodes.service(folder, **settings) as two:
         two.manage("shell", "-c", publish(*OFFERED))
         yield two
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.e2e import backing
 from tests.e2e.admin import Admin
+from tests.e2e.backing import Redis
 from tests.e2e.processes import Life, Server, free_port, manage
 from tests.e2e.proxy import Proxy, proxying
 
@@ -65,7 +66,7 @@ class Service:
     proxy: Proxy
     first: Node
     second: Node
-    redis: backing.Redis
+    redis: Redis
     settings: Mapping[str, str]
 
     def admin(self) -> Admin:

@@ -91,7 +91,7 @@ def slow_calls(server: Server) -> Iterator[None]:
 
 
 class KeyChange:
-    """docs/keys.md, "Another master key", step by step."""
+    """docs/keys.md, "Replace the master key", step by step."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -117,12 +118,12 @@ async def running(
         await service.close()
 
 
-def policy(*entries: str, tenant: str = "acme", **limits: float) -> EgressPolicy:
+def policy(*entries: str, tenant: str = "acme", **limits: Any) -> EgressPolicy:
     hosts = tuple(AllowedHost.parse(entry) for entry in entries)
     return EgressPolicy(tenant, hosts, EgressLimits(**limits))
 
 
-def local(*services: Service, host: str = "127.0.0.1", **limits: float) -> EgressPolicy:
+def local(*services: Service, host: str = "127.0.0.1", **limits: Any) -> EgressPolicy:
     return policy(*(f"http://{host}:{service.port}" for service in services), **limits)
 
 
@@ -131,7 +132,7 @@ def url(service: Service, path: str = "/", host: str = "127.0.0.1") -> str:
 
 
 @asynccontextmanager
-async def opened(*services: Service, **options: object) -> AsyncIterator[Egress]:
+async def opened(*services: Service, **options: Any) -> AsyncIterator[Egress]:
     """An `Egress` that may reach the ports of the services."""
     ports = frozenset(service.port for service in services)
     egress = Egress(loopback_ports=ports, **options)

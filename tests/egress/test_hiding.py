@@ -201,7 +201,7 @@ async def test_a_job_of_a_call_that_ended_keeps_its_tenants_turn():
 
 
 async def test_a_response_with_too_many_escapes_to_check_is_refused(monkeypatch):
-    monkeypatch.setattr(masking, "MOST_ESCAPES", 100)
+    monkeypatch.setattr(masking, "MAX_ESCAPES", 100)
     percent, nested = b"%61-secret-value", b"\\u002561-secret-value"
     assert (await received(answer(200, percent + b"%41" * 99), VALUE)).body.startswith(MASKED)
     assert (await received(answer(200, nested + b"%41" * 49), VALUE)).body.startswith(MASKED)

@@ -243,7 +243,7 @@ def test_a_value_that_overlaps_another_one_does_not_reveal_the_rest(form, before
 
 @pytest.mark.parametrize("encoding", WIDE)
 def test_a_content_with_too_many_secrets_is_refused(encoding: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(masking, "MOST_FOUND", 100)
+    monkeypatch.setattr(masking, "MAX_OCCURRENCES", 100)
     mask = Mask(["a" * length for length in range(8, 108)])
     assert mask.bytes(("a" * 8 + "|").encode(encoding) * 8).count(MASKED) == 8
     with pytest.raises(EgressResponseError, match="more than 100 secrets"):
@@ -267,7 +267,7 @@ def test_no_content_makes_masking_slow(content: bytes):
 
 
 def test_a_secret_between_too_many_line_breaks_is_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(masking, "MOST_ESCAPES", 100)
+    monkeypatch.setattr(masking, "MAX_ESCAPES", 100)
     content = b"x \n" * 101
     assert Mask([PLAIN]).bytes(content) == content
     with pytest.raises(EgressResponseError, match="more than 100 escapes"):

@@ -6,8 +6,8 @@ import pytest
 
 from mcphost.egress.errors import EgressResponseError
 from mcphost.egress.messages import OutgoingRequest
-from mcphost.egress.reading import MOST_PIECES
-from mcphost.egress.streams import MOST_HEAD, MOST_HEAD_READS
+from mcphost.egress.reading import MAX_PIECES
+from mcphost.egress.streams import MAX_HEAD_BYTES, MAX_HEAD_READS
 from tests.egress.conftest import local, opened, running
 from tests.egress.exchanges import exchange, saying
 
@@ -26,7 +26,7 @@ MANY_LINKS = b"HTTP/1.1 103 Early\r\n" + b"Link: a\r\n" * 50 + b"\r\n"
         [INTERIM * 100] * 20,
         [MANY_LINKS * 100] * 20,
         [b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 900_000],
-        [b"HTTP/1.1 100 Continue\r\n\r\n"] * MOST_HEAD_READS * 4,
+        [b"HTTP/1.1 100 Continue\r\n\r\n"] * MAX_HEAD_READS * 4,
     ],
     ids=["interim responses", "interim headers", "one header", "packets"],
 )
@@ -37,7 +37,7 @@ async def test_what_precedes_a_response_is_limited(parts: list[bytes]):
 
 
 async def test_each_response_of_a_connection_has_its_own_limit():
-    count = MOST_HEAD // len(INTERIM) * 2 // 3
+    count = MAX_HEAD_BYTES // len(INTERIM) * 2 // 3
     async with running(saying(INTERIM * count, OK)) as service, opened(service) as egress:
         for _ in range(3):
             request = OutgoingRequest(f"http://127.0.0.1:{service.port}/")
@@ -46,13 +46,13 @@ async def test_each_response_of_a_connection_has_its_own_limit():
 
 
 async def test_a_body_in_too_many_pieces_is_refused():
-    sent = await exchange(saying(CHUNKED, b"1\r\nx\r\n" * (MOST_PIECES + 1)))
-    sent.refused(EgressResponseError, f"more than {MOST_PIECES} pieces")
+    sent = await exchange(saying(CHUNKED, b"1\r\nx\r\n" * (MAX_PIECES + 1)))
+    sent.refused(EgressResponseError, f"more than {MAX_PIECES} pieces")
 
 
 async def test_a_body_in_many_pieces_is_read_and_other_work_goes_on():
     """Turns of the loop are counted, not time."""
-    count = MOST_PIECES // 2
+    count = MAX_PIECES // 2
     over = asyncio.Event()
 
     async def turns() -> int:

@@ -55,7 +55,7 @@ class CountedBits:
 @contextmanager
 def ids_apart() -> Iterator[None]:
     """Number ids made in the block apart from those of scenarios, which all begin with one."""
-    before, records._random = records._random, CountedBits(1 << 40)
+    before, records._random = records._random, CountedBits(1 << 40)  # type: ignore[assignment]
     try:
         yield
     finally:

@@ -75,7 +75,7 @@ class Waiting:
         await run.note_effects()
 
 
-WAITING = {
+WAITING: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "waiting": ("waits", {}),
     "waiting before it acts": ("acts_slowly", {}),
 }

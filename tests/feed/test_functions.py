@@ -40,7 +40,7 @@ def test_a_process_knows_what_each_other_one_has_loaded_and_nothing_of_its_own()
     other.beat()
     assert other.elsewhere(ASK) == "2"
     assert process().elsewhere(ECHO) == "1", "workers and draining processes count"
-    mine.leave()
+    mine.unregister()
     assert mine.elsewhere(ECHO) is None
     Node.objects.all().delete()
     assert not NodeFunctions.objects.exists()
@@ -66,7 +66,7 @@ def test_a_function_stays_for_as_long_as_a_restart_takes(killed: bool) -> None:
     if killed:
         age(other, ALIVE + SECOND)
     else:
-        other.leave()
+        other.unregister()
     passed = 0.0
     while passed <= ABSENT_SECONDS:
         assert mine.elsewhere(ECHO) == "1"
@@ -97,7 +97,7 @@ def test_after_an_outage_of_the_database_other_processes_have_the_time_of_a_rest
     clock.now += BEAT_SECONDS
     mine.beat()
     assert mine.elsewhere(ECHO) == "1"
-    other.leave()
+    other.unregister()
     outlast_a_restart(mine, clock)
     assert not mine.may_come(ECHO), "the grace is that of any other end"
 
@@ -118,7 +118,7 @@ def test_a_process_of_a_version_that_declares_nothing_may_have_any_function() ->
 
 def test_the_functions_of_a_process_go_with_it() -> None:
     mine = process(echo="1")
-    mine.leave()
+    mine.unregister()
     assert not NodeFunctions.objects.exists()
     dead = process(echo="1")
     age(dead, KEPT + SECOND)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -331,7 +332,7 @@ class _Race:
                 if chance.random() < 0.2:
                     transaction.set_rollback(True)
                 else:
-                    transaction.on_commit(lambda seq=seq: self.committed.append(seq))
+                    transaction.on_commit(partial(self.committed.append, seq))
 
     def poll(self) -> None:
         while not self.finished.is_set():

@@ -85,13 +85,13 @@ def test_a_process_that_leaves_is_gone_at_once_and_may_come_back() -> None:
     with connection.execute_wrapper(away), pytest.raises(DatabaseError):
         two.beat()
     assert two.live() == 2, "without a database what was known stays"
-    two.leave()
+    two.unregister()
     one.beat()
     assert one.live() == 1
     two.beat()
     one.beat()
     assert one.live() == 2
-    two.leave()
+    two.unregister()
     one.drains = lambda: True
     one.beat()
     assert one.live() == 1, "one that drains alone still counts itself"
@@ -132,7 +132,7 @@ def test_a_process_judges_who_is_dead_once_it_has_beaten_for_as_long_as_they_may
         clock.now += BEAT_SECONDS
         heartbeat.beat()
     assert heartbeat.can_judge()
-    heartbeat.leave()
+    heartbeat.unregister()
     assert heartbeat.can_judge()
 
 

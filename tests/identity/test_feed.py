@@ -91,15 +91,15 @@ def test_a_token_read_just_before_it_was_taken_away_is_not_remembered(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row is read, then the token is revoked and the change arrives before it is cached."""
-    known_of = selectors._known_of
+    known_of = selectors._cached_token_of
 
-    def slowly_known(row: Token) -> Any:
+    def slowly_cached(row: Token) -> Any:
         found = known_of(row)
         with transaction.atomic():
             _revoke(cast)
         return found
 
-    monkeypatch.setattr(selectors, "_known_of", slowly_known)
+    monkeypatch.setattr(selectors, "_cached_token_of", slowly_cached)
     assert _enter(cast.member.mcp_token) is not None
     monkeypatch.undo()
     assert _cached(cast.member.mcp_token) is MISS

@@ -116,7 +116,7 @@ def test_a_name_is_never_given_again_and_a_tenant_has_a_limited_number_of_accoun
     with pytest.raises(InvalidError, match="is or was used"):
         _made(cast)
     service_accounts.create(cast.globex.id, "nightly", actor=ACTOR)
-    monkeypatch.setattr(service_accounts, "MOST_ACCOUNTS", 1)
+    monkeypatch.setattr(service_accounts, "MAX_ACCOUNTS", 1)
     with pytest.raises(InvalidError, match="at most 1 service accounts"):
         service_accounts.create(cast.globex.id, "another", actor=ACTOR)
 

@@ -159,7 +159,7 @@ def test_a_holder_has_a_limited_number_of_tokens_however_they_are_revoked(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise a member could multiply the limits of a token by issuing more tokens."""
-    monkeypatch.setattr(services, "MOST_TOKENS", 3)
+    monkeypatch.setattr(services, "MAX_TOKENS", 3)
     account = create(cast.acme.id, "nightly", actor=ACTOR)
     for _ in range(2):  # one is of the cast
         issued = _issue(cast, "member")

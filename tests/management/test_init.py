@@ -130,7 +130,7 @@ def test_the_conformance_tenant_is_open_to_anybody_and_has_the_suites_tools(
         of_suite = [row for row in catalogue.functions(tenant.id) if row.granted]
         out = StringIO()
         call_command("tools", "list", "conformance", stdout=out)
-    assert {row.known for row in of_suite} == {False}
+    assert {row.in_code for row in of_suite} == {False}
     modules = {row.label.partition(".")[0] for row in of_suite}
     assert modules == {"conformance", "conformance_asking", "conformance_tasks"}
     lines = out.getvalue().splitlines()

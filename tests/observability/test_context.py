@@ -8,9 +8,9 @@ async def test_the_facts_of_a_request_hold_in_its_tasks_and_threads_and_end_with
     async def current() -> context.RequestFacts | None:
         return context.current()
 
-    leg = uuid4()
-    with context.bound(leg, "acme", "ab" * 16):
-        assert context.current() == context.RequestFacts(leg, "acme", "ab" * 16)
+    request = uuid4()
+    with context.bound(request, "acme", "ab" * 16):
+        assert context.current() == context.RequestFacts(request, "acme", "ab" * 16)
         assert await asyncio.create_task(current()) is context.current()
         assert await asyncio.to_thread(context.current) is context.current()
     assert context.current() is None

@@ -1,7 +1,7 @@
 """The metrics of the process."""
 
 from mcphost.observability import counters
-from mcphost.observability.instruments import OTHER
+from mcphost.observability.instruments import OTHER_LABEL
 
 
 def requests_seen() -> dict[tuple[str, ...], float]:
@@ -17,5 +17,5 @@ def test_a_request_is_running_until_it_has_ended_and_an_unknown_method_is_not_na
     assert counters.snapshot()["requests_running"] == before + 1
     counters.request_ended(0.1, "canary/method", 404)
     assert counters.snapshot()["requests_running"] == before
-    assert (OTHER, "4xx") in requests_seen()
+    assert (OTHER_LABEL, "4xx") in requests_seen()
     assert "canary" not in str(requests_seen())

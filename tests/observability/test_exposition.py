@@ -1,5 +1,7 @@
 """The metrics as Prometheus reads them."""
 
+from contextlib import ExitStack
+
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as plain
@@ -44,11 +46,8 @@ def test_counters_and_cumulative_buckets_are_shown_with_what_was_counted():
 
 
 def test_a_part_that_is_not_well_is_named():
-    health.register("weather", lambda: "it is raining")
-    health.register("coffee", lambda: None)
-    try:
+    with ExitStack() as removals:
+        removals.callback(health.register("weather", lambda: "it is raining"))
+        removals.callback(health.register("coffee", lambda: None))
         assert sample("mcphost_problem", probe="weather") == 1
         assert sample("mcphost_problem", probe="coffee") == 0
-    finally:
-        health.unregister("weather")
-        health.unregister("coffee")

@@ -5,13 +5,21 @@ from mcphost.observability import health
 
 def test_what_is_wrong_is_told_by_the_name_of_the_last_probe_until_it_is_taken_back():
     registry = health.Registry()
-    registry.register("writer", lambda: "the oldest record waits for 3 s")
+    remove = registry.register("writer", lambda: "the oldest record waits for 3 s")
     registry.register("feed", lambda: "old")
     registry.register("feed", lambda: None)
     assert registry.problems() == {"writer": "the oldest record waits for 3 s"}
-    registry.unregister("writer")
-    registry.unregister("never there")
+    remove()
+    remove()
     assert registry.problems() == {}
+
+
+def test_a_probe_that_replaced_another_is_not_removed_with_it() -> None:
+    registry = health.Registry()
+    remove = registry.register("feed", lambda: "old")
+    registry.register("feed", lambda: "new")
+    remove()
+    assert registry.problems() == {"feed": "new"}
 
 
 def test_a_probe_that_fails_is_a_problem_without_its_details(caplog):
@@ -26,11 +34,11 @@ def test_a_probe_that_fails_is_a_problem_without_its_details(caplog):
 
 
 def test_the_process_has_one_registry():
-    health.register("test-probe", lambda: "seen")
+    remove = health.register("test-probe", lambda: "seen")
     try:
         assert health.problems()["test-probe"] == "seen"
     finally:
-        health.unregister("test-probe")
+        remove()
     assert "test-probe" not in health.problems()
 
 

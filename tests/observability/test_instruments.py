@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcphost.observability.instruments import OTHER, Metrics
+from mcphost.observability.instruments import OTHER_LABEL, Metrics
 
 
 def test_a_declared_number_rises_falls_and_is_read_by_name():
@@ -21,7 +21,7 @@ def test_numbers_are_told_apart_by_their_labels_and_a_strange_one_is_called_othe
     for label in ("read", "read", "canary-1", "canary-2", ""):
         numbers.add(label)
     samples = [tuple(sample) for sample in metrics.families["polls"].read()]
-    assert samples == [(("read",), 2, ()), (("failed",), 0, ()), ((OTHER,), 3, ())]
+    assert samples == [(("read",), 2, ()), (("failed",), 0, ()), ((OTHER_LABEL,), 3, ())]
 
 
 def test_strange_values_do_not_make_a_histogram_grow():
@@ -29,7 +29,7 @@ def test_strange_values_do_not_make_a_histogram_grow():
     for number in range(100):
         known.observe(0.5, f"canary-{number}", "ok")
     known.observe(0.5, "list", "ok")
-    assert set(known.series) == {(OTHER, "ok"), ("list", "ok")}
+    assert set(known.series) == {(OTHER_LABEL, "ok"), ("list", "ok")}
     assert known.count() == 101
 
 

@@ -8,7 +8,7 @@ import structlog
 
 from mcphost.observability import context, logs
 
-LEG = UUID("2f1c7f8e-4a53-4a39-9d0e-0a1f3c1c9c11")
+HTTP_REQUEST = UUID("2f1c7f8e-4a53-4a39-9d0e-0a1f3c1c9c11")
 TOKEN = "mcph_" + "a1B2c3D4e5F6" + "_" + "s" * 43 + "_" + "c0ffee"
 
 
@@ -52,13 +52,13 @@ def test_a_line_says_when_who_how_bad_and_all_that_was_added(lines):
 
 
 def test_a_line_of_a_request_carries_its_request_tenant_and_trace(lines):
-    with context.bound(LEG, "acme", "ab" * 16):
+    with context.bound(HTTP_REQUEST, "acme", "ab" * 16):
         logging.getLogger("mcphost.serving").info("inside")
         structlog.get_logger("mcphost.serving").info("inside too", tool="echo")
     logging.getLogger("mcphost.serving").info("outside")
     inside, too, outside = lines()
     for line in (inside, too):
-        assert line["request_id"] == str(LEG)
+        assert line["request_id"] == str(HTTP_REQUEST)
         assert line["tenant"] == "acme"
         assert line["trace_id"] == "ab" * 16
     assert too["tool"] == "echo"
@@ -86,7 +86,7 @@ def test_configuring_twice_writes_every_line_once_in_the_format_for_people():
     first, second = io.StringIO(), io.StringIO()
     logs.configure("json", "INFO", first)
     logs.configure("console", "INFO", second)
-    with context.bound(LEG, "acme", "ab" * 16):
+    with context.bound(HTTP_REQUEST, "acme", "ab" * 16):
         logging.getLogger("mcphost.feed").info("hello %s", "there")
     assert first.getvalue() == ""
     (line,) = second.getvalue().splitlines()

@@ -129,7 +129,7 @@ def test_a_secret_is_taken_out_before_a_long_text_is_cut():
 
 @pytest.mark.parametrize("shown", [1, 5, 40, 79, 100])
 def test_a_secret_at_the_end_of_what_is_read_is_not_shown(shown):
-    before = "authorization: " + "x" * (redaction.MOST_READ - 15 - 1 - shown) + "\n"
+    before = "authorization: " + "x" * (redaction.MAX_READ - 15 - 1 - shown) + "\n"
     text = redaction.redact_text(before + "Zx9q" * 60 + " end" * 1_000)
     assert "Zx9q" not in text
     assert text.endswith("more characters]")

@@ -47,7 +47,7 @@ def started() -> tracing.Tracer:
     ],
 )
 def test_traces_are_wanted_where_the_standard_variables_say_so(environ, wanted):
-    assert tracing.wanted(environ) is wanted
+    assert tracing.should_trace(environ) is wanted
 
 
 def test_without_an_endpoint_nothing_is_started(monkeypatch):
@@ -78,7 +78,7 @@ def test_spans_reach_the_collector_with_what_the_conventions_ask_for(collector, 
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": "echo",
         "mcphost.tenant": "acme",
-        "mcphost.request": ASKED.leg,
+        "mcphost.request": ASKED.http_request_id,
     }
     assert attributes(run) == {
         "gen_ai.operation.name": "execute_tool",

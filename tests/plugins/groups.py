@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 FILE = "TEST_GROUPS"
 """The variable that names the file with a line for each test."""
@@ -38,7 +38,7 @@ GROUPS: Mapping[str, str] = {
 _ORDER = list(dict.fromkeys(GROUPS.values()))
 
 
-class GroupScheduling(LoadScopeScheduling):
+class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
     """Hands out all tests of a group at once, the groups in the order in which they were collected."""
 
     def __init__(self, config: pytest.Config, log: Any) -> None:

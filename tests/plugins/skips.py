@@ -30,7 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     others = [name for name in DATABASES if name != connection.vendor]
     every = not config.getoption("--only-database")
-    kept, left_out = [], []
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
     for item in items:
         of_other = any(item.get_closest_marker(name) for name in others)
         (kept if not of_other and (every or uses_database(item)) else left_out).append(item)

@@ -53,7 +53,7 @@ class Number(BaseModel):
     number: int
 
 
-async def _perform(name: str, argument: Any, before: str, idempotency_key: str) -> list[Any]:
+async def _perform(name: str, argument: Any, before: str, idempotency_key: str = "") -> list[Any]:
     line = [name, argument, before, idempotency_key]
     if "EFFECTS" in os.environ:
         _write(Path(os.environ["EFFECTS"]), line)

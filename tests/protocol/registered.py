@@ -1,5 +1,7 @@
 """Schemas that tools may register, and their problems."""
 
+from typing import Any
+
 from mcphost.protocol.schemas import SchemaProblem, check_schema
 
 DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
@@ -29,19 +31,19 @@ CONFORMANCE = {
 }
 
 
-def of(**keywords) -> dict:
+def of(**keywords: Any) -> dict[str, Any]:
     return {"type": "object", **keywords}
 
 
-def having(**properties) -> dict:
+def having(**properties: Any) -> dict[str, Any]:
     return of(properties=properties)
 
 
-def problems(schema) -> tuple[SchemaProblem, ...]:
+def problems(schema: Any) -> tuple[SchemaProblem, ...]:
     return check_schema(schema, role="input")
 
 
-def problem(schema) -> SchemaProblem:
+def problem(schema: Any) -> SchemaProblem:
     found = problems(schema)
     assert len(found) == 1, found
     return found[0]

@@ -5,7 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
-from mcphost.kinds.http.replies import MOST_DEPTH, BadReplyError, Response
+from mcphost.kinds.http.replies import MAX_DEPTH as MAX_REPLY_DEPTH
+from mcphost.kinds.http.replies import BadReplyError, Response
 from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.nesting import MAX_DEPTH, check_depth, is_deeper
 from mcphost.protocol.schemas import check_schema
@@ -40,9 +41,9 @@ def test_the_response_of_a_service_is_no_deeper_than_code_can_walk() -> None:
         body = b"[" * levels + b"]" * levels
         return Response(200, "application/json", "utf-8", body, "https://api.example.com")
 
-    assert response(MOST_DEPTH).json == nested(MOST_DEPTH)
+    assert response(MAX_REPLY_DEPTH).json == nested(MAX_REPLY_DEPTH)
     with pytest.raises(BadReplyError):
-        _ = response(MOST_DEPTH + 2).json
+        _ = response(MAX_REPLY_DEPTH + 2).json
 
 
 def test_a_circle_of_references_is_found_behind_escaped_pointers() -> None:

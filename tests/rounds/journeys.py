@@ -85,7 +85,7 @@ class Journey:
 
     async def _killed(self, fields: Mapping[str, Any], after: int) -> list[list[Any]]:
         """Have the round end between an effect and its record; it may be over before."""
-        interpreter = module("interpreter")
+        interpreter: Any = module("interpreter")
         mark, left, reached = len(interpreter.effects), after, asyncio.Event()
 
         async def after_effect() -> None:

@@ -71,7 +71,7 @@ async def test_each_record_names_its_own_call_and_only_the_log_names_both(
         assert entry.reason == (Misuse.LENT if is_lent else Misuse.BORROWED)
         assert entry.target == (tool if is_lent else how)
         other = borrowers if is_lent else lenders
-        assert str(other) not in json.dumps([entry.facts, entry.reason, str(entry.leg)])
+        assert str(other) not in json.dumps([entry.facts, entry.reason, str(entry.http_request_id)])
     assert await _entries(QUESTION_ASKED) == []
     lines = [
         one for one in caplog.records if one.message == LOGGED and one.levelno == logging.WARNING

@@ -137,7 +137,7 @@ class Processes:
         monkeypatch.setattr(shutdown, "draining", lambda: self.leaves)
 
     def use(self, number: int, *, leaves: bool = False) -> None:
-        for name in ("claim", "conclude", "is_claimed", "let_go", "release"):
+        for name in ("claim", "conclude", "is_claimed", "release_without_waiting", "release"):
             self._patch.setattr(claims, name, getattr(self._each[number], name))
         self.leaves = leaves
 

@@ -43,8 +43,8 @@ def other(asking: Cast) -> Iterator[Heartbeat]:
     other = Heartbeat()
     _beat(other)
     yield other
-    other.leave()
-    heartbeat.leave()
+    other.unregister()
+    heartbeat.unregister()
 
 
 @pytest.fixture
@@ -133,10 +133,10 @@ async def test_no_call_is_sent_where_it_would_not_be_served_better(
     other.drains = lambda: True
     await in_database(_beat, other)
     assert done(await asker.leg()), "it is draining"
-    await in_database(other.leave)
+    await in_database(other.unregister)
     await in_database(beat_at_once)
     assert done(await asker.leg()), "it has left"
-    await in_database(heartbeat.leave)
+    await in_database(heartbeat.unregister)
 
 
 async def test_a_full_share_sends_a_call_away_when_another_was_refused(

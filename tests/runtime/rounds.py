@@ -56,7 +56,7 @@ def a_round(
     try:
         yield round
     finally:
-        round.tasks.leave()
+        round.tasks.exit()
 
 
 def required(round: Round) -> InputRequired:

@@ -223,9 +223,9 @@ async def test_what_publishing_starts_is_no_part_of_the_tool() -> None:
     round.tasks.enter()
     try:
         await unwinds(round.ask(question("name")))
-        assert not round.tasks.left
+        assert not round.tasks.unfinished
         await round.tasks.end()
         go_on.set()
     finally:
-        round.tasks.leave()
+        round.tasks.exit()
     assert await started[0] == "told"

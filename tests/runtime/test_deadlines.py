@@ -85,8 +85,8 @@ async def test_time_stands_still_while_it_rests() -> None:
         deadline.rest()
         deadline.rest()
         await asyncio.sleep(0.05)
-        deadline.go_on()
-        deadline.go_on()
+        deadline.resume()
+        deadline.resume()
         return "done"
 
     async def begins() -> str:
@@ -100,7 +100,7 @@ async def test_time_stands_still_while_it_rests() -> None:
 async def test_what_rests_when_it_begins_has_its_time_afterwards() -> None:
     async def rests() -> None:
         await asyncio.sleep(0.02)
-        deadline.go_on()
+        deadline.resume()
         await hang()
 
     deadline = Deadline(StartedCoroutine(rests()), 0.01)
@@ -169,7 +169,7 @@ def test_time_that_is_up_at_once_rests_in_every_loop() -> None:
 
     async def body() -> str:
         deadline = Deadline(StartedCoroutine(asyncio.sleep(0, "done")), 0.0)
-        deadline.go_on()
+        deadline.resume()
         deadline.rest()
         return await deadline.run(resting=True)
 

@@ -27,7 +27,7 @@ async def one_after_another(round: Round) -> Drawn:
 
 async def side_by_side(round: Round) -> Drawn:
     """Draw in several tasks, in a different order in every round."""
-    ctx, order = round.recording, iter(round.place.program)
+    ctx, order = round.recording, iter(round.thread_limit.program)
 
     async def draw(turns: int) -> Drawn:
         for _ in range(turns):
@@ -75,7 +75,7 @@ async def drawn(
     """Draw in one round; return the values and the journal of the round."""
     outside = ports()._replace(clock=Ticking())
     with a_round(journal, outside) as round:
-        round.place = round.place._replace(program=order)
+        round.thread_limit = round.thread_limit._replace(program=order)
         values = await draw(round)
         return values, await ended(round)
 

@@ -23,7 +23,7 @@ from mcphost.runtime.questions import (
     QuestionRefusedError,
     Unanswered,
 )
-from mcphost.runtime.rounds import ForeignContextError, Place, Round
+from mcphost.runtime.rounds import ForeignContextError, Round, ThreadLimit
 from mcphost.runtime.steps import Misused
 from mcphost.runtime.threads import ToolThreads
 from mcphost.runtime.tool_tasks import Unwound
@@ -151,7 +151,7 @@ async def test_after_the_unwinding_nothing_is_asked_or_recorded() -> None:
 
 
 async def test_who_asks_for_ever_lets_others_run_and_waits_for_its_end(monkeypatch):
-    monkeypatch.setattr(recording_module, "MOST_LATE", 3)
+    monkeypatch.setattr(recording_module, "MAX_LATE", 3)
     tries: list[BaseException] = []
 
     async def for_ever(round: Round) -> None:
@@ -306,7 +306,7 @@ async def test_a_thread_that_waits_when_its_call_ends_is_told_so() -> None:
         async with asyncio.timeout(10):
             while not round.stopped:  # noqa: ASYNC110 - nothing tells of it
                 await asyncio.sleep(0.001)
-    others = round.tasks.left - {thread}
+    others = round.tasks.unfinished - {thread}
     for task in others:
         task.cancel()
     await asyncio.wait([thread], timeout=10)
@@ -342,7 +342,7 @@ def threadless(function: Callable[[], Any]) -> Any:
 async def test_threads_are_counted_as_the_programs() -> None:
     threads = ToolThreads(4)
     outside = FixedPorts(threads, limits=RoundLimits())
-    round = Round(a_call(), EMPTY, outside, Place("demo.deploy", 1))
+    round = Round(a_call(), EMPTY, outside, ThreadLimit("demo.deploy", 1))
     gate, begun = threading.Event(), threading.Event()
 
     def waits() -> None:
@@ -404,7 +404,7 @@ async def test_a_round_refuses_code_of_none() -> None:
 
 @pytest.mark.parametrize("ended", [False, True])
 async def test_a_thread_that_takes_no_notice_is_slowed_down_and_no_loop_is(ended, monkeypatch):
-    monkeypatch.setattr(channel_module, "MOST_MISUSES", 2)
+    monkeypatch.setattr(channel_module, "MAX_MISUSES", 2)
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
     told = Told()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.runtime.schema import MOST_PROBLEMS, ArgumentProblem, UnusableSchemaError, Validator
+from mcphost.runtime.schema import MAX_PROBLEMS, ArgumentProblem, UnusableSchemaError, Validator
 
 PERSON = {
     "type": "object",
@@ -50,7 +50,7 @@ def test_a_problem_never_quotes_the_value() -> None:
 
 
 def test_at_most_twenty_problems_are_reported() -> None:
-    assert len(paths({"items": {"type": "string"}}, [1] * 1000)) == MOST_PROBLEMS
+    assert len(paths({"items": {"type": "string"}}, [1] * 1000)) == MAX_PROBLEMS
 
 
 @pytest.mark.parametrize("value", [{"a": b"bytes"}, {1: 2}])

@@ -105,5 +105,5 @@ async def test_an_unwinding_that_nobody_awaits_is_not_complained_of() -> None:
     with a_round() as round:
         asyncio.create_task(round.ask(question("a")))  # noqa: RUF006 - left behind on purpose
         await turns(3 * TURNS)
-        assert not round.tasks.left
+        assert not round.tasks.unfinished
     assert complaints == []

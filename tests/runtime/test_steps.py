@@ -404,9 +404,9 @@ async def test_a_step_ends_when_its_result_is_kept() -> None:
         await asyncio.sleep(0)
         kept.append(journal)
 
-    def keep(journal: Callable[[], Journal]) -> Awaitable[None]:
+    def store_journal(journal: Callable[[], Journal]) -> Awaitable[None]:
         return keeping(journal())
 
-    with a_round(outside=ports()._replace(keep=keep)) as round:
+    with a_round(outside=ports()._replace(store_journal=store_journal)) as round:
         assert await step(round, lambda: 7) == 7
         assert [list(each.recorded.values()) for each in kept] == [[7]]

@@ -130,7 +130,7 @@ def tool_threads() -> set[threading.Thread]:
 
 
 async def test_more_than_enough_idle_threads_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_IDLE", 1)
+    monkeypatch.setattr(module, "MAX_IDLE", 1)
     pool, gates = ToolThreads(3), [Gate(), Gate(), Gate()]
     before = tool_threads()
     running = [asyncio.ensure_future(pool.run("acme", gate)) for gate in gates]

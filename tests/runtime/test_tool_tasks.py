@@ -21,7 +21,7 @@ def watching() -> Iterator[ToolTasks]:
     try:
         yield tasks
     finally:
-        tasks.leave()
+        tasks.exit()
 
 
 async def for_ever() -> None:
@@ -72,7 +72,7 @@ async def test_two_rounds_at_once_do_not_touch_each_other() -> None:
     second, other_task = await asyncio.create_task(round_of_a_tool())
     await first.end()
     assert its_task.cancelled()
-    assert second.left == {other_task}
+    assert second.unfinished == {other_task}
     await second.end()
 
 
@@ -155,4 +155,4 @@ async def test_the_task_factory_of_the_loop_goes_on_making_tasks() -> None:
         assert await asyncio.create_task(asyncio.sleep(0, "again")) == "again"
     assert await task == "made"
     assert len(made) == 2
-    assert tasks.left == set()
+    assert tasks.unfinished == set()

@@ -148,7 +148,7 @@ def dictionary(states: Sequence[bytes]) -> bytes:
     for state in sorted(states, key=len):
         for piece in _pieces(state, {gram for gram in common if common[gram] > 1} - had):
             made += piece
-        had.update(_grams(made))
+        had.update(_grams(bytes(made)))
     return bytes(made[-LARGEST:])
 
 

@@ -28,6 +28,7 @@ def run(job: bytes) -> bytes:
 
 
 def _who() -> dict[str, object]:
+    network: bool | str
     try:
         network = bool(socket.create_connection(("192.0.2.1", 80), 0.1))
     except OSError as error:

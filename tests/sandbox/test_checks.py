@@ -7,14 +7,14 @@ from contextlib import ExitStack
 import pytest
 
 from mcphost.sandbox.checks import (
+    MAX_CONCURRENT,
+    MAX_PER_MINUTE,
+    MAX_WAITING,
     MINUTE,
-    MOST_A_MINUTE,
-    MOST_AT_ONCE,
-    MOST_WAITING,
-    CheckPlaces,
     ChecksBusyError,
+    CheckSlots,
 )
-from mcphost.sandbox.pool import MOST_PROBLEMS, Sandbox
+from mcphost.sandbox.pool import MAX_PROBLEMS, Sandbox
 
 PATIENCE = 30.0
 
@@ -22,8 +22,8 @@ PATIENCE = 30.0
 class Checking:
     """A check in a thread of its own, which holds its place until `end`."""
 
-    def __init__(self, places: CheckPlaces, tenant: str, order: list[str]) -> None:
-        self._places, self._tenant, self._order = places, tenant, order
+    def __init__(self, slots: CheckSlots, tenant: str, order: list[str]) -> None:
+        self._slots, self._tenant, self._order = slots, tenant, order
         self._may_end = threading.Event()
         self.has_begun = threading.Event()
         self.refused = False
@@ -32,7 +32,7 @@ class Checking:
 
     def _run(self) -> None:
         try:
-            with self._places.place(self._tenant, PATIENCE):
+            with self._slots.slot(self._tenant, PATIENCE):
                 self._order.append(self._tenant)
                 self.has_begun.set()
                 assert self._may_end.wait(PATIENCE)
@@ -46,46 +46,46 @@ class Checking:
         assert not self._thread.is_alive()
 
 
-def waiting(places: CheckPlaces, count: int) -> None:
+def waiting(slots: CheckSlots, count: int) -> None:
     """Return when so many checks wait."""
     end = time.monotonic() + PATIENCE
-    while places.waiting != count:
+    while slots.waiting != count:
         assert time.monotonic() < end, "they do not wait"
         threading.Event().wait(0.01)
 
 
 def test_a_process_checks_few_scripts_at_once():
-    places = CheckPlaces()
+    slots = CheckSlots()
     with ExitStack() as held:
-        for number in range(MOST_AT_ONCE):
-            held.enter_context(places.place(f"tenant {number}"))
-        with pytest.raises(ChecksBusyError), places.place("acme"):
+        for number in range(MAX_CONCURRENT):
+            held.enter_context(slots.slot(f"tenant {number}"))
+        with pytest.raises(ChecksBusyError), slots.slot("acme"):
             pass
-        with pytest.raises(ChecksBusyError), places.place("acme", 0.01):
+        with pytest.raises(ChecksBusyError), slots.slot("acme", 0.01):
             pass
-    with places.place("acme"):
+    with slots.slot("acme"):
         pass
 
 
 def test_a_tenant_has_one_check_at_a_time():
-    places = CheckPlaces()
-    with places.place("acme"):
-        with pytest.raises(ChecksBusyError), places.place("acme"):
+    slots = CheckSlots()
+    with slots.slot("acme"):
+        with pytest.raises(ChecksBusyError), slots.slot("acme"):
             pass
-        with places.place("globex"):
+        with slots.slot("globex"):
             pass
 
 
 def test_checks_that_wait_begin_in_their_order_and_overtake_only_busy_tenants():
-    places, order = CheckPlaces(), list[str]()
-    first = Checking(places, "acme", order)
-    second = Checking(places, "globex", order)
+    slots, order = CheckSlots(), list[str]()
+    first = Checking(slots, "acme", order)
+    second = Checking(slots, "globex", order)
     assert first.has_begun.wait(PATIENCE) and second.has_begun.wait(PATIENCE)
     order.clear()
-    again = Checking(places, "acme", order)
-    waiting(places, 1)
-    third = Checking(places, "initech", order)
-    waiting(places, 2)
+    again = Checking(slots, "acme", order)
+    waiting(slots, 1)
+    third = Checking(slots, "initech", order)
+    waiting(slots, 2)
     second.end()
     assert third.has_begun.wait(PATIENCE)  # a place is free, and acme has one
     assert order == ["initech"]
@@ -97,35 +97,35 @@ def test_checks_that_wait_begin_in_their_order_and_overtake_only_busy_tenants():
 
 
 def test_few_checks_wait_and_one_of_a_tenant():
-    places, order = CheckPlaces(), list[str]()
+    slots, order = CheckSlots(), list[str]()
     with ExitStack() as held:
-        for number in range(MOST_AT_ONCE):
-            held.enter_context(places.place(f"running {number}"))
+        for number in range(MAX_CONCURRENT):
+            held.enter_context(slots.slot(f"running {number}"))
         checks = []
-        for number in range(MOST_WAITING):
-            checks.append(Checking(places, f"waiting {number}", order))
-            waiting(places, number + 1)
+        for number in range(MAX_WAITING):
+            checks.append(Checking(slots, f"waiting {number}", order))
+            waiting(slots, number + 1)
         for tenant in ("waiting 0", "one more"):
-            refused = Checking(places, tenant, order)
+            refused = Checking(slots, tenant, order)
             refused.end()
             assert refused.refused
     for check in checks:
         check.end()
-    assert sorted(order) == [f"waiting {number}" for number in range(MOST_WAITING)]
+    assert sorted(order) == [f"waiting {number}" for number in range(MAX_WAITING)]
 
 
 def test_a_tenant_has_so_many_checks_in_a_minute():
     now = 1000.0
-    places = CheckPlaces(lambda: now)
-    for _ in range(MOST_A_MINUTE):
-        with places.place("acme"):
+    slots = CheckSlots(lambda: now)
+    for _ in range(MAX_PER_MINUTE):
+        with slots.slot("acme"):
             pass
-    with pytest.raises(ChecksBusyError, match="in a minute"), places.place("acme"):
+    with pytest.raises(ChecksBusyError, match="in a minute"), slots.slot("acme"):
         pass
-    with places.place("globex"):
+    with slots.slot("globex"):
         pass
     now += MINUTE
-    with places.place("acme"):
+    with slots.slot("acme"):
         pass
 
 
@@ -138,4 +138,4 @@ def test_a_tenant_has_so_many_checks_in_a_minute():
 def test_a_check_reports_few_problems(sandbox: Sandbox, name: str):
     lines = {"undefined names": "unknown\n", "calls": "len()\n"}[name] * 5_000
     code = f"def f():\n return 1\n{lines}"
-    assert len(sandbox.check("acme", code, "")) == MOST_PROBLEMS
+    assert len(sandbox.check("acme", code, "")) == MAX_PROBLEMS

@@ -13,8 +13,8 @@ import pytest
 
 from mcphost.sandbox.confinement import MORE_NICE
 from mcphost.sandbox.pool import (
-    MOST_BUSY_SECONDS,
-    MOST_JOBS,
+    MAX_BUSY_SECONDS,
+    MAX_JOBS,
     Sandbox,
     SandboxFullError,
 )
@@ -72,7 +72,7 @@ async def test_a_tenant_gets_its_own_worker_again(sandbox: Sandbox):
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("jobs", MOST_JOBS), ("busy_seconds", MOST_BUSY_SECONDS)]
+    ("field", "value"), [("jobs", MAX_JOBS), ("busy_seconds", MAX_BUSY_SECONDS)]
 )
 async def test_a_worker_is_replaced_after_its_share_of_work(
     sandbox: Sandbox, field: str, value: float

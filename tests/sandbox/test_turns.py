@@ -3,8 +3,8 @@
 import pytest
 
 from mcphost.sandbox.turns import (
-    MOST_WAITING,
-    MOST_WAITING_OF_A_TENANT,
+    MAX_WAITING,
+    MAX_WAITING_PER_TENANT,
     QueueFullError,
     TenantTurns,
 )
@@ -103,13 +103,13 @@ def test_a_waiter_that_gives_up_takes_no_turn():
 
 def test_too_many_waiters_are_refused_of_a_tenant_and_of_all():
     turns = filled(1, "else")
-    for number in range(MOST_WAITING_OF_A_TENANT):
+    for number in range(MAX_WAITING_PER_TENANT):
         turns.join("acme", f"a{number}")
     with pytest.raises(QueueFullError):
         turns.join("acme", "one more")
-    for number in range(MOST_WAITING - turns.waiting):
+    for number in range(MAX_WAITING - turns.waiting):
         turns.join(f"tenant {number}", "x")
     with pytest.raises(QueueFullError):
         turns.join("globex", "g")
-    assert turns.waiting == MOST_WAITING
+    assert turns.waiting == MAX_WAITING
     assert not turns.withdraw("globex", "g")

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from tests.e2e.asking import accept
 from tests.e2e.processes import ROOT, Server, environment, manage, serving
@@ -64,7 +65,7 @@ def main(names: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="mcphost-screenshots-") as folder:
         patterns = _patterns(Path(folder) / "patterns")
         home = Path(folder) / "home"
-        settings = {"MCPHOST_TOOLS_PATH": str(_tools(Path(folder) / "tools"))}
+        settings: dict[str, Any] = {"MCPHOST_TOOLS_PATH": str(_tools(Path(folder) / "tools"))}
         made = manage(home, "init", "--demo", env=settings)
         assert made.returncode == 0, made.stderr
         _history(home, patterns, settings)
@@ -81,7 +82,7 @@ def _patterns(folder: Path) -> Path:
     with serving("uvicorn", folder / "home") as server:
         for about in PATTERNS.values():
             talk(server, server.token, about)
-    return shutil.copy(folder / "home" / "db.sqlite3", folder / "patterns.sqlite3")
+    return Path(shutil.copy(folder / "home" / "db.sqlite3", folder / "patterns.sqlite3"))
 
 
 def _usual_port() -> int | None:

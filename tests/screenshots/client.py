@@ -8,7 +8,7 @@ from tests.e2e import raw
 from tests.e2e.asking import accept
 from tests.e2e.processes import Server
 
-CAPABILITIES = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
+CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
 THOUGHT = 4.0
 CLAUDE_CODE = "claude-code"
 

@@ -203,7 +203,7 @@ def _shifted(
     rng: random.Random, rows: Sequence[Row], at: datetime, names: Mapping[str, Any], slower: float
 ) -> Iterator[Entry]:
     """The same entries at another time, with longer waits for people, and other ids."""
-    call, leg = _id(rng, at), _id(rng, at)
+    call, http_request_id = _id(rng, at), _id(rng, at)
     first = _read(rows[0]["at"])
     waited = timedelta()
     for row in rows:
@@ -222,7 +222,7 @@ def _shifted(
             "id": _id(rng, there),
             "at": there,
             "call": call,
-            "leg": leg,
+            "http_request_id": http_request_id,
             "facts": facts,
             "commitment": None,
             "trace_id": f"{rng.getrandbits(128):032x}",

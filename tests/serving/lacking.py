@@ -55,7 +55,7 @@ class Lacking:
 
     async def none_lives(self) -> None:
         """The other process has ended, for longer than a restart takes."""
-        await in_database(self.other.leave)
+        await in_database(self.other.unregister)
         clock = HandClock()
         clock.now = time.monotonic()
         self.monkeypatch.setattr(heartbeat, "_clock", clock)
@@ -65,7 +65,7 @@ class Lacking:
         """From now on this process has the functions again, and looks for what waits for them."""
         self.monkeypatch.undo()
         selectors.forget_all()
-        left_rounds.look()
+        left_rounds.find_rounds()
         process.runner.on_gap()
 
 
@@ -78,6 +78,6 @@ async def lacking(*functions: str) -> AsyncIterator[Lacking]:
         try:
             yield here
         finally:
-            await in_database(here.other.leave)
-            await in_database(heartbeat.leave)
+            await in_database(here.other.unregister)
+            await in_database(heartbeat.unregister)
     selectors.forget_all()

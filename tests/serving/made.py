@@ -192,7 +192,7 @@ def offer(tenant: UUID) -> None:
     )
 
 
-async def token_with(cast: Cast, *scopes: str, **limits: int) -> str:
+async def token_with(cast: Cast, *scopes: str, **limits: Any) -> str:
     """A new token of the owner of `acme`."""
     wanted = TokenRequest("special", scopes, **limits)
     return (await in_database(issue, cast.acme.id, cast.owner.user, wanted, actor=ACTOR)).plaintext

@@ -23,12 +23,12 @@ STATE = RequestState(
     bound=BOUND,
     call=CALL,
     round=2,
-    legs=3,
+    requests_made=3,
     shed=True,
     issued_at=NOW,
     expires_at=NOW + 600,
     version="4+abcdef01",
-    asked={
+    input_requests={
         "colour": AskedQuestion("elicitation/create", "digest"),
         "who": AskedQuestion("roots/list", "other"),
     },

@@ -167,14 +167,14 @@ async def test_a_credential_that_runs_out_ends_it(served: Cast) -> None:
     assert found.principal.expires_at == later
     early, late = Guest(replace(found.principal, expires_at=timezone.now())), Guest(found.principal)
     for guest in (early, late):
-        presences.enter(guest)
+        presences.register(guest)
     async with asyncio.timeout(10):
         await early.lost.wait()
     assert early.refusal is not None
     assert early.refusal.message == "This credential has expired"
     assert not late.lost.is_set()
     for guest in (early, late):
-        presences.leave(guest)
+        presences.unregister(guest)
 
 
 async def test_a_body_that_took_its_time_is_no_way_around_it(served: Cast) -> None:
@@ -197,13 +197,13 @@ async def _guest(cast: Cast) -> Guest:
 async def test_what_was_taken_away_between_the_admission_and_now_counts(served: Cast) -> None:
     guest = await _guest(served)
     await in_database(revoked, served)
-    presences.enter(guest)
+    presences.register(guest)
     async with asyncio.timeout(10):
         await guest.lost.wait()
     assert guest.refusal is not None
     assert guest.refusal.message == GOOD_NO_MORE
-    presences.leave(guest)
-    presences.leave(guest)
+    presences.unregister(guest)
+    presences.unregister(guest)
 
 
 @pytest.mark.parametrize("what", ["member", "tenant"])
@@ -211,7 +211,7 @@ async def test_news_that_does_not_say_whom_it_is_about_is_about_everybody(
     served: Cast, elsewhere: Elsewhere, what: str
 ) -> None:
     guest = await _guest(served)
-    presences.enter(guest)
+    presences.register(guest)
 
     def silently() -> None:
         Token.objects.filter(pk=guest.principal.id).update(revoked_at=timezone.now())
@@ -221,4 +221,4 @@ async def test_news_that_does_not_say_whom_it_is_about_is_about_everybody(
     await in_database(silently)
     async with asyncio.timeout(10):
         await guest.lost.wait()
-    presences.leave(guest)
+    presences.unregister(guest)

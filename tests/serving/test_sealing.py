@@ -16,7 +16,7 @@ from mcphost.serving.database import in_database
 from mcphost.serving.sealing import LateKeys
 from mcphost.vault import sealer, selectors
 from mcphost.vault.master import master_key
-from mcphost.vault.models import RingKey, place
+from mcphost.vault.models import RingKey, location_of
 from mcphost.vault.states import KeyState
 from mcphost.vault.wrapping import wrap
 from tests.cast import Cast
@@ -56,7 +56,7 @@ def new_key(elsewhere: Elsewhere) -> Callable[[], Ring]:
     def rotate() -> Ring:
         now = timezone.now()
         row = RingKey(id="late", state=KeyState.ACTIVE, created_at=now, state_since=now)
-        row.wrapped = wrap(bytes(32), place(row, "wrapped"), master_key(), bytes(12))
+        row.wrapped = wrap(bytes(32), location_of(row, "wrapped"), master_key(), bytes(12))
         with elsewhere(), transaction.atomic():
             RingKey.objects.update(state=KeyState.RETIRING)
             row.save()

@@ -53,7 +53,7 @@ def turn(what: Callable[[], Awaitable[Outcome]], *, read_only: bool = True) -> T
     """The first round of a call to a tool with this program."""
     call = a_call({"text": "hello"})
     incoming = Incoming(
-        leg=uuid4(),
+        http_request_id=uuid4(),
         exchange=Exchange(1, "tools/call", {"name": "tool"}, Meta(), Era.MODERN, REVISION),
         headers=Headers([]),
         principal=call.principal,

@@ -11,7 +11,7 @@ from mcphost.audit.records import new_id
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import Writer
 from mcphost.tasks import changes
-from mcphost.tasks.changes import MostTasks, NewTask
+from mcphost.tasks.changes import MaxTasks, NewTask
 from mcphost.tasks.models import Task
 from mcphost.tasks.states import TaskState
 from tests.audit.conftest import writer
@@ -25,12 +25,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 TENANT: Final = uuid4()
 
 
-def _create(most: MostTasks, holder: str = "holder", tenant: UUID = TENANT) -> Condition:
+def _create(most: MaxTasks, holder: str = "holder", tenant: UUID = TENANT) -> Condition:
     now = timezone.now()
     task = NewTask(
         id=uuid4(),
         tenant=tenant,
-        who="token:1",
+        principal_key="token:1",
         holder=holder,
         era="modern",
         call=new_id(),
@@ -50,9 +50,9 @@ def test_callers_and_tenants_are_counted_apart(writer: Writer) -> None:
     a_task(TENANT, state=TaskState.COMPLETED)
     a_task(uuid4())
     wanted = [
-        (MostTasks(3, 10), "holder", TENANT),
-        (MostTasks(2, 10), "another", TENANT),
-        (MostTasks(10, 1), "a third", uuid4()),
+        (MaxTasks(3, 10), "holder", TENANT),
+        (MaxTasks(2, 10), "another", TENANT),
+        (MaxTasks(10, 1), "a third", uuid4()),
     ]
     each = [[_create(*one) for _ in range(3)] for one in wanted]
     held = [submit(writer, *((one, []) for one in conditions)) for conditions in each]
@@ -61,13 +61,13 @@ def test_callers_and_tenants_are_counted_apart(writer: Writer) -> None:
 
 def test_the_tenant_has_a_limit_for_all_its_callers(writer: Writer) -> None:
     a_task(TENANT)
-    conditions = [_create(MostTasks(10, 3), f"caller {number}") for number in range(4)]
+    conditions = [_create(MaxTasks(10, 3), f"caller {number}") for number in range(4)]
     assert sum(submit(writer, *((one, []) for one in conditions))) == 2
 
 
-@pytest.mark.parametrize("most", [MostTasks(2, 10), MostTasks(10, 2)], ids=["caller", "tenant"])
+@pytest.mark.parametrize("most", [MaxTasks(2, 10), MaxTasks(10, 2)], ids=["caller", "tenant"])
 def test_a_creation_that_is_repeated_is_recognized_at_the_limit_and_takes_no_place(
-    writer: Writer, most: MostTasks
+    writer: Writer, most: MaxTasks
 ) -> None:
     """As after a connection was lost during the commit."""
     first, second, third = (_create(most) for _ in range(3))

@@ -19,7 +19,9 @@ def _looked_up(*keys: TaskKey) -> tuple[set[TaskKey], int]:
 
 
 @pytest.mark.requirement("tasks.unknown")
-@pytest.mark.parametrize("other", [{"tenant": uuid4()}, {"who": "token:2"}, {"era": "older"}])
+@pytest.mark.parametrize(
+    "other", [{"tenant": uuid4()}, {"principal_key": "token:2"}, {"era": "older"}]
+)
 def test_a_task_of_another_caller_takes_the_look_ups_of_an_unknown_id(
     other: dict[str, str],
 ) -> None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import Writer
-from mcphost.calls.ownership import NO_OWNER, Taking
+from mcphost.calls.ownership import NO_OWNER, Lease
 from mcphost.calls.states import QuestionState
 from mcphost.protocol import tasks as modern
 from mcphost.protocol.legacy import tasks as legacy
@@ -40,8 +40,8 @@ class Row(NamedTuple):
     question: UUID
 
     @property
-    def taking(self) -> Taking:
-        return Taking(self.task, TENANT, OWNER, 1)
+    def lease(self) -> Lease:
+        return Lease(self.task, TENANT, OWNER, 1)
 
 
 class Shown(NamedTuple):
@@ -76,15 +76,15 @@ def _new() -> NewQuestion:
 
 
 CONDITIONS: Final[Mapping[str, Callable[[Row], Condition]]] = {
-    "begin": lambda row: changes.start(row.taking, 2, ()),
-    "checkpoint": lambda row: changes.checkpoint(row.taking, "journal"),
-    "progress": lambda row: changes.describe(row.taking, "message"),
-    "ask": lambda row: changes.publish(row.taking, 1, [_new()]),
-    "end by asking": lambda row: changes.park(row.taking, "journal", 1, [_new()]),
-    "end by leaving": lambda row: changes.park(row.taking, "journal", 1, (), 0.0),
-    "release": lambda row: changes.release(row.taking, 0.0),
-    "result": lambda row: changes.finish(row.taking, TaskEvent.RESULT, "outcome"),
-    "error": lambda row: changes.finish(row.taking, TaskEvent.ERROR, "outcome"),
+    "begin": lambda row: changes.start(row.lease, 2, ()),
+    "checkpoint": lambda row: changes.checkpoint(row.lease, "journal"),
+    "progress": lambda row: changes.describe(row.lease, "message"),
+    "ask": lambda row: changes.publish(row.lease, 1, [_new()]),
+    "end by asking": lambda row: changes.park(row.lease, "journal", 1, [_new()]),
+    "end by leaving": lambda row: changes.park(row.lease, "journal", 1, (), 0.0),
+    "release": lambda row: changes.release(row.lease, 0.0),
+    "result": lambda row: changes.finish(row.lease, TaskEvent.RESULT, "outcome"),
+    "error": lambda row: changes.finish(row.lease, TaskEvent.ERROR, "outcome"),
     "cancel": lambda row: changes.cancel(row.task, TENANT),
     "answer": lambda row: changes.answer(row.question, row.task, TENANT, "answer"),
 }
@@ -196,8 +196,8 @@ def test_something_leads_out_of_each_state_that_is_no_end(writer: Writer, state:
         return
     assert selectors.due(10, 10) == (row.task,)
     task = Task.objects.get(id=row.task)
-    taking = Taking(row.task, TENANT, uuid4(), task.epoch + 1)
-    assert submit(writer, (changes.start(taking, 2, ()), [])) == [True]
+    lease = Lease(row.task, TENANT, uuid4(), task.epoch + 1)
+    assert submit(writer, (changes.start(lease, 2, ()), [])) == [True]
 
 
 def test_the_table_has_an_event_only_for_tasks_that_work() -> None:
@@ -219,8 +219,8 @@ def test_a_process_that_took_a_task_before_changes_nothing_of_it(writer: Writer)
 
 
 def _takes(writer: Writer, task: UUID, epoch: int) -> bool:
-    taking = Taking(task, TENANT, uuid4(), epoch)
-    (taken,) = submit(writer, (changes.start(taking, 2, ()), []))
+    lease = Lease(task, TENANT, uuid4(), epoch)
+    (taken,) = submit(writer, (changes.start(lease, 2, ()), []))
     return bool(taken)
 
 

@@ -148,7 +148,7 @@ def test_an_invitation_that_cannot_be_is_refused_and_changes_nothing(
 def test_a_tenant_has_a_hundred_open_invitations_at_most(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(invitations, "MOST_OPEN", 2)
+    monkeypatch.setattr(invitations, "MAX_OPEN", 2)
     first = _invite(cast, "one")
     _invite(cast, "two")
     with pytest.raises(InvalidError, match="Withdraw some first"):

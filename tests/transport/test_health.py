@@ -1,5 +1,7 @@
 """`/healthz` and `/readyz`, and which Host any of the paths for operations takes."""
 
+from contextlib import ExitStack
+
 import pytest
 from django.test import override_settings
 
@@ -40,18 +42,16 @@ async def test_a_ready_process_has_no_problems(served: Cast) -> None:
 async def test_an_unready_process_says_what_is_wrong_only_to_monitoring(
     served: Cast, configured: str
 ) -> None:
-    health.register("probe", lambda: "it is raining")
-    health.warn("warner", lambda: "it is cold")
-    health.inform("weather", lambda: {"wind": "strong"})
-    try:
+    with ExitStack() as removals:
+        removals.callback(health.register("probe", lambda: "it is raining"))
+        removals.callback(health.warn("warner", lambda: "it is cold"))
+        removals.callback(health.inform("weather", lambda: {"wind": "strong"}))
         with override_settings(MCPHOST_METRICS_TOKEN=configured):
             plain = [
                 await _get("/readyz", **({"authorization": token} if token else {}))
                 for token in ("", "Bearer ", "Bearer another", f"Basic {TOKEN}")
             ]
             detailed = await _get("/readyz", **WITH_TOKEN)
-    finally:
-        health.unregister("probe")
         health.warn("warner", lambda: None)
         health.inform("weather", dict)
     assert [(reply.status, reply.last) for reply in plain] == [(503, {"status": "unready"})] * 4

@@ -126,16 +126,16 @@ async def test_a_connection_that_breaks_is_a_hang_up() -> None:
 
 async def test_staying_ends_with_leaving_and_with_the_hang_up() -> None:
     async with peer() as reader:
-        asyncio.get_running_loop().call_soon(reader.stream.leave)
+        asyncio.get_running_loop().call_soon(reader.stream.end_stay)
         await reader.stream.stay()
-        reader.stream.leave()
+        reader.stream.end_stay()
         assert not reader.stream.lost
     async with peer() as gone:
         gone.gone.set()
         with pytest.raises(asyncio.CancelledError):
             await gone.stream.stay()
         assert gone.stream.lost
-        gone.stream.leave()
+        gone.stream.end_stay()
         gone.stream.cut()
         gone.stream.uncancel()
 

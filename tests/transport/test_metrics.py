@@ -74,11 +74,12 @@ async def test_a_call_is_seen_in_the_numbers(served: Cast) -> None:
     )
     before, rounds = await count(name, **labels), await count("mcphost_rounds_total")
     running = await count("mcphost_rounds_running")
+    requests = await count("mcphost_requests_running")
     assert (await call("acme", "echo", {"text": "a"}, served.owner.mcp_token)).text == "a"
     assert await count(name, **labels) == before + 1
     assert await count("mcphost_rounds_total") == rounds + 1
     assert await count("mcphost_rounds_running") == running
-    assert await count("mcphost_requests_running") == 0
+    assert await count("mcphost_requests_running") == requests
 
 
 ENDS: tuple[tuple[str, Any, str, str], ...] = (

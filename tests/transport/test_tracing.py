@@ -38,7 +38,7 @@ async def test_spans_logs_and_records_have_one_trace_id(served: Cast, seen: Seen
     await call("acme", "echo", {"text": "a"}, served.owner.mcp_token)
     (entry,) = [entry for entry in await entries("echo") if entry.action == "round.finished"]
     assert {trace_of(span) for span in seen.all()} == {entry.trace_id}
-    assert said(seen.server())["mcphost.request"] == str(entry.leg)
+    assert said(seen.server())["mcphost.request"] == str(entry.http_request_id)
     assert said(seen.round())["mcphost.call"] == str(entry.call)
 
 

@@ -203,7 +203,7 @@ def test_taking_a_master_key_away_asks_first(old, settings, answers):
 
 
 def test_one_master_key_replaces_another_as_the_documentation_says(tmp_path, settings, monkeypatch):
-    """docs/keys.md, "Another master key"."""
+    """docs/keys.md, "Replace the master key"."""
     monkeypatch.delenv("MCPHOST_MASTER_KEY")
     folder = home.Home(tmp_path)
     settings.MCPHOST_MASTER_KEY = partial(home.read_master_key, folder)

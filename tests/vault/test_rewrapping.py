@@ -96,7 +96,7 @@ def test_at_every_step_every_process_that_should_opens_everything(tokens, give):
 
 @pytest.mark.parametrize("after", range(4))
 def test_what_was_interrupted_opens_and_is_ended_by_the_next_run(tokens, give, monkeypatch, after):
-    write = rewrapping._write
+    write = rewrapping._write_fields
     written = 0
 
     def interrupted(anew: Any) -> int:
@@ -108,16 +108,16 @@ def test_what_was_interrupted_opens_and_is_ended_by_the_next_run(tokens, give, m
 
     give(OLD, NEW)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(rewrapping, "_write", interrupted)
+        patch.setattr(rewrapping, "_write_fields", interrupted)
         rewrap(OLGA)
     for given in [(OLD,), (OLD, NEW)]:
         give(*given)
         assert all_open(tokens), given
     give(OLD, NEW)
-    assert bool(wrapping().left)
+    assert bool(wrapping().rows_to_rewrap)
     rewrap(OLGA)
     assert every_wrapping() == by(OLD, NEW)
-    assert wrapping().left == 0
+    assert wrapping().rows_to_rewrap == 0
     assert Entry.objects.filter(action="key.rewrapped").count() == 1
     give(NEW)
     assert all_open(tokens)
@@ -146,7 +146,7 @@ def test_wrong_master_keys_change_nothing(tokens, give, given):
 
 
 def test_a_salt_that_is_destroyed_meanwhile_does_not_come_back(tokens, give, monkeypatch):
-    write = rewrapping._write
+    write = rewrapping._write_fields
 
     def late(anew: Any) -> int:
         destroy_salt(TENANTS[0], OLGA)
@@ -155,7 +155,7 @@ def test_a_salt_that_is_destroyed_meanwhile_does_not_come_back(tokens, give, mon
     Tenant.objects.create(id=TENANTS[0], slug="acme", title="Acme")
     give(OLD, NEW)
     with monkeypatch.context() as patch:
-        patch.setattr(rewrapping, "_write", late)
+        patch.setattr(rewrapping, "_write_fields", late)
         rewrap(OLGA)
     row = TenantSecret.objects.get(tenant=TENANTS[0])
     assert row.wrapped_salt == ""
@@ -173,7 +173,7 @@ def test_a_damaged_secret_is_named_and_keeps_nothing_else_from_being_wrapped(tok
     assert done.tenants == len(TENANTS)
     row.refresh_from_db()
     assert row.wrapped_salt == bad
-    assert wrapping().left == 1
+    assert wrapping().rows_to_rewrap == 1
 
 
 def test_a_damaged_key_of_the_ring_stops_it_before_anything_is_changed(tokens, give, spoil):

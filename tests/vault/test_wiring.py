@@ -52,7 +52,7 @@ def test_what_was_changed_elsewhere_is_noticed_and_the_rest_stays(warm, django_a
 
 
 def test_after_a_gap_in_the_feed_everything_is_read_again(warm: UUID) -> None:
-    loop._tell(loop._gap_callbacks)
+    loop._notify(loop._gap_callbacks)
     assert not selectors.is_warm(warm)
 
 

@@ -24,7 +24,7 @@ from mcphost.audit.records import (
     ROUND_FINISHED,
     ROUND_STARTED,
 )
-from mcphost.audit.selectors import MOST_ENTRIES, part_of_call
+from mcphost.audit.selectors import MAX_ENTRIES, part_of_call
 from mcphost.audit.summaries import counting
 from mcphost.audit.summaries.histograms import bucket_of
 from mcphost.audit.summaries.projection import COMPLETE, REASON_LENGTH, Projection, project
@@ -42,7 +42,7 @@ AT_ONCE: Final = 1_000
 """How many calls are projected in one transaction: on SQLite it keeps others from writing."""
 KEPT_CHANGES: Final = 300
 """Of how many transactions it is known which calls they changed. A live list that has seen fewer is loaded again."""
-ASKED: Final = "asked"
+WITH_QUESTIONS: Final = "asked"
 REFUSED: Final = "refused"
 REASON: Final = "reason"
 """Marks of calls that asked, that were refused something, and that have a reason (of an error, say). An
@@ -58,7 +58,7 @@ _COLUMNS: Final = (
     "caller", "token_id", "client_name", "delivery", "trace_id", "state", "is_error", "reason",
     "duration_us", "expires_at", "sealed_by", "entries", "asked", "refused", "details",
 )  # fmt: skip
-_REPLACED: Final = ", ".join(f"{each} = excluded.{each}" for each in _COLUMNS[1:])
+_REPLACED: Final = ", ".join(f"{column} = excluded.{column}" for column in _COLUMNS[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ def write(batch: CallBatch, now: datetime, losses: Losses) -> int:
         id_text(call): last for call, last in _select("call, last", "audit_call", batch.calls)
     }
     ended = _write_ended(batch)
-    others = _others(batch, {id_text(call) for call, *_ in ended})
-    projections = _read(others, now, losses)
+    changed = _find_changed(batch, {id_text(call) for call, *_ in ended})
+    projections = _project_calls(changed, now, losses)
     CallSummary.objects.bulk_create(
         map(_row, projections),
         update_conflicts=True,
@@ -88,14 +88,14 @@ def write(batch: CallBatch, now: datetime, losses: Losses) -> int:
         update_fields=list(_COLUMNS[1:]),
     )
     written = [row[:3] for row in ended]
-    written += [(each.call, each.tenant, each.last) for each in projections]
+    written += [(projection.call, projection.tenant, projection.last) for projection in projections]
     if not written:
         return 0
     replaced = [text for call, *_ in written if (text := id_text(call)) in before]
     if replaced:
         run(f"DELETE FROM audit_call_mark WHERE call IN {ids_of()}", as_json(replaced))  # noqa: S608
     _mark_ended([id_text(call) for call, *_, is_marked in ended if is_marked])
-    CallMark.objects.bulk_create(mark for each in projections for mark in _marks(each))
+    CallMark.objects.bulk_create(mark for projection in projections for mark in _marks(projection))
     lasts = [before[call] for call in replaced] + [last for _, _, last in written]
     counting.note(map(id_text, lasts), following, now)
     if not batch.late:
@@ -136,7 +136,7 @@ def _write_ended(batch: CallBatch) -> list[tuple[Any, ...]]:
     )
 
 
-def _others(batch: CallBatch, ended: Collection[str]) -> dict[str, int]:
+def _find_changed(batch: CallBatch, ended: Collection[str]) -> dict[str, int]:
     """The calls, beside those that ended, that have other entries than when they were projected, with the number
     of their entries."""
     rest = [call for call in batch.calls if call not in ended]
@@ -174,38 +174,40 @@ def _note_changes(written: Iterable[tuple[Any, Any, Any]], number: int) -> None:
     Following.objects.update(changes=number)
 
 
-def _read(calls: Mapping[str, int], now: datetime, losses: Losses) -> list[Projection]:
+def _project_calls(calls: Mapping[str, int], now: datetime, losses: Losses) -> list[Projection]:
     """Project calls in Python, given with the number of their entries."""
     entries: dict[UUID, list[EntryView]] = defaultdict(list)
-    few = [call for call, count in calls.items() if count <= MOST_ENTRIES]
+    few = [call for call, count in calls.items() if count <= MAX_ENTRIES]
     if few:
-        for each in Entry.objects.filter(call__in=few).order_by("id"):
-            assert each.call is not None
-            entries[each.call].append(view(each))
+        for row in Entry.objects.filter(call__in=few).order_by("id"):
+            assert row.call is not None
+            entries[row.call].append(view(row))
     made = [project(of_call, now, losses) for of_call in entries.values()]
     for call, count in calls.items():
-        if count > MOST_ENTRIES:
-            one = project([view(each) for each in part_of_call(UUID(call))], now, losses)
-            made.append(one and one._replace(entries=count))
-    return [each for each in made if each is not None]
+        if count > MAX_ENTRIES:
+            projection = project([view(row) for row in part_of_call(UUID(call))], now, losses)
+            made.append(projection and projection._replace(entries=count))
+    return [projection for projection in made if projection is not None]
 
 
-def _row(one: Projection) -> CallSummary:
-    shared = {name: getattr(one, name) for name in _COLUMNS if name != "details"}
-    took = Counter(map(bucket_of, one.took_ms))
-    details = {"endings": one.endings, "answers": one.answers, "took": took}
+def _row(projection: Projection) -> CallSummary:
+    shared = {name: getattr(projection, name) for name in _COLUMNS if name != "details"}
+    took = Counter(map(bucket_of, projection.took_ms))
+    details = {"endings": projection.endings, "answers": projection.answers, "took": took}
     return CallSummary(**shared, details=details)
 
 
-def _marks(one: Projection) -> Iterable[CallMark]:
-    marks = {ANSWERED + outcome for outcome, count in one.answers.items() if count > 0}
-    if one.asked:
-        marks.add(ASKED)
-    if one.refused:
+def _marks(projection: Projection) -> Iterable[CallMark]:
+    marks = {ANSWERED + outcome for outcome, count in projection.answers.items() if count > 0}
+    if projection.asked:
+        marks.add(WITH_QUESTIONS)
+    if projection.refused:
         marks.add(REFUSED)
-    if one.reason:
+    if projection.reason:
         marks.add(REASON)
-    if one.state != COMPLETE:
-        marks.add(one.state)
+    if projection.state != COMPLETE:
+        marks.add(projection.state)
     for mark in sorted(marks):
-        yield CallMark(mark=mark, tenant=one.tenant, last=one.last, call=one.call)
+        yield CallMark(
+            mark=mark, tenant=projection.tenant, last=projection.last, call=projection.call
+        )

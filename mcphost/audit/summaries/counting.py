@@ -23,7 +23,7 @@ from mcphost.audit.summaries.histograms import bucket_of
 from mcphost.audit.summaries.rollups import (
     DIMENSIONS,
     FREE,
-    MOST_NAMES,
+    MAX_NAMES,
     PLATFORM,
     REST,
     SUMMED,
@@ -115,7 +115,7 @@ class _Tally:
     def add(self, row: NamedRow, sums: CallSums) -> None:
         """Add sums to a row, or to that of the rest if there is no place for its name."""
         if row not in self.rows and row.by % FREE != By.ALL and row.by < REST:
-            if self._names[row[:2]] >= MOST_NAMES or _is_long(row.name) or _is_long(row.client):
+            if self._names[row[:2]] >= MAX_NAMES or _is_long(row.name) or _is_long(row.client):
                 row = NamedRow(row.tenant, row.by % FREE + REST)
             else:
                 self._names[row[:2]] += 1
@@ -128,16 +128,16 @@ def note(lasts: Iterable[str], following: Following, now: datetime) -> None:
     seconds = Resolution.PART.seconds
     parts = {int(last[:12], 16) // (1000 * seconds) for last in lasts}
     due = {_due_of(Bucket(Resolution.PART, part), following, now) for part in parts}
-    _mark(each for each in due if each is not None)
+    _mark_due(bucket for bucket in due if bucket is not None)
 
 
 def fold(now: datetime) -> bool:
     """Count one bucket that is due, or close one that is over; return whether there may be more."""
     following = Following.objects.get()
     parts = RollUpDue.objects.filter(resolution=Resolution.PART)
-    bucket = parts.first() or _closed(following, now) or _due(following)
+    bucket = parts.first() or _next_to_close(following, now) or _next_due(following)
     if isinstance(bucket, RollUpDue):
-        _count(bucket, following, now)
+        _recount(bucket, following, now)
     elif bucket is not None:
         _close(bucket, following, now)
     return bucket is not None
@@ -156,16 +156,16 @@ def _due_of(part: Bucket, following: Following, now: datetime) -> Bucket | None:
     return day if is_kept(day, now) else None
 
 
-def _mark(buckets: Iterable[Bucket]) -> None:
+def _mark_due(buckets: Iterable[Bucket]) -> None:
     run(
         "INSERT INTO audit_rollup_due (resolution, bucket, mark) "  # noqa: S608 - constants
         f"SELECT r.resolution, r.bucket, 1 FROM {rows_of('r', _DUE)} WHERE true "
         "ON CONFLICT (resolution, bucket) DO UPDATE SET mark = audit_rollup_due.mark + 1",
-        as_json({"resolution": each.resolution, "bucket": each.number} for each in buckets),
+        as_json({"resolution": bucket.resolution, "bucket": bucket.number} for bucket in buckets),
     )
 
 
-def _due(following: Following) -> RollUpDue | None:
+def _next_due(following: Following) -> RollUpDue | None:
     """The shortest bucket that is due. While old entries are read, their hours and days become due again and again."""
     due = RollUpDue.objects.order_by("resolution", "bucket")
     if following.missing_until is not None:
@@ -173,12 +173,12 @@ def _due(following: Following) -> RollUpDue | None:
     return due.first()
 
 
-def _closed(following: Following, now: datetime) -> Bucket | None:
+def _next_to_close(following: Following, now: datetime) -> Bucket | None:
     """The first minute, hour or day that is over, and of which no rows are made yet."""
-    seen = now - CLOSED_AT_LATEST
+    seen_until = now - CLOSED_AT_LATEST
     if following.current_at is not None:
-        seen = min(now, max(following.current_at - CLOSED_AFTER, seen))
-    until = int(seen.timestamp())
+        seen_until = min(now, max(following.current_at - CLOSED_AFTER, seen_until))
+    until = int(seen_until.timestamp())
     for resolution in (Resolution.MINUTE, Resolution.HOUR, Resolution.DAY):
         opened: int = getattr(following, f"open_{resolution.name.lower()}")
         if opened < until // resolution.seconds:
@@ -210,7 +210,7 @@ def _close(last: Bucket, following: Following, now: datetime) -> None:
             _note_fold(following, now, **{name: last.number + 1})
 
 
-def _count(due: RollUpDue, following: Following, now: datetime) -> None:
+def _recount(due: RollUpDue, following: Following, now: datetime) -> None:
     """Make the rows of a bucket again, and let the longer one around it be made again."""
     bucket = Bucket(Resolution(due.resolution), due.bucket)
     is_part = bucket.resolution is Resolution.PART
@@ -223,7 +223,7 @@ def _count(due: RollUpDue, following: Following, now: datetime) -> None:
             if bucket.resolution is not Resolution.DAY:
                 longer = bucket.within(bucket.resolution.coarser)
                 if not is_open(longer, following):
-                    _mark([longer])
+                    _mark_due([longer])
             _note_fold(following, now)
 
 
@@ -249,7 +249,7 @@ def _write(bucket: Bucket, tally: _Tally) -> None:
     RollUp.objects.filter(dimension__in=DIMENSIONS, **at).delete()
     run(
         f"INSERT INTO audit_rollup ({', '.join(_COLUMNS)}) "  # noqa: S608 - constants
-        f"SELECT {', '.join(f'r.{each}' for each in _COLUMNS)} FROM {rows_of('r', _COLUMNS)}",
+        f"SELECT {', '.join(f'r.{column}' for column in _COLUMNS)} FROM {rows_of('r', _COLUMNS)}",
         as_json({**_columns(row, sums), **at} for row, sums in tally.rows.items()),
     )
 
@@ -262,7 +262,7 @@ def _columns(row: NamedRow, sums: CallSums) -> Mapping[str, Any]:
         "client": row.client,
         "calls": sums.calls,
         "errors": sums.errors,
-        "asked": sums.asked,
+        "asked": sums.input_requests,
         "last_at": moment_text(sums.last_at),
         "latency": _text(sums.latency),
         "answering": _text(sums.answering),
@@ -300,7 +300,9 @@ def _of_calls(bucket: Bucket) -> _Tally:
     )
     for tenant, *alike, is_error, trial, count, last_at, durations in groups:
         calls = _Alike(None if tenant is None else uuid_of(tenant), *alike)
-        took = Counter(bucket_of(int(each)) for each in (durations or "").split(",") if each)
+        took = Counter(
+            bucket_of(int(duration)) for duration in (durations or "").split(",") if duration
+        )
         sums = CallSums(count, count if is_error else 0, 0, time_of(last_at), took)
         tally.count(calls, CallSums() if trial else sums)
     asking = CallSummary.objects.filter(last__gte=first, last__lt=end, details__isnull=False)
@@ -329,7 +331,7 @@ def sums_of_call(row: CallSummary) -> CallSums:
     return CallSums(
         calls=1,
         errors=int(row.is_error),
-        asked=row.asked,
+        input_requests=row.asked,
         last_at=row.at,
         latency={} if row.duration_us is None else {bucket_of(row.duration_us): 1},
         answering={int(key): count for key, count in details.get("took", {}).items()},

@@ -62,7 +62,7 @@ class CallNumbers:
     A call belongs to the time of the entry that determines its state. `errors` are calls that ended
     with another result than `complete`; a call that was cancelled is none, nor one whose tool ended it
     because a person declined or cancelled its last input request. `p50_us` and `p95_us` are
-    the server time of a call, of all its rounds. `asked` are input requests, `endings` how they
+    the server time of a call, of all its rounds. `input_requests` counts them, `endings` how they
     ended: `accept`, `decline`, `cancel`, `received`, `expired`, `invalid`, `repeated`, `stopped`,
     `never`, `lost`, `open`; and `refused`, which counts refused states, answers and messages. `p50_answer_ms`
     and `p95_answer_ms` are the time until an answer came.
@@ -72,7 +72,7 @@ class CallNumbers:
     errors: int = 0
     p50_us: int | None = None
     p95_us: int | None = None
-    asked: int = 0
+    input_requests: int = 0
     endings: Mapping[str, int] = field(default_factory=dict)
     p50_answer_ms: int | None = None
     p95_answer_ms: int | None = None
@@ -110,7 +110,7 @@ class FunnelRow:
     tenant: UUID
     target: str
     client: str
-    asked: int
+    input_requests: int
     endings: Mapping[str, int]
     is_other: bool = False
 
@@ -129,22 +129,22 @@ class CallSums:
 
     calls: int = 0
     errors: int = 0
-    asked: int = 0
+    input_requests: int = 0
     last_at: datetime | None = None
     latency: dict[int, int] = field(default_factory=dict)
     answering: dict[int, int] = field(default_factory=dict)
     endings: dict[str, int] = field(default_factory=dict)
 
-    def add(self, other: "CallSums") -> None:
+    def add(self, sums: "CallSums") -> None:
         """Add other sums."""
-        self.calls += other.calls
-        self.errors += other.errors
-        self.asked += other.asked
-        _count(self.latency, other.latency)
-        _count(self.answering, other.answering)
-        _count(self.endings, other.endings)
-        if other.last_at is not None and (self.last_at is None or other.last_at > self.last_at):
-            self.last_at = other.last_at
+        self.calls += sums.calls
+        self.errors += sums.errors
+        self.input_requests += sums.input_requests
+        _count(self.latency, sums.latency)
+        _count(self.answering, sums.answering)
+        _count(self.endings, sums.endings)
+        if sums.last_at is not None and (self.last_at is None or sums.last_at > self.last_at):
+            self.last_at = sums.last_at
 
     def numbers(self) -> CallNumbers:
         """Return the figures."""
@@ -153,7 +153,7 @@ class CallSums:
             errors=self.errors,
             p50_us=percentile(self.latency, 0.5),
             p95_us=percentile(self.latency, 0.95),
-            asked=self.asked,
+            input_requests=self.input_requests,
             endings=self.endings,
             p50_answer_ms=percentile(self.answering, 0.5),
             p95_answer_ms=percentile(self.answering, 0.95),
@@ -162,5 +162,5 @@ class CallSums:
 
 
 def _count(counts: dict[_Key, int], more: Mapping[_Key, int]) -> None:
-    for each, count in more.items():
-        counts[each] = counts.get(each, 0) + count
+    for key, count in more.items():
+        counts[key] = counts.get(key, 0) + count

@@ -103,16 +103,16 @@ def begin(now: datetime) -> None:
     if Following.objects.exists():
         return
     with transaction.atomic():
-        found = unseen.end()
+        end = unseen.end()
         Following.objects.bulk_create(
             [
                 Following(
                     pk=1,
-                    position=found.position,
-                    seen=found.seen,
-                    page=found.page,
-                    checked=found.position,
-                    checked_seen=found.seen,
+                    position=end.position,
+                    seen=end.snapshot,
+                    page=end.page,
+                    checked=end.position,
+                    checked_seen=end.snapshot,
                     checked_at=now,
                     missing_until=_behind_all(),
                     open_minute=Resolution.MINUTE.bucket(now),
@@ -187,66 +187,74 @@ class _Pass:
     def run(self, now: datetime) -> FollowerStep:
         following = Following.objects.get()
         lost = losses()
-        behind = self._follow(following, now, lost)
+        behind = self._project_unseen(following, now, lost)
         more = behind
         if not self._reading:
-            self._look_wide(following, now, lost)
-            more = self._lose(following, now, lost) or more
-        self._write(self._due(now), now, lost, again=True)
+            self._project_recent(following, now, lost)
+            more = self._project_lost(following, now, lost) or more
+        self._write(self._expired_calls(now), now, lost, again=True)
         if self._alone or not self._reading:
-            more = self._fill(following, now, lost) or more
+            more = self._project_missing(following, now, lost) or more
         self._fold(following, now)
         if not self._reading:
             self._prune(following, now)
-            self._rest()
+            self._pause_writing()
         return FollowerStep(self._written, more, current=not behind, leads=not self._reading)
 
-    def _follow(self, following: Following, now: datetime, lost: Losses) -> bool:
-        found = unseen.look(following)
-        if self._reading and len(found.calls) > READ_AT_ONCE:
+    def _project_unseen(self, following: Following, now: datetime, lost: Losses) -> bool:
+        unseen_calls = unseen.find_calls(following)
+        if self._reading and len(unseen_calls.calls) > READ_AT_ONCE:
             return True
-        self._write(found.calls, now, lost)
+        self._write(unseen_calls.calls, now, lost)
         changes: dict[str, Any] = {
-            "position": found.position,
-            "seen": found.seen,
-            "page": found.page,
+            "position": unseen_calls.position,
+            "seen": unseen_calls.snapshot,
+            "page": unseen_calls.page,
         }
-        if found.overflows:
+        if unseen_calls.overflows:
             changes.update(self._all_missing(following))
-        changed = found.calls or found.overflows or found.position != following.position
-        known = following.current_at
-        if not found.more and (changed or known is None or now - known > KNOWN_FOR):
+        changed = (
+            unseen_calls.calls
+            or unseen_calls.overflows
+            or unseen_calls.position != following.position
+        )
+        current_at = following.current_at
+        if not unseen_calls.more and (
+            changed or current_at is None or now - current_at > KNOWN_FOR
+        ):
             changes["current_at"] = now
         if changed or "current_at" in changes:
             self._advance(following, **changes)
-        return found.more
+        return unseen_calls.more
 
-    def _look_wide(self, following: Following, now: datetime, lost: Losses) -> None:
+    def _project_recent(self, following: Following, now: datetime, lost: Losses) -> None:
         if not _is_over(following.checked_at, unseen.WIDE_EVERY, now):
             return
-        found = unseen.look_wide(following, now)
-        self._write(found.calls, now, lost)
-        changes = self._all_missing(following) if found.overflows else {}
-        changes.update(checked=found.position, checked_seen=found.seen, checked_at=now)
+        unseen_calls = unseen.find_recent_calls(following, now)
+        self._write(unseen_calls.calls, now, lost)
+        changes = self._all_missing(following) if unseen_calls.overflows else {}
+        changes.update(
+            checked=unseen_calls.position, checked_seen=unseen_calls.snapshot, checked_at=now
+        )
         self._advance(following, **changes)
 
     def _all_missing(self, following: Following) -> dict[str, Any]:
-        """Return the change that lets all entries since the last look count as missing."""
+        """Return the change that lets all entries since the last search count as missing."""
         since = following.current_at
         oldest = None if since is None else first_id(since - SKEW)
         if following.missing_until is not None:  # something is missing already
-            known = following.missing_from
-            oldest = None if known is None or oldest is None else min(known, oldest)
+            missing_from = following.missing_from
+            oldest = None if missing_from is None or oldest is None else min(missing_from, oldest)
         log.info("the summaries of calls are behind: reading entries again")
         return {"missing_from": oldest, "missing_until": _behind_all()}
 
-    def _due(self, now: datetime) -> Collection[str]:
+    def _expired_calls(self, now: datetime) -> Collection[str]:
         """Open calls whose time is over, for which there is no entry."""
         due = CallSummary.objects.filter(expires_at__lte=now).order_by("expires_at")
         limit = READ_AT_ONCE if self._reading else DUE_AT_ONCE
         return [call.hex for call in due.values_list("call", flat=True)[:limit]]
 
-    def _lose(self, following: Following, now: datetime, lost: Losses) -> bool:
+    def _project_lost(self, following: Following, now: datetime, lost: Losses) -> bool:
         """Project a portion of the open calls again whose state opens no more, after a key or a salt was
         lost. They are open no more then; return whether there may be others."""
         count = len(lost.keys) + len(lost.tenants)
@@ -263,17 +271,19 @@ class _Pass:
         self._advance(following, losses=count)
         return False
 
-    def _fill(self, following: Following, now: datetime, lost: Losses) -> bool:
+    def _project_missing(self, following: Following, now: datetime, lost: Losses) -> bool:
         """Project a portion of the calls that are missing, the newest first."""
         until = following.missing_until
         if until is None:
             return False
-        calls, left = unseen.missing(following)
+        calls, next_until = unseen.missing(following)
         self._write(calls, now, lost, late=True)
         # Not if other entries were found to be missing meanwhile.
         same = Following.objects.filter(missing_until=until, missing_from=following.missing_from)
-        same.update(missing_until=left, missing_from=following.missing_from if left else None)
-        return left is not None
+        same.update(
+            missing_until=next_until, missing_from=following.missing_from if next_until else None
+        )
+        return next_until is not None
 
     def _prune(self, following: Following, now: datetime) -> None:
         if not _is_over(following.pruned_at, PRUNE_EVERY, now):
@@ -282,7 +292,7 @@ class _Pass:
             if rollups.prune(now) < rollups.PRUNED_AT_ONCE:
                 self._advance(following, pruned_at=now)
                 return
-            self._rest()
+            self._pause_writing()
 
     def _write(
         self,
@@ -293,9 +303,9 @@ class _Pass:
         again: bool = False,
         late: bool = False,
     ) -> None:
-        for some in _portions(calls, AT_ONCE):
-            self._written += batches.write(CallBatch(some, again, late), now, lost)
-            self._rest()
+        for portion in _portions(calls, AT_ONCE):
+            self._written += batches.write(CallBatch(portion, again, late), now, lost)
+            self._pause_writing()
 
     def _fold(self, following: Following, now: datetime) -> None:
         """Bring roll-ups up to date: at once while there are few calls; otherwise those of some seconds together."""
@@ -304,9 +314,9 @@ class _Pass:
                 pass
         elif self._written <= FEW or _is_over(following.folded_at, FOLD_EVERY, now):
             while counting.fold(now):
-                self._rest()
+                self._pause_writing()
 
-    def _rest(self) -> None:
+    def _pause_writing(self) -> None:
         """Pause, after what was done since the last pause."""
         if self._renew is not None:
             self._renew()
@@ -333,6 +343,6 @@ def _behind_all() -> UUID:
 
 
 def _portions(calls: Collection[str], size: int) -> Iterator[list[str]]:
-    left = iter(sorted(calls))
-    while some := list(islice(left, size)):
-        yield some
+    remaining = iter(sorted(calls))
+    while portion := list(islice(remaining, size)):
+        yield portion

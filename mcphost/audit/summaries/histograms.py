@@ -33,9 +33,9 @@ def value_of(bucket: int) -> int:
 def percentile(counts: Mapping[int, int], share: float) -> int | None:
     """Return the value that `share` of all values do not exceed; None if there are no values."""
     total = sum(counts.values())
-    rank, seen = max(1, math.ceil(share * total)), 0
+    rank, counted = max(1, math.ceil(share * total)), 0
     for bucket in sorted(counts):
-        seen += counts[bucket]
-        if seen >= rank:
+        counted += counts[bucket]
+        if counted >= rank:
             return value_of(bucket)
     return None

@@ -80,17 +80,17 @@ class Projection(NamedTuple):
 
 def project(entries: Sequence[EntryView], now: datetime, losses: Losses) -> Projection | None:
     """Make the row of a call from all of its entries, oldest first; None if no round has begun."""
-    rounds = [each for each in entries if each.action in _ROUNDS]
+    rounds = [entry for entry in entries if entry.action in _ROUNDS]
     if not rounds:
         return None
     last = max(rounds, key=_weight)
-    durations = [each.duration_us for each in rounds if each.duration_us is not None]
+    durations = [entry.duration_us for entry in rounds if entry.duration_us is not None]
     base = Projection(
         call=last.call or UUID(int=0),
         tenant=last.tenant,
         last=last.id,
         at=last.at,
-        first_at=min(each.at for each in entries),
+        first_at=min(entry.at for entry in entries),
         target=last.target,
         method=last.method,
         actor_kind=last.actor_kind,
@@ -129,42 +129,44 @@ def _weight(entry: EntryView) -> tuple[bool, int, bool, int]:
 def _state(last: EntryView, entries: Sequence[EntryView], now: datetime, losses: Losses) -> str:
     """The state of a call that is determined by `last`, as lists show it."""
     goes_on = last.action == ROUND_STARTED or last.outcome in GOES_ON
-    if goes_on and any(each.action in CANCELLATIONS for each in entries):
+    if goes_on and any(entry.action in CANCELLATIONS for entry in entries):
         return CANCELLED
     if last.action == ROUND_STARTED:
         return UNKNOWN
-    answers = [each for each in entries if each.action == ANSWER_RECEIVED]
-    given = {key_of(each) for each in answers if (each.round or 0) > (last.round or 0)}
-    return state_of(last, given, now, loss_of(last, losses))
+    answers = [entry for entry in entries if entry.action == ANSWER_RECEIVED]
+    answered_keys = {
+        key_of(answer) for answer in answers if (answer.round or 0) > (last.round or 0)
+    }
+    return state_of(last, answered_keys, now, loss_of(last, losses))
 
 
-def _with_questions(base: Projection, last: EntryView, told: Timeline) -> Projection:
-    answers = [each for round in told.rounds for each in round.taken]
-    given = Counter(each.fate if each.why else each.entry.outcome for each in answers)
-    unasked = sum(1 for each in answers if each.entry.facts.get("unasked"))
+def _with_questions(base: Projection, last: EntryView, call_timeline: Timeline) -> Projection:
+    answers = [answer for round in call_timeline.rounds for answer in round.answers]
+    outcomes = Counter(answer.fate if answer.why else answer.entry.outcome for answer in answers)
+    unasked = sum(1 for answer in answers if answer.entry.facts.get("unasked"))
     if unasked:
-        given["unasked"] = unasked
+        outcomes["unasked"] = unasked
     took = [
         round(1000 * seconds)
-        for question in told.questions
+        for question in call_timeline.questions
         for answer in question.answers[:1]
         if answer.entry.outcome != EXPIRED and (seconds := answer.seconds) is not None
     ]
-    refused = sum(1 for each in told.entries if each.action in REFUSALS)
-    endings = Counter(question.fate for question in told.questions)
+    refused = sum(1 for entry in call_timeline.entries if entry.action in REFUSALS)
+    endings = Counter(question.fate for question in call_timeline.questions)
     if refused:
         endings["refused"] = refused
     is_open = base.state == OPEN
     kept_from_it = base.state == TOOL_ERROR and any(
-        each.fate in REFUSED_BY_PERSON and each.entry.round == last.round for each in answers
+        answer.fate in REFUSED_BY_PERSON and answer.entry.round == last.round for answer in answers
     )
     return base._replace(
         is_error=base.is_error and not kept_from_it,
         expires_at=moment(last.facts.get("expires_at")) if is_open else None,
         sealed_by=str(last.facts.get("sealed_by") or "") if is_open else "",
-        asked=len(told.questions),
+        asked=len(call_timeline.questions),
         refused=refused,
         endings=dict(endings),
-        answers=dict(given),
+        answers=dict(outcomes),
         took_ms=tuple(took),
     )

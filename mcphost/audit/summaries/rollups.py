@@ -5,7 +5,7 @@ range of one index. Rows are never adjusted: those of a bucket are made again fr
 buckets (`counting`). The minute under way is counted in parts of five seconds. A minute, hour or day has rows once it is
 over: up to then, shorter ones cover it.
 
-A bucket has a row for each of the MOST_NAMES names of a dimension with the most calls. Callers without a token choose the
+A bucket has a row for each of the MAX_NAMES names of a dimension with the most calls. Callers without a token choose the
 name of their client freely, and every caller the URI that it reads. Such names have rows of their own
 (FREE), so that they cannot take the places of others. All names without a row are counted together (REST).
 """
@@ -24,7 +24,7 @@ from mcphost.audit.models import Following, RollUp
 from mcphost.audit.summaries.figures import CallSums
 
 PLATFORM: Final = UUID(int=0)
-MOST_NAMES: Final = 200
+MAX_NAMES: Final = 200
 """How many names a bucket of a tenant has at most: so many again that callers choose freely."""
 PRUNED_AT_ONCE: Final = 500
 AHEAD: Final = 60
@@ -56,7 +56,7 @@ FREE: Final = 10
 """Added to a dimension: rows of the names that callers choose freely."""
 REST: Final = 20
 """Added to a dimension: the row, without a name, of all the names without a place."""
-DIMENSIONS: Final = tuple(chain.from_iterable(each.whole for each in By))
+DIMENSIONS: Final = tuple(chain.from_iterable(dimension.whole for dimension in By))
 
 
 class Resolution(IntEnum):
@@ -181,18 +181,18 @@ def of_buckets(buckets: Sequence[Bucket]) -> Q:
     """The rows of these buckets. Numbers of minutes, hours and days are far apart."""
     # As one list, since an index alone answers no OR.
     return Q(
-        resolution__in={each.resolution for each in buckets},
-        bucket__in=[each.number for each in buckets],
+        resolution__in={bucket.resolution for bucket in buckets},
+        bucket__in=[bucket.number for bucket in buckets],
     )
 
 
 def sums_of(columns: Sequence[Any]) -> CallSums:
     """Return what a row contains, from its columns SUMMED."""
-    calls, errors, asked, last_at, latency, answering, endings = columns
+    calls, errors, input_requests, last_at, latency, answering, endings = columns
     return CallSums(
         calls,
         errors,
-        asked,
+        input_requests,
         last_at,
         _histogram(latency),
         _histogram(answering),

@@ -18,7 +18,7 @@ from django.db.models.functions import Coalesce
 from mcphost.audit.entries import UNKNOWN
 from mcphost.audit.models import CallMark, CallSummary, Following, RollUp
 from mcphost.audit.selectors import SKEW, Cursor, EntryFilter, call_ids, first_id
-from mcphost.audit.summaries.batches import ANSWERED, ASKED, REASON, REFUSED
+from mcphost.audit.summaries.batches import ANSWERED, REASON, REFUSED, WITH_QUESTIONS
 from mcphost.audit.summaries.projection import COMPLETE
 from mcphost.audit.summaries.rollups import (
     KEPT,
@@ -30,8 +30,8 @@ from mcphost.audit.summaries.rollups import (
 )
 from mcphost.audit.windows import ALL, IdSpan, Walk, deadline, including, take
 
-MOST_TENANTS: Final = 20
-MOST_NAMES: Final = 20
+MAX_TENANTS: Final = 20
+MAX_NAMES: Final = 20
 """Of so many names it is known in which hours they had calls, of more in which days."""
 UNCOUNTED: Final = timedelta(hours=2)
 """Calls that are not older may be missing in roll-ups: for so long a process may be behind, or its clock ahead."""
@@ -64,15 +64,15 @@ class _Taken(NamedTuple):
 
 
 def find(
-    chosen: EntryFilter, now: datetime, cursor: Cursor, until: float | None = None
+    filters: EntryFilter, now: datetime, cursor: Cursor, until: float | None = None
 ) -> FoundCalls:
     """Find the calls of one page. `until`: see `windows.deadline`."""
     reverse = cursor.before is not None
-    streams, rest = _plan(chosen, now)
+    streams, rest = _plan(filters, now)
     until = deadline() if until is None else until
-    taken = [_take(each, rest, cursor, until) for each in streams]
-    lasts = {last for each in taken for last in each.lasts}
-    bounds = [each.bound for each in taken if each.bound is not None]
+    parts = [_take(stream, rest, cursor, until) for stream in streams]
+    lasts = {last for part in parts for last in part.lasts}
+    bounds = [part.bound for part in parts if part.bound is not None]
     bound: UUID | None = None
     if bounds:
         bound = min(bounds) if reverse else max(bounds)
@@ -91,10 +91,10 @@ def find(
 
 def open_calls(tenants: frozenset[UUID] | None, now: datetime) -> QuerySet[CallSummary]:
     """The calls that wait for an answer at `now`, the soonest to expire first."""
-    found = _calls().filter(expires_at__gt=now)
+    calls = _calls().filter(expires_at__gt=now)
     if tenants is not None:
-        found = found.filter(Q(own_tenant__in=tenants))
-    return found.order_by("expires_at", "call")
+        calls = calls.filter(Q(own_tenant__in=tenants))
+    return calls.order_by("expires_at", "call")
 
 
 def running_calls(tenants: frozenset[UUID], target: str, since: datetime) -> QuerySet[CallSummary]:
@@ -104,38 +104,38 @@ def running_calls(tenants: frozenset[UUID], target: str, since: datetime) -> Que
     return _calls().filter(call__in=marked.order_by().values("call"), target=target, at__gte=since)
 
 
-def _plan(chosen: EntryFilter, now: datetime) -> tuple[list[_Stream], Q]:
+def _plan(filters: EntryFilter, now: datetime) -> tuple[list[_Stream], Q]:
     """Choose the indexes to read, and what to compare with each row."""
-    whole = call_ids(chosen.call)
+    whole = call_ids(filters.call)
     if whole is None:
         return [], Q()
-    rest = _conditions(chosen)
-    if chosen.call:
+    rest = _conditions(filters)
+    if filters.call:
         rest["call"] = Q(call__range=whole)
-    streams, implied = _streams(chosen, now, whole)
-    return streams, Q(*(each for name, each in rest.items() if name not in implied))
+    streams, implied = _streams(filters, now, whole)
+    return streams, Q(*(condition for name, condition in rest.items() if name not in implied))
 
 
 def _streams(
-    chosen: EntryFilter, now: datetime, whole: tuple[UUID, UUID]
+    filters: EntryFilter, now: datetime, whole: tuple[UUID, UUID]
 ) -> tuple[list[_Stream], set[str]]:
     """Choose the indexes to read, and the conditions that all of their rows meet."""
-    calls, tenants = _calls(), chosen.tenants
-    marks = [*_question_mark(chosen.questions), *_state_mark(chosen.outcome)]
-    marks += [REASON] if chosen.words else []
-    if len(chosen.call.replace("-", "")) >= SHORT_PREFIX:
+    calls, tenants = _calls(), filters.tenants
+    marks = [*_question_mark(filters.questions), *_state_mark(filters.outcome)]
+    marks += [REASON] if filters.words else []
+    if len(filters.call.replace("-", "")) >= SHORT_PREFIX:
         return [_Stream(calls.filter(call__range=whole))], {"call"}
-    if chosen.trace:
-        return [_Stream(calls.filter(trace_id=chosen.trace))], {"trace"}
+    if filters.trace:
+        return [_Stream(calls.filter(trace_id=filters.trace))], {"trace"}
     if marks:
         return _by_tenant(CallMark.objects.filter(mark=marks[0]), tenants), _if_few(tenants)
-    if chosen.principal:
-        named = Q(name__icontains=chosen.principal) | Q(client=chosen.principal)
+    if filters.principal:
+        named = Q(name__icontains=filters.principal) | Q(client=filters.principal)
         return _by_name(tenants, By.CALLER, named, now), _if_few(tenants)
-    if chosen.target:
-        return _by_name(tenants, By.TARGET, Q(name=chosen.target), now), _if_few(tenants)
-    if chosen.client:
-        named = Q(name__icontains=chosen.client)
+    if filters.target:
+        return _by_name(tenants, By.TARGET, Q(name=filters.target), now), _if_few(tenants)
+    if filters.client:
+        named = Q(name__icontains=filters.client)
         return _by_name(tenants, By.CLIENT, named, now), _if_few(tenants)
     return _by_tenant(calls, tenants), _if_few(tenants)
 
@@ -149,14 +149,14 @@ def _calls() -> QuerySet[CallSummary]:
 def _by_tenant(
     rows: Any, tenants: frozenset[UUID] | None, spans: Sequence[IdSpan] = ALL
 ) -> list[_Stream]:
-    if tenants is None or len(tenants) > MOST_TENANTS:
+    if tenants is None or len(tenants) > MAX_TENANTS:
         return [_Stream(rows, spans)]
     return [_Stream(rows.filter(tenant=tenant), spans) for tenant in sorted(tenants)]
 
 
 def _if_few(tenants: frozenset[UUID] | None) -> set[str]:
     """The condition that `_by_tenant` implies."""
-    return {"tenants"} if tenants is not None and len(tenants) <= MOST_TENANTS else set()
+    return {"tenants"} if tenants is not None and len(tenants) <= MAX_TENANTS else set()
 
 
 def _by_name(tenants: frozenset[UUID] | None, by: By, named: Q, now: datetime) -> list[_Stream]:
@@ -171,18 +171,18 @@ def _by_name(tenants: frozenset[UUID] | None, by: By, named: Q, now: datetime) -
         rows, rest = rows.filter(tenant__in=tenants), rest.filter(tenant__in=tenants)
     days = Q(resolution=Resolution.DAY, bucket__gte=first.number)
     hours = _since(today)
-    names = set(
-        rows.filter(days, named).values_list("name", flat=True).distinct()[: MOST_NAMES + 1]
-    )
+    names = set(rows.filter(days, named).values_list("name", flat=True).distinct()[: MAX_NAMES + 1])
     buckets = _buckets(rows.filter(days, named)) | _buckets(rows.filter(hours, named))
-    others = _buckets(rest.filter(days)) | _buckets(rest.filter(hours))
-    if len(names) <= MOST_NAMES and not others:
+    rest_buckets = _buckets(rest.filter(days)) | _buckets(rest.filter(hours))
+    if len(names) <= MAX_NAMES and not rest_buckets:
         # The first day all of whose hours are kept.
         kept = Bucket(Resolution.DAY, Resolution.DAY.bucket(now - KEPT[Resolution.HOUR]) + 1)
-        buckets = {each for each in buckets if each.resolution < kept.resolution or each < kept}
+        buckets = {
+            bucket for bucket in buckets if bucket.resolution < kept.resolution or bucket < kept
+        }
         buckets |= _buckets(rows.filter(_since(kept), name__in=names))
     counted = min(opened.open_hour * 3600, (now - UNCOUNTED).timestamp())
-    return _by_tenant(_calls(), tenants, _spans(buckets | others, first.begins, counted))
+    return _by_tenant(_calls(), tenants, _spans(buckets | rest_buckets, first.begins, counted))
 
 
 def _since(day: Bucket) -> Q:
@@ -198,7 +198,7 @@ def _buckets(rows: QuerySet[RollUp]) -> set[Bucket]:
 def _spans(buckets: Iterable[Bucket], kept: int, counted: float) -> list[IdSpan]:
     """The ids of these buckets, of times before `kept` and of those from `counted` on, in seconds since 1970."""
     parts = [(0.0, kept), (counted, inf)]
-    parts += [(each.begins, each.ends) for each in buckets]
+    parts += [(bucket.begins, bucket.ends) for bucket in buckets]
     joined: list[tuple[float, float]] = []
     for first, end in sorted(parts):
         if joined and first <= joined[-1][1]:
@@ -210,7 +210,7 @@ def _spans(buckets: Iterable[Bucket], kept: int, counted: float) -> list[IdSpan]
 
 def _question_mark(which: str) -> Iterable[str]:
     if which:
-        yield which if which in (ASKED, REFUSED) else ANSWERED + which
+        yield which if which in (WITH_QUESTIONS, REFUSED) else ANSWERED + which
 
 
 def _state_mark(outcome: str) -> Iterable[str]:
@@ -218,44 +218,46 @@ def _state_mark(outcome: str) -> Iterable[str]:
         yield outcome
 
 
-def _marked(chosen: EntryFilter) -> Q:
+def _mark_condition(filters: EntryFilter) -> Q:
     """What a row must have of its state, input requests and reason."""
-    found = Q(state=chosen.outcome) if chosen.outcome else Q()
-    for mark in _question_mark(chosen.questions):
-        found &= Q(Exists(CallMark.objects.filter(call=OuterRef("call"), mark=mark)))
-    for word in chosen.words.split():
-        found &= Q(reason__icontains=word)
-    return found
+    condition = Q(state=filters.outcome) if filters.outcome else Q()
+    for mark in _question_mark(filters.questions):
+        condition &= Q(Exists(CallMark.objects.filter(call=OuterRef("call"), mark=mark)))
+    for term in filters.words.split():
+        condition &= Q(reason__icontains=term)
+    return condition
 
 
-def _conditions(chosen: EntryFilter) -> dict[str, Q]:
+def _conditions(filters: EntryFilter) -> dict[str, Q]:
     """What is compared with a row, by name, as far as no index implies it."""
-    found = {}
-    if chosen.since is not None or chosen.until is not None:
-        found["period"] = _period(chosen)
-    if chosen.outcome or chosen.questions or chosen.words:
-        found["marks"] = _marked(chosen)
-    if chosen.target:
-        found["target"] = Q(target=chosen.target)
-    if chosen.trace:
-        found["trace"] = Q(trace_id=chosen.trace)
-    if chosen.client:
-        found["client"] = Q(client_name__icontains=chosen.client)
-    if chosen.principal:
-        said = chosen.principal
-        found["principal"] = Q(actor_id=said) | Q(token_id=said) | Q(caller__icontains=said)
-    if chosen.tenants is not None:
-        found["tenants"] = Q(own_tenant__in=chosen.tenants)
-    return found
+    conditions = {}
+    if filters.since is not None or filters.until is not None:
+        conditions["period"] = _period_condition(filters)
+    if filters.outcome or filters.questions or filters.words:
+        conditions["marks"] = _mark_condition(filters)
+    if filters.target:
+        conditions["target"] = Q(target=filters.target)
+    if filters.trace:
+        conditions["trace"] = Q(trace_id=filters.trace)
+    if filters.client:
+        conditions["client"] = Q(client_name__icontains=filters.client)
+    if filters.principal:
+        principal = filters.principal
+        conditions["principal"] = (
+            Q(actor_id=principal) | Q(token_id=principal) | Q(caller__icontains=principal)
+        )
+    if filters.tenants is not None:
+        conditions["tenants"] = Q(own_tenant__in=filters.tenants)
+    return conditions
 
 
-def _period(chosen: EntryFilter) -> Q:
-    found = Q()
-    if chosen.since is not None:
-        found &= Q(at__gte=chosen.since, last__gte=first_id(chosen.since - SKEW))
-    if chosen.until is not None:
-        found &= Q(at__lt=chosen.until, last__lt=first_id(chosen.until + SKEW))
-    return found
+def _period_condition(filters: EntryFilter) -> Q:
+    condition = Q()
+    if filters.since is not None:
+        condition &= Q(at__gte=filters.since, last__gte=first_id(filters.since - SKEW))
+    if filters.until is not None:
+        condition &= Q(at__lt=filters.until, last__lt=first_id(filters.until + SKEW))
+    return condition
 
 
 def _take(stream: _Stream, rest: Q, cursor: Cursor, until: float) -> _Taken:
@@ -265,10 +267,10 @@ def _take(stream: _Stream, rest: Q, cursor: Cursor, until: float) -> _Taken:
         "last", cursor.before if reverse else cursor.after, reverse, need, until, stream.spans
     )
     matching = partial(_matching, rest=rest, order=walk.order) if rest else None
-    found, bound = take(
+    matches, bound = take(
         stream.rows, walk, matching, lambda rows: rows.values_list("last", flat=True)
     )
-    lasts = list(found)
+    lasts = list(matches)
     return _Taken(lasts, lasts[-1] if len(lasts) == need else bound)
 
 

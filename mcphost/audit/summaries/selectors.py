@@ -89,7 +89,7 @@ def series(
     points = [CallSums() for _ in range(period.points)]
     counted = _totals_of(tenants)
     if target is not None:
-        counted = _of(tenants, *By.TARGET.named).filter(name=target)
+        counted = _rollups_of(tenants, *By.TARGET.named).filter(name=target)
     rows = counted.filter(_within(period, now, _POINTS[period]))
     begins, seconds = int(start.timestamp()), int(step.total_seconds())
     for resolution, bucket, *columns in rows.values_list("resolution", "bucket", *SUMMED):
@@ -112,7 +112,11 @@ def top(
 ) -> tuple[Ranked, ...]:
     """The targets, clients or callers with the most calls, all or those of these names."""
     follower.refresh(now)
-    rows = _of(tenants, *_BY[by].whole).filter(_within(period, now)).annotate(is_other=_IS_OTHER)
+    rows = (
+        _rollups_of(tenants, *_BY[by].whole)
+        .filter(_within(period, now))
+        .annotate(is_other=_IS_OTHER)
+    )
     if names is not None:
         rows = rows.filter(name__in=names)
     key = ("tenant", "name", "is_other")
@@ -128,10 +132,10 @@ def by_target(tenant: UUID, period: Period, now: datetime) -> Mapping[str, CallN
     """The figures of one tenant by target: a tool's name, a resource's URI. Those without a row of their own are left out."""
     follower.refresh(now)
     sums: dict[str, CallSums] = defaultdict(CallSums)
-    rows = _of(frozenset({tenant}), *By.TARGET.named).filter(_within(period, now))
+    rows = _rollups_of(frozenset({tenant}), *By.TARGET.named).filter(_within(period, now))
     for name, *columns in rows.values_list("name", *SUMMED):
         sums[name].add(sums_of(columns))
-    return {name: each.numbers() for name, each in sums.items() if each.calls}
+    return {name: target_sums.numbers() for name, target_sums in sums.items() if target_sums.calls}
 
 
 def funnel(
@@ -144,7 +148,7 @@ def funnel(
 ) -> Funnel:
     """What became of input requests, all or those of one target, by target and client program."""
     follower.refresh(now)
-    rows = _of(tenants, *By.TARGET_AND_CLIENT.whole).filter(_within(period, now))
+    rows = _rollups_of(tenants, *By.TARGET_AND_CLIENT.whole).filter(_within(period, now))
     if target is not None:
         rows = rows.filter(name=target)
     key = ("tenant", "name", "client", "is_other")
@@ -152,16 +156,16 @@ def funnel(
     counted = rows.values_list(*key).annotate(number=Sum("asked"), of=Sum("calls")).filter(of__gt=0)
     first = list(counted.order_by("-number", "name", "client", "tenant")[: limit + 1])
     keys = [(tenant, name, client, bool(rest)) for tenant, name, client, rest, *_ in first[:limit]]
-    sums = {each: CallSums() for each in keys}
-    near = rows.filter(tenant__in={each[0] for each in keys}, name__in={each[1] for each in keys})
+    sums = {key: CallSums() for key in keys}
+    near = rows.filter(tenant__in={key[0] for key in keys}, name__in={key[1] for key in keys})
     columns = near.values_list(*key, "asked", "endings")
-    for tenant, name, client, rest, asked, endings in columns:
-        found = sums.get((tenant, name, client, bool(rest)))
-        if found is not None:
-            found.add(CallSums(asked=asked, endings=counts_of(endings)))
+    for tenant, name, client, rest, input_requests, endings in columns:
+        line_sums = sums.get((tenant, name, client, bool(rest)))
+        if line_sums is not None:
+            line_sums.add(CallSums(input_requests=input_requests, endings=counts_of(endings)))
     lines = [
-        FunnelRow(tenant, name, client, each.asked, each.endings, rest)
-        for (tenant, name, client, rest), each in sums.items()
+        FunnelRow(tenant, name, client, line_sums.input_requests, line_sums.endings, rest)
+        for (tenant, name, client, rest), line_sums in sums.items()
     ]
     return Funnel(tuple(lines), len(first) > limit)
 
@@ -208,10 +212,10 @@ def is_complete() -> bool:
 
 
 def _totals_of(tenants: frozenset[UUID] | None) -> QuerySet[RollUp]:
-    return _of(frozenset({PLATFORM}) if tenants is None else tenants, By.ALL)
+    return _rollups_of(frozenset({PLATFORM}) if tenants is None else tenants, By.ALL)
 
 
-def _of(tenants: frozenset[UUID] | None, *dimensions: int) -> QuerySet[RollUp]:
+def _rollups_of(tenants: frozenset[UUID] | None, *dimensions: int) -> QuerySet[RollUp]:
     rows = RollUp.objects.filter(dimension__in=dimensions).order_by()
     return rows if tenants is None else rows.filter(tenant__in=tenants)
 

@@ -23,7 +23,7 @@ from mcphost.audit.records import ANSWER_RECEIVED, QUESTION_ASKED, ROUND_FINISHE
 from mcphost.audit.selectors import first_id
 from mcphost.audit.summaries.sets import SQLITE, fetch, vendor
 
-MOST: Final = 10_000
+MAX_CALLS: Final = 10_000
 """Most calls of one look. If there are more, they are read as missing entries, bit by bit."""
 PORTION: Final = 2_000
 """Most entries of one look on SQLite, and at a time of those that are missing."""
@@ -43,7 +43,7 @@ _IN_SUBTRANSACTIONS = (
     f"(e.action NOT IN ('{ROUND_STARTED}', '{ROUND_FINISHED}', '{QUESTION_ASKED}', '{ANSWER_RECEIVED}') "
     "OR e.outcome = 'cancelled')"
 )
-_LOOK = (
+_FIND_CALLS = (
     "WITH t AS MATERIALIZED (SELECT {now} AS n, {own} AS own, "
     "pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS floor, "
     "pg_relation_size('audit_entry') / current_setting('block_size')::int AS pages) "
@@ -52,53 +52,61 @@ _LOOK = (
     "WHERE {where} AND e.call IS NOT NULL AND {xmin} >= %s AND ({often} "
     "OR {xmin} >= t.own OR NOT pg_visible_in_snapshot({xmin}::text::xid8, %s::pg_snapshot)) LIMIT {most}) FROM t"
 )
-_WORDS = {"now": _NOW, "own": _OWN, "xmin": _XMIN, "often": _IN_SUBTRANSACTIONS, "most": MOST + 1}
-_NEAR = _LOOK.format(where="e.ctid >= %s::tid", **_WORDS)
-_WIDE = _LOOK.format(where="e.id >= %s::uuid", **_WORDS)
+_WORDS = {
+    "now": _NOW,
+    "own": _OWN,
+    "xmin": _XMIN,
+    "often": _IN_SUBTRANSACTIONS,
+    "most": MAX_CALLS + 1,
+}
+_NEAR = _FIND_CALLS.format(where="e.ctid >= %s::tid", **_WORDS)
+_WIDE = _FIND_CALLS.format(where="e.id >= %s::uuid", **_WORDS)
 NOTHING: Final = "1:1:"
 """The snapshot that sees nothing."""
 
 
-class Look(NamedTuple):
-    """The calls that were found, and the position from which the next look goes on.
+class UnseenCalls(NamedTuple):
+    """The calls that were found, and the position from which the next search goes on.
 
     `more`: there are more entries now. `overflows`: there are too many, and all since the last
-    look count as missing.
+    search count as missing.
     """
 
     calls: Collection[str]
     position: int
-    seen: str = ""
+    snapshot: str = ""
     page: int = 0
     more: bool = False
     overflows: bool = False
 
 
-def look(following: Following) -> Look:
+def find_calls(following: Following) -> UnseenCalls:
     """Find the calls with entries that were committed since the position."""
     if vendor() == SQLITE:
-        return _look_on(following.position)
+        return _find_on_sqlite(following.position)
     page = max(0, following.page - PAGES)
-    found = _look_at(_NEAR, f"({page},0)", following.position, following.seen)
-    if found.page < following.page:  # the table was rewritten
-        found = _look_at(_NEAR, "(0,0)", following.position, following.seen)
-    return found
+    unseen_calls = _find_on_postgresql(_NEAR, f"({page},0)", following.position, following.seen)
+    if unseen_calls.page < following.page:  # the table was rewritten
+        unseen_calls = _find_on_postgresql(_NEAR, "(0,0)", following.position, following.seen)
+    return unseen_calls
 
 
-def look_wide(following: Following, now: datetime) -> Look:
+def find_recent_calls(following: Following, now: datetime) -> UnseenCalls:
     """Find the calls with entries of recent ids that were committed since the last wide look."""
     if vendor() == SQLITE:
-        return Look((), 0)
+        return UnseenCalls((), 0)
     oldest = min(following.checked_at or now, now) - WIDE
-    return _look_at(_WIDE, first_id(oldest).hex, following.checked, following.checked_seen)
+    return _find_on_postgresql(
+        _WIDE, first_id(oldest).hex, following.checked, following.checked_seen
+    )
 
 
-def end() -> Look:
+def end() -> UnseenCalls:
     """Return the position behind all entries."""
     if vendor() == SQLITE:
         ((last,),) = fetch("SELECT COALESCE(MAX(rowid), 0) FROM audit_entry")
-        return Look((), last)
-    return _look_at(_NEAR, "(4294967290,0)", 0, "")
+        return UnseenCalls((), last)
+    return _find_on_postgresql(_NEAR, "(4294967290,0)", 0, "")
 
 
 def missing(following: Following) -> tuple[Collection[str], UUID | None]:
@@ -107,12 +115,12 @@ def missing(following: Following) -> tuple[Collection[str], UUID | None]:
     query = Entry.objects.filter(id__lt=following.missing_until).order_by("-id")
     if following.missing_from is not None:
         query = query.filter(id__gte=following.missing_from)
-    found = list(query.values_list("id", "call")[:PORTION])
-    calls = {call.hex for _, call in found if call is not None}
-    return calls, found[-1][0] if len(found) == PORTION else None
+    rows = list(query.values_list("id", "call")[:PORTION])
+    calls = {call.hex for _, call in rows if call is not None}
+    return calls, rows[-1][0] if len(rows) == PORTION else None
 
 
-def _look_on(position: int) -> Look:
+def _find_on_sqlite(position: int) -> UnseenCalls:
     rows = fetch(
         "SELECT rowid, call FROM audit_entry WHERE rowid > %s ORDER BY rowid LIMIT %s",
         position,
@@ -120,13 +128,15 @@ def _look_on(position: int) -> Look:
     )
     if not rows:
         ((last,),) = fetch("SELECT COALESCE(MAX(rowid), 0) FROM audit_entry")
-        return Look((), min(position, last), overflows=last < position)
+        return UnseenCalls((), min(position, last), overflows=last < position)
     calls = {call for _, call in rows if call is not None}
-    return Look(calls, rows[-1][0], more=len(rows) == PORTION)
+    return UnseenCalls(calls, rows[-1][0], more=len(rows) == PORTION)
 
 
-def _look_at(statement: str, start: str, position: int, seen: str) -> Look:
-    ((floor, snapshot, pages, calls),) = fetch(statement, start, position, seen or NOTHING)
-    if len(calls) > MOST or floor < position:  # restored, the numbers begin anew
-        return Look((), floor, snapshot, pages, overflows=True)
-    return Look(calls, floor, snapshot, pages)
+def _find_on_postgresql(
+    statement: str, start: str, position: int, seen_snapshot: str
+) -> UnseenCalls:
+    ((floor, snapshot, pages, calls),) = fetch(statement, start, position, seen_snapshot or NOTHING)
+    if len(calls) > MAX_CALLS or floor < position:  # restored, the numbers begin anew
+        return UnseenCalls((), floor, snapshot, pages, overflows=True)
+    return UnseenCalls(calls, floor, snapshot, pages)

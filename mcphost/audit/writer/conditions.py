@@ -103,7 +103,7 @@ class BoundCondition:
         """Bytes of values and payloads."""
         sealed = (row.sealed for row in self.rows if row.sealed is not None)
         effects = sum(map(len, self.effects.values()))
-        return len(self.values) + effects + sum(len(each.ciphertext) for each in sealed)
+        return len(self.values) + effects + sum(len(payload.ciphertext) for payload in sealed)
 
 
 def by_change(bound: Sequence[BoundCondition]) -> dict[RowChange, list[BoundCondition]]:
@@ -112,19 +112,22 @@ def by_change(bound: Sequence[BoundCondition]) -> dict[RowChange, list[BoundCond
     Rows are sorted by their JSON, so that two processes that change the same rows cannot deadlock;
     changes by their name, so that there are few different statements.
     """
-    found: dict[RowChange, list[BoundCondition]] = {}
-    for one in sorted(bound, key=lambda one: (one.change.name, one.values)):
-        found.setdefault(one.change, []).append(one)
-    return found
+    groups: dict[RowChange, list[BoundCondition]] = {}
+    for condition in sorted(bound, key=lambda condition: (condition.change.name, condition.values)):
+        groups.setdefault(condition.change, []).append(condition)
+    return groups
 
 
 def by_effect(bound: Sequence[BoundCondition]) -> dict[Effect, list[bytes]]:
     """The rows of each effect, in a fixed order."""
-    found: dict[Effect, list[bytes]] = {}
-    for one in bound:
-        for effect, rows in one.effects.items():
-            found.setdefault(effect, []).append(rows)
-    return {effect: found[effect] for effect in sorted(found, key=lambda each: each.name)}
+    rows_by_effect: dict[Effect, list[bytes]] = {}
+    for condition in bound:
+        for effect, rows in condition.effects.items():
+            rows_by_effect.setdefault(effect, []).append(rows)
+    return {
+        effect: rows_by_effect[effect]
+        for effect in sorted(rows_by_effect, key=lambda effect: effect.name)
+    }
 
 
 def array(rows: Sequence[bytes]) -> str:

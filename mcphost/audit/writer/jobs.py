@@ -14,7 +14,7 @@ from mcphost.observability import counters
 
 logger = logging.getLogger(__name__)
 
-# The most bytes of payload in one transaction, unless a single submission is larger.
+# The most bytes of payload in condition transaction, unless a single submission is larger.
 PAYLOAD_BYTES = 4 * 1024 * 1024
 
 
@@ -29,7 +29,7 @@ class Job:
     """One submission: its records are committed together or not at all."""
 
     __slots__ = ("future", "loop", "records", "rows", "since")
-    held: bool | None = None
+    took_hold: bool | None = None
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class ConditionalJob(Job):
     may have succeeded unnoticed.
     """
 
-    __slots__ = ("bound", "condition", "held", "tried")
+    __slots__ = ("bound", "condition", "took_hold", "tried")
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class ConditionalJob(Job):
         super().__init__(records, since, future, loop)
         self.condition = condition
         self.bound: BoundCondition | None = None
-        self.held = False
+        self.took_hold = False
         self.tried = False
 
     def prepare(self) -> None:
@@ -102,21 +102,23 @@ def write_if(
     doubtful = {job.condition.nonce for job in jobs if job.tried}
     for job in jobs:
         job.tried = True
-    held = sink.write_if(rows, bound)
+    nonces = sink.write_if(rows, bound)
     unsure = [
-        one
-        for one in bound
-        if one.nonce in doubtful and one.nonce not in held and one.change.made is not None
+        condition
+        for condition in bound
+        if condition.nonce in doubtful
+        and condition.nonce not in nonces
+        and condition.change.made is not None
     ]
     if unsure:
-        held |= sink.made(unsure)
+        nonces |= sink.made(unsure)
     for job in jobs:
-        job.held = job.condition.nonce in held
-    landed = [one for one in bound if one.nonce in held]
-    for committed in {effect.committed for one in landed for effect in one.effects}:
+        job.took_hold = job.condition.nonce in nonces
+    landed = [condition for condition in bound if condition.nonce in nonces]
+    for committed in {effect.committed for condition in landed for effect in condition.effects}:
         if committed is not None:
             committed()
-    return [row for one in landed for row in one.rows]
+    return [row for condition in landed for row in condition.rows]
 
 
 Verdict = tuple[Job, Exception | bool | None]
@@ -126,14 +128,14 @@ Verdict = tuple[Job, Exception | bool | None]
 def portions(jobs: list[Job]) -> list[list[Job]]:
     """Split `jobs` into groups of at most PAYLOAD_BYTES of payload; the first group is last."""
     groups: list[list[Job]] = [[]]
-    held = 0
+    portion_bytes = 0
     for job in jobs:
         size = job.size()
-        if held + size > PAYLOAD_BYTES and groups[-1]:
+        if portion_bytes + size > PAYLOAD_BYTES and groups[-1]:
             groups.append([])
-            held = 0
+            portion_bytes = 0
         groups[-1].append(job)
-        held += size
+        portion_bytes += size
     return groups[::-1]
 
 
@@ -147,13 +149,13 @@ def lose(jobs: list[Job], why: str) -> None:
 
 
 def settle(verdicts: Sequence[Verdict]) -> None:
-    """Report results to the callers, with one call per event loop."""
+    """Report results to the callers, with condition call per event loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         by_loop[verdict[0].loop].append(verdict)
     for loop, of_loop in by_loop.items():
         try:
-            loop.call_soon_threadsafe(_resolve, of_loop)
+            loop.call_soon_threadsafe(_resolve_futures, of_loop)
         except RuntimeError:  # the loop is closed, and its tasks with it
             logger.warning(
                 "results of %s submissions could not be delivered: the event loop is closed",
@@ -161,7 +163,7 @@ def settle(verdicts: Sequence[Verdict]) -> None:
             )
 
 
-def _resolve(verdicts: Sequence[Verdict]) -> None:
+def _resolve_futures(verdicts: Sequence[Verdict]) -> None:
     for job, fate in verdicts:
         if job.future.done():
             continue

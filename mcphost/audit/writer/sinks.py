@@ -60,8 +60,8 @@ def sink(connection: BaseDatabaseWrapper) -> Sink:
             return SqliteSink(connection.connection)
         case "postgresql":
             return PostgresSink(connection.connection)
-        case other:
-            raise ImproperlyConfigured(f"the record writer does not support the database {other}")
+        case vendor:
+            raise ImproperlyConfigured(f"the record writer does not support the database {vendor}")
 
 
 class SqliteSink:
@@ -93,46 +93,50 @@ class SqliteSink:
             raise
 
     def write_if(self, rows: Sequence[PreparedRow], bound: Sequence[BoundCondition]) -> set[str]:
-        writes = any(one.rows or one.effects or not one.change.reads for one in bound)
+        writes = any(
+            condition.rows or condition.effects or not condition.change.reads for condition in bound
+        )
         if not (rows or writes):
-            return self._changed(bound)
+            return self._make_changes(bound)
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
         try:
-            held = self._changed(bound)
-            landing = [one for one in bound if one.nonce in held]
+            nonces = self._make_changes(bound)
+            landing = [condition for condition in bound if condition.nonce in nonces]
             for effect, of_effect in by_effect(landing).items():
                 for step in effect.steps[SQLITE]:
                     execute(step, (array(of_effect),))
-            landed = [row for one in landing for row in one.rows]
+            landed = [row for condition in landing for row in condition.rows]
             for statement, values in _sqlite_inserts([*rows, *landed]):
                 execute(statement, values)
             execute("COMMIT")
         except BaseException:
             self._connection.rollback()
             raise
-        return held
+        return nonces
 
-    def _changed(self, bound: Sequence[BoundCondition]) -> set[str]:
+    def _make_changes(self, bound: Sequence[BoundCondition]) -> set[str]:
         """Make the changes; return the nonces of those that took hold."""
-        held: set[str] = set()
+        nonces: set[str] = set()
         for change, of_change in by_change(bound).items():
-            left = of_change
+            remaining = of_change
             for step in change.make[SQLITE]:
-                found = self._nonces(step, left) if left else set()
-                left = [one for one in left if one.nonce in found]
-            held.update(one.nonce for one in left)
-        return held
+                changed_nonces = self._nonces(step, remaining) if remaining else set()
+                remaining = [
+                    condition for condition in remaining if condition.nonce in changed_nonces
+                ]
+            nonces.update(condition.nonce for condition in remaining)
+        return nonces
 
     def made(self, bound: Sequence[BoundCondition]) -> set[str]:
-        found: set[str] = set()
+        nonces: set[str] = set()
         for change, of_change in by_change(bound).items():
             assert change.made is not None
-            found |= self._nonces(change.made[SQLITE], of_change)
-        return found
+            nonces |= self._nonces(change.made[SQLITE], of_change)
+        return nonces
 
     def _nonces(self, statement: str, bound: Sequence[BoundCondition]) -> set[str]:
-        values = array([one.values for one in bound])
+        values = array([condition.values for condition in bound])
         return {nonce for (nonce,) in self._connection.execute(statement, (values,))}
 
 
@@ -141,7 +145,12 @@ def _sqlite_inserts(rows: Sequence[PreparedRow]) -> list[tuple[str, list[Any]]]:
     payloads: list[tuple[Any, ...]] = []
     for row in rows:
         record, sealed = row.record, row.sealed
-        tenant, call, leg, at = record.tenant, record.call, record.leg, record.at
+        tenant, call, http_request_id, at = (
+            record.tenant,
+            record.call,
+            record.http_request_id,
+            record.at,
+        )
         if at.tzinfo is not UTC:
             at = at.astimezone(UTC)
         entry = (
@@ -149,7 +158,7 @@ def _sqlite_inserts(rows: Sequence[PreparedRow]) -> list[tuple[str, list[Any]]]:
             at.replace(tzinfo=None).isoformat(" "),
             None if tenant is None else tenant.hex,
             None if call is None else call.hex,
-            None if leg is None else leg.hex,
+            None if http_request_id is None else http_request_id.hex,
             record.round,
             record.duration_us,
             record.bytes_in,
@@ -171,8 +180,8 @@ def _sqlite_inserts(rows: Sequence[PreparedRow]) -> list[tuple[str, list[Any]]]:
 @lru_cache
 def _sqlite_insert(table: str, columns: tuple[str, ...], rows: int) -> str:
     names = ", ".join(f'"{column}"' for column in columns)
-    one = f"({', '.join('?' * len(columns))})"
-    values = ", ".join([one] * rows)
+    placeholders = f"({', '.join('?' * len(columns))})"
+    values = ", ".join([placeholders] * rows)
     return f"INSERT INTO {table} ({names}) VALUES {values} ON CONFLICT DO NOTHING"  # noqa: S608 - constants
 
 
@@ -193,7 +202,7 @@ _POSTGRES_TYPES = {
     "at": "timestamptz",
     "tenant": "uuid",
     "call": "uuid",
-    "leg": "uuid",
+    "http_request_id": "uuid",
     "round": "bigint",
     "duration_us": "bigint",
     "bytes_in": "bigint",
@@ -229,10 +238,10 @@ def _postgres_if(
     """One statement for changes and effects of these types, and for all rows, with and without a
     condition, if there are `records`."""
     last = [f"{change.name}{len(change.make[POSTGRESQL]) - 1}" for change in changes]
-    held = " UNION ALL ".join(f"SELECT nonce FROM {name}" for name in last)  # noqa: S608
+    nonces = " UNION ALL ".join(f"SELECT nonce FROM {name}" for name in last)  # noqa: S608
     parts = [
         *(_postgres_step(change.name, change.make[POSTGRESQL]) for change in changes),
-        f"held AS ({held})",
+        f"held AS ({nonces})",
         *(_postgres_step(effect.name, effect.steps[POSTGRESQL]) for effect in effects),
     ]
     if records:
@@ -278,7 +287,9 @@ class PostgresSink:
             *(array(of) for effect, of in effects.items() for _ in effect.steps[POSTGRESQL]),
         ]
         every: list[tuple[PreparedRow, dict[str, str]]] = [(row, {}) for row in rows]
-        every += [(row, {"nonce": one.nonce}) for one in bound for row in one.rows]
+        every += [
+            (row, {"nonce": condition.nonce}) for condition in bound for row in condition.rows
+        ]
         if every:
             sealed = [
                 _postgres_payload(row) | nonce for row, nonce in every if row.sealed is not None
@@ -289,11 +300,11 @@ class PostgresSink:
         return self._nonces(statement, *parameters)
 
     def made(self, bound: Sequence[BoundCondition]) -> set[str]:
-        found: set[str] = set()
+        nonces: set[str] = set()
         for change, of_change in by_change(bound).items():
             assert change.made is not None
-            found |= self._nonces(change.made[POSTGRESQL], _values(of_change))
-        return found
+            nonces |= self._nonces(change.made[POSTGRESQL], _values(of_change))
+        return nonces
 
     def _nonces(self, statement: str, *parameters: str) -> set[str]:
         self._cursor.execute(statement, parameters, prepare=True)
@@ -301,7 +312,7 @@ class PostgresSink:
 
 
 def _values(bound: Sequence[BoundCondition]) -> str:
-    return array([one.values for one in bound])
+    return array([condition.values for condition in bound])
 
 
 def _json(rows: list[dict[str, Any]]) -> str:

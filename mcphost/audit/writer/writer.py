@@ -101,7 +101,7 @@ class Writer:
         self._sink: Sink | None = None
         self._behind = False
         self._failures = 0
-        self._taken = 0
+        self._batch_size = 0
         self._judging = threading.Lock()
 
     def submit(
@@ -209,7 +209,9 @@ class Writer:
             self._abandoned.clear()
             self._closed = False
             self._running = True
-            self._thread = threading.Thread(target=self._run, name="mcphost-writer", daemon=True)
+            self._thread = threading.Thread(
+                target=self._write_batches, name="mcphost-writer", daemon=True
+            )
             self._thread.start()
 
     def stop(self, timeout: float = 10.0) -> bool:
@@ -253,15 +255,15 @@ class Writer:
                 return 0.0
         return self._clock() - since
 
-    def _run(self) -> None:
-        left: list[Job] = []
+    def _write_batches(self) -> None:
+        remaining: list[Job] = []
         self._sink = None  # a connection belongs to the thread that opened it
         try:
-            while not self._abandoned.is_set() and (batch := self._take(left)):
-                left = self._round(batch)
+            while not self._abandoned.is_set() and (batch := self._next_batch(remaining)):
+                remaining = self._write_batch(batch)
         finally:
             self._closed = True
-            lose(left, "the record writer has stopped")
+            lose(remaining, "the record writer has stopped")
             self._lose_waiting()
             self._catch_up()
             connections.close_all()
@@ -271,9 +273,9 @@ class Writer:
             while True:
                 lose([self._jobs.popleft()], "the record writer has stopped")
 
-    def _take(self, left: list[Job]) -> list[Job]:
+    def _next_batch(self, remaining: list[Job]) -> list[Job]:
         """The next batch: what is left of the last one, and what waits; empty at the end."""
-        jobs, batch = self._jobs, left
+        jobs, batch = self._jobs, remaining
         while not jobs and not batch:
             self._since = None
             if not self._running:
@@ -282,24 +284,24 @@ class Writer:
             if not jobs and self._running:
                 self._wake.get()
             self._idle = False
-        if len(jobs) < self._taken and self._running:
+        if len(jobs) < self._batch_size and self._running:
             # Probably as many as last time will arrive: one commit for all of them costs less than
             # two, and the event loop submits them faster while this thread sleeps.
             time.sleep(LINGER_SECONDS)
         rows = sum(len(job.records) for job in batch)
-        self._taken = 0
+        self._batch_size = 0
         while jobs and rows < self._limits.rows:
-            self._taken += 1
+            self._batch_size += 1
             job = jobs.popleft()
             batch.append(job)
             rows += len(job.records)
         self._since = batch[0].since
         return batch
 
-    def _round(self, batch: list[Job]) -> list[Job]:
+    def _write_batch(self, batch: list[Job]) -> list[Job]:
         """Write a batch, report the results to the callers, and return what to try again."""
         verdicts: list[Verdict] = []
-        left: list[Job] = []
+        remaining: list[Job] = []
         try:
             self._commit(batch, verdicts)
         except Exception as error:  # noqa: BLE001 - the thread must survive any error
@@ -317,21 +319,21 @@ class Writer:
             if seconds is None:
                 seconds = settings.MCPHOST_DATABASE_WAIT_SECONDS
             before = self._clock() - seconds
-            left = [job for job in undone if job.since > before]
-            if not left:  # nothing is left with which this thread could try the database again
+            remaining = [job for job in undone if job.since > before]
+            if not remaining:  # nothing is left with which this thread could try the database again
                 availability.lost(Source.CONNECTION, type(error).__name__)
             late = [job for job in undone if job.since <= before]
             lose(late, "records could not be written in time")
         counters.records_refused.add(
             sum(len(job.records) for job, fate in verdicts if fate and fate is not True)
         )
-        if not left:
+        if not remaining:
             self._failures = 0
             self._catch_up()
         settle(verdicts)
-        if left:
+        if remaining:
             self._abandoned.wait(self._limits.pause * min(self._failures, LONGEST_PAUSE))
-        return left
+        return remaining
 
     def _commit(self, batch: list[Job], verdicts: list[Verdict]) -> None:
         """Commit `batch`; if the database refuses it, commit its halves, down to the bad job.
@@ -355,9 +357,9 @@ class Writer:
         groups = portions(ready)
         while groups:
             group = groups.pop()
-            bad = self._write(group)
+            bad = self._write_group(group)
             if bad is None:
-                verdicts += [(job, job.held) for job in group]
+                verdicts += [(job, job.took_hold) for job in group]
             elif len(group) == 1:
                 logger.error("the database refused a record: %s", type(bad).__name__)
                 refused = RecordRefusedError(
@@ -368,7 +370,7 @@ class Writer:
                 half = len(group) // 2
                 groups += [group[half:], group[:half]]
 
-    def _write(self, group: list[Job]) -> Exception | None:
+    def _write_group(self, group: list[Job]) -> Exception | None:
         """Commit a group; return the error if a row caused it, raise any other."""
         rows = [row for job in group for row in job.rows or ()]
         conditional = [job for job in group if isinstance(job, ConditionalJob)]

@@ -204,8 +204,10 @@ def broken(viewer: Viewer, shown: Iterable[Tenant]) -> Iterator[Hand]:
                 "bad",
                 each.name,
                 f"is not served: {each.message}",
-                reverse(f"admin:{each.sort.value}", args=[tenant.slug, each.primitive_id]),
-                f"View {each.sort.value}",
+                reverse(
+                    f"admin:{each.primitive_type.value}", args=[tenant.slug, each.primitive_id]
+                ),
+                f"View {each.primitive_type.value}",
                 viewer.named(tenant.slug),
             )
         more = len(problems) - MOST_OF_EACH

@@ -123,8 +123,12 @@ def tiles(total: CallNumbers, before: CallNumbers, period: Period) -> Iterator[T
     yield Tile("Errors", grouped(total.errors), rate, tone="bad" if total.errors else "")
     yield Tile("Duration p50", latency(total.p50_us), "half are faster")
     yield Tile("Duration p95", latency(total.p95_us), "95 % are faster")
-    answered = f"{_percent(ended(total, 'answered'), total.asked)} accepted"
-    yield Tile("Input requests", grouped(total.asked), answered if total.asked else "none sent")
+    answered = f"{_percent(ended(total, 'answered'), total.input_requests)} accepted"
+    yield Tile(
+        "Input requests",
+        grouped(total.input_requests),
+        answered if total.input_requests else "none sent",
+    )
     slow = f"p95 {people_took(total.p95_answer_ms)}"
     known = total.p95_answer_ms is not None
     yield Tile(

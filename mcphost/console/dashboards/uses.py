@@ -75,7 +75,7 @@ def use_page(tenant: Tenant, row: PrimitiveRow, asked: AskedPeriod, now: datetim
     spans = [ChartSpan(each.at, each.until) for each in points]
     tenants = frozenset({tenant.pk})
     funnel = summaries.funnel(tenants, period, now, target=target, limit=MOST_CLIENTS)
-    lines = [line(each, tenant.slug) for each in funnel.rows if each.asked]
+    lines = [line(each, tenant.slug) for each in funnel.rows if each.input_requests]
     return UsePage(
         tiles=tuple(tiles(total, _NONE, period)),
         chart=calls_chart(spans, [each.numbers for each in points], total),

@@ -13,7 +13,7 @@ from mcphost.console.forms.json_texts import CODE, json_object, json_text, parse
 from mcphost.console.forms.kind_parts import FormInput, FormPart
 from mcphost.console.forms.prompts import plain
 from mcphost.console.forms.rows import RowForm, Rows
-from mcphost.kinds.http.configs import MOST_SECONDS, HttpToolConfig, RequestConfig, ResponseConfig
+from mcphost.kinds.http.configs import MAX_SECONDS, HttpToolConfig, RequestConfig, ResponseConfig
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 BODIES: Final = (
@@ -252,7 +252,7 @@ class HttpPart(FormPart):
         "Statuses that are errors", "Such as 404 and 5xx, separated by spaces.", spellcheck="false"
     )
     timeout_seconds = forms.seconds(
-        "Time-out", f"Seconds for the request, at most {MOST_SECONDS:g}. Empty: 30."
+        "Time-out", f"Seconds for the request, at most {MAX_SECONDS:g}. Empty: 30."
     )
     retries = forms.number("Retries", "0 to 3 more attempts. Empty: 2.")
     redirects = forms.number("Redirects", "How many are followed, 0 to 5. Empty: none.")

@@ -75,7 +75,7 @@ class FunctionPart(FormPart):
         super().__init__(*sent, initial=dict(before))
         self.functions = functions
         choices = {"": "Choose a function…"}
-        choices |= {row.reference: row.label for row in functions if row.known}
+        choices |= {row.reference: row.label for row in functions if row.in_code}
         selected = before.get("function", "")
         choices.setdefault(selected, f"{selected} (not available)")
         self.fields["function"].choices = list(choices.items())  # type: ignore[attr-defined]

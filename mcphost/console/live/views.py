@@ -11,7 +11,7 @@ from uuid import UUID
 from django.template.loader import render_to_string
 
 from mcphost.audit import call_list
-from mcphost.audit.call_list import ASKED, REFUSED, ListedCall
+from mcphost.audit.call_list import REFUSED, WITH_QUESTIONS, ListedCall
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.summaries.selectors import CallChanges
 from mcphost.audit.timeline import UNASKED
@@ -153,7 +153,7 @@ def _has_question(
     listed: ListedCall, chosen: EntryFilter, unasked: Callable[[], Collection[UUID | None]]
 ) -> bool:
     which = chosen.questions
-    if which in ("", ASKED):
+    if which in ("", WITH_QUESTIONS):
         return not which or listed.questions > 0
     if which == REFUSED:
         return listed.refused > 0

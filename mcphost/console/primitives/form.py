@@ -162,7 +162,7 @@ class PrimitiveForm(forms.ConsoleForm):
 def author_texts(functions: Sequence[FunctionRow]) -> Mapping[str, Mapping[str, str]]:
     """Return the author's texts for each known function, which the form suggests."""
     authors = {
-        row.reference: kinds.compiled_function(row.reference) for row in functions if row.known
+        row.reference: kinds.compiled_function(row.reference) for row in functions if row.in_code
     }
     return {
         reference: {"name": text.name, "title": text.title, "description": text.description}

@@ -14,14 +14,14 @@ from pydantic import ValidationError as ConfigError
 
 from mcphost.catalogue import kinds, selectors
 from mcphost.catalogue.fields import PrimitiveFields
-from mcphost.catalogue.imported import said_of
+from mcphost.catalogue.imported import contents_of
 from mcphost.catalogue.rows import PrimitiveRow
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.console.forms.kind_forms import HTTP
 from mcphost.console.forms.prompts import plain
 from mcphost.kinds.http.configs import HeaderConfig, HttpToolConfig
 from mcphost.kinds.http.openapi_finding import FoundDocument, FoundOperation
-from mcphost.kinds.http.openapi_merge import PartChange, Said, changes, header_change, merged
+from mcphost.kinds.http.openapi_merge import PartChange, ToolContent, changes, header_change, merged
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
 
@@ -51,11 +51,11 @@ class ChangeRow:
 
     @property
     def mine(self) -> str:
-        return _shown(self.change.mine)
+        return _shown(self.change.current)
 
     @property
     def theirs(self) -> str:
-        return _shown(self.change.theirs)
+        return _shown(self.change.incoming)
 
 
 @dataclass
@@ -97,11 +97,11 @@ class OperationRow:
         return any(row.is_open for row in self.changes or ())
 
     @cached_property
-    def said(self) -> Said:
+    def said(self) -> ToolContent:
         """What the document says of it. Only for an operation with its configuration."""
         operation = self.found.operation
         description = operation.description or operation.source
-        return Said(operation.title, description, operation.config or {})
+        return ToolContent(operation.title, description, operation.config or {})
 
     @cached_property
     def config(self) -> HttpToolConfig | None:
@@ -187,7 +187,7 @@ class ImportedTools:
             and row.fields.config.get("source")
             and row.state is not PrimitiveState.ARCHIVED
         ]
-        said = said_of([row.id for row in rows])
+        said = contents_of([row.id for row in rows])
         return cls({_identity_of(row, said.get(row.id)): row for row in rows}, said)
 
     @property
@@ -253,7 +253,9 @@ def _changes(
         return ()
     sent, mine = choices.sent, _said(row.tool)
     try:
-        found = list(changes(Said.of(base) if base else None, mine, row.said, choices.secrets))
+        found = list(
+            changes(ToolContent.of(base) if base else None, mine, row.said, choices.secrets)
+        )
         if row.header is not None and (added := header_change(mine, row.header)):
             found = [*(change for change in found if change.part != added.part), added]
     except ValueError:
@@ -267,12 +269,14 @@ def _changes(
 
 def _digest(change: PartChange) -> str:
     """Identify a change: what was chosen of another one must not count."""
-    written = orjson.dumps([change.part, change.mine, change.theirs], option=orjson.OPT_SORT_KEYS)
+    written = orjson.dumps(
+        [change.part, change.current, change.incoming], option=orjson.OPT_SORT_KEYS
+    )
     return hashlib.sha256(written).hexdigest()[:16]
 
 
-def _said(tool: PrimitiveRow) -> Said:
-    return Said(tool.fields.title, tool.fields.description, tool.fields.config)
+def _said(tool: PrimitiveRow) -> ToolContent:
+    return ToolContent(tool.fields.title, tool.fields.description, tool.fields.config)
 
 
 def _identity_of(row: PrimitiveRow, said: Mapping[str, Any] | None) -> Identity:

@@ -38,7 +38,7 @@ from mcphost.console.primitives.import_rows import (
 from mcphost.egress.client import EgressLimits
 from mcphost.egress.errors import EgressError
 from mcphost.kinds.http.configs import HeaderConfig
-from mcphost.kinds.http.openapi_documents import MOST_BYTES, OpenApiError
+from mcphost.kinds.http.openapi_documents import MAX_BYTES, OpenApiError
 from mcphost.kinds.http.openapi_finding import FindingBusyError, FoundDocument, Reading, find
 from mcphost.kinds.http.openapi_security import Credential
 from mcphost.sealing.tokens import SealError
@@ -56,7 +56,7 @@ PREVIEW: Final = "_preview"
 CREATE: Final = "_create"
 """The names of the buttons that go on."""
 FETCHING: Final = EgressLimits(
-    total_seconds=30.0, response_bytes=MOST_BYTES, redirects=5, attempts=1
+    total_seconds=30.0, response_bytes=MAX_BYTES, redirects=5, attempts=1
 )
 
 _SECRET: Final = "secret:"  # noqa: S105 - how fields begin
@@ -79,7 +79,7 @@ class ImportForm(forms.ConsoleForm):
         inputmode="url",
         spellcheck="false",
     )
-    file = forms.file("Or a file", f"JSON or YAML of at most {in_words(MOST_BYTES)}.")
+    file = forms.file("Or a file", f"JSON or YAML of at most {in_words(MAX_BYTES)}.")
     document = forms.lines(
         "Or paste it", "OpenAPI 3.0 or 3.1, up to 2 MB. Choose a file for a larger one.", 12, **CODE
     )
@@ -132,8 +132,8 @@ class ImportForm(forms.ConsoleForm):
         upload = given.get("file")
         field = "file" if upload else "document"
         size = upload.size if upload else len(given.get("document", "").encode())
-        if size > MOST_BYTES:
-            raise ValidationError({field: f"The document is larger than {in_words(MOST_BYTES)}."})
+        if size > MAX_BYTES:
+            raise ValidationError({field: f"The document is larger than {in_words(MAX_BYTES)}."})
         if not upload and not given.get("document", "").strip():
             raise ValidationError({field: "Give an address or a file, or paste a document."})
         return given
@@ -260,7 +260,7 @@ def _read(
     """Raises FindingBusyError, OpenApiError, SealError, VaultError."""
     owner = DocumentOwner(tenant.pk, request.user.pk)
     sent, kept = request.POST, form.cleaned_data["kept"]
-    document = _document(form, tenant) if kept is None else documents.kept(owner, kept)
+    document = _document(form, tenant) if kept is None else documents.stored_document(owner, kept)
     if document is None:
         form.add_error(None, _EXPIRED)
         return None
@@ -277,7 +277,7 @@ def _read(
     if not any(each.listed for each in found.operations):
         raise OpenApiError("It has no operations with such a path.")
     if kept is None:
-        kept = documents.keep(owner, StoredDocument(found.kept, document.location))
+        kept = documents.store_document(owner, StoredDocument(found.kept, document.location))
     credentials = {
         one.scheme: one for each in found.operations for one in each.operation.credentials
     }

@@ -108,7 +108,7 @@ def _tool_list_size(tenant: Tenant) -> ToolListSize:
     sizes = [
         len(tool.encoded)
         for tool in selectors.offering(tenant.pk).everything
-        if tool.sort is PrimitiveType.TOOL
+        if tool.primitive_type is PrimitiveType.TOOL
     ]
     return ToolListSize(len(sizes), sum(sizes))
 

@@ -27,7 +27,7 @@ def check(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     429 while another script of the tenant is checked, or too many of others; 503 if no worker can check.
     """
     try:
-        found = script_kind.look(plain(request.POST.get("code", "")), str(tenant.pk))
+        found = script_kind.inspect_code(plain(request.POST.get("code", "")), str(tenant.pk))
     except ChecksBusyError as busy:
         return _unchecked(429, str(busy))
     except WorkerLostError as lost:

@@ -152,9 +152,9 @@ def draw(found: Sequence[CallPart]) -> CallPicture | None:
 def _runs(call: Timeline) -> list[CallPart]:
     """The runs of rounds by start. One without a recorded end reaches to the next run."""
     given = {
-        (each.entry.round, each.entry.leg): each.entry.at
+        (each.entry.round, each.entry.http_request_id): each.entry.at
         for round in call.rounds
-        for each in reversed(round.taken)
+        for each in reversed(round.answers)
     }
     known = []
     for round in call.rounds:
@@ -162,7 +162,7 @@ def _runs(call: Timeline) -> list[CallPart]:
             label = f"Round {round.number}"
             if len(round.attempts) > 1:
                 label += f", run {number}"
-            start = _start(attempt, given.get((attempt.round, attempt.leg)))
+            start = _start(attempt, given.get((attempt.round, attempt.http_request_id)))
             known.append((start, label, attempt))
     known.sort(key=lambda each: each[0])
     runs = []

@@ -166,7 +166,7 @@ def _shown(
 def _total(found: Timeline) -> int:
     """How many entries the call has, also those that were not read."""
     read, call = len(found.entries), found.entries[0].call
-    if call is None or read < selectors.MOST_ENTRIES:
+    if call is None or read < selectors.MAX_ENTRIES:
         return read
     return selectors.count_entries(call)
 

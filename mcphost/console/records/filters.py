@@ -11,7 +11,7 @@ from uuid import UUID
 from django.http import QueryDict
 
 from mcphost.audit import call_list
-from mcphost.audit.call_list import ASKED, REFUSED, ListedCall, WaitingQuestion
+from mcphost.audit.call_list import REFUSED, WITH_QUESTIONS, ListedCall, WaitingQuestion
 from mcphost.audit.entries import UNKNOWN, EntryView
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.timeline import EXPIRED, INVALID, LOST, OPEN, UNASKED
@@ -61,7 +61,7 @@ STATES = tuple(
 )
 """The statuses that a call can have."""
 QUESTIONS: Mapping[str, str] = {
-    ASKED: "with input requests",
+    WITH_QUESTIONS: "with input requests",
     "accept": "accepted",
     "decline": "declined",
     "cancel": "cancelled",

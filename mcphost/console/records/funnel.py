@@ -63,7 +63,11 @@ class FunnelLine:
     @property
     def share(self) -> str:
         """Which part was answered, in words."""
-        return f"{100 * self.counts[0] / self.row.asked:.0f} %" if self.row.asked else "none"
+        return (
+            f"{100 * self.counts[0] / self.row.input_requests:.0f} %"
+            if self.row.input_requests
+            else "none"
+        )
 
 
 @of_tenant(Permission.VIEW_RECORDS)
@@ -89,7 +93,7 @@ def _listing(
     now = timezone.now()
     funnel = summaries.funnel(tenants, asked.period, now, limit=MOST_ROWS)
     total = summaries.totals(tenants, asked.period, now)
-    whole = line(FunnelRow(UUID(int=0), "", "", total.asked, total.endings), "")
+    whole = line(FunnelRow(UUID(int=0), "", "", total.input_requests, total.endings), "")
     found = [line(row, slug) for row, slug in _named(funnel.rows)]
     return show(
         request,

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from mcphost.audit import call_list
-from mcphost.audit.call_list import MOST_WAITING, OverdueCall, WaitingQuestion
+from mcphost.audit.call_list import MAX_WAITING, OverdueCall, WaitingQuestion
 from mcphost.audit.timeline import Timeline
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import (
@@ -125,7 +125,7 @@ def _listing(
     now = timezone.now()
     targets = catalogue.targets(tenants)
     overdue = call_list.overdue(tenants, targets, now)
-    found = call_list.waiting(tenants, now, [each.call for each in overdue[:MOST_WAITING]])
+    found = call_list.waiting(tenants, now, [each.call for each in overdue[:MAX_WAITING]])
     rows = _rows(request, still_open(found), targets, now)
     shown = {each.entry.call for each in found}
     others = [each for each in overdue if each.call not in shown]
@@ -135,8 +135,8 @@ def _listing(
         title,
         rows=rows,
         late=sum(row.is_late for row in rows) + _count(others),
-        full=len(shown) >= MOST_WAITING,
-        most=MOST_WAITING,
+        full=len(shown) >= MAX_WAITING,
+        most=MAX_WAITING,
     )
 
 

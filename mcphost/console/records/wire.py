@@ -63,8 +63,8 @@ def _of_run(
     entry = attempt.entry
     taken = {
         key_of(each.entry): _part(payloads, each.entry, "answer")
-        for each in round.taken
-        if each.entry.leg == attempt.leg
+        for each in round.answers
+        if each.entry.http_request_id == attempt.http_request_id
     }
     if entry.era == Era.LEGACY and round.number > 1:
         for key, answer in taken.items():

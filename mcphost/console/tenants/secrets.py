@@ -234,4 +234,6 @@ def _secret(tenant: Tenant, secret_id: UUID) -> SecretRow:
 
 def _linked(tenant: Tenant, uses: Sequence[SecretUse]) -> list[tuple[SecretUse, str]]:
     """Return each use with the URL of its page."""
-    return [(use, reverse(WORDS[use.sort].detail, args=[tenant.slug, use.id])) for use in uses]
+    return [
+        (use, reverse(WORDS[use.primitive_type].detail, args=[tenant.slug, use.id])) for use in uses
+    ]

@@ -42,7 +42,7 @@ class Docstring:
     def __init__(self, text: str) -> None:
         self._entries = [_Entry([])]
         self._headers: dict[int, list[str]] = {}
-        self._read(text.split("\n"))
+        self._read_parameters(text.split("\n"))
 
     def peek(self, name: str) -> str:
         """Return the text of a parameter's entries in one line; empty if it has none."""
@@ -67,7 +67,7 @@ class Docstring:
             written += entry.lines
         return _BLANKS.sub("\n\n", "\n".join(written)).strip()
 
-    def _read(self, lines: list[str]) -> None:
+    def _read_parameters(self, lines: list[str]) -> None:
         at = 0
         while at < len(lines):
             following = [line for line in lines[at + 1 : at + 4] if line.strip()]

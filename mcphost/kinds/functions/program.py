@@ -16,7 +16,7 @@ from mcphost.runtime.journal import Journal
 from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
 from mcphost.runtime.own_cancellations import OwnCancellations
 from mcphost.runtime.ports import LinkRefusedError, Ports, StoreRefusedError
-from mcphost.runtime.rounds import Place, Round
+from mcphost.runtime.rounds import Round, ThreadLimit
 from mcphost.runtime.schema import ArgumentProblem, Validator
 from mcphost.runtime.started_coroutine import StartedCoroutine
 from mcphost.runtime.threads import PoolExhaustedError
@@ -28,7 +28,7 @@ from mcphost.sdk.sync import SyncContext
 Read = Callable[[dict[str, Any]], dict[str, Any]]
 
 SECONDS = 60.0
-MOST_DETAIL = 20_000
+MAX_DETAIL = 20_000
 
 
 class InvalidArgumentsError(Exception):
@@ -107,13 +107,13 @@ class FunctionProgram:
     be abandoned.
     """
 
-    __slots__ = ("_place", "_primitive_type", "_seconds", "_tool")
+    __slots__ = ("_primitive_type", "_seconds", "_thread_limit", "_tool")
 
     def __init__(self, tool: RunnableFunction) -> None:
         self._tool = tool
         self._primitive_type = tool.primitive_type
         self._seconds = tool.definition.time_limit or SECONDS
-        self._place = Place(tool.reference, tool.definition.threads)
+        self._thread_limit = ThreadLimit(tool.reference, tool.definition.threads)
 
     async def advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
         """Run the function once. All it does becomes an outcome; cancellation passes through.
@@ -122,7 +122,7 @@ class FunctionProgram:
         outcome is the first that applies: a real error, a question without an answer, the call
         becomes a task, the process is shutting down, the function's return value.
         """
-        round = Round(call, journal, ports, self._place)
+        round = Round(call, journal, ports, self._thread_limit)
         context = Context(round)
         tasks = round.tasks
         tasks.enter()
@@ -131,9 +131,9 @@ class FunctionProgram:
             outcome = await self._outcome(round, context)
         finally:
             RUNNING.reset(token)
-            tasks.leave()
+            tasks.exit()
             try:
-                if tasks.total and tasks.left:
+                if tasks.total and tasks.unfinished:
                     await tasks.end()
             finally:
                 round.channel.end()
@@ -210,7 +210,7 @@ def _failed(error: BaseException, primitive_type: PrimitiveType) -> Outcome:
         case crash:
             text = f"The {primitive_type} failed. The error has been logged."
             trace = "".join(traceback.format_exception(crash))
-            detail = trace.encode("utf-8", "backslashreplace").decode()[-MOST_DETAIL:]
+            detail = trace.encode("utf-8", "backslashreplace").decode()[-MAX_DETAIL:]
             return Failed(Failure(FailureKind.CRASHED, text, detail))
 
 

@@ -154,13 +154,13 @@ def sized(make: Callable[[], dict[str, Any]], limit: int) -> Complete:
     return Complete(result, size)
 
 
-def returns_of(annotation: Any, given: Mapping[str, Any] | None) -> Returns:
+def returns_of(annotation: Any, output_schema: Mapping[str, Any] | None) -> Returns:
     """Return the encoder for a return annotation, or for the given output schema.
 
     Raises SignatureError, or pydantic's error for an annotation that it cannot serialize.
     """
-    if given is not None:
-        return Returns(ANYTHING, output_validator(given))
+    if output_schema is not None:
+        return Returns(ANYTHING, output_validator(output_schema))
     # Text, content or nothing, or a union or a list with content: then there is no output schema.
     leaves = _leaves(annotation)
     if any(map(_is_content, leaves)) or all(leaf in WORDS for leaf in leaves):

@@ -16,10 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mcphost.kinds.http.replies import ANSWERS, BadReplyError, Response, has_more_values
 from mcphost.protocol.surrogates import repaired_json
 
-MOST_BYTES: Final = 512 * 1024
-MOST_VALUES: Final = 20_000
-MOST_STATE: Final = 16 * 1024
-MOST_REQUESTS: Final = 16
+MAX_BYTES: Final = 512 * 1024
+MAX_VALUES: Final = 20_000
+MAX_STATE: Final = 16 * 1024
+MAX_REQUESTS: Final = 16
 DEEPEST: Final = 32
 _FORM: Final = "elicitation/create"
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -45,8 +45,8 @@ class AskingReply(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    requests: Annotated[dict[Key, AskedForm], Field(min_length=1, max_length=MOST_REQUESTS)]
-    state: Annotated[str, Field(max_length=MOST_STATE)] = ""
+    requests: Annotated[dict[Key, AskedForm], Field(min_length=1, max_length=MAX_REQUESTS)]
+    state: Annotated[str, Field(max_length=MAX_STATE)] = ""
 
 
 class _Members(dict[str, Any]):
@@ -74,10 +74,10 @@ def refuse_answers(response: Response) -> None:
 
 
 def _parsed(response: Response) -> Any:
-    if len(response.body) > MOST_BYTES:
-        raise _refused((), f"it has more than {MOST_BYTES} bytes")
-    if has_more_values(response.body, MOST_VALUES):
-        raise _refused((), f"it has more than {MOST_VALUES} values")
+    if len(response.body) > MAX_BYTES:
+        raise _refused((), f"it has more than {MAX_BYTES} bytes")
+    if has_more_values(response.body, MAX_VALUES):
+        raise _refused((), f"it has more than {MAX_VALUES} values")
     try:
         text = repaired_json(response.body).decode("utf-8")
     except UnicodeDecodeError:
@@ -138,15 +138,15 @@ def _text_problems(text: str, path: Sequence[int | str]) -> Iterator[Problem]:
 def _other_requests(document: Any) -> Iterator[Problem]:
     """Yield requests that MCP has, and services may not send: all but forms."""
     requests = document.get("requests") if isinstance(document, Mapping) else None
-    for key, one in requests.items() if isinstance(requests, Mapping) else ():
-        if not isinstance(one, Mapping):
+    for key, request in requests.items() if isinstance(requests, Mapping) else ():
+        if not isinstance(request, Mapping):
             continue
-        if "method" in one or "params" in one:
-            known = one.get("method") == _FORM
-            reason = "give message and requestedSchema themselves" if known else _FORMS_ONLY
-            yield ("requests", key, "method" if "method" in one else "params"), reason
+        if "method" in request or "params" in request:
+            is_form = request.get("method") == _FORM
+            reason = "give message and requestedSchema themselves" if is_form else _FORMS_ONLY
+            yield ("requests", key, "method" if "method" in request else "params"), reason
         for name in ("mode", "url", "elicitationId"):
-            if name in one:
+            if name in request:
                 yield ("requests", key, name), _FORMS_ONLY
 
 
@@ -158,7 +158,7 @@ def _check(problems: Iterator[Problem]) -> None:
 
 def _refused(path: Sequence[int | str], reason: str) -> BadReplyError:
     shown = [
-        each if _SHOWN_NAME.fullmatch(each) else "…" for each in map(str, path) if each != "[key]"
+        step if _SHOWN_NAME.fullmatch(step) else "…" for step in map(str, path) if step != "[key]"
     ]
     where = ".".join(shown)[:200] or "the document"
     return BadReplyError(f"{_REFUSED}: {where}: {reason}")

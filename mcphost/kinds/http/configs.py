@@ -29,11 +29,11 @@ from mcphost.runtime.program import TaskSupport
 SAFE: Final = frozenset({"GET", "HEAD"})
 IDEMPOTENT: Final = SAFE | {"PUT", "DELETE"}
 """Methods that may be repeated (RFC 9110, section 9.2)."""
-MOST_FIELDS: Final = 256
-MOST_FILES: Final = 16
-MOST_QUESTIONS: Final = 16
-MOST_TEXT: Final = 64 * 1024
-MOST_SECONDS: Final = 120.0
+MAX_FIELDS: Final = 256
+MAX_FILES: Final = 16
+MAX_QUESTIONS: Final = 16
+MAX_TEXT: Final = 64 * 1024
+MAX_SECONDS: Final = 120.0
 
 OWN_HEADERS: Final = RESERVED_HEADERS | {"idempotency-key"}
 """Headers that the platform sets, or that concern one connection only."""
@@ -52,7 +52,7 @@ def _template(text: str) -> str:
 
 def _without_secrets(text: str) -> str:
     _template(text)
-    if any(each.root == SECRETS for each in TextTemplate(text).placeholders):
+    if any(placeholder.root == SECRETS for placeholder in TextTemplate(text).placeholders):
         raise ValueError("A secret may stand in headers, in the query, and in a JSON or form body.")
     return text
 
@@ -109,8 +109,8 @@ def _status(text: str) -> str:
     return text
 
 
-Text = Annotated[str, Field(max_length=MOST_TEXT), AfterValidator(_template)]
-PlainText = Annotated[str, Field(max_length=MOST_TEXT), AfterValidator(_without_secrets)]
+Text = Annotated[str, Field(max_length=MAX_TEXT), AfterValidator(_template)]
+PlainText = Annotated[str, Field(max_length=MAX_TEXT), AfterValidator(_without_secrets)]
 HeaderName = Annotated[str, AfterValidator(_header_name)]
 HeaderValue = Annotated[str, Field(max_length=8192), AfterValidator(_header_value)]
 Url = Annotated[str, Field(max_length=8192), AfterValidator(_url)]
@@ -215,7 +215,7 @@ class FormBodyConfig(Strict):
     as fields, too."""
 
     type: Literal["form"]
-    fields: Annotated[list[FieldConfig], Field(max_length=MOST_FIELDS)] = []
+    fields: Annotated[list[FieldConfig], Field(max_length=MAX_FIELDS)] = []
     more: FurtherFields = ""
 
     @model_validator(mode="after")
@@ -247,8 +247,8 @@ class MultipartBodyConfig(Strict):
     """A body of fields and files (`multipart/form-data`). `more` is as that of a form."""
 
     type: Literal["multipart"]
-    fields: Annotated[list[PartConfig], Field(max_length=MOST_FIELDS)] = []
-    files: Annotated[list[FileConfig], Field(max_length=MOST_FILES)] = []
+    fields: Annotated[list[PartConfig], Field(max_length=MAX_FIELDS)] = []
+    files: Annotated[list[FileConfig], Field(max_length=MAX_FILES)] = []
     more: FurtherFields = ""
 
     @model_validator(mode="after")
@@ -321,11 +321,11 @@ class RequestConfig(Strict):
 
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
     url: Url
-    path: Annotated[list[PathConfig], Field(max_length=MOST_FIELDS)] = []
-    query: Annotated[list[FieldConfig], Field(max_length=MOST_FIELDS)] = []
-    headers: Annotated[list[HeaderConfig], Field(max_length=MOST_FIELDS)] = []
+    path: Annotated[list[PathConfig], Field(max_length=MAX_FIELDS)] = []
+    query: Annotated[list[FieldConfig], Field(max_length=MAX_FIELDS)] = []
+    headers: Annotated[list[HeaderConfig], Field(max_length=MAX_FIELDS)] = []
     body: Body | None = None
-    timeout_seconds: Annotated[float, Field(gt=0, le=MOST_SECONDS)] = 30.0
+    timeout_seconds: Annotated[float, Field(gt=0, le=MAX_SECONDS)] = 30.0
     retries: Annotated[int, Field(ge=0, le=3)] = 2
     repeatable: bool | None = None
     redirects: Annotated[int, Field(ge=0, le=5)] = 0
@@ -334,7 +334,7 @@ class RequestConfig(Strict):
     def _fits_method(self) -> Self:
         if self.body is not None and self.method in SAFE:
             raise ValueError(f"A {self.method} request has no body.")
-        named = {each.name.lower() for each in self.headers}
+        named = {header.name.lower() for header in self.headers}
         if isinstance(self.body, MultipartBodyConfig) and "content-type" in named:
             raise ValueError("The platform sets Content-Type itself for a form with files.")
         return self
@@ -376,7 +376,7 @@ class HttpToolConfig(Strict):
     source: Annotated[str, Field(max_length=2048)] = ""
     input_schema: dict[str, Any] = {"type": "object", "properties": {}}
     output_schema: dict[str, Any] | None = None
-    questions: Annotated[list[QuestionConfig], Field(max_length=MOST_QUESTIONS)] = []
+    questions: Annotated[list[QuestionConfig], Field(max_length=MAX_QUESTIONS)] = []
     request: RequestConfig
     response: ResponseConfig = ResponseConfig()
     read_only: bool | None = None
@@ -398,5 +398,7 @@ class HttpToolConfig(Strict):
             "destructiveHint": method in ("PUT", "PATCH", "DELETE"),
             "idempotentHint": method in IDEMPOTENT,
         }
-        told = {name: by_method[name] if hint is None else hint for name, hint in hints.items()}
-        return {**told, "openWorldHint": True}
+        resolved_hints = {
+            name: by_method[name] if hint is None else hint for name, hint in hints.items()
+        }
+        return {**resolved_hints, "openWorldHint": True}

@@ -32,9 +32,9 @@ from mcphost.runtime.questions import QuestionRefusedError
 from mcphost.sdk import ToolDefinition
 from mcphost.sdk.questions import form
 
-MOST_COMPILED = 4096
+MAX_COMPILED = 4096
 CONTEXT = "ctx"
-GIVEN = "arguments"
+ARGUMENTS_PARAMETER = "arguments"
 
 
 class HttpKind(Kind):
@@ -46,7 +46,7 @@ class HttpKind(Kind):
 
     def __init__(self, search: Search) -> None:
         self._search = search
-        self._compiled = lru_cache(MOST_COMPILED)(self._compile)
+        self._compiled = lru_cache(MAX_COMPILED)(self._compile)
 
     def config_model(self, primitive_type: PrimitiveType) -> type[BaseModel]:
         """Return the model: questions, a request, and what becomes of the response."""
@@ -70,7 +70,7 @@ class HttpKind(Kind):
             self.compile(config)
         except KindError:
             return {}
-        read = _read(config)
+        read = _validate_config(config)
         problems = dict(_names_in_questions(read))
         if sentences := _unknown_functions(read.response.select):
             problems["response.select"] = sentences
@@ -84,15 +84,15 @@ class HttpKind(Kind):
             return ()
         parts = RequestTemplate(request).parts
         secrets = [
-            Sending(f"request.{part.field}", request.url, each.steps[0], part.place)
+            Sending(f"request.{part.field}", request.url, placeholder.steps[0], part.secret_place)
             for part in parts
-            for each in part.placeholders
-            if each.root == SECRETS
+            for placeholder in part.placeholders
+            if placeholder.root == SECRETS
         ]
         return (Sending("request.url", request.url), *secrets)
 
     def _compile(self, written: bytes) -> Compiled:
-        config = _read(orjson.loads(written))
+        config = _validate_config(orjson.loads(written))
         schemas = _Schemas(config)
         _check_questions(config)
         request = RequestTemplate(config.request)
@@ -138,7 +138,7 @@ class _Schemas:
             validator = input_validator(config.input_schema)
             integers = IntegerArguments(config.input_schema)
             self.parameters = Parameters(
-                validator, lambda plain: {GIVEN: integers.read(plain)}, (CONTEXT,)
+                validator, lambda plain: {ARGUMENTS_PARAMETER: integers.read(plain)}, (CONTEXT,)
             )
         except SignatureError as error:
             problems["input_schema"] = [_sentence(error)]
@@ -151,14 +151,14 @@ class _Schemas:
             raise KindError(problems)
 
 
-def _read(config: Mapping[str, Any]) -> HttpToolConfig:
+def _validate_config(config: Mapping[str, Any]) -> HttpToolConfig:
     try:
         return HttpToolConfig.model_validate(config)
     except ValidationError as error:
         problems: dict[str, list[str]] = {}
-        for each in error.errors(include_url=False, include_context=False, include_input=False):
-            message = each["msg"].removeprefix("Value error, ")
-            problems.setdefault(_path(each["loc"]), []).append(message)
+        for detail in error.errors(include_url=False, include_context=False, include_input=False):
+            message = detail["msg"].removeprefix("Value error, ")
+            problems.setdefault(_path(detail["loc"]), []).append(message)
         raise KindError(problems) from None
 
 
@@ -174,23 +174,23 @@ def _check_questions(config: HttpToolConfig) -> None:
     """Refuse questions that could not be asked. Raises KindError."""
     problems: dict[str, list[str]] = {}
     keys: set[str] = set()
-    for number, each in enumerate(config.questions):
+    for number, question in enumerate(config.questions):
         at = f"questions.{number}"
-        if each.key in keys:
-            problems[f"{at}.key"] = [f"There are two questions with the key {each.key!r}."]
+        if question.key in keys:
+            problems[f"{at}.key"] = [f"There are two questions with the key {question.key!r}."]
         try:
-            form(each.key, each.message, each.requested_schema)
+            form(question.key, question.message, question.requested_schema)
         except QuestionRefusedError as error:
             problems[f"{at}.requested_schema"] = [_sentence(error)]
         used = {
-            "when": list(map(condition, each.when)),
-            "message": TextTemplate(each.message).placeholders,
+            "when": list(map(condition, question.when)),
+            "message": TextTemplate(question.message).placeholders,
         }
         for field, placeholders in used.items():
             late = [key for key in names(placeholders, ANSWERS) if key not in keys]
             if late:
                 problems[f"{at}.{field}"] = [f"There is no earlier question {late[0]!r}."]
-        keys.add(each.key)
+        keys.add(question.key)
     if problems:
         raise KindError(problems)
 
@@ -198,7 +198,10 @@ def _check_questions(config: HttpToolConfig) -> None:
 def _check_names(config: HttpToolConfig, request: RequestTemplate) -> None:
     """Refuse placeholders for arguments and answers that cannot exist. Raises KindError."""
     arguments = _argument_names(config.input_schema)
-    fields = {each.key: each.requested_schema.get("properties", {}) for each in config.questions}
+    fields = {
+        question.key: question.requested_schema.get("properties", {})
+        for question in config.questions
+    }
     problems: dict[str, list[str]] = {}
     for part in request.parts:
         if sentences := _unknown(part.placeholders, arguments, fields):
@@ -214,12 +217,16 @@ def _unknown(
 ) -> list[str]:
     """Return what is wrong with placeholders for arguments, and for fields of answers by question."""
     sentences = []
-    for each in placeholders:
-        if each.root == ARGUMENTS and arguments is not None and each.steps[0] not in arguments:
-            sentences.append(f"There is no argument {each.steps[0]!r} ({{{each}}}).")
-        elif each.root == ANSWERS and not _has_field(fields, each):
+    for placeholder in placeholders:
+        if (
+            placeholder.root == ARGUMENTS
+            and arguments is not None
+            and placeholder.steps[0] not in arguments
+        ):
+            sentences.append(f"There is no argument {placeholder.steps[0]!r} ({{{placeholder}}}).")
+        elif placeholder.root == ANSWERS and not _has_field(fields, placeholder):
             sentences.append(
-                f"There is no answer {{{each}}}: name a question and one of its fields."
+                f"There is no answer {{{placeholder}}}: name a question and one of its fields."
             )
     return list(dict.fromkeys(sentences))
 
@@ -228,15 +235,15 @@ def _names_in_questions(config: HttpToolConfig) -> Iterator[tuple[str, list[str]
     """Yield the fields of questions that name what no call has, and what is wrong with each."""
     arguments = _argument_names(config.input_schema)
     fields: dict[str, Any] = {}
-    for number, each in enumerate(config.questions):
+    for number, question in enumerate(config.questions):
         used = {
-            "when": list(map(condition, each.when)),
-            "message": TextTemplate(each.message).placeholders,
+            "when": list(map(condition, question.when)),
+            "message": TextTemplate(question.message).placeholders,
         }
         for field, placeholders in used.items():
             if sentences := _unknown(placeholders, arguments, fields):
                 yield f"questions.{number}.{field}", sentences
-        fields[each.key] = each.requested_schema.get("properties", {})
+        fields[question.key] = question.requested_schema.get("properties", {})
 
 
 def _unknown_functions(expression: str) -> list[str]:
@@ -257,7 +264,7 @@ def _functions(node: Mapping[str, Any]) -> Iterator[str]:
 def _argument_names(schema: Mapping[str, Any]) -> Collection[str] | None:
     """Return the names of the arguments; None if the schema does not list them in one place."""
     composed = ("$ref", "allOf", "anyOf", "oneOf", "patternProperties")
-    return None if any(each in schema for each in composed) else schema.get("properties", {})
+    return None if any(keyword in schema for keyword in composed) else schema.get("properties", {})
 
 
 def _has_field(fields: Mapping[str, Any], placeholder: Placeholder) -> bool:

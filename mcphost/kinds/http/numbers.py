@@ -27,21 +27,22 @@ class IntegerArguments:
             return arguments
         schemas = self._parts_of(self._schema)
         return {
-            name: self._read(value, _members(schemas, name), 0) for name, value in arguments.items()
+            name: self._read_value(value, _members(schemas, name), 0)
+            for name, value in arguments.items()
         }
 
-    def _read(self, value: Any, written: Iterable[Any], depth: int) -> Any:
+    def _read_value(self, value: Any, written: Iterable[Any], depth: int) -> Any:
         if depth > _MAX_DEPTH or not _has_whole_float(value):
             return value
         schemas = [part for schema in written for part in self._parts_of(schema)]
         if isinstance(value, dict):
             return {
-                name: self._read(part, _members(schemas, name), depth + 1)
+                name: self._read_value(part, _members(schemas, name), depth + 1)
                 for name, part in value.items()
             }
         if isinstance(value, list):
             return [
-                self._read(part, _elements(schemas, number), depth + 1)
+                self._read_value(part, _elements(schemas, number), depth + 1)
                 for number, part in enumerate(value)
             ]
         types = {name for schema in schemas for name in _types(schema)}
@@ -49,9 +50,9 @@ class IntegerArguments:
 
     def _parts_of(self, schema: Any) -> Sequence[Mapping[str, Any]]:
         """Return a schema and those that it is composed of."""
-        known = self._composed.get(id(schema))
-        if known is not None:
-            return known
+        cached = self._composed.get(id(schema))
+        if cached is not None:
+            return cached
         parts: dict[int, Mapping[str, Any]] = {}
         waiting = [schema]
         while waiting:

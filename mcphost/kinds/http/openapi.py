@@ -33,16 +33,16 @@ from mcphost.kinds.http.openapi_security import Credential, SchemeReader, fixed_
 from mcphost.kinds.http.openapi_servers import (
     AS_DOCUMENTED,
     VARIABLE,
-    ServerPlace,
+    ServerAddress,
     base_of,
     server_notes,
 )
 from mcphost.protocol.schemas import check_schema
 from mcphost.protocol.storable import check_json
 
-MOST_OPERATIONS: Final = 5_000
-MOST_TITLE: Final = 200
-MOST_DESCRIPTION: Final = 2_000
+MAX_OPERATIONS: Final = 5_000
+MAX_TITLE: Final = 200
+MAX_DESCRIPTION: Final = 2_000
 METHODS: Final = ("get", "head", "post", "put", "patch", "delete")
 _OTHER_METHODS: Final = ("options", "trace", "query")
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]+")
@@ -71,33 +71,37 @@ class Operation(NamedTuple):
 
 def operations(
     document: Mapping[str, Any],
-    place: ServerPlace = AS_DOCUMENTED,
+    address: ServerAddress = AS_DOCUMENTED,
     secrets: Mapping[str, str] | None = None,
-    wanted: Callable[[str], bool] = lambda source: True,
+    is_selected: Callable[[str], bool] = lambda source: True,
 ) -> Iterator[Operation]:
     """Return the operations of a document, in its order.
 
     `secrets` are names of secrets by security scheme; without one a name is made of the scheme's. Only
-    those are converted whose `source` is wanted: the others have neither a configuration nor a
+    those are converted whose `source` is selected: the others have neither a configuration nor a
     problem. Raises OpenApiError.
     """
-    reader = _Reader(document, place, secrets or {})
+    reader = _Reader(document, address, secrets or {})
     names: set[str] = set()
     for number, listed in enumerate(_listed(document, reader.references)):
-        if number == MOST_OPERATIONS:
-            raise OpenApiError(f"The document has more than {MOST_OPERATIONS} operations.")
-        said = _described(listed)
-        said = said._replace(name=unused_name(said.name, names))
-        yield reader.converted(said, listed) if wanted(said.source) else said
+        if number == MAX_OPERATIONS:
+            raise OpenApiError(f"The document has more than {MAX_OPERATIONS} operations.")
+        operation = _described(listed)
+        operation = operation._replace(name=unused_name(operation.name, names))
+        yield reader.converted(operation, listed) if is_selected(operation.source) else operation
 
 
 def document_notes(document: Mapping[str, Any]) -> list[str]:
     """Return what holds for all operations of a document, and what is not read, in sentences."""
-    items = [each for each in document["paths"].values() if isinstance(each, Mapping)]
-    others = sum(method in item for item in items for method in _OTHER_METHODS)
+    items = [
+        path_item for path_item in document["paths"].values() if isinstance(path_item, Mapping)
+    ]
+    skipped = sum(method in item for item in items for method in _OTHER_METHODS)
     notes = server_notes(document)
-    if others:
-        notes.append(f"{others} operations with the methods OPTIONS, TRACE and QUERY are left out.")
+    if skipped:
+        notes.append(
+            f"{skipped} operations with the methods OPTIONS, TRACE and QUERY are left out."
+        )
     return [*notes, "Responses are not read: the tools have no schema of their results."]
 
 
@@ -162,15 +166,15 @@ def _described(listed: _Listed) -> Operation:
     notes = []
     if operation.get("deprecated") is True:
         notes.append("It is deprecated.")
-    if len(title) > MOST_TITLE:
-        notes.append(f"Its summary is cut to {MOST_TITLE} characters.")
-    if len(description) > MOST_DESCRIPTION:
-        notes.append(f"Its description is cut to {MOST_DESCRIPTION:,} characters.")
+    if len(title) > MAX_TITLE:
+        notes.append(f"Its summary is cut to {MAX_TITLE} characters.")
+    if len(description) > MAX_DESCRIPTION:
+        notes.append(f"Its description is cut to {MAX_DESCRIPTION:,} characters.")
     return Operation(
         source,
         _name(operation.get("operationId") or source),
-        cut(title, MOST_TITLE),
-        cut(description or title, MOST_DESCRIPTION),
+        cut(title, MAX_TITLE),
+        cut(description or title, MAX_DESCRIPTION),
         None,
         notes=tuple(notes),
     )
@@ -182,29 +186,31 @@ class _Reader:
     def __init__(
         self,
         document: Mapping[str, Any],
-        place: ServerPlace,
+        address: ServerAddress,
         secrets: Mapping[str, str],
     ) -> None:
         self.references = References(document)
         self._document = document
-        self._place = place
+        self._address = address
         self._schemes = SchemeReader(document, self.references, secrets)
 
-    def converted(self, said: Operation, listed: _Listed) -> Operation:
+    def converted(self, operation: Operation, listed: _Listed) -> Operation:
         """Return the operation with its configuration, or with the reason why it has none."""
         if listed.problem:
-            return said
+            return operation
         notes: list[str] = []
         try:
             config, credentials = self._config(listed, notes)
             _check(config)
         except UnsupportedError as error:
-            return said._replace(problem=_sentence(error))
+            return operation._replace(problem=_sentence(error))
         except (OpenApiError, RecursionError, MemoryError):  # of the whole document
             raise
         except Exception:  # noqa: BLE001 - logged where the operation is read: this process has no log
-            return said._replace(problem=FAULT, fault=traceback.format_exc())
-        return said._replace(config=config, credentials=credentials, notes=(*said.notes, *notes))
+            return operation._replace(problem=FAULT, fault=traceback.format_exc())
+        return operation._replace(
+            config=config, credentials=credentials, notes=(*operation.notes, *notes)
+        )
 
     def _config(
         self, listed: _Listed, notes: list[str]
@@ -223,12 +229,12 @@ class _Reader:
         servers = operation.get("servers") or item.get("servers") or self._document.get("servers")
         request: dict[str, Any] = {
             "method": method.upper(),
-            "url": base_of(servers, self._place, self.references) + _path(plain, arguments),
+            "url": base_of(servers, self._address, self.references) + _path(plain, arguments),
             "query": constant
-            + [a.query_field for a in arguments if a.place == "query" and a.wire not in in_path],
-            "headers": [a.header for a in arguments if a.place in ("header", "cookie")],
+            + [a.query_field for a in arguments if a.location == "query" and a.wire not in in_path],
+            "headers": [a.header for a in arguments if a.location in ("header", "cookie")],
         }
-        styles = [a.path_style for a in arguments if a.place == "path" and a.path_style]
+        styles = [a.path_style for a in arguments if a.location == "path" and a.path_style]
         if styles:
             request["path"] = styles
         if body is not None:
@@ -245,10 +251,11 @@ class _Reader:
 
     def _takes_authorization(self, parameters: Sequence[Any]) -> bool:
         nodes = (node for several in parameters for node in self.references.follow(several) or ())
-        found = (self.references.follow_object(node) for node in nodes)
+        objects = (self.references.follow_object(node) for node in nodes)
         return any(
-            each.get("in") == "header" and str(each.get("name")).lower() == "authorization"
-            for each in found
+            parameter.get("in") == "header"
+            and str(parameter.get("name")).lower() == "authorization"
+            for parameter in objects
         )
 
 
@@ -257,7 +264,7 @@ def _query_of_path(
 ) -> tuple[list[dict[str, str]], frozenset[str]]:
     """Return the parameters that a path has in a query of its own, and the names of the arguments of
     the query that are in their values. One that is nothing but an argument of its name is left to that."""
-    by_wire = {a.wire: a for a in arguments if a.place in ("path", "query")}
+    by_wire = {a.wire: a for a in arguments if a.location in ("path", "query")}
     constant = []
     used: set[str] = set()
     for name, value in parse_qsl(query, keep_blank_values=True):
@@ -266,7 +273,7 @@ def _query_of_path(
         if unknown:
             raise UnsupportedError(f"the path has no parameter for {{{unknown[0]}}}")
         own = by_wire.get(name)
-        if variables == [name] and value == f"{{{name}}}" and own and own.place == "query":
+        if variables == [name] and value == f"{{{name}}}" and own and own.location == "query":
             continue
         used.update(variables)
         filled = VARIABLE.sub(lambda match: by_wire[match[1]].placeholder, value)
@@ -276,7 +283,7 @@ def _query_of_path(
 
 def _path(path: str, arguments: Sequence[OperationArgument]) -> str:
     """Return a path with placeholders. Raises UnsupportedError."""
-    in_path = {argument.wire: argument for argument in arguments if argument.place == "path"}
+    in_path = {argument.wire: argument for argument in arguments if argument.location == "path"}
 
     def placed(match: re.Match[str]) -> str:
         argument = in_path.get(match[1])

@@ -53,13 +53,13 @@ class BodyReader:
 
     def read(self, written: Any, method: str) -> RequestBody | None:
         """Return the body of a request, None for one without. Raises UnsupportedError."""
-        found = self._references.follow(written)
-        if found is None:
+        body = self._references.follow(written)
+        if body is None:
             return None
-        content = self._references.follow(found.get("content")) if isinstance(found, Mapping) else 0
+        content = self._references.follow(body.get("content")) if isinstance(body, Mapping) else 0
         if not isinstance(content, Mapping):
             raise UnsupportedError("its body has no content")
-        required = found.get("required") is True
+        required = body.get("required") is True
         if method.upper() in SAFE:
             if required:
                 raise UnsupportedError(f"a body is not possible with {method.upper()}")

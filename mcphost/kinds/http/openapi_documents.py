@@ -13,9 +13,9 @@ from typing import Any, Final
 import orjson
 import yaml
 
-MOST_BYTES: Final = 16 * 1024 * 1024
-MOST_DEPTH: Final = 200
-MOST_VALUES: Final = 2_000_000
+MAX_BYTES: Final = 16 * 1024 * 1024
+MAX_DEPTH: Final = 200
+MAX_VALUES: Final = 2_000_000
 """How many values a document may have, once its YAML aliases are written out."""
 
 _TAG: Final = "tag:yaml.org,2002:"
@@ -42,18 +42,18 @@ _VALUES: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
 _LONGEST_INTEGER: Final = 40
 """Characters that are read as an integer: what is longer has more than 64 bits."""
 _NO_JSON: Final = "This YAML has values that JSON does not have."
-_DEEP: Final = f"The document is nested deeper than {MOST_DEPTH} levels."
-_MANY: Final = f"The document has more than {MOST_VALUES:,} values."
+_DEEP: Final = f"The document is nested deeper than {MAX_DEPTH} levels."
+_MANY: Final = f"The document has more than {MAX_VALUES:,} values."
 
 
 class OpenApiError(ValueError):
     """This is no OpenAPI document that can be read. The message is for the operator."""
 
 
-def read(data: bytes, most: int = MOST_BYTES) -> Mapping[str, Any]:
+def read(data: bytes, max_bytes: int = MAX_BYTES) -> Mapping[str, Any]:
     """Parse a document of JSON or YAML, of at most so many bytes. Raises OpenApiError."""
-    if len(data) > most:
-        raise OpenApiError(f"The document is larger than {most >> 20} MiB.")
+    if len(data) > max_bytes:
+        raise OpenApiError(f"The document is larger than {max_bytes >> 20} MiB.")
     try:
         document = orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -66,8 +66,10 @@ def read(data: bytes, most: int = MOST_BYTES) -> Mapping[str, Any]:
         raise OpenApiError("This is a Swagger 2.0 document: convert it to OpenAPI 3 first.")
     version = str(document.get("openapi", ""))
     if not version.startswith(("3.0", "3.1", "3.2")):
-        what = f"version {version[:40]} is not supported" if version else "its `openapi` is missing"
-        raise OpenApiError(f"This is not an OpenAPI 3.0, 3.1 or 3.2 document: {what}.")
+        reason = (
+            f"version {version[:40]} is not supported" if version else "its `openapi` is missing"
+        )
+        raise OpenApiError(f"This is not an OpenAPI 3.0, 3.1 or 3.2 document: {reason}.")
     if not isinstance(document.get("paths"), Mapping):
         raise OpenApiError("The document has no paths.")
     return document
@@ -75,12 +77,12 @@ def read(data: bytes, most: int = MOST_BYTES) -> Mapping[str, Any]:
 
 def _check_json(document: Any) -> None:
     """Refuse a document that is too deep or has too many values. Raises OpenApiError."""
-    left = MOST_VALUES
+    remaining = MAX_VALUES
     level = [document]
-    for _ in range(MOST_DEPTH):
+    for _ in range(MAX_DEPTH):
         parts = [part.values() if isinstance(part, dict) else part for part in level]
-        left -= sum(map(len, parts))
-        if left < 0:
+        remaining -= sum(map(len, parts))
+        if remaining < 0:
             raise OpenApiError(_MANY)
         level = [child for part in parts for child in part if isinstance(child, dict | list)]
         if not level:
@@ -102,71 +104,71 @@ class _Builder:
 
     def __init__(self, data: bytes) -> None:
         self._loader = yaml.CSafeLoader(data)
-        self._left = MOST_VALUES
+        self._remaining = MAX_VALUES
         self._anchors: dict[str, tuple[Any, int]] = {}
 
     def document(self) -> Any:
         while not isinstance(event := self._loader.get_event(), yaml.DocumentStartEvent):
             if isinstance(event, yaml.StreamEndEvent):
                 return None
-        found = self._value(self._loader.get_event(), 0)
+        root = self._value(self._loader.get_event(), 0)
         self._loader.get_event()
         if not isinstance(self._loader.get_event(), yaml.StreamEndEvent):
             raise OpenApiError("This YAML has more than one document.")
-        return found
+        return root
 
     def _value(self, event: Any, depth: int) -> Any:
         self._spend(1)
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event.anchor)
-        before = self._left
+        before = self._remaining
         if isinstance(event, yaml.ScalarEvent):
-            found = _scalar(event)
-        elif depth >= MOST_DEPTH:
+            value = _scalar(event)
+        elif depth >= MAX_DEPTH:
             raise OpenApiError(_DEEP)
         elif event.tag not in (None, "!", _MAP, _SEQ):
             raise OpenApiError(_NO_JSON)
         elif isinstance(event, yaml.MappingStartEvent):
-            found = self._mapping(depth + 1)
+            value = self._mapping(depth + 1)
         else:
-            found = self._sequence(depth + 1)
+            value = self._sequence(depth + 1)
         if event.anchor:
-            self._anchors[event.anchor] = found, before - self._left
-        return found
+            self._anchors[event.anchor] = value, before - self._remaining
+        return value
 
     def _alias(self, anchor: str | None) -> Any:
         if anchor is None or anchor not in self._anchors:
             raise OpenApiError(
                 f"The YAML alias *{(anchor or '')[:100]} refers to itself, or to nothing."
             )
-        found, values = self._anchors[anchor]
+        value, values = self._anchors[anchor]
         self._spend(values)
-        return found
+        return value
 
     def _mapping(self, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         merged: dict[str, Any] = {}
         while not isinstance(event := self._loader.get_event(), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
                 raise OpenApiError(_NO_JSON)
             key, value = event.value, self._value(self._loader.get_event(), depth)
             if event.tag == _MERGE or (_is_plain(event) and key == "<<"):
-                for other in value if isinstance(value, list) else [value]:
-                    for name, member in _members(other):
+                for merge_source in value if isinstance(value, list) else [value]:
+                    for name, member in _members(merge_source):
                         merged.setdefault(name, member)
             else:
-                found[key] = value
-        return {**merged, **found} if merged else found
+                members[key] = value
+        return {**merged, **members} if merged else members
 
     def _sequence(self, depth: int) -> list[Any]:
-        found = []
+        values = []
         while not isinstance(event := self._loader.get_event(), yaml.SequenceEndEvent):
-            found.append(self._value(event, depth))
-        return found
+            values.append(self._value(event, depth))
+        return values
 
     def _spend(self, values: int) -> None:
-        self._left -= values
-        if self._left < 0:
+        self._remaining -= values
+        if self._remaining < 0:
             raise OpenApiError(_MANY)
 
 

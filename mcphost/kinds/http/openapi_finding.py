@@ -22,8 +22,8 @@ from mcphost.sandbox.single import (
     run_single,
 )
 
-MOST_LISTED: Final = 400
-MOST_FAULT: Final = 4_000
+MAX_LISTED: Final = 400
+MAX_FAULT: Final = 4_000
 """Characters of a traceback that are logged."""
 LIMITS: Final = JobLimits(seconds=45.0, memory=1536 << 20, result=64 << 20)
 
@@ -86,17 +86,17 @@ def find(document: bytes, how: Reading, *, kept: bool = False) -> FoundDocument:
 
     Raises FindingBusyError, OpenApiError.
     """
-    wanted = {
+    options = {
         "base_url": how.base_url,
         "location": how.location,
         "below": how.below,
         "secrets": how.secrets,
         "sources": list(how.sources),
-        "most": MOST_LISTED,
+        "most": MAX_LISTED,
         "kept": kept,
     }
     try:
-        done = run_single(_JOB, orjson.dumps(wanted) + b"\n" + document, LIMITS)
+        done = run_single(_JOB, orjson.dumps(options) + b"\n" + document, LIMITS)
     except JobCrashedError as crashed:
         log.error("the process that read an OpenAPI document failed: %s", crashed)
         raise OpenApiError(FAULT) from None
@@ -106,31 +106,37 @@ def find(document: bytes, how: Reading, *, kept: bool = False) -> FoundDocument:
         log.warning("no process can be started for an OpenAPI document: %s", none)
         raise FindingBusyError(_BUSY) from None
     line, _, packed = done.partition(b"\n")
-    found = orjson.loads(line)
-    if "problem" in found:
-        _log_fault(found.get("fault"))
-        raise OpenApiError(found["problem"])
-    listed = [_operation(each) for each in found["operations"]]
+    reply = orjson.loads(line)
+    if "problem" in reply:
+        _log_fault(reply.get("fault"))
+        raise OpenApiError(reply["problem"])
+    listed = [_operation(operation_json) for operation_json in reply["operations"]]
     return FoundDocument(
-        found["title"],
-        found["notes"],
-        frozenset(found["sources"]),
+        reply["title"],
+        reply["notes"],
+        frozenset(reply["sources"]),
         listed,
-        found["left_out"],
+        reply["left_out"],
         packed,
     )
 
 
 def _log_fault(traceback: str | None) -> None:
     if traceback:
-        log.error("an OpenAPI document met a fault of the platform: %s", traceback[-MOST_FAULT:])
+        log.error("an OpenAPI document met a fault of the platform: %s", traceback[-MAX_FAULT:])
 
 
-def _operation(each: Mapping[str, Any]) -> FoundOperation:
-    said = each["operation"]
-    _log_fault(said["fault"])
-    credentials = tuple(Credential(*one) for one in said["credentials"])
+def _operation(operation_json: Mapping[str, Any]) -> FoundOperation:
+    fields = operation_json["operation"]
+    _log_fault(fields["fault"])
+    credentials = tuple(Credential(*credential) for credential in fields["credentials"])
     operation = Operation(
-        **{**said, "credentials": credentials, "notes": tuple(said["notes"])},
+        **{**fields, "credentials": credentials, "notes": tuple(fields["notes"])},
     )
-    return FoundOperation(operation, each["number"], each["url"], each["listed"], each["size"])
+    return FoundOperation(
+        operation,
+        operation_json["number"],
+        operation_json["url"],
+        operation_json["listed"],
+        operation_json["size"],
+    )

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from mcphost.kinds.http.configs import MOST_FIELDS
+from mcphost.kinds.http.configs import MAX_FIELDS
 from mcphost.kinds.http.openapi_parameters import BODY, encoding_of, is_json, placeholder
 from mcphost.kinds.http.openapi_references import References, UnsupportedError
 from mcphost.kinds.http.openapi_schemas import Schemas
 
 BASE64: Final = "The content of the file in Base64."
 _STYLES: Final = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
-_MOST_LEVELS: Final = 50
+_MAX_LEVELS: Final = 50
 
 
 class _FormMembers(NamedTuple):
@@ -71,8 +71,8 @@ class FormReader:
                     files.append(self._file(member, schema, how, members, properties))
                     continue
                 field = write(member, schema, how)
-                if len(fields) == MOST_FIELDS:
-                    raise UnsupportedError(f"there are more than {MOST_FIELDS} fields")
+                if len(fields) == MAX_FIELDS:
+                    raise UnsupportedError(f"there are more than {MAX_FIELDS} fields")
             except UnsupportedError as error:
                 if member in members.required:
                     raise
@@ -85,7 +85,7 @@ class FormReader:
 
     def _members(self, schema: Any, level: int) -> _FormMembers:
         node = self._references.follow(schema)
-        if node is None or isinstance(node, bool) or level > _MOST_LEVELS:
+        if node is None or isinstance(node, bool) or level > _MAX_LEVELS:
             return _FormMembers({}, frozenset())
         if not isinstance(node, Mapping):
             raise UnsupportedError("a schema is not an object")
@@ -209,10 +209,12 @@ def _branches(node: Mapping[str, Any], keyword: str) -> list[Any]:
     return branches if isinstance(branches, list) else []
 
 
-def _all_of(one: _FormMembers, other: _FormMembers) -> _FormMembers:
-    further = one.further if one.further is not None else other.further
+def _all_of(first: _FormMembers, second: _FormMembers) -> _FormMembers:
+    further = first.further if first.further is not None else second.further
     return _FormMembers(
-        _merged(one.properties, other.properties, "allOf"), one.required | other.required, further
+        _merged(first.properties, second.properties, "allOf"),
+        first.required | second.required,
+        further,
     )
 
 
@@ -225,12 +227,12 @@ def _any_of(several: list[_FormMembers]) -> _FormMembers:
     return _FormMembers(properties, required, further[0] if further else None)
 
 
-def _merged(one: Mapping[str, Any], other: Mapping[str, Any], keyword: str) -> Mapping[str, Any]:
-    merged = {**other, **one}
-    for name in one.keys() & other.keys():
-        if one[name] != other[name]:
-            merged[name] = {keyword: [one[name], other[name]]}
-    return {name: merged[name] for name in [*one, *(n for n in other if n not in one)]}
+def _merged(first: Mapping[str, Any], second: Mapping[str, Any], keyword: str) -> Mapping[str, Any]:
+    merged = {**second, **first}
+    for name in first.keys() & second.keys():
+        if first[name] != second[name]:
+            merged[name] = {keyword: [first[name], second[name]]}
+    return {name: merged[name] for name in [*first, *(n for n in second if n not in first)]}
 
 
 def _object_schema(

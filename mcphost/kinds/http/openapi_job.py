@@ -1,7 +1,7 @@
 """Reads an OpenAPI document in a process of its own (`sandbox.single`), and describes its operations.
 
-A job is one line of JSON, what is wanted, and then the document. Its result is one line of JSON, what
-was found, and then the document as compressed JSON, which later jobs read: for them it is `kept`.
+A job is one line of JSON, the options, and then the document. Its result is one line of JSON, the
+reply, and then the document as compressed JSON, which later jobs read: for them it is `kept`.
 """
 
 import traceback
@@ -13,10 +13,10 @@ import orjson
 
 from mcphost.kinds.http.openapi import FAULT, Operation, document_notes, operations
 from mcphost.kinds.http.openapi_documents import OpenApiError, read
-from mcphost.kinds.http.openapi_servers import ServerPlace
+from mcphost.kinds.http.openapi_servers import ServerAddress
 from mcphost.protocol.tools import ToolListing, describe_tool
 
-MOST_KEPT: Final = 32 * 1024 * 1024
+MAX_KEPT: Final = 32 * 1024 * 1024
 """The largest document in bytes, as JSON."""
 _COMPRESSION: Final = 1
 
@@ -25,80 +25,80 @@ def run(job: bytes) -> bytes:
     """Do a job. A document that cannot be read is a result, too: its `problem` says why, and `fault`
     is the traceback if that is an error of ours, for the log of the process that asked."""
     line, _, data = job.partition(b"\n")
-    wanted = orjson.loads(line)
+    options = orjson.loads(line)
     try:
-        document = read(_unpacked(data), MOST_KEPT) if wanted["kept"] else read(data)
-        found = _described(document, wanted)
-        kept = b"" if wanted["kept"] else _packed(document)
+        document = read(_unpacked(data), MAX_KEPT) if options["kept"] else read(data)
+        reply = _described(document, options)
+        kept = b"" if options["kept"] else _packed(document)
     except OpenApiError as error:
-        found, kept = {"problem": str(error)}, b""
+        reply, kept = {"problem": str(error)}, b""
     except RecursionError:
-        found, kept = {"problem": "The document is nested too deep."}, b""
+        reply, kept = {"problem": "The document is nested too deep."}, b""
     except MemoryError:
         raise  # the status of this process says it
     except Exception:  # noqa: BLE001 - logged by the process that asked: this one has no log
-        found, kept = {"problem": FAULT, "fault": traceback.format_exc()}, b""
-    return orjson.dumps(found) + b"\n" + kept
+        reply, kept = {"problem": FAULT, "fault": traceback.format_exc()}, b""
+    return orjson.dumps(reply) + b"\n" + kept
 
 
 def _unpacked(data: bytes) -> bytes:
-    return zlib.decompressobj().decompress(data, MOST_KEPT)
+    return zlib.decompressobj().decompress(data, MAX_KEPT)
 
 
 def _packed(document: Mapping[str, Any]) -> bytes:
     written = orjson.dumps(document)
-    if len(written) > MOST_KEPT:
+    if len(written) > MAX_KEPT:
         raise OpenApiError("With its YAML aliases written out, the document is too large.")
     return zlib.compress(written, _COMPRESSION)
 
 
-def _described(document: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    below, named, most = wanted["below"], frozenset(wanted["sources"]), wanted["most"]
+def _described(document: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    below, named, limit = options["below"], frozenset(options["sources"]), options["most"]
     listed = 0
 
-    def is_wanted(source: str) -> bool:
+    def is_selected(source: str) -> bool:
         nonlocal listed
         fits = source.partition(" ")[2].startswith(below)
         listed += fits
-        return source in named or (fits and listed <= most)
+        return source in named or (fits and listed <= limit)
 
     sources: list[str] = []
-    found: list[dict[str, Any]] = []
+    selected: list[dict[str, Any]] = []
     fitting = 0
-    place = ServerPlace(wanted["base_url"], wanted["location"])
-    for each in operations(document, place, wanted["secrets"], is_wanted):
-        sources.append(each.source)
-        fits = each.source.partition(" ")[2].startswith(below)
+    address = ServerAddress(options["base_url"], options["location"])
+    for operation in operations(document, address, options["secrets"], is_selected):
+        sources.append(operation.source)
+        fits = operation.source.partition(" ")[2].startswith(below)
         fitting += fits
-        if each.source in named or (fits and fitting <= most):
-            found.append(_as_json(each, len(sources) - 1, each.source in named, fits))
+        if operation.source in named or (fits and fitting <= limit):
+            selected.append(_as_json(operation, len(sources) - 1, operation.source in named, fits))
     info = document.get("info")
     title = info.get("title") if isinstance(info, Mapping) else None
     return {
         "title": title[:200] if isinstance(title, str) else "",
         "notes": document_notes(document),
-        "left_out": max(0, fitting - most),
+        "left_out": max(0, fitting - limit),
         "sources": sources,
-        "operations": found,
+        "operations": selected,
     }
 
 
-def _as_json(each: Operation, number: int, whole: bool, listed: bool) -> dict[str, Any]:
+def _as_json(operation: Operation, number: int, whole: bool, listed: bool) -> dict[str, Any]:
     return {
         "number": number,
         "listed": listed,
-        "url": each.config["request"]["url"] if each.config else "",
-        "size": _size(each) if each.config else 0,
+        "url": operation.config["request"]["url"] if operation.config else "",
+        "size": _size(operation) if operation.config else 0,
         "operation": {
-            **each._asdict(),
-            "config": each.config if whole else None,
-            "credentials": [tuple(one) for one in each.credentials],
+            **operation._asdict(),
+            "config": operation.config if whole else None,
+            "credentials": [tuple(credential) for credential in operation.credentials],
         },
     }
 
 
-def _size(each: Operation) -> int:
+def _size(operation: Operation) -> int:
     """Return the bytes of a tool in `tools/list`."""
-    schema = each.config["input_schema"] if each.config else {}
-    listing = ToolListing(each.name, schema, each.title, each.description)
+    schema = operation.config["input_schema"] if operation.config else {}
+    listing = ToolListing(operation.name, schema, operation.title, operation.description)
     return len(orjson.dumps(describe_tool(listing)))

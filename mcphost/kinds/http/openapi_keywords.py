@@ -15,7 +15,7 @@ from mcphost.protocol.storable import MAX_INTEGER, check_json
 _TYPES: Final = ("string", "number", "integer", "boolean", "object", "array", "null")
 _BOUNDS: Final = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-MOST_PATTERN: Final = 2_000
+MAX_PATTERN: Final = 2_000
 """Longer patterns are left out."""
 
 
@@ -27,7 +27,7 @@ def plain_text(text: str) -> str:
 @lru_cache(maxsize=1024)
 def is_usable_pattern(pattern: str) -> bool:
     """Whether a pattern needs linear time only, as those of our schemas must."""
-    if len(pattern) > MOST_PATTERN or check_json(pattern):
+    if len(pattern) > MAX_PATTERN or check_json(pattern):
         return False
     try:
         validator_for({"pattern": pattern}, offline=True, pattern_options=RegexOptions())

@@ -36,7 +36,7 @@ _SECRET: Final = re.compile(r"\{secrets\.([^{}]+)\}")
 _MISSING: Final = None
 
 
-class Said(NamedTuple):
+class ToolContent(NamedTuple):
     """A tool's texts and its configuration."""
 
     title: str
@@ -44,7 +44,7 @@ class Said(NamedTuple):
     config: Mapping[str, Any]
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> "Said":
+    def of(cls, stored: Mapping[str, Any]) -> "ToolContent":
         """Return what `stored` gave."""
         return cls(stored["title"], stored["description"], stored["config"])
 
@@ -61,8 +61,8 @@ class PartChange(NamedTuple):
     """
 
     part: Part
-    mine: Any
-    theirs: Any
+    current: Any
+    incoming: Any
     is_conflict: bool
 
     @property
@@ -73,13 +73,16 @@ class PartChange(NamedTuple):
     @property
     def verb(self) -> str:
         """What became of it in the document, in one word."""
-        if self.theirs is _MISSING:
+        if self.incoming is _MISSING:
             return "removed"
-        return "new" if self.mine is _MISSING else "changed"
+        return "new" if self.current is _MISSING else "changed"
 
 
 def changes(
-    base: Said | None, mine: Said, theirs: Said, secrets: Collection[str] = ()
+    base: ToolContent | None,
+    current: ToolContent,
+    incoming: ToolContent,
+    secrets: Collection[str] = (),
 ) -> Sequence[PartChange]:
     """Return what differs, in the document's order. Without a base each difference is a conflict.
 
@@ -87,47 +90,49 @@ def changes(
 
     Raises ValueError for a configuration that cannot be read.
     """
-    ours, new = _parts(mine), _parts(theirs)
-    old = None if base is None else _parts(base)
-    found = []
-    for part in [*new, *(each for each in ours if each not in new)]:
-        was, is_now = ours.get(part), new.get(part)
+    current_parts, incoming_parts = _parts(current), _parts(incoming)
+    base_parts = None if base is None else _parts(base)
+    part_changes = []
+    for part in [*incoming_parts, *(part for part in current_parts if part not in incoming_parts)]:
+        was, is_now = current_parts.get(part), incoming_parts.get(part)
         if _same(was, is_now) and _secrets(was) != _secrets(is_now) <= frozenset(secrets):
-            found.append(PartChange(part, was, is_now, is_conflict=False))
-        if _same(was, is_now) or (old is not None and _same(old.get(part), is_now)):
+            part_changes.append(PartChange(part, was, is_now, is_conflict=False))
+        if _same(was, is_now) or (base_parts is not None and _same(base_parts.get(part), is_now)):
             continue
-        conflict = old is None or not _same(old.get(part), was)
-        found.append(PartChange(part, was, is_now, conflict))
-    return found
+        conflict = base_parts is None or not _same(base_parts.get(part), was)
+        part_changes.append(PartChange(part, was, is_now, conflict))
+    return part_changes
 
 
-def header_change(mine: Said, header: HeaderConfig) -> PartChange | None:
+def header_change(current: ToolContent, header: HeaderConfig) -> PartChange | None:
     """Return the change that gives a tool a header, None if it has it. Raises ValueError as `changes`."""
-    part, theirs = ("headers", header.name), header.model_dump()
+    part, incoming = ("headers", header.name), header.model_dump()
     was = next(
         (
             (kind, name)
-            for kind, name in _parts(mine)
+            for kind, name in _parts(current)
             if kind == "headers" and name.lower() == header.name.lower()
         ),
         part,
     )
-    before = _parts(mine).get(was)
-    return None if before == theirs else PartChange(was, before, theirs, is_conflict=False)
+    before = _parts(current).get(was)
+    return None if before == incoming else PartChange(was, before, incoming, is_conflict=False)
 
 
-def merged(mine: Said, theirs: Said, taken: Sequence[PartChange]) -> Said:
+def merged(
+    current: ToolContent, incoming: ToolContent, accepted: Sequence[PartChange]
+) -> ToolContent:
     """Return the tool with these changes of the document. Raises ValueError as `changes`."""
-    parts = _parts(mine)
-    for change in taken:
-        parts[change.part] = change.theirs
-    order = [*_parts(theirs), *parts]
-    known = {part: parts[part] for part in order if parts.get(part) is not _MISSING}
-    return _assembled(mine, known)
+    parts = _parts(current)
+    for change in accepted:
+        parts[change.part] = change.incoming
+    order = [*_parts(incoming), *parts]
+    present = {part: parts[part] for part in order if parts.get(part) is not _MISSING}
+    return _assembled(current, present)
 
 
-def _same(one: Any, other: Any) -> bool:
-    return _plain(one) == _plain(other)
+def _same(first: Any, second: Any) -> bool:
+    return _plain(first) == _plain(second)
 
 
 def _plain(value: Any) -> str:
@@ -142,9 +147,9 @@ def _written(value: Any) -> str:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def _parts(said: Said) -> dict[Part, Any]:
+def _parts(content: ToolContent) -> dict[Part, Any]:
     try:
-        config = HttpToolConfig.model_validate(said.config)
+        config = HttpToolConfig.model_validate(content.config)
     except ValidationError:
         raise ValueError("the configuration cannot be read") from None
     schema = dict(config.input_schema)
@@ -152,17 +157,17 @@ def _parts(said: Said) -> dict[Part, Any]:
     if more := [name for name in required if name not in schema.get("properties", {})]:
         schema["required"] = more
     properties, definitions = schema.pop("properties", {}), schema.pop("$defs", {})
-    found: dict[Part, Any] = {
-        ("title", ""): said.title or _MISSING,
-        ("description", ""): said.description or _MISSING,
+    parts: dict[Part, Any] = {
+        ("title", ""): content.title or _MISSING,
+        ("description", ""): content.description or _MISSING,
         ("method", ""): config.request.method,
         ("url", ""): config.request.url,
         ("rules", ""): schema,
         **{
-            ("argument", name): {"schema": each, "required": name in required}
-            for name, each in properties.items()
+            ("argument", name): {"schema": argument_schema, "required": name in required}
+            for name, argument_schema in properties.items()
         },
-        **{("definition", name): each for name, each in definitions.items()},
+        **{("definition", name): definition for name, definition in definitions.items()},
     }
     for kind in _LISTS:
         numbers: dict[str, int] = {}
@@ -170,31 +175,31 @@ def _parts(said: Said) -> dict[Part, Any]:
             # A name may be there twice, with values of its own.
             number = numbers[field.name] = numbers.get(field.name, 0) + 1
             name = field.name if number == 1 else f"{field.name} ({number})"
-            found[kind, name] = field.model_dump()
+            parts[kind, name] = field.model_dump()
     body = config.request.body
-    found["body", ""] = body.model_dump() if body is not None else _MISSING
-    return found
+    parts["body", ""] = body.model_dump() if body is not None else _MISSING
+    return parts
 
 
-def _assembled(mine: Said, parts: Mapping[Part, Any]) -> Said:
+def _assembled(current: ToolContent, parts: Mapping[Part, Any]) -> ToolContent:
     """Return the tool with these parts, and with what is no part as it is."""
 
     def of(kind: str) -> dict[str, Any]:
-        return {name: value for (each, name), value in parts.items() if each == kind}
+        return {name: value for (part_kind, name), value in parts.items() if part_kind == kind}
 
     arguments, definitions = of("argument"), of("definition")
     schema = {
         **parts["rules", ""],
-        "properties": {name: each["schema"] for name, each in arguments.items()},
+        "properties": {name: argument["schema"] for name, argument in arguments.items()},
         "required": [
-            *(name for name, each in arguments.items() if each["required"]),
+            *(name for name, argument in arguments.items() if argument["required"]),
             *parts["rules", ""].get("required", []),
         ],
     }
     if definitions:
         schema["$defs"] = definitions
     request = {
-        **mine.config["request"],
+        **current.config["request"],
         "method": parts["method", ""],
         "url": parts["url", ""],
         **{kind: list(of(kind).values()) for kind in _LISTS},
@@ -202,5 +207,5 @@ def _assembled(mine: Said, parts: Mapping[Part, Any]) -> Said:
     request.pop("body", None)
     if ("body", "") in parts:
         request["body"] = parts["body", ""]
-    config = {**mine.config, "input_schema": schema, "request": request}
-    return Said(parts.get(("title", ""), ""), parts.get(("description", ""), ""), config)
+    config = {**current.config, "input_schema": schema, "request": request}
+    return ToolContent(parts.get(("title", ""), ""), parts.get(("description", ""), ""), config)

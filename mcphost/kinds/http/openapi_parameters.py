@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from mcphost.kinds.http.configs import MOST_FIELDS, OWN_HEADERS
+from mcphost.kinds.http.configs import MAX_FIELDS, OWN_HEADERS
 from mcphost.kinds.http.openapi_keywords import plain_text
 from mcphost.kinds.http.openapi_references import SHAPE, References, UnsupportedError, object_of
 from mcphost.kinds.http.openapi_schemas import Schemas
@@ -14,14 +14,14 @@ BODY: Final = "body"
 """The argument with the request's body."""
 IGNORED: Final = frozenset(("header", name) for name in ("accept", "content-type", "authorization"))
 """A parameter of this name has no effect (OpenAPI 3.1, "Parameter Object")."""
-MOST_DESCRIPTION: Final = 1_000
+MAX_DESCRIPTION: Final = 1_000
 _STYLES: Final = {
     "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
     "path": ("simple", "label", "matrix"),
     "header": ("simple",),
     "cookie": ("form", "cookie"),
 }
-"""The styles of each place, the default first."""
+"""The styles of each location, the default first."""
 _PLAIN_STEP: Final = re.compile(r"[A-Za-z0-9_$@-]+")
 _HEADER: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}")
 _JSON: Final = re.compile(r"application/json|[a-z0-9.+-]+/[a-z0-9.+-]+\+json|text/json")
@@ -33,7 +33,7 @@ class OperationArgument(NamedTuple):
 
     name: str
     wire: str
-    place: str
+    location: str
     schema: Any
     required: bool
     style: str = "json"
@@ -55,7 +55,7 @@ class OperationArgument(NamedTuple):
     def header(self) -> dict[str, Any]:
         """The argument as a header, or as one of the cookies."""
         style = {"style": "json"} if self.style == "json" else {}
-        if self.place == "cookie":
+        if self.location == "cookie":
             return {"name": "Cookie", "value": f"{self.wire}={self.placeholder}", **style}
         explode = {"explode": True} if self.explode else {}
         return {"name": self.wire, "value": self.placeholder, **style, **explode}
@@ -70,17 +70,17 @@ class OperationArgument(NamedTuple):
 
 
 class _Parameter(NamedTuple):
-    """A parameter whose place and style can be written."""
+    """A parameter whose location and style can be written."""
 
     wire: str
-    place: str
+    location: str
     written: Mapping[str, Any]
     schema: Any
     style: str
 
     @property
     def is_required(self) -> bool:
-        return self.place == "path" or self.written.get("required") is True
+        return self.location == "path" or self.written.get("required") is True
 
 
 def placeholder(*steps: str) -> str:
@@ -122,21 +122,21 @@ def arguments_of(
 ) -> list[OperationArgument]:
     """Return the arguments for lists of parameters, of which later ones replace earlier ones.
 
-    `fixed` are places and names of parameters that are no arguments. What is left out is added to
+    `fixed` are locations and names of parameters that are no arguments. What is left out is added to
     `notes`. Raises UnsupportedError.
     """
     parameters = []
-    for (wire, place), written in _merged(listed, references).items():
-        if (place, wire.lower()) in fixed:
+    for (wire, location), written in _merged(listed, references).items():
+        if (location, wire.lower()) in fixed:
             continue
         try:
-            parameters.append(_parameter(wire, place, written, references))
+            parameters.append(_parameter(wire, location, written, references))
         except UnsupportedError as error:
-            if written.get("required") is True and not _is_ours(wire, place):
+            if written.get("required") is True and not _is_ours(wire, location):
                 raise
-            notes.append(f"The {place} parameter {wire!r} is left out: {error}.")
+            notes.append(f"The {location} parameter {wire!r} is left out: {error}.")
     kept = _at_most(parameters, notes)
-    names = _names([(parameter.place, parameter.wire) for parameter in kept])
+    names = _names([(parameter.location, parameter.wire) for parameter in kept])
     return [
         _argument(parameter, name, schemas, notes)
         for parameter, name in zip(kept, names, strict=True)
@@ -151,46 +151,46 @@ def _merged(
         if several is not None and not isinstance(several, list):
             raise UnsupportedError(SHAPE)
         for node in several or ():
-            found = references.follow(node)
-            if not isinstance(found, Mapping) or not isinstance(found.get("name"), str):
+            parameter = references.follow(node)
+            if not isinstance(parameter, Mapping) or not isinstance(parameter.get("name"), str):
                 raise UnsupportedError("a parameter has no name")
-            parameters[found["name"], str(found.get("in"))] = found
+            parameters[parameter["name"], str(parameter.get("in"))] = parameter
     return parameters
 
 
-def _is_ours(wire: str, place: str) -> bool:
-    return place == "header" and wire.lower() in OWN_HEADERS
+def _is_ours(wire: str, location: str) -> bool:
+    return location == "header" and wire.lower() in OWN_HEADERS
 
 
 def _parameter(
-    wire: str, place: str, written: Mapping[str, Any], references: References
+    wire: str, location: str, written: Mapping[str, Any], references: References
 ) -> _Parameter:
     """Raises UnsupportedError for one that cannot be written as the document says."""
-    if place not in _STYLES:
-        raise UnsupportedError(f"the parameter {wire!r} is in {place!r}")
-    if _is_ours(wire, place):
+    if location not in _STYLES:
+        raise UnsupportedError(f"the parameter {wire!r} is in {location!r}")
+    if _is_ours(wire, location):
         raise UnsupportedError("the platform sets this header itself")
-    if place == "header" and not _HEADER.fullmatch(wire):
+    if location == "header" and not _HEADER.fullmatch(wire):
         raise UnsupportedError(f"{wire!r} is no name of a header")
     content = written.get("content")
-    style = written.get("style") or _STYLES[place][0]
+    style = written.get("style") or _STYLES[location][0]
     schema = written.get("schema", True)
     if content is not None:
         media_type, media = _content(wire, references.follow_object(content), references)
         schema = media.get("schema", True)
-        style = "json" if is_json(media_type) else _STYLES[place][0]
+        style = "json" if is_json(media_type) else _STYLES[location][0]
         if style != "json" and references.has_parts(schema):
             raise UnsupportedError(f"the parameter {wire!r} is {media_type}")
-    elif style not in _STYLES[place]:
-        raise UnsupportedError(f"the style {style!r} of {wire!r} is not one of a {place}")
+    elif style not in _STYLES[location]:
+        raise UnsupportedError(f"the style {style!r} of {wire!r} is not one of a {location}")
     if style not in ("json", "deepObject") and references.is_nested(schema):
         raise UnsupportedError(
-            f"the {place} parameter {wire!r} has lists or objects inside a list or an object, "
+            f"the {location} parameter {wire!r} has lists or objects inside a list or an object, "
             f"which style {style} does not define"
         )
-    if place == "cookie" and style != "json" and references.has_parts(schema):
+    if location == "cookie" and style != "json" and references.has_parts(schema):
         raise UnsupportedError(f"the cookie {wire!r} is a list or an object")
-    return _Parameter(wire, place, written, schema, style)
+    return _Parameter(wire, location, written, schema, style)
 
 
 def _content(
@@ -205,31 +205,31 @@ def _content(
 
 def _at_most(parameters: Sequence[_Parameter], notes: list[str]) -> Sequence[_Parameter]:
     """Leave out optional parameters beyond the limit."""
-    excess = len(parameters) - MOST_FIELDS
+    excess = len(parameters) - MAX_FIELDS
     if excess <= 0:
         return parameters
     optional = [parameter for parameter in parameters if not parameter.is_required]
     if len(optional) < excess:
-        raise UnsupportedError(f"it has more than {MOST_FIELDS} parameters")
-    removed = [(parameter.place, parameter.wire) for parameter in optional[-excess:]]
+        raise UnsupportedError(f"it has more than {MAX_FIELDS} parameters")
+    removed = [(parameter.location, parameter.wire) for parameter in optional[-excess:]]
     notes.append(f"Left out, for there are too many: {', '.join(name for _, name in removed)}.")
-    return [p for p in parameters if (p.place, p.wire) not in removed]
+    return [p for p in parameters if (p.location, p.wire) not in removed]
 
 
 def _names(parameters: Sequence[tuple[str, str]]) -> Sequence[str]:
-    """Return the names of arguments for places and names of parameters, in the same order.
+    """Return the names of arguments for locations and names of parameters, in the same order.
 
     What large clients take keeps the document's name; the others get a similar one that is free.
     """
-    taken: set[str] = {BODY}
+    used_names: set[str] = {BODY}
     names: dict[int, str] = {}
     for fits in (True, False):
-        for number, (place, wire) in enumerate(parameters):
+        for number, (location, wire) in enumerate(parameters):
             if fits_argument(wire) is fits:
                 name = fitting_argument(wire) if not fits else wire
-                if name in taken:
-                    name = fitting_argument(f"{place}_{name}") if fits or name == BODY else name
-                names[number] = unused_name(name, taken)
+                if name in used_names:
+                    name = fitting_argument(f"{location}_{name}") if fits or name == BODY else name
+                names[number] = unused_name(name, used_names)
     return [names[number] for number in range(len(parameters))]
 
 
@@ -240,27 +240,27 @@ def _argument(
     converted = schemas.convert(parameter.schema)
     description = written.get("description")
     text = plain_text(description).strip() if isinstance(description, str) else ""
-    if len(text) > MOST_DESCRIPTION:
-        notes.append(f"The description of {name} is cut to {MOST_DESCRIPTION:,} characters.")
-    if name != parameter.wire and name != f"{parameter.place}_{parameter.wire}":
+    if len(text) > MAX_DESCRIPTION:
+        notes.append(f"The description of {name} is cut to {MAX_DESCRIPTION:,} characters.")
+    if name != parameter.wire and name != f"{parameter.location}_{parameter.wire}":
         sent = f"Sent as `{plain_text(parameter.wire)}`."
-        text = f"{cut(text, MOST_DESCRIPTION - len(sent) - 1)} {sent}".strip()
+        text = f"{cut(text, MAX_DESCRIPTION - len(sent) - 1)} {sent}".strip()
     if text:
         converted = {} if converted is True else converted
         if isinstance(converted, dict):
-            converted.setdefault("description", cut(text, MOST_DESCRIPTION))
+            converted.setdefault("description", cut(text, MAX_DESCRIPTION))
     if written.get("deprecated") is True and isinstance(converted, dict):
         converted["deprecated"] = True
     explode = written.get("explode")
     return OperationArgument(
         name=name,
         wire=parameter.wire,
-        place=parameter.place,
+        location=parameter.location,
         schema=converted,
         required=parameter.is_required,
         style=style,
         explode=explode if isinstance(explode, bool) else style in ("form", "cookie"),
-        allow_reserved=parameter.place == "query" and written.get("allowReserved") is True,
+        allow_reserved=parameter.location == "query" and written.get("allowReserved") is True,
     )
 
 

@@ -10,11 +10,11 @@ from mcphost.kinds.http.openapi_documents import OpenApiError
 _INDEX: Final = re.compile(r"[0-9]{1,9}")
 _ANCHORS: Final = ("$anchor", "$dynamicAnchor")
 SHAPE: Final = "a part of it has not the shape that OpenAPI gives it"
-MOST_REFERENCES: Final = 100
+MAX_REFERENCES: Final = 100
 """How many references may lead from one to the next."""
-MOST_WORK: Final = 1_000_000
+MAX_WORK: Final = 1_000_000
 """How many schemas are converted for one document, all operations together."""
-_MOST_VARIANTS: Final = 500
+_MAX_VARIANTS: Final = 500
 _COMPOSED: Final = ("allOf", "anyOf", "oneOf")
 
 
@@ -34,17 +34,17 @@ class References:
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
-        self._left = MOST_WORK
+        self._remaining = MAX_WORK
         self._identified: dict[str, Any] | None = None
         self.has_siblings = not str(document.get("openapi", "")).startswith("3.0")
         """Whether keywords beside `$ref` count (OpenAPI 3.1; in 3.0 they are ignored)."""
 
     def work(self) -> None:
         """Count the conversion of one schema. Raises OpenApiError when the document has used all."""
-        self._left -= 1
-        if self._left < 0:
+        self._remaining -= 1
+        if self._remaining < 0:
             raise OpenApiError(
-                f"Its operations have more than {MOST_WORK:,} schemas together. Narrow the paths."
+                f"Its operations have more than {MAX_WORK:,} schemas together. Narrow the paths."
             )
 
     def follow(self, node: Any) -> Any:
@@ -53,14 +53,14 @@ class References:
         Raises UnsupportedError for a reference that leads out of the document, to nothing, or to
         itself.
         """
-        seen: set[str] = set()
+        visited: set[str] = set()
         while isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
             reference = node["$ref"]
-            if reference in seen:
+            if reference in visited:
                 raise UnsupportedError(f"{reference[:200]!r} refers to itself")
-            if len(seen) == MOST_REFERENCES:
+            if len(visited) == MAX_REFERENCES:
                 raise UnsupportedError(f"{reference[:200]!r} is behind too many references")
-            seen.add(reference)
+            visited.add(reference)
             node = self.find(reference)
         return node
 
@@ -98,13 +98,13 @@ class References:
 
         Raises UnsupportedError.
         """
-        seen: set[int] = set()
+        visited: set[int] = set()
         waiting = [schema]
-        while waiting and len(seen) < _MOST_VARIANTS:
+        while waiting and len(visited) < _MAX_VARIANTS:
             node = waiting.pop(0)
-            if not isinstance(node, Mapping) or id(node) in seen:
+            if not isinstance(node, Mapping) or id(node) in visited:
                 continue
-            seen.add(id(node))
+            visited.add(id(node))
             yield node
             if isinstance(node.get("$ref"), str):
                 waiting.append(self.find(node["$ref"]))

@@ -25,7 +25,7 @@ _DROPPED: Final = frozenset(
         *("$defs", "definitions"),  # what refers there is converted from the document
     }
 )
-_ONE: Final = frozenset(
+_SINGLE_SCHEMA: Final = frozenset(
     {
         *("items", "additionalProperties", "not", "if", "then", "else", "contains"),
         *("propertyNames", "unevaluatedProperties", "unevaluatedItems", "contentSchema"),
@@ -45,8 +45,8 @@ _WITH_REFERENCE: Final = ("description", "title", "deprecated", "default")
 """The keywords that are kept beside a reference in 3.0, too: they say something of the value."""
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _NO_PROPERTIES: Final[frozenset[str]] = frozenset()
-MOST_DEPTH: Final = 100
-MOST_SCHEMAS: Final = 6_000
+MAX_DEPTH: Final = 100
+MAX_SCHEMAS: Final = 6_000
 """How many schemas one operation may have."""
 _TEXTS: Final = ("examples", "description", "title", "default", "$comment")
 """Keywords that narrow nothing, and are left out of schemas that are too large."""
@@ -87,13 +87,13 @@ class Schemas:
         same composition says."""
         self._references.work()
         self._count += 1
-        if self._count > MOST_SCHEMAS:
-            raise UnsupportedError(f"it has more than {MOST_SCHEMAS:,} schemas")
+        if self._count > MAX_SCHEMAS:
+            raise UnsupportedError(f"it has more than {MAX_SCHEMAS:,} schemas")
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, Mapping):
             raise UnsupportedError("a schema is not an object")
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             raise UnsupportedError("a schema is nested too deep")
         absent |= self._response_only(schema)
         plain: dict[str, Any] = {}
@@ -124,14 +124,14 @@ class Schemas:
                 inner = absent if keyword.endswith("Of") else _NO_PROPERTIES
                 if branches := [self._convert(part, depth + 1, inner) for part in value]:
                     _add_branches(plain, _SEVERAL[keyword], branches)
-            elif keyword in _ONE and isinstance(value, Mapping | bool):
+            elif keyword in _SINGLE_SCHEMA and isinstance(value, Mapping | bool):
                 plain[keyword] = self._convert(value, depth + 1, _NO_PROPERTIES)
             elif keyword in _NAMED and isinstance(value, Mapping):
                 plain[keyword] = {
                     name: self._convert(part, depth + 1, _NO_PROPERTIES)
                     for name, part in value.items()
                 }
-            elif keyword not in (*_SEVERAL, *_ONE, *_NAMED):
+            elif keyword not in (*_SEVERAL, *_SINGLE_SCHEMA, *_NAMED):
                 plain[keyword] = value
         _check_patterns(plain)
 
@@ -151,13 +151,13 @@ class Schemas:
     def _response_only(self, schema: Mapping[str, Any]) -> frozenset[str]:
         """Return the properties that only responses have, of a schema and all that it is made of."""
         names: set[str] = set()
-        seen: set[int] = set()
+        visited: set[int] = set()
         waiting: list[Any] = [schema]
         while waiting:
             node = waiting.pop()
-            if not isinstance(node, Mapping) or id(node) in seen:
+            if not isinstance(node, Mapping) or id(node) in visited:
                 continue
-            seen.add(id(node))
+            visited.add(id(node))
             properties, branches = node.get("properties"), node.get("allOf")
             for name, part in properties.items() if isinstance(properties, Mapping) else ():
                 if self.is_read_only(part):
@@ -248,7 +248,7 @@ def _strip(schema: Any, depth: int) -> None:
     for keyword, value in schema.items():
         if keyword in _NAMED and isinstance(value, dict):
             parts = list(value.values())
-        elif keyword in _ONE:
+        elif keyword in _SINGLE_SCHEMA:
             parts = [value]
         else:
             parts = value if keyword in _SEVERAL.values() and isinstance(value, list) else []

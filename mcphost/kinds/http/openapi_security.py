@@ -26,11 +26,11 @@ class SchemeReader:
     """Reads the security schemes of one document. `chosen` are names of secrets by scheme."""
 
     def __init__(
-        self, document: Mapping[str, Any], references: References, chosen: Mapping[str, str]
+        self, document: Mapping[str, Any], references: References, secrets: Mapping[str, str]
     ) -> None:
         self._document = document
         self._references = references
-        self._chosen = chosen
+        self._secrets = secrets
 
     def schemes(
         self, operation: Mapping[str, Any], notes: list[str]
@@ -49,7 +49,7 @@ class SchemeReader:
             try:
                 schemes = {name: self._scheme(name) for name in alternative}
                 for scheme in schemes.values():
-                    _written(scheme)
+                    _describe_scheme(scheme)
             except UnsupportedError as error:
                 problems.append(error)
             else:
@@ -66,9 +66,9 @@ class SchemeReader:
         names = _secret_names(self._all if schemes else ())
         for name, scheme in schemes.items():
             proposed = names[name]
-            used = self._chosen.get(name) or proposed
-            expected, place, header, before = _written(scheme)
-            request[place].append({"name": header, "value": f"{before}{{secrets.{used}}}"})
+            used = self._secrets.get(name) or proposed
+            expected, section, header, before = _describe_scheme(scheme)
+            request[section].append({"name": header, "value": f"{before}{{secrets.{used}}}"})
             credentials.append(Credential(name, proposed, expected))
         return tuple(credentials)
 
@@ -85,25 +85,25 @@ class SchemeReader:
 
 
 def fixed_names(schemes: Iterable[Mapping[str, Any]]) -> Collection[tuple[str, str]]:
-    """Return the places and names of parameters that are no arguments: a caller could send another
+    """Return the locations and names of parameters that are no arguments: a caller could send another
     value beside the secret."""
     names = {(str(scheme.get("in")), str(scheme.get("name")).lower()) for scheme in schemes}
-    if any(place == "cookie" for place, _ in names):
+    if any(location == "cookie" for location, _ in names):
         names.add(("header", "cookie"))
     return IGNORED | names
 
 
-def _written(scheme: Mapping[str, Any]) -> tuple[str, str, str, str]:
+def _describe_scheme(scheme: Mapping[str, Any]) -> tuple[str, str, str, str]:
     """Return what a scheme's secret must be, the list of the request that it belongs to, its name there,
     and what is written before it."""
-    kind, place = scheme.get("type"), scheme.get("in")
+    kind, location = scheme.get("type"), scheme.get("in")
     name = scheme.get("name") if kind == "apiKey" else "Authorization"
     if not isinstance(name, str):
         raise UnsupportedError(SHAPE)
     match kind:
-        case "apiKey" if place in ("header", "query"):
-            return "the API key", "headers" if place == "header" else "query", name, ""
-        case "apiKey" if place == "cookie":
+        case "apiKey" if location in ("header", "query"):
+            return "the API key", "headers" if location == "header" else "query", name, ""
+        case "apiKey" if location == "cookie":
             return "the API key", "headers", "Cookie", f"{name}="
         case "http" if str(scheme.get("scheme")).lower() == "bearer":
             return "the bearer token", "headers", name, "Bearer "

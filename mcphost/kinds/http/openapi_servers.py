@@ -12,10 +12,10 @@ _UNSAFE: Final = re.compile(r"[\x00-\x20\x7f\\]")
 """Characters that readers of URLs drop, or read as a slash."""
 _HOST_BEGUN: Final = re.compile(r"([^/]*//)?[^/]*")
 """What is before a part of the host, or before the scheme."""
-_MOST_SHOWN: Final = 5
+_MAX_SHOWN: Final = 5
 
 
-class ServerPlace(NamedTuple):
+class ServerAddress(NamedTuple):
     """Where an API is: `base_url` replaces the servers of its document, or completes a relative one,
     as does `location`, from which the document was fetched."""
 
@@ -23,23 +23,23 @@ class ServerPlace(NamedTuple):
     location: str = ""
 
 
-AS_DOCUMENTED: Final = ServerPlace()
+AS_DOCUMENTED: Final = ServerAddress()
 
 
-def base_of(listed: Any, place: ServerPlace, references: References) -> str:
+def base_of(listed: Any, address: ServerAddress, references: References) -> str:
     """Return the address that paths are added to, from a list of servers. Raises UnsupportedError."""
     servers = references.follow(listed)
     url = ""
     if isinstance(servers, list) and servers:
         url = _server(references.follow_object(servers[0]))
     try:
-        base, own = place.base_url, urlsplit(url)
+        base, own = address.base_url, urlsplit(url)
         if _UNSAFE.search(url) or (own.netloc and not own.scheme):
             raise UnsupportedError("its server is neither a whole address nor a path")
         if base:
             url = base if own.scheme or not url else urljoin(base, url)
-        elif not own.scheme and place.location:
-            url = urljoin(place.location, url or "/")
+        elif not own.scheme and address.location:
+            url = urljoin(address.location, url or "/")
         host = urlsplit(url).hostname
     except ValueError:
         raise UnsupportedError(f"the address of its server cannot be read: {url[:200]}") from None
@@ -52,23 +52,25 @@ def server_notes(document: Mapping[str, Any]) -> list[str]:
     """Return what is chosen of the servers of a document, in sentences."""
     listed = document.get("servers")
     servers = (
-        [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+        [server for server in listed if isinstance(server, Mapping)]
+        if isinstance(listed, list)
+        else []
     )
     notes = []
     if len(servers) > 1:
-        urls = ", ".join(str(each.get("url"))[:200] for each in servers[1 : 1 + _MOST_SHOWN])
+        urls = ", ".join(str(server.get("url"))[:200] for server in servers[1 : 1 + _MAX_SHOWN])
         notes.append(f"The first server is used. Others: {urls}.")
     variables = servers[0].get("variables") if servers else None
     if isinstance(variables, Mapping):
-        for name, variable in list(variables.items())[:_MOST_SHOWN]:
+        for name, variable in list(variables.items())[:_MAX_SHOWN]:
             if isinstance(variable, Mapping):
                 choice = variable.get("enum")
-                others = (
+                choices = (
                     f" of {', '.join(map(str, choice[:9]))}" if isinstance(choice, list) else ""
                 )
                 notes.append(
                     f"The variable {name} of the server is {str(variable.get('default'))[:200]!r}"
-                    f"{others}, its default."
+                    f"{choices}, its default."
                 )
     return [*notes, "Give another address of the API to change that."] if notes else []
 

@@ -10,7 +10,7 @@ from mcphost.kinds.http.configs import FileConfig
 from mcphost.kinds.http.templates import Missing, Placeholder, TextTemplate, Values, as_text
 from mcphost.sdk import ToolError
 
-MOST_FILES: Final = 32
+MAX_FILES: Final = 32
 """The most files of one request: an argument may be a list."""
 _OCTETS: Final = "application/octet-stream"
 
@@ -33,7 +33,7 @@ class FileTemplates:
     """The templates of the files, parsed once."""
 
     def __init__(self, files: Sequence[FileConfig]) -> None:
-        self._files = [_FileTemplate.of(each) for each in files]
+        self._files = [_FileTemplate.of(file) for file in files]
 
     @property
     def names(self) -> Iterator[str]:
@@ -55,10 +55,10 @@ class FileTemplates:
 
     def fill(self, values: Values) -> tuple[FilePart, ...]:
         """Return the files; one whose content is missing is left out. Raises ToolError."""
-        found = tuple(self._filled(values))
-        if len(found) > MOST_FILES:
-            raise ToolError(f"There may be at most {MOST_FILES} files")
-        return found
+        parts = tuple(self._filled(values))
+        if len(parts) > MAX_FILES:
+            raise ToolError(f"There may be at most {MAX_FILES} files")
+        return parts
 
     def _filled(self, values: Values) -> Iterator[FilePart]:
         for file in self._files:
@@ -67,8 +67,8 @@ class FileTemplates:
                 continue
             file_name = _text(file.file_name, values) or file.name
             media_type = _text(file.media_type, values) or _OCTETS
-            for each in (value if isinstance(value, list) else [value])[: MOST_FILES + 1]:
-                yield FilePart(file.name, decoded(file.content, each), file_name, media_type)
+            for content in (value if isinstance(value, list) else [value])[: MAX_FILES + 1]:
+                yield FilePart(file.name, decoded(file.content, content), file_name, media_type)
 
 
 def _text(template: TextTemplate, values: Values) -> str:

@@ -31,7 +31,7 @@ from mcphost.sdk.content import NOTHING
 from mcphost.sdk.context import accepted
 from mcphost.sdk.questions import FormAnswer
 
-MOST_TURNS: Final = 16
+MAX_TURNS: Final = 16
 """How often a service may ask in one call."""
 MAPPING_SECONDS: Final = 30.0
 """How long the response to an unsafe request waits for a worker that maps it."""
@@ -58,7 +58,7 @@ class Asked(NamedTuple):
         return cls(config, TextTemplate(config.message), conditions)
 
     def applies(self, values: Mapping[str, Any]) -> bool:
-        return all(path.value(values) in wanted for path, wanted in self.conditions)
+        return all(path.value(values) in expected for path, expected in self.conditions)
 
     def text(self, values: Mapping[str, Any]) -> str:
         return self.message.read(values)
@@ -116,7 +116,7 @@ class HttpFunction:
         self._tool = tool
         self._tenant = str(call.tenant)
         self._http: Http = ports.http
-        self._most = ports.limits.result_bytes
+        self._max_bytes = ports.limits.result_bytes
         self.definition = tool.definition
         self.parameters = tool.parameters
 
@@ -131,18 +131,18 @@ class HttpFunction:
             if "result" in reply:
                 return reply["result"]
             turn += 1
-            if turn > MOST_TURNS:
-                raise ToolError(f"The service asked more than {MOST_TURNS} times")
+            if turn > MAX_TURNS:
+                raise ToolError(f"The service asked more than {MAX_TURNS} times")
             state = reply["state"]
             answered = await self._ask_for(ctx, reply["requests"], keys)
 
     async def _ask_before(self, ctx: Context, arguments: Mapping[str, Any]) -> dict[str, Any]:
         answers: dict[str, Any] = {}
-        for each in self._tool.questions:
+        for question in self._tool.questions:
             values = {ARGUMENTS: arguments, ANSWERS: answers}
-            if each.applies(values):
-                key, schema = each.config.key, each.config.requested_schema
-                answers[key] = accepted(key, await ctx.ask_form(key, each.text(values), schema))
+            if question.applies(values):
+                key, schema = question.config.key, question.config.requested_schema
+                answers[key] = accepted(key, await ctx.ask_form(key, question.text(values), schema))
         return answers
 
     async def _ask_for(
@@ -151,15 +151,15 @@ class HttpFunction:
         """Ask a service's questions side by side; return the answers as the service gets them."""
         names = {key: _unused(key, keys) for key in requests}
         try:
-            given = await asyncio.gather(
+            answers = await asyncio.gather(
                 *(
-                    ctx.ask_form(names[key], one["message"], one["requestedSchema"])
-                    for key, one in requests.items()
+                    ctx.ask_form(names[key], request["message"], request["requestedSchema"])
+                    for key, request in requests.items()
                 )
             )
         except QuestionRefusedError as error:
             raise ToolError(f"The service asked what no form may ask: {error}") from None
-        return {key: _written(answer) for key, answer in zip(requests, given, strict=True)}
+        return {key: _answer_as_json(answer) for key, answer in zip(requests, answers, strict=True)}
 
     async def _exchange(
         self,
@@ -234,7 +234,7 @@ class HttpFunction:
             "responses": answered,
             "request": self._tool.request.json_body(values),
         }
-        headers = [each for each in request.headers if each[0].lower() != "content-type"]
+        headers = [header for header in request.headers if header[0].lower() != "content-type"]
         headers.append(("Content-Type", replies.ANSWERS))
         # Answers of people: idempotent methods are not enough to repeat them, because the service may
         # have used up its state. The author may say that it recognises the Idempotency-Key.
@@ -255,14 +255,14 @@ class HttpFunction:
                 selected = await self._selected(config.select, response.json)
             value = replies.result_of(response, config, selected)
         try:
-            return self._tool.returns.encode(value, self._most).result
+            return self._tool.returns.encode(value, self._max_bytes).result
         except InvalidResultError as error:
             raise ToolError(
                 error.message or f"The service's response is not what was promised: {error.detail}"
             ) from None
 
 
-def _written(answer: FormAnswer[dict[str, Any]]) -> dict[str, Any]:
+def _answer_as_json(answer: FormAnswer[dict[str, Any]]) -> dict[str, Any]:
     if answer.content is None:
         return {"action": answer.action}
     return {"action": answer.action, "content": answer.content}

@@ -30,14 +30,14 @@ ASKS: Final = "application/vnd.mcphost.input-required+json"
 """The media type of a response that asks questions."""
 ANSWERS: Final = "application/vnd.mcphost.input-responses+json"
 """The media type of a request with the answers."""
-MOST_SHOWN: Final = 2_000
+MAX_SHOWN: Final = 2_000
 """How many characters of an error's body the caller is shown."""
-MOST_VALUES: Final = 250_000
+MAX_VALUES: Final = 250_000
 """Values in a body of JSON, because a value of one byte costs as much as a large one."""
-MOST_DEPTH: Final = 100
+MAX_DEPTH: Final = 100
 """Levels of objects and lists in a body of JSON: what records and checks a result is recursive."""
-MOST_LINKS: Final = 1_000
-MOST_CONTENT_TYPE: Final = 512
+MAX_LINKS: Final = 1_000
+MAX_CONTENT_TYPE: Final = 512
 _CHARSETS: Final = re.compile(
     r"(utf[-_]?(8|16|32)([-_]?[bl]e)?|(us-)?ascii|latin-?1|iso[-_]?8859-([1-9]|1[013-6])"
     r"|windows-125[0-8]|koi8-[ru]|shift[-_]jis|euc-(jp|kr)|iso-2022-jp|big5|gbk?|gb2312|gb18030)"
@@ -100,35 +100,33 @@ class Response(NamedTuple):
     @property
     def json(self) -> Any:
         """The body as JSON. Raises BadReplyError."""
-        if has_more_values(self.body, MOST_VALUES):
-            raise BadReplyError(
-                f"The service's response has more than {MOST_VALUES} values of JSON"
-            )
+        if has_more_values(self.body, MAX_VALUES):
+            raise BadReplyError(f"The service's response has more than {MAX_VALUES} values of JSON")
         try:
             value = parse_json(self.body.removeprefix(codecs.BOM_UTF8))
         except orjson.JSONDecodeError:
             raise BadReplyError(
                 "The service's response is not the JSON that it should be"
             ) from None
-        if is_deeper(value, MOST_DEPTH):
+        if is_deeper(value, MAX_DEPTH):
             raise BadReplyError(
-                f"The service's response is nested deeper than {MOST_DEPTH} levels of JSON"
+                f"The service's response is nested deeper than {MAX_DEPTH} levels of JSON"
             )
         return value
 
 
-def has_more_values(body: bytes, most: int) -> bool:
+def has_more_values(body: bytes, limit: int) -> bool:
     """Return whether JSON has more than so many values and names, without parsing it."""
 
     def bound(text: bytes) -> int:
         return 1 + sum(map(text.count, (b",", b":", b"[", b"{")))
 
-    return bound(body) > most and bound(_STRING.sub(b"", body)) > most
+    return bound(body) > limit and bound(_STRING.sub(b"", body)) > limit
 
 
 def media_type_of(header: str) -> tuple[str, str]:
     """Return the media type and the charset of a `Content-Type` header, in lower case."""
-    shown = header[:MOST_CONTENT_TYPE].lower()
+    shown = header[:MAX_CONTENT_TYPE].lower()
     media_type, charset = _MEDIA_TYPE.match(shown), _CHARSET.search(shown)
     if media_type is None:
         return "application/octet-stream" if not header.strip() else "text/plain", "utf-8"
@@ -140,8 +138,8 @@ def error_of(response: Response) -> Result:
     shown = response.text.strip() if response.is_text else ""
     text = f"The service answered with status {response.status}"
     if shown:
-        cut = "…" if len(shown) > MOST_SHOWN else ""
-        text = f"{text}:\n{shown[:MOST_SHOWN]}{cut}"
+        cut = "…" if len(shown) > MAX_SHOWN else ""
+        text = f"{text}:\n{shown[:MAX_SHOWN]}{cut}"
     return Result([Text(type="text", text=text)], is_error=True)
 
 
@@ -211,27 +209,27 @@ def _selected_image(selected: Any) -> Image:
         data = b64decode(selected, validate=True) if isinstance(selected, str) else b""
     except (Error, ValueError):
         data = b""
-    found = (kind for start, kind in _SIGNATURES.items() if re.match(start, data, re.DOTALL))
-    mime_type = next(found, None)
+    matches = (kind for start, kind in _SIGNATURES.items() if re.match(start, data, re.DOTALL))
+    mime_type = next(matches, None)
     if mime_type is None:
         raise BadReplyError("What the expression selects is not an image in Base64")
     return Image(type="image", data=selected, mime_type=mime_type)
 
 
-def _links(found: Any) -> Sequence[Content]:
-    each = found if isinstance(found, list) else [found]
-    if len(each) > MOST_LINKS:
-        raise BadReplyError(f"The service's response has more than {MOST_LINKS} links")
-    return [_link(one) for one in each]
+def _links(selected: Any) -> Sequence[Content]:
+    links = selected if isinstance(selected, list) else [selected]
+    if len(links) > MAX_LINKS:
+        raise BadReplyError(f"The service's response has more than {MAX_LINKS} links")
+    return [_link(link) for link in links]
 
 
-def _link(one: Any) -> ResourceLink:
-    given = {"uri": one} if isinstance(one, str) else one
-    if isinstance(given, Mapping) and "uri" in given:
-        optional = {key: given[key] for key in ("title", "description") if key in given}
+def _link(link: Any) -> ResourceLink:
+    fields = {"uri": link} if isinstance(link, str) else link
+    if isinstance(fields, Mapping) and "uri" in fields:
+        optional = {key: fields[key] for key in ("title", "description") if key in fields}
         with suppress(ValueError):  # as those of pydantic are
-            uri = str(AnyUrl(str(given["uri"])))
-            name, mime_type = str(given.get("name") or uri), given.get("mimeType")
+            uri = str(AnyUrl(str(fields["uri"])))
+            name, mime_type = str(fields.get("name") or uri), fields.get("mimeType")
             return ResourceLink(
                 type="resource_link", uri=uri, name=name, mime_type=mime_type, **optional
             )

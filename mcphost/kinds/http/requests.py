@@ -45,7 +45,7 @@ class RequestPart(NamedTuple):
     """A part of a request: its path in the configuration, and where the request has it."""
 
     field: str
-    place: str
+    secret_place: str
     placeholders: Sequence[Placeholder]
 
 
@@ -56,12 +56,12 @@ class RequestTemplate:
         self._config = config
         self._url = TextTemplate(config.url)
         body = _BodyTemplate(config.body)
-        self._query = [(each, TextTemplate(each.value)) for each in config.query]
-        self._headers = [(each, TextTemplate(each.value)) for each in config.headers]
-        self._path_styles = {TextTemplate(each.value).only: each for each in config.path}
+        self._query = [(field, TextTemplate(field.value)) for field in config.query]
+        self._headers = [(header, TextTemplate(header.value)) for header in config.headers]
+        self._path_styles = {TextTemplate(field.value).only: field for field in config.path}
         self._body = body
         # Some frameworks read query and form into one map, so a name of either is taken in both.
-        self._names = FieldNames([*(each.name for each in config.query), *body.names])
+        self._names = FieldNames([*(field.name for field in config.query), *body.names])
 
     @property
     def parts(self) -> Sequence[RequestPart]:
@@ -76,10 +76,10 @@ class RequestTemplate:
     def fill(self, values: Values, idempotency_key: str) -> OutgoingRequest:
         """Return the request. Raises ToolError for a value that the URL's path must not have, and for a
         member of an object that would be sent under the name of another field."""
-        headers = [pair for each in self._headers for pair in _header(*each, values)]
-        given = {name.lower() for name, _ in headers}
+        headers = [pair for field in self._headers for pair in _header(*field, values)]
+        header_names = {name.lower() for name, _ in headers}
         content, media_type = self._body.fill(values, self._names), self._body.media_type
-        if media_type and content is not None and "content-type" not in given:
+        if media_type and content is not None and "content-type" not in header_names:
             headers.append(("Content-Type", media_type))
         if not self._config.is_safe:
             headers.append((IDEMPOTENCY_KEY, idempotency_key))
@@ -123,7 +123,7 @@ class _BodyTemplate:
         fields: Sequence[FieldConfig] = ()
         if isinstance(config, FormBodyConfig | MultipartBodyConfig):
             fields = config.fields
-        self._fields = [(each, TextTemplate(each.value)) for each in fields]
+        self._fields = [(field, TextTemplate(field.value)) for field in fields]
         self._text = TextTemplate(config.text) if isinstance(config, TextBodyConfig) else None
         more = config.more if isinstance(config, FormBodyConfig | MultipartBodyConfig) else ""
         self._more = _only(more)
@@ -191,10 +191,10 @@ def _only(text: str) -> Placeholder | None:
 
 
 def _parts(
-    field: str, place: str, templates: Sequence[tuple[Any, TextTemplate]]
+    field: str, location: str, templates: Sequence[tuple[Any, TextTemplate]]
 ) -> Iterator[RequestPart]:
     for number, (_, template) in enumerate(templates):
-        yield RequestPart(f"{field}.{number}.value", place, template.placeholders)
+        yield RequestPart(f"{field}.{number}.value", location, template.placeholders)
 
 
 def _present(

@@ -45,13 +45,13 @@ class FieldNames:
         """Return the name that a member of an object is sent under. `own` is the name of the object's
         field, which is not sent beside its members. Raises ToolError."""
         steps = _steps(sent)
-        taken = set(self._begun.get(steps, ()))
+        clashes = set(self._begun.get(steps, ()))
         for count in range(1, min(len(steps), self._longest) + 1):
-            taken |= self._names.get(steps[:count], set())
-        taken.discard(own)
-        if taken:
+            clashes |= self._names.get(steps[:count], set())
+        clashes.discard(own)
+        if clashes:
             raise ToolError(
-                f"The request has the field {min(taken)!r} itself: leave out {member[:100]!r}"
+                f"The request has the field {min(clashes)!r} itself: leave out {member[:100]!r}"
             )
         return sent
 

@@ -20,7 +20,7 @@ SECRETS: Final = "secrets"
 ROOTS: Final = (ARGUMENTS, ANSWERS, SECRETS)
 
 _STEP: Final = r'(?:\.(?:[A-Za-z0-9_$@-]+|"[^"{}]+"))'
-_FOUND: Final = re.compile(
+_PLACEHOLDER: Final = re.compile(
     r"\{\{(?P<literal>[A-Za-z_][^{}]*)\}\}|\{(?P<path>[A-Za-z_][^{}]*)\}", re.ASCII
 )
 _PATH: Final = re.compile(rf"(?P<root>[a-z]+)(?P<steps>{_STEP}+)", re.ASCII)
@@ -52,10 +52,10 @@ class Placeholder(NamedTuple):
 
     def value(self, values: Values) -> Any:
         """Return the value at the path; MISSING where there is none, and for null."""
-        found: Any = values.get(self.root)
+        value: Any = values.get(self.root)
         for step in self.steps:
-            found = _member(found, step)
-        return MISSING if found is None else found
+            value = _member(value, step)
+        return MISSING if value is None else value
 
 
 def _member(node: Any, step: str) -> Any:
@@ -100,24 +100,24 @@ class TextTemplate:
                 if isinstance(value, Missing):
                     return MISSING
                 filled.append(written(value))
-        if any(isinstance(each, SecretHandle) for each in filled):
+        if any(isinstance(piece, SecretHandle) for piece in filled):
             return Template(tuple(filled))
         return "".join(map(str, filled))
 
     def read(self, values: Values) -> str:
         """Return the text for a person: a value that is missing is empty. It must have no secrets."""
-        found = (each if isinstance(each, str) else each.value(values) for each in self.pieces)
-        return "".join("" if isinstance(each, Missing) else as_text(each) for each in found)
+        texts = (piece if isinstance(piece, str) else piece.value(values) for piece in self.pieces)
+        return "".join("" if isinstance(text, Missing) else as_text(text) for text in texts)
 
 
 def _pieces(text: str) -> Iterator[str | Placeholder]:
     end = 0
-    for found in _FOUND.finditer(text):
-        if found.start() > end:
-            yield text[end : found.start()]
-        end = found.end()
-        literal = found["literal"]
-        yield _placeholder(found["path"]) if literal is None else f"{{{literal}}}"
+    for match in _PLACEHOLDER.finditer(text):
+        if match.start() > end:
+            yield text[end : match.start()]
+        end = match.end()
+        literal = match["literal"]
+        yield _placeholder(match["path"]) if literal is None else f"{{{literal}}}"
     if end < len(text):
         yield text[end:]
 
@@ -150,18 +150,18 @@ class JsonTemplate:
 
     def __init__(self, written: Any) -> None:
         self.placeholders: list[Placeholder] = []
-        self._node = self._read(written)
+        self._node = self._parse(written)
 
-    def _read(self, node: Any) -> Any:
+    def _parse(self, node: Any) -> Any:
         match node:
             case str():
                 template = TextTemplate(node)
                 self.placeholders += template.placeholders
                 return template
             case Mapping():
-                return {name: self._read(value) for name, value in node.items()}
+                return {name: self._parse(value) for name, value in node.items()}
             case list():
-                return [self._read(value) for value in node]
+                return [self._parse(value) for value in node]
             case _:
                 return node
 
@@ -181,12 +181,16 @@ def _filled(node: Any, values: Values) -> Any:
             filled = {name: _filled(value, values) for name, value in node.items()}
             return {name: value for name, value in filled.items() if value is not MISSING}
         case list():
-            each = [_filled(value, values) for value in node]
-            return [value for value in each if value is not MISSING]
+            items = [_filled(value, values) for value in node]
+            return [value for value in items if value is not MISSING]
         case _:
             return node
 
 
 def names(placeholders: Sequence[Placeholder], root: str) -> list[str]:
     """Return the first steps of the placeholders with this first word, each once, in order."""
-    return list(dict.fromkeys(each.steps[0] for each in placeholders if each.root == root))
+    return list(
+        dict.fromkeys(
+            placeholder.steps[0] for placeholder in placeholders if placeholder.root == root
+        )
+    )

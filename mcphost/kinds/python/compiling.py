@@ -27,7 +27,7 @@ def compile_function(offered: PythonFunction) -> Compiled:
 
 def _compiled(offered: PythonFunction) -> Compiled:
     definition = offered.definition
-    said = Compiled(
+    compiled = Compiled(
         name=offered.name,
         primitive_type=offered.primitive_type,
         input_schema=offered.parameters.schema,
@@ -48,14 +48,14 @@ def _compiled(offered: PythonFunction) -> Compiled:
             schema = offered.returns.schema if isinstance(offered.returns, Returns) else None
             hints = _json(definition.annotations)
             tasks = definition.task_support
-            said = replace(said, task_support=tasks, retries=definition.retries)
-            return replace(said, output_schema=schema, annotations=hints)
+            compiled = replace(compiled, task_support=tasks, retries=definition.retries)
+            return replace(compiled, output_schema=schema, annotations=hints)
         case ResourceDefinition():
             hints = _json(definition.annotations) if definition.annotations else {}
             uri, mime_type = definition.uri, definition.mime_type
-            return replace(said, uri=uri, mime_type=mime_type, annotations=hints)
+            return replace(compiled, uri=uri, mime_type=mime_type, annotations=hints)
         case PromptDefinition():
-            return said
+            return compiled
 
 
 def _json(annotations: object) -> dict[str, Any]:

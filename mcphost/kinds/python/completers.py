@@ -26,7 +26,7 @@ class Suggestions:
     def encode(self, value: Any, limit: int, target: str = "") -> Complete:
         """Encode the result. Raises InvalidResultError if it is not a list of strings."""
         values = list(value) if isinstance(value, list | tuple) else [value]
-        if not all(isinstance(one, str) for one in values):
+        if not all(isinstance(choice, str) for choice in values):
             raise InvalidResultError("a completer returns a list of texts")
         return Complete(completion(values))
 
@@ -66,12 +66,14 @@ def _completing(offered: PythonFunction, function: Callable[..., Any]) -> Python
     hints = typing.get_type_hints(function)
     parameters = inspect.signature(function).parameters
     context = tuple(name for name in parameters if is_context(hints.get(name)))
-    own = [each for name, each in parameters.items() if name not in context]
+    own = [parameter for name, parameter in parameters.items() if name not in context]
     if not own:
         raise SignatureError("a completer needs a parameter for the typed text")
-    if bad := next((each.name for each in own[1:] if each.default is each.empty), None):
+    if bad := next(
+        (parameter.name for parameter in own[1:] if parameter.default is parameter.empty), None
+    ):
         raise SignatureError(f"a completer is also called without {bad!r}, so give it a default")
-    read = partial(_read, own[0].name, tuple(each.name for each in own[1:]))
+    read = partial(_read_arguments, own[0].name, tuple(parameter.name for parameter in own[1:]))
     return offered._replace(
         reference=f"{offered.reference}:{function.__name__}",
         function=function,
@@ -81,9 +83,11 @@ def _completing(offered: PythonFunction, function: Callable[..., Any]) -> Python
     )
 
 
-def _read(typed: str, others: tuple[str, ...], arguments: dict[str, Any]) -> dict[str, Any]:
+def _read_arguments(
+    typed: str, argument_names: tuple[str, ...], arguments: dict[str, Any]
+) -> dict[str, Any]:
     filled = arguments["context"]["arguments"]
     return {
         typed: arguments["argument"]["value"],
-        **{name: filled[name] for name in others if name in filled},
+        **{name: filled[name] for name in argument_names if name in filled},
     }

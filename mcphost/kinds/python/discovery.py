@@ -59,19 +59,19 @@ def discover(*folders: Path, seconds: float = LOAD_SECONDS) -> FoundFunctions:
     A problem's path is `<folder>/<file>:<line>`. Files and packages whose name begins with `_` are only
     imported by others, and those of a name that an earlier folder has are broken.
     """
-    found = FoundFunctions()
-    taken: dict[str, Path] = {}
+    registry = FoundFunctions()
+    paths_by_stem: dict[str, Path] = {}
     _begin(folders)
     for folder in folders:
-        for path in _files(folder, found):
-            first = taken.setdefault(_stem(path), path)
+        for path in _files(folder, registry):
+            first = paths_by_stem.setdefault(_stem(path), path)
             if first is path:
-                _read(path, found, seconds)
+                _load_functions(path, registry, seconds)
             else:
-                place = printable(str(path))
+                location = printable(str(path))
                 message = f"{printable(str(first))} has the same name"
-                found.broken[place] = ArgumentProblem(place, message)
-    return found
+                registry.broken[location] = ArgumentProblem(location, message)
+    return registry
 
 
 def _begin(folders: Sequence[Path]) -> None:
@@ -89,7 +89,7 @@ def _begin(folders: Sequence[Path]) -> None:
     importlib.invalidate_caches()
 
 
-def _files(folder: Path, found: FoundFunctions) -> list[Path]:
+def _files(folder: Path, registry: FoundFunctions) -> list[Path]:
     """Return the files and the packages of a folder, these as their `__init__.py`."""
     try:
         paths = sorted(folder.absolute().iterdir())
@@ -102,24 +102,24 @@ def _files(folder: Path, found: FoundFunctions) -> list[Path]:
             elif any(inner.glob("*.py")):
                 message = "this folder has Python files, but no __init__.py: it is not loaded"
                 path = printable(f"{folder.name}/{inner.name}")
-                found.broken[path] = ArgumentProblem(path, message)
+                registry.broken[path] = ArgumentProblem(path, message)
         return files
     except OSError as error:
         message = "there is no such folder of tools"
         if not isinstance(error, FileNotFoundError):
             message = f"this folder of tools cannot be read: {error.strerror}"
-        found.broken[folder.name] = ArgumentProblem(printable(str(folder)), message)
+        registry.broken[folder.name] = ArgumentProblem(printable(str(folder)), message)
         return []
 
 
-def _read(path: Path, found: FoundFunctions, seconds: float) -> None:
+def _load_functions(path: Path, registry: FoundFunctions, seconds: float) -> None:
     with _kept_state():
         marked = attempt(partial(_load, path), path, seconds)
     if isinstance(marked, Fault):
         _forget(_module_name(path))
         message = marked.message + _hint(marked.message, path)
-        place = _place(path, marked.line or 1)
-        found.broken[_stem(path)] = ArgumentProblem(place, message)
+        location = _source_location(path, marked.line or 1)
+        registry.broken[_stem(path)] = ArgumentProblem(location, message)
         return
     for name, (function, definition) in marked.items():
         reference = f"{_stem(path)}.{name}"
@@ -127,13 +127,15 @@ def _read(path: Path, found: FoundFunctions, seconds: float) -> None:
         source = Path(function.__code__.co_filename)  # of a package it may be another file
         source = source if source.is_relative_to(path.parent) else path
         if isinstance(inspected, Fault):
-            place = _place(source, function.__code__.co_firstlineno)
+            location = _source_location(source, function.__code__.co_firstlineno)
             message = f"{printable(name)}: {inspected.message}"
-            found.broken[reference] = ArgumentProblem(place, message)
+            registry.broken[reference] = ArgumentProblem(location, message)
         else:
-            found.functions[reference], found.compiled[reference], notes = inspected
-            found.notes += [
-                ArgumentProblem(_place(source, note.line), f"{printable(name)}: {note.message}")
+            registry.functions[reference], registry.compiled[reference], notes = inspected
+            registry.notes += [
+                ArgumentProblem(
+                    _source_location(source, note.line), f"{printable(name)}: {note.message}"
+                )
                 for note in notes
             ]
 
@@ -141,9 +143,11 @@ def _read(path: Path, found: FoundFunctions, seconds: float) -> None:
 def _forget(name: str) -> None:
     """Forget a module that cannot be imported, and those that it was importing when it was given up."""
     sys.modules.pop(name, None)
-    for other, module in list(sys.modules.items()):
-        if other.startswith(f"{PREFIX}.") and getattr(module.__spec__, "_initializing", False):
-            del sys.modules[other]
+    for module_name, module in list(sys.modules.items()):
+        if module_name.startswith(f"{PREFIX}.") and getattr(
+            module.__spec__, "_initializing", False
+        ):
+            del sys.modules[module_name]
 
 
 def _hint(message: str, path: Path) -> str:
@@ -213,7 +217,9 @@ def _kept_state() -> Iterator[None]:
         finally:
             sys.stdin, sys.stdout, sys.stderr = streams
             sys.setrecursionlimit(max(depth, sys.getrecursionlimit()))
-            changed = [name for name, each in modules.items() if sys.modules.get(name) is not each]
+            changed = [
+                name for name, module in modules.items() if sys.modules.get(name) is not module
+            ]
             sys.modules.update({name: modules[name] for name in changed})
             root.handlers[:] = handlers
             root.setLevel(level)
@@ -235,5 +241,5 @@ def _module_name(path: Path) -> str:
     return f"{PREFIX}.{_stem(path)}"
 
 
-def _place(path: Path, line: int) -> str:
+def _source_location(path: Path, line: int) -> str:
     return printable(f"{path.parent.name}/{path.name}:{line}")

@@ -118,14 +118,14 @@ def _with_annotations(definition: Definition) -> Definition:
     """Return the definition with its annotations as an object, if they are a dict. Raises
     SignatureError for values of a wrong type."""
     match definition:
-        case ToolDefinition(annotations=Mapping() as given):
+        case ToolDefinition(annotations=Mapping() as hints_dict):
             model: type[BaseModel] = ToolAnnotations
-        case ResourceDefinition(annotations=Mapping() as given):
+        case ResourceDefinition(annotations=Mapping() as hints_dict):
             model = Annotations
         case _:
             return definition
     try:
-        read = model.model_validate(dict(given), strict=True)
+        read = model.model_validate(dict(hints_dict), strict=True)
     except ValidationError as error:
         raise SignatureError(_problem("annotations", error)) from None
     return replace(definition, annotations=read)  # type: ignore[arg-type]
@@ -160,8 +160,8 @@ def _signature(
                 raise SignatureError(problem)
             # The variables of a template have no descriptions, so their texts stay in its own.
             typed = string_arguments_of(function, hints, Docstring(""))
-            given = arguments_for_uri(definition.uri, typed)
-            return given, ReturnedContents(definition.mime_type)
+            arguments = arguments_for_uri(definition.uri, typed)
+            return arguments, ReturnedContents(definition.mime_type)
 
 
 def _first_line(error: Exception) -> str:

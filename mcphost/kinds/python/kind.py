@@ -32,7 +32,7 @@ class PythonKind(Kind):
 
     def __init__(self) -> None:
         self._folders: tuple[Path, ...] = ()
-        self._found = FoundFunctions()
+        self._registry = FoundFunctions()
         self._compiled: dict[str, Compiled] = {}
 
     def configure(self, *folders: Path) -> None:
@@ -40,8 +40,8 @@ class PythonKind(Kind):
         if folders == self._folders:
             return
         self._folders = folders
-        self._found = discover(*folders)
-        self._compiled = self._found.compiled
+        self._registry = discover(*folders)
+        self._compiled = self._registry.compiled
 
     def config_model(self, primitive_type: PrimitiveType) -> type[BaseModel]:
         """Return the model, the same for all primitive types: the function."""
@@ -56,11 +56,11 @@ class PythonKind(Kind):
             reference = PythonConfig.model_validate(config).function
         except ValidationError as error:
             problems: dict[str, list[str]] = {}
-            for each in error.errors():
-                problems.setdefault(".".join(map(str, each["loc"])), []).append(each["msg"])
+            for detail in error.errors():
+                problems.setdefault(".".join(map(str, detail["loc"])), []).append(detail["msg"])
             raise KindError(problems) from None
         if reference not in self._compiled:
-            raise KindError({"function": [self._found.why_not(reference)]})
+            raise KindError({"function": [self._registry.why_not(reference)]})
         return self._compiled[reference]
 
     def functions(self) -> Mapping[str, Compiled]:
@@ -69,15 +69,15 @@ class PythonKind(Kind):
 
     def check(self) -> Sequence[ArgumentProblem]:
         """Return the problems of broken files and functions."""
-        return tuple(self._found.broken.values())
+        return tuple(self._registry.broken.values())
 
     def notes(self) -> Sequence[ArgumentProblem]:
         """Return advice on the code of functions that are served."""
-        return tuple(self._found.notes)
+        return tuple(self._registry.notes)
 
     def choices(self) -> tuple[tuple[str, str], ...]:
         """Return every function by reference, with its title, sorted by reference."""
-        titles = [(name, each.title) for name, each in sorted(self._compiled.items())]
+        titles = [(name, compiled.title) for name, compiled in sorted(self._compiled.items())]
         labels = [(name, f"{title} ({name})" if title else name) for name, title in titles]
         return tuple(labels)
 

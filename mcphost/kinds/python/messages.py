@@ -25,7 +25,7 @@ class ReturnedMessages:
     def encode(self, value: Any, limit: int, target: str = "") -> Complete:
         """Encode the result. Raises InvalidResultError."""
         values = value if isinstance(value, list | tuple) else [value]
-        return sized(lambda: {"messages": [_message(one) for one in values]}, limit)
+        return sized(lambda: {"messages": [_message(message) for message in values]}, limit)
 
 
 class ReturnedContents:
@@ -44,35 +44,38 @@ class ReturnedContents:
 
     def _contents(self, value: Any, target: str) -> list[dict[str, Any]]:
         full = value if isinstance(value, list | tuple) else [value]
-        if all(isinstance(one, FULL) for one in full) and full:
-            return [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in full]
-        if wrong := next((one for one in full if isinstance(one, BLOCKS)), None):
+        if all(isinstance(content, FULL) for content in full) and full:
+            return [
+                content.model_dump(mode="json", by_alias=True, exclude_none=True)
+                for content in full
+            ]
+        if wrong := next((content for content in full if isinstance(content, BLOCKS)), None):
             raise InvalidResultError(
                 f"a resource returns text, bytes, TextResource or BlobResource, not {type(wrong).__name__}"
             )
-        if any(isinstance(one, FULL) for one in full):
+        if any(isinstance(content, FULL) for content in full):
             raise InvalidResultError("a list must not mix complete contents with other values")
-        held, default = "text", "application/json"
+        field, default = "text", "application/json"
         if isinstance(value, bytes):
             if not matches_mime_type(self._mime_type, value):
                 raise InvalidResultError(
                     f"the content does not match its MIME type ({self._mime_type})"
                 )
-            held, default = "blob", "application/octet-stream"
+            field, default = "blob", "application/octet-stream"
             text = b64encode(value).decode()
         elif isinstance(value, str):
             default = "text/plain"
             text = value
         else:
             text = _ANYTHING.dump_json(value, by_alias=True).decode()
-        return [{"uri": target, "mimeType": self._mime_type or default, held: text}]
+        return [{"uri": target, "mimeType": self._mime_type or default, field: text}]
 
 
 def _message(value: Any) -> dict[str, Any]:
-    said = value if isinstance(value, Message) else Message(value)
-    content = said.content
+    message = value if isinstance(value, Message) else Message(value)
+    content = message.content
     if isinstance(content, str):
-        return {"role": said.role, "content": text_block(content)}
+        return {"role": message.role, "content": text_block(content)}
     if isinstance(content, BLOCKS):
-        return {"role": said.role, "content": block_of(content)}
+        return {"role": message.role, "content": block_of(content)}
     raise InvalidResultError(f"a message is a text or content, not {type(content).__name__}")

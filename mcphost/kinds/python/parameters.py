@@ -22,7 +22,7 @@ from mcphost.kinds.functions.docstrings import Docstring
 from mcphost.kinds.functions.program import InvalidArgumentsError, Parameters, Read
 from mcphost.kinds.functions.schemas import SignatureError, input_validator, schema_of
 from mcphost.protocol.effort import EXPLAINED_BYTES
-from mcphost.runtime.schema import MOST_PROBLEMS, ArgumentProblem
+from mcphost.runtime.schema import MAX_PROBLEMS, ArgumentProblem
 from mcphost.runtime.stopping import Misfit, stopping
 from mcphost.sdk import Context, SyncContext
 
@@ -33,7 +33,7 @@ def parameters_of(
     function: Callable[..., Any],
     hints: Hints,
     docstring: Docstring,
-    given: Mapping[str, Any] | None = None,
+    input_schema: Mapping[str, Any] | None = None,
 ) -> Parameters:
     """Return the parameters of `function`, by its signature or by the given input schema.
 
@@ -47,9 +47,11 @@ def parameters_of(
             context.append(_nameable(parameter, verbatim=False).name)
             docstring.take(parameter.name)  # callers know nothing of it
         else:
-            own.append(_nameable(parameter, verbatim=given is not None))
-    if given is not None:
-        return Parameters(input_validator(given), _pass_on(own, given), tuple(context))
+            own.append(_nameable(parameter, verbatim=input_schema is not None))
+    if input_schema is not None:
+        return Parameters(
+            input_validator(input_schema), _pass_on(own, input_schema), tuple(context)
+        )
     # One field per parameter. Their names are neutral, because pydantic reserves `copy` and `schema`.
     fields = {f"p{i}": _field(p, hints.get(p.name, Any), docstring) for i, p in enumerate(own)}
     model: type[BaseModel] = create_model(
@@ -69,7 +71,7 @@ def is_context(annotation: Any) -> bool:
 def is_annotated(annotation: Any, as_what: type) -> bool:
     """Whether an annotation is this class, or a union with it."""
     if get_origin(annotation) in (Union, UnionType):
-        return any(is_annotated(each, as_what) for each in get_args(annotation))
+        return any(is_annotated(member, as_what) for member in get_args(annotation))
     return annotation is as_what
 
 
@@ -116,7 +118,7 @@ def _reader(model: type[BaseModel], names: tuple[str, ...]) -> Read:
             is_large = len(encoded) > EXPLAINED_BYTES
             values = (of_large() if is_large else validate)(encoded).__dict__
         except ValidationError as error:
-            problems = error.errors(**_BRIEF)[:MOST_PROBLEMS]
+            problems = error.errors(**_BRIEF)[:MAX_PROBLEMS]
             raise InvalidArgumentsError(
                 tuple(ArgumentProblem(".".join(map(str, p["loc"])), p["msg"]) for p in problems)
             ) from None
@@ -130,7 +132,7 @@ def _reader(model: type[BaseModel], names: tuple[str, ...]) -> Read:
 _BRIEF: Any = {"include_url": False, "include_context": False, "include_input": False}
 
 
-def _pass_on(own: list[Parameter], given: Mapping[str, Any]) -> Read:
+def _pass_on(own: list[Parameter], input_schema: Mapping[str, Any]) -> Read:
     """Return a reader that passes arguments on as they are: all of them to `**rest`, else the named
     ones.
 
@@ -139,10 +141,13 @@ def _pass_on(own: list[Parameter], given: Mapping[str, Any]) -> Read:
     takes_rest = any(p.kind is Parameter.VAR_KEYWORD for p in own)
     names = {p.name for p in own if p.kind is not Parameter.VAR_KEYWORD}
     needed = {p.name for p in own if p.default is Parameter.empty} & names
-    required, known = set(given.get("required", ())), set(given.get("properties", ()))
+    required, properties = (
+        set(input_schema.get("required", ())),
+        set(input_schema.get("properties", ())),
+    )
     if missing := needed - required:
         raise SignatureError(f"the input schema does not require {_listed(missing)}")
-    if not takes_rest and (unknown := known - names):
+    if not takes_rest and (unknown := properties - names):
         raise SignatureError(f"the function does not take {_listed(unknown)} of the input schema")
     if takes_rest:
         return dict

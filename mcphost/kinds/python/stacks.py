@@ -10,10 +10,10 @@ def tool_on(frame: FrameType | None) -> str | None:
 
     The outermost one counts: the function that the platform called.
     """
-    found = None
+    tool = None
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         if module.startswith(f"{PREFIX}."):
-            found = f"{module.removeprefix(f'{PREFIX}.')}.{frame.f_code.co_name}"
+            tool = f"{module.removeprefix(f'{PREFIX}.')}.{frame.f_code.co_name}"
         frame = frame.f_back
-    return found
+    return tool

@@ -69,27 +69,29 @@ def string_arguments_of(
     return StringArguments(replace(typed, validator=input_validator(texts)), arguments, choices)
 
 
-def arguments_for_uri(uri: str, given: StringArguments) -> StringArguments:
-    """Return `given`, if its arguments match the variables of the URI. Raises SignatureError."""
+def arguments_for_uri(uri: str, string_arguments: StringArguments) -> StringArguments:
+    """Return `string_arguments`, if its arguments match the variables of the URI. Raises SignatureError."""
     if "{" not in uri:
         if problem := check_uri(uri):
             raise SignatureError(problem)
-        if given.arguments:
+        if string_arguments.arguments:
             raise SignatureError(f"a resource takes no arguments, and {uri} has no variables")
-        return given
+        return string_arguments
     try:
         template = UriTemplate(uri)
     except ValueError as error:
         raise SignatureError(str(error)) from None
-    names = {argument.name for argument in given.arguments}
-    always = {argument.name for argument in given.arguments if argument.required}
+    names = {argument.name for argument in string_arguments.arguments}
+    always = {argument.name for argument in string_arguments.arguments if argument.required}
     if differ := names ^ set(template.variables):
         raise SignatureError(
             f"its parameters and the variables of {template.text} differ: {_listed(differ)}"
         )
-    if wanted := always & template.optional:
-        raise SignatureError(f"{_listed(wanted)}: optional in the URI, so a default is required")
-    return given
+    if without_default := always & template.optional:
+        raise SignatureError(
+            f"{_listed(without_default)}: optional in the URI, so a default is required"
+        )
+    return string_arguments
 
 
 def _alternatives(

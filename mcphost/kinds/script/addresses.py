@@ -42,7 +42,7 @@ class CallerTexts:
             return url  # which is refused
         own = [*self._own(url)]
         for text in _contained(self._texts, url):
-            starts = (start for start, _ in _found(text, url, (0, len(url)), own))
+            starts = (start for start, _ in _occurrences_of(text, url, (0, len(url)), own))
             if not _LABEL.fullmatch(text) and next(starts, end) < end:
                 raise ToolError(f"{text[:100]!r} must not be in the host of the address.")
         end += url.startswith("/", end)
@@ -51,7 +51,7 @@ class CallerTexts:
             rest: list[tuple[int, int]] = []
             for part in raw:
                 at = part[0]
-                for start, stop in _found(text, url, part, own):
+                for start, stop in _occurrences_of(text, url, part, own):
                     quoted.append((start, stop, quote(url[start:stop], safe="")))
                     rest.append((at, start))
                     at = stop
@@ -98,12 +98,12 @@ def _contained(texts: Iterable[str], url: str) -> Iterator[str]:
     """Yield the texts that an address has, in any case, but none that it begins with."""
     folded = url.casefold()
     for text in texts:
-        other = text.strip().casefold()
-        if other in folded and not folded.startswith(other):
+        needle = text.strip().casefold()
+        if needle in folded and not folded.startswith(needle):
             yield text
 
 
-def _found(
+def _occurrences_of(
     text: str, url: str, within: tuple[int, int], own: Iterable[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
     """Yield where a part of the address has a text, but not where a longer text of the script has it.

@@ -39,12 +39,12 @@ def offered() -> Mapping[str, Any]:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 functions += _described(node, about.get(node.name, ""))
             case ast.ClassDef(name=name, body=body):
-                members[name] = [each for one in body for each in _described(one)]
+                members[name] = [member for statement in body for member in _described(statement)]
             case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id=kind)):
                 objects.append(name)
                 members[name] = [
-                    {**one, "about": f"Send a {one['name'].upper()} request."}
-                    for one in members.pop(kind)
+                    {**method, "about": f"Send a {method['name'].upper()} request."}
+                    for method in members.pop(kind)
                 ]
             case _:  # imports
                 pass
@@ -61,10 +61,15 @@ def offered() -> Mapping[str, Any]:
 def _described(node: ast.stmt, about: str = "") -> list[Mapping[str, str]]:
     """Return the name, the signature and the description of a function or an attribute."""
     match node:
-        case ast.FunctionDef(name=name, args=given) | ast.AsyncFunctionDef(name=name, args=given):
-            given.args = [one for one in given.args if one.arg != "self"]
+        case (
+            ast.FunctionDef(name=name, args=parameters)
+            | ast.AsyncFunctionDef(name=name, args=parameters)
+        ):
+            parameters.args = [
+                parameter for parameter in parameters.args if parameter.arg != "self"
+            ]
             returns = "" if node.returns is None else f" -> {ast.unparse(node.returns)}"
-            signature = f"({ast.unparse(given).replace('=', ' = ')}){returns}"
+            signature = f"({ast.unparse(parameters).replace('=', ' = ')}){returns}"
         case ast.AnnAssign(target=ast.Name(id=name), annotation=written):
             signature = ast.unparse(written)
         case _:

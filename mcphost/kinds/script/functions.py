@@ -29,9 +29,9 @@ from mcphost.sdk import questions
 from mcphost.sdk.context import accepted, agreed
 from mcphost.sdk.errors import ToolError, answer_error
 
-MOST_REQUESTS: Final = 50
+MAX_REQUESTS: Final = 50
 """How many HTTP requests one call may send."""
-MOST_SAID: Final = 256 * 1024
+MAX_SENT_BYTES: Final = 256 * 1024
 """How much a script may print, log and report in one round, in bytes."""
 LONGEST_SLEEP: Final = 10.0
 SLEEPS: Final = ("system.sleep", "system.async_sleep")
@@ -66,7 +66,7 @@ class Functions:
         self._round = round
         self._requests = requests
         self.sent = 0
-        self._said = 0
+        self._sent_bytes = 0
         self.refusals: set[str] = set()
         self._here: Mapping[str, Any] = {
             "elicit": self._elicit,
@@ -106,17 +106,19 @@ class Functions:
         except ToolError as refusal:
             raise self._refused(refusal) from None
 
-    def say(self, text: str) -> None:
+    def send_output(self, text: str) -> None:
         """Send what the script has printed. Raises CallOverError."""
         self._count(text)
         self._round.channel.log("info", text, "print")
 
-    def _count(self, *said: Any) -> None:
+    def _count(self, *values: Any) -> None:
         """Count what is sent to the caller. Raises CallOverError once it is too much."""
-        self._said += len(orjson.dumps(said))
-        if self._said > MOST_SAID:
+        self._sent_bytes += len(orjson.dumps(values))
+        if self._sent_bytes > MAX_SENT_BYTES:
             text = "The tool printed or returned too much."
-            raise CallOverError(Failed(Failure(FailureKind.CRASHED, text, f"{self._said} bytes")))
+            raise CallOverError(
+                Failed(Failure(FailureKind.CRASHED, text, f"{self._sent_bytes} bytes"))
+            )
 
     def _refused(self, refusal: ToolError) -> Raised:
         self.refusals.add(str(refusal))
@@ -142,10 +144,10 @@ class Functions:
         self, key: str, prompt: str, *, max_tokens: int = 1000, system: str | None = None
     ) -> Any:
         options: Any = {} if system is None else {"system_prompt": system}
-        said = self._answer(questions.sampling(key, prompt, max_tokens=max_tokens, **options))
-        if said is MISSING:
-            return said
-        return getattr(said.content, "text", "")
+        sampled = self._answer(questions.sampling(key, prompt, max_tokens=max_tokens, **options))
+        if sampled is MISSING:
+            return sampled
+        return getattr(sampled.content, "text", "")
 
     def _answer(self, question: Question[Any]) -> Any:
         return self._round.recording.answer(question)
@@ -191,8 +193,8 @@ class Functions:
 
     async def _http(self, *request: Any) -> Any:
         self.sent += 1
-        if self.sent > MOST_REQUESTS:
-            raise Raised("RuntimeError", f"a call sends at most {MOST_REQUESTS} requests")
+        if self.sent > MAX_REQUESTS:
+            raise Raised("RuntimeError", f"a call sends at most {MAX_REQUESTS} requests")
         step = self._round.recording.step
         try:
             return await step(

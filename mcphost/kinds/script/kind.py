@@ -14,7 +14,7 @@ from mcphost.kinds.script.differences import differences_in, in_plain_words
 from mcphost.kinds.script.program import Script, ScriptProgram
 from mcphost.kinds.script.sendings import misplaced_secrets, sendings_in
 from mcphost.kinds.script.signature import (
-    MOST_CHARACTERS,
+    MAX_CHARACTERS,
     ScriptProblemError,
     Signature,
     signature_of,
@@ -23,7 +23,7 @@ from mcphost.kinds.script.surroundings import stubs
 from mcphost.observability import counters, health
 from mcphost.runtime.program import TaskSupport
 from mcphost.sandbox.checks import ChecksBusyError
-from mcphost.sandbox.pool import MOST_PROBLEMS, Sandbox
+from mcphost.sandbox.pool import MAX_PROBLEMS, Sandbox
 from mcphost.sandbox.processes import WorkerLostError
 
 WAIT_SECONDS: Final = 10.0
@@ -39,7 +39,7 @@ class ScriptConfig(BaseModel):
         title="Code",
         description="Python with one public function: that is the tool.",
         min_length=1,
-        max_length=MOST_CHARACTERS,
+        max_length=MAX_CHARACTERS,
     )
     annotations: ToolAnnotations = Field(
         default_factory=ToolAnnotations,
@@ -80,7 +80,7 @@ class ScriptKind(Kind):
         self, config: Mapping[str, Any], primitive_type: PrimitiveType = PrimitiveType.TOOL
     ) -> Compiled:
         """Compile a script, without checking its types. Raises KindError."""
-        read = _read(config)
+        read = _validate_config(config)
         hints = read.annotations.model_dump_json(by_alias=True, exclude_none=True)
         return self._compiled(read.code, hints, read.tasks)
 
@@ -88,17 +88,20 @@ class ScriptKind(Kind):
         """Return the problems of a tenant's script that is to be saved, by field: what `compile`
         refuses, and what the type checker finds. Blocks for a moment."""
         try:
-            found = self.look(_read(config).code, tenant, WAIT_SECONDS)
+            inspection = self.inspect_code(_validate_config(config).code, tenant, WAIT_SECONDS)
         except KindError as error:
             return error.problems
         except ChecksBusyError as busy:
             return {"code": [f"{busy} Save the script again in a moment."]}
         except WorkerLostError as lost:
             return {"code": [f"The script could not be checked: {lost}"]}
-        problems = [_at(one["line"], one["column"], one["message"]) for one in found.problems]
+        problems = [
+            _at(problem["line"], problem["column"], problem["message"])
+            for problem in inspection.problems
+        ]
         return {"code": problems} if problems else {}
 
-    def look(self, code: str, tenant: str, wait_seconds: float = 0.0) -> Inspection:
+    def inspect_code(self, code: str, tenant: str, wait_seconds: float = 0.0) -> Inspection:
         """Return what `inspect` finds in the code, for an editor. Blocks. Raises ChecksBusyError,
         WorkerLostError."""
         try:
@@ -112,7 +115,7 @@ class ScriptKind(Kind):
             message = in_plain_words(row["message"])
             if message and not (problems and message.startswith("ModuleNotFoundError")):
                 problems.append({**row, "message": message})
-        return Inspection(problems[:MOST_PROBLEMS], signature.input_schema)
+        return Inspection(problems[:MAX_PROBLEMS], signature.input_schema)
 
     def sendings_of(self, config: Mapping[str, Any]) -> Sequence[Sending]:
         """Return the addresses and secrets that the code names as literals."""
@@ -133,13 +136,13 @@ class ScriptKind(Kind):
         )
 
 
-def _read(config: Mapping[str, Any]) -> ScriptConfig:
+def _validate_config(config: Mapping[str, Any]) -> ScriptConfig:
     try:
         return ScriptConfig.model_validate(config)
     except ValidationError as error:
         problems: dict[str, list[str]] = {}
-        for each in error.errors(include_url=False, include_context=False, include_input=False):
-            problems.setdefault(".".join(map(str, each["loc"])), []).append(each["msg"])
+        for detail in error.errors(include_url=False, include_context=False, include_input=False):
+            problems.setdefault(".".join(map(str, detail["loc"])), []).append(detail["msg"])
         raise KindError(problems) from None
 
 

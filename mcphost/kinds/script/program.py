@@ -41,12 +41,12 @@ SECONDS: Final = 60.0
 TURN_SECONDS: Final = 5.0
 PATIENCE_SECONDS: Final = 2.0
 """How much longer than its limit a worker may take until it is killed."""
-MOST_ATTEMPTS: Final = 3
+MAX_ATTEMPTS: Final = 3
 """How many workers are tried for one round, when those before it have done nothing of it."""
-MOST_DETAIL: Final = 20_000
+MAX_DETAIL: Final = 20_000
 MAX_REASON: Final = 500
 """The characters of what is wrong with a result, in the error for the caller."""
-MOST_PRINTED: Final = 64 * 1024
+MAX_PRINTED: Final = 64 * 1024
 LONGEST_IMAGE: Final = 40_000
 """In characters. A request state has 64 KiB for it, and for all that is recorded besides."""
 LIMITS: Final[Mapping[str, Any]] = {
@@ -140,21 +140,23 @@ class ScriptProgram:
         except SandboxFullError as full:
             if ports.may_defer():
                 return Deferred(journal, no_room=True)
-            what = "too many scripts of this tenant run" if full.of_tenant else "the server is full"
-            text = f"The tool is busy: {what}. Try again later."
+            reason = (
+                "too many scripts of this tenant run" if full.of_tenant else "the server is full"
+            )
+            text = f"The tool is busy: {reason}. Try again later."
             return Failed(Failure(FailureKind.OVERLOADED, text, str(full)))
         except WorkerLostError as lost:
             kind = FailureKind.TIMED_OUT if lost.late else FailureKind.CRASHED
             return Failed(Failure(kind, _FAILED, str(lost)))
         except Exception:  # noqa: BLE001 - a worker that was taken over may send anything
-            detail = traceback.format_exc()[-MOST_DETAIL:]
+            detail = traceback.format_exc()[-MAX_DETAIL:]
             return Failed(Failure(FailureKind.CRASHED, _FAILED, detail))
 
     async def _advance(self, call: Call, journal: Journal, ports: Ports) -> Outcome:
         paused = journal.paused
         if paused is not None and paused.get("of") != self._script.digest:
             paused = None
-        for _ in range(MOST_ATTEMPTS - 1):
+        for _ in range(MAX_ATTEMPTS - 1):
             try:
                 return await self._round(call, journal, ports, paused)
             except Unloadable as why:
@@ -178,8 +180,8 @@ class ScriptProgram:
         except Unwound:  # the process is shutting down, and a step has been recorded
             return round.stopped_with()
         finally:
-            round.tasks.leave()
-            if round.tasks.left:
+            round.tasks.exit()
+            if round.tasks.unfinished:
                 await round.tasks.end()
             round.channel.end()
 
@@ -195,7 +197,11 @@ class ScriptRound:
         # Drawn first in every round, so they are the same in all rounds of the call.
         self._time = recording.now()
         self._seed = recording.uuid()
-        answers = [each.result for every in round.journal.answers.values() for each in every]
+        answers = [
+            answer.result
+            for key_answers in round.journal.answers.values()
+            for answer in key_answers
+        ]
         texts = CallerTexts(script.source, [round.call.arguments, answers])
         requests = Requests(round.ports, recording.uuid().hex, texts)
         self._functions = Functions(round, requests)
@@ -209,9 +215,9 @@ class ScriptRound:
 
         Raises CallOverError; Unwound; WorkerLostError; Unloadable, if `paused` cannot be continued.
         """
-        given = {} if paused is None else self._continue(paused)
+        answers = {} if paused is None else self._continue(paused)
         try:
-            await self._worker.begin({**self._job(paused), "given": given})
+            await self._worker.begin({**self._job(paused), "given": answers})
         except BrokenFrameError as error:
             return _failed({"why": "output", "message": f"the arguments: {error}"})
         message = await self._receive()
@@ -235,7 +241,7 @@ class ScriptRound:
             "longest_image": LONGEST_IMAGE,
             "time": self._time.isoformat(),
             "seed": self._seed.hex,
-            "printed": MOST_PRINTED,
+            "printed": MAX_PRINTED,
         }
 
     def _continue(self, paused: Mapping[str, Any]) -> dict[str, Any]:
@@ -252,16 +258,16 @@ class ScriptRound:
             return {}
         for id in self._calls:
             self._begin(id)
-        given = {str(id): self._settled.pop(id) for id in list(self._settled)}
-        self._calls = {id: call for id, call in self._calls.items() if str(id) not in given}
-        return given
+        answers = {str(id): self._settled.pop(id) for id in list(self._settled)}
+        self._calls = {id: call for id, call in self._calls.items() if str(id) not in answers}
+        return answers
 
     async def _receive(self) -> dict[str, Any]:
         while True:
             message = await self._worker.receive(TURN_SECONDS + PATIENCE_SECONDS)
             if message["is"] != "printed":
                 return message
-            self._functions.say(message["text"])
+            self._functions.send_output(message["text"])
 
     async def _answered(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Answer the calls of a script that waits, or pause it if only the caller can answer."""
@@ -322,7 +328,7 @@ class ScriptRound:
 
     def _outcome(self, message: Mapping[str, Any]) -> Outcome:
         if message["is"] == "paused":
-            return self._asked(message["image"])
+            return self._input_required(message["image"])
         if message["is"] == "done":
             if self._round.stopped:  # it has asked, and did not wait for the answer
                 return self._round.stopped_with()
@@ -331,7 +337,7 @@ class ScriptRound:
             return refusal(message["message"])
         return _failed(message)
 
-    def _asked(self, image: str) -> Outcome:
+    def _input_required(self, image: str) -> Outcome:
         """Return the questions, with the paused script in the journal if it is small enough."""
         outcome = self._round.stopped_with()
         if not isinstance(outcome, InputRequired) or not 0 < len(image) <= LONGEST_IMAGE:
@@ -379,5 +385,5 @@ def _failed(message: Mapping[str, Any]) -> Failed:
     reason = str(message.get("message", ""))[:MAX_REASON].rstrip(".")
     text = text.replace("{reason}", reason)
     lines = [f"line {at['line']} in {at['function']}" for at in message.get("trace", ())]
-    said = f"{message.get('type', message['why'])}: {message.get('message', '')}"
-    return Failed(Failure(kind, text, "\n".join([*lines, said])))
+    detail = f"{message.get('type', message['why'])}: {message.get('message', '')}"
+    return Failed(Failure(kind, text, "\n".join([*lines, detail])))

@@ -103,17 +103,17 @@ class Requests:
         if len(pieces) == 1:
             return text
         # Every second piece is the name of a secret.
-        parts = [SecretHandle(one) if at % 2 else one for at, one in enumerate(pieces)]
-        return Template(tuple(one for one in parts if one != ""))
+        parts = [SecretHandle(piece) if at % 2 else piece for at, piece in enumerate(pieces)]
+        return Template(tuple(part for part in parts if part != ""))
 
     def _json(self, value: Any) -> Any:
         match value:
             case str():
                 return self._text(value)
             case list():
-                return [self._json(one) for one in value]
+                return [self._json(member) for member in value]
             case dict():
-                return {key: self._json(one) for key, one in value.items()}
+                return {key: self._json(member) for key, member in value.items()}
             case _:
                 return value
 

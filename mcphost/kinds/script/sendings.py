@@ -32,16 +32,16 @@ def sendings_in(source: str) -> tuple[Sending, ...]:
         return ()
     bound = frozenset(name for node in ast.walk(module) for name in _bound(node))
     requests = [node for node in ast.walk(module) if "http" not in bound and _is_request(node)]
-    found = [Sending(FIELD, url) for each in requests if (url := _url(each))]
+    sendings = [Sending(FIELD, url) for request in requests if (url := _url(request))]
     named: set[int] = set()
     if "secret" not in bound:
-        for each in requests:
-            for call, sending in _secrets_of(each):
+        for request in requests:
+            for call, sending in _secrets_of(request):
                 named.add(id(call))
-                found.append(sending)
+                sendings.append(sending)
         rest = (node for node in ast.walk(module) if id(node) not in named)
-        found += [Sending(FIELD, secret=name) for node in rest if (name := _secret(node))]
-    return tuple(dict.fromkeys(found))
+        sendings += [Sending(FIELD, secret=name) for node in rest if (name := _secret(node))]
+    return tuple(dict.fromkeys(sendings))
 
 
 def misplaced_secrets(source: str) -> Iterator[ScriptProblemError]:
@@ -84,10 +84,10 @@ def _has_query(written: ast.AST) -> bool:
 def _secrets_of(request: ast.Call) -> Iterator[tuple[ast.AST, Sending]]:
     """Yield the calls of `secret` in the arguments of a request, with what they send."""
     for keyword in request.keywords:
-        place = _PLACES.get(keyword.arg or "")
-        for node in ast.walk(keyword.value) if place else ():
+        secret_place = _PLACES.get(keyword.arg or "")
+        for node in ast.walk(keyword.value) if secret_place else ():
             if name := _secret(node):
-                yield node, Sending(FIELD, _url(request), name, place or "")
+                yield node, Sending(FIELD, _url(request), name, secret_place or "")
 
 
 def _is_request(node: ast.AST) -> TypeGuard[ast.Call]:
@@ -129,7 +129,10 @@ def _url(request: ast.Call) -> str:
 
 
 def _addresses_of(request: ast.Call) -> list[ast.expr]:
-    return [*request.args[:1], *(one.value for one in request.keywords if one.arg == "url")]
+    return [
+        *request.args[:1],
+        *(keyword.value for keyword in request.keywords if keyword.arg == "url"),
+    ]
 
 
 def _beginning(written: ast.expr) -> tuple[str, bool]:
@@ -153,8 +156,8 @@ def _bound(node: ast.AST) -> Iterator[str]:
             yield name
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             yield name
-        case ast.alias(name=name, asname=other):
-            yield other or name.partition(".")[0]
+        case ast.alias(name=name, asname=alias):
+            yield alias or name.partition(".")[0]
         case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
             yield name
         case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):

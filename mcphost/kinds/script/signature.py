@@ -9,14 +9,14 @@ from typing import Any, Final
 
 from mcphost.kinds.functions.docstrings import Docstring
 
-MOST_CHARACTERS: Final = 64 * 1024
-MOST_TOKENS: Final = 20_000
+MAX_CHARACTERS: Final = 64 * 1024
+MAX_TOKENS: Final = 20_000
 """Words, numbers and signs of a script, those inside of its texts too: parsing them takes time and memory
 of the server, up to 20 times the length of the script."""
-MOST_PARTS: Final = 2000
+MAX_PARTS: Final = 2000
 """Types, default values and choices in the schemas of a script. A class is counted wherever it is
 used: 20 classes with two fields of the next one are a million parts."""
-MOST_DEPTH: Final = 20
+MAX_DEPTH: Final = 20
 LARGEST_INTEGER: Final = 2**63
 
 _PLAIN: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -62,16 +62,22 @@ class Signature:
 def signature_of(source: str) -> Signature:
     """Read the script's only public function. Raises ScriptProblemError."""
     body = parsed(source).body
-    public = [one for one in body if isinstance(one, Function) and not one.name.startswith("_")]
+    public = [
+        statement
+        for statement in body
+        if isinstance(statement, Function) and not statement.name.startswith("_")
+    ]
     if len(public) != 1:
-        found = "no function" if not public else "more than one"
+        actual = "no function" if not public else "more than one"
         raise ScriptProblemError(
             "A script has one function whose name does not begin with `_`: that is the tool. "
-            f"There is {found}.",
+            f"There is {actual}.",
             public[1].lineno if public else 1,
         )
     (function,) = public
-    classes = {one.name: one for one in body if isinstance(one, ast.ClassDef)}
+    classes = {
+        statement.name: statement for statement in body if isinstance(statement, ast.ClassDef)
+    }
     try:
         return _SignatureReader(classes).read(function)
     except ScriptProblemError as problem:
@@ -87,10 +93,10 @@ def in_characters(source: str, line: int, column: int) -> int:
 
 def parsed(source: str) -> ast.Module:
     """Parse a script, if it is not too large. Raises ScriptProblemError."""
-    if len(source) > MOST_CHARACTERS:
-        raise ScriptProblemError(f"The script has more than {MOST_CHARACTERS} characters.")
-    if len(source) > MOST_TOKENS and sum(1 for _ in _TOKEN.finditer(source)) > MOST_TOKENS:
-        raise ScriptProblemError(f"The script has more than {MOST_TOKENS} words and signs.")
+    if len(source) > MAX_CHARACTERS:
+        raise ScriptProblemError(f"The script has more than {MAX_CHARACTERS} characters.")
+    if len(source) > MAX_TOKENS and sum(1 for _ in _TOKEN.finditer(source)) > MAX_TOKENS:
+        raise ScriptProblemError(f"The script has more than {MAX_TOKENS} words and signs.")
     try:
         return ast.parse(source)
     except SyntaxError as error:
@@ -106,7 +112,7 @@ class _SignatureReader:
 
     def __init__(self, classes: Mapping[str, ast.ClassDef]) -> None:
         self._classes = classes
-        self._parts_left = MOST_PARTS
+        self._parts_left = MAX_PARTS
 
     def read(self, function: Function) -> Signature:
         """Return the signature. Raises ScriptProblemError."""
@@ -119,17 +125,19 @@ class _SignatureReader:
         inputs = self._inputs(function, docstring)
         output = self._schema(function.returns, inputs=False)
         waits = isinstance(function, ast.AsyncFunctionDef)
-        told = None if output in _TEXTS else output
-        return Signature(function.name, waits, docstring.rest, inputs, told)
+        output_schema = None if output in _TEXTS else output
+        return Signature(function.name, waits, docstring.rest, inputs, output_schema)
 
     def _inputs(self, function: Function, docstring: Docstring) -> Mapping[str, Any]:
-        given = function.args
-        for wrong in (given.vararg, given.kwarg, *given.posonlyargs):
+        parameters = function.args
+        for wrong in (parameters.vararg, parameters.kwarg, *parameters.posonlyargs):
             if wrong is not None:
                 raise _problem(wrong, f"The parameter {wrong.arg} cannot be given by name.")
-        defaults = [None] * (len(given.args) - len(given.defaults)) + list(given.defaults)
-        named = [*zip(given.args, defaults, strict=True)]
-        named += zip(given.kwonlyargs, given.kw_defaults, strict=True)
+        defaults = [None] * (len(parameters.args) - len(parameters.defaults)) + list(
+            parameters.defaults
+        )
+        named = [*zip(parameters.args, defaults, strict=True)]
+        named += zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True)
         properties: dict[str, Any] = {}
         for parameter, default in named:
             schema = dict(self._schema(parameter.annotation, inputs=True, at=parameter))
@@ -159,13 +167,13 @@ class _SignatureReader:
         missing annotation.
         """
         self._count(written or at)
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             raise ScriptProblemError(
                 "The annotation is nested too deep.", getattr(written, "lineno", 1)
             )
 
-        def inner(one: ast.expr) -> Mapping[str, Any]:
-            return self._schema(one, inputs=inputs, depth=depth + 1)
+        def inner(annotation: ast.expr) -> Mapping[str, Any]:
+            return self._schema(annotation, inputs=inputs, depth=depth + 1)
 
         match written:
             case None:
@@ -176,8 +184,8 @@ class _SignatureReader:
                 return _PLAIN[name]
             case ast.Name(id=name) if name in self._classes and not inputs:
                 return _dataclass(self._classes[name], inner)
-            case ast.BinOp(op=ast.BitOr(), left=left, right=right):
-                return _any_of([inner(left), inner(right)])
+            case ast.BinOp(op=ast.BitOr(), left=first, right=second):
+                return _any_of([inner(first), inner(second)])
             case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name), slice=part):
                 return self._generic(written, name, _parts(part), inner)
             case _:
@@ -191,12 +199,12 @@ class _SignatureReader:
                 return {"type": "array", "items": inner(item)}
             case "dict", [ast.Name(id="str"), value]:
                 return {"type": "object", "additionalProperties": inner(value)}
-            case "Optional", [one]:
-                return _any_of([inner(one), _PLAIN["None"]])
+            case "Optional", [member]:
+                return _any_of([inner(member), _PLAIN["None"]])
             case "Union", _:
-                return _any_of([inner(one) for one in parts])
+                return _any_of([inner(member) for member in parts])
             case "Literal", _:
-                return {"enum": [self._value(one) for one in parts]}
+                return {"enum": [self._value(member) for member in parts]}
             case _:
                 raise _no_schema(written)
 
@@ -215,26 +223,26 @@ class _SignatureReader:
             if not _is_json(value):
                 raise _problem(written, "This literal is not JSON.")
             return
-        if depth == MOST_DEPTH:
+        if depth == MAX_DEPTH:
             raise _problem(written, "This literal is nested too deep.")
         if isinstance(value, dict) and not all(map(_is_text, value)):
             raise _problem(written, "This literal has keys that are no texts.")
-        for one in value.values() if isinstance(value, dict) else value:
-            self._check_value(written, one, depth + 1)
+        for child in value.values() if isinstance(value, dict) else value:
+            self._check_value(written, child, depth + 1)
 
     def _count(self, at: ast.expr | ast.arg | None) -> None:
         self._parts_left -= 1
         if self._parts_left < 0:
-            text = f"The schemas have more than {MOST_PARTS} parts."
+            text = f"The schemas have more than {MAX_PARTS} parts."
             raise ScriptProblemError(text) if at is None else _problem(at, text)
 
 
 def _dataclass(definition: ast.ClassDef, inner: Any) -> Mapping[str, Any]:
     """Return the schema of a result's class, by its annotated fields."""
     properties = {
-        one.target.id: inner(one.annotation)
-        for one in definition.body
-        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        statement.target.id: inner(statement.annotation)
+        for statement in definition.body
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
     }
     return {"type": "object", "properties": properties, "required": list(properties)}
 

@@ -18,7 +18,7 @@ from mcphost.protocol.prompts import PromptArgument
 from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.runtime.program import Program
 
-MOST_PLACEHOLDERS = 10_000
+MAX_PLACEHOLDERS = 10_000
 """In all texts together. Filling them takes a millisecond or two, which blocks the event loop."""
 
 Config = TypeVar("Config", bound=BaseModel)
@@ -51,23 +51,23 @@ class TextKind(Kind):
         `messages.0.content`."""
         match primitive_type:
             case PrimitiveType.PROMPT:
-                return _prompt(_read(PromptConfig, config))
+                return _prompt(_validate_config(PromptConfig, config))
             case PrimitiveType.RESOURCE:
-                return _resource(_read(ResourceConfig, config))
+                return _resource(_validate_config(ResourceConfig, config))
             case PrimitiveType.TEMPLATE:
-                return _template(_read(TemplateConfig, config))
+                return _template(_validate_config(TemplateConfig, config))
             case PrimitiveType.TOOL:
                 raise KindError({"": ["The kind text does not support tools."]})
 
 
-def _read(model: type[Config], config: Mapping[str, Any]) -> Config:
+def _validate_config(model: type[Config], config: Mapping[str, Any]) -> Config:
     try:
         return model.model_validate(config)
     except ValidationError as error:
         problems: dict[str, list[str]] = {}
-        for each in error.errors(include_url=False, include_context=False, include_input=False):
-            message = _WORDS.get(each["type"], each["msg"].removeprefix("Value error, "))
-            steps = list(map(str, each["loc"]))
+        for detail in error.errors(include_url=False, include_context=False, include_input=False):
+            message = _WORDS.get(detail["type"], detail["msg"].removeprefix("Value error, "))
+            steps = list(map(str, detail["loc"]))
             if "content" in steps:  # after it pydantic adds the type of the block: not a field
                 tag = steps.index("content") + 1
                 del steps[tag : tag + 1]
@@ -80,37 +80,39 @@ def _prompt(config: PromptConfig) -> Compiled:
     doubled = [name for at, name in enumerate(names) if name in names[:at]]
     _refuse(doubled, "arguments", "There are two arguments called {}.")
     for number, message in enumerate(config.messages):
-        for place, text in message.content.texts.items():
+        for field, text in message.content.texts.items():
             unknown = [name for name in names_in(text) if name not in names]
-            _refuse(unknown, f"messages.{number}.content.{place}", "There is no argument {}.")
+            _refuse(unknown, f"messages.{number}.content.{field}", "There is no argument {}.")
     texts = [text for message in config.messages for text in message.content.texts.values()]
     _check_placeholders("messages", texts)
     messages = [message.wire for message in config.messages]
     return Compiled(
         name="",
         primitive_type=PrimitiveType.PROMPT,
-        input_schema=_texts_schema(names, [one.name for one in config.arguments if one.required]),
+        input_schema=_texts_schema(
+            names, [argument.name for argument in config.arguments if argument.required]
+        ),
         program=PromptText(messages),
         author_version=_digest(messages),
         arguments=tuple(
-            PromptArgument(one.name, one.title, one.description, one.required)
-            for one in config.arguments
+            PromptArgument(argument.name, argument.title, argument.description, argument.required)
+            for argument in config.arguments
         ),
-        completer=_completer({one.name: one.choices for one in config.arguments}),
+        completer=_completer({argument.name: argument.choices for argument in config.arguments}),
     )
 
 
 def _resource(config: ResourceConfig) -> Compiled:
     if config.text is not None:
-        held, data = {"text": config.text}, config.text.encode()
+        contents, data = {"text": config.text}, config.text.encode()
     else:
-        held, data = {"blob": config.blob or ""}, b64decode(config.blob or "")
+        contents, data = {"blob": config.blob or ""}, b64decode(config.blob or "")
     return Compiled(
         name="",
         primitive_type=PrimitiveType.RESOURCE,
         input_schema=_texts_schema((), ()),
-        program=ResourceText({"mimeType": config.mime_type, **held}),
-        author_version=_digest(held),
+        program=ResourceText({"mimeType": config.mime_type, **contents}),
+        author_version=_digest(contents),
         uri=config.uri,
         mime_type=config.mime_type,
         size=len(data),
@@ -119,17 +121,17 @@ def _resource(config: ResourceConfig) -> Compiled:
 
 def _template(config: TemplateConfig) -> Compiled:
     template = UriTemplate(config.uri)
-    known = template.variables
-    unknown = [name for name in names_in(config.text) if name not in known]
+    variables = template.variables
+    unknown = [name for name in names_in(config.text) if name not in variables]
     _refuse(unknown, "text", "The URI template has no variable {}.")
     _check_placeholders("text", [config.text])
-    others = [name for name in config.choices if name not in known]
-    _refuse(others, "choices", "The URI template has no variable {}.")
+    unknown_choices = [name for name in config.choices if name not in variables]
+    _refuse(unknown_choices, "choices", "The URI template has no variable {}.")
     return Compiled(
         name="",
         primitive_type=PrimitiveType.TEMPLATE,
         input_schema=_texts_schema(
-            known, [name for name in known if name not in template.optional]
+            variables, [name for name in variables if name not in template.optional]
         ),
         program=TemplateText({"mimeType": config.mime_type, "text": config.text}),
         author_version=_digest(config.text),
@@ -140,8 +142,8 @@ def _template(config: TemplateConfig) -> Compiled:
 
 
 def _check_placeholders(field: str, texts: Sequence[str]) -> None:
-    if sum(map(count_in, texts)) > MOST_PLACEHOLDERS:
-        raise KindError({field: [f"There are more than {MOST_PLACEHOLDERS} placeholders."]})
+    if sum(map(count_in, texts)) > MAX_PLACEHOLDERS:
+        raise KindError({field: [f"There are more than {MAX_PLACEHOLDERS} placeholders."]})
 
 
 def _refuse(names: Sequence[str], field: str, sentence: str) -> None:
@@ -164,8 +166,8 @@ def _completer(choices: Mapping[str, Sequence[str]]) -> Program | None:
     return Choices(offered) if offered else None
 
 
-def _digest(said: Any) -> str:
-    return hashlib.sha256(orjson.dumps(said)).hexdigest()
+def _digest(content: Any) -> str:
+    return hashlib.sha256(orjson.dumps(content)).hexdigest()
 
 
 text_kind = TextKind()

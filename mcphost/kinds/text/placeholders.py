@@ -14,8 +14,8 @@ _PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][A-Za-z0-9_-]*)\}\}|\{([A-Za-z_][A-Za-
 
 def names_in(text: str) -> list[str]:
     """Return the names of the placeholders in a text, in order, each once."""
-    found = (match[2] for match in _PLACEHOLDER.finditer(text))
-    return list(dict.fromkeys(name for name in found if name))
+    names = (match[2] for match in _PLACEHOLDER.finditer(text))
+    return list(dict.fromkeys(name for name in names if name))
 
 
 def count_in(text: str) -> int:

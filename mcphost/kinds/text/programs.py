@@ -25,19 +25,19 @@ class FilledBlock:
 
     def __init__(self, content: Mapping[str, Any]) -> None:
         self._content = content
-        self._held = FilledBlock(content["resource"]) if "resource" in content else None
+        self._resource = FilledBlock(content["resource"]) if "resource" in content else None
         self._text = Filling(content["text"]) if "text" in content else None
         self._binary = len(content.get("data", "")) + len(content.get("blob", ""))
 
     def length(self, values: Values) -> int:
         """Return the length of the filled text or of the binary content, in characters."""
-        if self._held is not None:
-            return self._held.length(values)
+        if self._resource is not None:
+            return self._resource.length(values)
         return self._binary if self._text is None else self._text.length(values)
 
     def fill(self, values: Values) -> Mapping[str, Any]:
-        if self._held is not None:
-            return {**self._content, "resource": self._held.fill(values)}
+        if self._resource is not None:
+            return {**self._content, "resource": self._resource.fill(values)}
         if self._text is not None:
             return {**self._content, "text": self._text.fill(values)}
         return self._content

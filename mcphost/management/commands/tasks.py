@@ -37,10 +37,12 @@ class Command(BaseCommand):
             ("cancel", "cancel a task, and the round that runs"),
             ("retry", "begin the next round of a task now that waits to be tried again"),
         ):
-            one = verbs.add_parser(verb, help=text)
-            one.add_argument("task", type=_id, help="the id of the task, as shown by `list`")
+            verb_parser = verbs.add_parser(verb, help=text)
+            verb_parser.add_argument(
+                "task", type=_id, help="the id of the task, as shown by `list`"
+            )
             if verb == "cancel":
-                one.add_argument(
+                verb_parser.add_argument(
                     "--reason", required=True, help="why: the client is told, and it is recorded"
                 )
 
@@ -50,15 +52,15 @@ class Command(BaseCommand):
     def _list(self, options: dict[str, Any]) -> None:
         tenant = None if options["tenant"] is None else _tenant(options["tenant"])
         slugs, names = _slugs(), nodes.names()
-        found = listing.every(tenant, options["state"] or "")
-        rows = [_cells(task, slugs, names) for task in found]
+        tasks = listing.every(tenant, options["state"] or "")
+        rows = [_cells(task, slugs, names) for task in tasks]
         if rows:
             self._print([_COLUMNS, *rows])
         else:
             self.stdout.write("No tasks.")
 
     def _show(self, options: dict[str, Any]) -> None:
-        task = _found(options["task"])
+        task = _find_task(options["task"])
         for name, cell in zip(_COLUMNS, _cells(task, _slugs(), nodes.names()), strict=True):
             self.stdout.write(f"{name.capitalize().replace('(utc)', '(UTC)')}: {cell or '-'}")
         for name, cell in (
@@ -68,24 +70,26 @@ class Command(BaseCommand):
             ("Expires (UTC)", _time(task.expires_at)),
         ):
             self.stdout.write(f"{name}: {cell}")
-        asked = [_asked(question) for question in task.questions]
-        if asked:
+        questions = [_question_cells(question) for question in task.questions]
+        if questions:
             self.stdout.write("")
-            self._print([_QUESTIONS, *asked])
+            self._print([_QUESTIONS, *questions])
 
     def _cancel(self, options: dict[str, Any]) -> None:
-        task = _found(options["task"])
+        task = _find_task(options["task"])
         reason = cancelling.plain_reason(options["reason"])
         if not 1 <= len(reason) <= cancelling.LONGEST_REASON:
             raise CommandError(f"A reason has 1 to {cancelling.LONGEST_REASON} characters.")
         if not cancelling.cancel_task(task, reason, ACTOR):
-            raise CommandError(f"Task {task.id.hex} has ended: it is {_found(task.id).status}.")
+            raise CommandError(f"Task {task.id.hex} has ended: it is {_find_task(task.id).status}.")
         self.stdout.write(f"Task {task.id.hex} is cancelled.")
 
     def _retry(self, options: dict[str, Any]) -> None:
-        task = _found(options["task"])
+        task = _find_task(options["task"])
         if not cancelling.retry_task(task, ACTOR):
-            raise CommandError(f"Task {task.id.hex} cannot be retried: {_reason(_found(task.id))}.")
+            raise CommandError(
+                f"Task {task.id.hex} cannot be retried: {_reason(_find_task(task.id))}."
+            )
         self.stdout.write(f"Task {task.id.hex} is due now.")
 
     def _print(self, table: Sequence[Sequence[str]]) -> None:
@@ -107,7 +111,7 @@ def _cells(task: ListedTask, slugs: dict[UUID, str], names: Mapping[UUID, str]) 
     )
 
 
-def _asked(question: ListedQuestion) -> tuple[str, ...]:
+def _question_cells(question: ListedQuestion) -> tuple[str, ...]:
     return (
         question.key,
         question.method,
@@ -130,7 +134,7 @@ def _owner(task: ListedTask, names: Mapping[UUID, str]) -> str:
     return names.get(task.owner, str(task.owner)) if task.is_owned else ""
 
 
-def _found(id: UUID) -> ListedTask:
+def _find_task(id: UUID) -> ListedTask:
     task = listing.find(id)
     if task is None:
         raise CommandError(f"There is no task {id.hex}, or it has expired.")
@@ -145,10 +149,10 @@ def _id(text: str) -> UUID:
 
 
 def _tenant(slug: str) -> UUID:
-    found = Tenant.objects.filter(slug=slug).values_list("id", flat=True).first()
-    if found is None:
+    tenant_id = Tenant.objects.filter(slug=slug).values_list("id", flat=True).first()
+    if tenant_id is None:
         raise CommandError(f"There is no tenant {slug!r}.")
-    return found
+    return tenant_id
 
 
 def _slugs() -> dict[UUID, str]:

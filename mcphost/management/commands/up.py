@@ -59,5 +59,5 @@ def _account(data: home.Home, name: str, file: Path) -> Account:
     """Return an account, with its generated password if that is still valid."""
     password = home.read(file)
     user = get_user_model().objects.filter(username=name).first()
-    known = user is not None and fits(data, user.password, password)
-    return Account(name, password if known else "", file)
+    is_valid = user is not None and fits(data, user.password, password)
+    return Account(name, password if is_valid else "", file)

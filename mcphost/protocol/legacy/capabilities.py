@@ -17,7 +17,7 @@ _TASKS: Mapping[str, Any] = {
 }
 
 
-def client_capabilities(revision: Revision, said: Mapping[str, Any]) -> dict[str, Any]:
+def client_capabilities(revision: Revision, capabilities: Mapping[str, Any]) -> dict[str, Any]:
     """Return the client's capabilities in the shape of the stateless revision.
 
     Capabilities that the client's revision does not have are left out, even if the client declares
@@ -25,8 +25,8 @@ def client_capabilities(revision: Revision, said: Mapping[str, Any]) -> dict[str
     """
     can: dict[str, Any] = {}
     for name in ("roots", "sampling", "elicitation", "experimental"):
-        if isinstance(said.get(name), dict):
-            can[name] = said[name]
+        if isinstance(capabilities.get(name), dict):
+            can[name] = capabilities[name]
     if not revision.sampling_tools and "sampling" in can:
         can["sampling"] = {}
     if not revision.elicitation:
@@ -41,15 +41,15 @@ def initialize_result(
 ) -> dict[str, Any]:
     """Build `InitializeResult`. `server` is our `Implementation`; fields that the revision lacks
     are left out."""
-    known = ["name", "version"]
+    fields = ["name", "version"]
     if revision.structured:
-        known.append("title")
+        fields.append("title")
     if revision.icons:
-        known += ["icons", "description", "websiteUrl"]
+        fields += ["icons", "description", "websiteUrl"]
     result: dict[str, Any] = {
         "protocolVersion": revision.name,
         "capabilities": {**_SERVER, **_TASKS} if revision.tasks else dict(_SERVER),
-        "serverInfo": {name: server[name] for name in known if name in server},
+        "serverInfo": {name: server[name] for name in fields if name in server},
     }
     if instructions:
         result["instructions"] = instructions

@@ -19,11 +19,11 @@ from mcphost.protocol.nesting import check_depth
 from mcphost.protocol.params import NAME_FIELDS, check_params, check_type, read_meta, required
 from mcphost.protocol.revisions import REVISIONS, Revision
 
-MOST_IN_A_BATCH: Final = 20
+MAX_IN_A_BATCH: Final = 20
 INITIALIZE: Final = "initialize"
 
 _NOTIFICATIONS: Final = "notifications/"
-_SAID: Final = ("progressToken", "traceparent")
+_META_KEYS: Final = ("progressToken", "traceparent")
 """The `_meta` keys of these revisions that the server reads. All others belong to other parties."""
 _LATER: Final = frozenset({"requestState", "inputResponses"})
 """Params of retries in the stateless revision. They have no meaning here."""
@@ -70,7 +70,7 @@ class LegacyBody(NamedTuple):
 
     @property
     def requests(self) -> tuple[LegacyRequest, ...]:
-        return tuple(one for one in self.messages if isinstance(one, LegacyRequest))
+        return tuple(message for message in self.messages if isinstance(message, LegacyRequest))
 
     @property
     def alone(self) -> str | int | None:
@@ -78,7 +78,7 @@ class LegacyBody(NamedTuple):
         requests = () if self.batch else self.requests
         return requests[0].id if requests else None
 
-    def keeping(self, check: Callable[[LegacyRequest], None]) -> "LegacyBody":
+    def without_refused(self, check: Callable[[LegacyRequest], None]) -> "LegacyBody":
         """Return the body without the requests that `check` refuses by raising ProtocolError.
 
         Refused requests of a batch are added to `refused`. For a single request the error is
@@ -86,17 +86,17 @@ class LegacyBody(NamedTuple):
         """
         messages: list[LegacyMessage] = []
         refused = list(self.refused)
-        for one in self.messages:
-            if isinstance(one, LegacyRequest):
+        for message in self.messages:
+            if isinstance(message, LegacyRequest):
                 try:
-                    check(one)
+                    check(message)
                 except ProtocolError as error:
-                    refusal = in_session(error).with_id(one.id)
+                    refusal = in_session(error).with_id(message.id)
                     if not self.batch:
                         raise refusal from None
                     refused.append(refusal)
                     continue
-            messages.append(one)
+            messages.append(message)
         return self._replace(messages=tuple(messages), refused=tuple(refused))
 
 
@@ -111,7 +111,7 @@ def open_body(version: str | None, parsed: Any, body: bytes) -> LegacyBody:
             version is not None
             and version not in REVISIONS
             # The header of `initialize` does not count: its params name the revision.
-            and not any(one.method == INITIALIZE for one in opened.requests)
+            and not any(request.method == INITIALIZE for request in opened.requests)
         ):
             raise unsupported_revision(version).with_id(opened.alone)
     except ProtocolError as error:
@@ -130,12 +130,12 @@ def fitting(opened: LegacyBody, revision: Revision) -> LegacyBody:
         message = f"Revision {revision.name} has no batches: send one message per POST"
         raise in_session(invalid_request(message))
 
-    def check(one: LegacyRequest) -> None:
-        if one.method in NAME_FIELDS and one.method not in tasks.METHODS:
-            required(one.params, NAME_FIELDS[one.method], str, "params")
-        check_params(one.method, one.params, revision.name)
+    def check(request: LegacyRequest) -> None:
+        if request.method in NAME_FIELDS and request.method not in tasks.METHODS:
+            required(request.params, NAME_FIELDS[request.method], str, "params")
+        check_params(request.method, request.params, revision.name)
 
-    return opened.keeping(check)
+    return opened.without_refused(check)
 
 
 def _open(parsed: Any, body: bytes) -> LegacyBody:
@@ -147,22 +147,22 @@ def _open(parsed: Any, body: bytes) -> LegacyBody:
         check_depth(parsed, body)
     except ProtocolError as error:
         raise error.with_id(_id_of_request(parsed)) from None
-    return LegacyBody((_read(parsed),))
+    return LegacyBody((_read_message(parsed),))
 
 
 def _open_batch(parsed: list[Any], body: bytes) -> LegacyBody:
     if not parsed:
         raise invalid_request("A batch holds at least one message")
-    if len(parsed) > MOST_IN_A_BATCH:
-        raise invalid_request(f"A batch holds at most {MOST_IN_A_BATCH} messages")
+    if len(parsed) > MAX_IN_A_BATCH:
+        raise invalid_request(f"A batch holds at most {MAX_IN_A_BATCH} messages")
     check_depth(parsed, body)
     messages: list[LegacyMessage] = []
     refused: list[SessionError] = []
-    for one in parsed:
+    for raw_message in parsed:
         try:
-            if type(one) is not dict:
+            if type(raw_message) is not dict:
                 raise invalid_request("A batch holds JSON-RPC messages only")
-            message = _read(one)
+            message = _read_message(raw_message)
             if isinstance(message, LegacyRequest) and message.method == INITIALIZE:
                 raise invalid_request("initialize is sent alone, not in a batch").with_id(
                     message.id
@@ -172,14 +172,14 @@ def _open_batch(parsed: list[Any], body: bytes) -> LegacyBody:
             if error.request_id is None:
                 raise
             refused.append(in_session(error))
-    ids = [one.id for one in messages if isinstance(one, LegacyRequest)]
+    ids = [message.id for message in messages if isinstance(message, LegacyRequest)]
     ids += [error.request_id for error in refused if error.request_id is not None]
     if len(set(ids)) < len(ids):
         raise invalid_request("Two requests of the batch have the same id")
     return LegacyBody(tuple(messages), batch=True, refused=tuple(refused))
 
 
-def _read(message: dict[str, Any]) -> LegacyMessage:
+def _read_message(message: dict[str, Any]) -> LegacyMessage:
     if "method" not in message:
         return _response(message)
     try:
@@ -202,9 +202,9 @@ def _call(message: dict[str, Any]) -> LegacyRequest | LegacyNotification:
     if notifies:
         raise invalid_request(f"{shown(method)} is a notification and has no id")
     params = _params(message)
-    found = params.get("_meta", {})
-    check_type("params._meta", found, dict)
-    meta = read_meta({name: found[name] for name in _SAID if name in found})
+    raw_meta = params.get("_meta", {})
+    check_type("params._meta", raw_meta, dict)
+    meta = read_meta({name: raw_meta[name] for name in _META_KEYS if name in raw_meta})
     if not _LATER.isdisjoint(params):
         params = {name: value for name, value in params.items() if name not in _LATER}
     return LegacyRequest(identifier, method, params, meta)
@@ -214,15 +214,15 @@ def _response(message: dict[str, Any]) -> LegacyResponse:
     """Read a response. Errors never carry its id, because the server chose that id."""
     _check_version(message)
     identifier = _id(message)
-    given = [name for name in ("result", "error") if name in message]
-    if not given:
+    outcomes = [name for name in ("result", "error") if name in message]
+    if not outcomes:
         raise invalid_request("method is missing, and so are result and error")
-    if len(given) > 1:
+    if len(outcomes) > 1:
         raise invalid_request("A response has either a result or an error, not both")
-    value = message[given[0]]
+    value = message[outcomes[0]]
     if type(value) is not dict:
-        raise invalid_request(f"{given[0]} must be an object")
-    if given[0] == "result":
+        raise invalid_request(f"{outcomes[0]} must be an object")
+    if outcomes[0] == "result":
         return LegacyResponse(identifier, value, None)
     return LegacyResponse(identifier, None, value)
 
@@ -235,8 +235,8 @@ def _check_version(message: dict[str, Any]) -> None:
 def _params(message: dict[str, Any]) -> dict[str, Any]:
     params = message.get("params", {})
     check_type("params", params, dict)
-    found: dict[str, Any] = params
-    return found
+    checked_params: dict[str, Any] = params
+    return checked_params
 
 
 def _id(message: dict[str, Any]) -> str | int:

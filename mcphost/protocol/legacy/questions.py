@@ -55,7 +55,7 @@ def _elicitation(revision: Revision, params: Mapping[str, Any]) -> Json:
     if revision.rich_forms:
         return dict(params)
     schema = params["requestedSchema"]
-    fields = {name: _plain_field(name, one) for name, one in schema["properties"].items()}
+    fields = {name: _plain_field(name, field) for name, field in schema["properties"].items()}
     return {"message": params["message"], "requestedSchema": {**schema, "properties": fields}}
 
 
@@ -71,8 +71,8 @@ def _plain_field(name: str, field: Mapping[str, Any]) -> Json:
         )
     plain = {key: value for key, value in field.items() if key != "oneOf"}
     if "oneOf" in field:
-        plain["enum"] = [one["const"] for one in field["oneOf"]]
-        plain["enumNames"] = [one["title"] for one in field["oneOf"]]
+        plain["enum"] = [choice["const"] for choice in field["oneOf"]]
+        plain["enumNames"] = [choice["title"] for choice in field["oneOf"]]
     if plain.get("type") != "boolean":
         plain.pop("default", None)
     return plain

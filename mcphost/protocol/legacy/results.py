@@ -58,27 +58,30 @@ def list_entry(revision: Revision, entry: Mapping[str, Any]) -> Json:
 def _without_dates(entry: Json) -> None:
     annotations = entry.get("annotations")
     if isinstance(annotations, Mapping) and "lastModified" in annotations:
-        kept = {name: one for name, one in annotations.items() if name != "lastModified"}
+        kept = {name: value for name, value in annotations.items() if name != "lastModified"}
         entry["annotations"] = kept
 
 
-def _called(revision: Revision, result: Json) -> Json:
+def _convert_tool_result(revision: Revision, result: Json) -> Json:
     """Convert a tool result. Structured content must be an object here; the text content repeats it
     anyway."""
     if not revision.structured or not isinstance(result.get("structuredContent"), Mapping):
         result.pop("structuredContent", None)
-    return {**result, "content": [_block(revision, one) for one in result.get("content", ())]}
+    return {**result, "content": [_block(revision, block) for block in result.get("content", ())]}
 
 
-def _got(revision: Revision, result: Json) -> Json:
-    messages = [{**one, "content": _block(revision, one["content"])} for one in result["messages"]]
+def _convert_prompt(revision: Revision, result: Json) -> Json:
+    messages = [
+        {**message, "content": _block(revision, message["content"])}
+        for message in result["messages"]
+    ]
     return {**result, "messages": messages}
 
 
-def _read(revision: Revision, result: Json) -> Json:
+def _convert_contents(revision: Revision, result: Json) -> Json:
     if revision.structured:
         return result
-    return {**result, "contents": [_without_meta(one) for one in result["contents"]]}
+    return {**result, "contents": [_without_meta(content) for content in result["contents"]]}
 
 
 def _block(revision: Revision, block: Mapping[str, Any]) -> Json:
@@ -101,14 +104,14 @@ def _block(revision: Revision, block: Mapping[str, Any]) -> Json:
     return plain
 
 
-def _without_meta(one: Mapping[str, Any]) -> Json:
-    return {name: value for name, value in one.items() if name != "_meta"}
+def _without_meta(content: Mapping[str, Any]) -> Json:
+    return {name: value for name, value in content.items() if name != "_meta"}
 
 
 _RESHAPE: Final[Mapping[str, Callable[[Revision, Json], Json]]] = MappingProxyType(
     {
-        "tools/call": _called,
-        "prompts/get": _got,
-        "resources/read": _read,
+        "tools/call": _convert_tool_result,
+        "prompts/get": _convert_prompt,
+        "resources/read": _convert_contents,
     }
 )

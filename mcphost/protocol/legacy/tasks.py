@@ -103,10 +103,10 @@ def status_notification(view: TaskView) -> bytes:
     return messages.notification("notifications/tasks/status", task(view))
 
 
-def progress_notification(task_id: str, said: TaskProgress) -> bytes:
+def progress_notification(task_id: str, progress: TaskProgress) -> bytes:
     """Encode the progress of a task, whose token stays valid until the task ends (section
     "Associating Task-Related Messages")."""
-    return messages.progress(*said, meta=related({}, task_id)["_meta"])
+    return messages.progress(*progress, meta=related({}, task_id)["_meta"])
 
 
 def related(message: Mapping[str, Any], task_id: str) -> dict[str, Any]:

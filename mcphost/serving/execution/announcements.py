@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 APART_SECONDS = 0.1
 WRITTEN_AT_ONCE = 500
-MOST_PER_TENANT = 100
+MAX_PER_TENANT = 100
 """How many topics of one tenant may wait to be written, for a tenth of a second."""
 
 
@@ -50,9 +50,9 @@ class Announcements:
         """
         with self._lock:
             waiting = self._waiting.setdefault(tenant, {})
-            if len(waiting) >= MOST_PER_TENANT and topic not in waiting:
+            if len(waiting) >= MAX_PER_TENANT and topic not in waiting:
                 raise NotAnnouncedError(
-                    f"Too many announcements: {MOST_PER_TENANT} are waiting to be sent."
+                    f"Too many announcements: {MAX_PER_TENANT} are waiting to be sent."
                 )
             waiting[topic] = checked or waiting.get(topic, False)
         self._relay.put(None)

@@ -6,7 +6,7 @@ from typing import Any, assert_never
 from uuid import UUID
 
 from mcphost.audit import records
-from mcphost.audit.records import Ending, Leg, Record
+from mcphost.audit.records import Ending, Record, RecordedRequest
 from mcphost.audit.redaction import REDACTED
 from mcphost.protocol.errors import ProtocolError
 from mcphost.runtime.call import Call, Client, Delivery
@@ -60,14 +60,14 @@ def before(turn: Turn) -> tuple[Record, ...]:
 
     Empty for a read-only primitive's first round.
     """
-    if turn.primitive.read_only and not turn.resumed.taken:  # most calls
+    if turn.primitive.read_only and not turn.resumed.responses:  # most calls
         return ()
     return (*answers(turn), *started(turn))
 
 
 def answers(turn: Turn) -> tuple[Record, ...]:
     """The records of the input responses that this request has brought."""
-    return tuple(_answer(turn, one) for one in turn.resumed.taken)
+    return tuple(_answer(turn, response) for response in turn.resumed.responses)
 
 
 def started(turn: Turn) -> tuple[Record, ...]:
@@ -78,11 +78,11 @@ def started(turn: Turn) -> tuple[Record, ...]:
 
 
 def after(
-    turn: Turn, delivered: Delivered, word: str, seconds: float, size: int
+    turn: Turn, delivered: Delivered, outcome_word: str, seconds: float, size: int
 ) -> tuple[Record, ...]:
     """The records to commit before the reply is sent: the round's end and its input requests.
 
-    `word` is `word_for` its outcome; `size` is that of the result as JSON, in bytes.
+    `outcome_word` is `word_for` its outcome; `size` is that of the result as JSON, in bytes.
     """
     outcome, reply, sealed, _ = delivered
     reason, result = "", None
@@ -93,13 +93,13 @@ def after(
         reason = _reason(outcome, result)
     facts = None if sealed is None else _facts(outcome, sealed)
     payload = _payload(turn, result)
-    ending = Ending(word, reason, int(seconds * MICROS), size, payload, facts)
+    ending = Ending(outcome_word, reason, int(seconds * MICROS), size, payload, facts)
     end = _record(records.ROUND_FINISHED, turn, ending, turn.primitive.version)
     if not isinstance(outcome, InputRequired):
         return (end,)
     if isinstance(reply, Handle):  # the answers go to the task
         turn = turn._replace(call=turn.call._replace(delivery=Delivery.TASK))
-    return (end, *(_question(turn, one) for one in outcome.requests))
+    return (end, *(_question(turn, request) for request in outcome.requests))
 
 
 def _reason(outcome: Outcome, result: Mapping[str, Any] | None) -> str:
@@ -121,7 +121,10 @@ def refused(turn: Turn, reason: str, call: UUID | None) -> Record:
 
 def repeated(turn: Turn) -> Record:
     """The record of repeated input responses, for which the stored reply was returned."""
-    facts = {"keys": [one.key for one in turn.resumed.taken], "claim": turn.resumed.claim}
+    facts = {
+        "keys": [response.key for response in turn.resumed.responses],
+        "claim": turn.resumed.claim,
+    }
     ending = Ending("repeated", facts=facts)
     return _record(records.ANSWER_REPEATED, turn, ending, turn.call.version)
 
@@ -155,8 +158,8 @@ def _of_task(action: str, incoming: Incoming, call: UUID, number: int, ending: E
         round=number,
         trace_id=incoming.trace_id,
     )
-    leg = Leg(incoming.leg, incoming.source, incoming.size)
-    return records.of_round(action, of_task, leg, _CLOCK.now(), ending)
+    request = RecordedRequest(incoming.http_request_id, incoming.source, incoming.size)
+    return records.of_round(action, of_task, request, _CLOCK.now(), ending)
 
 
 def misused(turn: Turn, misuse: Misuse) -> Record:
@@ -164,24 +167,27 @@ def misused(turn: Turn, misuse: Misuse) -> Record:
     return _record(records.MESSAGE_REFUSED, turn, Ending("refused", misuse), turn.call.version)
 
 
-def _question(turn: Turn, one: InputRequest) -> Record:
-    facts = {**_named(one.key, one.digest, one.method), "mode": one.params.get("mode", "")}
-    ending = Ending("", payload={"question": one.params}, facts=facts)
+def _question(turn: Turn, request: InputRequest) -> Record:
+    facts = {
+        **_named(request.key, request.digest, request.method),
+        "mode": request.params.get("mode", ""),
+    }
+    ending = Ending("", payload={"question": request.params}, facts=facts)
     return _record(records.QUESTION_ASKED, turn, ending, turn.primitive.version)
 
 
-def _answer(turn: Turn, one: TakenAnswer) -> Record:
+def _answer(turn: Turn, response: TakenAnswer) -> Record:
     resumed, now = turn.resumed, _CLOCK.now()
     took = None if resumed.state is None else now.timestamp() - resumed.state.issued_at
     facts = {
-        **_named(one.key, one.answer.question, one.method),
-        "evidence": _evidence(turn, one.answer),
+        **_named(response.key, response.answer.question, response.method),
+        "evidence": _evidence(turn, response.answer),
         "seconds": took and max(0.0, round(took, 3)),
         "sealed_by": resumed.sealed_by,
-        "unasked": not one.method,
+        "unasked": not response.method,
     }
-    word = _word_of(one.answer)
-    ending = Ending(word, payload={"answer": one.answer.result}, facts=facts)
+    outcome_word = _word_of(response.answer)
+    ending = Ending(outcome_word, payload={"answer": response.answer.result}, facts=facts)
     return _record(records.ANSWER_RECEIVED, turn, ending, turn.primitive.version, now)
 
 
@@ -196,8 +202,8 @@ def _word_of(answer: Answer) -> str:
     """The word for how an input request was answered."""
     if answer.failure:
         return EXPIRED if answer.failure == TIMED_OUT else answer.failure
-    said = answer.result.get("action")
-    return said if isinstance(said, str) and said in _ACTIONS else RECEIVED
+    action = answer.result.get("action")
+    return action if isinstance(action, str) and action in _ACTIONS else RECEIVED
 
 
 def _named(key: str, question: str, method: str) -> dict[str, Any]:
@@ -211,7 +217,7 @@ def _facts(outcome: Outcome, sealed: SealedState) -> Mapping[str, Any]:
         "expires_at": datetime.fromtimestamp(sealed.state.expires_at, UTC).isoformat(),
     }
     if isinstance(outcome, InputRequired):
-        facts["asked"] = [one.key for one in outcome.requests]
+        facts["asked"] = [request.key for request in outcome.requests]
         if outcome.invalid:
             facts["invalid"] = dict(outcome.invalid)
     return facts
@@ -248,8 +254,8 @@ def _record(
     # A target that may contain a secret is replaced by the name.
     if call.target != turn.primitive.name and _may_hold_secrets(turn):
         call = call._replace(target=turn.primitive.name)
-    leg = Leg(incoming.leg, incoming.source, incoming.size)
-    return records.of_round(action, call, leg, at or _CLOCK.now(), ending, version)
+    request = RecordedRequest(incoming.http_request_id, incoming.source, incoming.size)
+    return records.of_round(action, call, request, at or _CLOCK.now(), ending, version)
 
 
 def _payload(turn: Turn, result: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -32,9 +32,9 @@ from mcphost.serving.execution.deliveries import (
     may_go_elsewhere,
     may_publish,
 )
-from mcphost.serving.execution.held_task import HeldTask
 from mcphost.serving.execution.links import CallLinks, warm
 from mcphost.serving.execution.outgoing import TenantHttp
+from mcphost.serving.execution.owned_task import OwnedTask
 from mcphost.serving.execution.ports import (
     NULL_NOTIFIER,
     StreamNotifier,
@@ -60,9 +60,9 @@ class RoundPorts:
     randomness = SystemRandomness()
 
     def __init__(self, turn: Turn, stream: EventStream) -> None:
-        held = turn.incoming.held
+        owned_call = turn.incoming.owned_call
         self._turn = turn
-        self._task = held if isinstance(held, HeldTask) else None
+        self._task = owned_call if isinstance(owned_call, OwnedTask) else None
         self._stream: EventStream = stream
         self._recorded: Callable[[], Journal] | None = None
 
@@ -70,7 +70,7 @@ class RoundPorts:
         recorded, self._recorded = self._recorded, None
         return None if recorded is None else recorded()
 
-    def move(self, task: HeldTask) -> None:
+    def move(self, task: OwnedTask) -> None:
         self._task = task
         if self._recorded is not None:  # a step has ended while the task was created
             task.remember(self._sealed(self._recorded))
@@ -141,23 +141,23 @@ class RoundPorts:
         if self._task is not None and may_publish(self._turn, request):
             self._task.publish(request, answer_by(self._turn))
 
-    def keep(self, journal: Callable[[], Journal]) -> Awaitable[None] | None:
+    def store_journal(self, journal: Callable[[], Journal]) -> Awaitable[None] | None:
         if self._task is None:
             self._recorded = journal
             return None
-        return self._task.keep(self._sealed(journal))
+        return self._task.store_journal(self._sealed(journal))
 
     def _sealed(self, journal: Callable[[], Journal]) -> Callable[[], Awaitable[str]]:
         turn = self._turn
         return lambda: journal_before(turn._replace(journal=journal()))
 
     def close_stream(self) -> None:
-        held = self._turn.incoming.held
-        if held is not None:
-            held.close_stream()
+        owned_call = self._turn.incoming.owned_call
+        if owned_call is not None:
+            owned_call.close_stream()
 
-    def misused(self, misuse: Misuse, other: Call | None) -> None:
-        commits.misuse(self._turn, misuse, other)
+    def misused(self, misuse: Misuse, other_call: Call | None) -> None:
+        commits.misuse(self._turn, misuse, other_call)
 
 
 def run(
@@ -173,13 +173,13 @@ def run(
     limit, invalid state, not recorded, or (INTERNAL_ERROR) a process that has died began the round
     and its outcome is not known.
     """
-    held = incoming.held
-    if held is not None and held.uncertain and primitive.claims:
+    owned_call = incoming.owned_call
+    if owned_call is not None and owned_call.uncertain and primitive.claims:
         raise ProtocolError(INTERNAL_ERROR, UNCERTAIN)
     turn = turn_of(incoming, primitive, target, arguments)
     if limits.are_set(incoming):
         return _run_limited(turn, stream)
-    return _run(turn, stream)
+    return _run_round(turn, stream)
 
 
 async def run_unrecorded(turn: Turn, stream: EventStream) -> Mapping[str, Any]:
@@ -195,11 +195,11 @@ async def run_unrecorded(turn: Turn, stream: EventStream) -> Mapping[str, Any]:
 def turn_of(
     incoming: Incoming, primitive: RunnablePrimitive, target: str, arguments: Mapping[str, Any]
 ) -> Turn:
-    """The first round of a new call, or the next round of a held call."""
-    held, exchange = incoming.held, incoming.exchange
+    """The first round of a new call, or the next round of an owned call."""
+    owned_call, exchange = incoming.owned_call, incoming.exchange
     info = exchange.meta.client_info
     call = Call(
-        new_id() if held is None else held.call,
+        new_id() if owned_call is None else owned_call.call,
         incoming.tenant.id,
         incoming.principal,
         exchange.method,
@@ -208,16 +208,16 @@ def turn_of(
         Client(str(info.get("name", "")), str(info.get("version", "")), exchange.meta.capabilities),
         exchange.revision,
         exchange.era,
-        Delivery.MODERN if held is None else held.delivery,
+        Delivery.MODERN if owned_call is None else owned_call.delivery,
         trace_id=incoming.trace_id,
         version=primitive.version,
     )
     task = TaskMode.NEVER
     if primitive.task_support is not TaskSupport.NEVER:
         task = stored_tasks.mode(call, incoming, primitive.task_support)
-    if held is None:
+    if owned_call is None:
         return Turn(incoming, primitive, call, EMPTY, task=task)
-    resumed = held.resumed
+    resumed = owned_call.resumed
     return Turn(incoming, primitive, _call(call, resumed), resumed.journal, resumed, task)
 
 
@@ -226,24 +226,24 @@ async def _run_limited(turn: Turn, stream: EventStream) -> Reply:
     if it may: that takes no place. A call that was sent here by another process waits for one."""
     incoming = turn.incoming
     if turn.resumed.state is not None:
-        await limits.place(incoming)
+        await limits.wait_for_slot(incoming)
     else:
         limits.count_call(incoming)
         if limits.turns_away(incoming) is not None:
             if turn.task.at_once:
-                return await _run(turn, stream)
+                return await _run_round(turn, stream)
             if turn.task.possible:
-                return await _run(turn._replace(task=TaskMode.NO_ROOM), stream)
+                return await _run_round(turn._replace(task=TaskMode.NO_ROOM), stream)
             turn = await opened(turn)
             state = turn.resumed.state
-            if state is not None and not state.asked:
-                await limits.place(incoming, limits.PLACE_SECONDS)
+            if state is not None and not state.input_requests:
+                await limits.wait_for_slot(incoming, limits.PLACE_SECONDS)
     with limits.occupy(incoming):
-        return await _run(turn, stream)
+        return await _run_round(turn, stream)
 
 
-def _run(turn: Turn, stream: EventStream) -> Awaitable[Reply]:
-    if turn.primitive.missing_function and turn.incoming.held is None:
+def _run_round(turn: Turn, stream: EventStream) -> Awaitable[Reply]:
+    if turn.primitive.missing_function and turn.incoming.owned_call is None:
         return _run_elsewhere(turn, stream)
     comes_back = resume.comes_back(turn.incoming.exchange.params)
     if (comes_back and turn.call.delivery is Delivery.MODERN) or not is_warm(turn.call.tenant):

@@ -21,7 +21,7 @@ from mcphost.serving.replies import Answered, Refused, Reply
 
 CANCELLED: Final = "cancelled"
 """Why the state of such a call is refused, for the log and the record."""
-TOLD: Final = "This call was cancelled by an operator of the server: {}"
+CANCELLED_MESSAGE: Final = "This call was cancelled by an operator of the server: {}"
 _REREAD_AT: Final = 10_000
 
 
@@ -40,36 +40,36 @@ class CancelledCalls:
     def __init__(self) -> None:
         self._lock = Lock()
         self._changes = 0
-        self._known: frozenset[UUID] | None = None
+        self._cached: frozenset[UUID] | None = None
 
     def surely_not(self, call: UUID) -> bool:
         """Whether the call is known not to be cancelled. Makes no query."""
-        known = self._known
-        return known is not None and call not in known
+        cached = self._cached
+        return cached is not None and call not in cached
 
     def read(self) -> None:
         """Read them all, unless they are known. In a database thread."""
-        if self._known is not None:
+        if self._cached is not None:
             return
         before = self._changes
-        found = cancelled.known()
+        calls = cancelled.unexpired_calls()
         with self._lock:
             if self._changes == before:  # else the next request reads them again
-                self._known = found
+                self._cached = calls
 
     def on_change(self, news: ChangeNews) -> None:
         """A call was cancelled. From the change log's thread."""
         with self._lock:
             self._changes += 1
-            known = self._known
-            if known is not None:
-                self._known = None if len(known) > _REREAD_AT else known | {UUID(news.object_id)}
+            cached = self._cached
+            if cached is not None:
+                self._cached = None if len(cached) > _REREAD_AT else cached | {UUID(news.object_id)}
 
     def on_gap(self) -> None:
         """Any call may have been cancelled. From the change log's thread."""
         with self._lock:
             self._changes += 1
-            self._known = None
+            self._cached = None
 
 
 cancelled_calls: Final = CancelledCalls()
@@ -103,7 +103,7 @@ def _reason_of(call: UUID, tenant: UUID) -> str | None:
 def reply_for(method: str, target: str, reason: str) -> Answered | Refused:
     """What the caller of a cancelled call is told. Only tools have errors in results (spec:
     server/tools, Error Handling)."""
-    text = TOLD.format(reason)
+    text = CANCELLED_MESSAGE.format(reason)
     if method == "tools/call":
         return Answered({"content": [{"type": "text", "text": text}], "isError": True})
     data: Mapping[str, Any] | None = {"uri": target} if method == "resources/read" else None

@@ -21,7 +21,7 @@ from mcphost.audit.records import TASK_RETRIED, Actor
 from mcphost.audit.timeline import OPEN, Timeline
 from mcphost.calls import cancelled, claims
 from mcphost.sealing.tokens import Purpose, SealError
-from mcphost.serving.execution.cancelled_calls import TOLD
+from mcphost.serving.execution.cancelled_calls import CANCELLED_MESSAGE
 from mcphost.serving.execution.stored_tasks import MESSAGE
 from mcphost.serving.options import options
 from mcphost.tasks import listing as tasks
@@ -47,7 +47,9 @@ class CancelResult(StrEnum):
 
 def plain_reason(text: str) -> str:
     """Return a reason on one line, without control characters. Empty if no word is left."""
-    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return " ".join(
+        "".join(character if character.isprintable() else " " for character in text).split()
+    )
 
 
 def cancel(call: UUID, tenant: UUID, reason: str, actor: Actor) -> CancelResult:
@@ -95,7 +97,7 @@ def retry_task(task: ListedTask, actor: Actor) -> bool:
 
 
 def _cancel(call: UUID, tenant: UUID, reason: str, actor: Actor) -> CancelResult:
-    if _read(call, tenant) is None:
+    if _read_timeline(call, tenant) is None:
         return CancelResult.OVER
     task = tasks.of_call(call, tenant)
     if task is not None and task.works:
@@ -105,11 +107,11 @@ def _cancel(call: UUID, tenant: UUID, reason: str, actor: Actor) -> CancelResult
     if stopped is None:
         # A call has a request more than replies, and a round that none of them has claimed.
         stopped = claims.cancel(call, tenant, options().stateless_replies + 2, longest)
-    found = _read(call, tenant)  # again: no round can start any more
-    assert found is not None
-    if not stopped or _has_response(found):
-        return CancelResult.RUNS if _goes_on(found) else CancelResult.OVER
-    if found.state != OPEN:
+    timeline = _read_timeline(call, tenant)  # again: no round can start any more
+    assert timeline is not None
+    if not stopped or _has_response(timeline):
+        return CancelResult.RUNS if _goes_on(timeline) else CancelResult.OVER
+    if timeline.state != OPEN:
         return CancelResult.OVER
     audit.cancel_call(call, tenant, reason, actor)
     cancelled.cancel(call, tenant, reason, longest)
@@ -125,22 +127,22 @@ def _cancel_task(task: ListedTask, reason: str, actor: Actor) -> CancelResult:
 
 def _message(task: ListedTask, reason: str) -> str:
     """The status message of the cancelled task, sealed; empty if it cannot be sealed."""
-    text, context = TOLD.format(reason).encode(), task.id.bytes + MESSAGE
+    text, context = CANCELLED_MESSAGE.format(reason).encode(), task.id.bytes + MESSAGE
     try:
         return sealer.seal(Purpose.ROW, task.tenant, text, context=context)
     except (SealError, VaultError):
         return ""
 
 
-def _read(call: UUID, tenant: UUID) -> Timeline | None:
+def _read_timeline(call: UUID, tenant: UUID) -> Timeline | None:
     return call_list.call(call, frozenset({tenant}), timezone.now())
 
 
-def _has_response(found: Timeline) -> bool:
+def _has_response(timeline: Timeline) -> bool:
     """Whether a response has come since the last round, and the round that takes it in has no end."""
-    last = found.rounds[-1]
-    return bool(last.taken) and all(each.finished is None for each in last.attempts)
+    last = timeline.rounds[-1]
+    return bool(last.answers) and all(attempt.finished is None for attempt in last.attempts)
 
 
-def _goes_on(found: Timeline) -> bool:
-    return found.state in (OPEN, UNKNOWN)
+def _goes_on(timeline: Timeline) -> bool:
+    return timeline.state in (OPEN, UNKNOWN)

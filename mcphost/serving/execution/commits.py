@@ -47,7 +47,7 @@ async def begin(turn: Turn, commit: Awaitable[None]) -> None:
     except (RecordLostError, RecordRefusedError) as error:
         raise error_for(error) from None
     except asyncio.CancelledError as end:
-        leave(audit_records.cancelled(turn, 0, end))
+        submit_without_waiting(audit_records.cancelled(turn, 0, end))
         raise
 
 
@@ -78,20 +78,20 @@ async def refusal(turn: Turn, reason: str, call: UUID | None) -> None:
     await committed(writer.submit((audit_records.refused(turn, reason, call),)))
 
 
-def misuse(turn: Turn, what: Misuse, other: Call | None) -> None:
+def misuse(turn: Turn, kind: Misuse, other_call: Call | None) -> None:
     """Record and log that a tool context was misused (`Misuse`).
 
-    The log has both calls if there is an `other`; the record of one tenant never names the call of
+    The log has both calls if there is an `other_call`; the record of one tenant never names the call of
     another. On the event loop.
     """
-    facts = {**turn.facts, "tenant_id": str(turn.call.tenant), "misuse": str(what)}
-    if other is not None:
-        facts |= {"other_call": str(other.id), "other_tenant_id": str(other.tenant)}
+    facts = {**turn.facts, "tenant_id": str(turn.call.tenant), "misuse": str(kind)}
+    if other_call is not None:
+        facts |= {"other_call": str(other_call.id), "other_tenant_id": str(other_call.tenant)}
     log.warning("a tool context was misused", extra=facts)
-    leave(audit_records.misused(turn, what))
+    submit_without_waiting(audit_records.misused(turn, kind))
 
 
-def leave(record: Record) -> None:
+def submit_without_waiting(record: Record) -> None:
     """Submit a record without waiting. If it is lost, that is logged."""
     writer.submit((record,)).add_done_callback(_log_lost)
 

@@ -54,9 +54,9 @@ KEPT_FOR_MOVES: Final = 1
 KEPT_FOR_REPETITIONS: Final = 2
 """How many of the replies of a stateless call are kept for these: clients give up after a number of
 replies of any sort, and a mistake or a move must not take the place of a new question."""
-MOST_QUESTIONS: Final = 32
+MAX_QUESTIONS: Final = 32
 """How many input requests a session call may send, repetitions included."""
-MOST_TASK_QUESTIONS: Final = 256
+MAX_TASK_QUESTIONS: Final = 256
 """How many input requests a task may make, repetitions included."""
 TRIAL_SECONDS: Final = 600.0
 """How long an input request of a trial can be answered at most."""
@@ -84,8 +84,8 @@ class Policy(Protocol):
         """The failure if these input requests, or none and the move of the call, cannot be sent to this
         client now; else None."""
 
-    def legs(self, turn: Turn, requests: Requests) -> int:
-        """`RequestState.legs` of the state with which this round ends."""
+    def requests_made(self, turn: Turn, requests: Requests) -> int:
+        """`RequestState.requests_made` of the state with which this round ends."""
 
     def expires_at(self, turn: Turn, seconds: float, now: float) -> float:
         """The expiry of the state, in seconds since 1970."""
@@ -102,16 +102,16 @@ class Stateless:
     def refuses(self, turn: Turn, requests: Requests) -> Failure | None:
         limit = options().stateless_replies
         if not requests:
-            over = turn.leg > limit
+            over = turn.attempt > limit
         else:
-            asked = turn.leg - turn.was_shed
-            fresh = 0 if _repeats(turn, requests) else asked - _repetitions(turn)
-            over = asked > limit - KEPT_FOR_MOVES
+            asking_attempts = turn.attempt - turn.was_shed
+            fresh = 0 if _repeats(turn, requests) else asking_attempts - _repetitions(turn)
+            over = asking_attempts > limit - KEPT_FOR_MOVES
             over |= fresh > limit - KEPT_FOR_MOVES - KEPT_FOR_REPETITIONS
         return Failure(FailureKind.ASKED_TOO_OFTEN, _TOO_MANY.format(limit)) if over else None
 
-    def legs(self, turn: Turn, requests: Requests) -> int:
-        return turn.leg
+    def requests_made(self, turn: Turn, requests: Requests) -> int:
+        return turn.attempt
 
     def expires_at(self, turn: Turn, seconds: float, now: float) -> float:
         return turn.answer_by(request_state.lifetime(turn.call.principal, seconds), now)
@@ -131,21 +131,21 @@ class Trials(Stateless):
 
 
 class Sessions:
-    """Requests of a session. The `legs` of a state count the input requests of the call."""
+    """Requests of a session. The `requests_made` of a state count the input requests of the call."""
 
     purpose = Purpose.ROW
 
     def refuses(self, turn: Turn, requests: Requests) -> Failure | None:
-        if turn.incoming.held is None:
+        if turn.incoming.owned_call is None:
             return Failure(FailureKind.CAPABILITY_MISSING, CANNOT_ASK)
-        if self.legs(turn, requests) > MOST_QUESTIONS:
-            message = f"The call was ended: it made more than {MOST_QUESTIONS} input requests."
+        if self.requests_made(turn, requests) > MAX_QUESTIONS:
+            message = f"The call was ended: it made more than {MAX_QUESTIONS} input requests."
             return Failure(FailureKind.ASKED_TOO_OFTEN, message)
         return _cannot_carry(turn.call, requests)
 
-    def legs(self, turn: Turn, requests: Requests) -> int:
+    def requests_made(self, turn: Turn, requests: Requests) -> int:
         state = turn.resumed.state
-        return len(requests) + (0 if state is None else state.legs)
+        return len(requests) + (0 if state is None else state.requests_made)
 
     def expires_at(self, turn: Turn, seconds: float, now: float) -> float:
         return now + seconds
@@ -155,20 +155,20 @@ class Sessions:
 
 
 class Tasks:
-    """Rounds of tasks. The `legs` of a state count the input requests of the task."""
+    """Rounds of tasks. The `requests_made` of a state count the input requests of the task."""
 
     purpose = Purpose.ROW
 
     def refuses(self, turn: Turn, requests: Requests) -> Failure | None:
-        if self.legs(turn, requests) > MOST_TASK_QUESTIONS:
-            message = f"The task was ended: it made more than {MOST_TASK_QUESTIONS} input requests."
+        if self.requests_made(turn, requests) > MAX_TASK_QUESTIONS:
+            message = f"The task was ended: it made more than {MAX_TASK_QUESTIONS} input requests."
             return Failure(FailureKind.ASKED_TOO_OFTEN, message)
         return None
 
-    def legs(self, turn: Turn, requests: Requests) -> int:
+    def requests_made(self, turn: Turn, requests: Requests) -> int:
         state = turn.resumed.state
-        known = state is not None and turn.call.delivery is Delivery.TASK
-        return len(requests) + (state.legs if known and state is not None else 0)
+        is_counted = state is not None and turn.call.delivery is Delivery.TASK
+        return len(requests) + (state.requests_made if is_counted and state is not None else 0)
 
     def expires_at(self, turn: Turn, seconds: float, now: float) -> float:
         return now + request_state.lifetime(turn.call.principal, seconds)
@@ -217,17 +217,19 @@ def may_go_elsewhere(turn: Turn) -> bool:
     if turn.was_shed or turn.call.delivery is Delivery.PLAYGROUND:
         return False
     if turn.call.delivery is Delivery.LEGACY:
-        held = turn.incoming.held
-        return held is not None and held.movable
-    return turn.leg <= options().stateless_replies
+        owned_call = turn.incoming.owned_call
+        return owned_call is not None and owned_call.movable
+    return turn.attempt <= options().stateless_replies
 
 
 def _repeats(turn: Turn, requests: Requests) -> bool:
     """Whether the client's last HTTP request was to respond to all these input requests already."""
     state = turn.resumed.state
-    before = {} if state is None else state.asked
-    asked = {one.key: AskedQuestion(one.method, one.digest) for one in requests}
-    return bool(requests) and asked.items() <= before.items()
+    before = {} if state is None else state.input_requests
+    input_requests = {
+        request.key: AskedQuestion(request.method, request.digest) for request in requests
+    }
+    return bool(requests) and input_requests.items() <= before.items()
 
 
 def _repetitions(turn: Turn) -> int:
@@ -266,8 +268,10 @@ async def _ask(turn: Turn, outcome: Outcome, requests: Requests, journal: Journa
         return _failed(turn, _unsealed(error, journal))
     except PartNotStoredError as error:
         return _failed(turn, Failure(FailureKind.JOURNAL_TOO_LARGE, str(error), journal.largest()))
-    wanted = {one.key: {"method": one.method, "params": one.params} for one in requests}
-    return Delivered(outcome, Asking(wanted, token), SealedState(state, key_id(token)))
+    input_requests = {
+        request.key: {"method": request.method, "params": request.params} for request in requests
+    }
+    return Delivered(outcome, Asking(input_requests, token), SealedState(state, key_id(token)))
 
 
 async def _sealed(turn: Turn, policy: Policy, state: RequestState) -> str:
@@ -285,8 +289,10 @@ async def _move(turn: Turn, outcome: Outcome, requests: Requests, journal: Journ
     state = _state(turn, policy, requests, journal)
     try:
         token = await _sealed(turn, policy, state)
-        asked = await stored_tasks.questions(turn.call.tenant, requests, (), state.expires_at)
-        created = await stored_tasks.create(turn, token, asked)
+        new_questions = await stored_tasks.questions(
+            turn.call.tenant, requests, (), state.expires_at
+        )
+        created = await stored_tasks.create(turn, token, new_questions)
     except (SealError, VaultError) as error:
         return _failed(turn, _unsealed(error, journal))
     sealed = SealedState(state, key_id(token))
@@ -327,12 +333,14 @@ def _state(turn: Turn, policy: Policy, requests: Requests, journal: Journal) -> 
         bound=turn.bound,
         call=call.id,
         round=call.round,
-        legs=policy.legs(turn, requests),
+        requests_made=policy.requests_made(turn, requests),
         shed=turn.was_shed or not requests,
         issued_at=now,
         expires_at=policy.expires_at(turn, _answer_seconds(turn), now),
         version=call.version,
-        asked={one.key: AskedQuestion(one.method, one.digest) for one in requests},
+        input_requests={
+            request.key: AskedQuestion(request.method, request.digest) for request in requests
+        },
         journal=journal,
         claim=turn.next_claim,
         repetitions=_repetitions(turn) + _repeats(turn, requests),
@@ -341,12 +349,12 @@ def _state(turn: Turn, policy: Policy, requests: Requests, journal: Journal) -> 
 
 def _cannot_carry(call: Call, requests: Requests) -> Failure | None:
     """The failure for the first input request that the session's revision does not have, if any."""
-    for one in requests:
+    for request in requests:
         try:
-            questions.params_of(REVISIONS[call.revision], one.method, one.params)
+            questions.params_of(REVISIONS[call.revision], request.method, request.params)
         except NotCarriedError as why:
             missing = CapabilityMissingError(why.capability, call.method)
-            detail = f"the question {one.key!r} cannot be put: {why}"
+            detail = f"the question {request.key!r} cannot be put: {why}"
             message = f"{missing} Protocol revision {call.revision} has no such input request."
             kind = FailureKind.CAPABILITY_MISSING
             return Failure(kind, message, detail, required=missing.required)
@@ -356,7 +364,7 @@ def _cannot_carry(call: Call, requests: Requests) -> Failure | None:
 def _lacks_person(call: Call, requests: Iterable[InputRequest]) -> bool:
     """Whether a call without a user account uses URL mode elicitation, where the server must
     identify the user who opens the address (spec: client/elicitation, "Identifying the User")."""
-    wants = any(one.params.get("mode") == "url" for one in requests)
+    wants = any(request.params.get("mode") == "url" for request in requests)
     return wants and call.principal.user_id is None
 
 

@@ -55,31 +55,31 @@ async def run(turn: Turn) -> Reply:
     await commits.check()
     resumed = turn.resumed
     if resumed.state is None:
-        if turn.primitive.read_only and not turn.primitive.requires and not resumed.taken:
+        if turn.primitive.read_only and not turn.primitive.requires and not resumed.responses:
             raise unavailable(ABSENT)
     elif not resumed.goes_on:  # it would only ask again
         raise unavailable(ABSENT)
     elif (cancelled := await rounds.cancelled_reply(turn)) is not None:
         return cancelled
-    return await _leave(turn)
+    return await _leave_round(turn)
 
 
 class _Leaving(NamedTuple):
     """A round that is left to another process, and when this one began to wait for it."""
 
-    wanted: WantedClaim
+    wanted_claim: WantedClaim
     claim: Won
     began: float
 
 
-async def _leave(turn: Turn) -> Reply:
-    wanted = rounds.wanted_claim(turn)
-    leaving = _Leaving(wanted, claims.new_left(wanted), time.perf_counter())
-    left = LeftRound(turn.primitive.missing_function, await _sealed_request(turn))
+async def _leave_round(turn: Turn) -> Reply:
+    wanted_claim = rounds.wanted_claim(turn)
+    leaving = _Leaving(wanted_claim, claims.new_left(wanted_claim), time.perf_counter())
+    left_round = LeftRound(turn.primitive.missing_function, await _sealed_request(turn))
     is_first = turn.resumed.state is None  # its client cannot come back for the reply
     while True:
         try:
-            return await _reply(turn, leaving, left, is_first=is_first)
+            return await _reply(turn, leaving, left_round, is_first=is_first)
         except asyncio.CancelledError as end:
             if is_first:
                 seconds = time.perf_counter() - leaving.began
@@ -90,11 +90,13 @@ async def _leave(turn: Turn) -> Reply:
                 raise unavailable(NOT_TAKEN) from None
 
 
-async def _reply(turn: Turn, leaving: _Leaving, left: LeftRound, *, is_first: bool) -> Reply:
+async def _reply(turn: Turn, leaving: _Leaving, left_round: LeftRound, *, is_first: bool) -> Reply:
     """The outcome of the round, or the reply that sends the client elsewhere. Raises SupersededError if a
     process has taken the round meanwhile."""
     records = audit_records.answers(turn)
-    ended = await claims.leave(leaving.wanted, left, leaving.claim, records, to_the_end=is_first)
+    ended = await claims.leave_round(
+        leaving.wanted_claim, left_round, leaving.claim, records, to_the_end=is_first
+    )
     match ended:
         case Finished(reply):
             return replies.read(reply)

@@ -47,7 +47,7 @@ from mcphost.vault.errors import VaultError
 MAX_ROUNDS: Final = 64
 """How many left rounds this process runs at once."""
 MAX_ROUNDS_PER_TENANT: Final = 16
-GONE: Final = "What this call calls is no longer offered to this caller"
+NOT_OFFERED: Final = "What this call calls is no longer offered to this caller"
 UNREADABLE: Final = "The call can no longer be read"
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class TakenRound:
 
 
 class LeftRounds:
-    """Takes rounds that other processes have left. On the event loop, except `look` and `on_…`."""
+    """Takes rounds that other processes have left. On the event loop, except `find_rounds` and `on_…`."""
 
     def __init__(self) -> None:
         self._running: dict[tuple[UUID, int], asyncio.Task[None]] = {}
@@ -89,7 +89,7 @@ class LeftRounds:
         """Take no more rounds. Those that run go on."""
         await self._relay.stop()
 
-    def look(self) -> None:
+    def find_rounds(self) -> None:
         """Find rounds that wait for a process. In a database thread, every few seconds."""
         self._relay.put(None)
 
@@ -112,84 +112,86 @@ class LeftRounds:
         if shutdown.draining() or not functions or len(self._running) >= MAX_ROUNDS:
             return
         full = [tenant for tenant in self._by_tenant if self._is_full(tenant)]
-        for left in await in_database(rows.left, functions, heartbeat.id, full):
-            key = left.call, left.round
-            if key in self._running or self._is_full(left.tenant):
+        for left_claim in await in_database(rows.left_claims, functions, heartbeat.id, full):
+            key = left_claim.call, left_claim.round
+            if key in self._running or self._is_full(left_claim.tenant):
                 continue
             if len(self._running) >= MAX_ROUNDS:
                 return
-            work = background.start(self._run(left))
+            work = background.start(self._run_left(left_claim))
             self._running[key] = work
-            self._by_tenant[left.tenant] += 1
-            work.add_done_callback(partial(self._over, left))
+            self._by_tenant[left_claim.tenant] += 1
+            work.add_done_callback(partial(self._over, left_claim))
 
     def _is_full(self, tenant: UUID) -> bool:
         return self._by_tenant[tenant] >= MAX_ROUNDS_PER_TENANT
 
-    def _over(self, left: LeftClaim, _: "asyncio.Task[None]") -> None:
-        was_full = self._is_full(left.tenant) or len(self._running) >= MAX_ROUNDS
-        del self._running[left.call, left.round]
-        self._by_tenant -= Counter([left.tenant])
+    def _over(self, left_claim: LeftClaim, _: "asyncio.Task[None]") -> None:
+        was_full = self._is_full(left_claim.tenant) or len(self._running) >= MAX_ROUNDS
+        del self._running[left_claim.call, left_claim.round]
+        self._by_tenant -= Counter([left_claim.tenant])
         if was_full:
             self._relay.put(None)
 
-    async def _run(self, left: LeftClaim) -> None:
+    async def _run_left(self, left_claim: LeftClaim) -> None:
         """Run a round. Whatever happens, its claim is concluded or can be taken again."""
         try:
-            turn = await _turn_of(left)
+            turn = await _turn_of(left_claim)
             won = (
-                None if turn is None else await claims.take_left(left, audit_records.started(turn))
+                None
+                if turn is None
+                else await claims.take_left(left_claim, audit_records.started(turn))
             )
             if turn is not None and won is not None:
-                left = left._replace(epoch=won.epoch)
+                left_claim = left_claim._replace(epoch=won.epoch)
                 await _run_won(turn, won)
         except (*AWAY, RecordLostError, asyncio.CancelledError, SupersededError):
             pass  # the next look finds it again, here or at another process
         except ProtocolError as error:
-            await _refuse(left, error)
+            await _refuse(left_claim, error)
         except (SealError, VaultError, InvalidStateError) as error:
-            log.error("a left round can no longer be read: %r", error, extra=_facts(left))
-            await _refuse(left, ProtocolError(INTERNAL_ERROR, UNREADABLE))
+            log.error("a left round can no longer be read: %r", error, extra=_facts(left_claim))
+            await _refuse(left_claim, ProtocolError(INTERNAL_ERROR, UNREADABLE))
         except Exception:
-            log.exception("a left round could not run", extra=_facts(left))
+            log.exception("a left round could not run", extra=_facts(left_claim))
 
 
 left_rounds: Final = LeftRounds()
 
 
-async def _turn_of(left: LeftClaim) -> Turn | None:
+async def _turn_of(left_claim: LeftClaim) -> Turn | None:
     """The turn of a left round, with the rights that its caller has now; None if it has ended, or is
     not for this process any more. Raises ProtocolError if it must not run; SealError, VaultError and
     InvalidStateError if it cannot be read."""
-    if left.epoch >= rounds.MAX_ATTEMPTS:
+    if left_claim.epoch >= rounds.MAX_ATTEMPTS:
         raise ProtocolError(INTERNAL_ERROR, rounds.GIVEN_UP)
-    request = await in_database(rows.left_request, left)
+    request = await in_database(rows.left_request, left_claim)
     if not request:
         return None
-    incoming, now = await _restored(left, request)
+    incoming, now = await _restored(left_claim, request)
     refusal = revocation.refusal(incoming.principal, now)
     if refusal is not None or now is None:
-        raise refusal or invalid_params(GONE)
+        raise refusal or invalid_params(NOT_OFFERED)
     incoming = incoming._replace(principal=now)
     params = incoming.exchange.params
     target = lookups.target(incoming.exchange.method, params)
     offering = await lookups.offering(incoming.tenant.id)
     served = None if target is None else lookups.primitive(offering, target, now.scopes)
     if target is None or served is None:
-        raise invalid_params(GONE)
+        raise invalid_params(NOT_OFFERED)
     primitive, variables = served
     if primitive.missing_function:  # it was published with another function meanwhile
         return None
     is_read = target.method == "resources/read"
     arguments = variables if is_read else params.get("arguments") or {}
     turn = turn_of(incoming, primitive, target.name, arguments)
-    return await opened(turn._replace(call=turn.call._replace(id=left.call)))
+    return await opened(turn._replace(call=turn.call._replace(id=left_claim.call)))
 
 
 async def _run_won(turn: Turn, won: Won) -> None:
     running = TakenRound(turn.call.principal)
     running.work = asyncio.current_task()
-    presences.enter(running)
+    presences.register(running)
     try:
         await rounds.run_won(turn, RoundPorts(turn, NoStream()), won)
     except asyncio.CancelledError:
@@ -197,34 +199,34 @@ async def _run_won(turn: Turn, won: Won) -> None:
             raise
         raise running.refusal from None
     finally:
-        presences.leave(running)
+        presences.unregister(running)
 
 
-async def _restored(left: LeftClaim, request: str) -> tuple[Incoming, Principal | None]:
+async def _restored(left_claim: LeftClaim, request: str) -> tuple[Incoming, Principal | None]:
     """The request, and its principal as it is now. Raises SealError, VaultError, InvalidStateError, and
     ProtocolError if its tenant is gone."""
-    tenant = await lookups.tenant(left.tenant)
+    tenant = await lookups.tenant(left_claim.tenant)
     if tenant is None:
-        raise invalid_params(GONE)
-    context = elsewhere.context(left.call)
-    written = await sealing.unseal(Purpose.ROW, left.tenant, request, context=context)
+        raise invalid_params(NOT_OFFERED)
+    context = elsewhere.context(left_claim.call)
+    written = await sealing.unseal(Purpose.ROW, left_claim.tenant, request, context=context)
     incoming = stored_requests.read(written, tenant)
-    incoming = incoming._replace(leg=new_id())  # records distinguish the processes
+    incoming = incoming._replace(http_request_id=new_id())  # records distinguish the processes
     return incoming, await revocation.current(incoming.principal, tenant)
 
 
-async def _refuse(left: LeftClaim, error: ProtocolError) -> None:
+async def _refuse(left_claim: LeftClaim, error: ProtocolError) -> None:
     """Conclude a round that must not run, or not again, with an error, unless a retry may succeed, or
     another process has taken it."""
     if error.code in (UNAVAILABLE, OVER_LIMIT):
         return
     try:
-        won = await claims.take_left(left, ())
+        won = await claims.take_left(left_claim, ())
         if won is not None:
             await claims.conclude(won, replies.write(Refused(error)), ())
     except (ProtocolError, RecordLostError, RecordRefusedError, SupersededError) as failure:
-        log.warning("a left round could not be refused: %r", failure, extra=_facts(left))
+        log.warning("a left round could not be refused: %r", failure, extra=_facts(left_claim))
 
 
-def _facts(left: LeftClaim) -> dict[str, str | int]:
-    return {"call": str(left.call), "round": left.round}
+def _facts(left_claim: LeftClaim) -> dict[str, str | int]:
+    return {"call": str(left_claim.call), "round": left_claim.round}

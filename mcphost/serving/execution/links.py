@@ -167,10 +167,10 @@ def confirmation(slug: str, token: str, user_id: int, now: datetime) -> Confirma
 
     Reads the database, and changes nothing.
     """
-    found = _theirs(slug, token, user_id, now)
-    if found is None:
+    opened_link = _open_page_link(slug, token, user_id, now)
+    if opened_link is None:
         return None
-    tenant, sealed = found
+    tenant, sealed = opened_link
     return Confirmation(
         tenant,
         sealed.key,
@@ -186,10 +186,10 @@ def confirm(slug: str, token: str, user_id: int, label: str, now: datetime) -> b
 
     A second confirmation does nothing.
     """
-    found = _theirs(slug, token, user_id, now)
-    if found is None:
+    opened_link = _open_page_link(slug, token, user_id, now)
+    if opened_link is None:
         return False
-    tenant, sealed = found
+    tenant, sealed = opened_link
     until = datetime.fromtimestamp(sealed.expires_at, UTC)
     try:
         confirm_link(_link_of(tenant, sealed), Actor.person(user_id, label), until, now)
@@ -212,27 +212,27 @@ def confirm_link(link: Link, actor: Actor, expires_at: datetime, now: datetime) 
 
 def call_back(slug: str, token: str, source: str, now: datetime) -> bool:
     """Accept a machine's POST from the address `source` to a callback. False for any other link."""
-    found = _good(CALLBACK, slug, token, now)
-    if found is None:
+    opened_link = _open_link(CALLBACK, slug, token, now)
+    if opened_link is None:
         return False
-    tenant, sealed = found
+    tenant, sealed = opened_link
     until = datetime.fromtimestamp(sealed.expires_at, UTC)
     links.call_back(_link_of(tenant, sealed), source, until, now)
     return True
 
 
-def _theirs(
+def _open_page_link(
     slug: str, token: str, user_id: int, now: datetime
 ) -> tuple[TenantSnapshot, LinkContent] | None:
     """The tenant and content of a page link, if it is this user's and the user is still a member
     (2025-11-25: client/elicitation, "Identifying the User")."""
-    found = _good(PAGE, slug, token, now)
-    if found is None or found[1].user_id != user_id:
+    opened_link = _open_link(PAGE, slug, token, now)
+    if opened_link is None or opened_link[1].user_id != user_id:
         return None
-    return found if is_active_member(user_id, found[0].id) else None
+    return opened_link if is_active_member(user_id, opened_link[0].id) else None
 
 
-def _good(
+def _open_link(
     kind: str, slug: str, token: str, now: datetime
 ) -> tuple[TenantSnapshot, LinkContent] | None:
     owner, dot, sealed_token = token.partition(".")

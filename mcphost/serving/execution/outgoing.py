@@ -42,10 +42,10 @@ class TenantHttp:
         if self._principal.kind is PrincipalKind.ANONYMOUS:
             raise EgressSecretError("Secrets are not used for callers without a credential.")
         try:
-            found = await lookups.secret(self._tenant.id, name)
-            if found is None:
+            secret = await lookups.secret(self._tenant.id, name)
+            if secret is None:
                 return None
-            return _revealed(found)
+            return _revealed(secret)
         except VaultError:
             raise EgressSecretError(f"The secret {name!r} cannot be read.") from None
 

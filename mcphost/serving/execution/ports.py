@@ -79,8 +79,8 @@ class TaskNotifier:
         if task is None:
             self._plain.progress(progress, total, message)
         elif self._token is not None:
-            said = TaskProgress(self._token, progress, total, message or None)
-            task.describe(message or None, said)
+            report = TaskProgress(self._token, progress, total, message or None)
+            task.describe(message or None, report)
         elif message:
             task.describe(message)
 

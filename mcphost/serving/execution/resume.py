@@ -29,7 +29,7 @@ def comes_back(params: Mapping[str, Any]) -> bool:
 
 
 async def resume(
-    incoming: Incoming, wanted: request_state.StateBinding, *, unasked: bool
+    incoming: Incoming, binding: request_state.StateBinding, *, unasked: bool
 ) -> Resumed:
     """Open and check the request's state and input responses.
 
@@ -42,14 +42,16 @@ async def resume(
     if token is None:
         return _without_state(responses) if unasked else FRESH
     state = request_state.read(await _opened(incoming, token))
-    request_state.check(state, time.time(), wanted)
-    taken = tuple(_taken(state, responses))
+    request_state.check(state, time.time(), binding)
+    answers = tuple(_requested_answers(state, responses))
     if unasked:
-        taken += tuple(_unasked(responses, {one.key for one in taken} | set(state.asked)))
+        answers += tuple(
+            _unasked(responses, {answer.key for answer in answers} | set(state.input_requests))
+        )
     journal = state.journal
-    for one in taken:
-        journal = journal.with_answer(one.key, one.answer)
-    return Resumed(state, journal, taken, key_id(token))
+    for answer in answers:
+        journal = journal.with_answer(answer.key, answer.answer)
+    return Resumed(state, journal, answers, key_id(token))
 
 
 async def _opened(incoming: Incoming, token: str) -> bytes:
@@ -59,25 +61,27 @@ async def _opened(incoming: Incoming, token: str) -> bytes:
         raise InvalidStateError(error.reason) from None
 
 
-def _taken(state: RequestState, responses: Mapping[str, Any]) -> list[TakenAnswer]:
+def _requested_answers(state: RequestState, responses: Mapping[str, Any]) -> list[TakenAnswer]:
     return [
         TakenAnswer(
-            key, asked.method, Answer(asked.question, state.version, _fitting(key, asked, given))
+            key,
+            question.method,
+            Answer(question.question, state.version, _fitting(key, question, response)),
         )
-        for key, asked in state.asked.items()
-        if (given := responses.get(key)) is not None
-        and state.journal.answer(key, asked.question) is None
+        for key, question in state.input_requests.items()
+        if (response := responses.get(key)) is not None
+        and state.journal.answer(key, question.question) is None
     ]
 
 
-def _fitting(key: str, asked: AskedQuestion, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    check_kind(key, asked.method, given)
-    return given
+def _fitting(key: str, question: AskedQuestion, response: Mapping[str, Any]) -> Mapping[str, Any]:
+    check_kind(key, question.method, response)
+    return response
 
 
-def check_kind(key: str, method: str, given: Mapping[str, Any]) -> None:
+def check_kind(key: str, method: str, response: Mapping[str, Any]) -> None:
     """Refuse a response that is not a result of `method`. Raises ProtocolError (INVALID_PARAMS)."""
-    if _MARKS[method] not in given:
+    if _MARKS[method] not in response:
         raise wrong_kind(key, method)
 
 
@@ -94,16 +98,16 @@ def wrong_kind(key: str, method: str) -> ProtocolError:
 
 
 def _without_state(responses: Mapping[str, Any]) -> Resumed:
-    taken = tuple(_unasked(responses, set()))
+    answers = tuple(_unasked(responses, set()))
     journal = EMPTY
-    for one in taken:
-        journal = journal.with_answer(one.key, one.answer)
-    return Resumed(None, journal, taken)
+    for answer in answers:
+        journal = journal.with_answer(answer.key, answer.answer)
+    return Resumed(None, journal, answers)
 
 
-def _unasked(responses: Mapping[str, Any], known: set[str]) -> list[TakenAnswer]:
+def _unasked(responses: Mapping[str, Any], excluded_keys: set[str]) -> list[TakenAnswer]:
     return [
         TakenAnswer(key, "", Answer(UNASKED, "", result))
         for key, result in responses.items()
-        if key not in known
+        if key not in excluded_keys
     ]

@@ -40,7 +40,7 @@ from mcphost.runtime.ports import Ports
 from mcphost.runtime.program import TaskSupport
 from mcphost.sealing.tokens import SealError
 from mcphost.serving import limits, load, replies, shutdown
-from mcphost.serving.context import Held, RoundEnding, TaskMode, Turn
+from mcphost.serving.context import OwnedCall, RoundEnding, TaskMode, Turn
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import (
     audit_records,
@@ -54,7 +54,7 @@ from mcphost.serving.execution import (
 from mcphost.serving.execution.cancelled_calls import CANCELLED
 from mcphost.serving.execution.claims import ClaimRefused, Finished, WantedClaim, Won
 from mcphost.serving.execution.deliveries import CANNOT_ASK, answer_by, deliver, journal_before
-from mcphost.serving.execution.held_task import HeldTask, Retries, running_tasks
+from mcphost.serving.execution.owned_task import OwnedTask, Retries, running_tasks
 from mcphost.serving.options import options
 from mcphost.serving.replies import Answered, CreatedTask, Delivered, Handle, Reply
 from mcphost.serving.request_state import InvalidStateError
@@ -89,7 +89,7 @@ class MovablePorts(Ports, Protocol):
         """The journal with the steps that this round has recorded; None if it has none, or since the
         last call of this method."""
 
-    def move(self, task: HeldTask) -> None:
+    def move(self, task: OwnedTask) -> None:
         """From now on the round is that of a task, whose journal has what `so_far` returned."""
 
 
@@ -105,14 +105,14 @@ async def run(turn: Turn, ports: MovablePorts) -> Reply:
     """
     if availability.away or not writer.is_ready():
         await commits.check()
-    if turn.incoming.held is not None:
-        return await _run_held(turn, ports, turn.incoming.held)
+    if turn.incoming.owned_call is not None:
+        return await _run_owned(turn, ports, turn.incoming.owned_call)
     if turn.resumed.state is not None:
         resumed = await _resume(turn, ports)
         if not isinstance(resumed, Turn):
             return resumed
         turn = resumed
-    before = () if turn.task.at_once and not turn.resumed.taken else audit_records.before(turn)
+    before = () if turn.task.at_once and not turn.resumed.responses else audit_records.before(turn)
     if before:
         await commits.begin(turn, writer.submit(before))
     delivered, after = await _ran(turn, ports)
@@ -166,9 +166,9 @@ async def run_won(turn: Turn, ports: MovablePorts, won: Won) -> Reply:
         delivered, after = await _ran_won(turn, ports, won)
         reply = replies.write(delivered.reply)
     except BaseException:
-        claims.let_go(won)
+        claims.release_without_waiting(won)
         raise
-    if _had_no_room(delivered.outcome):
+    if _found_no_thread(delivered.outcome):
         await claims.release(won)
         await commits.committed(writer.submit(after), turn)
         return delivered.reply
@@ -208,37 +208,39 @@ def wanted_claim(turn: Turn) -> WantedClaim:
     return WantedClaim(call.id, turn.resumed.claim, call.tenant, turn.resumed.digest, remaining)
 
 
-async def _run_held(turn: Turn, ports: MovablePorts, held: Held) -> Reply:
-    """Run a round of a held call. Raises SupersededError if this process no longer owns it."""
+async def _run_owned(turn: Turn, ports: MovablePorts, owned_call: OwnedCall) -> Reply:
+    """Run a round of an owned call. Raises SupersededError if this process no longer owns it."""
     of_session = turn.call.delivery is Delivery.LEGACY and not turn.task.at_once
     absent = of_session and bool(turn.primitive.missing_function)
     if absent:
-        _refuse_absent(turn, held)
+        _refuse_absent(turn, owned_call)
     before = () if turn.task.at_once else audit_records.before(turn)
-    await commits.begin(turn, held.start(before))
+    await commits.begin(turn, owned_call.start(before))
     if absent:
-        return await _conclude(turn, held, _ended(turn, Running(_left(turn), time.perf_counter())))
-    return await _conclude(turn, held, _ran(turn, ports))
+        return await _conclude(
+            turn, owned_call, _ended(turn, Running(_absent_outcome(turn), time.perf_counter()))
+        )
+    return await _conclude(turn, owned_call, _ran(turn, ports))
 
 
-def _refuse_absent(turn: Turn, held: Held) -> None:
+def _refuse_absent(turn: Turn, owned_call: OwnedCall) -> None:
     """Refuse a session's call whose function only other processes have, if its client may simply repeat
     it, or could not follow it there. Raises ProtocolError (UNAVAILABLE)."""
     primitive, first = turn.primitive, turn.resumed.state is None
     repeatable = first and primitive.read_only and not primitive.requires
-    if repeatable or (shutdown.draining() and not held.movable):
+    if repeatable or (shutdown.draining() and not owned_call.movable):
         raise unavailable(ABSENT)
 
 
-async def _left(turn: Turn) -> Measured:
+async def _absent_outcome(turn: Turn) -> Measured:
     """The outcome of a round that is left to a process that has the function."""
     return Yielded(turn.journal, load.ABSENT_FUNCTION), 0
 
 
-async def _conclude(turn: Turn, held: Held, ended: Awaitable[Ran]) -> Reply:
+async def _conclude(turn: Turn, owned_call: OwnedCall, ended: Awaitable[Ran]) -> Reply:
     delivered, after = await ended
     if delivered.creation is None:
-        await commits.committed(held.conclude(delivered, RoundEnding(after, turn)), turn)
+        await commits.committed(owned_call.conclude(delivered, RoundEnding(after, turn)), turn)
     else:
         create = stored_tasks.commit(turn.call, delivered, after)
         delivered = await commits.committed(create, turn)
@@ -288,7 +290,7 @@ async def _whole(turn: Turn) -> Turn:
         raise resume.invalid_state() from None
 
 
-def _had_no_room(outcome: Outcome) -> bool:
+def _found_no_thread(outcome: Outcome) -> bool:
     """Whether no thread was free, so that the client may retry.
 
     Steps of an async function may have run before. In a retry they run again, with the same
@@ -365,22 +367,22 @@ async def _moved(turn: Turn, ports: MovablePorts, running: Running) -> CreatedTa
     counters.tasks_created.add()
     until = created.view.created_at.timestamp() + (created.view.ttl_ms or 0) / 1000
     call = turn.call
-    held = HeldTask(call.id, call.principal, created.taking, until)
-    held.round = call.round
-    held.retries = Retries(turn.primitive.retries)
-    ports.move(held)
+    owned_task = OwnedTask(call.id, call.principal, created.lease, until)
+    owned_task.round = call.round
+    owned_task.retries = Retries(turn.primitive.retries)
+    ports.move(owned_task)
     moved = turn._replace(
-        incoming=turn.incoming._replace(held=held),
+        incoming=turn.incoming._replace(owned_call=owned_task),
         call=call._replace(delivery=Delivery.TASK),
         task=TaskMode.NEVER,
     )
-    running_tasks.attend(held, _conclude(moved, held, _ended(moved, running)))
+    running_tasks.attend(owned_task, _conclude(moved, owned_task, _ended(moved, running)))
     return created
 
 
 async def _ended(turn: Turn, running: Running) -> Ran:
     """Wait for the round's outcome; return its reply, and the records to commit before that is sent."""
-    kind, sort = turn.primitive.kind, turn.primitive.sort
+    kind, primitive_type = turn.primitive.kind, turn.primitive.primitive_type
     try:
         outcome, size = await running.work
         if type(outcome) is Complete:
@@ -391,18 +393,18 @@ async def _ended(turn: Turn, running: Running) -> Ran:
         _note_cancelled(turn, running, end)
         raise
     seconds = time.perf_counter() - running.began
-    word = audit_records.word_for(delivered.outcome)
-    counters.round_seconds.observe(seconds, kind, sort, word)
+    outcome_word = audit_records.word_for(delivered.outcome)
+    counters.round_seconds.observe(seconds, kind, primitive_type, outcome_word)
     if isinstance(delivered.outcome, Failed):
         _explain(turn, delivered.outcome.error)
-    return delivered, audit_records.after(turn, delivered, word, seconds, size)
+    return delivered, audit_records.after(turn, delivered, outcome_word, seconds, size)
 
 
 def _note_cancelled(turn: Turn, running: Running, end: asyncio.CancelledError) -> None:
     seconds = time.perf_counter() - running.began
-    kind, sort = turn.primitive.kind, turn.primitive.sort
-    counters.round_seconds.observe(seconds, kind, sort, audit_records.CANCELLED)
-    commits.leave(audit_records.cancelled(turn, seconds, end))
+    kind, primitive_type = turn.primitive.kind, turn.primitive.primitive_type
+    counters.round_seconds.observe(seconds, kind, primitive_type, audit_records.CANCELLED)
+    commits.submit_without_waiting(audit_records.cancelled(turn, seconds, end))
 
 
 async def _in_span(tracer: Tracer, turn: Turn, work: Measuring) -> Measured:
@@ -415,8 +417,8 @@ async def _in_span(tracer: Tracer, turn: Turn, work: Measuring) -> Measured:
         except asyncio.CancelledError:
             span.end_with(audit_records.CANCELLED, failed=False)
             raise
-        word = audit_records.word_for(outcome)
-        span.end_with(word, failed=word not in audit_records.WELL)
+        outcome_word = audit_records.word_for(outcome)
+        span.end_with(outcome_word, failed=outcome_word not in audit_records.WELL)
         return outcome, size
 
 

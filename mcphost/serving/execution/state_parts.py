@@ -23,7 +23,7 @@ from django.utils import timezone
 from mcphost.audit.records import new_id
 from mcphost.calls import state_parts
 from mcphost.calls.state_parts import (
-    MostParts,
+    MaxParts,
     NewPart,
     StatePartGoneError,
     StatePartsFullError,
@@ -42,7 +42,7 @@ from mcphost.serving.request_state import InvalidStateError, PartReference, Requ
 
 LARGE: Final = 2048
 """From how many bytes on a value is moved."""
-MOST: Final = 8 * 1024 * 1024
+MAX_CONTENT: Final = 8 * 1024 * 1024
 """The longest content of a part, sealed, in characters."""
 SPARE: Final = timedelta(minutes=2)
 """How much longer than its state a part is kept, and how long where the last request may be repeated."""
@@ -149,7 +149,7 @@ async def _part(turn: Turn, values: Mapping[str, Any]) -> tuple[NewPart, PartRef
     id, written = new_id(), orjson.dumps(values)
     context = _context(turn.call.id, id, turn.bound.principal)
     tenant = turn.call.tenant
-    content = await sealing.seal(Purpose.ROW, tenant, written, MOST, context)
+    content = await sealing.seal(Purpose.ROW, tenant, written, MAX_CONTENT, context)
     return NewPart(id, tenant, turn.call.id, content), PartReference(id.hex, _digest(written))
 
 
@@ -160,7 +160,7 @@ async def _opened(
         raise InvalidStateError("its large values are gone", state.call)
     context = _context(state.call, UUID(part.id), state.bound.principal)
     try:
-        written = await sealing.unseal(Purpose.ROW, tenant, content, MOST, context)
+        written = await sealing.unseal(Purpose.ROW, tenant, content, MAX_CONTENT, context)
     except SealError as error:
         raise InvalidStateError(error.reason, state.call) from None
     if not hmac.compare_digest(_digest(written), part.digest):
@@ -173,14 +173,14 @@ async def _store(turn: Turn, state: RequestState, new: NewPart | None) -> None:
     """Store a new part, and keep the others for as long as the new state. Raises
     PartNotStoredError."""
     until = datetime.fromtimestamp(state.expires_at, UTC) + SPARE
-    most = MostParts(options().state_parts.rows, options().state_parts.bytes)
+    max_parts = MaxParts(options().state_parts.rows, options().state_parts.bytes)
     older = [] if turn.resumed.state is None else turn.resumed.state.parts
     try:
         if older:
             ids = [UUID(part.id) for part in older]
             await in_database(partial(state_parts.extend, turn.call.tenant, ids, until))
         if new is not None:
-            await in_database(partial(state_parts.add, new, until, most))
+            await in_database(partial(state_parts.add, new, until, max_parts))
     except StatePartsFullError:
         raise PartNotStoredError(FULL) from None
     except (StatePartGoneError, Error) as error:

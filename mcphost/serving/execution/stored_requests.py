@@ -37,7 +37,7 @@ def write(incoming: Incoming) -> bytes:
         "principal": [principal.kind, principal.id, principal.token_id, sorted(principal.scopes)],
         "session": None if session is None else _written_session(session),
         "quota": list(incoming.quota),
-        "leg": incoming.leg,
+        "leg": incoming.http_request_id,
         "source": incoming.source,
         "size": incoming.size,
         "trace_id": incoming.trace_id,
@@ -57,23 +57,25 @@ def read(written: bytes, tenant: TenantSnapshot) -> Incoming:
         raise InvalidStateError("not written as requests are") from None
 
 
-def _read(said: Mapping[str, Any], tenant: TenantSnapshot) -> Incoming:
-    kind, id, token_id, scopes = said["principal"]
-    session = None if said["session"] is None else _session(said["session"], tenant.id)
-    host = said.get("host")
+def _read(fields: Mapping[str, Any], tenant: TenantSnapshot) -> Incoming:
+    kind, id, token_id, scopes = fields["principal"]
+    session = None if fields["session"] is None else _session(fields["session"], tenant.id)
+    host = fields.get("host")
     era, revision = (Era.MODERN, REVISION) if session is None else (Era.LEGACY, session.revision)
     return Incoming(
-        UUID(said["leg"]),
-        Exchange(said["id"], said["method"], said["params"], Meta(**said["meta"]), era, revision),
+        UUID(fields["leg"]),
+        Exchange(
+            fields["id"], fields["method"], fields["params"], Meta(**fields["meta"]), era, revision
+        ),
         Headers([] if host is None else [(b"host", host.encode("latin-1"))]),
         Principal(
             PrincipalKind(kind), tenant.id, id=id, token_id=token_id, scopes=frozenset(scopes)
         ),
         tenant,
-        Quota(*said["quota"]),
-        said["source"],
-        said["size"],
-        said["trace_id"],
+        Quota(*fields["quota"]),
+        fields["source"],
+        fields["size"],
+        fields["trace_id"],
         session,
     )
 
@@ -82,7 +84,7 @@ def _written_session(session: ClientSession) -> dict[str, Any]:
     client = session.client
     return {
         "id": session.id,
-        "who": session.who,
+        "who": session.principal_key,
         "revision": session.revision,
         "client": [client.name, client.version, client.capabilities],
         "log_level": session.log_level,
@@ -90,13 +92,13 @@ def _written_session(session: ClientSession) -> dict[str, Any]:
     }
 
 
-def _session(said: dict[str, Any], tenant: UUID) -> ClientSession:
+def _session(fields: dict[str, Any], tenant: UUID) -> ClientSession:
     return ClientSession(
-        UUID(said["id"]),
+        UUID(fields["id"]),
         tenant,
-        said["who"],
-        said["revision"],
-        Client(*said["client"]),
-        said["log_level"],
-        expires_at=datetime.fromisoformat(said["expires_at"]),
+        fields["who"],
+        fields["revision"],
+        Client(*fields["client"]),
+        fields["log_level"],
+        expires_at=datetime.fromisoformat(fields["expires_at"]),
     )

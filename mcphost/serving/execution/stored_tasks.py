@@ -15,7 +15,7 @@ import orjson
 
 from mcphost.audit.records import Record, new_id
 from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError, writer
-from mcphost.calls.ownership import NO_OWNER, Taking
+from mcphost.calls.ownership import NO_OWNER, Lease
 from mcphost.calls.states import QuestionState
 from mcphost.observability import counters
 from mcphost.observability.logs import FirstTimes
@@ -38,7 +38,7 @@ from mcphost.serving.execution import stored_requests
 from mcphost.serving.options import options
 from mcphost.serving.replies import Answered, CreatedTask, Delivered, Handle, Refused
 from mcphost.tasks import changes, selectors
-from mcphost.tasks.changes import MostTasks, NewQuestion, NewTask
+from mcphost.tasks.changes import MaxTasks, NewQuestion, NewTask
 from mcphost.tasks.selectors import QuestionRow, TaskRow
 
 REQUEST: Final = b"request"
@@ -82,7 +82,7 @@ def wants_task(incoming: Incoming) -> bool:
 
 
 async def create(
-    turn: Turn, journal: str, asked: Sequence[NewQuestion] = (), owner: UUID = NO_OWNER
+    turn: Turn, journal: str, new_questions: Sequence[NewQuestion] = (), owner: UUID = NO_OWNER
 ) -> CreatedTask:
     """Prepare a task that goes on from the sealed `journal`, after the round of this turn.
 
@@ -100,7 +100,7 @@ async def create(
     new = NewTask(
         id=task,
         tenant=call.tenant,
-        who=request_state.who(call.principal),
+        principal_key=request_state.principal_key(call.principal),
         holder=limits.holder(call.principal, incoming.source),
         era=call.era,
         call=call.id,
@@ -112,10 +112,10 @@ async def create(
         expires_at=now + timedelta(seconds=seconds),
         session=None if incoming.session is None else incoming.session.id,
     )
-    most = MostTasks(options().tasks.per_caller, options().tasks.per_tenant)
+    max_tasks = MaxTasks(options().tasks.per_caller, options().tasks.per_tenant)
     view = TaskView(task.hex, TaskStatus.WORKING, now, now, round(seconds * 1000), _poll_ms())
-    taking = Taking(task, call.tenant, owner, 1)
-    return CreatedTask(changes.create(new, most, owner, asked), view, taking)
+    lease = Lease(task, call.tenant, owner, 1)
+    return CreatedTask(changes.create(new, max_tasks, owner, new_questions), view, lease)
 
 
 async def submit(created: CreatedTask, records: Sequence[Record] = ()) -> bool:
@@ -127,13 +127,13 @@ async def submit(created: CreatedTask, records: Sequence[Record] = ()) -> bool:
     try:
         return await writer.submit_if(created.condition, records)
     except RecordLostError:
-        background.start(_undo(created.taking))
+        background.start(_undo(created.lease))
         raise
 
 
-async def _undo(taking: Taking) -> None:
+async def _undo(lease: Lease) -> None:
     with suppress(RecordLostError, RecordRefusedError):
-        if await commit_patiently(changes.cancel(taking.id, taking.tenant)):
+        if await commit_patiently(changes.cancel(lease.id, lease.tenant)):
             log.warning("a task whose creation was in doubt is cancelled")
 
 
@@ -165,21 +165,31 @@ def _without_state(incoming: Incoming) -> Incoming:
 
 
 async def questions(
-    tenant: UUID, requests: Iterable[InputRequest], known: Sequence[str], expires_at: float
+    tenant: UUID, requests: Iterable[InputRequest], used_keys: Sequence[str], expires_at: float
 ) -> list[NewQuestion]:
-    """Prepare the rows of input requests. `known` are the author's keys that the task has used.
+    """Prepare the rows of input requests. `used_keys` are the author's keys that the task has used.
 
     A key is used for one request only (spec: io.modelcontextprotocol/tasks, "Task Update
     Requests"): the author's own first, then `key#2` and so on. Raises SealError, VaultError.
     """
     until = datetime.fromtimestamp(expires_at, UTC)
     rows = []
-    for one in requests:
-        identifier, times = new_id(), known.count(one.key) + 1
-        written = orjson.dumps({"method": one.method, "params": one.params})
+    for input_request in requests:
+        identifier, times = new_id(), used_keys.count(input_request.key) + 1
+        written = orjson.dumps({"method": input_request.method, "params": input_request.params})
         sealed = await seal(tenant, identifier, REQUEST, written)
-        key = one.key if times == 1 else f"{one.key}#{times}"
-        rows.append(NewQuestion(identifier, key, one.key, one.digest, one.method, sealed, until))
+        key = input_request.key if times == 1 else f"{input_request.key}#{times}"
+        rows.append(
+            NewQuestion(
+                identifier,
+                key,
+                input_request.key,
+                input_request.digest,
+                input_request.method,
+                sealed,
+                until,
+            )
+        )
     return rows
 
 
@@ -194,8 +204,8 @@ async def view(row: TaskRow, server: Mapping[str, Any]) -> TaskView:
 
     `server` is its `serverInfo`. Raises SealError, VaultError.
     """
-    status, left = TaskStatus(row.state), row.expires_at - row.created_at
-    requests = {one.key: await request(row.tenant, one) for one in row.open}
+    status, lifetime = TaskStatus(row.state), row.expires_at - row.created_at
+    requests = {question.key: await request(row.tenant, question) for question in row.open}
     outcome: Mapping[str, Any] = {"error": _LOST} if status is TaskStatus.FAILED else {}
     if row.outcome:
         outcome = orjson.loads(await unseal(row.tenant, row.id, OUTCOME, row.outcome))
@@ -205,7 +215,7 @@ async def view(row: TaskRow, server: Mapping[str, Any]) -> TaskView:
         TaskStatus.INPUT_REQUIRED if requests else status,
         row.created_at,
         row.changed_at,
-        round(left / timedelta(milliseconds=1)),
+        round(lifetime / timedelta(milliseconds=1)),
         _poll_ms(),
         await _message(row),
         requests,
@@ -216,18 +226,18 @@ async def view(row: TaskRow, server: Mapping[str, Any]) -> TaskView:
 
 def handle(row: TaskRow) -> TaskView:
     """The first state of a task, for the client that repeats the request that created it."""
-    left = round((row.expires_at - row.created_at) / timedelta(milliseconds=1))
+    ttl_ms = round((row.expires_at - row.created_at) / timedelta(milliseconds=1))
     at = row.created_at
-    return TaskView(row.id.hex, TaskStatus.WORKING, at, at, left, _poll_ms())
+    return TaskView(row.id.hex, TaskStatus.WORKING, at, at, ttl_ms, _poll_ms())
 
 
-async def outcome(taking: Taking, ended: Answered | Refused) -> str:
+async def outcome(lease: Lease, ended: Answered | Refused) -> str:
     """The end of a task, sealed. Raises SealError (too large), VaultError."""
     if isinstance(ended, Answered):
-        said: Mapping[str, Any] = {"result": ended.result}
+        written: Mapping[str, Any] = {"result": ended.result}
     else:
-        said = {"error": _error(ended.error)}
-    return await seal(taking.tenant, taking.id, OUTCOME, orjson.dumps(said))
+        written = {"error": _error(ended.error)}
+    return await seal(lease.tenant, lease.id, OUTCOME, orjson.dumps(written))
 
 
 def _error(error: ProtocolError) -> dict[str, Any]:
@@ -245,30 +255,30 @@ async def store_answer(
     `failure` is as in `runtime.journal.Answer`. Raises RecordLostError, RecordRefusedError, SealError,
     VaultError.
     """
-    said = orjson.dumps([result, failure])
-    sealed = await seal(row.tenant, question, ANSWER, said)
+    written = orjson.dumps([result, failure])
+    sealed = await seal(row.tenant, question, ANSWER, written)
     await writer.submit_if(changes.answer(question, row.id, row.tenant, sealed))
 
 
-async def read_answer(row: TaskRow, asked: QuestionRow, version: str) -> Answer:
+async def read_answer(row: TaskRow, question: QuestionRow, version: str) -> Answer:
     """The answer to a question, which the `version` of the program asked. Raises SealError,
     VaultError."""
-    if asked.state is QuestionState.EXPIRED:
-        return Answer(asked.digest, version, {}, TIMED_OUT)
-    result, failure = orjson.loads(await unseal(row.tenant, asked.id, ANSWER, asked.answer))
-    return Answer(asked.digest, version, result, failure)
+    if question.state is QuestionState.EXPIRED:
+        return Answer(question.digest, version, {}, TIMED_OUT)
+    result, failure = orjson.loads(await unseal(row.tenant, question.id, ANSWER, question.answer))
+    return Answer(question.digest, version, result, failure)
 
 
-async def message(taking: Taking, text: str) -> str:
+async def message(lease: Lease, text: str) -> str:
     """A status message, sealed. Raises SealError, VaultError."""
     short = text[:LONGEST_MESSAGE]
-    return await seal(taking.tenant, taking.id, MESSAGE, short.encode("utf-8", "replace"))
+    return await seal(lease.tenant, lease.id, MESSAGE, short.encode("utf-8", "replace"))
 
 
-async def sealed_progress(taking: Taking, said: TaskProgress) -> str:
+async def sealed_progress(lease: Lease, report: TaskProgress) -> str:
     """A report of progress, sealed. Raises SealError, VaultError."""
-    short = None if said.message is None else said.message[:LONGEST_MESSAGE]
-    return await seal(taking.tenant, taking.id, PROGRESS, orjson.dumps([*said[:3], short]))
+    short = None if report.message is None else report.message[:LONGEST_MESSAGE]
+    return await seal(lease.tenant, lease.id, PROGRESS, orjson.dumps([*report[:3], short]))
 
 
 async def progress(row: TaskRow) -> TaskProgress | None:
@@ -278,20 +288,20 @@ async def progress(row: TaskRow) -> TaskProgress | None:
     return TaskProgress(*orjson.loads(await unseal(row.tenant, row.id, PROGRESS, row.progress)))
 
 
-async def seal(tenant: UUID, about: UUID, what: bytes, payload: bytes) -> str:
+async def seal(tenant: UUID, about: UUID, part: bytes, payload: bytes) -> str:
     """Seal a text for the row of a task or question. Raises SealError, VaultError."""
-    return await sealing.seal(Purpose.ROW, tenant, payload, context=about.bytes + what)
+    return await sealing.seal(Purpose.ROW, tenant, payload, context=about.bytes + part)
 
 
-async def unseal(tenant: UUID, about: UUID, what: bytes, sealed: str) -> bytes:
+async def unseal(tenant: UUID, about: UUID, part: bytes, sealed: str) -> bytes:
     """Open what `seal` sealed. Raises SealError, VaultError."""
-    return await sealing.unseal(Purpose.ROW, tenant, sealed, context=about.bytes + what)
+    return await sealing.unseal(Purpose.ROW, tenant, sealed, context=about.bytes + part)
 
 
-async def request(tenant: UUID, asked: QuestionRow) -> Mapping[str, Any]:
+async def request(tenant: UUID, question: QuestionRow) -> Mapping[str, Any]:
     """The method and params of a question. Raises SealError, VaultError."""
     written: Mapping[str, Any] = orjson.loads(
-        await unseal(tenant, asked.id, REQUEST, asked.request)
+        await unseal(tenant, question.id, REQUEST, question.request)
     )
     return written
 

@@ -50,12 +50,12 @@ from mcphost.tenants.access import Person, allowed
 from mcphost.tenants.roles import COMMON_SCOPES, Permission
 from mcphost.tenants.selectors import TenantSnapshot
 
-MOST_SECONDS: Final = 60.0
+MAX_SECONDS: Final = 60.0
 """The longest time limit of a round: the operator's browser waits for it."""
 PATIENCE_SECONDS: Final = 30.0
 """How much longer a round may take that waits for a link, which its time limit does not count."""
-MOST_MESSAGES: Final = 200
-MOST_BYTES: Final = 256 * 1024
+MAX_MESSAGES: Final = 200
+MAX_BYTES: Final = 256 * 1024
 REFUSED: Final = "The operator refused the request in the console."
 OPAQUE: Final = "(sealed)"
 """Stands for the state in what a client would receive."""
@@ -151,7 +151,7 @@ class _Received:
 
     def send(self, message: bytes) -> None:
         self._bytes += len(message)
-        if len(self.messages) < MOST_MESSAGES and self._bytes <= MOST_BYTES:
+        if len(self.messages) < MAX_MESSAGES and self._bytes <= MAX_BYTES:
             self.messages.append(message)
         else:
             self.dropped += 1
@@ -166,16 +166,16 @@ async def run(trial: Trial) -> TrialRound:
     """
     tenant, tool, tool_state = await in_database(_prepared, trial)
     watched, stream = _Watched(tool.program), _Received()
-    seconds = min(tool.time_limit or options().tool_seconds, MOST_SECONDS)
+    seconds = min(tool.time_limit or options().tool_seconds, MAX_SECONDS)
     turn = _turn(trial, tenant, replace(tool, program=watched, time_limit=seconds))
     began = time.perf_counter()
     reply, error, received = None, None, b""
     try:
-        async with asyncio.timeout(MOST_SECONDS + PATIENCE_SECONDS):
+        async with asyncio.timeout(MAX_SECONDS + PATIENCE_SECONDS):
             limits.check_size(turn.incoming, tool.input_validator, trial.arguments)
             await warm(tenant.id)
             turn = await _resumed(turn, trial)
-            reply = await _run(turn, stream)
+            reply = await _run_limited(turn, stream)
         received = _response(turn, reply)
     except ProtocolError as refused:
         error = refused
@@ -248,7 +248,7 @@ def _turn(trial: Trial, tenant: TenantSnapshot, tool: ToolSnapshot) -> Turn:
     exchange = Exchange(1, "tools/call", params, meta, Era.MODERN, REVISION)
     host = [(b"host", trial.host.encode())] if trial.host else []
     incoming = Incoming(
-        leg=new_id(),
+        http_request_id=new_id(),
         exchange=exchange,
         headers=Headers(host),
         principal=principal,
@@ -285,11 +285,11 @@ async def _resumed(turn: Turn, trial: Trial) -> Turn:
     except InvalidStateError as error:
         await commits.refusal(turn, error.reason, error.call)
         raise resume.invalid_state() from None
-    taken = tuple(_taken(state, trial.responses))
+    answers = tuple(_answers(state, trial.responses))
     journal = state.journal
-    for one in taken:
-        journal = journal.with_answer(one.key, one.answer)
-    resumed = Resumed(state, journal, taken, key_id(trial.state))
+    for answer in answers:
+        journal = journal.with_answer(answer.key, answer.answer)
+    resumed = Resumed(state, journal, answers, key_id(trial.state))
     call = turn.call._replace(id=state.call, round=state.round + 1)
     return turn._replace(call=call, journal=journal, resumed=resumed)
 
@@ -310,23 +310,23 @@ async def _opened(turn: Turn, token: str) -> RequestState:
     return state
 
 
-def _taken(
+def _answers(
     state: RequestState, responses: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[TakenAnswer]:
-    for key, asked in state.asked.items():
-        given = responses.get(key)
-        if given is None or state.journal.answer(key, asked.question) is not None:
+    for key, question in state.input_requests.items():
+        response = responses.get(key)
+        if response is None or state.journal.answer(key, question.question) is not None:
             continue
-        if given is REFUSAL:
+        if response is REFUSAL:
             refused = {"message": REFUSED}
-            answer = Answer(asked.question, state.version, refused, FAILED)
+            answer = Answer(question.question, state.version, refused, FAILED)
         else:
-            resume.check_kind(key, asked.method, given)
-            answer = Answer(asked.question, state.version, given)
-        yield TakenAnswer(key, asked.method, answer)
+            resume.check_kind(key, question.method, response)
+            answer = Answer(question.question, state.version, response)
+        yield TakenAnswer(key, question.method, answer)
 
 
-async def _run(turn: Turn, stream: _Received) -> Reply:
+async def _run_limited(turn: Turn, stream: _Received) -> Reply:
     """Run the round within the tenant's limits. Raises ProtocolError."""
     if not limits.are_set(turn.incoming):
         return await rounds.run(turn, RoundPorts(turn, stream))

@@ -56,7 +56,7 @@ async def awaits_another(call: SessionTarget) -> bool:
 
 async def require_code(incoming: Incoming) -> None:
     """Raise ProtocolError if no process is known to have the code of a call that goes on."""
-    held = incoming.held
+    held = incoming.owned_call
     if held is None or not (held.uncertain or held.resumed.state is not None):
         return
     call = target_of(incoming)

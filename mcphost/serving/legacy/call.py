@@ -18,7 +18,7 @@ from django.db import Error
 from mcphost.audit.records import Record, new_id
 from mcphost.audit.services import end_waiting
 from mcphost.audit.writer.writer import writer
-from mcphost.calls.ownership import SupersededError, Taking
+from mcphost.calls.ownership import Lease, SupersededError
 from mcphost.calls.sessions import session_uses
 from mcphost.calls.states import OWNED_CALL, CallState, OwnedCallEvent, OwnedCallState
 from mcphost.calls.streams import StreamRow
@@ -181,7 +181,7 @@ class SessionCall:
         gate = Gate(incoming.session, incoming.principal, incoming.exchange.id)
         self.outgoing = Outgoing(stored, gate, self._streams, self._give_up, last)
         self._held = HeldCall(self.outgoing)
-        self._incoming = incoming._replace(held=self._held)
+        self._incoming = incoming._replace(owned_call=self._held)
         # Register at once: a second request with the same id must be refused.
         cancellations.begin(self._session.id, stored.request_name, self._cancel)
         self._capacity = Capacity(incoming)
@@ -189,7 +189,7 @@ class SessionCall:
         self._asked: OpenRound | None = None
         self._task: asyncio.Task[None] | None = None
         self._start()
-        self._timer = loop.call_later(PRESENT_AFTER_SECONDS, presences.enter, self)
+        self._timer = loop.call_later(PRESENT_AFTER_SECONDS, presences.register, self)
         under_way.add(self)
 
     @property
@@ -262,7 +262,7 @@ class SessionCall:
         name = self.outgoing.stored.request_name
         cancellations.over(self._session.id, name, self._cancel)
         self._timer.cancel()
-        presences.leave(self)
+        presences.unregister(self)
         self._capacity.give_back()
         self._close_asked()
 
@@ -349,7 +349,7 @@ class SessionCall:
             if waiting.rest(self._go_on, self._tick):
                 self._become(OwnedCallEvent.REST)
                 return False
-        if any(each.answer.failure == TIMED_OUT for each in resumed.taken):
+        if any(each.answer.failure == TIMED_OUT for each in resumed.responses):
             await self._withdraw(waiting)
         self._held.go_on(resumed, waiting.last)
         return True
@@ -375,7 +375,10 @@ class SessionCall:
         requests, call = await questions.prepare(stream, revision, asking, sealed)
         merges = not limits.are_set(self._incoming)
         self._close_asked()
-        asked, progress = questions.without_messages(call.asked), sealed.state.journal.progress
+        asked, progress = (
+            questions.without_messages(call.round_questions),
+            sealed.state.journal.progress,
+        )
         self._asked = OpenRound(asked, progress, self._held.store, sealed, merges=merges)
         self._held.wait(self._asked)
         await self._committed(partial(self.outgoing.ask, requests, call))
@@ -499,7 +502,7 @@ def release_all() -> None:
 def _stored(incoming: Incoming, session: ClientSession) -> StoredStream:
     assert incoming.exchange.id is not None
     return StoredStream(
-        Taking(new_id(), session.tenant, heartbeat.id, 1),
+        Lease(new_id(), session.tenant, heartbeat.id, 1),
         StreamRow(new_id(), session.tenant, session.id),
         name_of(session.id, incoming.exchange.id),
         partial(stored_requests.write, incoming),

@@ -139,14 +139,14 @@ class GetStreams:
         for session, stream in self._concerning(news):
             self._forget(session, stream)
             if stream in self._here[session]:
-                self._here[session][stream].stream.leave()
+                self._here[session][stream].stream.end_stay()
 
     async def ended(self, news: Sequence[ChangeNews]) -> None:
         """End the streams of sessions that have ended."""
         for one in news:
             for stream in tuple(self._of(UUID(one.object_id)).values()):
                 stream.is_over = True
-                stream.stream.leave()
+                stream.stream.end_stay()
 
     async def topics_changed(self, news: Sequence[ChangeNews]) -> None:
         """Read the subscriptions of these sessions again."""
@@ -257,17 +257,17 @@ async def _tell_closed(stream: SessionStream) -> None:
 async def _joined(stream: SessionStream) -> AsyncIterator[None]:
     served, _ = await look_at(stream.principal, ())
     listeners.join(stream, served, {})
-    presences.enter(stream)
+    presences.register(stream)
     get_streams.add(stream)
     seconds = (stream.session.expires_at - _CLOCK.now()).total_seconds()
-    expiry = asyncio.get_running_loop().call_later(seconds, stream.stream.leave)
+    expiry = asyncio.get_running_loop().call_later(seconds, stream.stream.end_stay)
     try:
         with pinging(stream.say, options().ping_seconds, stream.stream_id):
             yield
     finally:
         expiry.cancel()
         get_streams.discard(stream)
-        presences.leave(stream)
+        presences.unregister(stream)
         listeners.leave(stream)
 
 

@@ -29,7 +29,7 @@ class NotTakenError(Exception):
 
 
 class HeldCall:
-    """Implements `serving.context.Held` for a call of a session.
+    """Implements `serving.context.OwnedCall` for a call of a session.
 
     A call that has nothing on its stream yet has no row, and no other process can continue it: its
     rounds are only recorded, without a condition. `waiting` is set while the call waits for input
@@ -107,7 +107,7 @@ class HeldCall:
         return ending
 
     async def start(self, records: Sequence[Record]) -> None:
-        """As in `Held`. Raises NotTakenError if the last input response was not accepted."""
+        """As in `OwnedCall`. Raises NotTakenError if the last input response was not accepted."""
         if self._answer is not None:
             await self._start_with(self._answer, records)
         elif not self._begun:

@@ -13,7 +13,7 @@ from uuid import UUID
 import orjson
 
 from mcphost.audit.records import MESSAGE_REFUSED
-from mcphost.calls.ownership import Taking
+from mcphost.calls.ownership import Lease
 from mcphost.calls.questions import RoundQuestions
 from mcphost.calls.streams import StreamRow
 from mcphost.runtime.call import Principal
@@ -104,7 +104,7 @@ class Gate:
         own = bool(self._answer) and message.startswith(self._answer)
         return not message or own or self._stop(NOT_ITS_STREAM)
 
-    def asks(self, asked: RoundQuestions, taking: Taking, stream: StreamRow, *, live: bool) -> None:
+    def asks(self, asked: RoundQuestions, taking: Lease, stream: StreamRow, *, live: bool) -> None:
         """Check that input requests belong to this stream, session and caller, and the call is
         `live`.
 
@@ -123,7 +123,7 @@ class Gate:
         """Whether the stream belongs to the session, and the session to the caller."""
         session = self._session
         return (session.tenant, session.id) == (stream.tenant, stream.session) and (
-            session.who == request_state.who(self._principal)
+            session.principal_key == request_state.principal_key(self._principal)
         )
 
     def _stop(self, reason: str, asked: RoundQuestions | None = None) -> bool:

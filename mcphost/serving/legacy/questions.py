@@ -316,7 +316,9 @@ async def prepare(
         method, params = one["method"], params_of(revision, one["method"], one["params"])
         request = {"jsonrpc": "2.0", "id": token, "method": method, "params": params}
         requests.append(orjson.dumps(request))
-        rows.append(StoredQuestion(identifier, key, state.asked[key].question, method, token))
+        rows.append(
+            StoredQuestion(identifier, key, state.input_requests[key].question, method, token)
+        )
     until = datetime.fromtimestamp(state.expires_at, UTC)
     asked = RoundQuestions(stream.tenant, stream.session, state.call, state.round, rows, until)
     return requests, WaitingCall(asking.state, asked)

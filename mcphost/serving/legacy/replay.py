@@ -96,7 +96,9 @@ class _Following:
             page = await self._show()
             elsewhere = not page.whole and self._stream.id not in outgoing.live
             if elsewhere and may_notify(self._stream.id.hex):
-                await in_database_unbounded(streams.tell, streams.FOLLOWED, [self._stream])
+                await in_database_unbounded(
+                    streams.notify_processes, streams.FOLLOWED, [self._stream]
+                )
             while not page.whole and not self._reader.closed:
                 if shutdown.draining():  # its client resumes it at another process
                     self._reader.end(retry_ms())

@@ -66,7 +66,7 @@ async def begin(
     session = ClientSession(
         id=identifier,
         tenant=principal.tenant,
-        who=_who(principal, identifier),
+        principal_key=_who(principal, identifier),
         revision=revision.name,
         client=_client(revision, params),
         log_level="",
@@ -202,11 +202,11 @@ def _longest() -> timedelta:
 def _who(principal: Principal, session: UUID) -> str:
     if principal.kind is PrincipalKind.ANONYMOUS:
         return f"{principal.kind}:{session}"
-    return request_state.who(principal)
+    return request_state.principal_key(principal)
 
 
 def _payload(session: ClientSession) -> bytes:
-    return session.id.bytes + _bound(session.who)
+    return session.id.bytes + _bound(session.principal_key)
 
 
 def _bound(who: str) -> bytes:
@@ -223,7 +223,7 @@ def _row(session: ClientSession) -> SessionRow:
     return SessionRow(
         session.id,
         session.tenant,
-        session.who,
+        session.principal_key,
         session.revision,
         said,
         min(_CLOCK.now() + timedelta(seconds=options().sessions.idle_seconds), session.expires_at),

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from mcphost.audit.writer.conditions import Condition
 from mcphost.calls import session_calls
-from mcphost.calls.ownership import Taking
+from mcphost.calls.ownership import Lease
 from mcphost.calls.session_calls import (
     BeginningCall,
     GivenAnswer,
@@ -48,7 +48,7 @@ class StoredStream(NamedTuple):
     its submission fail with RecordRefusedError.
     """
 
-    owner: Taking
+    owner: Lease
     stream: StreamRow
     request_name: str
     request: Callable[[], bytes]
@@ -100,7 +100,7 @@ class StoredStream(NamedTuple):
 
         In a database thread.
         """
-        session_calls.release(self.owner, told=told)
+        session_calls.release(self.owner, notify=told)
 
     def _batch(self, said: NumberedMessages) -> Batch:
         keys = sealer.fetch(self.stream.tenant)

@@ -86,7 +86,7 @@ class Readers:
         if self._places[key] >= MOST_OF_CALLER:
             message = f"This caller already has {MOST_OF_CALLER} resumed streams"
             raise over_limit(message, RETRY_SECONDS)
-        with self._places.held([key]):
+        with self._places.reserve([key]):
             yield
 
     def send_away(self, stream: UUID) -> None:
@@ -261,7 +261,7 @@ class Outgoing:
         guard refuses the requests; RecordLostError and RecordRefusedError if `records` could not be written.
         """
         live = not self.closed
-        self._gate.asks(waiting.asked, self.stored.owner, self.stored.stream, live=live)
+        self._gate.asks(waiting.round_questions, self.stored.owner, self.stored.stream, live=live)
         if self.streaming:
             write: Write = partial(self.stored.ask, waiting)
         else:
@@ -591,7 +591,9 @@ class LiveStreams(dict[UUID, Outgoing]):
             stream.followed = True
         rows = [stream.stored.stream for stream in outgoing]
         for start in range(0, len(rows), TOLD_AT_ONCE):
-            await in_database(streams.tell, streams.NEWS, rows[start : start + TOLD_AT_ONCE])
+            await in_database(
+                streams.notify_processes, streams.NEWS, rows[start : start + TOLD_AT_ONCE]
+            )
 
 
 live: Final = LiveStreams()

@@ -185,7 +185,9 @@ async def _take_up(taken_over: TakenOver) -> None:
         storage.unseal, stream.tenant, taken_over.call.id.bytes, taken_over.call.request
     )
     incoming = stored_requests.read(written, tenant)
-    incoming = incoming._replace(leg=new_id())  # records distinguish both processes' runs
+    incoming = incoming._replace(
+        http_request_id=new_id()
+    )  # records distinguish both processes' runs
     now = await _present(incoming)
     ended = await in_database_unbounded(sessions.find, stream.session, stream.tenant) is None
     pick_up = partial(_pick_up, taken_over, incoming.principal, now, ended)

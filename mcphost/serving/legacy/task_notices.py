@@ -62,7 +62,7 @@ class SessionTaskNotices:
         for one, task in tasks.items():
             stream = get_streams.newest(sessions[task]) if task in sessions else None
             if stream is not None:
-                self._relay.put(TaskChange(task, stream, one.what))
+                self._relay.put(TaskChange(task, stream, one.kind))
 
     async def _tell(self, changes: Sequence[TaskChange]) -> None:
         for task in dict.fromkeys(change.task for change in changes):
@@ -93,7 +93,7 @@ async def _tell(row: TaskRow, changes: Sequence[TaskChange]) -> None:
 
 def _may_know(stream: SessionStream, row: TaskRow) -> bool:
     """Whether the task is of the stream's session and caller, who may still call tools."""
-    is_own = (row.session, row.who) == (stream.session.id, stream.session.who)
+    is_own = (row.session, row.who) == (stream.session.id, stream.session.principal_key)
     return is_own and stream.principal.may(policy.CALL)
 
 

@@ -32,7 +32,7 @@ from mcphost.runtime.outcomes import InputRequest, InputRequired
 from mcphost.sealing.tokens import Purpose, SealError, key_id
 from mcphost.serving import policy, request_state, sealing, shutdown
 from mcphost.serving.background import background
-from mcphost.serving.context import ClientSession, Held, Incoming, RoundEnding
+from mcphost.serving.context import ClientSession, Incoming, OwnedCall, RoundEnding
 from mcphost.serving.database import DatabaseAwayError, in_database
 from mcphost.serving.events import Waiter, waiters
 from mcphost.serving.execution import commits, stored_tasks
@@ -40,7 +40,7 @@ from mcphost.serving.execution.deliveries import state_context
 from mcphost.serving.methods import pagination, tasks
 from mcphost.serving.options import options
 from mcphost.serving.replies import Asking, Delivered, SealedState
-from mcphost.serving.request_state import AskedQuestion, RequestState, who
+from mcphost.serving.request_state import AskedQuestion, RequestState, principal_key
 from mcphost.tasks import selectors, services
 from mcphost.tasks.selectors import QuestionRow, TaskRow
 from mcphost.tasks.states import TaskState
@@ -80,7 +80,7 @@ async def list_tasks(incoming: Incoming, session: ClientSession) -> Mapping[str,
         after = datetime.fromisoformat(at), UUID(id)
     size = options().page_size
     rows = await in_database(
-        selectors.page_of, principal.tenant, who(principal), exchange.era, after, size + 1
+        selectors.page_of, principal.tenant, principal_key(principal), exchange.era, after, size + 1
     )
     shown = [written.task(view) for row in rows[:size] if (view := await _listed(row, incoming))]
     page: dict[str, Any] = {"tasks": shown}
@@ -97,7 +97,7 @@ async def result(incoming: Incoming, session: ClientSession) -> Mapping[str, Any
     Meanwhile sends the task's questions on the stream of this request. Raises the error of a task
     that failed.
     """
-    held = incoming.held
+    held = incoming.owned_call
     assert held is not None
     await commits.committed(held.start(()))
     row = await _found(incoming)
@@ -111,7 +111,7 @@ async def result(incoming: Incoming, session: ClientSession) -> Mapping[str, Any
 
 
 async def _wait(
-    incoming: Incoming, session: ClientSession, held: Held, row: TaskRow
+    incoming: Incoming, session: ClientSession, held: OwnedCall, row: TaskRow
 ) -> Mapping[str, Any]:
     """Wait for the task's end and return its result; an empty one once its questions are sent."""
     give_up_at, unsent = time.monotonic() + SENT_SECONDS, _Unsent()
@@ -177,9 +177,9 @@ async def _ended(row: TaskRow, incoming: Incoming) -> Mapping[str, Any]:
     return written.related(convert_result(revision, "tools/call", view.result), view.id)
 
 
-async def _take_answers(row: TaskRow, held: Held) -> None:
+async def _take_answers(row: TaskRow, held: OwnedCall) -> None:
     """Store the answers that came on the stream."""
-    for one in held.resumed.taken:
+    for one in held.resumed.responses:
         if one.answer.failure == TIMED_OUT:  # or a later request has taken the question
             continue
         question = UUID(hex=one.answer.question)
@@ -189,7 +189,7 @@ async def _take_answers(row: TaskRow, held: Held) -> None:
             raise tasks.not_stored(error) from None
 
 
-async def _ask(incoming: Incoming, held: Held, row: TaskRow) -> None:
+async def _ask(incoming: Incoming, held: OwnedCall, row: TaskRow) -> None:
     """End this round of the request with the task's questions."""
     requests = {one.key: await _request(row, one) for one in row.open}
     state = _state(incoming, held, row)
@@ -260,23 +260,23 @@ async def _request(row: TaskRow, asked: QuestionRow) -> Mapping[str, Any]:
     return {**one, "params": written.related(one["params"], row.id.hex)}
 
 
-def _state(incoming: Incoming, held: Held, row: TaskRow) -> RequestState:
+def _state(incoming: Incoming, held: OwnedCall, row: TaskRow) -> RequestState:
     """The state of this request while it waits for the answers to all open questions."""
     exchange, now = incoming.exchange, time.time()
     number = 1 if held.resumed.state is None else held.resumed.state.round + 1
     arguments = digest({"taskId": row.id.hex})
     return RequestState(
         bound=request_state.StateBinding(
-            who(incoming.principal), exchange.method, row.id.hex, arguments
+            principal_key(incoming.principal), exchange.method, row.id.hex, arguments
         ),
         call=held.call,
         round=number,
-        legs=0,
+        requests_made=0,
         shed=False,
         issued_at=now,
         expires_at=min(one.expires_at for one in row.open).timestamp(),
         version="",
-        asked={one.key: AskedQuestion(one.method, one.id.hex) for one in row.open},
+        input_requests={one.key: AskedQuestion(one.method, one.id.hex) for one in row.open},
         journal=EMPTY,
         claim=number + 1,
     )

@@ -26,7 +26,7 @@ from mcphost.serving.execution import audit_records, resume, stored_tasks
 from mcphost.serving.first_use import with_shapes
 from mcphost.serving.ports import EventStream
 from mcphost.serving.replies import server_info
-from mcphost.serving.request_state import who
+from mcphost.serving.request_state import principal_key
 from mcphost.tasks import changes, selectors
 from mcphost.tasks.selectors import QuestionRow, TaskKey, TaskRow
 from mcphost.tasks.states import TaskState
@@ -84,7 +84,7 @@ async def found(incoming: Incoming) -> TaskRow:
     task = task_id(exchange.params["taskId"])
     if task is None:
         raise unknown_task()
-    caller = who(principal)
+    caller = principal_key(principal)
     limits.count_poll(task.hex, caller)
     row = await tasks_of_callers.get(TaskKey(task, incoming.tenant.id, caller, exchange.era))
     if row is None:

@@ -14,7 +14,7 @@ from mcphost.feed.loop import loop
 from mcphost.kinds.script.kind import script_kind
 from mcphost.observability import counters, health
 from mcphost.serving import database, load
-from mcphost.serving.execution.held_task import running_tasks
+from mcphost.serving.execution.owned_task import running_tasks
 from mcphost.serving.execution.ports import threads
 from mcphost.serving.options import options
 from mcphost.serving.tasks.job_worker import JobWorker
@@ -54,7 +54,7 @@ class ProcessFacts:
             "threads": {"busy": pool.busy, "lost": pool.lost},
             "database": {"waiting": database.waiting()},
             "sandbox": {
-                "most": sandbox.most,
+                "most": sandbox.max_workers,
                 "in_use": sandbox.in_use,
                 "idle": sandbox.idle,
                 "waiting": sandbox.waiting,

@@ -55,7 +55,9 @@ class Housekeeping:
         self._chores = (*CHORES, *looks)
         self._stopping = threading.Event()
         self._put_off = False
-        self._thread = threading.Thread(target=self._run, name="mcphost-housekeeping", daemon=True)
+        self._thread = threading.Thread(
+            target=self._work_until_stopped, name="mcphost-housekeeping", daemon=True
+        )
 
     def start(self) -> None:
         self._thread.start()
@@ -65,7 +67,7 @@ class Housekeeping:
         self._stopping.set()
         self._thread.join(timeout)
 
-    def _run(self) -> None:
+    def _work_until_stopped(self) -> None:
         try:
             while not self._stopping.wait(EVERY_SECONDS):
                 self.work()

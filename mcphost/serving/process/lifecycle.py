@@ -5,6 +5,7 @@ import atexit
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Final, Protocol
 
 from django.conf import settings
@@ -24,9 +25,9 @@ from mcphost.serving.background import background
 from mcphost.serving.database import waiting
 from mcphost.serving.execution import claims
 from mcphost.serving.execution.announcements import announcements
-from mcphost.serving.execution.held_task import running_tasks
 from mcphost.serving.execution.left_rounds import left_rounds
 from mcphost.serving.execution.outgoing import sender
+from mcphost.serving.execution.owned_task import running_tasks
 from mcphost.serving.execution.ports import threads
 from mcphost.serving.legacy.stream import live
 from mcphost.serving.legacy.takeover import takeovers
@@ -149,7 +150,7 @@ class ServerProcess:
             return
         for part in self._parts:
             part.start()
-        running = _Threads(self._key_check, self.facts, self._companions, self.runner.look)
+        running = _Threads(self._key_check, self.facts, self._companions, self.runner.find_tasks)
         running.start()
         if self.facts.role == WORKER or options().tasks.worker_in_server:
             self.job_worker.start()
@@ -177,6 +178,7 @@ class ServerProcess:
         with ThreadPoolExecutor(1, thread_name_prefix="mcphost-stop") as pool:
             await asyncio.get_running_loop().run_in_executor(pool, self._threads.stop)
         shutdown.reset()
+        self._threads.close_probes()
         self.loop = self._threads = None
 
 
@@ -194,8 +196,9 @@ class _Threads:
         self._facts = facts
         self._companions = companions
         self._watch = LoopWatch(tool_on, lag=load.lag)
-        self._housekeeping = Housekeeping(takeovers.look, find_tasks, left_rounds.look)
+        self._housekeeping = Housekeeping(takeovers.look, find_tasks, left_rounds.find_rounds)
         self._summaries = SummariesThread()
+        self._probes = ExitStack()
 
     def start(self) -> None:
         tracing.start(__version__)  # before the loop is watched: loading it takes a while
@@ -209,23 +212,34 @@ class _Threads:
             self._summaries.start()
         self._facts.summaries = self._summaries.facts
         self._watch.start()
-        self._measure()
+        self._open_probes()
 
-    def _measure(self) -> None:
-        health.register("records", writer.problem)
-        health.register("feed", feed.problem)
-        health.register("database", self._database_problem)
-        health.register("drain", shutdown.problem)
-        health.warn("summaries", self._summaries.problem)
-        counters.measure("records_waiting", writer.waiting)
-        counters.measure("summaries_lag_seconds", self._summaries.lag)
-        counters.measure("database_waiting", waiting)
-        counters.measure("change_log_silent_seconds", feed.silent)
-        load.measure()
-        counters.measure("task_rounds_running", lambda: len(running_tasks))
-        counters.measure("threads_busy", lambda: threads().busy)
-        counters.measure("threads_idle", lambda: threads().idle)
-        counters.measure("threads_lost", lambda: threads().lost)
+    def _open_probes(self) -> None:
+        gauges: dict[str, Callable[[], float]] = {
+            "records_waiting": writer.waiting,
+            "summaries_lag_seconds": self._summaries.lag,
+            "database_waiting": waiting,
+            "change_log_silent_seconds": feed.silent,
+            **load.GAUGES,
+            "task_rounds_running": lambda: len(running_tasks),
+            "threads_busy": lambda: threads().busy,
+            "threads_idle": lambda: threads().idle,
+            "threads_lost": lambda: threads().lost,
+        }
+        for remove in (
+            health.register("records", writer.problem),
+            health.register("feed", feed.problem),
+            health.register("database", self._database_problem),
+            health.register("drain", shutdown.problem),
+            health.warn("summaries", self._summaries.problem),
+            *(counters.measure(name, gauge) for name, gauge in gauges.items()),
+        ):
+            self._probes.callback(remove)
+
+    def close_probes(self) -> None:
+        """Remove the health probes and the gauges. The last step of a stop: until then the process
+        is not ready because it drains."""
+        self._probes.close()
 
     def stop(self) -> None:
         """Commit what is queued, and end the threads."""

@@ -49,7 +49,9 @@ class KeyCheck:
         """Repeat the check in a thread if the database was unreachable the first time."""
         if not self._passed:
             self._stopping.clear()
-            self._thread = threading.Thread(target=self._run, name="mcphost-key", daemon=True)
+            self._thread = threading.Thread(
+                target=self._check_until_passed, name="mcphost-key", daemon=True
+            )
             self._thread.start()
 
     def stop(self, timeout: float) -> None:
@@ -61,7 +63,7 @@ class KeyCheck:
         """A readable reason why the process is not ready; None if the check has passed."""
         return None if self._passed else "the database has not been reached since the start"
 
-    def _run(self) -> None:
+    def _check_until_passed(self) -> None:
         while not self._passed and not self._stopping.wait(AGAIN_SECONDS):
             try:
                 self.check()
@@ -75,7 +77,7 @@ class KeyCheck:
             log.info("the database has been reached")
 
 
-_held: dict[Path, int] = {}
+_locks: dict[Path, int] = {}
 
 
 def claim() -> None:
@@ -91,7 +93,7 @@ def claim_file(database: Path) -> None:
     The kernel releases the lock of a process that dies. Raises ImproperlyConfigured, with the other
     process's id, when another server has the lock.
     """
-    if database in _held:
+    if database in _locks:
         return
     lock = database.with_name(f"{database.name}.server")
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -106,12 +108,12 @@ def claim_file(database: Path) -> None:
         ) from None
     os.ftruncate(descriptor, 0)
     os.write(descriptor, b"%d\n" % os.getpid())
-    _held[database] = descriptor
+    _locks[database] = descriptor
 
 
 def release(database: Path) -> None:
     """Release the lock before the process ends."""
-    os.close(_held.pop(database))
+    os.close(_locks.pop(database))
 
 
 def file_of(vendor: str, name: str) -> Path | None:

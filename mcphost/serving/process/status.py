@@ -63,7 +63,7 @@ class DatabaseFacts:
 
     seconds: float = 0.0
     in_use: int = 0
-    most: int = 0
+    max_connections: int = 0
     problem: str = ""
 
 
@@ -84,7 +84,7 @@ class PlatformFacts:
 
     @property
     def alive(self) -> list[NodeRow]:
-        return [each for each in self.processes if each.alive]
+        return [process for process in self.processes if process.alive]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ class Rule:
     shown: Callable[[Any], str] = str
 
     def reason(self, processes: Iterable[NodeRow]) -> str:
-        above = [each for each in processes if self._is_above(each)]
-        names = _names(above, lambda each: self.shown(fact(each, *self.path)))
+        above = [process for process in processes if self._is_above(process)]
+        names = _names(above, lambda process: self.shown(fact(process, *self.path)))
         return self.advice.format(names) if above else ""
 
     def _is_above(self, process: NodeRow) -> bool:
@@ -136,13 +136,13 @@ class PlatformStatus:
             ],
             "processes": [
                 {
-                    "name": each.name,
-                    "state": state_of(each),
-                    "started_at": each.started_at.isoformat(),
-                    "heartbeat_seconds": round(each.age.total_seconds(), 1),
-                    "facts": dict(each.facts),
+                    "name": process.name,
+                    "state": state_of(process),
+                    "started_at": process.started_at.isoformat(),
+                    "heartbeat_seconds": round(process.age.total_seconds(), 1),
+                    "facts": dict(process.facts),
                 }
-                for each in self.facts.processes
+                for process in self.facts.processes
             ],
         }
 
@@ -160,7 +160,7 @@ def read(clock: Callable[[], float] = time.monotonic) -> PlatformStatus:
     began = clock()
     try:
         with _snapshot():
-            in_use, most = _bounded()
+            in_use, max_connections = _bounded()
             processes = (own,) if settings.MCPHOST_ALONE else nodes.rows()
             key, tasks = active_key(), count_working()
             verified = verification.state()
@@ -170,7 +170,7 @@ def read(clock: Callable[[], float] = time.monotonic) -> PlatformStatus:
             raise
         why = f"A query of this page failed or took more than {STATEMENT_SECONDS} s ({type(error).__name__})."
         return _status(PlatformFacts(own.seen_at, (own,), DatabaseFacts(problem=why)))
-    took = DatabaseFacts(clock() - began, in_use, most)
+    took = DatabaseFacts(clock() - began, in_use, max_connections)
     now = timezone.now()
     settled = _is_settled(own, now)
     return _status(PlatformFacts(now, processes, took, key, tasks, verified, published, settled))
@@ -179,7 +179,11 @@ def read(clock: Callable[[], float] = time.monotonic) -> PlatformStatus:
 def living() -> tuple[NodeRow, ...]:
     """The living processes, with what they report. In a database thread."""
     own = nodes.own(timezone.now())
-    return (own,) if settings.MCPHOST_ALONE else tuple(each for each in nodes.rows() if each.alive)
+    return (
+        (own,)
+        if settings.MCPHOST_ALONE
+        else tuple(process for process in nodes.rows() if process.alive)
+    )
 
 
 def without_database(why: str) -> PlatformStatus:
@@ -212,8 +216,8 @@ def _bounded() -> tuple[int, int]:
             "SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'), "
             "current_setting('max_connections')::int"
         )
-        in_use, most = cursor.fetchone()
-    return in_use, most
+        in_use, max_connections = cursor.fetchone()
+    return in_use, max_connections
 
 
 def _status(facts: PlatformFacts) -> PlatformStatus:
@@ -222,30 +226,30 @@ def _status(facts: PlatformFacts) -> PlatformStatus:
 
 def _line(name: str, row: LineRow, facts: PlatformFacts) -> StatusLine:
     title, read_line, *rules = row
-    text, *others = read_line(facts)
+    text, *further_reasons = read_line(facts)
     reasons = [reason for rule in rules if (reason := rule.reason(facts.alive))]
-    return StatusLine(name, title, text, " ".join([*reasons, *others]))
+    return StatusLine(name, title, text, " ".join([*reasons, *further_reasons]))
 
 
 def _processes(facts: PlatformFacts) -> Iterator[str]:
     states = Counter(map(state_of, facts.processes))
     yield ", ".join(f"{count} {_STATES[state]}" for state, count in states.items()) or "none"
-    gone = [each for each in facts.processes if not each.alive]
-    if gone:
+    silent = [process for process in facts.processes if not process.alive]
+    if silent:
         yield (
-            f"No heartbeat from {_names(gone, _age)}: killed, or without the database. Look at the log "
+            f"No heartbeat from {_names(silent, _age)}: killed, or without the database. Look at the log "
             "there, and start it again if its supervisor did not. It is listed for an hour."
         )
     if not states["serves"]:
         yield "No process takes calls: start one with `manage.py serve`."
-    late = [each for each in facts.alive if each.age.total_seconds() > 2 * BEAT_SECONDS]
+    late = [process for process in facts.alive if process.age.total_seconds() > 2 * BEAT_SECONDS]
     if late:
         yield f"The heartbeat is late: {_names(late, _age)}. The database may be slow."
-    for each in facts.alive:
-        problems = fact(each, "problems")
+    for process in facts.alive:
+        problems = fact(process, "problems")
         for probe, problem in problems.items() if isinstance(problems, Mapping) else ():
             if probe not in _OWN_LINES:
-                yield f"{each.name}: {probe}: {problem}."
+                yield f"{process.name}: {probe}: {problem}."
 
 
 def _versions(facts: PlatformFacts) -> Iterator[str]:
@@ -253,18 +257,22 @@ def _versions(facts: PlatformFacts) -> Iterator[str]:
     rows = (f"{version} ({count})" for version, count in sorted(versions.items()))
     yield ", ".join(rows) or "unknown"
     if len(versions) > 1:
-        newest = fact(max(facts.alive, key=lambda each: each.started_at), "version")
-        others = [each for each in facts.alive if fact(each, "version") != newest]
+        newest = fact(max(facts.alive, key=lambda process: process.started_at), "version")
+        outdated = [process for process in facts.alive if fact(process, "version") != newest]
         yield (
             f"Different versions run. These have another version than the newest process: "
-            f"{_names(others, _version)}. During an upgrade that is expected; afterwards restart them."
+            f"{_names(outdated, _version)}. During an upgrade that is expected; afterwards restart them."
         )
 
 
 def _code(facts: PlatformFacts) -> Iterator[str]:
     """Compare the functions of all processes, and what tenants have published of them."""
-    newest_last = sorted(facts.alive, key=lambda each: each.started_at)
-    loaded = [(each.name, each.functions) for each in newest_last if each.functions is not None]
+    newest_last = sorted(facts.alive, key=lambda process: process.started_at)
+    loaded = [
+        (process.name, process.functions)
+        for process in newest_last
+        if process.functions is not None
+    ]
     every: dict[str, str] = {}
     for _, functions in loaded:
         every |= functions
@@ -277,7 +285,12 @@ def _code(facts: PlatformFacts) -> Iterator[str]:
             "that cannot be imported."
         )
     differing = _lists(
-        (name, sorted(one for one, declared in functions.items() if declared != every[one]))
+        (
+            name,
+            sorted(
+                function for function, declared in functions.items() if declared != every[function]
+            ),
+        )
         for name, functions in loaded
     )
     if differing:
@@ -286,9 +299,9 @@ def _code(facts: PlatformFacts) -> Iterator[str]:
             "processes with the same code."
         )
     silent = [
-        each
-        for each in newest_last
-        if each.functions is None and facts.settled and _is_settled(each, facts.now)
+        process
+        for process in newest_last
+        if process.functions is None and facts.settled and _is_settled(process, facts.now)
     ]
     if silent and len(facts.alive) > 1:
         yield (
@@ -313,9 +326,9 @@ def _lists(by_process: Iterable[tuple[str, Sequence[str]]]) -> str:
     return _shortened(concerned, _NAMED)
 
 
-def _shortened(texts: Sequence[str], most: int = 3) -> str:
-    left = len(texts) - most
-    return ", ".join(texts[:most]) + (f" and {left} more" if left > 0 else "")
+def _shortened(texts: Sequence[str], max_shown: int = 3) -> str:
+    hidden = len(texts) - max_shown
+    return ", ".join(texts[:max_shown]) + (f" and {hidden} more" if hidden > 0 else "")
 
 
 def _keys(facts: PlatformFacts) -> Iterator[str]:
@@ -326,15 +339,15 @@ def _keys(facts: PlatformFacts) -> Iterator[str]:
         yield "Create the first key with `manage.py init`."
     else:
         active, since = facts.key
-        known = [each for each in facts.alive if fact(each, "key")]
-        others = [each for each in known if fact(each, "key") != active]
-        text = f"{active} is active, and read by {len(known) - len(others)} of {len(facts.alive)} processes"
-        if len(known) < len(facts.alive):
+        sealing = [process for process in facts.alive if fact(process, "key")]
+        outdated = [process for process in sealing if fact(process, "key") != active]
+        text = f"{active} is active, and read by {len(sealing) - len(outdated)} of {len(facts.alive)} processes"
+        if len(sealing) < len(facts.alive):
             text += "; the others read it when they first need it"
         yield text
-        if others and facts.now - since > KEY_READ:
+        if outdated and facts.now - since > KEY_READ:
             yield (
-                f"These still seal with another key: {_names(others)}. They do not read the change log: "
+                f"These still seal with another key: {_names(outdated)}. They do not read the change log: "
                 "restart them."
             )
 
@@ -342,14 +355,14 @@ def _keys(facts: PlatformFacts) -> Iterator[str]:
 def _writer(facts: PlatformFacts) -> Iterator[str]:
     text = "nothing waits"
     if waiting := _sum(facts, "writer", "waiting"):
-        lag = _seconds(_most(facts, "writer", "lag"))
+        lag = _seconds(_maximum(facts, "writer", "lag"))
         text = f"{waiting:.0f} submissions wait, the oldest for {lag}"
-    behind = _most(facts, "summaries", "lag")
+    behind = _maximum(facts, "summaries", "lag")
     yield text + (
         f"; lists and figures of calls are {_seconds(behind)} behind" if behind >= 1 else ""
     )
     if not settings.MCPHOST_SUMMARIES_IN_SERVER and not any(
-        fact(each, "role") == WORKER for each in facts.alive
+        fact(process, "role") == WORKER for process in facts.alive
     ):
         yield (
             "No process keeps the lists and figures of calls up to date: start `manage.py worker`, or set "
@@ -391,10 +404,14 @@ def _database(facts: PlatformFacts) -> Iterator[str]:
         yield f"{row.problem} See whether the database runs, what locks it, and how busy its disk is."
     else:
         text = f"{connection.vendor}, this page's queries took {_seconds(row.seconds)}"
-        yield text + (f", {row.in_use} of {row.most} connections in use" if row.most else "")
+        yield text + (
+            f", {row.in_use} of {row.max_connections} connections in use"
+            if row.max_connections
+            else ""
+        )
     if row.seconds > SLOW_SECONDS:
         yield "The database is slow: look at its load, its disk, and long transactions."
-    if row.most and row.in_use >= FULL * row.most:
+    if row.max_connections and row.in_use >= FULL * row.max_connections:
         yield "Few connections are left: raise `max_connections`, or run fewer processes."
 
 
@@ -402,7 +419,7 @@ def _redis(facts: PlatformFacts) -> Iterator[str]:
     if not settings.MCPHOST_REDIS:
         yield f"not used: processes read the change log every {_seconds(settings.MCPHOST_FEED_SECONDS)}"
         return
-    without = [each for each in facts.alive if fact(each, "warnings", "redis")]
+    without = [process for process in facts.alive if fact(process, "warnings", "redis")]
     yield "no wake-ups" if without else "wake-ups arrive"
     if without:
         yield (
@@ -417,9 +434,9 @@ def _workers(facts: PlatformFacts) -> Iterator[str]:
     if not options().tasks.queued:
         yield f"{text}; they run in the serving process"
         return
-    taking = [each for each in facts.alive if fact(each, "tasks", "takes")]
-    yield f"{text}; {len(taking)} processes take them"
-    if not taking and not facts.database.problem:
+    takers = [process for process in facts.alive if fact(process, "tasks", "takes")]
+    yield f"{text}; {len(takers)} processes take them"
+    if not takers and not facts.database.problem:
         yield "No process takes tasks: start `manage.py worker`, or set `MCPHOST_TASK_WORKER_IN_SERVER`."
 
 
@@ -433,29 +450,34 @@ _STATES: Final = {
 
 def fact(process: NodeRow, *path: str) -> Any:
     """Return what a process reported, by its path; None if it did not, or in another form."""
-    found: Any = process.facts
+    value: Any = process.facts
     for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def number(process: NodeRow, *path: str) -> float:
     """Return a fact that is a number; 0 if it is not reported, or none."""
-    found = fact(process, *path)
-    return found if isinstance(found, int | float) else 0.0
+    value = fact(process, *path)
+    return value if isinstance(value, int | float) else 0.0
 
 
-def _most(facts: PlatformFacts, *path: str) -> float:
-    return max((number(each, *path) for each in facts.alive), default=0.0)
+def _maximum(facts: PlatformFacts, *path: str) -> float:
+    return max((number(process, *path) for process in facts.alive), default=0.0)
 
 
 def _sum(facts: PlatformFacts, *path: str) -> float:
-    return sum(number(each, *path) for each in facts.alive)
+    return sum(number(process, *path) for process in facts.alive)
 
 
-def _names(processes: Iterable[NodeRow], more: Callable[[NodeRow], str] = lambda each: "") -> str:
-    found = [f"{each.name}{f' ({said})' if (said := more(each)) else ''}" for each in processes]
-    return _shortened(found, _NAMED)
+def _names(
+    processes: Iterable[NodeRow], more: Callable[[NodeRow], str] = lambda process: ""
+) -> str:
+    names = [
+        f"{process.name}{f' ({detail})' if (detail := more(process)) else ''}"
+        for process in processes
+    ]
+    return _shortened(names, _NAMED)
 
 
 def _seconds(seconds: float) -> str:
@@ -511,7 +533,7 @@ _LINES: Final[Mapping[str, LineRow]] = {
     "verification": ("Verification", _verification),
     "event_loop": (
         "Event loops",
-        lambda facts: [f"at most {_seconds(_most(facts, 'loop', 'lag'))} late"],
+        lambda facts: [f"at most {_seconds(_maximum(facts, 'loop', 'lag'))} late"],
         Rule(
             ("loop", "lag"),
             _lag_limit,
@@ -522,7 +544,7 @@ _LINES: Final[Mapping[str, LineRow]] = {
     ),
     "change_log": (
         "Change log",
-        lambda facts: [f"read at least every {_seconds(_most(facts, 'change_log', 'pause'))}"],
+        lambda facts: [f"read at least every {_seconds(_maximum(facts, 'change_log', 'pause'))}"],
         Rule(
             ("change_log", "pause"),
             SILENT_SECONDS,

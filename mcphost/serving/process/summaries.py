@@ -18,7 +18,7 @@ from mcphost.audit.summaries.sets import tune
 EVERY_SECONDS: Final = 1.0
 SHARE: Final = 0.05
 """For how much of the time it may work while this process is busy."""
-MOST: Final = 0.5
+MAX_SHARE: Final = 0.5
 """For how much of the time it may work while this process does nothing else."""
 LONGEST_PAUSE: Final = 5.0
 """The most seconds of a pause. Work that took long has mostly waited, for a lock or for the CPU: a share of that would
@@ -35,7 +35,9 @@ class SummariesThread:
         self._follower = Follower()
         self._stopping = threading.Event()
         self._away = False
-        self._thread = threading.Thread(target=self._run, name="mcphost-summaries", daemon=True)
+        self._thread = threading.Thread(
+            target=self._follow_until_stopped, name="mcphost-summaries", daemon=True
+        )
         self._begun = 0.0
         self._current: float | None = None
         self._load = _Load()
@@ -63,13 +65,13 @@ class SummariesThread:
         lag = self.lag()
         return f"they are {lag:.0f} seconds behind" if lag > LATE_SECONDS else None
 
-    def _run(self) -> None:
+    def _follow_until_stopped(self) -> None:
         more = False
         self._load.restart()
         try:
             while not self._stopping.wait(0.0 if more else EVERY_SECONDS):
                 more = self._step()
-            self._leave()
+            self._release()
         finally:
             connections.close_all()
 
@@ -102,10 +104,10 @@ class SummariesThread:
         """Let the database and the event loop go on, after work that took so long."""
         if self._current is None:  # it leads since this step, which may take minutes under load
             self._current = self._begun
-        share = min(MOST, max(SHARE, (1 - self._load.of_others()) ** 3))
+        share = min(MAX_SHARE, max(SHARE, (1 - self._load.of_others()) ** 3))
         self._stopping.wait(min(seconds * (1 / share - 1), LONGEST_PAUSE))
 
-    def _leave(self) -> None:
+    def _release(self) -> None:
         try:
             self._follower.release()
         except (OperationalError, InterfaceError) as error:
@@ -116,13 +118,13 @@ class _Load:
     """How busy the other threads of this process are. Used in one thread."""
 
     def __init__(self) -> None:
-        self._wall = self._others = 0.0
+        self._wall = self._busy = 0.0
 
     def restart(self) -> None:
-        self._wall, self._others = time.monotonic(), time.process_time() - time.thread_time()
+        self._wall, self._busy = time.monotonic(), time.process_time() - time.thread_time()
 
     def of_others(self) -> float:
         """For how much of the time since the last question another thread computed, at most 1."""
-        wall, others = self._wall, self._others
+        wall, computed = self._wall, self._busy
         self.restart()
-        return min(1.0, (self._others - others) / max(self._wall - wall, 1e-3))
+        return min(1.0, (self._busy - computed) / max(self._wall - wall, 1e-3))

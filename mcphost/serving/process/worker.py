@@ -11,8 +11,8 @@ from typing import Final
 from uvicorn.loops.auto import auto_loop_factory
 
 from mcphost.serving import shutdown
-from mcphost.serving.execution.held_task import running_tasks
 from mcphost.serving.execution.left_rounds import left_rounds
+from mcphost.serving.execution.owned_task import running_tasks
 from mcphost.serving.process.facts import WORKER
 from mcphost.serving.process.lifecycle import Companion, ServerProcess
 
@@ -37,22 +37,22 @@ class WorkerProcess:
         self._process = process
         self._drain_seconds = drain_seconds
         self._beside = beside
-        self._told = asyncio.Event()
+        self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
 
     async def run(self) -> None:
         """Work until a signal, in a process that runs nothing else but what is `beside`."""
         loop = asyncio.get_running_loop()
-        for each in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(each, self._stop)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
         self._process.start()
         async with self._beside:
             log.info("the worker has started")
-            await self._told.wait()
-            await self._leave()
+            await self._stopping.wait()
+            await self._drain()
         await self._process.stop()
 
-    async def _leave(self) -> None:
+    async def _drain(self) -> None:
         log.info("the worker drains")
         shutdown.give_notice()
         shutdown.begin()
@@ -64,9 +64,9 @@ class WorkerProcess:
         await self._settle(CUT_SECONDS)
 
     def _stop(self) -> None:
-        if self._told.is_set():
+        if self._stopping.is_set():
             self._hurry.set()
-        self._told.set()
+        self._stopping.set()
 
     async def _settle(self, seconds: float) -> None:
         """Wait at most `seconds` until no round runs."""

@@ -19,7 +19,7 @@ from mcphost.serving.lookups import Scopes, offering
 from mcphost.serving.options import options
 from mcphost.serving.ports import LongLivedStream
 from mcphost.serving.replies import server_info
-from mcphost.serving.request_state import who
+from mcphost.serving.request_state import principal_key
 from mcphost.serving.revocation import presences
 from mcphost.serving.shutdown import draining
 from mcphost.serving.subscriptions import registry
@@ -75,11 +75,11 @@ async def _attend(incoming: Incoming, wanted: Filter, stream: LongLivedStream) -
         return
     read = {normal: one.reading for normal, one in readable.items()}
     listeners.join(listener, served, read)
-    presences.enter(listener)
+    presences.register(listener)
     try:
         await stream.stay()
     finally:
-        presences.leave(listener)
+        presences.unregister(listener)
         listeners.leave(listener)
 
 
@@ -88,7 +88,7 @@ async def _own_tasks(incoming: Incoming, ids: Sequence[str]) -> dict[str, UUID]:
     wanted = {id: task for id in ids if (task := task_id(id)) is not None}
     if not wanted:
         return {}
-    caller = who(incoming.principal)
+    caller = principal_key(incoming.principal)
     era, tenant = incoming.exchange.era, incoming.tenant.id
     own = await in_database(tasks.owned, tuple(wanted.values()), tenant, caller, era)
     return {id: task for id, task in wanted.items() if task in own}

@@ -128,7 +128,7 @@ class Listener:
 
     def revoke(self, refusal: ProtocolError) -> None:
         """End the stream. The subscription ends with its result, whatever the reason."""
-        self.stream.leave()
+        self.stream.end_stay()
 
     def tell(self, topic: str) -> None:
         if topic in LISTS:
@@ -322,7 +322,7 @@ class Listeners:
 
     def _end(self, listeners: Sequence[Listener]) -> None:
         for listener in listeners[:ENDED_AT_ONCE]:
-            listener.stream.leave()
+            listener.stream.end_stay()
         if later := listeners[ENDED_AT_ONCE:]:
             asyncio.get_running_loop().call_soon(self._end, later)
 
@@ -335,7 +335,7 @@ class Listeners:
                 await handler(tuple(some))
 
     def _kind_of(self, news: ChangeNews) -> str:
-        return news.what if news.what in self._handlers else ""
+        return news.kind if news.kind in self._handlers else ""
 
     async def _tell_of(self, news: Sequence[ChangeNews]) -> None:
         timer = YieldTimer()
@@ -359,10 +359,10 @@ class Listeners:
         for one in news:
             for tenant in tuple(self._groups) if one.tenant is None else (one.tenant,):
                 changes = by_tenant.setdefault(tenant, TenantChanges(set(), set()))
-                if one.what in (UPDATED, LIST):
+                if one.kind in (UPDATED, LIST):
                     changes.updated.add(one.object_id)
-                elif one.what in LISTS:
-                    changes.lists.add(one.what)
+                elif one.kind in LISTS:
+                    changes.lists.add(one.kind)
                 else:
                     changes.lists.update(LISTS)
                     for group in self._groups.get(tenant, {}).values():

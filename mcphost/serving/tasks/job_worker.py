@@ -109,13 +109,13 @@ class JobWorker:
         upkeep_task = periodic.task(name=UPKEEP, queue=UPKEEP, lock=UPKEEP, queueing_lock=UPKEEP)
         periodic.periodic(cron=EVERY_TEN_SECONDS)(upkeep_task(self._upkeep))
         async with rounds.open_async():
-            await self._run(
+            await self._run_workers(
                 _worker(rounds, QUEUE, options().tasks.rounds),
                 # A worker of its own: rounds may take all places of the other one for long.
                 _worker(periodic, UPKEEP, 1, listens=False),
             )
 
-    async def _run(self, *workers: Worker) -> None:
+    async def _run_workers(self, *workers: Worker) -> None:
         """Run the workers until the end, or until one of them fails."""
         if self._ending.is_set():
             return
@@ -131,7 +131,7 @@ class JobWorker:
                 worker.stop()
             await asyncio.wait([dropping, *running])
         errors = [
-            each.exception() for each in running
+            task.exception() for task in running
         ]  # of all: asyncio logs what is not looked at
         for error in filter(None, errors):
             raise error

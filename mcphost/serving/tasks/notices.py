@@ -21,7 +21,7 @@ class TaskNotices:
     """Reads changed tasks that have subscribers, once for all of them, and notifies these."""
 
     def __init__(self) -> None:
-        self._relay: Relay[UUID | None] = Relay(self._tell)
+        self._relay: Relay[UUID | None] = Relay(self._notify_all)
 
     def start(self) -> None:
         """Notify, on the running loop."""
@@ -44,14 +44,14 @@ class TaskNotices:
         for task in tasks:
             self._relay.put(task)
 
-    async def _tell(self, changed: Sequence[UUID | None]) -> None:
-        wanted = listeners.tasks() if None in changed else dict.fromkeys(changed)
-        for task in wanted:
+    async def _notify_all(self, changed: Sequence[UUID | None]) -> None:
+        tasks = listeners.tasks() if None in changed else dict.fromkeys(changed)
+        for task in tasks:
             if task is not None and listeners.of_task(task):
-                await _tell(task)
+                await _notify_listeners(task)
 
 
-async def _tell(task: UUID) -> None:
+async def _notify_listeners(task: UUID) -> None:
     view = await _view(task)
     if view is None:
         return

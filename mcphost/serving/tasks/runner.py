@@ -14,7 +14,7 @@ from uuid import UUID
 
 from mcphost.audit.records import new_id
 from mcphost.audit.writer.writer import RecordLostError
-from mcphost.calls.ownership import SupersededError, Taking
+from mcphost.calls.ownership import Lease, SupersededError
 from mcphost.feed.loop import ChangeNews
 from mcphost.feed.nodes import heartbeat
 from mcphost.kinds.declarations import ABSENT
@@ -37,8 +37,8 @@ from mcphost.serving.events import Relay
 from mcphost.serving.execution import audit_records, rounds, stored_requests, stored_tasks
 from mcphost.serving.execution.calls import RoundPorts, turn_of
 from mcphost.serving.execution.deliveries import state_context
-from mcphost.serving.execution.held_task import HeldTask, Retries, running_tasks
 from mcphost.serving.execution.links import warm
+from mcphost.serving.execution.owned_task import OwnedTask, Retries, running_tasks
 from mcphost.serving.execution.stored_requests import TenantGoneError
 from mcphost.serving.limits import InUse
 from mcphost.serving.lookups import CallTarget
@@ -72,14 +72,14 @@ class RestoredTask(NamedTuple):
 
 
 class Runner:
-    """Takes tasks and runs their rounds. On the event loop, except `put`, `look` and `on_…`."""
+    """Takes tasks and runs their rounds. On the event loop, except `put`, `find_tasks` and `on_…`."""
 
     def __init__(self) -> None:
         self._places = InUse()
         self._occupied: dict[UUID, Sequence[str]] = {}
         self._relay: Relay[UUID | None] = Relay(self._begin_all)
         self._cancelled: Relay[UUID] = Relay(self._cancel_all)
-        self._left = False
+        self._has_waiting = False
         self._beginning: set[UUID] = set()
         self._absent: set[tuple[UUID, str]] = set()
 
@@ -94,7 +94,7 @@ class Runner:
         await self._relay.stop()
         await self._cancelled.stop()
 
-    def look(self) -> None:
+    def find_tasks(self) -> None:
         """Find tasks that wait for a process. In a database thread, every few seconds."""
         services.expire_questions()
         counters.tasks_taken_over.add(services.free_orphans(heartbeat.id))
@@ -122,16 +122,18 @@ class Runner:
         self._absent.clear()
         self._relay.put(None)
 
-    def _freed(self, held: HeldTask) -> None:
-        places = self._occupied.pop(held.taking.id, None)
+    def _freed(self, owned_task: OwnedTask) -> None:
+        places = self._occupied.pop(owned_task.lease.id, None)
         if places is not None:
             self._places.give_back(places)
-        if held.parked:
-            self._relay.put(held.taking.id)
-        if held.again_in is not None:
-            asyncio.get_running_loop().call_later(held.again_in, self._relay.put, None)
-        if self._left or options().tasks.queued:  # another task waits for the place, or may do
-            self._left = False
+        if owned_task.parked:
+            self._relay.put(owned_task.lease.id)
+        if owned_task.again_in is not None:
+            asyncio.get_running_loop().call_later(owned_task.again_in, self._relay.put, None)
+        if (
+            self._has_waiting or options().tasks.queued
+        ):  # another task waits for the place, or may do
+            self._has_waiting = False
             self._relay.put(None)
 
     async def _cancel_all(self, tasks: Sequence[UUID]) -> None:
@@ -148,18 +150,18 @@ class Runner:
 
     async def _begin_all(self, woken: Sequence[UUID | None]) -> None:
         limits = options().tasks
-        found = dict.fromkeys(task for task in woken if task is not None)
+        tasks = dict.fromkeys(task for task in woken if task is not None)
         if limits.queued:
             places = Places(limits.rounds_per_tenant, limits.rounds_per_tool)
-            await in_database(hand_out, tuple(found), places)
+            await in_database(hand_out, tuple(tasks), places)
             return
         if None in woken and not shutdown.draining():
             absent = frozenset(self._absent)
             due = await in_database(selectors.due, limits.rounds_per_tenant, limits.rounds, absent)
             # There may be more than these: look again when a place is free.
-            self._left |= len(due) >= min(limits.rounds_per_tenant, limits.rounds)
-            found |= dict.fromkeys(due)
-        for task in found:
+            self._has_waiting |= len(due) >= min(limits.rounds_per_tenant, limits.rounds)
+            tasks |= dict.fromkeys(due)
+        for task in tasks:
             try:
                 await self._begin(task)
             except (*AWAY, RecordLostError):
@@ -187,29 +189,29 @@ class Runner:
             return
         places = self._places_of(row)
         if places is None:
-            self._left = True
+            self._has_waiting = True
             await in_database(services.make_due, (task,))
             return
-        taking = Taking(row.id, row.tenant, heartbeat.id, row.epoch + 1)
+        lease = Lease(row.id, row.tenant, heartbeat.id, row.epoch + 1)
         until = row.expires_at.timestamp()
         try:
             restored = await _restored(row)
         except (SealError, VaultError, InvalidStateError, TenantGoneError) as error:
             stored_tasks.log_unreadable(row, error)
-            await _give_up(HeldTask(row.call, _no_caller(row), taking, until))
+            await _give_up(OwnedTask(row.call, _no_caller(row), lease, until))
             return
         if shutdown.draining():
             return
         principal = restored.now or restored.incoming.principal
-        held = HeldTask(row.call, principal, taking, until, row.questions, restored.progress)
+        owned_task = OwnedTask(row.call, principal, lease, until, row.questions, restored.progress)
         self._places.take(places)
         self._occupied[task] = places
         refused = _refusal(row, restored) or absent
         if refused is not None:  # a loss of access must not cut off what ends the task for it
-            work = _refuse(row, held, restored.incoming, refused)
-            running_tasks.attend(held, work, may_be_revoked=False)
+            work = _refuse(row, owned_task, restored.incoming, refused)
+            running_tasks.attend(owned_task, work, may_be_revoked=False)
             return
-        running_tasks.attend(held, _run(row, held, restored, principal))
+        running_tasks.attend(owned_task, _run_round(row, owned_task, restored, principal))
 
     def _leave_to_others(self, row: TaskRow) -> None:
         """Leave a task due for a process that has the function of its tool, and look for others."""
@@ -222,13 +224,13 @@ class Runner:
     def _places_of(self, row: TaskRow) -> Sequence[str] | None:
         """The places that a round of this task takes; None if one of them is not free."""
         limits = options().tasks
-        most = {
+        place_limits = {
             "": limits.rounds,
             f"{row.tenant}": limits.rounds_per_tenant,
             f"{row.tenant} {row.tool}": limits.rounds_per_tool,
         }
-        full = any(self._places[key] >= limit for key, limit in most.items())
-        return None if full else tuple(most)
+        full = any(self._places[key] >= limit for key, limit in place_limits.items())
+        return None if full else tuple(place_limits)
 
 
 def _measure() -> None:
@@ -246,7 +248,7 @@ async def _restored(row: TaskRow) -> RestoredTask:
         raise TenantGoneError
     written = await stored_tasks.unseal(row.tenant, row.id, stored_tasks.REQUEST, row.request)
     incoming = stored_requests.read(written, tenant)
-    incoming = incoming._replace(leg=new_id())  # records distinguish the rounds
+    incoming = incoming._replace(http_request_id=new_id())  # records distinguish the rounds
     now = await revocation.current(incoming.principal, tenant)
     return RestoredTask(incoming, now, await _resumed(row), await stored_tasks.progress(row))
 
@@ -257,19 +259,23 @@ async def _resumed(row: TaskRow) -> Resumed:
         await sealing.unseal(Purpose.ROW, row.tenant, row.journal, context=context)
     )
     number = state.round + 1
-    settled = [each for each in row.questions if each.is_settled and each.taken in (None, number)]
-    taken = [
+    settled = [
+        question
+        for question in row.questions
+        if question.is_settled and question.taken in (None, number)
+    ]
+    answers = [
         TakenAnswer(
-            each.author_key,
-            each.method,
-            await stored_tasks.read_answer(row, each, state.version),
+            question.author_key,
+            question.method,
+            await stored_tasks.read_answer(row, question, state.version),
         )
-        for each in settled
+        for question in settled
     ]
     journal = state.journal
-    for one in taken:
-        journal = journal.with_answer(one.key, one.answer)
-    return Resumed(state, journal, tuple(taken), key_id(row.journal))
+    for answer in answers:
+        journal = journal.with_answer(answer.key, answer.answer)
+    return Resumed(state, journal, tuple(answers), key_id(row.journal))
 
 
 async def _absent(row: TaskRow) -> ProtocolError | None:
@@ -289,34 +295,42 @@ def _refusal(row: TaskRow, restored: RestoredTask) -> ProtocolError | None:
     return revocation.refusal(restored.incoming.principal, restored.now)
 
 
-async def _run(row: TaskRow, held: HeldTask, restored: RestoredTask, now: Principal) -> None:
+async def _run_round(
+    row: TaskRow, owned_task: OwnedTask, restored: RestoredTask, now: Principal
+) -> None:
     """Run the next round of a task, with the rights that its caller has now."""
     incoming, _, resumed, _ = restored
     tool = lookups.tool(await lookups.offering(row.tenant), row.tool, now.scopes)
     if tool is None:
         unknown = invalid_params(f"Unknown tool: {shown(row.tool)}")
-        await _refuse(row, held, incoming, unknown)
+        await _refuse(row, owned_task, incoming, unknown)
         return
-    held.resume(resumed)
-    held.retries = Retries(tool.retries, row.retries)
+    owned_task.resume(resumed)
+    owned_task.retries = Retries(tool.retries, row.retries)
     arguments = incoming.exchange.params.get("arguments") or {}
-    turn = turn_of(incoming._replace(principal=now, held=held), tool, row.tool, arguments)
+    turn = turn_of(
+        incoming._replace(principal=now, owned_call=owned_task), tool, row.tool, arguments
+    )
     await warm(row.tenant)
     await rounds.run(turn, RoundPorts(turn, NoStream()))
 
 
-async def _refuse(row: TaskRow, held: HeldTask, incoming: Incoming, error: ProtocolError) -> None:
+async def _refuse(
+    row: TaskRow, owned_task: OwnedTask, incoming: Incoming, error: ProtocolError
+) -> None:
     """End a task whose next round may not run."""
-    held.round = row.round + 1
-    await held.start(())
-    await held.fail(error, (audit_records.task_refused(incoming, row.call, held.round, error),))
+    owned_task.round = row.round + 1
+    await owned_task.start(())
+    await owned_task.fail(
+        error, (audit_records.task_refused(incoming, row.call, owned_task.round, error),)
+    )
 
 
-async def _give_up(held: HeldTask) -> None:
+async def _give_up(owned_task: OwnedTask) -> None:
     """End a task that cannot be read."""
     with suppress(SupersededError):
-        await held.start(())
-        await held.fail(_unreadable())
+        await owned_task.start(())
+        await owned_task.fail(_unreadable())
 
 
 def _unreadable() -> ProtocolError:

@@ -88,7 +88,7 @@ async def _resume(
     def ended(task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and task.exception() is not None and stream.opened:
             log.warning("a stream could not be resumed: %s", task.exception())
-        stream.leave()
+        stream.end_stay()
 
     reader = StreamReader(stream, wire.polling)
     follower = _Follower(admitted.principal, reader)
@@ -96,7 +96,7 @@ async def _resume(
     following = loop.create_task(follow(session, last_event, reader))
     following.add_done_callback(ended)
     opening = loop.call_later(REFUSED_WITHIN_SECONDS, stream.open)
-    presences.enter(follower)
+    presences.register(follower)
 
     async def see() -> None:
         await stream.stay()
@@ -106,6 +106,6 @@ async def _resume(
     try:
         return await until_end(stream, see(), reader.last)
     finally:
-        presences.leave(follower)
+        presences.unregister(follower)
         opening.cancel()
         following.cancel()

@@ -87,7 +87,7 @@ async def post(posted: Post, wire: HttpWire) -> int | Shown:
         # Responses are stored only in a session that is open: that is part of their commit.
         session = await find(posted.admitted, posted.request.headers, checked=not answers_only)
         body = await with_shapes(fitting, posted.body, REVISIONS[session.revision])
-        body = body.keeping(lambda one: _check_id(session, one))
+        body = body.without_refused(lambda one: _check_id(session, one))
         await _take(posted, session, body)
     except NoSessionError:
         raise _as_answer(sessions.gone(), posted.body) from None
@@ -201,7 +201,7 @@ async def _answer_one(incoming: Incoming, session: ClientSession, wire: HttpWire
 
 
 def _begin(incoming: Incoming, session: ClientSession) -> SessionCall:
-    context.bind(incoming.leg, incoming.tenant.slug, incoming.trace_id)
+    context.bind(incoming.http_request_id, incoming.tenant.slug, incoming.trace_id)
     return call.begin(incoming, session)
 
 

@@ -60,7 +60,7 @@ class StreamReader:
         if retry_ms is not None and self._polling:
             self._last = sse.retry(retry_ms)
         if not self._parts:
-            self._stream.leave()
+            self._stream.end_stay()
 
     def last(self) -> bytes:
         """The last frame, once it has ended."""

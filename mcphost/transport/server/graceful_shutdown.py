@@ -28,8 +28,8 @@ from typing import Any, NamedTuple, Protocol, cast
 from uvicorn import Config, Server
 
 from mcphost.serving import shutdown as drain
-from mcphost.serving.execution.held_task import running_tasks
 from mcphost.serving.execution.left_rounds import left_rounds
+from mcphost.serving.execution.owned_task import running_tasks
 
 ECHO_SECONDS = 1.0
 """Another SIGTERM within this time is the same one: `make` passes on one sent to the group."""

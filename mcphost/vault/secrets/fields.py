@@ -11,7 +11,7 @@ from mcphost.tenants.errors import InvalidError
 NAME_LIMIT: Final = 64
 VALUE_LEAST: Final = 8
 VALUE_LIMIT: Final = 4096
-MOST_HOSTS: Final = 20
+MAX_HOSTS: Final = 20
 DEFAULT_PORT: Final = 443
 PLACES: Final = ("header", "query", "body")
 """The parts of a request that may contain a value, in the order in which they are shown."""
@@ -75,19 +75,22 @@ def _fits(value: str) -> bool:
 def _rules(
     hosts: Iterable[str], places: Iterable[str], problems: dict[str, list[str]]
 ) -> SecretRules:
-    found = {text: _normal_host(text) for text in hosts}
-    wrong = [text for text, host in found.items() if host is None]
-    names = sorted({host for host in found.values() if host is not None})
+    normal_hosts = {text: _normal_host(text) for text in hosts}
+    wrong = [text for text, host in normal_hosts.items() if host is None]
+    names = sorted({host for host in normal_hosts.values() if host is not None})
     if wrong:
         problems["hosts"] = [f"{text[:80]!r} is no host name. {HOST_RULE}" for text in wrong[:3]]
-    elif not 1 <= len(names) <= MOST_HOSTS:
-        problems["hosts"] = [f"Name 1 to {MOST_HOSTS} hosts."]
-    wanted = set(places)
-    if not wanted or not wanted <= set(PLACES):
+    elif not 1 <= len(names) <= MAX_HOSTS:
+        problems["hosts"] = [f"Name 1 to {MAX_HOSTS} hosts."]
+    selected_places = set(places)
+    if not selected_places or not selected_places <= set(PLACES):
         problems["places"] = ["Choose at least one of header, query and body."]
     if problems:
         raise InvalidError(problems)
-    return SecretRules(tuple(names), tuple(each for each in PLACES if each in wanted))
+    return SecretRules(
+        tuple(names),
+        tuple(secret_place for secret_place in PLACES if secret_place in selected_places),
+    )
 
 
 def _normal_host(text: str) -> str | None:

@@ -96,10 +96,10 @@ def cached_secret(tenant_id: UUID, name: str) -> UsableSecret | Miss | None:
 
     Makes no query, so it may run on the event loop. For MISS, call `load_secret` in a thread.
     """
-    known = _cache.get(tenant_id)
-    if known is MISS:
+    sealed_values = _cache.get(tenant_id)
+    if sealed_values is MISS:
         return MISS
-    row, key = known.secrets.get(name), keys.remembered_payload_key(tenant_id)
+    row, key = sealed_values.secrets.get(name), keys.remembered_payload_key(tenant_id)
     if row is None or key is MISS:
         return None if row is None else MISS
     return _usable(row, key)
@@ -107,7 +107,7 @@ def cached_secret(tenant_id: UUID, name: str) -> UsableSecret | Miss | None:
 
 def load_secret(tenant_id: UUID, name: str) -> UsableSecret | None:
     """As `cached_secret`, from the database if needed. Raises VaultError if keys cannot be read."""
-    row = _known(tenant_id).secrets.get(name)
+    row = _sealed_values(tenant_id).secrets.get(name)
     return None if row is None else _usable(row, keys.payload_key(tenant_id))
 
 
@@ -116,19 +116,19 @@ def cached_values_to_mask(tenant_id: UUID) -> tuple[str, ...] | Miss:
 
     That does not count as their use. Raises DamagedValueError.
     """
-    known = _cache.get(tenant_id)
-    if known is MISS:
+    sealed_values = _cache.get(tenant_id)
+    if sealed_values is MISS:
         return MISS
-    if not any(known):
+    if not any(sealed_values):
         return ()
     key = keys.remembered_payload_key(tenant_id)
-    return MISS if key is MISS else _values(known, key)
+    return MISS if key is MISS else _values(sealed_values, key)
 
 
 def load_values_to_mask(tenant_id: UUID) -> tuple[str, ...]:
     """As `cached_values_to_mask`, from the database if needed. Raises VaultError."""
-    known = _known(tenant_id)
-    return _values(known, keys.payload_key(tenant_id)) if any(known) else ()
+    sealed_values = _sealed_values(tenant_id)
+    return _values(sealed_values, keys.payload_key(tenant_id)) if any(sealed_values) else ()
 
 
 def forget_tenant(tenant_id: UUID) -> None:
@@ -141,14 +141,14 @@ def forget_everything() -> None:
     _cache.clear()
 
 
-def _known(tenant_id: UUID) -> SealedValues:
+def _sealed_values(tenant_id: UUID) -> SealedValues:
     """Return a tenant's rows, from the database if needed."""
-    known = _cache.get(tenant_id)
-    if known is MISS:
+    sealed_values = _cache.get(tenant_id)
+    if sealed_values is MISS:
         mark = _cache.mark()
-        known = _load(tenant_id)
-        _cache.put(tenant_id, known, mark)
-    return known
+        sealed_values = _load(tenant_id)
+        _cache.put(tenant_id, sealed_values, mark)
+    return sealed_values
 
 
 def _load(tenant_id: UUID) -> SealedValues:
@@ -171,9 +171,9 @@ def _load(tenant_id: UUID) -> SealedValues:
     return SealedValues(secrets, former)
 
 
-def _values(known: SealedValues, key: PayloadKey) -> tuple[str, ...]:
-    current = [_value(row, key) for row in known.secrets.values()]
-    return (*current, *_readable(known.former, key))
+def _values(sealed_values: SealedValues, key: PayloadKey) -> tuple[str, ...]:
+    current = [_value(row, key) for row in sealed_values.secrets.values()]
+    return (*current, *_readable(sealed_values.former, key))
 
 
 def _value(row: SealedSecret, key: PayloadKey) -> str:

@@ -25,8 +25,8 @@ from mcphost.vault.secrets.ports import published_uses
 from mcphost.vault.secrets.values import bound, seal_value
 from mcphost.vault.services import ensure_tenant
 
-MOST_SECRETS: Final = 100
-MOST_VALUES: Final = 200
+MAX_SECRETS: Final = 100
+MAX_VALUES: Final = 200
 """Values of a tenant, with those that were replaced or deleted within a day. No new one is stored beyond:
 to make room would let a user who rotates often see an older value in a response."""
 MASKED_FOR: Final = timedelta(days=1)
@@ -51,8 +51,8 @@ def create_secret(
     """Store a secret; return its id. A name can be used again once its secret was deleted."""
     lock_open_tenant(tenant_id, actor, Permission.MANAGE_SECRETS)
     rules = check_new(name, value, hosts, places)
-    if StoredSecret.objects.filter(tenant=tenant_id).count() >= MOST_SECRETS:
-        raise InvalidError({"name": [f"A tenant can have at most {MOST_SECRETS} secrets."]})
+    if StoredSecret.objects.filter(tenant=tenant_id).count() >= MAX_SECRETS:
+        raise InvalidError({"name": [f"A tenant can have at most {MAX_SECRETS} secrets."]})
     _check_values(tenant_id, "name")
     row = StoredSecret(
         tenant=tenant_id,
@@ -60,9 +60,9 @@ def create_secret(
         hosts=list(rules.hosts),
         places=list(rules.places),
         created_at=timezone.now(),
-        created_by=_by(actor),
+        created_by=_label_of(actor),
     )
-    row.sealed = _sealed(row, value)
+    row.sealed = _seal(row, value)
     try:
         with transaction.atomic():
             row.save(force_insert=True)
@@ -76,7 +76,7 @@ def create_secret(
 @transaction.atomic
 def rotate_secret(tenant_id: UUID, secret_id: UUID, value: str, *, actor: Actor) -> bool:
     """Replace the value, for every use from now on; False if the secret is gone."""
-    row = _locked(tenant_id, secret_id, actor)
+    row = _lock_secret(tenant_id, secret_id, actor)
     if row is None:
         return False
     check_value(value)
@@ -101,7 +101,7 @@ def change_secret(
     a caller who does not know the stored value could have it sent to a host of their own. The two
     are not compared, so no answer tells whether a guess is right.
     """
-    row = _locked(tenant_id, secret_id, actor)
+    row = _lock_secret(tenant_id, secret_id, actor)
     if row is None:
         return False
     rules = check_rules(hosts, places)
@@ -125,7 +125,7 @@ def delete_secret(tenant_id: UUID, secret_id: UUID, *, actor: Actor) -> bool:
 
     Raises InvalidError, on `name`, while something published uses it.
     """
-    row = _locked(tenant_id, secret_id, actor)
+    row = _lock_secret(tenant_id, secret_id, actor)
     if row is None:
         return False
     if used := published_uses(tenant_id, row.name):
@@ -155,9 +155,9 @@ def _check_values(tenant_id: UUID, field: str) -> None:
     values = sum(
         rows.objects.filter(tenant=tenant_id).count() for rows in (StoredSecret, FormerValue)
     )
-    if values >= MOST_VALUES:
+    if values >= MAX_VALUES:
         sentence = (
-            f"A tenant can have at most {MOST_VALUES} values of secrets, with those that were replaced "
+            f"A tenant can have at most {MAX_VALUES} values of secrets, with those that were replaced "
             "or deleted within a day. Try again tomorrow."
         )
         raise InvalidError({field: [sentence]})
@@ -175,7 +175,7 @@ def _keep_for_masking(row: StoredSecret) -> None:
     )
 
 
-def _locked(tenant_id: UUID, secret_id: UUID, actor: Actor) -> StoredSecret | None:
+def _lock_secret(tenant_id: UUID, secret_id: UUID, actor: Actor) -> StoredSecret | None:
     lock_open_tenant(tenant_id, actor, Permission.MANAGE_SECRETS)
     rows = StoredSecret.objects.select_for_update()
     return rows.filter(tenant=tenant_id, pk=secret_id).first()
@@ -190,23 +190,23 @@ def _replace_value(row: StoredSecret, value: str, actor: Actor) -> None:
     _check_values(row.tenant, "value")
     _keep_for_masking(row)
     row.version += 1
-    row.sealed = _sealed(row, value)
-    row.rotated_at, row.rotated_by = timezone.now(), _by(actor)
+    row.sealed = _seal(row, value)
+    row.rotated_at, row.rotated_by = timezone.now(), _label_of(actor)
     row.save(update_fields=["version", "sealed", "rotated_at", "rotated_by"])
     _record("secret.rotated", row, actor, {"version": row.version})
 
 
 @sensitive_variables()
-def _sealed(row: StoredSecret, value: str) -> bytes:
-    place = bound(row.tenant, row.id, row.version, row.name)
-    return seal_value(value, place, ensure_tenant(row.tenant).payload_key)
+def _seal(row: StoredSecret, value: str) -> bytes:
+    associated_data = bound(row.tenant, row.id, row.version, row.name)
+    return seal_value(value, associated_data, ensure_tenant(row.tenant).payload_key)
 
 
 def _rules_of(row: StoredSecret) -> dict[str, Any]:
     return {"hosts": row.hosts, "places": row.places}
 
 
-def _by(actor: Actor) -> str:
+def _label_of(actor: Actor) -> str:
     return (actor.label or actor.kind)[:BY_LIMIT]
 
 

@@ -23,16 +23,18 @@ def bound(tenant: UUID, row: UUID, version: int, name: str) -> bytes:
     return _PURPOSE + tenant.bytes + row.bytes + version.to_bytes(8) + name.encode()
 
 
-def seal_value(value: str, place: bytes, key: PayloadKey) -> bytes:
-    """Encrypt a value for the place in `bound`."""
+def seal_value(value: str, associated_data: bytes, key: PayloadKey) -> bytes:
+    """Encrypt a value; for `associated_data`, see `bound`."""
     nonce = secrets.token_bytes(NONCE_BYTES)
-    return nonce + key.cipher.encrypt(nonce, value.encode(), place)
+    return nonce + key.cipher.encrypt(nonce, value.encode(), associated_data)
 
 
-def open_value(sealed: bytes, place: bytes, key: PayloadKey) -> str:
+def open_value(sealed: bytes, associated_data: bytes, key: PayloadKey) -> str:
     """Decrypt a value. Raises DamagedSecretError if it was modified, moved or sealed otherwise."""
     try:
-        return key.cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], place).decode()
+        return key.cipher.decrypt(
+            sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], associated_data
+        ).decode()
     except (ValueError, InvalidTag):
         raise DamagedSecretError(
             "the value of a tenant's secret cannot be decrypted: it was modified, or moved from "

@@ -114,7 +114,7 @@ def _sums(by: By, counted: Q) -> dict[UUID, CallSums]:
 
 
 def _same(found: CallSums, wanted: CallSums) -> None:
-    for name in ("calls", "errors", "asked", "latency", "answering", "endings"):
+    for name in ("calls", "errors", "input_requests", "latency", "answering", "endings"):
         assert getattr(found, name) == getattr(wanted, name), name
 
 
@@ -162,7 +162,7 @@ def test_a_call_that_goes_on_hours_later_counts_once_as_it_is_now() -> None:
     assert follow() == 1
     check()
     found = selectors.totals(frozenset({ACME}), Period.DAY, timezone.now())
-    assert (found.calls, found.asked, found.endings) == (1, 2, {"accept": 1, "decline": 1})
+    assert (found.calls, found.input_requests, found.endings) == (1, 2, {"accept": 1, "decline": 1})
 
 
 def test_nothing_changes_when_the_same_entries_are_read_again() -> None:
@@ -366,7 +366,7 @@ def test_a_long_transaction_lets_nothing_be_read_again_and_nothing_be_lost() -> 
         cursor.execute("SELECT pg_current_xact_id()")
         keep(*(plain() for _ in range(3)))
         assert follow() == 3
-        assert unseen.look(Following.objects.get()).calls == []
+        assert unseen.find_calls(Following.objects.get()).calls == []
         with transaction.atomic(), transaction.atomic():  # recorded in a subtransaction
             cancel_call(cancelled.call.id, ACME, "why", Actor.person(7, "sam"))
         assert follow() == 1

@@ -179,8 +179,8 @@ def test_every_combination_of_filters_lists_what_reading_every_call_finds(monkey
     monkeypatch.setattr(windows, "WINDOW", 5)
     monkeypatch.setattr(windows, "LARGEST", 8)
     monkeypatch.setattr(windows, "MAX_WINDOWS", 3)
-    monkeypatch.setattr(counting, "MOST_NAMES", rng.choice((1, 3, 200)))
-    monkeypatch.setattr(search, "MOST_NAMES", rng.choice((2, 20)))
+    monkeypatch.setattr(counting, "MAX_NAMES", rng.choice((1, 3, 200)))
+    monkeypatch.setattr(search, "MAX_NAMES", rng.choice((2, 20)))
     stories = [made(rng, now) for _ in range(CALLS)]
     keep(*stories)
     follow()

@@ -32,7 +32,7 @@ def keep(*stories: Story) -> None:
 def test_calls_errors_and_latency_are_counted(now: datetime) -> None:
     keep(*(plain() for _ in range(3)), plain(outcome="tool_error"), plain(tenant=OTHER))
     found = selectors.totals(OURS, Period.HOUR, now)
-    assert (found.calls, found.errors, found.asked) == (4, 1, 0)
+    assert (found.calls, found.errors, found.input_requests) == (4, 1, 0)
     assert found.p95_us is not None
     assert abs(found.p95_us - 3000) <= 150
     assert selectors.totals(None, Period.HOUR, now).calls == 5
@@ -61,7 +61,7 @@ def test_input_requests_are_counted_by_how_they_ended(now: datetime) -> None:
     declined = asking("a").play("back; answer a decline; end")
     keep(answered, declined, asking("a"), asking("a", ago=2 * HALF_HOUR))
     found = selectors.totals(OURS, Period.DAY, now)
-    assert (found.calls, found.asked) == (4, 5)
+    assert (found.calls, found.input_requests) == (4, 5)
     assert found.endings == {"accept": 1, "cancel": 1, "decline": 1, "open": 1, "expired": 1}
     assert found.p50_answer_ms is not None
     assert abs(found.p50_answer_ms - 61_500) <= 61_500 * 0.05
@@ -77,7 +77,7 @@ def test_trials_in_the_console_are_listed_and_are_no_traffic(now: datetime) -> N
     ended.back(timedelta()).play("answer a; refuse expired; end crashed")
     keep(plain(), *trials, ended)
     found = selectors.totals(OURS, Period.HOUR, now)
-    assert (found.calls, found.errors, found.asked, found.endings) == (1, 0, 0, {})
+    assert (found.calls, found.errors, found.input_requests, found.endings) == (1, 0, 0, {})
     for dimension in Dimension:
         ranked = selectors.top(OURS, dimension, Period.HOUR, now)
         assert [(each.calls, each.errors) for each in ranked] == [(1, 0)], dimension
@@ -116,7 +116,7 @@ def test_the_points_of_a_series_add_up_to_the_totals(period: Period, now: dateti
 def test_the_funnel_has_a_row_for_each_target_and_client_that_was_asked(now: datetime) -> None:
     keep(asking("a").play("back; answer a; end"), asking("a"), plain())
     (row,) = selectors.funnel(OURS, Period.DAY, now, limit=5).rows
-    assert (row.tenant, row.target, row.asked) == (ACME, "asking", 2)
+    assert (row.tenant, row.target, row.input_requests) == (ACME, "asking", 2)
     assert row.endings == {"accept": 1, "open": 1}
 
 

@@ -44,7 +44,9 @@ def waiting(cast: Cast, left: timedelta, target: str = "refund", **columns: Any)
 def token(cast: Cast, name: str, left: timedelta, life: timedelta = timedelta(days=90)) -> None:
     now = timezone.now()
     wanted = TokenRequest(name, (CALL_TOOLS,), expires_at=now + left + timedelta(minutes=1))
-    made = issue(cast.acme.id, cast.owner.user, wanted, actor=Actor.person(1, "owner"))
+    made = issue(
+        cast.acme.id, cast.owner.user, wanted, actor=Actor.person(cast.owner.user.pk, "owner")
+    )
     Token.objects.filter(pk=made.id).update(created_at=now + left - life)
 
 
@@ -107,12 +109,12 @@ def test_a_spike_of_errors_leads_to_the_calls(cast: Cast, operator: Client, staf
 
 
 def test_what_is_wrong_with_the_process_is_for_staff(cast: Cast, owner: Client, staff: Client):
-    health.register("console-test", lambda: "the disk is full")
+    remove = health.register("console-test", lambda: "the disk is full")
     try:
         assert texts(staff, "/admin/") == ["console-test: the disk is full"]
         assert texts(owner, "/admin/") == texts(staff) == []
     finally:
-        health.unregister("console-test")
+        remove()
 
 
 def test_the_most_urgent_comes_first_and_a_stranger_sees_none(cast, acme, owner, browse):

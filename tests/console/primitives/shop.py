@@ -40,7 +40,7 @@ class Shop:
     async def handle(self, request: Arrived, writer: asyncio.StreamWriter) -> None:
         parts = urlsplit(request.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        sent = orjson.loads(request.body) if request.body else None
+        sent: Any = orjson.loads(request.body) if request.body else None
         self.seen.append(f"{request.method} {parts.path}")
         if request.headers.get("content-type") == ANSWERS:
             said = {"booked": sent["responses"]["slot"]["content"]["slot"], **sent["request"]}

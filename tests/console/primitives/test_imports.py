@@ -18,7 +18,7 @@ from mcphost.audit.models import Entry
 from mcphost.catalogue import documents
 from mcphost.catalogue.models import KeptDocument, Primitive
 from mcphost.console.primitives import imports
-from mcphost.kinds.http.openapi_documents import MOST_BYTES
+from mcphost.kinds.http.openapi_documents import MAX_BYTES
 from mcphost.tenants.models import Tenant
 from mcphost.vault.secrets.fields import check_new
 from tests.cast import Cast
@@ -221,7 +221,7 @@ def test_one_that_is_wrong_stops_all_and_says_so_beside_it(operator: Client, nam
         ({}, "document", "paste a document"),
         ({"document": "{"}, "document", "neither JSON nor YAML"),
         ({"document": '{"swagger": "2.0"}'}, "document", "Swagger 2.0"),
-        ({"file": upload(b"a" * (MOST_BYTES + 1))}, "file", "larger than 16 MiB"),
+        ({"file": upload(b"a" * (MAX_BYTES + 1))}, "file", "larger than 16 MiB"),
         ({"document": document(), "base_url": "api"}, "base_url", "whole address"),
         ({"url": "http://169.254.169.254/latest"}, "url", "not among the allowed hosts"),
         ({"url": "https://127.0.0.1/openapi.json"}, "url", "public internet"),

@@ -9,7 +9,7 @@ from mcphost.catalogue import kinds, selectors
 from mcphost.catalogue.models import Primitive
 from mcphost.console.forms.script_part import START
 from mcphost.kinds.script.kind import script_kind
-from mcphost.kinds.script.signature import MOST_CHARACTERS
+from mcphost.kinds.script.signature import MAX_CHARACTERS
 from mcphost.sandbox.processes import WorkerLostError
 from tests.console.things import Things
 
@@ -48,7 +48,7 @@ def test_the_initial_text_is_a_tool_that_can_be_published(operator: Client, acme
         (WRONG, 2, 12, "Return type"),
         ("def f():\n    return nothing\n", 2, 12, "nothing"),
         ("def f(:\n", 1, 7, "Invalid syntax"),
-        ("#" * (MOST_CHARACTERS + 1), 1, 1, "has more than 65536 characters"),
+        ("#" * (MAX_CHARACTERS + 1), 1, 1, "has more than 65536 characters"),
         ("1 / 0\ndef f(): pass", 1, 1, "ZeroDivisionError"),
     ],
 )
@@ -77,8 +77,8 @@ def test_what_is_wrong_stands_beside_the_code_which_is_kept(operator: Client, co
 
 
 def test_checks_while_typing_and_saving_share_the_places(operator, cast, monkeypatch):
-    places = script_kind.sandbox.places_to_check
-    with places.place(str(cast.acme.id)):
+    slots = script_kind.sandbox.check_slots
+    with slots.slot(str(cast.acme.id)):
         refused = operator.post(CHECK, {"code": START})
         assert (refused.status_code, refused["Retry-After"]) == (429, "2")
         with monkeypatch.context() as patched:

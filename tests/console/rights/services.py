@@ -50,7 +50,7 @@ OF_MEMBER = (REMOVED, DEACTIVATED, CLOSED)
 OF_READER = (REMOVED, DEMOTED, DEACTIVATED)
 OF_ACCOUNT = (DEACTIVATED,)
 
-EDIT = {"title": "Changed"}
+EDIT: dict[str, Any] = {"title": "Changed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ CASES = (
     Case(imported.create, lambda s, user: (s.id, _inspected(s), {}), "operator"),
     Case(imported.change, lambda s, user: (s.tool(), _edited(s), {}), "operator"),
     Case(
-        documents.keep,
+        documents.store_document,
         lambda s, user: (DocumentOwner(s.id, user.pk), StoredDocument(b"{}", "")),
         "operator",
     ),

@@ -30,7 +30,7 @@ WAITING = "SELECT count(*) FROM pg_locks WHERE pg_backend_pid() = ANY(pg_blockin
 REPRESENTATIVE = frozenset(
     {
         "catalogue.services.publish",
-        "catalogue.documents.keep",
+        "catalogue.documents.store_document",
         "console.records.entries.erase_payload", "console.records.filter_store.save",
         "identity.services.issue",
         "serving.execution.cancelling.cancel",

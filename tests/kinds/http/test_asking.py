@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from mcphost.kinds.http.program import MOST_TURNS
+from mcphost.kinds.http.program import MAX_TURNS
 from mcphost.kinds.http.replies import ANSWERS, ASKS
 from tests.egress.conftest import Arrived, Service, write
 from tests.kinds.asking import CANCEL, DECLINE, accept
@@ -146,11 +146,11 @@ async def test_a_service_that_asks_too_often_ends_the_call():
     async with outgoing(in_turn(asking("s", why="Why?"))) as (service, http):
         driven = DrivenHttp(tool(service), http)
         (key,) = await driven.asks()
-        for _ in range(MOST_TURNS - 1):
+        for _ in range(MAX_TURNS - 1):
             (key,) = await driven.asks(**{key: accept(reason="x")})
         refused = await driven.refuses(**{key: accept(reason="x")})
-    assert refused == f"The service asked more than {MOST_TURNS} times"
-    assert len(service.arrived) == MOST_TURNS + 1
+    assert refused == f"The service asked more than {MAX_TURNS} times"
+    assert len(service.arrived) == MAX_TURNS + 1
 
 
 @pytest.mark.parametrize("method", ["GET"])

@@ -172,7 +172,7 @@ def test_the_secrets_of_a_configuration_are_known():
     assert KIND.secrets_of(config(request)) == {"a", "b", "c"}
     assert KIND.secrets_of({"request": 5}) == frozenset()
     assert [
-        (each.field, each.secret, each.place) for each in KIND.sendings_of(config(request))
+        (each.field, each.secret, each.secret_place) for each in KIND.sendings_of(config(request))
     ] == [
         ("request.url", "", ""),
         ("request.query.0.value", "b", "query"),

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from mcphost.kinds.http.asking import MOST_BYTES, MOST_REQUESTS, MOST_STATE, MOST_VALUES
+from mcphost.kinds.http.asking import MAX_BYTES, MAX_REQUESTS, MAX_STATE, MAX_VALUES
 from mcphost.kinds.http.replies import ASKS
 from tests.egress.conftest import Arrived, Handler, write
 from tests.kinds.asking import accept
@@ -66,13 +66,13 @@ UNREADABLE: Mapping[str, tuple[bytes, str]] = {
     "member twice, escaped": (ALSO + b'"\\u0072equests": {}}', f"requests: {TWICE}"),
     "bad key": (WHOLE.replace(b"why", b"a b"), "requests.…: "),
     "long key": (WHOLE.replace(b"why", b"a" * 49), f"requests.{'a' * 49}: "),
-    "too many": (requesting(MOST_REQUESTS + 1), "requests: "),
+    "too many": (requesting(MAX_REQUESTS + 1), "requests: "),
     "no message": (asks({"requestedSchema": REFUND}), MESSAGE),
     "long message": (with_(message=SECRET * 400), MESSAGE),
     "control characters": (with_(message="a\x00b"), f"{MESSAGE}{CONTROL}"),
     "raw control characters": (WHOLE.replace(b"Why?", b"W\x01"), NO_JSON),
     "state of no text": (asks(ONE, state={"a": SECRET}), "state: "),
-    "huge state": (asks(ONE, state="x" * (MOST_STATE + 1)), "state: "),
+    "huge state": (asks(ONE, state="x" * (MAX_STATE + 1)), "state: "),
     "no schema": (asks({"message": "Why?"}), f"{SCHEMA}: "),
     "number beyond 64 bits": (
         schema(type="integer", maximum=1).replace(b":1}", b":1" + b"0" * 30 + b"}"),
@@ -91,12 +91,12 @@ UNREADABLE: Mapping[str, tuple[bytes, str]] = {
     ),
     "nested too deep": (b'{"requests": ' + b'{"a":' * 5000 + b"1" + b"}" * 5001, ""),
     "many values": (
-        b'{"requests": [' + b"0," * MOST_VALUES + b"0]}",
-        f"{DOCUMENT}it has more than {MOST_VALUES} values",
+        b'{"requests": [' + b"0," * MAX_VALUES + b"0]}",
+        f"{DOCUMENT}it has more than {MAX_VALUES} values",
     ),
     "many bytes": (
-        asks(ONE, state="x" * MOST_BYTES),
-        f"{DOCUMENT}it has more than {MOST_BYTES} bytes",
+        asks(ONE, state="x" * MAX_BYTES),
+        f"{DOCUMENT}it has more than {MAX_BYTES} bytes",
     ),
 }
 NO_FORM: Mapping[str, bytes] = {
@@ -147,7 +147,7 @@ async def test_a_lie_is_refused_with_its_place(lie: str, when: str):
 
 
 async def test_the_largest_document_that_is_honest_is_asked():
-    body = requesting(MOST_REQUESTS, state="x" * MOST_STATE)
+    body = requesting(MAX_REQUESTS, state="x" * MAX_STATE)
     async with outgoing(saying(body)) as (service, http):
         asked = await DrivenHttp(config(base(service)), http).asks()
-    assert asked == [f"k{n}" for n in range(MOST_REQUESTS)]
+    assert asked == [f"k{n}" for n in range(MAX_REQUESTS)]

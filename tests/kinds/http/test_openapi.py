@@ -8,7 +8,7 @@ import pytest
 from mcphost.kinds.http.configs import HttpToolConfig
 from mcphost.kinds.http.openapi import operations
 from mcphost.kinds.http.openapi_documents import OpenApiError, read
-from mcphost.kinds.http.openapi_servers import ServerPlace
+from mcphost.kinds.http.openapi_servers import ServerAddress
 from mcphost.protocol.schemas import check_schema
 from mcphost.runtime.schema import Validator
 
@@ -247,7 +247,7 @@ def test_documents_are_json_or_yaml() -> None:
     assert read(orjson.dumps(made)) == made
     assert read(written)["info"] == {"version": "2024-01-01"}
     assert [
-        each.source for each in operations(read(written), ServerPlace("https://a.example.com"))
+        each.source for each in operations(read(written), ServerAddress("https://a.example.com"))
     ] == ["GET /a"]
 
 

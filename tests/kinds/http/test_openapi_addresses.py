@@ -6,16 +6,16 @@ from urllib.parse import urlsplit
 import pytest
 
 from mcphost.kinds.http.openapi import Operation, operations
-from mcphost.kinds.http.openapi_servers import ServerPlace
+from mcphost.kinds.http.openapi_servers import ServerAddress
 
 API = "https://api.example.com"
 HOST = {"default": "api.example.com"}
-NOWHERE = ServerPlace()
-BASE = ServerPlace(API)
-FETCHED = ServerPlace("", f"{API}/docs/openapi.json")
+NOWHERE = ServerAddress()
+BASE = ServerAddress(API)
+FETCHED = ServerAddress("", f"{API}/docs/openapi.json")
 
 
-def imported(path: str, servers: Any, place: ServerPlace = NOWHERE) -> Operation:
+def imported(path: str, servers: Any, place: ServerAddress = NOWHERE) -> Operation:
     parameter = {"name": "a", "in": "path", "required": True, "schema": {"type": "string"}}
     (operation,) = operations(
         {
@@ -41,7 +41,9 @@ PATHS = [
 
 @pytest.mark.parametrize("place", [NOWHERE, BASE, FETCHED])
 @pytest.mark.parametrize("path", PATHS)
-def test_a_path_without_a_slash_at_its_beginning_is_refused(path: str, place: ServerPlace) -> None:
+def test_a_path_without_a_slash_at_its_beginning_is_refused(
+    path: str, place: ServerAddress
+) -> None:
     servers = server(API if place is NOWHERE else "/")
     operation = imported(path, servers, place)
     assert operation.config is None
@@ -75,11 +77,13 @@ def test_a_path_that_begins_with_a_slash_stays_at_its_host(path: str, servers: A
         ("/b", server("https://api.example.com\\@evil.example"), NOWHERE),
         ("/b", server("https://{arguments.a}/"), NOWHERE),
         ("/b", server("ftp://api.example.com"), NOWHERE),
-        ("/b", server("/v1"), ServerPlace(f"{API}?x")),
-        ("/b", server("/v1"), ServerPlace("https://user@api.example.com")),
+        ("/b", server("/v1"), ServerAddress(f"{API}?x")),
+        ("/b", server("/v1"), ServerAddress("https://user@api.example.com")),
     ],
 )
-def test_an_address_that_its_parts_can_move_is_refused(path: str, servers: Any, place: ServerPlace):
+def test_an_address_that_its_parts_can_move_is_refused(
+    path: str, servers: Any, place: ServerAddress
+):
     operation = imported(path, servers, place)
     url = operation.config["request"]["url"] if operation.config else ""
     # What the server's own part of a base address drops cannot move anything.

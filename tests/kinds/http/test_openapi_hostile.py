@@ -72,7 +72,7 @@ def test_a_pattern_that_may_take_long_is_left_to_the_service(pattern: str) -> No
 
 def test_the_work_for_all_operations_together_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     # Far below the real limit, which takes most of a minute to reach.
-    monkeypatch.setattr(openapi_references, "MOST_WORK", 2_000)
+    monkeypatch.setattr(openapi_references, "MAX_WORK", 2_000)
     schemas, wanted = {"a": {"allOf": [{"type": "object"}] * 190}}, {"$ref": f"{REF}a"}
     within = list(operations(read(document(schemas, wanted, 9))))
     assert [each.config is not None for each in within] == [True] * 9
@@ -83,7 +83,11 @@ def test_the_work_for_all_operations_together_is_limited(monkeypatch: pytest.Mon
 def test_a_document_with_too_many_operations_is_refused() -> None:
     paths = {f"/{number}": {"get": {}} for number in range(5_001)}
     with pytest.raises(OpenApiError, match="more than 5000 operations"):
-        list(operations(read(orjson.dumps({**BASE, "paths": paths})), wanted=lambda source: False))
+        list(
+            operations(
+                read(orjson.dumps({**BASE, "paths": paths})), is_selected=lambda source: False
+            )
+        )
 
 
 BOMB = b"a: &a [x,x,x,x,x,x,x,x,x,x]\n" + b"".join(
@@ -114,7 +118,7 @@ DEEP, MANY = "nested deeper than 200 levels", "more than 2,000,000 values"
     ],
 )
 def test_a_document_that_takes_too_much_is_refused(data, said, monkeypatch):
-    monkeypatch.setattr(openapi_documents, "MOST_VALUES", 1_000)
+    monkeypatch.setattr(openapi_documents, "MAX_VALUES", 1_000)
     with pytest.raises(OpenApiError) as caught:
         read(data)
     assert said in str(caught.value)

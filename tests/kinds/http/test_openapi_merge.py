@@ -2,22 +2,24 @@
 
 from typing import Any
 
-from mcphost.kinds.http.openapi_merge import Said, changes, merged
+from mcphost.kinds.http.openapi_merge import ToolContent, changes, merged
 
 
-def said(title: str = "", **request: Any) -> Said:
+def said(title: str = "", **request: Any) -> ToolContent:
     """Return a tool; `arguments` and `required` are those of its schema."""
     arguments, required = request.pop("arguments", {}), request.pop("required", [])
     schema = {"type": "object", "properties": arguments, "required": required}
     url = request.pop("url", "https://api.example.com/a")
-    return Said(
+    return ToolContent(
         title,
         "Does it.",
         {"input_schema": schema, "request": {"method": "POST", "url": url, **request}},
     )
 
 
-def told(base: Said | None, mine: Said, theirs: Said) -> list[tuple[str, str, bool]]:
+def told(
+    base: ToolContent | None, mine: ToolContent, theirs: ToolContent
+) -> list[tuple[str, str, bool]]:
     return [(each.label, each.verb, each.is_conflict) for each in changes(base, mine, theirs)]
 
 
@@ -76,4 +78,4 @@ def test_lists_bodies_and_addresses_are_merged_by_their_parts() -> None:
         "media_type": "application/json",
     }
     assert now["input_schema"]["required"] == ["a"]
-    assert changes(theirs, Said(theirs.title, theirs.description, now), theirs) == []
+    assert changes(theirs, ToolContent(theirs.title, theirs.description, now), theirs) == []

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from mcphost.kinds.http.configs import MOST_FIELDS
+from mcphost.kinds.http.configs import MAX_FIELDS
 from mcphost.kinds.http.openapi import Operation, operations
 from mcphost.kinds.http.openapi_documents import OpenApiError, read
 from mcphost.protocol.clients import OfferedTool, client_warnings
@@ -197,7 +197,7 @@ def test_a_schema_that_is_too_large_loses_its_deepest_texts_first() -> None:
 def test_optional_parameters_beyond_the_limit_are_left_out_and_named() -> None:
     parameters = [
         {"name": f"p{number}", "in": "query", "required": number % 2 == 0, "schema": {}}
-        for number in range(MOST_FIELDS + 2)
+        for number in range(MAX_FIELDS + 2)
     ]
     document = {
         "openapi": "3.0.0",
@@ -206,14 +206,14 @@ def test_optional_parameters_beyond_the_limit_are_left_out_and_named() -> None:
     }
     (found,) = operations(document)
     assert found.config is not None, found.problem
-    assert len(found.config["input_schema"]["properties"]) == MOST_FIELDS
+    assert len(found.config["input_schema"]["properties"]) == MAX_FIELDS
     assert found.notes == (
-        f"Left out, for there are too many: p{MOST_FIELDS - 1}, p{MOST_FIELDS + 1}.",
+        f"Left out, for there are too many: p{MAX_FIELDS - 1}, p{MAX_FIELDS + 1}.",
     )
     for parameter in parameters:
         parameter["required"] = True
     (refused,) = operations(document)
-    assert f"more than {MOST_FIELDS} parameters" in refused.problem
+    assert f"more than {MAX_FIELDS} parameters" in refused.problem
 
 
 def test_versions_are_read_or_named() -> None:

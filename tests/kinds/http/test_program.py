@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from mcphost.kinds.http.replies import MOST_DEPTH
+from mcphost.kinds.http.replies import MAX_DEPTH
 from mcphost.runtime.outcomes import FailureKind
 from mcphost.runtime.ports import RoundLimits
 from mcphost.sandbox.pool import Sandbox, SandboxFullError
@@ -339,7 +339,7 @@ DEEP = "The service's response is nested deeper than 100 levels of JSON"
 
 @pytest.mark.parametrize("nested", [lists, objects])
 @pytest.mark.parametrize("content", ["auto", "resource_link"])
-@pytest.mark.parametrize("depth", [MOST_DEPTH + 1, 1000])
+@pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 1000])
 async def test_a_response_that_is_nested_deep_is_refused_in_words(depth, content, nested):
     for response in ({"content": content}, {"content": content, "select": "@"}):
         refused, _ = await refusal(answer(body=nested(depth), **JSON), response=response)

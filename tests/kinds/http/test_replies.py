@@ -8,9 +8,9 @@ import pytest
 from mcphost.kinds.functions.returns import Returns
 from mcphost.kinds.http.configs import ResponseConfig
 from mcphost.kinds.http.replies import (
-    MOST_LINKS,
-    MOST_SHOWN,
-    MOST_VALUES,
+    MAX_LINKS,
+    MAX_SHOWN,
+    MAX_VALUES,
     BadReplyError,
     Response,
     error_of,
@@ -171,18 +171,18 @@ def test_an_error_shows_the_beginning_of_what_the_service_says():
     assert said["isError"] is True
     assert said["content"][0]["text"] == "The service answered with status 404:\nno such order"
     long = made(error_of(response(b"x" * 5000, "text/plain", 500)))["content"][0]["text"]
-    assert long.endswith("x…") and long.count("x") == MOST_SHOWN
+    assert long.endswith("x…") and long.count("x") == MAX_SHOWN
     binary = made(error_of(response(PNG, "image/png", 500)))
     assert binary["content"][0]["text"] == "The service answered with status 500"
 
 
 def test_as_many_values_as_may_be_are_a_result_and_one_more_is_refused():
-    assert len(response(b"[" + b"0," * (MOST_VALUES - 3) + b"0]").json) == MOST_VALUES - 2
-    with pytest.raises(BadReplyError, match=f"more than {MOST_VALUES} values"):
-        _ = response(b"[" + b"0," * MOST_VALUES + b"0]").json
+    assert len(response(b"[" + b"0," * (MAX_VALUES - 3) + b"0]").json) == MAX_VALUES - 2
+    with pytest.raises(BadReplyError, match=f"more than {MAX_VALUES} values"):
+        _ = response(b"[" + b"0," * MAX_VALUES + b"0]").json
 
 
 def test_more_links_than_a_result_may_have_are_refused():
-    assert len(selected(["docs:a"] * MOST_LINKS, "resource_link")["content"]) == MOST_LINKS
-    with pytest.raises(BadReplyError, match=f"more than {MOST_LINKS} links"):
-        selected(["docs:a"] * (MOST_LINKS + 1), "resource_link")
+    assert len(selected(["docs:a"] * MAX_LINKS, "resource_link")["content"]) == MAX_LINKS
+    with pytest.raises(BadReplyError, match=f"more than {MAX_LINKS} links"):
+        selected(["docs:a"] * (MAX_LINKS + 1), "resource_link")

@@ -19,7 +19,7 @@ from mcphost.kinds.python.completers import completer_of
 from mcphost.runtime.call import Call
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.memory import MemoryLinks, MemoryStore
-from mcphost.runtime.notification_channel import MOST_MISUSES
+from mcphost.runtime.notification_channel import MAX_MISUSES
 from mcphost.runtime.outcomes import Complete, Outcome
 from mcphost.runtime.ports import FixedPorts, Misuse
 from mcphost.runtime.program import Program
@@ -551,7 +551,7 @@ async def test_code_that_tries_for_ever_lets_others_run_and_is_reported_a_hundre
             for tried in count():
                 with suppress(ForeignContextError):
                     await uses[tried % len(uses)]()
-                if tried > MOST_MISUSES:
+                if tried > MAX_MISUSES:
                     enough.set()
 
         task = asyncio.create_task(borrower.run(tries_for_ever))
@@ -560,5 +560,5 @@ async def test_code_that_tries_for_ever_lets_others_run_and_is_reported_a_hundre
         task.cancel()
         await asyncio.wait([task], timeout=PATIENCE)
         assert task.cancelled()
-    assert len(borrower.misuses) == len(lender.misuses) == MOST_MISUSES
+    assert len(borrower.misuses) == len(lender.misuses) == MAX_MISUSES
     await lender.assert_untouched()

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic_monty import Monty, MontyError, MontySession
 
-from mcphost.kinds.script.completions import MODULES
+from mcphost.kinds.script.library import MODULES
 
 IMPORTS = f"import {', '.join(MODULES)}\n"
 SAMPLES = {

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mcphost.kinds.script import program as programs
-from mcphost.kinds.script.functions import MOST_REQUESTS
-from mcphost.kinds.script.program import MOST_PRINTED
+from mcphost.kinds.script.functions import MAX_REQUESTS
+from mcphost.kinds.script.program import MAX_PRINTED
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
 from mcphost.sandbox.frames import LARGEST
 from mcphost.sandbox.pool import Sandbox
@@ -50,7 +50,7 @@ DEEP = {
     "a circle": "x = {}\n x['x'] = x\n return x",
 }
 WRITES = {
-    "prints": f"for _ in range(10**9): print('x' * {MOST_PRINTED // 8})",
+    "prints": f"for _ in range(10**9): print('x' * {MAX_PRINTED // 8})",
     "a large result": f"return 'x' * {2 * LARGEST}",
     "a large log": f"log('x' * {2 * LARGEST})",
     "many logs": "for _ in range(900): log('x' * 1000)",
@@ -165,8 +165,8 @@ async def test_a_call_sends_a_limited_number_of_requests(sandbox: Sandbox):
             return sent
     """
     driven = DrivenScript(source, sandbox)
-    assert await driven.completes() == MOST_REQUESTS
-    assert len(driven.http.requests) == MOST_REQUESTS
+    assert await driven.completes() == MAX_REQUESTS
+    assert len(driven.http.requests) == MAX_REQUESTS
 
 
 async def test_requests_of_all_rounds_of_a_call_count_together(sandbox: Sandbox):
@@ -184,7 +184,7 @@ async def test_requests_of_all_rounds_of_a_call_count_together(sandbox: Sandbox)
     """
     driven = DrivenScript(source, sandbox)
     assert await driven.asks() == ["more"]
-    assert await driven.completes(more=accept(yes=True)) == MOST_REQUESTS
+    assert await driven.completes(more=accept(yes=True)) == MAX_REQUESTS
 
 
 async def test_a_large_argument_is_refused(sandbox: Sandbox):

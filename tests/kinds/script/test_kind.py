@@ -10,7 +10,7 @@ from mcphost.egress.secret_values import SecretHandle, Template
 from mcphost.kinds.kind import KindError
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.script.kind import ScriptConfig, ScriptKind
-from mcphost.kinds.script.signature import MOST_CHARACTERS
+from mcphost.kinds.script.signature import MAX_CHARACTERS
 from mcphost.sandbox.pool import Sandbox
 from mcphost.sandbox.processes import ROOT
 from tests.kinds.asking import accept, asking_call
@@ -43,7 +43,7 @@ def test_a_script_is_compiled_with_what_it_declares(kind: ScriptKind):
     [
         ({}, "code"),
         ({"code": "def f(): pass", "more": 1}, "more"),
-        ({"code": "#" * (MOST_CHARACTERS + 1)}, "code"),
+        ({"code": "#" * (MAX_CHARACTERS + 1)}, "code"),
         ({"code": "x = 1"}, "code"),
     ],
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.kinds.script.signature import MOST_CHARACTERS, ScriptProblemError, signature_of
+from mcphost.kinds.script.signature import MAX_CHARACTERS, ScriptProblemError, signature_of
 
 WHOLE = '''
 from dataclasses import dataclass
@@ -114,7 +114,7 @@ WRONG = {
     "many parameters": (f"def f({','.join(f'a{i}' for i in range(9_000))}): pass", 1, 10897),
     "classes that double": (DOUBLING, 56, 6),
     "a long chain of names": (f"def f(a: {'.'.join('a' * 900)}): pass", 1, 10),
-    "too long": ("#" * (MOST_CHARACTERS + 1), 1, 1),
+    "too long": ("#" * (MAX_CHARACTERS + 1), 1, 1),
     "parentheses": ("(" * 20_000, 1, 201),
     "a sum": ("1" + "+1" * 9_999, 1, 1),
     "indents": ("\n".join(" " * i + "if 1:" for i in range(300)), 101, 1),

@@ -6,7 +6,7 @@ import pytest
 
 from mcphost.kinds.kind import KindError
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.kinds.text.kind import MOST_PLACEHOLDERS, text_kind
+from mcphost.kinds.text.kind import MAX_PLACEHOLDERS, text_kind
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
 from tests.kinds.rounds import a_call, ports
@@ -46,11 +46,11 @@ def _prompt(uses: int) -> dict[str, Any]:
 
 def test_a_text_with_so_many_placeholders_that_filling_them_takes_long_is_refused() -> None:
     """Empty values make no text too long, but take the same time."""
-    text_kind.compile(_prompt(MOST_PLACEHOLDERS), PrimitiveType.PROMPT)
+    text_kind.compile(_prompt(MAX_PLACEHOLDERS), PrimitiveType.PROMPT)
     with pytest.raises(KindError) as refused:
-        text_kind.compile(_prompt(MOST_PLACEHOLDERS + 1), PrimitiveType.PROMPT)
+        text_kind.compile(_prompt(MAX_PLACEHOLDERS + 1), PrimitiveType.PROMPT)
     assert refused.value.problems.keys() == {"messages"}
-    config = {"uri": "docs:{a}", "text": "{a}" * (MOST_PLACEHOLDERS + 1)}
+    config = {"uri": "docs:{a}", "text": "{a}" * (MAX_PLACEHOLDERS + 1)}
     with pytest.raises(KindError) as refused:
         text_kind.compile(config, PrimitiveType.TEMPLATE)
     assert refused.value.problems.keys() == {"text"}

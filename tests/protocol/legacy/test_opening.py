@@ -9,7 +9,7 @@ from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.exchange import Exchange, Meta
 from mcphost.protocol.legacy.errors import SessionError
 from mcphost.protocol.legacy.opening import (
-    MOST_IN_A_BATCH,
+    MAX_IN_A_BATCH,
     LegacyBody,
     LegacyNotification,
     LegacyRequest,
@@ -162,7 +162,7 @@ def test_a_request_that_is_none_gets_its_id_and_status_200(identifier, changes, 
         (b"7", "must be a JSON object"),
         ([], "at least one"),
         ([[]], "JSON-RPC messages only"),
-        (numbered(MOST_IN_A_BATCH + 1), "at most 20"),
+        (numbered(MAX_IN_A_BATCH + 1), "at most 20"),
         ([LIST, LIST], "the same id"),
         ([LIST, changed(LIST, {"id": None})], "id must be"),
         ([nested(MAX_DEPTH + 1)], "64 levels"),
@@ -204,7 +204,7 @@ def test_a_batch_is_read_in_its_order():
     assert [type(one) for one in opened.messages] == types
     assert [one.id for one in opened.requests] == [1, "1"]
     assert (opened.batch, opened.refused) == (True, ())
-    assert len(posted(numbered(MOST_IN_A_BATCH), FIRST).messages) == MOST_IN_A_BATCH
+    assert len(posted(numbered(MAX_IN_A_BATCH), FIRST).messages) == MAX_IN_A_BATCH
 
 
 def test_a_bad_request_of_a_batch_is_refused_alone():

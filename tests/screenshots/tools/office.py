@@ -56,7 +56,7 @@ async def resolve_ticket(
     """Resolve a ticket. The user is asked how, and of a duplicate for the original."""
     await ctx.step("load", work)
     message = f"Ticket {ticket} is about a negative total. How was it resolved?"
-    resolution = (await ctx.elicit("resolution", message, Resolution)).resolution
+    resolution: str = (await ctx.elicit("resolution", message, Resolution)).resolution
     if resolution == "Duplicate":
         asked = await ctx.elicit("duplicate_of", "Which ticket is the original?", Original)
         resolution = f"a duplicate of {asked.original}"

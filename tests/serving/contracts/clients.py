@@ -1,7 +1,7 @@
 """One client for each delivery, with the same methods for a call of the tool."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any, Protocol
@@ -261,7 +261,7 @@ class Playground:
 
     async def answer(self, **answers: Mapping[str, Any]) -> None:
         before = await self._running
-        carried = {"state": before.state, "tool_state": before.tool_state}
+        carried: dict[str, Any] = {"state": before.state, "tool_state": before.tool_state}
         self._trial = replace(self._trial, responses=answers, **carried)
         self._running = asyncio.create_task(trials.run(self._trial))
 
@@ -279,7 +279,7 @@ class Playground:
         self._running.cancel()
 
 
-DELIVERIES = {
+DELIVERIES: Mapping[str, Callable[[Cast, AsyncExitStack], Client]] = {
     "modern": Modern,
     "session": Session,
     "task": Following,

@@ -10,7 +10,7 @@ from mcphost.feed.models import Change
 from mcphost.runtime.ports import NotAnnouncedError
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import announcements as announcing
-from mcphost.serving.execution.announcements import MOST_PER_TENANT, Announcements, TenantAnnouncer
+from mcphost.serving.execution.announcements import MAX_PER_TENANT, Announcements, TenantAnnouncer
 from tests.cast import Cast
 from tests.mcp import call
 
@@ -39,7 +39,7 @@ def test_what_waits_is_written_together_and_each_once(cast: Cast) -> None:
 
 def test_a_tenant_that_has_too_many_waiting_is_refused_and_others_are_not(cast: Cast) -> None:
     announcements = Announcements()
-    for number in range(MOST_PER_TENANT):
+    for number in range(MAX_PER_TENANT):
         announcements.add(cast.acme.id, f"a:{number}", checked=True)
     announcements.add(cast.acme.id, "a:1", checked=True)
     with pytest.raises(NotAnnouncedError, match="Too many announcements"):

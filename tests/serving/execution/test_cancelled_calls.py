@@ -59,7 +59,7 @@ def test_a_cancellation_while_the_rows_are_read_is_not_forgotten(
         memory.on_change(news(meanwhile, tenant))
         return frozenset()
 
-    monkeypatch.setattr(cancelled, "known", known)
+    monkeypatch.setattr(cancelled, "unexpired_calls", known)
     memory.read()
     assert not memory.surely_not(meanwhile)
 

@@ -342,7 +342,7 @@ async def test_the_outcome_of_another_round_of_the_call_is_not_told(
         Claim.objects.filter(round=2).update(outcome=Claim.objects.get(round=1).outcome)
 
     error = await spoilt(wanted(cast.acme.id, call=other.call), one, move)
-    assert (error.code, error.message) == (INTERNAL_ERROR, claims.GONE)
+    assert (error.code, error.message) == (INTERNAL_ERROR, claims.RESULT_UNAVAILABLE)
 
 
 def _change() -> None:
@@ -386,7 +386,7 @@ async def test_an_outcome_that_cannot_be_opened_is_not_told_and_the_round_not_ru
     if spoil is _move:
         await one.conclude(await one.win(wanted(cast.acme.id)), b"theirs", [])
     error = await spoilt(wanted(cast.acme.id), one, spoil)
-    assert (error.code, error.message) == (INTERNAL_ERROR, claims.GONE)
+    assert (error.code, error.message) == (INTERNAL_ERROR, claims.RESULT_UNAVAILABLE)
     assert any(f"cannot be opened: {logged}" in each for each in caplog.messages)
 
 

@@ -87,7 +87,7 @@ async def test_a_failure_is_a_result_if_a_model_can_learn_from_it_and_else_an_er
 
 
 def _asked(
-    leg: int = 1,
+    attempt: int = 1,
     shed: bool = False,
     journal: Journal = EMPTY,
     repetitions: int = 0,
@@ -96,13 +96,13 @@ def _asked(
 ) -> Turn:
     """A turn in the given HTTP request of its call; `again` if its state asked QUESTION."""
     fresh = _turn()
-    if leg == 1:
+    if attempt == 1:
         return fresh
     state = request_state.RequestState(
-        fresh.bound, fresh.call.id, 1, leg - 1, shed, 0, 0, "1", {}, journal, 2
+        fresh.bound, fresh.call.id, 1, attempt - 1, shed, 0, 0, "1", {}, journal, 2
     )
     asked = {QUESTION.key: request_state.AskedQuestion(QUESTION.method, QUESTION.digest)}
-    state = state._replace(asked=asked if again else {}, repetitions=repetitions)
+    state = state._replace(input_requests=asked if again else {}, repetitions=repetitions)
     return fresh._replace(resumed=Resumed(state, journal, ()))
 
 
@@ -121,8 +121,15 @@ async def test_questions_go_out_with_all_that_the_next_round_needs() -> None:
         "name": {"method": "elicitation/create", "params": QUESTION.params}
     }
     state = _opened(delivered.reply)
-    assert (state.call, state.round, state.legs, state.shed) == (asking.call.id, 1, 3, False)
-    assert state.asked == {"name": request_state.AskedQuestion("elicitation/create", "digest")}
+    assert (state.call, state.round, state.requests_made, state.shed) == (
+        asking.call.id,
+        1,
+        3,
+        False,
+    )
+    assert state.input_requests == {
+        "name": request_state.AskedQuestion("elicitation/create", "digest")
+    }
     assert state.journal == journal
     assert delivered.sealed is not None
     assert delivered.sealed.state == state
@@ -179,7 +186,8 @@ async def test_a_stateless_call_has_ten_replies_of_which_some_are_kept() -> None
 async def test_the_limit_of_replies_is_a_setting(settings: Settings) -> None:
     settings.MCPHOST_STATELESS_REPLIES = 4
     one, two = [
-        await deliveries.deliver(_asked(leg), InputRequired((QUESTION,), EMPTY)) for leg in (1, 2)
+        await deliveries.deliver(_asked(attempt), InputRequired((QUESTION,), EMPTY))
+        for attempt in (1, 2)
     ]
     assert isinstance(one.reply, Asking)
     assert isinstance(two.reply, Answered)
@@ -194,7 +202,7 @@ async def test_the_error_of_too_many_questions_has_what_was_answered_and_the_las
     turn = _asked(300, repetitions=290, again=True)
     turn = turn._replace(call=turn.call._replace(delivery=delivery))
     if delivery is Delivery.LEGACY:
-        turn = turn._replace(incoming=turn.incoming._replace(held=object()))
+        turn = turn._replace(incoming=turn.incoming._replace(owned_call=object()))
     journal = Journal({"size": (Answer("d", "1", {"action": "accept"}),)})
     outcome = InputRequired((QUESTION,), journal, {"name": "name: not a text"})
     delivered = await deliveries.deliver(turn, outcome)

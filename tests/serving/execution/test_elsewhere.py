@@ -25,7 +25,7 @@ from mcphost.serving.database import in_database
 from mcphost.serving.execution import claims, left_rounds
 from mcphost.serving.execution.claims import ClaimLimits
 from mcphost.serving.execution.elsewhere import NOT_TAKEN
-from mcphost.serving.execution.left_rounds import GONE
+from mcphost.serving.execution.left_rounds import NOT_OFFERED
 from mcphost.serving.execution.rounds import GIVEN_UP, MAX_ATTEMPTS
 from tests.cast import ACTOR, Cast
 from tests.mcp import Reply, begun
@@ -324,7 +324,7 @@ async def test_a_tool_that_was_disabled_meanwhile_is_not_run(asking: Cast, asker
         tool = await in_database(Primitive.objects.get, tenant=asking.acme.id, name="paint")
         await in_database(services.disable, tool.id, ACTOR)
         refused = await _run_elsewhere(here, request)
-    assert (refused.error["code"], refused.error["message"]) == (-32602, GONE)
+    assert (refused.error["code"], refused.error["message"]) == (-32602, NOT_OFFERED)
     assert _did() == []
 
 

@@ -74,19 +74,19 @@ async def test_what_was_asked_is_answered() -> None:
         "roots": (Answer("q2", "1", ROOTS),),
         "capital": (Answer("q3", "1", SAMPLE),),
     }
-    assert [one.key for one in resumed.taken] == ["name", "roots", "capital"]
+    assert [one.key for one in resumed.responses] == ["name", "roots", "capital"]
     assert resumed.sealed_by
 
 
 async def test_what_was_not_asked_is_not_taken() -> None:
     resumed = await _with({"other": FORM})
-    assert (resumed.taken, resumed.journal) == ((), EMPTY)
+    assert (resumed.responses, resumed.journal) == ((), EMPTY)
 
 
 async def test_an_answer_is_never_overwritten() -> None:
     journal = EMPTY.with_answer("name", Answer("q1", "1", FORM))
     resumed = await _with({"name": {"action": "decline"}}, journal=journal)
-    assert resumed.taken == ()
+    assert resumed.responses == ()
     assert resumed.journal == journal
 
 
@@ -116,7 +116,7 @@ async def test_without_a_state_nothing_is_an_answer() -> None:
 async def test_who_takes_answers_that_nobody_asked_for_gets_them() -> None:
     resumed = await _resume({"inputResponses": {"name": FORM}}, unasked=True)
     assert resumed.journal.answer("name", "whatever") == Answer(UNASKED, "", FORM)
-    assert [one.method for one in resumed.taken] == [""]
+    assert [one.method for one in resumed.responses] == [""]
     later = await _with({"name": FORM, "more": ROOTS}, unasked=True)
     assert later.journal.answer("more", "whatever") == Answer(UNASKED, "", ROOTS)
     assert later.journal.answer("name", "q0") is None

@@ -139,7 +139,7 @@ def test_who_has_no_name_comes_back_once_only() -> None:
 
 def test_a_round_that_takes_in_nothing_keeps_its_claim_number_and_its_time() -> None:
     back = _back(Counting(), uuid4())
-    empty = back._replace(resumed=back.resumed._replace(taken=()))
+    empty = back._replace(resumed=back.resumed._replace(responses=()))
     shed = _back(Counting(), uuid4(), asked=False)
     state = back.resumed.state
     assert state is not None
@@ -153,7 +153,7 @@ async def test_what_was_answered_is_not_asked_again() -> None:
     counting, call = Counting(), uuid4()
     await rounds.run(_back(counting, call), ports())
     back = _back(counting, call)
-    error = await _refused(back._replace(resumed=back.resumed._replace(taken=())))
+    error = await _refused(back._replace(resumed=back.resumed._replace(responses=())))
     assert (error.code, error.data) == (INVALID_PARAMS, {"reason": "invalid_request_state"})
     assert counting.ran == 1
     rows = Entry.objects.filter(action="state.refused").values_list("call", "reason")
@@ -164,7 +164,7 @@ async def test_what_was_not_answered_is_asked_again_as_often_as_it_takes() -> No
     counting, call = Counting(), uuid4()
     for _ in range(3):
         back = _back(counting, call)
-        await rounds.run(back._replace(resumed=back.resumed._replace(taken=())), ports())
+        await rounds.run(back._replace(resumed=back.resumed._replace(responses=())), ports())
     assert counting.ran == 3
     await rounds.run(_back(counting, call), ports())
     assert counting.ran == 4

@@ -141,7 +141,7 @@ class Caller:
         exchange = Exchange(
             next(self._ids), method, dict(params), meta, Era.LEGACY, self.session.revision
         )
-        return self._incoming._replace(exchange=exchange, leg=uuid4())
+        return self._incoming._replace(exchange=exchange, http_request_id=uuid4())
 
     def call(self, tool: str, token: str | None = None, **arguments: Any) -> SessionCall:
         params = {"name": tool, "arguments": arguments}

@@ -33,7 +33,7 @@ class Processes:
 
     def the_other_dies(self) -> None:
         """The other process has left so long ago that no other comes in its place."""
-        self._other.leave()
+        self._other.unregister()
         self.time_passes()
 
     def time_passes(self) -> None:

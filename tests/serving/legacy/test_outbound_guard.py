@@ -7,7 +7,7 @@ import pytest
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import MESSAGE_REFUSED
-from mcphost.calls.ownership import Taking
+from mcphost.calls.ownership import Lease
 from mcphost.calls.questions import RoundQuestions
 from mcphost.calls.session_calls import WaitingCall
 from mcphost.calls.streams import StreamRow
@@ -66,7 +66,7 @@ async def test_a_call_asks_on_its_own_stream_while_it_lives(asking: Cast) -> Non
     session = caller.session
     stream, taking = (
         StreamRow(uuid4(), session.tenant, session.id),
-        Taking(uuid4(), session.tenant, uuid4(), 1),
+        Lease(uuid4(), session.tenant, uuid4(), 1),
     )
     asked = RoundQuestions(session.tenant, session.id, taking.id, 1, (), datetime.now(UTC))
     gate = Gate(session, caller.principal, 1)

@@ -12,7 +12,7 @@ from mcphost.calls.states import CallState, QuestionState
 from mcphost.serving import limits
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import links
-from mcphost.serving.execution.deliveries import MOST_QUESTIONS
+from mcphost.serving.execution.deliveries import MAX_QUESTIONS
 from mcphost.serving.limits import REFUSALS_PER_MINUTE
 from tests.cast import Cast
 from tests.serving.legacy.callers import Caller, Shown, accept
@@ -83,8 +83,8 @@ async def test_a_completion_names_the_id_that_was_asked(
 
 async def test_a_call_asks_so_often_and_no_more(asking: Cast) -> None:
     caller = await Caller.at(asking)
-    shown = await caller.streamed("in_turn", count=MOST_QUESTIONS + 1)
-    for number in range(1, MOST_QUESTIONS + 1):
+    shown = await caller.streamed("in_turn", count=MAX_QUESTIONS + 1)
+    for number in range(1, MAX_QUESTIONS + 1):
         question = (await shown.asked(number))[-1]
         await caller.answer(question, accept(size=1))
     await shown.whole()

@@ -66,7 +66,11 @@ async def test_a_session_is_nobody_elses(other: Principal) -> None:
 async def test_an_anonymous_caller_is_told_apart_by_its_session() -> None:
     first, token = await sessions.begin(NOBODY, REVISION, PARAMS)
     second, _ = await sessions.begin(NOBODY, REVISION, PARAMS)
-    assert (await sessions.find(NOBODY, token)).who == f"anonymous:{first.id}" != second.who
+    assert (
+        (await sessions.find(NOBODY, token)).principal_key
+        == f"anonymous:{first.id}"
+        != second.principal_key
+    )
     bound = sessions.principal_in(first, NOBODY)
     assert (bound.id, bound.label) == (str(first.id), "anonymous")
     assert sessions.principal_in(first, ADA) == ADA

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from mcphost.audit.records import new_id
-from mcphost.calls.ownership import Taking
+from mcphost.calls.ownership import Lease
 from mcphost.calls.states import STREAM, StreamState, StreamStep
 from mcphost.calls.streams import StreamRow
 from mcphost.feed.nodes import heartbeat
@@ -34,7 +34,7 @@ class Walked:
     def __init__(self, caller: Caller) -> None:
         session = caller.session
         row = StreamRow(new_id(), session.tenant, session.id)
-        taking = Taking(new_id(), session.tenant, heartbeat.id, 1)
+        taking = Lease(new_id(), session.tenant, heartbeat.id, 1)
         stored = StoredStream(taking, row, "name", lambda: b"{}", polling=True)
         gate = Gate(session, caller.principal, 1)
         self.outgoing = Outgoing(stored, gate, lambda: None, lambda: None)

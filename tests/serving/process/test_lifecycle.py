@@ -6,6 +6,7 @@ import threading
 import pytest
 from django.test import override_settings
 
+from mcphost.observability import counters, health
 from mcphost.routing import process
 from mcphost.serving.process.housekeeping import Housekeeping
 from mcphost.serving.process.lifecycle import ServerProcess
@@ -61,3 +62,14 @@ async def test_summaries_are_written_where_the_setting_says(
     assert ("mcphost-summaries" in names) is writes
     await process.stop()
     assert "mcphost-summaries" not in {thread.name for thread in threading.enumerate()}
+
+
+async def test_a_stop_removes_the_probes_and_gauges_of_the_start(transactional_db: None) -> None:
+    process = ServerProcess()
+    process.start()
+    assert {"records", "feed", "database", "drain"} <= set(health.registry.names())
+    assert counters.metrics.snapshot()["loop_lag_limit_seconds"] > 0
+    assert "drain" not in health.problems()
+    await process.stop()
+    assert not {"records", "feed", "database", "drain"} & set(health.registry.names())
+    assert counters.metrics.snapshot()["loop_lag_limit_seconds"] == 0

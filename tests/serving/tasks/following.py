@@ -189,7 +189,7 @@ def release() -> None:
 
 
 @asynccontextmanager
-async def full(cast: Cast, follower: Follower, **more: int) -> AsyncIterator[None]:
+async def full(cast: Cast, follower: Follower, **more: Any) -> AsyncIterator[None]:
     """One call of this client takes the only place among the concurrent calls at `acme`."""
     fields = TenantFields(title="Acme", concurrent_calls=1, **more)
     await in_database(update_tenant, cast.acme.id, fields, actor=ACTOR)

@@ -19,12 +19,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcphost.audit.writer.writer import writer
-from mcphost.calls.ownership import NO_OWNER, Taking
+from mcphost.calls.ownership import NO_OWNER, Lease
 from mcphost.calls.states import QuestionState
 from mcphost.feed.nodes import heartbeat
 from mcphost.routing import process
 from mcphost.serving.database import in_database
-from mcphost.serving.execution.held_task import running_tasks
+from mcphost.serving.execution.owned_task import running_tasks
 from mcphost.tasks import changes, services
 from mcphost.tasks.models import Task as TaskModel
 from mcphost.tasks.models import TaskQuestion
@@ -166,7 +166,7 @@ async def _crash(task: UUID) -> None:
 
 async def _written() -> None:
     """Wait until what the round has submitted is written: a process that was killed writes nothing later."""
-    nobody = Taking(uuid4(), uuid4(), uuid4(), 1)
+    nobody = Lease(uuid4(), uuid4(), uuid4(), 1)
     assert not await writer.submit_if(changes.start(nobody, 1, ()))
 
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from pytest_django import Settings
 
-from mcphost.serving.execution.held_task import running_tasks
+from mcphost.serving.execution.owned_task import running_tasks
 from tests.cast import Cast
 from tests.serving.tasks.following import PATIENCE, RED, Follower, did, happened, unknown
 

@@ -23,7 +23,7 @@ def owner(tasks: Cast) -> Follower:
 
 async def _looked() -> None:
     """Let this process look for due tasks, until it has left what it cannot run."""
-    await in_database(process.runner.look)
+    await in_database(process.runner.find_tasks)
     await becomes(lambda: bool(process.runner._absent), "a task is left to others")
 
 
@@ -68,7 +68,7 @@ async def test_without_any_such_process_it_fails_in_words(owner: Follower) -> No
         task = Task(owner, handle(await owner.call("paint")))
         await _looked()
         await here.none_lives()
-        await in_database(process.runner.look)
+        await in_database(process.runner.find_tasks)
         ended = await task.ended()
     assert ended["status"] == "failed"
     assert ended["error"]["message"] == NO_PROCESS

@@ -15,7 +15,7 @@ from mcphost.audit.writer.writer import RecordLostError, writer
 from mcphost.calls.ownership import NO_OWNER
 from mcphost.routing import process
 from mcphost.serving.database import in_database
-from mcphost.serving.execution.held_task import running_tasks
+from mcphost.serving.execution.owned_task import running_tasks
 from mcphost.serving.execution.rounds import MAX_ATTEMPTS
 from mcphost.tasks.models import Task as TaskModel
 from tests.cast import Cast

@@ -114,7 +114,7 @@ async def test_the_jobs_of_a_dead_worker_are_dropped(owner: Follower) -> None:
     await jobs((task, "doing"))
     async with working():
         await jobs()
-        await in_database(process.runner.look)
+        await in_database(process.runner.find_tasks)
         assert await task.text() == "hello"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from mcphost.audit.models import Entry
 from mcphost.serving.database import in_database
-from mcphost.serving.execution import held_task
+from mcphost.serving.execution import owned_task
 from mcphost.tasks.models import Task as TaskModel
 from tests.cast import Cast
 from tests.serving.tasks.following import Follower, Task, did
@@ -22,7 +22,7 @@ def owner(tasks: Cast) -> Follower:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pause is long."""
-    monkeypatch.setattr(held_task, "MOST_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(owned_task, "MAX_RETRY_SECONDS", 0.01)
 
 
 def _outcomes(task: str) -> list[str]:

@@ -16,7 +16,7 @@ from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.kinds.script.kind import script_kind
 from mcphost.routing import process
 from mcphost.serving.database import in_database
-from mcphost.serving.execution.held_task import running_tasks
+from mcphost.serving.execution.owned_task import running_tasks
 from mcphost.tasks.models import Task as TaskModel
 from tests.cast import ACTOR, Cast
 from tests.serving.tasks.following import Follower, accept, done
@@ -81,7 +81,7 @@ async def test_a_script_without_a_free_worker_becomes_a_task(
     sandbox = script_kind.sandbox
     monkeypatch.setattr(sandbox, "_wait_seconds", 0.1)
     async with AsyncExitStack() as taken:
-        for _ in range(sandbox.most // 2):
+        for _ in range(sandbox.max_workers // 2):
             await taken.enter_async_context(sandbox.worker(str(tasks.acme.id)))
         task = await owner.begin("order", rounds=0)
     assert '"got":[]' in await task.text()

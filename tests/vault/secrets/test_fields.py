@@ -6,7 +6,7 @@ import pytest
 
 from mcphost.tenants.errors import InvalidError
 from mcphost.vault.secrets.fields import (
-    MOST_HOSTS,
+    MAX_HOSTS,
     NAME_RULE,
     VALUE_LIMIT,
     VALUE_RULE,
@@ -106,8 +106,8 @@ def test_hosts_and_places_are_needed_and_stored_once_each_in_order() -> None:
     assert list(problems(hosts=[])) == ["hosts"]
     assert list(problems(places=[])) == ["places"]
     assert list(problems(places=["header", "cookie"])) == ["places"]
-    many = [f"h{n}.example" for n in range(MOST_HOSTS)]
-    assert len(check_rules(many, ["body"]).hosts) == MOST_HOSTS
+    many = [f"h{n}.example" for n in range(MAX_HOSTS)]
+    assert len(check_rules(many, ["body"]).hosts) == MAX_HOSTS
     assert list(problems(hosts=[*many, "one-more.example"])) == ["hosts"]
     rules = check_rules(["b.example", "A.example", "a.example:443"], ["body", "header", "body"])
     assert (rules.hosts, rules.places) == (("a.example", "b.example"), ("header", "body"))

@@ -132,7 +132,7 @@ def test_former_values_are_erased_after_a_day_and_every_process_forgets_them(acm
 
 def test_a_tenant_has_a_limited_number_of_values_and_can_always_delete(acme, cast, monkeypatch):
     """No value is forgotten to make room: a user who rotates often would see older ones."""
-    monkeypatch.setattr(services, "MOST_VALUES", 3)
+    monkeypatch.setattr(services, "MAX_VALUES", 3)
     secret = stored(acme)
     rotate_secret(acme, secret, OTHER, actor=OLGA)
     stored(acme, "other_key", "elsewhere-value", hosts=["elsewhere.example"])

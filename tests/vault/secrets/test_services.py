@@ -74,7 +74,7 @@ def test_a_refused_secret_leaves_nothing(acme: UUID, cast: Cast, monkeypatch: py
     assert VALUE not in str(refused.value)
     assert not StoredSecret.objects.exists()
     assert entries() == []
-    monkeypatch.setattr(services, "MOST_SECRETS", 2)
+    monkeypatch.setattr(services, "MAX_SECRETS", 2)
     for name in "ab":
         stored(acme, name)
     with pytest.raises(InvalidError, match="at most 2"):

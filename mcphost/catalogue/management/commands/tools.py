@@ -35,7 +35,9 @@ class Command(BaseCommand):
         publish.add_argument("tenant")
         publish.add_argument("name")
         publish.add_argument(
-            "--sort", choices=[sort.value for sort in PrimitiveType], default="tool"
+            "--sort",
+            choices=[primitive_type.value for primitive_type in PrimitiveType],
+            default="tool",
         )
         grant = verbs.add_parser("grant", help="let a tenant use a Python function")
         grant.add_argument("tenant")
@@ -71,11 +73,11 @@ class Command(BaseCommand):
             self.stdout.write("\t".join(columns))
 
     def _publish(self, options: dict[str, Any]) -> None:
-        tenant, name, sort = _tenant(options["tenant"]), options["name"], options["sort"]
-        known = Primitive.objects.filter(tenant=tenant, sort=sort, name=name)
-        primitive_id = known.values_list("id", flat=True).first()
+        tenant, name, type_name = _tenant(options["tenant"]), options["name"], options["sort"]
+        primitives = Primitive.objects.filter(tenant=tenant, sort=type_name, name=name)
+        primitive_id = primitives.values_list("id", flat=True).first()
         if primitive_id is None:
-            raise CommandError(f"{tenant.slug} has no {sort} {name!r}")
+            raise CommandError(f"{tenant.slug} has no {type_name} {name!r}")
         row = services.publish(primitive_id, ACTOR)
         self.stdout.write(f"{tenant.slug}/{name} is published as {row.version}")
         ready = validation.check(row.tenant_id, row.fields, row.id)

@@ -67,7 +67,7 @@ class Command(BaseCommand):
             expires_at = None if days is None else timezone.now() + timedelta(days=days)
         except OverflowError:
             raise CommandError("--days is too large.") from None
-        wanted = services.TokenRequest(
+        token_request = services.TokenRequest(
             name=options["name"],
             scopes=options["scopes"] or _DEFAULT_SCOPES[audience],
             audience=audience,
@@ -76,10 +76,10 @@ class Command(BaseCommand):
         tenant, owner = _tenant(options["tenant"]), options["owner"]
         try:
             if owner:
-                issued = services.issue(tenant, _owner(owner), wanted, actor=_ACTOR)
+                issued = services.issue(tenant, _owner(owner), token_request, actor=_ACTOR)
             else:
                 account = _service_account(tenant, options["service_account"])
-                issued = services.issue_for_service(tenant, account.pk, wanted, actor=_ACTOR)
+                issued = services.issue_for_service(tenant, account.pk, token_request, actor=_ACTOR)
                 owner = account
         except (InvalidError, UnknownTenantError) as error:
             raise CommandError(str(error)) from None
@@ -103,13 +103,13 @@ class Command(BaseCommand):
 
     def _list(self, options: dict[str, Any]) -> None:
         slug = options["tenant"]
-        found = selectors.tokens(_tenant(slug)) if slug else selectors.all_tokens()
-        if not found:
+        tokens = selectors.tokens(_tenant(slug)) if slug else selectors.all_tokens()
+        if not tokens:
             self.stdout.write("No tokens.")
             return
         now = timezone.now()
         rows: list[tuple[str, ...]] = [_COLUMNS]
-        for token in found:
+        for token in tokens:
             manner = " (without consent)" if token.without_consent else ""
             shown = (
                 token.id,

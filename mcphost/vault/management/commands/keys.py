@@ -54,9 +54,9 @@ class Command(BaseCommand):
             ("retire", "stop a key from opening tokens before its last token has expired"),
             ("destroy", "erase the secret of a retired key permanently"),
         ):
-            one = verbs.add_parser(verb, help=text)
-            one.add_argument("key", help="the id of the key, as shown by `list`")
-            one.add_argument("--yes", action="store_true", help="skip the confirmation")
+            verb_parser = verbs.add_parser(verb, help=text)
+            verb_parser.add_argument("key", help="the id of the key, as shown by `list`")
+            verb_parser.add_argument("--yes", action="store_true", help="skip the confirmation")
         anew = verbs.add_parser(
             "rewrap", help="wrap all keys and secrets under the given master keys"
         )
@@ -82,15 +82,15 @@ class Command(BaseCommand):
         for cells in table:
             padded = map(str.ljust, cells, widths)
             self.stdout.write("  ".join(padded).rstrip())
-        how = wrapping()
-        given = " and ".join(how.given)
-        if how.left:
-            left = _count(how.left, "row")
+        state = wrapping()
+        master_keys = " and ".join(state.key_ids)
+        if state.rows_to_rewrap:
+            rows_to_rewrap = _count(state.rows_to_rewrap, "row")
             self.stdout.write(
-                f"The master key is {given}; wrapped differently: {left}. Run `keys rewrap`."
+                f"The master key is {master_keys}; wrapped differently: {rows_to_rewrap}. Run `keys rewrap`."
             )
         else:
-            self.stdout.write(f"All keys and secrets are wrapped under master key {given}.")
+            self.stdout.write(f"All keys and secrets are wrapped under master key {master_keys}.")
 
     def _rotate(self, options: dict[str, Any]) -> None:
         lifecycle.run_due_transitions(
@@ -140,37 +140,37 @@ class Command(BaseCommand):
         lifecycle.destroy(row.id, ACTOR)
         self.stdout.write(f"Key {row.id} is destroyed.")
 
-    def _confirmed_key(self, options: dict[str, Any], verb: KeyVerb, word: str) -> KeyRow:
+    def _confirmed_key(self, options: dict[str, Any], verb: KeyVerb, label: str) -> KeyRow:
         """The key, after checking that the verb is possible, and asking for confirmation."""
         row = listing.key(options["key"], timezone.now())
         lifecycle.require(row.id, row.state, verb)
         if not options["yes"]:
-            self._confirm(f"{word} key {row.id}? {_consequence(row, verb)} [y/N] ")
+            self._confirm(f"{label} key {row.id}? {_consequence(row, verb)} [y/N] ")
         return row
 
     def _confirm(self, question: str) -> None:
         try:
-            said = input(question)
+            reply = input(question)
         except EOFError:
             raise CommandError("No terminal input: use `--yes` to skip the confirmation.") from None
-        if said.strip().lower() not in ("y", "yes"):
+        if reply.strip().lower() not in ("y", "yes"):
             raise CommandError("Nothing was changed.")
 
     def _rewrap(self, options: dict[str, Any]) -> None:
-        how = wrapping()
-        if how.others and not options["yes"]:
+        state = wrapping()
+        if state.other_key_ids and not options["yes"]:
             self._confirm(
-                f"Master key {' and '.join(how.others)} is not given and will no longer unwrap anything: "
+                f"Master key {' and '.join(state.other_key_ids)} is not given and will no longer unwrap anything: "
                 "processes that have no other one stop working. Continue? [y/N] "
             )
         done = rewrap(ACTOR)
         self.stdout.write(
             f"Rewrapped: {_count(done.keys, 'key')} and the secrets of "
-            f"{_count(done.tenants, 'tenant')}, under master key {' and '.join(how.given)}."
+            f"{_count(done.tenants, 'tenant')}, under master key {' and '.join(state.key_ids)}."
         )
         if done.damaged:
             raise CommandError("Not rewrapped:\n" + "\n".join(done.damaged))
-        if len(how.given) > 1:
+        if len(state.key_ids) > 1:
             self.stdout.write(
                 "Next: make the new key the master key of every process, then run `keys rewrap` again."
             )

@@ -7,7 +7,7 @@ import pytest
 from mcphost.audit.models import Entry
 from mcphost.audit.records import Actor
 from mcphost.serving.database import in_database
-from mcphost.serving.execution.cancelled_calls import TOLD
+from mcphost.serving.execution.cancelled_calls import CANCELLED_MESSAGE
 from mcphost.serving.execution.cancelling import cancel_task
 from mcphost.tasks.listing import of_call
 from mcphost.tasks.models import Task as StoredTask
@@ -73,8 +73,8 @@ async def test_a_request_that_waits_for_the_result_is_told_an_operators_reason(
         await following.asked()
         assert await in_database(cancel)
         reply = await following.posted.done()
-        assert reply.check().error["message"] == TOLD.format("No paint is left.")
-    assert (await task.result()).error["message"] == TOLD.format("No paint is left.")
+        assert reply.check().error["message"] == CANCELLED_MESSAGE.format("No paint is left.")
+    assert (await task.result()).error["message"] == CANCELLED_MESSAGE.format("No paint is left.")
 
 
 async def test_another_session_of_the_caller_may_cancel(tasks: Cast, client: TaskClient) -> None:

@@ -16,7 +16,7 @@ from uuid import UUID
 from mcphost.audit.records import Record
 from mcphost.audit.writer.conditions import Condition
 from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError, writer
-from mcphost.calls.ownership import SupersededError, Taking
+from mcphost.calls.ownership import Lease, SupersededError
 from mcphost.observability import counters
 from mcphost.protocol.errors import INTERNAL_ERROR, OVER_LIMIT, UNAVAILABLE, ProtocolError
 from mcphost.protocol.legacy.tasks import TaskProgress
@@ -36,7 +36,7 @@ from mcphost.tasks.selectors import QuestionRow
 from mcphost.tasks.states import TRANSITIONS, TaskEvent, TaskState
 from mcphost.vault.errors import VaultError
 
-MOST_RETRY_SECONDS: Final = 300.0
+MAX_RETRY_SECONDS: Final = 300.0
 """The longest pause before a round that has failed runs again. The first is a second."""
 RETRYING: Final = "It failed. Attempt {} of {} begins in {:g} s."
 AGAIN_SECONDS: Final = 1.0
@@ -57,8 +57,8 @@ class Retries(NamedTuple):
     done: int = 0
 
 
-class HeldTask:
-    """Implements `serving.context.Held` for a task that this process has taken, or takes with `start`.
+class OwnedTask:
+    """Implements `serving.context.OwnedCall` for a task that this process has taken, or takes with `start`.
 
     `questions` are those of earlier rounds; `expires_at` is when the task does, in seconds since
     1970. `progress` is what an earlier round has reported. `again_in` is in how many seconds the same
@@ -75,22 +75,22 @@ class HeldTask:
         self,
         call: UUID,
         principal: Principal,
-        taking: Taking,
+        lease: Lease,
         expires_at: float,
         questions: Sequence[QuestionRow] = (),
         progress: TaskProgress | None = None,
     ) -> None:
         self.call = call
         self.principal = principal
-        self.taking = taking
+        self.lease = lease
         self.resumed = FRESH
         self.round = 1
         self.expires_at = expires_at
         self.parked = False
         self._work: asyncio.Task[None] | None = None
         self._refusal: ProtocolError | None = None
-        self._taken = [one.id for one in questions if one.is_settled]
-        self._keys = [one.author_key for one in questions]
+        self._answered = [question.id for question in questions if question.is_settled]
+        self._keys = [question.author_key for question in questions]
         self.retries = Retries()
         self.again_in: float | None = None
         self._published: set[tuple[str, str]] = set()
@@ -126,7 +126,7 @@ class HeldTask:
             asyncio.get_running_loop().call_soon(self._work.cancel, reason)
 
     async def start(self, records: Sequence[Record]) -> None:
-        condition = changes.start(self.taking, self.round, self._taken)
+        condition = changes.start(self.lease, self.round, self._answered)
         if not await writer.submit_if(condition, records):
             raise SupersededError
 
@@ -140,7 +140,7 @@ class HeldTask:
         self._journal = journal
         self._write()
 
-    async def keep(self, journal: Callable[[], Awaitable[str]]) -> None:
+    async def store_journal(self, journal: Callable[[], Awaitable[str]]) -> None:
         """Store the journal that `journal` seals, so that no step of it runs again. Never raises."""
         self.remember(journal)
         if self._writing is not None:
@@ -177,26 +177,26 @@ class HeldTask:
             await self._write_description()
         journal, self._journal = self._journal, None
         if journal is not None:
-            checkpoint = changes.checkpoint(self.taking, await journal())
+            checkpoint = changes.checkpoint(self.lease, await journal())
             # While the database is away, the code after the step waits.
             if not await commit_patiently(checkpoint):
                 self.cancel(SUPERSEDED)  # so that no further step runs here, too
-        for asked in tuple(self._unwritten):
-            request, until = asked
-            rows = await stored_tasks.questions(self.taking.tenant, [request], self._keys, until)
-            if await writer.submit_if(changes.publish(self.taking, self.round, rows)):
+        for unwritten in tuple(self._unwritten):
+            request, until = unwritten
+            rows = await stored_tasks.questions(self.lease.tenant, [request], self._keys, until)
+            if await writer.submit_if(changes.publish(self.lease, self.round, rows)):
                 self._keys.append(request.key)
                 self._published.add((request.key, request.digest))
-            self._unwritten.remove(asked)
+            self._unwritten.remove(unwritten)
 
     async def _write_description(self) -> None:
-        said, self._message = self._message, None
+        text, self._message = self._message, None
         progress, self._progress = self._progress, None
-        message = None if said is None else await stored_tasks.message(self.taking, said)
+        message = None if text is None else await stored_tasks.message(self.lease, text)
         sealed = (
-            None if progress is None else await stored_tasks.sealed_progress(self.taking, progress)
+            None if progress is None else await stored_tasks.sealed_progress(self.lease, progress)
         )
-        await writer.submit_if(changes.describe(self.taking, message, sealed))
+        await writer.submit_if(changes.describe(self.lease, message, sealed))
 
     async def conclude(self, delivered: Delivered, ending: RoundEnding) -> None:
         """End the round. What it has done is recorded even if the task has been cancelled.
@@ -232,7 +232,7 @@ class HeldTask:
         if self._work is not None:
             await asyncio.wait([self._work])
 
-    async def see_through(self, work: Awaitable[object]) -> None:
+    async def complete_round(self, work: Awaitable[object]) -> None:
         """Wait for the round, and end the task, or free it, if the round could not."""
         try:
             await work
@@ -259,7 +259,7 @@ class HeldTask:
     async def _again(self) -> None:
         """Let any process run the same round again."""
         with suppress(RecordLostError, RecordRefusedError):
-            await commit_patiently(changes.release(self.taking, AGAIN_SECONDS))
+            await commit_patiently(changes.release(self.lease, AGAIN_SECONDS))
 
     async def _ending(self, delivered: Delivered) -> Condition:
         reply = delivered.reply
@@ -268,7 +268,7 @@ class HeldTask:
         if isinstance(reply, Asking):
             return await self._parked(reply, delivered)
         if isinstance(reply, Refused) and reply.error.code == OVER_LIMIT:  # no thread was free
-            return changes.release(self.taking, AGAIN_SECONDS)
+            return changes.release(self.lease, AGAIN_SECONDS)
         return await self._finished(reply)
 
     def _may_run_again(self, delivered: Delivered) -> bool:
@@ -279,33 +279,35 @@ class HeldTask:
 
     async def _retried(self) -> Condition:
         allowed, done = self.retries
-        self.again_in = min(2.0**done, MOST_RETRY_SECONDS)
+        self.again_in = min(2.0**done, MAX_RETRY_SECONDS)
         message = ""
         with suppress(SealError, VaultError):
-            said = RETRYING.format(done + 2, allowed + 1, self.again_in)
-            message = await stored_tasks.message(self.taking, said)
-        return changes.retry(self.taking, self.again_in, message)
+            text = RETRYING.format(done + 2, allowed + 1, self.again_in)
+            message = await stored_tasks.message(self.lease, text)
+        return changes.retry(self.lease, self.again_in, message)
 
     async def _parked(self, reply: Asking, delivered: Delivered) -> Condition:
         assert delivered.sealed is not None
         state = delivered.sealed.state
         requests = [
-            InputRequest(key, one["method"], one["params"], state.asked[key].question)
-            for key, one in reply.requests.items()
-            if (key, state.asked[key].question) not in self._published
+            InputRequest(
+                key, request["method"], request["params"], state.input_requests[key].question
+            )
+            for key, request in reply.requests.items()
+            if (key, state.input_requests[key].question) not in self._published
         ]
         rows = await stored_tasks.questions(
-            self.taking.tenant, requests, self._keys, min(state.expires_at, self.expires_at)
+            self.lease.tenant, requests, self._keys, min(state.expires_at, self.expires_at)
         )
         seconds = None if reply.requests else 0.0
-        return changes.park(self.taking, reply.state, self.round, rows, seconds)
+        return changes.park(self.lease, reply.state, self.round, rows, seconds)
 
     async def _finished(self, reply: Reply) -> Condition:
         assert not isinstance(reply, Asking | Handle)
         if isinstance(reply, Refused):
             return await self._failed(reply)
         try:
-            outcome = await stored_tasks.outcome(self.taking, reply)
+            outcome = await stored_tasks.outcome(self.lease, reply)
         except (SealError, VaultError) as error:
             log.error("the result of a task cannot be kept: %r", error, extra=self._facts)
             return await self._failed(Refused(ProtocolError(INTERNAL_ERROR, _unkept(error))))
@@ -315,13 +317,13 @@ class HeldTask:
         """The end with an error. Without keys it cannot be stored, and the task ends all the same."""
         outcome = message = ""
         with suppress(SealError, VaultError):
-            outcome = await stored_tasks.outcome(self.taking, reply)
-            message = await stored_tasks.message(self.taking, reply.error.message)
+            outcome = await stored_tasks.outcome(self.lease, reply)
+            message = await stored_tasks.message(self.lease, reply.error.message)
         return self._end(TaskEvent.ERROR, outcome, message)
 
     def _end(self, event: TaskEvent, outcome: str, message: str = "") -> Condition:
         self._ends = TRANSITIONS[TaskState.WORKING, event]
-        return changes.finish(self.taking, event, outcome, message)
+        return changes.finish(self.lease, event, outcome, message)
 
     def _count_end(self) -> None:
         if self._ends is not None:
@@ -344,8 +346,8 @@ class RunningTasks:
     """
 
     def __init__(self) -> None:
-        self._by_id: dict[UUID, HeldTask] = {}
-        self.freed: Callable[[HeldTask], None] = _unheard
+        self._by_id: dict[UUID, OwnedTask] = {}
+        self.freed: Callable[[OwnedTask], None] = _unheard
 
     def __contains__(self, task: UUID) -> bool:
         return task in self._by_id
@@ -354,30 +356,34 @@ class RunningTasks:
         return len(self._by_id)
 
     def attend(
-        self, held: HeldTask, work: Coroutine[Any, Any, object], *, may_be_revoked: bool = True
+        self,
+        owned_task: OwnedTask,
+        work: Coroutine[Any, Any, object],
+        *,
+        may_be_revoked: bool = True,
     ) -> None:
         """Run a round of a task: `work`. Nothing that happens to it leaves the task without a way on.
 
         It ends when its caller loses access, if it `may_be_revoked`.
         """
-        self._by_id[held.taking.id] = held
+        self._by_id[owned_task.lease.id] = owned_task
         if may_be_revoked:
-            presences.enter(held)
-        held.begin(self._attended(held, work))
+            presences.register(owned_task)
+        owned_task.begin(self._attended(owned_task, work))
 
-    async def _attended(self, held: HeldTask, work: Coroutine[Any, Any, object]) -> None:
+    async def _attended(self, owned_task: OwnedTask, work: Coroutine[Any, Any, object]) -> None:
         try:
-            await held.see_through(work)
+            await owned_task.complete_round(work)
         finally:
-            presences.leave(held)
-            self._by_id.pop(held.taking.id, None)
-            self.freed(held)
+            presences.unregister(owned_task)
+            self._by_id.pop(owned_task.lease.id, None)
+            self.freed(owned_task)
 
     async def over(self, task: UUID) -> None:
         """Wait until the round of a task is over, if it runs here."""
-        held = self._by_id.get(task)
-        if held is not None:
-            await held.over()
+        owned_task = self._by_id.get(task)
+        if owned_task is not None:
+            await owned_task.over()
 
     async def all_over(self) -> None:
         """Wait until no round of a task runs here."""
@@ -386,12 +392,12 @@ class RunningTasks:
 
     def cancel(self, task: UUID, reason: str) -> None:
         """Cancel the round of a task, if it runs here."""
-        held = self._by_id.get(task)
-        if held is not None:
-            held.cancel(reason)
+        owned_task = self._by_id.get(task)
+        if owned_task is not None:
+            owned_task.cancel(reason)
 
 
-def _unheard(_: HeldTask) -> None:
+def _unheard(_: OwnedTask) -> None:
     return None
 
 

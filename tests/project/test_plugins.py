@@ -69,7 +69,7 @@ def test_a_line_with_a_secret_is_found(line):
 
 def test_every_record_of_this_process_passes_the_grep():
     before = canaries.grep.lines
-    logging.getLogger("mcphost.house").debug("a line")
+    logging.getLogger("mcphost.sample").debug("a line")
     assert canaries.grep.lines == before + 1
     assert canaries.grep.found == []
 
