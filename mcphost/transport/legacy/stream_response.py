@@ -10,15 +10,13 @@ from typing import NamedTuple
 
 from mcphost.protocol import sse
 from mcphost.serving.legacy.call import JsonAnswer, SessionCall
+from mcphost.serving.legacy.reconnection import RETRY_MS
 from mcphost.transport import errors
 from mcphost.transport.long_stream import LongStream
 from mcphost.transport.options import options
 from mcphost.transport.request import Receive
 from mcphost.transport.request_cycle import DISCONNECTED, WhenSlow
 from mcphost.transport.response import RawHeaders, Send, send_empty, send_json
-
-RETRY_MS = 1000
-"""SSE `retry`: when a client should resume a stream that broke off."""
 
 
 class HttpWire(NamedTuple):
