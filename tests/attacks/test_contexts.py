@@ -1,4 +1,4 @@
-"""A tool shares the contexts of its calls: no code but a call's own can use them, in whichever era and tenant.
+"""A tool leaks the context objects of its calls: code of other calls cannot use them, in any era and tenant.
 
 What is recorded of it is in `tests/rounds/test_contexts.py`. The hostile tools are `tests/probes/contexts.py`, offered
 by a tenant whose callers have tokens and by a public one, on one server.

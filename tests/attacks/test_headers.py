@@ -1,4 +1,4 @@
-"""Headers that claim what they must not, or are too much: refused, and kept nowhere."""
+"""Forged or oversized headers are refused or ignored, and not kept in memory or in the log."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What people do at once, on a running server. One by one it is tested in `tests/tenants` and `tests/console`."""
+"""Concurrent changes by users of a running server. Single changes are tested in `tests/tenants` and `tests/console`."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What one caller can make the server keep for it: sessions. One after the other is tested in `tests/transport/legacy`.
+"""How many sessions one caller can open. Sequential requests are tested in `tests/transport/legacy`.
 
 Each test attacks from addresses of its own. The server's limits are smaller than by default.
 """

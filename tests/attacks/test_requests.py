@@ -1,4 +1,4 @@
-"""Requests to Django's pages: what they take of the database and of the process, they give back.
+"""Requests to Django's pages release the database connections and files that they use.
 
 Who sends slowly, does not read, or asks for too much at once is tested in `tests/transport/test_django_requests.py`.
 """

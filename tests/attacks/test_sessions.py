@@ -1,4 +1,4 @@
-"""Calls of sessions: no other session answers their questions or calls them off, over real servers.
+"""No other session can answer the input requests of a session call or cancel it, over real servers.
 
 Forged, foreign and ended ids, and the events of others, are in `tests/transport/legacy`.
 """

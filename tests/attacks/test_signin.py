@@ -1,4 +1,4 @@
-"""What guessing passwords at the admin of a running server comes to.
+"""Password guesses at the sign-in of a running server.
 
 One guess after the other is tested in `tests/console/test_signin.py`. Each test attacks accounts of its own from
 loopback addresses of its own, so that none of them slows another down.

@@ -1,4 +1,4 @@
-"""What becomes of samples: figures, a table, a page, a picture."""
+"""Samples become figures, a table, a page and a picture."""
 
 import subprocess
 import sys

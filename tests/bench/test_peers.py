@@ -1,4 +1,4 @@
-"""What is measured beside us: the locks of the peers, and answers that are looked at as a whole."""
+"""The measured peers: their lockfiles, and the check of their whole responses."""
 
 import json
 import re

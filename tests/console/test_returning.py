@@ -1,4 +1,4 @@
-"""After a row was changed, its list is as it was filtered, at that row."""
+"""After a change of a row, the user returns to the filtered list at that row."""
 
 import re
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Tests of the search: what each role finds, and that what is foreign is as what does not exist."""
+"""Tests of the search: what each role finds, and that foreign data looks like missing data."""
 
 import re
 from uuid import UUID

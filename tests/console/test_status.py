@@ -1,4 +1,4 @@
-"""The status page: for staff alone, and with whatever names the processes have."""
+"""The status page: for staff only, also with hostile names of processes."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Real clients, and a person at each who is asked: every leg of a call goes to another process."""
+"""Real clients answer input requests while each HTTP request of a call goes to another process."""
 
 from itertools import pairwise
 from pathlib import Path

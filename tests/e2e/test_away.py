@@ -1,4 +1,4 @@
-"""PostgreSQL comes late, goes and comes back, behind a gate: nothing ends, nothing hangs."""
+"""PostgreSQL starts late, stops and returns: no server process ends or hangs."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The `curl` command of a call's page, run in a shell: it gives what the call gave."""
+"""The `curl` command of a call's page, run in a shell: it returns the result of the call."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""An operator cancels a waiting call on one process, and the client of the other is told why."""
+"""An operator cancels a waiting call on one process, and a client of the other gets the reason."""
 
 import re
 from collections.abc import Callable, Iterator

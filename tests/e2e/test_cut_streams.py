@@ -1,4 +1,4 @@
-"""Connections of real clients are cut in the middle of their calls: those that come back lose nothing."""
+"""Connections of real clients are cut during calls: clients that reconnect lose no message."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""A process that is told to end, with notice and without: what becomes of its calls and of who listens."""
+"""A process that stops, with and without notice: what happens to its calls and listen streams."""
 
 import http.client
 import json

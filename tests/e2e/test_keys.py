@@ -1,4 +1,4 @@
-"""Keys change while people think: two nodes, asked on the one and answered on the other."""
+"""Keys are rotated while calls wait for input: requested on one node, answered on the other."""
 
 import threading
 from collections.abc import Iterator

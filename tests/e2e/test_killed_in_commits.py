@@ -1,8 +1,7 @@
-"""A process is killed before, in and after commits of its calls of sessions: they go on elsewhere as if
-nothing had happened.
+"""A process is killed before, in and after commits of session calls: the calls continue elsewhere.
 
 There is a call for each type of commit. All of them get into one statement of the record writer, which
-waits for a lock that the test has: the commit of one more call, which leads, holds the writer up until
+waits for a lock that the test has: the commit of one more call, the leader, blocks the writer until
 the others are in its queue.
 """
 

@@ -1,4 +1,4 @@
-"""Starting, hanging up, stopping: the life of a real server and of its connections."""
+"""Starts, disconnects and stops of a real server."""
 
 import signal
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""Real clients whose call is moved off a process that is leaving: they come back with the state alone."""
+"""Real clients whose call is moved off a draining process continue with the request state alone."""
 
 import socket
 from concurrent.futures import ThreadPoolExecutor

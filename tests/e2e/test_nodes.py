@@ -1,4 +1,4 @@
-"""Nodes come and go, and so does Redis: only who was on a node that was killed notices, and the status says it."""
+"""Nodes and Redis start and stop: only calls on a killed node fail, and the status reports it."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""What a server promises its operators: limits, records that outlive it, words that work."""
+"""Promises to operators: limits under a locked database, and records that survive a kill."""
 
 import sqlite3
 import threading

@@ -1,4 +1,4 @@
-"""Both processes are started again, one after the other, with another master key, and nobody notices.
+"""Both processes are restarted, one after the other, with another master key, and no call fails.
 
 Meanwhile clients call through a balancer that honours `/readyz` and through nginx, which does not ask for it; some
 are asked and answer at once, others think for longer than all of it takes.

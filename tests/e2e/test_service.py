@@ -1,4 +1,4 @@
-"""Clients of every make at a service of two nodes, request by request at another one."""
+"""Clients of every SDK at a service of two nodes, with each request at another node."""
 
 import sys
 from collections.abc import Sequence

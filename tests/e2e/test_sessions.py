@@ -1,4 +1,4 @@
-"""Sessions on two processes: nothing that one was told is news to the other, and no stream is lost."""
+"""Sessions on two processes: both have the same state, and no stream is lost."""
 
 from tests.e2e.nodes import Service
 from tests.e2e.processes import Server

@@ -1,4 +1,4 @@
-"""What the page "Connect" gives to paste, pasted: by a shell and by programs of the real clients."""
+"""The snippets of the page "Connect", run by a shell and by programs of the real clients."""
 
 import shlex
 import subprocess

@@ -1,4 +1,4 @@
-"""Who runs tasks where an operator has chosen nothing: the serving processes, from one queue."""
+"""Without a configured worker, the serving processes run tasks from one queue."""
 
 import socket
 import threading

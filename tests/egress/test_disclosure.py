@@ -1,7 +1,7 @@
-"""What a service computes of a secret, or of a response with one, does not get to the caller.
+"""Values that a service derives from a secret do not reach the caller.
 
-The author of a request chooses text that a service echoes beside a secret, and looks at all that he
-gets: the length of a compressed response tells whether both are alike.
+The author of a request chooses text that a service echoes beside a secret, and inspects the whole
+response: the length of a compressed response would reveal whether both are alike.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Services that make reading their responses dear: each is refused, and other work goes on meanwhile."""
+"""Responses that are expensive to read are refused, and do not block other work."""
 
 import asyncio
 

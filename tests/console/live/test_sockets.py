@@ -78,7 +78,7 @@ async def test_a_reconnecting_client_gets_the_newest_missed_calls(auditor, acme,
     since = await newest()
     for number in range(5):
         await call(acme.tenant, f"tool{number}")
-    monkeypatch.setattr(views, "MOST_ROWS", 2)
+    monkeypatch.setattr(views, "MAX_ROWS", 2)
     reader = Reader(ACME, session_of(auditor), f"cursor={since}")
     assert await reader.connect()
     message = await reader.message()
@@ -86,7 +86,7 @@ async def test_a_reconnecting_client_gets_the_newest_missed_calls(auditor, acme,
     rows = [row["html"] for row in message["rows"]]
     assert ["tool4" in rows[0], "tool3" in rows[1]] == [True, True]
     await reader.leave()
-    monkeypatch.setattr(hubs, "MOST_MISSED", 3)
+    monkeypatch.setattr(hubs, "MAX_MISSED", 3)
     late = Reader(ACME, session_of(auditor), f"cursor={since}")
     assert await late.connect()
     message = await late.message()

@@ -212,7 +212,7 @@ def test_only_valid_images_are_shown_and_resource_links_are_not_clickable() -> N
     ]
     given = TrialRound(uuid4(), 1, 0.1, {"content": content}, received=[{"id": 1}])
     tool = {"name": "t", "version": "1", "task_support": TaskSupport.NEVER}
-    context = {"tool": tool, "given": given, "blocks": list(blocks(given.result or {}))}
+    context = {"tool": tool, "trial_round": given, "blocks": list(blocks(given.result or {}))}
     raw = render_to_string("console/primitives/trial.html", context)
     assert raw.count("<img") == 1
     assert f'src="data:image/png;base64,{PIXEL}"' in raw
@@ -271,7 +271,7 @@ def test_trials_are_limited_to_one_per_user_and_below_all_slots_per_tenant(opera
     assert (busy.status_code, busy["Retry-After"]) == (429, "2")
     assert "Another trial of yours runs" in unescape(busy.content.decode())
     with ExitStack() as running:
-        for number in range(1, trials.MOST_AT_ONCE):
+        for number in range(1, trials.MAX_AT_ONCE):
             assert not running.enter_context(trials._admitted(-number, cast.acme.id))
         refused = operator.post(TRY, run)
         assert refused.status_code == 429

@@ -1,4 +1,4 @@
-"""Tests of the pages of open input requests, of cancelling a call, and of what became of them."""
+"""Tests of the pages of open input requests, of cancelling a call, and of outcomes."""
 
 import re
 from dataclasses import replace

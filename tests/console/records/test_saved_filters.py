@@ -1,4 +1,4 @@
-"""Tests of saved filters: whose they are, who sees them, and what is recorded."""
+"""Tests of saved filters: ownership, visibility and records."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -169,7 +169,7 @@ def test_a_filter_deleted_in_the_meantime_is_not_found(auditor: Client, sent: di
 
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_saves_stay_within_the_filter_limit(cast, monkeypatch):
-    monkeypatch.setattr(filter_store, "MOST_OWN", 2)
+    monkeypatch.setattr(filter_store, "MAX_OWN", 2)
     tenant, user, numbers = Tenant.objects.get(slug="acme"), cast.auditor.user, count()
 
     def save_another() -> bool:
