@@ -28,7 +28,7 @@ def test_gemini_cli_gets_the_token_in_a_header() -> None:
     ]
 
 
-def test_claude_ai_is_told_what_to_enter_and_who_can() -> None:
+def test_the_setup_for_claude_ai_names_the_required_plan_and_the_header() -> None:
     snippet = setup("claude.ai")
     assert "beta" in snippet.where and "some plans" in snippet.where
     assert URL in snippet.text and f"Authorization: Bearer {TOKEN}" in snippet.text
@@ -38,7 +38,7 @@ def test_the_inspector_needs_a_version_of_node() -> None:
     assert "Node 22" in setup("MCP Inspector").where
 
 
-def test_the_name_of_a_variable_has_only_what_a_shell_takes() -> None:
+def test_the_name_of_a_variable_has_only_shell_safe_characters() -> None:
     (assign, _) = next(
         snippet.text.splitlines() for snippet in setups("a-b", URL, "x") if snippet.title == "Codex"
     )
