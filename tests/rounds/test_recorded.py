@@ -24,7 +24,7 @@ async def _unasked(tool: str) -> list[Any]:
     return [(one.facts or {})["unasked"] for one in received]
 
 
-async def test_answers_that_nobody_asked_for_are_recorded_only_where_they_are_taken(
+async def test_unrequested_responses_are_recorded_only_where_they_are_accepted(
     asking: Cast,
 ) -> None:
     token = asking.owner.mcp_token
