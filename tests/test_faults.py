@@ -48,7 +48,7 @@ ALLOWED = {
 """The functions that catch such an error of a call of ours without a line in the log themselves, and why."""
 
 
-def test_a_fault_is_logged_or_raised_on() -> None:
+def test_a_fault_is_logged_or_raised() -> None:
     assert set(_silent()) == ALLOWED.keys()
 
 

@@ -35,6 +35,6 @@ def _names() -> Iterator[str]:
                     pass
 
 
-def test_names_that_name_nothing_only_get_fewer() -> None:
+def test_the_number_of_meaningless_names_does_not_grow() -> None:
     names = [name.strip("_").lower() for name in _names() if NAMELESS.fullmatch(name)]
     assert MAX_NAMES - SLACK <= len(names) <= MAX_NAMES, Counter(names).most_common()
