@@ -1,4 +1,4 @@
-"""An error of ours is never told as a mistake of the user's without a line in the log."""
+"""A fault of the platform is never reported as a user's mistake without a line in the log."""
 
 import ast
 from collections.abc import Iterator

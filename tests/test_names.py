@@ -1,4 +1,5 @@
-"""The names in the code are nouns and verbs of the field. Those that are not only get fewer."""
+"""The names in the code are nouns and verbs of the field. The number of meaningless names does not
+grow."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""What functions declare, written by one process and read by another."""
+"""Declarations of functions, written by one process and read by another."""
 
 import json
 from dataclasses import fields, replace

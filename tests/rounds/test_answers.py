@@ -1,4 +1,4 @@
-"""Answers as no good client would send them, and states that are none."""
+"""Input responses that no correct client sends, and invalid request states."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
-"""Whatever comes back with a state, or as one, is refused, ignored or asked for again: never a failure of
-the server's, and nothing is done."""
+"""Random responses and states are refused, ignored or requested again: the server never fails, and
+no tool acts."""
 
 import asyncio
 from typing import Any

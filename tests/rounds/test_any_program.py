@@ -1,5 +1,5 @@
-"""Whatever a program asks, whatever its client does and whenever a round is cut short: it ends as if
-nothing had happened."""
+"""Random programs end with the same result as without interruptions, whatever the client does and
+whenever a round is cut."""
 
 import asyncio
 import os

@@ -1,4 +1,5 @@
-"""What asks, is answered and goes on (spec: basic/patterns/mrtr), through the whole server."""
+"""Input requests of tools, prompts and resources through the whole server (spec:
+basic/patterns/mrtr)."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -1,4 +1,5 @@
-"""What bad authors get, and what their callers are told: something else for each."""
+"""Mistakes of tool authors: authors find the reason in the log, callers get an error without
+details."""
 
 import asyncio
 from collections.abc import Mapping

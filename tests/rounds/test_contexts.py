@@ -1,4 +1,5 @@
-"""A context that another tenant's call uses: nothing leaves, and each record names its own call only."""
+"""The context of one tenant's call used by another tenant's call: no message is sent, and each
+record names its own call only."""
 
 import asyncio
 import json

@@ -1,6 +1,5 @@
-"""Messages and questions belong to the call in which they are made, from whatever code it starts, and
-to no other: stateless, and in a session (SEP-2260).
-"""
+"""Messages and input requests belong to the call whose code makes them, stateless and in a session
+(SEP-2260)."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,5 @@
-"""A state that is sent back several times, with answers and without: one set of answers takes effect."""
+"""A state that is sent several times, with and without responses: one set of responses takes
+effect."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Values that do not fit into a request state: where they are, who can use them, and for how long."""
+"""Values too large for a request state: where they are stored, who can use them, and for how long."""
 
 import asyncio
 import secrets

@@ -1,4 +1,5 @@
-"""What is recorded of calls that ask. tests/equivalence has the records of tools that ask forms."""
+"""Audit records of calls that request input. tests/equivalence has the records of tools that
+request forms."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Keys and salts come and go between two legs of a call."""
+"""Keys are rotated and salts destroyed between two rounds of a call."""
 
 import pytest
 from django.db.models.functions import Now

@@ -1,4 +1,4 @@
-"""A call that has just recorded a step leaves a process with too much to do, where there is another
+"""An overloaded process sheds a call after a recorded step if another process can continue it
 (SEP-2322, Load Shedding)."""
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Nothing opens a state but the request that it was made for, and every refusal is the same."""
+"""A state is valid only for the request for which it was made, and every refusal is the same."""
 
 import asyncio
 import secrets

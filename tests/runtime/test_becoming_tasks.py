@@ -1,4 +1,4 @@
-"""A call becomes a task: the round ends, and what was asked in it is published at once."""
+"""A call becomes a task: its round ends, and its input requests are published at once."""
 
 import asyncio
 from collections.abc import Coroutine

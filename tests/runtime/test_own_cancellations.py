@@ -1,4 +1,4 @@
-"""Tests of telling a tool's own cancellations apart from those of the server."""
+"""A tool's own cancellations are distinguished from those of the server."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The specification's own examples of input requests and responses can be asked and read."""
+"""The specification's examples of input requests can be sent, and its examples of responses read."""
 
 from pathlib import Path
 from typing import Any

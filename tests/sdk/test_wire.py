@@ -1,4 +1,4 @@
-"""Large results of a client: a valid one is read, an invalid one is refused without saying where."""
+"""Large results of a client: a valid one is read, an invalid one is refused without a path."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What users may do to tasks: cancel them, and let their next round run at once."""
+"""Operators can cancel tasks, and make their next round due at once."""
 
 from datetime import timedelta
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""Each event in each state of a task, as the clients of both revisions see what comes of it."""
+"""Each event in each state of a task, and the status that clients of both revisions see afterwards."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What the conformance suite expects, to the letter."""
+"""The tools of the conformance suite return exactly what the suite expects."""
 
 import re
 from typing import Any

@@ -1,4 +1,5 @@
-"""What the conformance suite expects of tools and prompts that ask, to the letter."""
+"""The tools and prompts of the conformance suite that request input behave exactly as the suite
+expects."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the conformance suite expects of tools whose calls become tasks."""
+"""The tools of the conformance suite whose calls become tasks behave as the suite expects."""
 
 from collections.abc import Mapping
 from typing import Any

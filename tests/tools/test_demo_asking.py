@@ -1,4 +1,4 @@
-"""The demo's tools that ask, as the tutorial tells of them."""
+"""The demo's tools that request input behave as the tutorial describes."""
 
 from collections.abc import Mapping
 from typing import Any

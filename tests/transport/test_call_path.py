@@ -1,5 +1,5 @@
-"""How long the path of an ordinary call is, counted while one runs. Shorter is better: lower the limits
-with every change that shortens it."""
+"""The number of functions that an ordinary call executes. Lower the limits with every change that
+shortens the path."""
 
 import sys
 from collections.abc import Awaitable, Callable

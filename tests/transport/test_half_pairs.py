@@ -1,4 +1,4 @@
-"""Half of a surrogate pair in a request, in the form of each revision, becomes U+FFFD."""
+"""An unpaired surrogate in a request becomes U+FFFD in each revision."""
 
 import orjson
 import pytest

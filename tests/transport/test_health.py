@@ -1,4 +1,4 @@
-"""`/healthz` and `/readyz`, and which Host any of the paths for operations takes."""
+"""`/healthz` and `/readyz`, and the Host check of all operations paths."""
 
 from contextlib import ExitStack
 

@@ -1,4 +1,4 @@
-"""The stranger tries every method with everything that belongs to another tenant."""
+"""A stranger tries every method with every object of another tenant."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

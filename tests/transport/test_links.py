@@ -1,4 +1,4 @@
-"""The pages of links: the right user can confirm, everything else gets the same response."""
+"""The pages of links: the right user can confirm, and every other request gets the same response."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a client without a capability is told, of each type of primitive and on each revision."""
+"""The error for a missing capability, for each type of primitive and each revision."""
 
 import logging
 from typing import Any

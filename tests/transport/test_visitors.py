@@ -1,4 +1,4 @@
-"""Tests of what a person sees who opens a tenant's URL in a browser."""
+"""The page that a browser gets at a tenant's URL."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`null`, and `[]` in the place of an object, are how some languages write what is left out."""
+"""`null`, and `[]` instead of an object, count as absent: some languages write absent members so."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Replacing the master key: at any time, a given key opens every secret."""
+"""Replacing the master key: at every step, each configured key opens every secret."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Everything a function does becomes an outcome, and nothing of it continues to run."""
+"""Every end of a function becomes an outcome, and no code of it continues to run."""
 
 import asyncio
 import contextlib

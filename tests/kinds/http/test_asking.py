@@ -1,4 +1,4 @@
-"""HTTP tools that ask: before the request, and what the service asks."""
+"""Input requests of HTTP tools: before the HTTP request, and on behalf of the service."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Configurations of HTTP tools: what is refused, in which field, and with which words."""
+"""Invalid configurations of HTTP tools: the field and the message of each refusal."""
 
 from typing import Any
 

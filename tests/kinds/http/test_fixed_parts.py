@@ -1,4 +1,4 @@
-"""Arguments neither replace nor repeat what the request has itself, such as a secret."""
+"""Arguments neither replace nor repeat the fixed parts of a request, such as a secret."""
 
 from typing import Any
 

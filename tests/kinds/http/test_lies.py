@@ -1,4 +1,4 @@
-"""Services that lie when they ask: each is refused with words that say where, and no one is asked."""
+"""Invalid input requests of a service are refused with their path, and no user sees them."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A tool that is imported sends to the host that its document, or the operator, names as the server."""
+"""An imported tool sends requests only to the server named by its document or by the operator."""
 
 from typing import Any
 from urllib.parse import urlsplit

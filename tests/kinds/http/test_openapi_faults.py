@@ -1,4 +1,4 @@
-"""An error in the reading of a document is either the document's, and said, or ours, and logged."""
+"""Errors of a document are reported to the user, and faults of the platform are logged."""
 
 import logging
 from collections.abc import Iterator

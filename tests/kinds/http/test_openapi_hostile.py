@@ -1,4 +1,4 @@
-"""Tests of documents that are made to take time or memory: each is refused in words, or imported."""
+"""Documents that would take much time or memory are refused with the reason, or imported."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""Schemas of OpenAPI documents: what the service takes is accepted, and no keyword refuses an operation."""
+"""Schemas of OpenAPI documents: values that the service accepts are valid, and no keyword makes an
+operation unusable."""
 
 from typing import Any
 

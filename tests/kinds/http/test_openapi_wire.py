@@ -1,4 +1,4 @@
-"""What imported operations write to the wire is what the document says, or they are refused."""
+"""Imported operations send exactly the bytes that the document defines, or are refused."""
 
 from typing import Any
 

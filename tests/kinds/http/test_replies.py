@@ -1,4 +1,4 @@
-"""Responses: what becomes of each, and which are refused."""
+"""The result of each response of a service, and the responses that are refused."""
 
 from base64 import b64encode
 from typing import Any

@@ -1,4 +1,4 @@
-"""Requests of HTTP tools: what becomes of the values of a call."""
+"""The HTTP request that is built from the values of a call."""
 
 from typing import Any
 from urllib.parse import urlsplit

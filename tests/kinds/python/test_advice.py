@@ -1,4 +1,4 @@
-"""What a function's code will do is said when it is loaded, not to its callers."""
+"""Code that will surprise callers is reported to the author when it is loaded."""
 
 from pathlib import Path
 from textwrap import dedent

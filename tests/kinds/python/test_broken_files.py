@@ -1,4 +1,4 @@
-"""A mistake in a tool file is the problem of its function or its file, and of nothing else."""
+"""A mistake in a tool file breaks only its own function or file."""
 
 import logging
 import os

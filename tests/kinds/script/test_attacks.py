@@ -1,4 +1,4 @@
-"""Scripts that attack: each costs its own call, and nothing else."""
+"""Malicious scripts: each fails its own call only."""
 
 import asyncio
 import os

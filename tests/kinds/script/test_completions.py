@@ -1,4 +1,4 @@
-"""Tests of what an editor suggests: all of it exists in the sandbox."""
+"""Every suggestion of the editor exists in the sandbox."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Services whose JSON is nested deep: a script returns it, or the failure quotes nothing of it."""
+"""Deeply nested JSON of services: a script returns it, or fails without quoting it."""
 
 import pytest
 

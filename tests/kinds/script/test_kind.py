@@ -1,4 +1,4 @@
-"""The kind `script`: configurations, and what is looked at when one is saved."""
+"""The kind `script`: configurations, and the checks when one is saved."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What the check of scripts knows of the sandbox is what its interpreter has."""
+"""The check of scripts knows exactly what the sandbox's interpreter provides."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Scripts that ask: where they stop, how they go on, and what a replay does instead."""
+"""Scripts that request input: where they pause, how they resume, and how they are replayed."""
 
 import os
 import signal

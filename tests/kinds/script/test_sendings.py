@@ -1,4 +1,4 @@
-"""What a script sends, as far as its code says so: addresses and names of secrets."""
+"""The addresses and secrets that a script's code shows it will send."""
 
 import pytest
 

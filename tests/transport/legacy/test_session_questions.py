@@ -1,4 +1,5 @@
-"""Questions to clients of sessions over HTTP, for each revision, and the POSTs that answer them."""
+"""Input requests to clients of sessions over HTTP, for each revision, and the POSTs with the
+responses."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any

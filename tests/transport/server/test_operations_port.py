@@ -1,4 +1,4 @@
-"""Health and metrics of a process that serves nothing else."""
+"""Health and metrics of a process that serves no MCP requests."""
 
 import asyncio
 import signal

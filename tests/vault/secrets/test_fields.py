@@ -1,4 +1,4 @@
-"""What a secret's name, value, hosts and places may be."""
+"""Rules for a secret's name, value, hosts and places."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A secret gives its value to the code that asks for it, and to nothing else."""
+"""A secret reveals its value only through `reveal()`."""
 
 import copy
 import json
