@@ -1,4 +1,4 @@
-"""Operators can cancel tasks, and make their next round due at once."""
+"""Tasks can be cancelled, and their next round made due at once."""
 
 from datetime import timedelta
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""Texts of callers in addresses are encoded as data, in whatever way a script builds the address."""
+"""Texts of callers in addresses are encoded as data, however a script builds the address."""
 
 from typing import Any
 from urllib.parse import quote
