@@ -139,7 +139,7 @@ async def test_the_trip_prompt_is_a_conversation_of_text_messages_only() -> None
     assert {message["content"]["type"] for message in messages} == {"text"}
 
 
-async def test_a_report_has_a_link_to_what_can_be_read_here() -> None:
+async def test_the_report_prompt_links_to_a_readable_resource() -> None:
     outcome = await read("demo.weather_report", {"city": "São Paulo"})
     assert isinstance(outcome, Complete)
     messages = outcome.result["messages"]
