@@ -126,9 +126,6 @@ def test_an_invalid_response_is_reported_field_by_field(result: Any, why: str) -
     assert why in invalid(form("details", "Who?", Everything), result)
 
 
-<<<<<<< HEAD
-def test_a_problem_of_a_response_never_quotes_the_response() -> None:
-=======
 class Clearable(Form):
     mail: Annotated[str | None, Field(json_schema_extra={"format": "email"})] = None
     born: date | None = None
@@ -141,14 +138,14 @@ class Clearable(Form):
 
 @pytest.mark.parametrize("empty", [None, "", []])
 @pytest.mark.parametrize("name", ["mail", "born", "home", "age", "colour", "colours"])
-def test_an_optional_field_that_was_cleared_counts_as_left_empty(name: str, empty: Any) -> None:
+def test_a_cleared_optional_field_counts_as_left_empty(name: str, empty: Any) -> None:
     of_model = form("form", "What?", Clearable)
     assert of_model.read(accepted({name: empty})).content == Clearable()
     of_schema = form("form", "What?", schema_of(Clearable))
     assert of_schema.read(accepted({name: empty})).content == {}
 
 
-def test_an_empty_text_is_one_where_any_text_is_and_no_required_field_may_be_cleared() -> None:
+def test_an_empty_text_is_valid_only_for_an_optional_field_without_a_format() -> None:
     answer = form("form", "What?", Clearable).read(accepted({"note": ""}))
     assert answer.content == Clearable(note="")
     schema = {**schema_of(Clearable), "required": ["mail"]}
@@ -157,8 +154,7 @@ def test_an_empty_text_is_one_where_any_text_is_and_no_required_field_may_be_cle
     )
 
 
-def test_an_answer_is_never_quoted_in_what_is_wrong_with_it() -> None:
->>>>>>> main
+def test_a_problem_of_a_response_never_quotes_the_response() -> None:
     class Guarded(Form):
         name: str = ""
         size: int = 0
