@@ -66,7 +66,9 @@ class Walked:
 
 
 @pytest.mark.parametrize("state", StreamState)
-async def test_a_stream_goes_only_where_the_table_lets_it(asking: Cast, state: StreamState) -> None:
+async def test_a_stream_changes_state_only_as_the_table_allows(
+    asking: Cast, state: StreamState
+) -> None:
     caller = await Caller.at(asking)
     for event in (one for one in StreamStep if one is not StreamStep.UNRECORDED):
         walked = Walked(caller)
