@@ -1,4 +1,4 @@
-"""Rows that several requests read together."""
+"""One database read for the rows that several requests need."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Coroutines that wait are notified of what they wait for, from any thread, and of nothing else."""
+"""Waiting coroutines are notified of their own key only, from any thread."""
 
 import asyncio
 import threading

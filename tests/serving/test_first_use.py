@@ -1,4 +1,5 @@
-"""What few requests need is loaded by the first of them, once, and not on the event loop."""
+"""Modules that few requests need are loaded by the first of these requests, once, and not on the
+event loop."""
 
 import asyncio
 import threading

@@ -1,5 +1,5 @@
-"""What holds for every request to a modern server, independent of earlier ones
-(spec: basic/index, server/tools)."""
+"""Behaviour of every modern request, independent of earlier requests (spec: basic/index,
+server/tools)."""
 
 import pytest
 from pytest_django import Settings

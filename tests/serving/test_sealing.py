@@ -1,4 +1,4 @@
-"""Tokens of keys that this process has not read yet, and of keys that never existed."""
+"""Tokens of keys that this process has not cached yet, and of keys that never existed."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""A call that waits for input can be cancelled by an operator, and its caller is told why."""
+"""An operator can cancel a call that waits for input, and its caller receives the reason."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""What every kind of tool does for every client, whatever asks and however it is delivered."""
+"""The common behaviour of all kinds of tools for all clients, in every delivery."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,5 @@
-"""A question that ends without its call is withdrawn, before anything else comes on its stream."""
+"""An input request that expires or is cancelled is withdrawn before any other message of its
+stream."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A call that waits for input goes on after a change of its tool just if the console says so."""
+"""A call that waits for input continues after a change of its tool exactly if the console says so."""
 
 from collections.abc import Callable, Mapping
 

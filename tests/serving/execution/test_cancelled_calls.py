@@ -1,4 +1,4 @@
-"""What a process knows in memory of cancelled calls, and what a request of one costs and gets."""
+"""Cancelled calls in the memory of a process, and the cost and reply of a request for one."""
 
 from collections.abc import Iterator
 from uuid import UUID, uuid4

@@ -1,4 +1,4 @@
-"""Processes that race for the same rounds, and one that is killed in the middle."""
+"""Processes that race for the same rounds, and a process that is killed while it runs some."""
 
 import asyncio
 import os

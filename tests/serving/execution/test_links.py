@@ -1,4 +1,4 @@
-"""Links of calls: pages that only their own user can confirm, callbacks of machines, waits."""
+"""Links of calls: pages that only their own user can confirm, callbacks of services, waits."""
 
 import asyncio
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Rounds that must take in input responses only once: one runs, and repetitions get its reply."""
+"""Rounds that may process input responses only once: one runs, and repetitions get its reply."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Calls of sessions that reach a process without their code, while another process has it or may come."""
+"""Calls of sessions on a process without their code, with and without another process that has it."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
-"""An operator cancels a session's call that waits: its client gets the reason on the call's stream,
-whichever process has the call, and no round of it starts."""
+"""An operator cancels a waiting call of a session: its client receives the reason on the call's
+stream, whichever process owns the call, and no further round starts."""
 
 import asyncio
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Commits of two processes at once wait for one another, and never in a circle."""
+"""Concurrent commits of two processes wait for each other without a deadlock."""
 
 import asyncio
 from collections.abc import Iterator

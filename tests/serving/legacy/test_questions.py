@@ -1,4 +1,4 @@
-"""Calls of sessions that send input requests: on their own request's stream, with long waits."""
+"""Calls of sessions that send input requests on their own stream, with long waits."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sessions: for which callers they are valid, and changes that hold for the very next request."""
+"""Sessions: the callers for which they are valid, and changes that apply to the next request."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What each event makes of a stream in each state, on real streams with rows."""
+"""The state of a stream after each event in each state, on real streams with rows."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What goes on a call's stream, who reads it, and how many calls a caller has at once."""
+"""The messages and readers of a call's stream, and the number of concurrent calls per caller."""
 
 import asyncio
 from uuid import UUID, uuid4

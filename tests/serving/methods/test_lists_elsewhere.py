@@ -1,4 +1,4 @@
-"""All nodes list the same, whichever of them has the code."""
+"""All processes return the same lists, whichever of them has the code."""
 
 import pytest
 

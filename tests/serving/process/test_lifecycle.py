@@ -1,4 +1,4 @@
-"""What runs in a serving process besides its requests."""
+"""The background work of a serving process."""
 
 import logging
 import threading

@@ -1,4 +1,4 @@
-"""Answers and cancellations of many tasks at once, of clients and of operators."""
+"""Concurrent responses and cancellations of many tasks, by clients and by operators."""
 
 import asyncio
 from uuid import UUID

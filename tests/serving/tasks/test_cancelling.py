@@ -1,4 +1,4 @@
-"""`tasks/cancel`: acknowledged always, and it ends what has not ended."""
+"""`tasks/cancel`: it is always acknowledged, and ends an unfinished task."""
 
 import asyncio
 

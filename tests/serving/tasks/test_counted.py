@@ -1,4 +1,4 @@
-"""The metrics of tasks: how many are created, end, work and wait."""
+"""The metrics of tasks: how many are created, finished, working and waiting."""
 
 from collections.abc import Mapping
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Tasks at a process that lacks the function of their tool: they wait for one that has it."""
+"""Tasks on a process that lacks their function: they wait for a process that has it."""
 
 import pytest
 from pytest_django import Settings

@@ -1,4 +1,4 @@
-"""Calls that become tasks on the way: nothing of them is done twice, and nothing is lost."""
+"""Calls that become tasks while they run: no work is done twice, and none is lost."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Ids of tasks: bound to tenant and caller; all others get the bytes of an unknown id."""
+"""Ids of tasks belong to a tenant and caller; all other callers get the reply for an unknown id."""
 
 from collections.abc import Mapping
 from datetime import timedelta

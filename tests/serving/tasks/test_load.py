@@ -1,4 +1,4 @@
-"""Where there is no place for a call, one that may be a task becomes a task."""
+"""A call without a free slot becomes a task if its client and tool support it."""
 
 import asyncio
 from typing import Any

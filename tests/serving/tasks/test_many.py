@@ -1,4 +1,4 @@
-"""Many tasks at once: each ends once with its own result, and waits for its turn."""
+"""Many concurrent tasks: each ends once with its own result, and waits for its slot."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""`notifications/tasks` on `subscriptions/listen`: own tasks only, and each change of them."""
+"""`notifications/tasks` on `subscriptions/listen`: every change of the caller's own tasks."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Questions of tasks: shown by `tasks/get`, answered by `tasks/update`, each key for one question."""
+"""Input requests of tasks: shown by `tasks/get`, answered by `tasks/update`, one per key."""
 
 import asyncio
 from typing import Any

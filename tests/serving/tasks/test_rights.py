@@ -1,4 +1,4 @@
-"""What a lost right means for a task: what it means for a plain call in the same situation."""
+"""A lost right ends a task exactly if it ends a plain call in the same situation."""
 
 import asyncio
 from collections.abc import Callable

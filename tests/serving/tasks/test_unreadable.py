@@ -1,4 +1,4 @@
-"""Tasks whose rows can no longer be read: each ends by itself, and no other one with it."""
+"""Tasks with unreadable rows: each ends by itself, and affects no other task."""
 
 from itertools import product
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""The metric of verification: how many payloads are not what was recorded."""
+"""The metric of verification: how many payloads differ from their records."""
 
 import pytest
 

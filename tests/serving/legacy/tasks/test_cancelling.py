@@ -1,4 +1,4 @@
-"""`tasks/cancel` in sessions: it ends what has not ended, and is refused after the end."""
+"""`tasks/cancel` in sessions: it ends an unfinished task, and is refused for a finished one."""
 
 from uuid import UUID
 

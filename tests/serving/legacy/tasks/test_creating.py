@@ -1,4 +1,4 @@
-"""What a session is told of tasks, and calls that become tasks (spec: basic/utilities/tasks)."""
+"""The declared task support in sessions, and calls that become tasks (spec: basic/utilities/tasks)."""
 
 from collections.abc import Sequence
 from typing import Any

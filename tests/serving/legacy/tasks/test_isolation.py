@@ -1,4 +1,4 @@
-"""Whose tasks a session sees: `tasks/list`, and ids that are not its own."""
+"""The tasks that a session can see: `tasks/list`, and ids of other callers."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the GET stream of a session says of the tasks that the session made."""
+"""Task notifications on the GET stream of the session that created the task."""
 
 from collections.abc import Mapping
 from typing import Any

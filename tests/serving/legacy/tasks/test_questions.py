@@ -1,4 +1,4 @@
-"""Questions of tasks in sessions: each is sent by `tasks/result` of its task, by one at a time."""
+"""Input requests of tasks in sessions: one `tasks/result` request of the task carries each."""
 
 import asyncio
 from contextlib import AsyncExitStack

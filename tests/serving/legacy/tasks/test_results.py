@@ -1,4 +1,4 @@
-"""`tasks/get` and `tasks/result` in sessions: how a task is, and how it ends."""
+"""`tasks/get` and `tasks/result` in sessions: the status of a task, and its result."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""A `tasks/result` whose process dies or stops: the task's question is not lost."""
+"""A `tasks/result` whose process dies or stops: the task's input request is not lost."""
 
 from datetime import timedelta
 from uuid import uuid4
