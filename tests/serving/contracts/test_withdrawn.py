@@ -1,4 +1,4 @@
-"""A call that waits for input continues after a change of its tool exactly if the console says so."""
+"""A waiting call continues after a change of its tool if and only if the console says so."""
 
 from collections.abc import Callable, Mapping
 

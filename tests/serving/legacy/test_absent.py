@@ -1,4 +1,4 @@
-"""Calls of sessions on a process without their code, with and without another process that has it."""
+"""Calls of sessions on a process without their code, and other processes that have it."""
 
 import asyncio
 from collections.abc import Mapping

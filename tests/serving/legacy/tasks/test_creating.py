@@ -1,4 +1,4 @@
-"""The declared task support in sessions, and calls that become tasks (spec: basic/utilities/tasks)."""
+"""Declared task support in sessions, and calls that become tasks (spec: basic/utilities/tasks)."""
 
 from collections.abc import Sequence
 from typing import Any
