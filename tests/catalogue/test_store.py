@@ -16,7 +16,7 @@ committed = pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     "value", [None, "nul \0, snowman ☃", 2**80, [], {"b": [{"a": None}], "a": True}]
 )
-def test_what_was_put_is_read_as_it_was_with_the_next_revision(acme: UUID, value: Any) -> None:
+def test_a_stored_value_is_read_unchanged_with_the_next_revision(acme: UUID, value: Any) -> None:
     assert put(acme, "a", value, 0)
     kept, revision = get(acme, "a")
     assert (kept, revision > 0) == (value, True)
@@ -25,7 +25,7 @@ def test_what_was_put_is_read_as_it_was_with_the_next_revision(acme: UUID, value
 
 
 @pytest.mark.parametrize("revision", [0, 2**70])
-def test_a_write_that_follows_another_revision_changes_nothing(acme: UUID, revision: int) -> None:
+def test_a_write_based_on_a_wrong_revision_changes_nothing(acme: UUID, revision: int) -> None:
     put(acme, "a", "first", 0)
     before = get(acme, "a")
     assert not put(acme, "a", "second", revision)
@@ -34,7 +34,7 @@ def test_a_write_that_follows_another_revision_changes_nothing(acme: UUID, revis
     assert before.value == "first"
 
 
-def test_what_is_not_there_is_written_and_deleted_as_nothing_only(acme: UUID) -> None:
+def test_a_missing_key_is_written_and_deleted_only_with_revision_zero(acme: UUID) -> None:
     assert get(acme, "a") == NOTHING == Stored(None, 0)
     assert not put(acme, "a", "second", 1)
     assert not delete(acme, "a", 1)
@@ -43,7 +43,7 @@ def test_what_is_not_there_is_written_and_deleted_as_nothing_only(acme: UUID) ->
 
 
 @committed
-def test_of_those_who_begin_or_delete_a_key_at_once_one_does(acme: UUID) -> None:
+def test_one_of_several_concurrent_creations_or_deletions_of_a_key_succeeds(acme: UUID) -> None:
     one = [False] * (PEOPLE - 1) + [True]
     assert sorted(at_once(lambda: put(acme, "a", "mine", 0))) == one
     value, revision = get(acme, "a")
@@ -52,7 +52,7 @@ def test_of_those_who_begin_or_delete_a_key_at_once_one_does(acme: UUID) -> None
 
 
 @committed
-def test_of_those_who_write_at_once_one_does_and_nothing_is_lost(acme: UUID) -> None:
+def test_concurrent_increments_with_retries_lose_no_update(acme: UUID) -> None:
     put(acme, "count", 0, 0)
     first = get(acme, "count").revision
 
@@ -66,7 +66,9 @@ def test_of_those_who_write_at_once_one_does_and_nothing_is_lost(acme: UUID) -> 
     assert get(acme, "count") == Stored(PEOPLE, first + PEOPLE)
 
 
-def test_another_tenant_sees_and_changes_nothing_of_it(acme: UUID, globex: UUID) -> None:
+def test_another_tenant_can_neither_read_nor_change_a_stored_value(
+    acme: UUID, globex: UUID
+) -> None:
     put(acme, "a", "acme's", 0)
     kept = get(acme, "a")
     assert get(globex, "a") == NOTHING
@@ -76,7 +78,7 @@ def test_another_tenant_sees_and_changes_nothing_of_it(acme: UUID, globex: UUID)
     assert get(acme, "a") == kept
 
 
-def test_a_tenant_has_room_for_so_many_keys_and_others_have_their_own(acme, globex, settings):
+def test_the_number_of_keys_is_limited_per_tenant(acme, globex, settings):
     settings.MCPHOST_STORE_KEYS = 2
     assert put(acme, "a", 1, 0)
     assert put(acme, "b", 1, 0)
@@ -88,13 +90,13 @@ def test_a_tenant_has_room_for_so_many_keys_and_others_have_their_own(acme, glob
 
 
 @pytest.mark.parametrize("key", ["", "a" * 201, "a\0b", "\ud800"])
-def test_what_cannot_be_a_key_is_refused(acme: UUID, key: str) -> None:
+def test_an_invalid_key_is_refused(acme: UUID, key: str) -> None:
     for use in (get, lambda *at: put(*at, 1, 0), lambda *at: delete(*at, 1)):
         with pytest.raises(StoreRefusedError, match="1 to 200 printable"):
             use(acme, key)
 
 
-def test_only_json_is_kept(acme: UUID) -> None:
+def test_only_json_values_are_stored(acme: UUID) -> None:
     endless: list[Any] = []
     endless.append(endless)
     for value in ({1, 2}, object(), float("nan"), b"", "\ud800", endless):
@@ -102,7 +104,7 @@ def test_only_json_is_kept(acme: UUID) -> None:
             put(acme, "a", value, 0)
 
 
-def test_a_value_has_a_size_and_any_printable_text_is_a_key(acme: UUID) -> None:
+def test_values_have_a_maximum_size_and_any_printable_text_is_a_key(acme: UUID) -> None:
     for key in ("a" * 200, "work items/4522 ☃"):
         assert put(acme, key, "x" * (MAX_BYTES - 2), 0)
         assert len(get(acme, key).value) == MAX_BYTES - 2
