@@ -51,36 +51,36 @@ async def take(session: ClientSession, principal: Principal, response: LegacyRes
         await check(session)
         await refused(NOT_ASKED, facts={"why": error.reason})
         return
-    given = Given(session.tenant, question, _said(response))
-    if await _given(session, given):
+    input_response = Given(session.tenant, question, _encoded_response(response))
+    if await _pass_to_open_round(session, input_response):
         return
     await check(session)
     if owner != session.id:
         await refused(FOREIGN)
         return
-    answer = _Answer(session, given)
-    taken = await in_database(answer.keep)
-    if taken is not None and taken.owner != heartbeat.id:
-        await takeovers.go_on(taken.call, session.tenant)
-    if taken is None:
-        found = await in_database(questions.find, question, session.id)
-        if found is None:
+    answer = _Answer(session, input_response)
+    answered = await in_database(answer.keep)
+    if answered is not None and answered.owner != heartbeat.id:
+        await takeovers.go_on(answered.call, session.tenant)
+    if answered is None:
+        status = await in_database(questions.find, question, session.id)
+        if status is None:
             await refused(NOT_ASKED)
-        elif not (answer.again and found.state is QuestionState.ANSWERED):
-            reason = ANSWERED if found.state is QuestionState.ANSWERED else LATE
-            await refused(reason, found.call, {"key": found.key})
+        elif not (answer.again and status.state is QuestionState.ANSWERED):
+            reason = ANSWERED if status.state is QuestionState.ANSWERED else LATE
+            await refused(reason, status.call, {"key": status.key})
 
 
-async def _given(session: ClientSession, given: Given) -> bool:
+async def _pass_to_open_round(session: ClientSession, input_response: Given) -> bool:
     """Give the response to the call that waits for it in this process; False if none does.
 
     Raises ProtocolError (UNAVAILABLE) if it could not be stored.
     """
-    waiting = open_round(given.question, session.id)
+    waiting = open_round(input_response.question, session.id)
     if waiting is None:
         return False
     try:
-        return await waiting.take(given)
+        return await waiting.take(input_response)
     except (RecordLostError, RecordRefusedError):
         raise unavailable("The input response could not be stored; send it again") from None
 
@@ -91,9 +91,9 @@ class _Answer:
     `again`: `keep` was repeated, and the call may have ended since.
     """
 
-    def __init__(self, session: ClientSession, given: Given) -> None:
+    def __init__(self, session: ClientSession, input_response: Given) -> None:
         self._session = session
-        self._given = given
+        self._given = input_response
         self._kept = False
         self.again = False
 
@@ -110,7 +110,7 @@ async def _opened(session: ClientSession, id: str | int) -> tuple[UUID, UUID]:
     return UUID(bytes=payload[:16]), UUID(bytes=payload[16:])
 
 
-def _said(response: LegacyResponse) -> bytes:
+def _encoded_response(response: LegacyResponse) -> bytes:
     if response.error is not None:
         return orjson.dumps({"error": response.error})
     return orjson.dumps({"result": response.result})

@@ -318,7 +318,7 @@ class SessionCall:
             raise
         except CallCancelledError as end:
             self._reason = CALLED_OFF.format(end.reason)
-            return _told(self._incoming, end.reason)
+            return _cancelled_answer(self._incoming, end.reason)
         except Exception as error:  # noqa: BLE001 - it is reported, and logged unless it is a refusal
             return _refused(self._incoming, error_for(error))
         return JsonAnswer(b"" if result is None else messages.response(identifier, result))
@@ -349,7 +349,7 @@ class SessionCall:
             if waiting.rest(self._go_on, self._tick):
                 self._become(OwnedCallEvent.REST)
                 return False
-        if any(each.answer.failure == TIMED_OUT for each in resumed.responses):
+        if any(response.answer.failure == TIMED_OUT for response in resumed.responses):
             await self._withdraw(waiting)
         self._held.go_on(resumed, waiting.last)
         return True
@@ -375,11 +375,11 @@ class SessionCall:
         requests, call = await questions.prepare(stream, revision, asking, sealed)
         merges = not limits.are_set(self._incoming)
         self._close_asked()
-        asked, progress = (
+        round_questions, progress = (
             questions.without_messages(call.round_questions),
             sealed.state.journal.progress,
         )
-        self._asked = OpenRound(asked, progress, self._held.store, sealed, merges=merges)
+        self._asked = OpenRound(round_questions, progress, self._held.store, sealed, merges=merges)
         self._held.wait(self._asked)
         await self._committed(partial(self.outgoing.ask, requests, call))
         self._moves = not (asking.requests or shutdown.draining())
@@ -427,8 +427,8 @@ class SessionCall:
             self._settle(await self._recorded(answer))
         elif self._state is OwnedCallState.RELEASED:
             waiting = self._held.waiting
-            told = waiting is None or not waiting.asked.questions
-            await self.outgoing.release(told=told, stays=self._moves)
+            notify = waiting is None or not waiting.asked.questions
+            await self.outgoing.release(notify=notify, stays=self._moves)
         else:
             await self._end_waiting()
             await self._finish(answer)
@@ -469,8 +469,8 @@ class SessionCall:
         """Notify the client of the input requests of a round that it need not respond to any more."""
         call, number = self._held.call, waiting.asked.round
         try:
-            for each in await in_database_unbounded(questions.withdrawals, call, number):
-                self.outgoing.send(each)
+            for notification in await in_database_unbounded(questions.withdrawals, call, number):
+                self.outgoing.send(notification)
         except Error as error:
             log.error("input requests could not be cancelled: %r", error, extra=self._facts)
 
@@ -485,7 +485,7 @@ under_way: Final[set[SessionCall]] = set()
 
 def sessions_in_use() -> list[UUID]:
     """The sessions of the calls in progress in this process. From any thread."""
-    return [each.outgoing.stored.stream.session for each in tuple(under_way)]
+    return [call.outgoing.stored.stream.session for call in tuple(under_way)]
 
 
 def begin(incoming: Incoming, session: ClientSession) -> SessionCall:
@@ -495,8 +495,8 @@ def begin(incoming: Incoming, session: ClientSession) -> SessionCall:
 
 def release_all() -> None:
     """Release all waiting calls at shutdown: other processes continue them. On the event loop."""
-    for each in tuple(under_way):
-        each.release()
+    for call in tuple(under_way):
+        call.release()
 
 
 def _stored(incoming: Incoming, session: ClientSession) -> StoredStream:
@@ -510,7 +510,7 @@ def _stored(incoming: Incoming, session: ClientSession) -> StoredStream:
     )
 
 
-def _told(incoming: Incoming, reason: str) -> JsonAnswer:
+def _cancelled_answer(incoming: Incoming, reason: str) -> JsonAnswer:
     """The response of a call that a user cancelled."""
     exchange = incoming.exchange
     reply = reply_for(exchange.method, str(exchange.params.get("uri", "")), reason)
@@ -528,5 +528,5 @@ def _refused(incoming: Incoming, error: ProtocolError) -> JsonAnswer:
     counters.refused(error.code)
     tracing.refused(error.code)
     named = error.with_id(incoming.exchange.id)
-    told = in_session(named, incoming.exchange.method)
-    return JsonAnswer(messages.error_response(told), told.status, named)
+    converted = in_session(named, incoming.exchange.method)
+    return JsonAnswer(messages.error_response(converted), converted.status, named)

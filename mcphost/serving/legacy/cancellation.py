@@ -73,10 +73,10 @@ class Cancellations:
         """Cancel all requests of a session that has ended. From the change log's thread."""
         self._have_done(self._end, UUID(news.object_id))
 
-    def _have_done(self, what: Callable[[T], object], about: T) -> None:
+    def _have_done(self, action: Callable[[T], object], about: T) -> None:
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop has ended, and its requests with it
-                self._loop.call_soon_threadsafe(what, about)
+                self._loop.call_soon_threadsafe(action, about)
 
     def _end(self, session: UUID) -> None:
         for name in tuple(self._of_session.get(session, ())):

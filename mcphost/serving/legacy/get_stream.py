@@ -29,7 +29,7 @@ from mcphost.serving import limits, policy
 from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy.outbound_guard import Gate, pinging
-from mcphost.serving.legacy.session import gone, open_stream
+from mcphost.serving.legacy.session import session_gone, open_stream
 from mcphost.serving.options import options
 from mcphost.serving.ports import LongLivedStream
 from mcphost.serving.revocation import presences
@@ -122,7 +122,7 @@ class GetStreams:
 
     def newest(self, session: UUID) -> SessionStream | None:
         """The newest stream of a session, if it is here."""
-        return next((one for one in self._of(session).values() if one.newest), None)
+        return next((stream for stream in self._of(session).values() if stream.newest), None)
 
     async def opened(self, news: Sequence[ChangeNews]) -> None:
         """Handle opened streams, of any process: each becomes its session's newest."""
@@ -143,20 +143,20 @@ class GetStreams:
 
     async def ended(self, news: Sequence[ChangeNews]) -> None:
         """End the streams of sessions that have ended."""
-        for one in news:
-            for stream in tuple(self._of(UUID(one.object_id)).values()):
+        for change in news:
+            for stream in tuple(self._of(UUID(change.object_id)).values()):
                 stream.is_over = True
                 stream.stream.end_stay()
 
     async def topics_changed(self, news: Sequence[ChangeNews]) -> None:
         """Read the subscriptions of these sessions again."""
-        for session in {UUID(one.object_id) for one in news}:
+        for session in {UUID(change.object_id) for change in news}:
             await self._turn(session)
 
     async def gap(self, news: Sequence[ChangeNews]) -> None:
         """Forget other processes' streams after a gap: a message sent twice is better than none."""
         for session, here in self._here.items():
-            self._opened[session] = [one for one in self._opened[session] if one in here]
+            self._opened[session] = [stream for stream in self._opened[session] if stream in here]
             self._choose(session)
 
     def on_gap(self) -> None:
@@ -174,7 +174,7 @@ class GetStreams:
 
     def _concerning(self, news: Sequence[ChangeNews]) -> list[tuple[UUID, UUID]]:
         """The session and stream of each news item whose session has a stream here."""
-        named = [one.object_id.split() for one in news]
+        named = [change.object_id.split() for change in news]
         pairs = [(UUID(session), UUID(stream)) for session, stream in named]
         return [pair for pair in pairs if pair[0] in self._here]
 
@@ -202,29 +202,29 @@ async def open_get_stream(
     limits.count_change(principal, source)
     places = listeners.take_place(principal, source)
     try:
-        one = SessionStream(session, principal, stream)
-        async with _joined(one):
-            await _tell_opened(one)
+        session_stream = SessionStream(session, principal, stream)
+        async with _joined(session_stream):
+            await _tell_opened(session_stream)
             try:
                 yield
             finally:
-                await _tell_closed(one)
+                await _tell_closed(session_stream)
     finally:
         listeners.give_back(places)
 
 
 async def _tell_opened(stream: SessionStream) -> None:
     """Announce the stream; its own process reads the session's subscriptions, if it has any."""
-    session, most = stream.session, options().sessions.streams
+    session, max_streams = stream.session, options().sessions.streams
     if await open_stream(session, stream.stream_id):
         return
     stream.unread = True
     await _rejoin(stream)
-    opened = session.id, session.tenant, stream.stream_id, heartbeat.id, most
+    opened = session.id, session.tenant, stream.stream_id, heartbeat.id, max_streams
     try:
         await in_database(rows.stream_opened, *opened)
     except rows.SessionOverError:
-        raise gone() from None
+        raise session_gone() from None
 
 
 async def _rejoin(stream: SessionStream) -> None:

@@ -127,14 +127,14 @@ class HeldCall:
         self._answer = None
         condition = self._outgoing.stored.answer(answer, self.round, CallState.RUNNING)
         try:
-            taken = await self._outgoing.commit(condition, records)
+            accepted = await self._outgoing.commit(condition, records)
         except (RecordLostError, RecordRefusedError) as error:
             answer.settle(error)
             if isinstance(error, RecordRefusedError):
                 raise
             raise NotTakenError from None
-        answer.settle(taken)
-        if not taken:
+        answer.settle(accepted)
+        if not accepted:
             raise NotTakenError
 
     async def store(self, answer: Given) -> bool:

@@ -48,10 +48,10 @@ async def follow(session: ClientSession, last_event_id: str, reader: Reader) -> 
     the database is unreachable.
     """
     stream, after = _parse(last_event_id)
-    found = await in_database_unbounded(streams.find, stream, session.tenant)
-    if found is None or found.session != session.id:
+    row = await in_database_unbounded(streams.find, stream, session.tenant)
+    if row is None or row.session != session.id:
         raise _no_event()
-    await _Following(found, after, reader).run()
+    await _Following(row, after, reader).run()
 
 
 def replay(stream: StreamRow, after: int, reader: Reader) -> None:
@@ -129,7 +129,7 @@ class _Following:
 
 
 def _opened(stream: StreamRow, page: Page) -> list[bytes]:
-    return [message_of(stream, each) for each in page.events]
+    return [message_of(stream, event) for event in page.events]
 
 
 def _parse(last_event_id: str) -> tuple[UUID, int]:

@@ -109,13 +109,13 @@ class Takeovers:
         if call in self._left:
             await in_database_unbounded(session_calls.announce_released, call, tenant)
 
-    async def _take_over_all(self, found: Sequence[UUID]) -> None:
-        for call in found:
+    async def _take_over_all(self, calls: Sequence[UUID]) -> None:
+        for call in calls:
             if shutdown.draining():  # other processes take over the rest without waiting
                 return
-            other = self._in_hand.get(call)
-            if other is not None:
-                await asyncio.wait((other,))
+            takeover = self._in_hand.get(call)
+            if takeover is not None:
+                await asyncio.wait((takeover,))
                 continue
             done = self._in_hand[call] = asyncio.get_running_loop().create_future()
             try:
@@ -214,19 +214,19 @@ async def _present(incoming: Incoming) -> Principal | None:
 
 
 async def _pick_up(
-    taken_over: TakenOver, before: Principal, now: Principal | None, ended: bool, held: HeldCall
+    taken_over: TakenOver, before: Principal, now: Principal | None, ended: bool, owned_call: HeldCall
 ) -> None:
-    """Restore the state of the call in `held`.
+    """Restore the state of the call in `owned_call`.
 
     Raises ProtocolError if the caller may no longer go on, CancelledError if the client cancelled
     the request or ended the session, and CallCancelledError if a user cancelled the call.
     """
     tenant, call = taken_over.stream.tenant, taken_over.call.id
     if taken_over.journal and taken_over.state is not CallState.RUNNING:
-        asked, progress = await in_database_unbounded(
+        round_questions, progress = await in_database_unbounded(
             questions.waiting_of, taken_over.stream, call, taken_over.journal
         )
-        held.wait(OpenRound(asked, progress, held.store))
+        owned_call.wait(OpenRound(round_questions, progress, owned_call.store))
     if ended:
         raise asyncio.CancelledError(ENDED)
     if taken_over.state is CallState.CANCELLED:
@@ -234,12 +234,12 @@ async def _pick_up(
     refusal = revocation.refusal(before, now)
     if refusal is not None:
         raise refusal
-    if held.waiting is not None:
+    if owned_call.waiting is not None:
         return
     if taken_over.journal:
-        held.go_on(await questions.take_in(tenant, call), begun=True)
+        owned_call.go_on(await questions.take_in(tenant, call), begun=True)
     else:
-        held.uncertain = True
+        owned_call.uncertain = True
 
 
 takeovers: Final = Takeovers()

@@ -57,21 +57,21 @@ class SessionTaskNotices:
         """Find the streams of changed tasks. For the registry of listeners."""
         if not len(get_streams):
             return
-        tasks = {one: UUID(one.object_id) for one in news}
+        tasks = {change: UUID(change.object_id) for change in news}
         sessions = await in_database(selectors.sessions_of, set(tasks.values()))
-        for one, task in tasks.items():
+        for change, task in tasks.items():
             stream = get_streams.newest(sessions[task]) if task in sessions else None
             if stream is not None:
-                self._relay.put(TaskChange(task, stream, one.kind))
+                self._relay.put(TaskChange(task, stream, change.kind))
 
     async def _tell(self, changes: Sequence[TaskChange]) -> None:
         for task in dict.fromkeys(change.task for change in changes):
             row = await in_database(selectors.find, task)
             if row is not None:
-                await _tell(row, [change for change in changes if change.task == task])
+                await _notify_of_task(row, [change for change in changes if change.task == task])
 
 
-async def _tell(row: TaskRow, changes: Sequence[TaskChange]) -> None:
+async def _notify_of_task(row: TaskRow, changes: Sequence[TaskChange]) -> None:
     """Send the state of a task, or its progress, on the streams of these changes."""
     tenant = await lookups.tenant(row.tenant)
     if tenant is None:
@@ -99,20 +99,20 @@ def _may_know(stream: SessionStream, row: TaskRow) -> bool:
 
 def _tell_status(stream: SessionStream, task: UUID, view: TaskView) -> None:
     state = (view.status, view.message)
-    told = stream.told.get(task, UNTOLD)
-    if told.state != state:
-        _remember(stream, task, told._replace(state=state))
+    sent = stream.told.get(task, UNTOLD)
+    if sent.state != state:
+        _remember(stream, task, sent._replace(state=state))
         stream.say(written.status_notification(view))
 
 
-def _tell_progress(stream: SessionStream, task: UUID, said: written.TaskProgress) -> None:
-    told = stream.told.get(task, UNTOLD)
-    if told.progress is None or said.progress > told.progress:
-        _remember(stream, task, told._replace(progress=said.progress))
-        stream.say(written.progress_notification(task.hex, said))
+def _tell_progress(stream: SessionStream, task: UUID, progress: written.TaskProgress) -> None:
+    sent = stream.told.get(task, UNTOLD)
+    if sent.progress is None or progress.progress > sent.progress:
+        _remember(stream, task, sent._replace(progress=progress.progress))
+        stream.say(written.progress_notification(task.hex, progress))
 
 
-def _remember(stream: SessionStream, task: UUID, told: ToldTask) -> None:
-    stream.told[task] = told
+def _remember(stream: SessionStream, task: UUID, sent: ToldTask) -> None:
+    stream.told[task] = sent
     if len(stream.told) > REMEMBERED:
         del stream.told[next(iter(stream.told))]

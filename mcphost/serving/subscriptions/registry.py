@@ -78,8 +78,8 @@ def reading(offering: Offering, uri: str, scopes: Scopes) -> tuple[UUID, str] | 
 
     `uri` is in its normal form.
     """
-    found = offering.read_at(uri, scopes)
-    return None if found is None else (found[0].id, found[0].version)
+    match = offering.read_at(uri, scopes)
+    return None if match is None else (match[0].id, match[0].version)
 
 
 RETRY_SECONDS = 30
@@ -158,7 +158,7 @@ class Group:
             if topic not in self.by_topic:
                 self.by_topic[topic] = set()
                 listed = topic in LISTS
-                self.seen[topic] = _seen(offering, topic, self.scopes) if listed else read[topic]
+                self.seen[topic] = _state_of(offering, topic, self.scopes) if listed else read[topic]
             self.by_topic[topic].add(listener)
 
     def discard(self, listener: Listener) -> None:
@@ -184,13 +184,13 @@ class Group:
         """The listeners to notify of a topic: none if these scopes see the same state as before."""
         if topic not in self.by_topic:
             return set()
-        now = _seen(offering, topic, self.scopes)
+        now = _state_of(offering, topic, self.scopes)
         before, self.seen[topic] = self.seen[topic], now
-        told = now is not None and (updated or now != before)
-        return self.by_topic[topic] if told else set()
+        is_changed = now is not None and (updated or now != before)
+        return self.by_topic[topic] if is_changed else set()
 
 
-def _seen(offering: Offering, topic: str, scopes: Scopes) -> object:
+def _state_of(offering: Offering, topic: str, scopes: Scopes) -> object:
     if topic in LISTS:
         return digest(offering, topic, scopes)
     return reading(offering, topic, scopes)
@@ -240,9 +240,9 @@ class Listeners:
             (str(principal.tenant), share(limit.per_tenant), "for this tenant"),
             ("", limit.in_all, "on this server"),
         )
-        for key, most, whose in places:
-            if self._counts[key] >= most:
-                message = f"Too many subscriptions {whose}"
+        for key, max_count, phrase in places:
+            if self._counts[key] >= max_count:
+                message = f"Too many subscriptions {phrase}"
                 raise over_limit(message, RETRY_SECONDS)
         keys = tuple(key for key, _, _ in places)
         self._counts.take(keys)
@@ -278,19 +278,19 @@ class Listeners:
         Their present state is not read, so the first change that may concern one is notified.
         """
         group = self._groups[listener.principal.tenant][listener.principal.scopes]
-        gone = set(listener.uris) - set(uris)
+        removed = set(listener.uris) - set(uris)
         listener.uris = uris
         for topic in uris:
             group.by_topic.setdefault(topic, set()).add(listener)
             group.seen.setdefault(topic, NOT_LOOKED_AT)
-        group.discard_from(gone, listener)
+        group.discard_from(removed, listener)
 
-    def register_handler(self, what: str, handler: ChangeHandler) -> None:
-        """Register `handler` for changes of the kind `what`, in change log order with notifications.
+    def register_handler(self, kind: str, handler: ChangeHandler) -> None:
+        """Register `handler` for changes of the kind `kind`, in change log order with notifications.
 
         It must accept the same change twice.
         """
-        self._handlers[what] = handler
+        self._handlers[kind] = handler
 
     def leave(self, listener: Listener) -> None:
         """Stop notifying a listener that has joined."""
@@ -327,12 +327,12 @@ class Listeners:
             asyncio.get_running_loop().call_soon(self._end, later)
 
     async def _tell(self, news: Sequence[ChangeNews]) -> None:
-        for what, some in groupby(news, self._kind_of):
-            handler = self._handlers.get(what)
+        for kind, changes in groupby(news, self._kind_of):
+            handler = self._handlers.get(kind)
             if handler is None:
-                await self._tell_of(tuple(some))
+                await self._tell_of(tuple(changes))
             else:
-                await handler(tuple(some))
+                await handler(tuple(changes))
 
     def _kind_of(self, news: ChangeNews) -> str:
         return news.kind if news.kind in self._handlers else ""
@@ -356,13 +356,13 @@ class Listeners:
     def _sorted(self, news: Sequence[ChangeNews]) -> dict[UUID, TenantChanges]:
         """Group the changes by tenant. A change without a tenant concerns all tenants."""
         by_tenant: dict[UUID, TenantChanges] = {}
-        for one in news:
-            for tenant in tuple(self._groups) if one.tenant is None else (one.tenant,):
+        for change in news:
+            for tenant in tuple(self._groups) if change.tenant is None else (change.tenant,):
                 changes = by_tenant.setdefault(tenant, TenantChanges(set(), set()))
-                if one.kind in (UPDATED, LIST):
-                    changes.updated.add(one.object_id)
-                elif one.kind in LISTS:
-                    changes.lists.add(one.kind)
+                if change.kind in (UPDATED, LIST):
+                    changes.updated.add(change.object_id)
+                elif change.kind in LISTS:
+                    changes.lists.add(change.kind)
                 else:
                     changes.lists.update(LISTS)
                     for group in self._groups.get(tenant, {}).values():

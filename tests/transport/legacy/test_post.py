@@ -297,7 +297,7 @@ async def test_a_fault_of_ours_is_an_error_and_no_broken_connection(
     def broken(*_: Any) -> None:
         raise RuntimeError("canary-of-the-inside")
 
-    sessions._known.clear()
+    sessions._cached.clear()
     monkeypatch.setattr(rows, "find", broken)
     reply = await session.send(LIST)
     assert (reply.status, reply.error["code"]) == (200, INTERNAL_ERROR)
