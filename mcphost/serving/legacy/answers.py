@@ -24,7 +24,7 @@ from mcphost.serving import sealing
 from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import outbound_guard
-from mcphost.serving.legacy.questions import Given, open_round
+from mcphost.serving.legacy.questions import IncomingResponse, open_round
 from mcphost.serving.legacy.refusal_records import refuse
 from mcphost.serving.legacy.session import check
 from mcphost.serving.legacy.takeover import takeovers
@@ -51,7 +51,9 @@ async def take(session: ClientSession, principal: Principal, response: LegacyRes
         await check(session)
         await refused(NOT_ASKED, facts={"why": error.reason})
         return
-    input_response = Given(session.tenant, question, _encoded_response(response))
+    error = response.error
+    encoded = orjson.dumps({"result": response.result} if error is None else {"error": error})
+    input_response = IncomingResponse(session.tenant, question, encoded)
     if await _pass_to_open_round(session, input_response):
         return
     await check(session)
@@ -59,7 +61,7 @@ async def take(session: ClientSession, principal: Principal, response: LegacyRes
         await refused(FOREIGN)
         return
     answer = _Answer(session, input_response)
-    answered = await in_database(answer.keep)
+    answered = await in_database(answer.store)
     if answered is not None and answered.owner != heartbeat.id:
         await takeovers.go_on(answered.call, session.tenant)
     if answered is None:
@@ -71,7 +73,7 @@ async def take(session: ClientSession, principal: Principal, response: LegacyRes
             await refused(reason, status.call, {"key": status.key})
 
 
-async def _pass_to_open_round(session: ClientSession, input_response: Given) -> bool:
+async def _pass_to_open_round(session: ClientSession, input_response: IncomingResponse) -> bool:
     """Give the response to the call that waits for it in this process; False if none does.
 
     Raises ProtocolError (UNAVAILABLE) if it could not be stored.
@@ -91,26 +93,20 @@ class _Answer:
     `again`: `keep` was repeated, and the call may have ended since.
     """
 
-    def __init__(self, session: ClientSession, input_response: Given) -> None:
+    def __init__(self, session: ClientSession, input_response: IncomingResponse) -> None:
         self._session = session
-        self._given = input_response
+        self._input_response = input_response
         self._kept = False
         self.again = False
 
-    def keep(self) -> AnsweredQuestion | None:
+    def store(self) -> AnsweredQuestion | None:
         """Store the response; None if it was not accepted. In a database thread."""
         self.again = self._kept
-        sealed, self._kept = self._given.sealed(), True
-        return questions.answer(self._given.question, self._session.id, sealed)
+        sealed, self._kept = self._input_response.sealed(), True
+        return questions.answer(self._input_response.question, self._session.id, sealed)
 
 
 async def _opened(session: ClientSession, id: str | int) -> tuple[UUID, UUID]:
     """The ids of the input request that a response names, and of its session. Raises SealError."""
     payload = await sealing.unseal(Purpose.REQUEST_ID, session.tenant, str(id))
     return UUID(bytes=payload[:16]), UUID(bytes=payload[16:])
-
-
-def _encoded_response(response: LegacyResponse) -> bytes:
-    if response.error is not None:
-        return orjson.dumps({"error": response.error})
-    return orjson.dumps({"result": response.result})

@@ -29,7 +29,7 @@ from mcphost.serving import limits, policy
 from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy.outbound_guard import Gate, pinging
-from mcphost.serving.legacy.session import session_gone, open_stream
+from mcphost.serving.legacy.session import open_stream, session_gone
 from mcphost.serving.options import options
 from mcphost.serving.ports import LongLivedStream
 from mcphost.serving.revocation import presences
@@ -44,24 +44,24 @@ log = logging.getLogger(__name__)
 _CLOCK = SystemClock()
 
 
-class ToldTask(NamedTuple):
+class SentTask(NamedTuple):
     """What a stream has sent of a task last: its status with the message, and its progress."""
 
     state: tuple[str, str] | None = None
     progress: float | None = None
 
 
-UNTOLD: Final = ToldTask()
+NOTHING_SENT: Final = SentTask()
 
 
 class SessionStream(Listener):
     """A GET stream. It sends notifications only while it is its session's newest.
 
     `unread`: the session's subscriptions are to be read once the stream is registered. `is_over`:
-    its session has ended. `told` is what was sent of tasks, by id.
+    its session has ended. `sent_states` is what was sent of tasks, by id.
     """
 
-    __slots__ = ("gate", "is_over", "newest", "session", "stream_id", "told", "unread")
+    __slots__ = ("gate", "is_over", "newest", "sent_states", "session", "stream_id", "unread")
 
     def __init__(
         self, session: ClientSession, principal: Principal, stream: LongLivedStream
@@ -74,17 +74,17 @@ class SessionStream(Listener):
         self.newest = False
         self.unread = False
         self.is_over = False
-        self.told: dict[UUID, ToldTask] = {}
+        self.sent_states: dict[UUID, SentTask] = {}
 
-    def tell(self, topic: str) -> None:
+    def notify_change(self, topic: str) -> None:
         if self.newest:
-            super().tell(topic)
+            super().notify_change(topic)
 
-    def say(self, message: bytes) -> None:
+    def send_message(self, message: bytes) -> None:
         if self.gate.says(message):
-            super().say(message)
+            super().send_message(message)
 
-    async def wanted(self) -> Mapping[str, str]:
+    async def subscribed_uris(self) -> Mapping[str, str]:
         """The resource URIs to which its session is subscribed, by normal form."""
         may = self.principal.may(policy.CALL)
         uris = await in_database(rows.topics, self.session.id) if may else ()
@@ -165,7 +165,7 @@ class GetStreams:
 
     async def _turn(self, session: UUID) -> None:
         for stream in tuple(self._of(session).values()):
-            topics = await stream.wanted()
+            topics = await stream.subscribed_uris()
             if stream.stream_id in self._of(session):
                 listeners.replace_topics(stream, topics)
 
@@ -229,10 +229,10 @@ async def _tell_opened(stream: SessionStream) -> None:
 
 async def _rejoin(stream: SessionStream) -> None:
     """Listen for the resources, too, to which the session is subscribed."""
-    topics = await stream.wanted()
+    topics = await stream.subscribed_uris()
     served, readable = await look_at(stream.principal, tuple(topics))
     read = {normal: readable[normal].reading if normal in readable else None for normal in topics}
-    listeners.leave(stream)
+    listeners.remove(stream)
     stream.uris = topics
     listeners.join(stream, served, read)
 
@@ -262,13 +262,13 @@ async def _joined(stream: SessionStream) -> AsyncIterator[None]:
     seconds = (stream.session.expires_at - _CLOCK.now()).total_seconds()
     expiry = asyncio.get_running_loop().call_later(seconds, stream.stream.end_stay)
     try:
-        with pinging(stream.say, options().ping_seconds, stream.stream_id):
+        with pinging(stream.send_message, options().ping_seconds, stream.stream_id):
             yield
     finally:
         expiry.cancel()
         get_streams.discard(stream)
         presences.unregister(stream)
-        listeners.leave(stream)
+        listeners.remove(stream)
 
 
 get_streams = GetStreams()

@@ -52,7 +52,7 @@ def pinging(send_message: SendMessage, seconds: float, stream: UUID) -> Iterator
 
 class _Pings:
     def __init__(self, send_message: SendMessage, seconds: float, stream: UUID) -> None:
-        self._say = send_message
+        self._send_message = send_message
         self._seconds = seconds
         self._beginning = BEGINNING + f"{stream.hex}-".encode()
         self._numbers = count(1)
@@ -65,7 +65,7 @@ class _Pings:
         self._timer = asyncio.get_running_loop().call_later(self._seconds, self._ping)
 
     def _ping(self) -> None:
-        self._say(b'%s%d","method":"ping"}' % (self._beginning, next(self._numbers)))
+        self._send_message(b'%s%d","method":"ping"}' % (self._beginning, next(self._numbers)))
         self._wait()
 
 
@@ -89,7 +89,9 @@ class Gate:
     ) -> None:
         self._session = session
         self._principal = principal
-        self._answer = b"" if request is None else _beginning_of_answer(request)
+        self._answer = b""
+        if request is not None:
+            self._answer = b'{"jsonrpc":"2.0","id":' + orjson.dumps(request) + b","
 
     def says(self, message: bytes) -> bool:
         """Whether `message` may be sent apart from the response: a notification; on a GET stream
@@ -104,7 +106,9 @@ class Gate:
         own = bool(self._answer) and message.startswith(self._answer)
         return not message or own or self._stop(NOT_ITS_STREAM)
 
-    def asks(self, round_questions: RoundQuestions, lease: Lease, stream: StreamRow, *, live: bool) -> None:
+    def asks(
+        self, round_questions: RoundQuestions, lease: Lease, stream: StreamRow, *, live: bool
+    ) -> None:
         """Check that input requests belong to this stream, session and caller, and the call is
         `live`.
 
@@ -130,7 +134,3 @@ class Gate:
         call = None if round_questions is None else round_questions.call
         refuse_soon(MESSAGE_REFUSED, self._session, self._principal, reason, call)
         return False
-
-
-def _beginning_of_answer(request: str | int) -> bytes:
-    return b'{"jsonrpc":"2.0","id":' + orjson.dumps(request) + b","

@@ -67,18 +67,18 @@ class AskingCancelledError(Exception):
     """A call was cancelled while it waited for input responses: by its client, or by a user."""
 
 
-class Given:
+class IncomingResponse:
     """An input response that this process received for a call of its own.
 
     It is sealed only once. So a repeated commit recognizes its own row. `stored` is resolved when
     the response is committed, with whether it was accepted.
     """
 
-    __slots__ = ("_sealed", "_tenant", "question", "said", "stored")
+    __slots__ = ("_sealed", "_tenant", "encoded", "question", "stored")
 
     def __init__(self, tenant: UUID, question: UUID, encoded: bytes) -> None:
         self.question: UUID = question
-        self.said = encoded
+        self.encoded = encoded
         self.stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._tenant = tenant
         self._sealed = ""
@@ -90,7 +90,7 @@ class Given:
         """
         if not self._sealed:
             context = answer_context(self.question)
-            self._sealed = storage.seal(self._tenant, context, self.said)
+            self._sealed = storage.seal(self._tenant, context, self.encoded)
         return self._sealed
 
     def settle(self, outcome: bool | Exception) -> None:
@@ -107,7 +107,7 @@ class Given:
 class OpenRound(Waiter):
     """The input requests of one round that a call of this process waits for, until `close`.
 
-    `asked` are the requests, `progress` is what the call had reported before. `sealed` is None if
+    `round_questions` are the requests, `progress` is what the call had reported before. `sealed` is None if
     another process sent the requests: then this one reads the rows. `store` commits a
     response apart from the start of the next round. `merges`: that start commits the response to
     the last request, `last`. Only for the event loop's thread, except `notify`.
@@ -118,36 +118,36 @@ class OpenRound(Waiter):
         "_expired",
         "_merges",
         "_open",
+        "_responses",
         "_rests_for",
-        "_said",
         "_sealed",
         "_store",
         "_storing",
         "_tick",
         "_timer",
-        "asked",
         "last",
         "progress",
+        "round_questions",
     )
 
     def __init__(
         self,
         round_questions: RoundQuestions,
         progress: float | None,
-        store: Callable[[Given], Awaitable[bool]],
+        store: Callable[[IncomingResponse], Awaitable[bool]],
         sealed: SealedState | None = None,
         *,
         merges: bool = False,
     ) -> None:
         super().__init__()
-        self.asked = round_questions
+        self.round_questions = round_questions
         self.progress = progress or 0.0
-        self.last: Given | None = None
+        self.last: IncomingResponse | None = None
         self._sealed = sealed
         self._store = store
         self._merges = merges
         self._open = {question.id for question in round_questions.questions}
-        self._said: dict[UUID, bytes] = {}
+        self._responses: dict[UUID, bytes] = {}
         self._storing = 0
         self._elsewhere = sealed is None
         self._expired = False
@@ -160,14 +160,14 @@ class OpenRound(Waiter):
 
     @property
     def _key(self) -> tuple[UUID, str]:
-        return self.asked.tenant, self.asked.call.hex
+        return self.round_questions.tenant, self.round_questions.call.hex
 
     def close(self) -> None:
         """Accept no more responses here. A last one that was not committed is stored as a row."""
         self._rests_for = None
         self._stop_timer()
         waiters.remove(self._key, self)
-        for question in self.asked.questions:
+        for question in self.round_questions.questions:
             _open_rounds.pop(question.id, None)
         if self.last is not None:  # interrupted before it was committed
             self.last.settle(outcome=False)
@@ -177,7 +177,7 @@ class OpenRound(Waiter):
         self._elsewhere = True
         super().notify()
 
-    async def take(self, response: Given) -> bool:
+    async def take(self, response: IncomingResponse) -> bool:
         """Accept the first response to one of the requests; return once it is stored.
 
         False if it was not accepted. Raises RecordLostError, RecordRefusedError.
@@ -185,7 +185,7 @@ class OpenRound(Waiter):
         if response.question not in self._open:
             return False
         self._open.discard(response.question)
-        self._said[response.question] = response.said
+        self._responses[response.question] = response.encoded
         if self._merges and not (self._open or self._storing or self._elsewhere):
             self.last = response
             self._wake()
@@ -200,7 +200,7 @@ class OpenRound(Waiter):
             self._wake()
         return stored
 
-    async def look(self) -> Resumed | None:
+    async def read_responses(self) -> Resumed | None:
         """Return what the next round resumes from; None while an input request is open.
 
         Rows are read only once another process may have changed them, and after the expiry. Raises
@@ -211,18 +211,22 @@ class OpenRound(Waiter):
             return self._resumed()  # if the rows have changed elsewhere, its commit will tell
         if self._storing:
             return None
-        round_questions = self.asked
+        round_questions = self.round_questions
         if self._expired:
             self._expired, self._elsewhere = False, True
-            await in_database_unbounded(questions.expire, round_questions.call, round_questions.round)
+            await in_database_unbounded(
+                questions.expire, round_questions.call, round_questions.round
+            )
         if not self._elsewhere:
             return None if self._open else self._resumed()
-        if await in_database_unbounded(questions.any_open, round_questions.call, round_questions.round):
+        if await in_database_unbounded(
+            questions.any_open, round_questions.call, round_questions.round
+        ):
             return None
         return await take_in(round_questions.tenant, round_questions.call)
 
     def rest(self, wake: Callable[[], None], tick: Callable[[], object] | None) -> bool:
-        """Call `wake` when `look` may have another result, and until then `tick` every 15 seconds.
+        """Call `wake` when `read_responses` may have another result, and until then `tick` every 15 seconds.
 
         Returns False if that is so already.
         """
@@ -233,7 +237,7 @@ class OpenRound(Waiter):
         return True
 
     def _set_timer(self) -> None:
-        seconds = (self.asked.expires_at - _CLOCK.now()).total_seconds()
+        seconds = (self.round_questions.expires_at - _CLOCK.now()).total_seconds()
         if seconds <= 0:  # by the database's clock they are still open
             seconds = LOOK_SECONDS
         elif self._tick is not None:
@@ -241,7 +245,7 @@ class OpenRound(Waiter):
         self._timer = self._loop.call_later(seconds, self._time, context=Context())
 
     def _time(self) -> None:
-        if _CLOCK.now() >= self.asked.expires_at:
+        if _CLOCK.now() >= self.round_questions.expires_at:
             self._expired = True
             self._wake()
             return
@@ -283,8 +287,8 @@ class OpenRound(Waiter):
         state = self._sealed.state
         journal = state.journal
         responses = []
-        for question in self.asked.questions:
-            answer = _answer(self._said[question.id], question.digest, state.version)
+        for question in self.round_questions.questions:
+            answer = _answer(self._responses[question.id], question.digest, state.version)
             responses.append(TakenAnswer(question.key, question.method, answer))
             journal = journal.with_answer(question.key, answer)
         return Resumed(state, journal, tuple(responses), self._sealed.key_id)
@@ -297,7 +301,11 @@ _open_rounds: Final[dict[UUID, OpenRound]] = {}
 def open_round(question: UUID, session: UUID) -> OpenRound | None:
     """The round of a call of this process that waits for this input request of the session."""
     waiting_round = _open_rounds.get(question)
-    return None if waiting_round is None or waiting_round.asked.session != session else waiting_round
+    return (
+        None
+        if waiting_round is None or waiting_round.round_questions.session != session
+        else waiting_round
+    )
 
 
 async def prepare(
@@ -313,14 +321,19 @@ async def prepare(
         identifier = new_id()
         payload = identifier.bytes + stream.session.bytes
         token = await sealing.seal(Purpose.REQUEST_ID, stream.tenant, payload)
-        method, params = input_request["method"], params_of(revision, input_request["method"], input_request["params"])
+        method, params = (
+            input_request["method"],
+            params_of(revision, input_request["method"], input_request["params"]),
+        )
         request = {"jsonrpc": "2.0", "id": token, "method": method, "params": params}
         requests.append(orjson.dumps(request))
         rows.append(
             StoredQuestion(identifier, key, state.input_requests[key].question, method, token)
         )
     until = datetime.fromtimestamp(state.expires_at, UTC)
-    round_questions = RoundQuestions(stream.tenant, stream.session, state.call, state.round, rows, until)
+    round_questions = RoundQuestions(
+        stream.tenant, stream.session, state.call, state.round, rows, until
+    )
     return requests, WaitingCall(asking.state, round_questions)
 
 
@@ -364,7 +377,8 @@ def withdrawals(call: UUID, number: int) -> list[bytes]:
     (spec: basic/utilities/cancellation)."""
     return [
         messages.notification(
-            "notifications/cancelled", {"requestId": status.message, "reason": _WITHDRAWN[status.state]}
+            "notifications/cancelled",
+            {"requestId": status.message, "reason": _WITHDRAWN[status.state]},
         )
         for status in questions.statuses(call, number)
         if status.state in _WITHDRAWN

@@ -63,7 +63,7 @@ def replay(stream: StreamRow, after: int, reader: Reader) -> None:
 
 async def _replay(stream: StreamRow, after: int, reader: Reader) -> None:
     try:
-        with outgoing.following.place(stream.session.hex):
+        with outgoing.following.count_replay(stream.session.hex):
             await _Following(stream, after, reader).run()
     except ProtocolError:
         reader.end(retry_ms())
@@ -76,7 +76,7 @@ class _Following:
         self._stream = stream
         self._after = after
         self._reader = reader
-        self._look = FIRST_LOOK_SECONDS
+        self._poll_seconds = FIRST_LOOK_SECONDS
 
     async def run(self) -> None:
         try:
@@ -112,9 +112,9 @@ class _Following:
         """Wait for more events; take over the call first if its owner process is dead."""
         if self._stream.id not in outgoing.live:
             await takeovers.take_over(stream=self._stream.id)
-        await waiter.wait(self._look)
+        await waiter.wait(self._poll_seconds)
         longest = LOOK_HERE_SECONDS if self._stream.id in outgoing.live else LOOK_SECONDS
-        self._look = min(2 * self._look, longest)
+        self._poll_seconds = min(2 * self._poll_seconds, longest)
 
     async def _show(self) -> Page:
         """Read and show the next page of events."""

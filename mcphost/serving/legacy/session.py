@@ -86,7 +86,9 @@ async def _write(session: ClientSession) -> None:
     try:
         ended = await in_database(sessions.begin, row, max_sessions, cancellations.any_of)
     except TooManySessionsError:
-        message = f"This caller has the maximum of {max_sessions} sessions and none is idle: end one"
+        message = (
+            f"This caller has the maximum of {max_sessions} sessions and none is idle: end one"
+        )
         raise over_limit(message, RETRY_SECONDS) from None
     counters.sessions_displaced.add(len(ended))
 

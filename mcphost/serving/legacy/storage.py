@@ -32,12 +32,12 @@ PICK_UP = timedelta(hours=1)
 class NumberedMessages(NamedTuple):
     """Messages that are written together. `first` is the number of the first one.
 
-    `told`: notify other processes, because one of them reads the stream.
+    `notify`: notify other processes, because one of them reads the stream.
     """
 
     first: int
     messages: Sequence[bytes]
-    told: bool = False
+    notify: bool = False
 
 
 class StoredStream(NamedTuple):
@@ -108,7 +108,7 @@ class StoredStream(NamedTuple):
             Event(number, keys.seal(Purpose.ROW, message, context=_context(self.stream.id, number)))
             for number, message in enumerate(numbered.messages, numbered.first)
         ]
-        return Batch(events, kept_for(), numbered.told)
+        return Batch(events, kept_for(), numbered.notify)
 
 
 def kept_for() -> timedelta:

@@ -64,7 +64,7 @@ class Readers:
 
     @contextmanager
     def present(self, stream: UUID, reader: Reader) -> Iterator[None]:
-        """Register the reader inside the context. Of more than MOST readers the oldest ends."""
+        """Register the reader inside the context. Of more than MAX_READERS the oldest ends."""
         present = self._present.setdefault(stream, [])
         present.append(reader)
         if len(present) > MAX_READERS:
@@ -78,7 +78,7 @@ class Readers:
                 self._present.pop(stream, None)
 
     @contextmanager
-    def place(self, key: str) -> Iterator[None]:
+    def count_replay(self, key: str) -> Iterator[None]:
         """Count one more replay for a caller or session inside the context.
 
         Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` when it has too many.

@@ -53,44 +53,44 @@ class Takeovers:
     """The takeovers of one process, one at a time for each call."""
 
     def __init__(self) -> None:
-        self._found: Relay[UUID] = Relay(self._take_over_all)
-        self._left: dict[UUID, SessionTarget] = {}
+        self._orphans: Relay[UUID] = Relay(self._take_over_all)
+        self._deferred: dict[UUID, SessionTarget] = {}
         """Calls that were left to other processes, and what they run."""
         self._in_hand: dict[UUID, asyncio.Future[None]] = {}
         """Calls that are being taken over, so that only one task does it; others wait for it. For the
         event loop's thread."""
 
-    def look(self) -> None:
+    def find_orphans(self) -> None:
         """Take over calls that no living process owns. In a database thread."""
         if not shutdown.draining():
             # Those that are left do not keep it from finding the others.
-            limit = session_calls.FOUND_AT_ONCE + len(self._left)
+            limit = session_calls.FOUND_AT_ONCE + len(self._deferred)
             orphans = dict.fromkeys(session_calls.orphans(heartbeat.id, limit))
-            for call in tuple(self._left):  # the event loop's thread changes it meanwhile
+            for call in tuple(self._deferred):  # the event loop's thread changes it meanwhile
                 if call not in orphans:
-                    self._left.pop(call, None)
+                    self._deferred.pop(call, None)
             for call in orphans:
-                self._found.put(call)
+                self._orphans.put(call)
 
-    def look_again(self) -> None:
+    def retry_deferred(self) -> None:
         """Look at the calls that were left to other processes, whose functions have changed. From the
         change log's thread."""
-        for call in tuple(self._left):
-            self._found.put(call)
+        for call in tuple(self._deferred):
+            self._orphans.put(call)
 
     def on_change(self, news: ChangeNews) -> None:
         """Take over a call that a process has released. From the change log's thread."""
         if not shutdown.draining():
-            self._found.put(UUID(news.object_id))
+            self._orphans.put(UUID(news.object_id))
 
     def start(self) -> None:
         """Continue calls, on the running loop."""
-        self._found.start()
+        self._orphans.start()
 
     async def stop(self) -> None:
         """Take over no more calls."""
-        await self._found.stop()
-        self._left.clear()
+        await self._orphans.stop()
+        self._deferred.clear()
 
     async def take_over(self, **which: UUID) -> None:
         """Take over calls that no living process owns; `which` filters by column values.
@@ -106,7 +106,7 @@ class Takeovers:
         """Continue a call of another process that has a new input response: here if no living process
         owns it, or where its code is."""
         await self.take_over(id=call)
-        if call in self._left:
+        if call in self._deferred:
             await in_database_unbounded(session_calls.announce_released, call, tenant)
 
     async def _take_over_all(self, calls: Sequence[UUID]) -> None:
@@ -134,13 +134,13 @@ class Takeovers:
 
     async def _is_left(self, call: UUID) -> bool:
         """Whether the call is left to another process, which can run it. Its request is read once."""
-        target = self._left.get(call) or await _target(call)
+        target = self._deferred.get(call) or await _target(call)
         if target is None or not await absent.awaits_another(target):
-            self._left.pop(call, None)
+            self._deferred.pop(call, None)
             return False
-        if call not in self._left:
+        if call not in self._deferred:
             log.info("a call is left to processes that have its code", extra={"call": str(call)})
-            self._left[call] = target
+            self._deferred[call] = target
         return True
 
 
@@ -214,7 +214,11 @@ async def _present(incoming: Incoming) -> Principal | None:
 
 
 async def _pick_up(
-    taken_over: TakenOver, before: Principal, now: Principal | None, ended: bool, owned_call: HeldCall
+    taken_over: TakenOver,
+    before: Principal,
+    now: Principal | None,
+    ended: bool,
+    owned_call: HeldCall,
 ) -> None:
     """Restore the state of the call in `owned_call`.
 

@@ -122,8 +122,12 @@ async def _wait(
                 raise unknown_task()
             if current.state is not TaskState.WORKING:
                 return await _ended(current, incoming)
-            carries = await _carries(current, owned_call.call, session, late=unsent.for_long(current))
-            if carries and await _takes(current, owned_call.call, late=time.monotonic() > give_up_at):
+            carries = await _carries(
+                current, owned_call.call, session, late=unsent.for_long(current)
+            )
+            if carries and await _takes(
+                current, owned_call.call, late=time.monotonic() > give_up_at
+            ):
                 await _ask(incoming, owned_call, current)
                 return {}
             await waiter.wait(CARRIED_SECONDS if carries else LOOK_SECONDS)
@@ -184,7 +188,9 @@ async def _take_answers(row: TaskRow, owned_call: OwnedCall) -> None:
             continue
         question = UUID(hex=response.answer.question)
         try:
-            await stored_tasks.store_answer(row, question, response.answer.result, response.answer.failure)
+            await stored_tasks.store_answer(
+                row, question, response.answer.result, response.answer.failure
+            )
         except (RecordLostError, RecordRefusedError, SealError, VaultError) as error:
             raise tasks.not_stored(error) from None
 
@@ -202,9 +208,13 @@ async def _ask(incoming: Incoming, owned_call: OwnedCall, row: TaskRow) -> None:
         )
     except (SealError, VaultError) as error:
         raise tasks.not_stored(error) from None
-    input_requests = tuple(InputRequest(key, request["method"], request["params"]) for key, request in requests.items())
+    input_requests = tuple(
+        InputRequest(key, request["method"], request["params"]) for key, request in requests.items()
+    )
     delivered = Delivered(
-        InputRequired(input_requests, EMPTY), Asking(requests, token), SealedState(state, key_id(token))
+        InputRequired(input_requests, EMPTY),
+        Asking(requests, token),
+        SealedState(state, key_id(token)),
     )
     await owned_call.conclude(delivered, RoundEnding(()))
     _Watch(row, owned_call.call)
@@ -276,7 +286,9 @@ def _state(incoming: Incoming, owned_call: OwnedCall, row: TaskRow) -> RequestSt
         issued_at=now,
         expires_at=min(question.expires_at for question in row.open).timestamp(),
         version="",
-        input_requests={question.key: AskedQuestion(question.method, question.id.hex) for question in row.open},
+        input_requests={
+            question.key: AskedQuestion(question.method, question.id.hex) for question in row.open
+        },
         journal=EMPTY,
         claim=number + 1,
     )
@@ -289,24 +301,26 @@ class _Watch(Waiter):
     that it goes on and finds what became of the task.
     """
 
-    __slots__ = ("_asked", "_call", "_key")
+    __slots__ = ("_call", "_key", "_questions")
 
     def __init__(self, row: TaskRow, call: UUID) -> None:
         super().__init__()
-        self._asked = {question.id for question in row.open}
+        self._questions = {question.id for question in row.open}
         self._call = call
         self._key = (row.tenant, row.id.hex)
         waiters.add(self._key, self)
 
     def _wake(self) -> None:
-        background.start(self._look())
+        background.start(self._expire_closed())
 
-    async def _look(self) -> None:
+    async def _expire_closed(self) -> None:
         tenant, task = self._key
         row = await in_database(selectors.find, UUID(hex=task), tenant)
         open_questions = set() if row is None else {question.id for question in row.open}
-        closed_questions = self._asked - open_questions
+        closed_questions = self._questions - open_questions
         if closed_questions:
-            await in_database(questions.expire_digests, tenant, [question.hex for question in closed_questions])
+            await in_database(
+                questions.expire_digests, tenant, [question.hex for question in closed_questions]
+            )
         if closed_questions or not await in_database(questions.any_of_call, self._call):
             waiters.discard(self._key, self)

@@ -48,7 +48,9 @@ async def complete(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]
         values = result["completion"]["values"]
         if len(values) > MAX_VALUES:
             total = max(len(values), result["completion"].get("total", 0))
-            result = {"completion": {"values": values[:MAX_VALUES], "total": total, "hasMore": True}}
+            result = {
+                "completion": {"values": values[:MAX_VALUES], "total": total, "hasMore": True}
+            }
     return results.complete(result, server_info(incoming.tenant.title, incoming.tenant.icon))
 
 

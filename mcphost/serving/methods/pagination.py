@@ -133,7 +133,11 @@ async def page(
 def _prepared(
     incoming: Incoming, entries: Sequence[E], start: str, key: Callable[[E], str]
 ) -> PreparedPage:
-    shown = [entry for entry in entries if key(entry) > start and policy.visible(incoming.principal, entry)]
+    shown = [
+        entry
+        for entry in entries
+        if key(entry) > start and policy.visible(incoming.principal, entry)
+    ]
     size = _size(shown)
     legacy = REVISIONS.get(incoming.exchange.revision)
     listed = [

@@ -51,7 +51,9 @@ async def update_task(incoming: Incoming, stream: EventStream) -> Mapping[str, A
     """
     row = await _declared_task(incoming)
     responses = incoming.exchange.params["inputResponses"]
-    answered = [(question, responses[question.key]) for question in row.open if question.key in responses]
+    answered = [
+        (question, responses[question.key]) for question in row.open if question.key in responses
+    ]
     await with_shapes(check_responses, {question.key: response for question, response in answered})
     for question, response in answered:
         resume.check_kind(question.key, question.method, response)

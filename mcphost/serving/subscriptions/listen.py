@@ -80,7 +80,7 @@ async def _attend(incoming: Incoming, requested: Filter, stream: LongLivedStream
         await stream.stay()
     finally:
         presences.unregister(listener)
-        listeners.leave(listener)
+        listeners.remove(listener)
 
 
 async def _own_tasks(incoming: Incoming, ids: Sequence[str]) -> dict[str, UUID]:
@@ -132,7 +132,9 @@ async def look_at(
     return served, readable
 
 
-async def _read_resources(uris: Sequence[str], served: Offering, scopes: Scopes) -> dict[str, Readable]:
+async def _read_resources(
+    uris: Sequence[str], served: Offering, scopes: Scopes
+) -> dict[str, Readable]:
     readable: dict[str, Readable] = {}
     timer = YieldTimer()
     for uri in uris:

@@ -130,26 +130,26 @@ class Listener:
         """End the stream. The subscription ends with its result, whatever the reason."""
         self.stream.end_stay()
 
-    def tell(self, topic: str) -> None:
+    def notify_change(self, topic: str) -> None:
         if topic in LISTS:
-            self.say(subscriptions.list_changed(self.id, topic))
+            self.send_message(subscriptions.list_changed(self.id, topic))
         else:
-            self.say(subscriptions.resource_updated(self.id, self.uris[topic]))
+            self.send_message(subscriptions.resource_updated(self.id, self.uris[topic]))
 
-    def say(self, message: bytes) -> None:
+    def send_message(self, message: bytes) -> None:
         self.stream.send(message)
 
 
 class Group:
     """The listeners of one tenant with the same scopes, and the last state of their topics."""
 
-    __slots__ = ("by_topic", "members", "scopes", "seen")
+    __slots__ = ("by_topic", "members", "scopes", "states")
 
     def __init__(self, scopes: Scopes) -> None:
         self.scopes = scopes
         self.members: set[Listener] = set()
         self.by_topic: dict[str, set[Listener]] = {}
-        self.seen: dict[str, object] = {}
+        self.states: dict[str, object] = {}
 
     def add(self, listener: Listener, offering: Offering, read: Mapping[str, object]) -> None:
         """Add a listener. `read` is what these scopes read of the offering at its URIs."""
@@ -158,7 +158,9 @@ class Group:
             if topic not in self.by_topic:
                 self.by_topic[topic] = set()
                 listed = topic in LISTS
-                self.seen[topic] = _state_of(offering, topic, self.scopes) if listed else read[topic]
+                self.states[topic] = (
+                    _state_of(offering, topic, self.scopes) if listed else read[topic]
+                )
             self.by_topic[topic].add(listener)
 
     def discard(self, listener: Listener) -> None:
@@ -171,7 +173,7 @@ class Group:
             present.discard(listener)
             if not present:
                 self.by_topic.pop(topic, None)
-                self.seen.pop(topic, None)
+                self.states.pop(topic, None)
 
     def concerned(self, changes: "TenantChanges") -> tuple[str, ...]:
         """The topics that the changes may concern. A changed resource may be read at any URI."""
@@ -185,7 +187,7 @@ class Group:
         if topic not in self.by_topic:
             return set()
         now = _state_of(offering, topic, self.scopes)
-        before, self.seen[topic] = self.seen[topic], now
+        before, self.states[topic] = self.states[topic], now
         is_changed = now is not None and (updated or now != before)
         return self.by_topic[topic] if is_changed else set()
 
@@ -215,7 +217,7 @@ class Listeners:
         self._handlers: dict[str, ChangeHandler] = {}
         self._by_task: dict[UUID, set[Listener]] = {}
         self.followed: Callable[[frozenset[UUID]], None] = _unheard
-        self._relay: Relay[ChangeNews] = Relay(self._tell, _pause)
+        self._relay: Relay[ChangeNews] = Relay(self._notify, _pause)
 
     def __len__(self) -> int:
         return self._counts[""]
@@ -282,7 +284,7 @@ class Listeners:
         listener.uris = uris
         for topic in uris:
             group.by_topic.setdefault(topic, set()).add(listener)
-            group.seen.setdefault(topic, NOT_LOOKED_AT)
+            group.states.setdefault(topic, NOT_LOOKED_AT)
         group.discard_from(removed, listener)
 
     def register_handler(self, kind: str, handler: ChangeHandler) -> None:
@@ -292,7 +294,7 @@ class Listeners:
         """
         self._handlers[kind] = handler
 
-    def leave(self, listener: Listener) -> None:
+    def remove(self, listener: Listener) -> None:
         """Stop notifying a listener that has joined."""
         principal = listener.principal
         groups = self._groups[principal.tenant]
@@ -326,18 +328,18 @@ class Listeners:
         if later := listeners[ENDED_AT_ONCE:]:
             asyncio.get_running_loop().call_soon(self._end, later)
 
-    async def _tell(self, news: Sequence[ChangeNews]) -> None:
+    async def _notify(self, news: Sequence[ChangeNews]) -> None:
         for kind, changes in groupby(news, self._kind_of):
             handler = self._handlers.get(kind)
             if handler is None:
-                await self._tell_of(tuple(changes))
+                await self._notify_listeners(tuple(changes))
             else:
                 await handler(tuple(changes))
 
     def _kind_of(self, news: ChangeNews) -> str:
         return news.kind if news.kind in self._handlers else ""
 
-    async def _tell_of(self, news: Sequence[ChangeNews]) -> None:
+    async def _notify_listeners(self, news: Sequence[ChangeNews]) -> None:
         timer = YieldTimer()
         for tenant, changes in self._sorted(news).items():
             if tenant not in self._groups:
@@ -349,7 +351,7 @@ class Listeners:
                     if timer.is_due():
                         await asyncio.sleep(0)
                     for listener in tuple(changed):
-                        listener.tell(topic)
+                        listener.notify_change(topic)
                         if timer.is_due():
                             await asyncio.sleep(0)
 
