@@ -18,7 +18,7 @@ ALLOWED = {
     "catalogue/cache.py::_fill": "each waiter gets the error",
     "catalogue/compiling.py::_prepare": "the error of `json.dumps` is the reason that is shown",
     "console/primitives/trial_results.py::_blob": "reads what a tool returned",
-    "console/records/wire.py::_asked": "what is redacted may lack any member",
+    "console/records/wire.py::_input_request": "what is redacted may lack any member",
     "console/records/wire.py::_result": "what is redacted may lack any member",
     "kinds/functions/program.py::_outcome": "the function may raise anything; recorded in full",
     "kinds/functions/returns.py::sized": "raised again unless it was half of a surrogate pair",

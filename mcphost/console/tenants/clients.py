@@ -153,8 +153,8 @@ def _python(url: str, authorization: str, called: ExampleCall | None) -> str:
 def _typescript(url: str, authorization: str, called: ExampleCall | None) -> str:
     call = ""
     if called is not None:
-        asked = {"name": called.tool, "arguments": dict(called.arguments)}
-        call = f"console.log(JSON.stringify(await client.callTool({json.dumps(asked)})));\n"
+        parameters = {"name": called.tool, "arguments": dict(called.arguments)}
+        call = f"console.log(JSON.stringify(await client.callTool({json.dumps(parameters)})));\n"
     return _TYPESCRIPT_PROGRAM.format(
         url=json.dumps(url), headers=json.dumps({"Authorization": authorization}), call=call
     )
