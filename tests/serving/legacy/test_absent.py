@@ -148,7 +148,7 @@ async def test_a_first_call_that_no_process_can_take_fails_with_a_message(
     await in_database(processes.only_the_other_has, "asking.paint")
     shown = await caller.streamed("paint", what="a wall")
     await _released()
-    await true(lambda: takeovers._left)
+    await true(lambda: takeovers._deferred)
     await in_database(processes.the_other_dies)
     messages = await shown.whole()
     assert messages[-1]["error"]["message"] == NO_PROCESS

@@ -93,6 +93,6 @@ async def test_housekeeping_ends_a_cancelled_call_without_an_owner(asking: Cast)
     assert await _cancelled(asking.acme.id) is CancelResult.DONE
     shutdown.reset()
     assert await in_database(lambda: StreamedCall.objects.get().state) == CallState.CANCELLED
-    await in_database(takeovers.look)
+    await in_database(takeovers.find_orphans)
     await true(lambda: StreamedCall.objects.get().state == CallState.FINISHED)
     assert WHY in _told(await caller.resumed(shown.ids[-1]))

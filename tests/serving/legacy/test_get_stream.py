@@ -57,14 +57,14 @@ class Fleet:
         if self.open:
             node, one = self.open.pop(place % len(self.open))
             self.nodes[node].discard(one)
-            listeners.leave(one)
+            listeners.remove(one)
             for each in self.nodes:
                 await each.closed([news(CLOSED, one)])
 
     def end(self) -> None:
         for node, one in self.open:
             self.nodes[node].discard(one)
-            listeners.leave(one)
+            listeners.remove(one)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["open", "open", "close"]), st.integers(0, 7))))

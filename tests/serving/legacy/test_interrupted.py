@@ -72,7 +72,7 @@ async def _taken(caller: Caller, shown: Shown) -> "asyncio.Task[None]":
     """Send an input response; it has arrived when this returns, but the next round has not begun."""
     (opened,) = questions._open_rounds
     said = orjson.dumps({"result": accept(colour="red")})
-    given = questions.Given(caller.session.tenant, opened, said)
+    given = questions.IncomingResponse(caller.session.tenant, opened, said)
     waiting = questions.open_round(opened, caller.session.id)
     assert waiting is not None
     task: Any = asyncio.create_task(waiting.take(given))

@@ -165,6 +165,6 @@ async def test_a_session_of_a_revision_no_longer_supported_ends() -> None:
     session, token = await sessions.begin(ADA, REVISION, PARAMS)
     change = SessionModel.objects.filter(id=session.id)
     await in_database(lambda: change.update(revision="2024-10-07"))
-    sessions._known.clear()  # as in a process of another version
+    sessions._cached.clear()  # as in a process of another version
     with pytest.raises(NoSessionError):
         await sessions.find(ADA, token)

@@ -55,7 +55,7 @@ class Walked:
             case StreamStep.ABANDON:
                 self.outgoing.abandon()
             case StreamStep.MOVE:
-                await self.outgoing.release(told=False, stays=True)
+                await self.outgoing.release(notify=False, stays=True)
 
     async def _finish(self, began: asyncio.Event) -> None:
         began.set()  # who waits for it goes on when `finish` waits for the commit

@@ -8,7 +8,7 @@ import pytest
 from mcphost.calls.states import OwnedCallState
 from mcphost.serving import shutdown
 from mcphost.serving.legacy import call, replay, stream
-from mcphost.serving.legacy.stream import MOST, Readers
+from mcphost.serving.legacy.stream import MAX_READERS, Readers
 from mcphost.serving.legacy.takeover import takeovers
 from tests.cast import Cast
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
@@ -22,11 +22,11 @@ AT_ONCE = 10.0
 
 async def test_with_too_many_readers_of_a_stream_the_first_is_disconnected() -> None:
     readers, stream = Readers(), uuid4()
-    shown = [Shown() for _ in range(MOST + 2)]
+    shown = [Shown() for _ in range(MAX_READERS + 2)]
     present = [readers.present(stream, each) for each in shown]
     for each in present:
         each.__enter__()
-    assert [each.ended for each in shown] == [True, True] + [False] * MOST
+    assert [each.ended for each in shown] == [True, True] + [False] * MAX_READERS
     readers.send_away(stream)
     assert all(each.ended for each in shown)
     for each in present:

@@ -103,10 +103,10 @@ async def test_housekeeping_takes_over_calls_without_a_request(asking: Cast) -> 
     caller = await Caller.at(asking)
     shown = await _waits(caller)
     await _dies(_only())
-    await in_database(takeovers.look)
+    await in_database(takeovers.find_orphans)
     await true(lambda: calls.under_way)
     assert (await _row()).owner == heartbeat.id
-    await in_database(takeovers.look)
+    await in_database(takeovers.find_orphans)
     await caller.answer(shown.requests[0], accept(colour="red"))
     assert _text(await caller.resumed(shown.ids[0])) == "a wall is red"
 
@@ -149,7 +149,7 @@ async def test_a_call_of_an_ended_session_ends(asking: Cast) -> None:
     await _waits(caller)
     await _dies(_only())
     await session.end(caller.session)
-    await in_database(takeovers.look)
+    await in_database(takeovers.find_orphans)
     await true(lambda: StreamedCall.objects.get().state == CallState.CANCELLED)
 
 
@@ -171,7 +171,7 @@ async def test_a_draining_process_releases_its_waiting_calls(asking: Cast) -> No
     await shown.until(lambda shown: shown.ended)
     assert shown.retry == 10_000
     await true(lambda: StreamedCall.objects.get().owner == NO_OWNER)
-    await in_database(takeovers.look)
+    await in_database(takeovers.find_orphans)
     await true(lambda: not calls.under_way)
     shutdown.reset()  # as in another process
     await caller.answer(shown.requests[0], accept(colour="red"))
@@ -211,9 +211,9 @@ async def test_each_call_is_answered_once_whichever_process_dies(asking: Cast) -
             await caller.answer(question, one)
 
     await kill()
-    await asyncio.gather(*(answer(n) for n in range(0, 12, 2)), in_database(takeovers.look))
+    await asyncio.gather(*(answer(n) for n in range(0, 12, 2)), in_database(takeovers.find_orphans))
     await kill()
-    await asyncio.gather(in_database(takeovers.look), *(answer(n) for n in range(1, 12, 2)))
+    await asyncio.gather(in_database(takeovers.find_orphans), *(answer(n) for n in range(1, 12, 2)))
     ends = await asyncio.gather(*(caller.resumed(shown.ids[0]) for shown in every))
     assert [_text(one) for one in ends] == [f"w{n} is {c}" for n, c in enumerate(colours)]
     assert set(module("asking").did) == {f"w{n} {c}" for n, c in enumerate(colours)}
@@ -244,7 +244,7 @@ async def test_a_takeover_survives_a_lost_database_connection(
     shown = await _waits(caller)
     await _dies(_only())
     monkeypatch.setattr(tenants, "tenant", _once_away(tenants.tenant))
-    await in_database(takeovers.look)
+    await in_database(takeovers.find_orphans)
     await true(lambda: calls.under_way)
     assert await _finds_its_answer(caller, shown)
 

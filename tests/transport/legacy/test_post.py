@@ -301,7 +301,7 @@ async def test_an_internal_fault_is_an_error_response_and_not_a_broken_connectio
     def broken(*_: Any) -> None:
         raise RuntimeError("canary-of-the-inside")
 
-    sessions._known.clear()
+    sessions._cached.clear()
     monkeypatch.setattr(rows, "find", broken)
     reply = await session.send(LIST)
     assert (reply.status, reply.error["code"]) == (200, INTERNAL_ERROR)
