@@ -94,6 +94,13 @@ def setups(
         "args": ["-y", "mcp-remote", url, "--header", "Authorization:${AUTHORIZATION}"],
         "env": {"AUTHORIZATION": authorization},
     }
+    variable = f"MCP_TOKEN_{slug.upper().replace('-', '_')}"
+    codex = (
+        f"export {variable}={quote(token)}\n"
+        f"codex mcp add {slug} --url {quote(url)} --bearer-token-env-var {variable}"
+    )
+    header = quote(f"Authorization: {authorization}")
+    gemini = f"gemini mcp add --transport http {slug} {quote(url)} -H {header}"
     web = f"Name: {slug}\nRemote MCP server URL: {url}\nRequest header: Authorization: {authorization}"
     windsurf = {"serverUrl": url, "headers": {"Authorization": authorization}}
     return (
@@ -101,9 +108,9 @@ def setups(
         Snippet(
             "Codex",
             "in a terminal; the variable must be set wherever Codex runs",
-            _codex(slug, url, token),
+            codex,
         ),
-        Snippet("Gemini CLI", "in a terminal", _gemini(slug, url, authorization)),
+        Snippet("Gemini CLI", "in a terminal", gemini),
         Snippet("Claude Desktop", "claude_desktop_config.json", _servers(slug, remote)),
         vs_code,
         cursor,
@@ -128,19 +135,6 @@ def setups(
 
 def _servers(slug: str, server: Mapping[str, Any]) -> str:
     return json.dumps({"mcpServers": {slug: server}}, indent=2)
-
-
-def _codex(slug: str, url: str, token: str) -> str:
-    variable = f"MCP_TOKEN_{slug.upper().replace('-', '_')}"
-    return (
-        f"export {variable}={quote(token)}\n"
-        f"codex mcp add {slug} --url {quote(url)} --bearer-token-env-var {variable}"
-    )
-
-
-def _gemini(slug: str, url: str, authorization: str) -> str:
-    header = quote(f"Authorization: {authorization}")
-    return f"gemini mcp add --transport http {slug} {quote(url)} -H {header}"
 
 
 def _inspector(url: str, authorization: str) -> str:

@@ -20,7 +20,7 @@ from mcphost.serving import limits, policy
 from mcphost.serving.context import ClientSession, Incoming
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import absent, tasks
-from mcphost.serving.legacy.session import gone, set_log_level
+from mcphost.serving.legacy.session import session_gone, set_log_level
 from mcphost.serving.lookups import offering
 from mcphost.serving.methods.dispatch import HANDLERS
 from mcphost.serving.options import options
@@ -79,15 +79,15 @@ async def _subscribe(incoming: Incoming, session: ClientSession) -> Mapping[str,
     if offered.read_at(normal, incoming.principal.scopes) is None:
         raise resource_not_found(uri)
     limits.count_change(incoming.principal, incoming.source)
-    most = options().listeners.uris
+    max_uris = options().listeners.uris
     try:
-        await in_database(sessions.subscribe, session.id, session.tenant, uri, most)
+        await in_database(sessions.subscribe, session.id, session.tenant, uri, max_uris)
     except sessions.TooManyTopicsError:
         raise ProtocolError(
-            OVER_LIMIT, f"A session can subscribe to at most {most} resources"
+            OVER_LIMIT, f"A session can subscribe to at most {max_uris} resources"
         ) from None
     except sessions.SessionOverError:
-        raise gone() from None
+        raise session_gone() from None
     return {}
 
 

@@ -39,13 +39,13 @@ async def read_resource(incoming: Incoming, stream: EventStream) -> Mapping[str,
     uri = percent_encoded(written)
     offered, scopes = await offering(incoming.tenant.id), incoming.principal.scopes
     try:
-        found = lookups.resource(offered, uri, scopes)
+        match = lookups.resource(offered, uri, scopes)
     except ValueError as error:
         raise invalid_params(f"params.uri: {error}", {"uri": written}) from None
-    if found is None:
+    if match is None:
         absent = lookups.absent(offered, CallTarget("resources/read", uri), scopes)
         raise absent or resource_not_found(written)
-    primitive, arguments = found
+    primitive, arguments = match
     reply = await calls.run(incoming, primitive, uri, arguments, stream)
     return finish(reply, server_info(incoming.tenant.title, incoming.tenant.icon), _cacheable)
 

@@ -41,7 +41,7 @@ async def get(request: HttpRequest, admitted: Admitted, wire: HttpWire) -> int:
         wire = wire._replace(polling=REVISIONS[session.revision].polling)
         if not last_event:  # an empty header counts as none
             return await _listen(session, admitted, request, wire)
-        with following.place(caller(admitted.principal, request.source)):
+        with following.count_replay(caller(admitted.principal, request.source)):
             return await _resume(session, admitted, last_event, wire)
     except Exception as error:
         raise in_session(error_for(error)) from error

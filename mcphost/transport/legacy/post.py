@@ -90,7 +90,7 @@ async def post(posted: Post, wire: HttpWire) -> int | Shown:
         body = body.without_refused(lambda message: _check_id(session, message))
         await _take(posted, session, body)
     except NoSessionError:
-        raise _as_answer(sessions.gone(), posted.body) from None
+        raise _as_answer(sessions.session_gone(), posted.body) from None
     except Exception as error:
         raise _as_answer(error, posted.body) from error
     if not (body.requests or body.refused):
@@ -113,7 +113,7 @@ async def _end_session(session: ClientSession) -> None:
     try:
         await sessions.end(session)
     except NoSessionError:
-        raise sessions.gone() from None
+        raise sessions.session_gone() from None
 
 
 async def find(admitted: Admitted, headers: Headers, *, checked: bool = True) -> ClientSession:
@@ -130,7 +130,7 @@ async def find(admitted: Admitted, headers: Headers, *, checked: bool = True) ->
     try:
         return await sessions.find(admitted.principal, token, checked=checked)
     except NoSessionError:
-        raise sessions.gone() from None
+        raise sessions.session_gone() from None
 
 
 async def _initialize(posted: Post, wire: HttpWire) -> int:
