@@ -202,8 +202,12 @@ def test_sessions_and_tasks_count_for_the_key_that_sealed_them(
     assert (under[old].sessions, under[old].tasks) == (1, 1)
     assert (under[new.id].sessions, under[new.id].tasks) == (0, 1)
     assert "1 session<br>1 task" in text(staff.get(KEYS))
-    assert key_effects.of_tenant(cast.acme.id, timezone.now()) == key_effects.UnderKey(0, 1, 1)
-    assert key_effects.of_tenant(cast.globex.id, timezone.now()) == key_effects.UnderKey(0, 0, 1)
+    assert key_effects.under_key_of_tenant(cast.acme.id, timezone.now()) == key_effects.UnderKey(
+        0, 1, 1
+    )
+    assert key_effects.under_key_of_tenant(cast.globex.id, timezone.now()) == key_effects.UnderKey(
+        0, 0, 1
+    )
 
 
 def test_the_last_use_of_a_key_is_written_by_housekeeping(staff: Client, cast: Cast) -> None:

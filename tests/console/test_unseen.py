@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from mcphost.catalogue.models import Primitive
-from mcphost.console.unseen import shown, shown_page
+from mcphost.console.unseen import shown_page, with_code_points
 from tests.console.things import Things
 
 OVERRIDE = "\N{RIGHT-TO-LEFT OVERRIDE}"
@@ -21,17 +21,19 @@ def test_every_control_and_format_character_is_named() -> None:
         for each in map(chr, range(sys.maxunicode + 1))
         if unicodedata.category(each) in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"} and each not in kept
     ]
-    assert [each for each in unseen if shown(each) != f"⟨U+{ord(each):04X}⟩"] == []
+    assert [each for each in unseen if with_code_points(each) != f"⟨U+{ord(each):04X}⟩"] == []
 
 
 @pytest.mark.parametrize("each", ["\u3164", "\u034f", "\ufe00", "\U000e0101"])
 def test_letters_marks_and_spaces_without_width_are_named(each: str) -> None:
-    assert shown(f"a{each}b") == f"a⟨U+{ord(each):04X}⟩b"
+    assert with_code_points(f"a{each}b") == f"a⟨U+{ord(each):04X}⟩b"
 
 
 def test_a_joiner_is_named_where_it_forms_no_emoji() -> None:
-    assert shown("pay\u200dpal \u200d👩 👩\u200d") == "pay⟨U+200D⟩pal ⟨U+200D⟩👩 👩⟨U+200D⟩"
-    assert shown("a\ufe0f\rb") == "a⟨U+FE0F⟩⟨U+000D⟩b"
+    assert (
+        with_code_points("pay\u200dpal \u200d👩 👩\u200d") == "pay⟨U+200D⟩pal ⟨U+200D⟩👩 👩⟨U+200D⟩"
+    )
+    assert with_code_points("a\ufe0f\rb") == "a⟨U+FE0F⟩⟨U+000D⟩b"
 
 
 def test_in_a_page_what_fields_hold_is_kept() -> None:

@@ -126,6 +126,34 @@ def test_an_answer_that_does_not_fit_is_told_apart_field_by_field(result: Any, w
     assert why in invalid(form("details", "Who?", Everything), result)
 
 
+class Clearable(Form):
+    mail: Annotated[str | None, Field(json_schema_extra={"format": "email"})] = None
+    born: date | None = None
+    home: AnyUrl | None = None
+    age: int | None = None
+    colour: Literal["red", "green"] = "red"
+    colours: list[Literal["red", "green"]] | None = Field(None, min_length=1)
+    note: str | None = None
+
+
+@pytest.mark.parametrize("empty", [None, "", []])
+@pytest.mark.parametrize("name", ["mail", "born", "home", "age", "colour", "colours"])
+def test_an_optional_field_that_was_cleared_counts_as_left_empty(name: str, empty: Any) -> None:
+    of_model = form("form", "What?", Clearable)
+    assert of_model.read(accepted({name: empty})).content == Clearable()
+    of_schema = form("form", "What?", schema_of(Clearable))
+    assert of_schema.read(accepted({name: empty})).content == {}
+
+
+def test_an_empty_text_is_one_where_any_text_is_and_no_required_field_may_be_cleared() -> None:
+    answer = form("form", "What?", Clearable).read(accepted({"note": ""}))
+    assert answer.content == Clearable(note="")
+    schema = {**schema_of(Clearable), "required": ["mail"]}
+    assert "mail: not an email address" in invalid(
+        form("form", "What?", schema), accepted({"mail": ""})
+    )
+
+
 def test_an_answer_is_never_quoted_in_what_is_wrong_with_it() -> None:
     class Guarded(Form):
         name: str = ""

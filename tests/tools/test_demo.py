@@ -31,7 +31,7 @@ ALL = [
     "demo.slow_report",
     "demo.weather",
 ]
-PROMPTS = ["demo.plan_trip"]
+PROMPTS = ["demo.plan_trip", "demo.weather_report"]
 RESOURCES = ["demo.about", "demo.square", "demo.weather_of"]
 
 
@@ -129,14 +129,21 @@ async def test_a_note_gets_a_receipt_and_its_words_are_not_logged() -> None:
     assert notes.logged == [("info", {"recipient": "Ada", "characters": 12}, "demo.send_note")]
 
 
-async def test_a_trip_is_a_conversation_with_a_link_to_what_can_be_read_here() -> None:
+async def test_a_trip_is_a_conversation_of_texts_which_every_client_has() -> None:
     asked = {"city": "São Paulo", "days": "3", "style": "busy"}
     outcome = await read("demo.plan_trip", asked)
     assert isinstance(outcome, Complete)
     messages = outcome.result["messages"]
-    assert [message["role"] for message in messages] == ["user", "user", "assistant", "user"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "user"]
     assert messages[0]["content"]["text"] == "Plan 3 busy days in São Paulo for me."
-    assert messages[1]["content"]["type"] == "resource_link"
+    assert {message["content"]["type"] for message in messages} == {"text"}
+
+
+async def test_a_report_has_a_link_to_what_can_be_read_here() -> None:
+    outcome = await read("demo.weather_report", {"city": "São Paulo"})
+    assert isinstance(outcome, Complete)
+    messages = outcome.result["messages"]
+    assert [message["content"]["type"] for message in messages] == ["text", "resource_link"]
     values = UriTemplate(compiled("demo.weather_of").uri).match(messages[1]["content"]["uri"])
     assert values == {"city": "São Paulo"}
 

@@ -21,6 +21,7 @@ from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database_unbounded
 from mcphost.serving.events import Waiter, waiters
 from mcphost.serving.legacy import stream as outgoing
+from mcphost.serving.legacy.reconnection import retry_ms
 from mcphost.serving.legacy.storage import event_id, message_of
 from mcphost.serving.legacy.takeover import takeovers
 from mcphost.serving.limits import may_notify
@@ -65,7 +66,7 @@ async def _replay(stream: StreamRow, after: int, reader: Reader) -> None:
         with outgoing.following.place(stream.session.hex):
             await _Following(stream, after, reader).run()
     except ProtocolError:
-        reader.end(outgoing.retry_ms())
+        reader.end(retry_ms())
 
 
 class _Following:
@@ -100,7 +101,7 @@ class _Following:
                 )
             while not page.whole and not self._reader.closed:
                 if shutdown.draining():  # its client resumes it at another process
-                    self._reader.end(outgoing.retry_ms())
+                    self._reader.end(retry_ms())
                     return
                 if len(page.events) < streams.READ_AT_ONCE:
                     await self._wait(waiter)

@@ -22,23 +22,17 @@ from mcphost.calls.session_calls import WaitingCall
 from mcphost.calls.states import STREAM, CallState, StreamState, StreamStep
 from mcphost.calls.streams import StreamRow
 from mcphost.feed.loop import ChangeNews
-from mcphost.feed.nodes import heartbeat
 from mcphost.observability.availability import availability
 from mcphost.protocol.errors import over_limit
 from mcphost.serving.background import background
 from mcphost.serving.database import commit_patiently, in_database, in_database_unbounded
 from mcphost.serving.events import Relay, waiters
 from mcphost.serving.legacy.outbound_guard import Gate
+from mcphost.serving.legacy.reconnection import retry_ms
 from mcphost.serving.legacy.storage import NumberedMessages, StoredStream, event_id
 from mcphost.serving.limits import InUse
 from mcphost.serving.ports import Reader
-from mcphost.serving.shutdown import draining
 
-RETRY_MS: Final = 1000
-"""The SSE `retry` value for a response that is ended while its stream goes on."""
-RESTART_MS: Final = 10_000
-"""The same where only this process could serve the client, and it stops: SDKs try twice, and the restart of a
-single process takes up to 17 seconds."""
 MOST: Final = 4
 """Responses that may replay one stream here. A client needs one, or more while old connections
 break."""
@@ -48,11 +42,6 @@ for as long as its call waits."""
 RETRY_SECONDS: Final = 30
 
 Replay = Callable[[StreamRow, int, Reader], None]
-
-
-def retry_ms() -> int:
-    """The SSE `retry` value for a response that ends now while its stream goes on."""
-    return RESTART_MS if draining() and not heartbeat.free() else RETRY_MS
 
 
 def _end_reader(stream: StreamRow, after: int, reader: Reader) -> None:

@@ -12,8 +12,9 @@ from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal
 from mcphost.serving.context import ClientSession
 from mcphost.serving.legacy.get_stream import open_get_stream
+from mcphost.serving.legacy.reconnection import retry_ms
 from mcphost.serving.legacy.replay import follow
-from mcphost.serving.legacy.stream import following, retry_ms
+from mcphost.serving.legacy.stream import following
 from mcphost.serving.limits import caller
 from mcphost.serving.replies import error_for
 from mcphost.serving.revocation import presences

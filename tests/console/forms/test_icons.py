@@ -8,7 +8,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from mcphost.catalogue.models import Primitive
-from mcphost.console.forms.icons import MOST_BYTES
+from mcphost.console.forms.icons import MAX_BYTES
 
 NEW = "/admin/t/acme/tools/new/"
 PNG = b"\x89PNG\r\n\x1a\n of a kind"
@@ -95,10 +95,10 @@ def test_an_image_survives_an_error_elsewhere(operator: Client) -> None:
     ("fields", "field", "said"),
     [
         ({"icons-0-file": image(b"GIF89a")}, "file", "not a PNG, JPEG or WebP"),
-        ({"icons-0-file": image(PNG + b"0" * MOST_BYTES)}, "file", "larger than 47 KiB"),
+        ({"icons-0-file": image(PNG + b"0" * MAX_BYTES)}, "file", "larger than 47 KiB"),
         ({"icons-0-file": image(), "icons-0-address": "https://a/b.png"}, "address", "not both"),
         ({"icons-0-kept": "0" * 64}, "kept", "Choose it again"),
-        ({"icons-0-kept": uri(PNG + b"0" * MOST_BYTES)}, "kept", "larger than"),
+        ({"icons-0-kept": uri(PNG + b"0" * MAX_BYTES)}, "kept", "larger than"),
     ],
 )
 def test_what_is_wrong_with_an_icon_stands_in_its_row(operator, fields, field, said):

@@ -9,7 +9,7 @@ from django.http import QueryDict
 from django.utils.datastructures import MultiValueDict
 
 from mcphost.console.forms.kind_parts import (
-    MOST_BYTES,
+    MAX_BYTES,
     Part,
     PromptPart,
     ResourcePart,
@@ -130,7 +130,7 @@ def test_a_problem_stands_in_the_row_that_it_is_about(path, rows, number, field)
     fields |= posted(PromptPart(NOTHING, CONVERSATION).messages)
     part = PromptPart(sent(fields), CONVERSATION)
     config(part)
-    part.place_at(path, ["No."])
+    part.show_problems_at(path, ["No."])
     assert part.wrong
     assert getattr(part, rows).filled[number].errors == {field: ["No."]}
 
@@ -155,7 +155,7 @@ def test_a_resource_is_a_text_or_a_file() -> None:
 
 
 def test_a_file_that_is_too_large_is_refused_beside_it() -> None:
-    large = uploaded(b"0" * (MOST_BYTES + 1), "")
+    large = uploaded(b"0" * (MAX_BYTES + 1), "")
     part = ResourcePart(sent({"holds": "file"}, file=large), {})
     assert not part.is_valid()
     assert part.errors == {"file": ["The file is larger than 1 MiB."]}
@@ -169,8 +169,8 @@ def test_a_template_has_a_text_and_what_is_suggested_for_its_variables() -> None
     assert config(part) == stored
     twice = {**fields, "variables-9-name": "a", "variables-9-choices": "3"}
     assert config(TemplatePart(sent(twice), stored))["choices"] == {"a": ["1", "2", "3"]}
-    part.place_at(["choices", "a", "0"], ["No."])
-    part.place_at(["choices", "b"], ["Unknown."])
-    part.place_at(["text"], ["Empty."])
+    part.show_problems_at(["choices", "a", "0"], ["No."])
+    part.show_problems_at(["choices", "b"], ["Unknown."])
+    part.show_problems_at(["text"], ["Empty."])
     assert part.variables.filled[0].errors == {"choices": ["No."]}
     assert (part.variables.errors, part.errors) == (["Unknown."], {"text": ["Empty."]})

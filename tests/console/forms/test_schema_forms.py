@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcphost.console.forms.schema_forms import MOST_FIELDS, MOST_JSON, ArgumentsForm, form_of
+from mcphost.console.forms.schema_forms import MAX_FIELDS, MAX_JSON, ArgumentsForm, form_of
 
 MODE, TEXT = "arguments-mode", "arguments-json"
 
@@ -130,7 +130,7 @@ def test_hostile_texts_are_escaped() -> None:
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
-        (of(**{f"p{number}": {} for number in range(10_000)}), f"more than {MOST_FIELDS}"),
+        (of(**{f"p{number}": {} for number in range(10_000)}), f"more than {MAX_FIELDS}"),
         ({"type": "object", "properties": {}, "required": ["a"]}, "does not describe"),
         ({"type": "object", "additionalProperties": True}, "no properties"),
         ({"type": "object", "oneOf": [of(a={}), of(b={})]}, "no properties"),
@@ -152,7 +152,7 @@ def test_a_schema_that_no_form_can_express_has_json_only(schema: dict[str, Any],
         ('{"a": NaN}', "NaN is no JSON number"),
         ('{"a": {"b": 1, "b": 2}}', 'The name "b" is given twice in one object.'),
         ("[" * 100_000, "nested deeper"),
-        (" " * (MOST_JSON + 1), "longer than 524,288 characters"),
+        (" " * (MAX_JSON + 1), "longer than 524,288 characters"),
     ],
 )
 def test_json_that_cannot_be_sent_is_refused_in_words(text: str, sentence: str) -> None:

@@ -93,8 +93,8 @@ def test_a_problem_that_the_kind_finds_stands_beside_its_field() -> None:
     part = SchemaPart(({"config-value-a": "1"}, None), {}, ANY)
     assert part.is_valid(), part.errors
     assert not part.wrong
-    part.place_at(["a", "0"], ["No."])
-    part.place_at(["b"], ["Unknown."])
-    part.place_at([], ["Nothing."])
+    part.show_problems_at(["a", "0"], ["No."])
+    part.show_problems_at(["b"], ["Unknown."])
+    part.show_problems_at([], ["Nothing."])
     assert part.errors == {"value-a": ["No."], "__all__": ["Unknown.", "Nothing."]}
     assert part.wrong

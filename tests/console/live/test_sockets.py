@@ -76,7 +76,7 @@ async def test_a_client_that_comes_back_gets_the_newest_that_it_missed(auditor, 
     since = await newest()
     for number in range(5):
         await call(acme.tenant, f"tool{number}")
-    monkeypatch.setattr(views, "MOST_ROWS", 2)
+    monkeypatch.setattr(views, "MAX_ROWS", 2)
     reader = Reader(ACME, session_of(auditor), f"cursor={since}")
     assert await reader.connect()
     message = await reader.message()
@@ -84,7 +84,7 @@ async def test_a_client_that_comes_back_gets_the_newest_that_it_missed(auditor, 
     rows = [row["html"] for row in message["rows"]]
     assert ["tool4" in rows[0], "tool3" in rows[1]] == [True, True]
     await reader.leave()
-    monkeypatch.setattr(hubs, "MOST_MISSED", 3)
+    monkeypatch.setattr(hubs, "MAX_MISSED", 3)
     late = Reader(ACME, session_of(auditor), f"cursor={since}")
     assert await late.connect()
     message = await late.message()

@@ -71,7 +71,7 @@ def test_picking_a_template_fills_in_the_form_and_saving_that_saves_the_template
     form = page.context["form"]
     assert (form.kind, form["name"].value()) == (template.kind, template.name)
     assert template.title in page.content.decode()
-    assert [way.kind for way in page.context["ways"] if way.chosen] == [template.kind]
+    assert [way.kind for way in page.context["ways"] if way.current] == [template.kind]
     assert Primitive.objects.count() == before
     saved = operator.post(NEW, SentForm(page.content.decode()).fields)
     assert saved.status_code == 302, saved.context["form"].errors

@@ -88,13 +88,13 @@ def states(page: Any) -> dict[str, str]:
     found = {}
     for row in page.context["listed"]:
         known = "changed" if row.changes else "same"
-        found[row.source] = "new" if row.is_new else row.found.operation.problem or known
+        found[row.source] = "new" if row.is_new else row.found_operation.operation.problem or known
     return found
 
 
 def kept(page: Any) -> dict[str, Any]:
     """Return the field that names the document on later pages."""
-    return {"kept": str(page.context["found"].kept)}
+    return {"kept": str(page.context["document_import"].kept)}
 
 
 def listed(browser: Client, text: str) -> dict[str, Any]:
@@ -113,7 +113,11 @@ def errors(page: Any) -> str:
 
 def fields_of(page: Any) -> dict[str, str]:
     """Return the fields of the changes on a preview, by their labels."""
-    return {row.change.label: row.field for each in page.context["chosen"] for row in each.changes}
+    return {
+        row.change.label: row.field
+        for each in page.context["selected_rows"]
+        for row in each.changes
+    }
 
 
 def test_operations_are_listed_and_previewed_and_nothing_is_made(operator: Client) -> None:
@@ -127,7 +131,7 @@ def test_operations_are_listed_and_previewed_and_nothing_is_made(operator: Clien
         assert part in text
     fields = {**kept(page), "chosen": ["GET /orders", "POST /files"], "name-0": "all_orders"}
     page = operator.post(PAGE, {**fields, "_preview": ""})
-    (row,) = page.context["chosen"]
+    (row,) = page.context["selected_rows"]
     hints = "read-only, may be repeated"
     assert (row.source, row.name, row.hints) == ("GET /orders", "all_orders", hints)
     text = page.content.decode()
@@ -161,11 +165,11 @@ def test_importing_again_shows_what_is_new_changed_and_gone(operator: Client) ->
     page = operator.post(PAGE, {"document": json.dumps(changed)})
     assert states(page)["GET /orders"] == "changed"
     assert states(page)["GET /pets"] == "new"
-    assert [tool.name for tool in page.context["gone"]] == ["order"]
+    assert [tool.name for tool in page.context["removed"]] == ["order"]
     assert "The document has it no more" in page.content.decode()
     elsewhere = operator.post(PAGE, {**kept(page), "base_url": "https://other.example.com"})
     assert states(elsewhere)["GET /orders"] == "new"
-    assert elsewhere.context["gone"] == []
+    assert elsewhere.context["removed"] == []
 
 
 def test_a_change_of_the_document_is_shown_and_taken_over(operator: Client) -> None:
@@ -206,7 +210,7 @@ def test_one_that_is_wrong_stops_all_and_says_so_beside_it(operator: Client, nam
     given, entries = listed(operator, document()), Entry.objects.count()
     fields = {"chosen": ["GET /orders", "POST /orders"], "name-1": name, "_create": ""}
     page = operator.post(PAGE, {**given, **fields})
-    problems = {each.source: each.problems for each in page.context["chosen"]}
+    problems = {each.source: each.problems for each in page.context["selected_rows"]}
     assert said in " ".join(problems["POST /orders"])
     assert not problems["GET /orders"]
     assert f'value="{name}"' in page.content.decode()
@@ -338,7 +342,7 @@ def test_two_apis_on_one_host_do_not_touch_each_other(operator: Client, bases: t
     imported(operator, "GET /people", "GET /tags", text=api(first, "people", "tags"))
     page = operator.post(PAGE, {"document": api(second, "people", "offers")})
     assert states(page) == {"GET /people": "new", "GET /offers": "new"}
-    assert page.context["gone"] == []
+    assert page.context["removed"] == []
     imported(operator, "GET /people", text=api(second, "people", "offers"))
     urls = Primitive.objects.filter(kind="http").values_list("config__request__url", flat=True)
     assert sorted(url for url in urls if url.endswith("people")) == sorted(
@@ -346,7 +350,7 @@ def test_two_apis_on_one_host_do_not_touch_each_other(operator: Client, bases: t
     )
     page = operator.post(PAGE, {"document": api(first, "people")})
     assert states(page) == {"GET /people": "same"}
-    assert [tool.fields.config["source"] for tool in page.context["gone"]] == ["GET /tags"]
+    assert [tool.fields.config["source"] for tool in page.context["removed"]] == ["GET /tags"]
 
 
 def test_a_tool_whose_address_was_changed_is_still_the_operations(operator: Client) -> None:
@@ -380,7 +384,7 @@ def test_every_secret_that_is_proposed_can_be_stored(operator: Client, cast: Cas
         f"/{number}": {"get": {"security": [{name: []}]}} for number, name in enumerate(schemes)
     }
     page = operator.post(PAGE, {"document": json.dumps(given)})
-    names = [scheme.credential.secret for scheme in page.context["found"].schemes]
+    names = [scheme.credential.secret for scheme in page.context["document_import"].schemes]
     assert names[:2] == ["bearer_auth", "bearer_auth_2"]
     assert names[3] == "oauth2"
     assert len(set(names)) == len(schemes)

@@ -208,7 +208,7 @@ def test_an_image_is_shown_only_if_it_is_one_and_an_address_is_no_link() -> None
     ]
     given = TrialRound(uuid4(), 1, 0.1, {"content": content}, received=[{"id": 1}])
     tool = {"name": "t", "version": "1", "task_support": TaskSupport.NEVER}
-    context = {"tool": tool, "given": given, "blocks": list(blocks(given.result or {}))}
+    context = {"tool": tool, "trial_round": given, "blocks": list(blocks(given.result or {}))}
     raw = render_to_string("console/primitives/trial.html", context)
     assert raw.count("<img") == 1
     assert f'src="data:image/png;base64,{PIXEL}"' in raw
@@ -267,7 +267,7 @@ def test_a_user_runs_one_trial_at_once_and_a_tenant_leaves_a_place_to_others(ope
     assert (busy.status_code, busy["Retry-After"]) == (429, "2")
     assert "Another trial of yours runs" in unescape(busy.content.decode())
     with ExitStack() as running:
-        for number in range(1, trials.MOST_AT_ONCE):
+        for number in range(1, trials.MAX_AT_ONCE):
             assert not running.enter_context(trials._admitted(-number, cast.acme.id))
         refused = operator.post(TRY, run)
         assert refused.status_code == 429

@@ -110,7 +110,7 @@ def parts(client: Client, form: str, query: str = "") -> tuple[str, list[dict[st
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exports, "MOST_IN_PART", 2)
+    monkeypatch.setattr(exports, "MAX_IN_PART", 2)
     monkeypatch.setattr(exports, "_AT_ONCE", 1)
 
 
@@ -145,7 +145,7 @@ def test_a_file_that_was_cut_says_so_and_from_where_to_go_on(auditor: Client, ac
 
 @pytest.mark.usefixtures("small")
 def test_a_file_has_a_bound_and_names_where_the_next_begins(auditor, acme, monkeypatch):
-    monkeypatch.setattr(exports, "MOST_EXPORTED", 3)
+    monkeypatch.setattr(exports, "MAX_EXPORTED", 3)
     for number in range(4):
         recorded(acme.tenant, uuid4(), target=f"tool{number}")
     text, found = parts(auditor, "jsonl")

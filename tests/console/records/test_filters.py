@@ -64,7 +64,7 @@ def test_a_hostile_value_is_text_in_its_chip(auditor: Client) -> None:
 def test_an_empty_list_says_which_filter_to_remove(auditor):
     found = auditor.get(f"{CALLS}?tool=canary-acme-tool&client=nobody&period=30d").context
     assert [each.label for each in found["removals"]] == ["Client"]
-    assert [each.said for each in found["removals"]] == ["nobody"]
+    assert [each.shown_value for each in found["removals"]] == ["nobody"]
     none = auditor.get(f"{CALLS}?tool=nothing&client=nobody")
     assert none.context["removals"] == []
     assert "No matching calls" in none.content.decode()

@@ -167,7 +167,7 @@ def test_a_filter_that_is_deleted_meanwhile_is_not_found(auditor: Client, sent: 
 
 @pytest.mark.django_db(transaction=True)
 def test_sessions_that_save_at_once_do_not_exceed_the_most(cast, monkeypatch):
-    monkeypatch.setattr(filter_store, "MOST_OWN", 2)
+    monkeypatch.setattr(filter_store, "MAX_OWN", 2)
     tenant, user, numbers = Tenant.objects.get(slug="acme"), cast.auditor.user, count()
 
     def save_another() -> bool:

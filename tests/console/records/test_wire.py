@@ -41,7 +41,7 @@ def payloads(story: Story) -> dict[Any, PayloadView]:
 
 
 def messages(story: Story) -> list[tuple[WireMessage, ...]]:
-    return list(wire.of_call(read(story), payloads(story)).values())
+    return list(wire.messages_of_call(read(story), payloads(story)).values())
 
 
 def two_rounds(**columns: Any) -> Story:

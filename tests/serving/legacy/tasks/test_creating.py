@@ -29,8 +29,8 @@ SUPPORT = {
     "required": "required",
 }
 WRONG: Sequence[Any] = (
-    *(None, [], "a", 5, True),
-    *({"ttl": ttl} for ttl in (None, 0, "a", -1, True, [], {}, "1000")),
+    *([1], "a", 5, True),
+    *({"ttl": ttl} for ttl in (0, "a", -1, True, [], {}, "1000")),
 )
 
 

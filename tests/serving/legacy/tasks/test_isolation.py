@@ -197,7 +197,7 @@ async def test_a_cursor_is_good_for_its_list_and_caller_in_any_session(
         assert page.result["tasks"] == first_page.result["tasks"]
     refused(await stranger.ask("tasks/list", cursor=cursor), -32602)
     refused(await client.ask("tools/list", cursor=cursor), -32602)
-    for wrong in (tools, f"{cursor[:-2]}AA", "", "x", "A" * 200, None, 5, True, [], {}):
+    for wrong in (tools, f"{cursor[:-2]}AA", "", "x", "A" * 200, 5, True, [], {}):
         refused(await client.ask("tasks/list", cursor=wrong), -32602)
     reply = await (await client_of(tasks.member)).ask("tasks/list", cursor=cursor)
     if "error" in reply.last:
