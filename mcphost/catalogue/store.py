@@ -76,9 +76,11 @@ def _add(owner: StoreOwner, key: str, text: str) -> bool:
     if _values(owner).filter(key=key).exists():
         return False
     # Concurrent writes count the same keys: together they can exceed the limit by their number.
-    whose, limit = _limit(owner)
+    of_tenant = owner.member is None
+    limit = settings.MCPHOST_STORE_KEYS if of_tenant else settings.MCPHOST_USER_STORE_KEYS
     if _values(owner).count() >= limit:
-        raise StoreRefusedError(f"The {whose}'s store is full: it may have at most {limit} values.")
+        name = "tenant" if of_tenant else "user"
+        raise StoreRefusedError(f"The {name}'s store is full: it may have at most {limit} values.")
     try:
         with transaction.atomic():
             StoredValue.objects.create(
@@ -93,12 +95,6 @@ def _add(owner: StoreOwner, key: str, text: str) -> bool:
     except IntegrityError:  # a concurrent write added the key after the check
         return False
     return True
-
-
-def _limit(owner: StoreOwner) -> tuple[str, int]:
-    if owner.member is None:
-        return "tenant", settings.MCPHOST_STORE_KEYS
-    return "user", settings.MCPHOST_USER_STORE_KEYS
 
 
 def _check_key(key: str) -> None:

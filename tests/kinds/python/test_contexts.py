@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import count
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Protocol
 from uuid import UUID
@@ -72,6 +73,8 @@ USES: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
         "sample": lambda ctx: ctx.sample("sum", "Sum up", max_tokens=9),
         "step": lambda ctx: ctx.step("s", threading.get_ident),
         "store": lambda ctx: ctx.store,
+        "user": lambda ctx: ctx.user,
+        "user_store": lambda ctx: ctx.user_store,
         "tenant": lambda ctx: ctx.tenant,
         "uuid": lambda ctx: ctx.uuid(),
         "wait_for": lambda ctx: ctx.wait_for("paid", 1),
@@ -323,7 +326,7 @@ async def test_the_same_goes_for_all_that_gets_a_context(lends: str, borrows: st
 async def test_a_store_that_was_got_before_is_of_no_use_either(name: str, way: str, by: str):
     lender, borrower = Party(1), Party(2)
     async with lent(lender, way) as ctx:
-        store = (ContextStore if way == "tool" else SyncStore)(ctx)
+        store = (ContextStore if way == "tool" else SyncStore)(ctx, attrgetter("ports.store"))
         error = await borrow(borrower, STORE_USES[name], store, by)
     assert isinstance(error, ForeignContextError)
     await lender.assert_untouched()
