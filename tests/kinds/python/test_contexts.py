@@ -548,7 +548,10 @@ async def test_code_that_tries_for_ever_lets_others_run_and_is_reported_a_hundre
 
     async with lent(lender) as ctx:
         uses = [partial(USES[name], ctx) for name in AWAITED]
-        uses += [partial(use, ContextStore(ctx)) for use in STORE_USES.values()]
+        uses += [
+            partial(use, ContextStore(ctx, attrgetter("ports.store")))
+            for use in STORE_USES.values()
+        ]
 
         async def tries_for_ever() -> None:
             for tried in count():
