@@ -72,6 +72,7 @@ CALLS: dict[str, tuple[dict[str, object], str]] = {
     "review_code": ({"code": "1 + 1"}, "a quick review"),
     "welcome": ({}, "# Welcome"),
     "seal": ({}, "AAAAAAAAAAA="),
+    "greet_in_own_language": ({}, "Hallo!"),
     "office": ({"city": "Oslo", "floor": "2"}, '"floor\\":2'),
 }
 # The answers for the functions that ask, and the keys of the questions in each of their rounds.
@@ -93,6 +94,7 @@ ANSWERS: dict[str, tuple[dict[str, Mapping[str, Any]], list[list[str]]]] = {
     "title_for": ({"title": model_answer("Rain")}, [["title"]]),
     "empty_bin": ({"sure": accept(sure=True)}, [["sure"]]),
     "paint": ({"color": accept(color="green")}, [["color"]]),
+    "greet_in_own_language": ({"language": accept(language="German")}, [["language"]]),
     "print_album": ({"paper": accept(paper="matt")}, [["paper"], []]),
 }
 # Completions: the typed text, the arguments that were filled in before, and the expected values.

@@ -23,6 +23,7 @@ from mcphost.sealing.tokens import Purpose, SealError
 from mcphost.serving import sealing
 from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database
+from mcphost.serving.execution.commits import error_for
 from mcphost.serving.legacy import outbound_guard
 from mcphost.serving.legacy.questions import IncomingResponse, open_round
 from mcphost.serving.legacy.refusal_records import refuse
@@ -47,9 +48,9 @@ async def take(session: ClientSession, principal: Principal, response: LegacyRes
         return
     try:
         question, owner = await _opened(session, response.id)
-    except SealError as error:
+    except SealError as unreadable:
         await check(session)
-        await refused(NOT_ASKED, facts={"why": error.reason})
+        await refused(NOT_ASKED, facts={"why": unreadable.reason})
         return
     error = response.error
     encoded = orjson.dumps({"result": response.result} if error is None else {"error": error})
@@ -76,15 +77,17 @@ async def take(session: ClientSession, principal: Principal, response: LegacyRes
 async def _pass_to_open_round(session: ClientSession, input_response: IncomingResponse) -> bool:
     """Give the response to the call that waits for it in this process; False if none does.
 
-    Raises ProtocolError (UNAVAILABLE) if it could not be stored.
+    Raises ProtocolError if it could not be stored: UNAVAILABLE if it may be sent again.
     """
     waiting = open_round(input_response.question, session.id)
     if waiting is None:
         return False
     try:
         return await waiting.take(input_response)
-    except (RecordLostError, RecordRefusedError):
+    except RecordLostError:
         raise unavailable("The input response could not be stored; send it again") from None
+    except RecordRefusedError as error:  # the same response would be refused again
+        raise error_for(error) from None
 
 
 class _Answer:

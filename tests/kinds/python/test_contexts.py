@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import count
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Protocol
 from uuid import UUID
@@ -72,6 +73,8 @@ USES: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
         "sample": lambda ctx: ctx.sample("sum", "Sum up", max_tokens=9),
         "step": lambda ctx: ctx.step("s", threading.get_ident),
         "store": lambda ctx: ctx.store,
+        "user": lambda ctx: ctx.user,
+        "user_store": lambda ctx: ctx.user_store,
         "tenant": lambda ctx: ctx.tenant,
         "uuid": lambda ctx: ctx.uuid(),
         "wait_for": lambda ctx: ctx.wait_for("paid", 1),
@@ -327,7 +330,7 @@ async def test_a_store_obtained_earlier_cannot_be_used_by_another_call(
 ):
     lender, borrower = Party(1), Party(2)
     async with lent(lender, way) as ctx:
-        store = (ContextStore if way == "tool" else SyncStore)(ctx)
+        store = (ContextStore if way == "tool" else SyncStore)(ctx, attrgetter("ports.store"))
         error = await borrow(borrower, STORE_USES[name], store, by)
     assert isinstance(error, ForeignContextError)
     await lender.assert_untouched()
@@ -551,7 +554,10 @@ async def test_an_endless_misuse_yields_to_other_code_and_is_reported_a_limited_
 
     async with lent(lender) as ctx:
         uses = [partial(USES[name], ctx) for name in AWAITED]
-        uses += [partial(use, ContextStore(ctx)) for use in STORE_USES.values()]
+        uses += [
+            partial(use, ContextStore(ctx, attrgetter("ports.store")))
+            for use in STORE_USES.values()
+        ]
 
         async def tries_for_ever() -> None:
             for tried in count():
