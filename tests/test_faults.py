@@ -1,4 +1,4 @@
-"""An error of ours is never told as a mistake of the user's without a line in the log."""
+"""A fault of the platform is never reported as a user's mistake without a line in the log."""
 
 import ast
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ ALLOWED = {
 """The functions that catch such an error of a call of ours without a line in the log themselves, and why."""
 
 
-def test_a_fault_is_logged_or_raised_on() -> None:
+def test_a_fault_is_logged_or_raised() -> None:
     assert set(_silent()) == ALLOWED.keys()
 
 

@@ -1,4 +1,5 @@
-"""The names in the code are nouns and verbs of the field. Those that are not only get fewer."""
+"""The names in the code are nouns and verbs of the field. The number of meaningless names does not
+grow."""
 
 import ast
 import re
@@ -35,6 +36,6 @@ def _names() -> Iterator[str]:
                     pass
 
 
-def test_names_that_name_nothing_only_get_fewer() -> None:
+def test_the_number_of_meaningless_names_does_not_grow() -> None:
     names = [name.strip("_").lower() for name in _names() if NAMELESS.fullmatch(name)]
     assert MAX_NAMES - SLACK <= len(names) <= MAX_NAMES, Counter(names).most_common()

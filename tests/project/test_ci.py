@@ -1,4 +1,4 @@
-"""What CI makes of the output of test processes (`.ci/run`)."""
+"""How CI evaluates the output of test processes (`.ci/run`)."""
 
 import subprocess
 from pathlib import Path

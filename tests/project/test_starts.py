@@ -1,4 +1,4 @@
-"""What a serving process has not imported once it is ready: each of these costs every start."""
+"""Modules that a ready serving process has not imported: each would slow down every start."""
 
 import subprocess
 import sys

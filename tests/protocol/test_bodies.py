@@ -1,4 +1,4 @@
-"""Refusing a large body costs little more than parsing it, whatever is wrong with it, and where."""
+"""Refusing a large body costs little more than parsing it, whatever the error and its position."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Members that are written but left out, and what stays as it is."""
+"""Empty members of messages: which count as absent, and which are kept."""
 
 from typing import Any
 

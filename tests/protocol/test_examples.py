@@ -1,4 +1,4 @@
-"""The specification's own examples: all of them parse, and the requests among them open."""
+"""All examples of the specification parse, and the requests among them open."""
 
 from pathlib import Path
 

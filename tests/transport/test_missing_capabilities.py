@@ -1,4 +1,4 @@
-"""What a client without a capability is told, of each type of primitive and on each revision."""
+"""The error for a missing capability, for each type of primitive and each revision."""
 
 import logging
 from typing import Any
@@ -20,7 +20,7 @@ CALLS: tuple[tuple[str, dict[str, Any], str], ...] = (
 
 
 @pytest.mark.parametrize(("method", "params", "primitive"), CALLS)
-async def test_a_missing_capability_is_named_with_what_needs_it_and_is_no_warning(
+async def test_a_missing_capability_error_names_the_primitive_and_logs_no_warning(
     asking: Cast, caplog: pytest.LogCaptureFixture, method: str, params: Any, primitive: str
 ) -> None:
     caplog.set_level(logging.INFO, "mcphost")

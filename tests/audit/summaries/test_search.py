@@ -1,4 +1,4 @@
-"""Pages of calls, compared with a filter that reads every call: whatever index a page is read along."""
+"""Pages of calls, compared with a full scan of all calls, for every index."""
 
 import random
 from collections.abc import Iterator, Sequence

@@ -68,7 +68,9 @@ class Fleet:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["open", "open", "close"]), st.integers(0, 7))))
-def test_always_the_newest_stream_of_all_is_told_and_no_other(steps: list[tuple[str, int]]) -> None:
+def test_only_the_newest_get_stream_across_processes_is_notified(
+    steps: list[tuple[str, int]],
+) -> None:
     async def run() -> None:
         fleet = Fleet()
         for what, number in steps:

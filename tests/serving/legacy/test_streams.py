@@ -1,4 +1,4 @@
-"""What goes on a call's stream, who reads it, and how many calls a caller has at once."""
+"""The messages and readers of a call's stream, and the number of concurrent calls per caller."""
 
 import asyncio
 from uuid import UUID, uuid4
@@ -20,7 +20,7 @@ AT_ONCE = 10.0
 """Seconds in which nothing but the drain wakes a reader."""
 
 
-async def test_of_too_many_readers_the_first_has_to_go() -> None:
+async def test_with_too_many_readers_of_a_stream_the_first_is_disconnected() -> None:
     readers, stream = Readers(), uuid4()
     shown = [Shown() for _ in range(MAX_READERS + 2)]
     present = [readers.present(stream, each) for each in shown]
@@ -35,7 +35,7 @@ async def test_of_too_many_readers_the_first_has_to_go() -> None:
 
 
 @pytest.mark.parametrize("limit", [("MAX_CALLS", 2), ("MAX_BYTES", 20)])
-async def test_who_has_too_much_under_way_is_refused_until_some_is_over(
+async def test_a_caller_with_too_many_calls_in_progress_is_refused_until_one_ends(
     asking: Cast, monkeypatch: pytest.MonkeyPatch, limit: tuple[str, int]
 ) -> None:
     monkeypatch.setattr(call, *limit)
