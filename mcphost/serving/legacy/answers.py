@@ -52,8 +52,8 @@ async def take(session: ClientSession, principal: Principal, response: LegacyRes
         await check(session)
         await refused(NOT_ASKED, facts={"why": unreadable.reason})
         return
-    error = response.error
-    encoded = orjson.dumps({"result": response.result} if error is None else {"error": error})
+    refusal = response.error
+    encoded = orjson.dumps({"result": response.result} if refusal is None else {"error": refusal})
     input_response = IncomingResponse(session.tenant, question, encoded)
     if await _pass_to_open_round(session, input_response):
         return

@@ -318,7 +318,11 @@ class SessionCall:
             raise
         except CallCancelledError as end:
             self._reason = CALLED_OFF.format(end.reason)
-            return _cancelled_answer(self._incoming, end.reason)
+            exchange = self._incoming.exchange
+            reply = reply_for(exchange.method, str(exchange.params.get("uri", "")), end.reason)
+            if isinstance(reply, Refused):
+                return _refused(self._incoming, reply.error)
+            return JsonAnswer(messages.response(identifier, reply.result))
         except Exception as error:  # noqa: BLE001 - it is reported, and logged unless it is a refusal
             return _refused(self._incoming, error_for(error))
         return JsonAnswer(b"" if result is None else messages.response(identifier, result))
@@ -507,15 +511,6 @@ def release_all() -> None:
     """Release all waiting calls at shutdown: other processes continue them. On the event loop."""
     for call in tuple(under_way):
         call.release()
-
-
-def _cancelled_answer(incoming: Incoming, reason: str) -> JsonAnswer:
-    """The response of a call that a user cancelled."""
-    exchange = incoming.exchange
-    reply = reply_for(exchange.method, str(exchange.params.get("uri", "")), reason)
-    if isinstance(reply, Refused):
-        return _refused(incoming, reply.error)
-    return JsonAnswer(messages.response(exchange.id or 0, reply.result))
 
 
 async def _submitted(records: Sequence[Record]) -> None:
