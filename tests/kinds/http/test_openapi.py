@@ -199,6 +199,22 @@ def test_security_schemes_become_secrets(scheme: str, place: str, name: str, val
     assert [each.scheme for each in found.credentials] == [scheme]
 
 
+def test_two_schemes_that_write_the_same_header_are_one_credential() -> None:
+    schemes = {**SCHEMES, "other": {"type": "oauth2", "flows": {}}}
+    found = one({"security": [{"oauth": [], "other": []}]}, components={"securitySchemes": schemes})
+    assert found.config is not None, found.problem
+    (header,) = found.config["request"]["headers"]
+    assert header == {"name": "Authorization", "value": "Bearer {secrets.oauth}"}
+    assert [each.scheme for each in found.credentials] == ["oauth"]
+
+
+def test_a_requirement_of_two_different_values_of_a_header_gives_way_to_the_next() -> None:
+    both = {"basic": [], "oauth": []}
+    assert "two values of Authorization" in problem({"security": [both]}, **WITH_SCHEMES)
+    found = one({"security": [both, {"key": []}]}, **WITH_SCHEMES)
+    assert [each.scheme for each in found.credentials] == ["key"]
+
+
 def taking(name: str, place: str, schema: Any = None, **more: Any) -> dict[str, Any]:
     """Return an operation with one parameter."""
     return {"parameters": [parameter(name, place, schema, **more)]}

@@ -65,10 +65,9 @@ def test_a_path_that_begins_with_a_slash_stays_at_its_host(path: str, servers: A
     [
         ("//evil.example/b", server("https://"), NOWHERE),
         ("/\\evil.example", server(API), NOWHERE),
-        ("/b", server("//evil.example"), BASE),
+        ("/b", server("{a}evil.example", a={"default": "//"}), BASE),
         ("/b", server("/\\evil.example"), BASE),
         ("/b", server("\t//evil.example"), BASE),
-        ("/b", server("{a}evil.example", a={"default": "//"}), BASE),
         ("/b", server("https://{a}.example.com", a={"default": "evil.example/"}), NOWHERE),
         ("/b", server("https://{a}.example.com", a={"default": "evil.example\\"}), NOWHERE),
         ("/b", server("https://{h}{a}", h=HOST, a={"default": "@evil.example"}), NOWHERE),
@@ -101,9 +100,18 @@ def test_an_address_that_its_parts_can_move_is_refused(
         (server("v1"), FETCHED, f"{API}/docs/v1/b"),
         (server("/v1"), BASE, f"{API}/v1/b"),
         (server("https://evil.example"), BASE, f"{API}/b"),
+        (server("//evil.example"), BASE, f"{API}/b"),
+        (server("//api.example.com/v1"), NOWHERE, f"{API}/v1/b"),
+        (server("//api.example.com/v1"), ServerAddress("", "https://docs.example"), f"{API}/v1/b"),
     ],
 )
 def test_servers_with_variables_and_relative_ones_are_imported(servers, place, url):
     operation = imported("/b", servers, place)
     assert operation.config is not None, operation.problem
     assert operation.config["request"]["url"] == url
+
+
+def test_what_is_wrong_with_a_server_is_said() -> None:
+    for url in ("/\\evil.example", "\t//evil.example"):
+        problem = imported("/b", server(url), BASE).problem
+        assert problem == "Its server is neither a whole address nor a path."
