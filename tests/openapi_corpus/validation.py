@@ -72,7 +72,8 @@ class Validator:
         is_30 = str(document["openapi"]).startswith("3.0")
         self._class = core.V30RequestValidator if is_30 else core.V31RequestValidator
         self._from_dict = paths.SchemaPath.from_dict
-        self._document = {**document, "servers": list(map(_with_defaults, document.get("servers") or ()))}
+        servers = list(map(_with_defaults, document.get("servers") or ()))
+        self._document = {**document, "servers": servers}
 
         self._refers_to_paths = '"#/paths/' in json.dumps(document["paths"])
 
@@ -106,7 +107,9 @@ class Validator:
         }
         if isinstance(node.get("parameters"), list):
             prepared["parameters"] = [p for p in node["parameters"] if not self._is_ignored(p)]
-        if isinstance(node.get("servers"), list):
+        if any("servers" in operation for key, operation in node.items() if key in _METHODS):
+            prepared.pop("servers", None)  # those of an operation replace those of its path
+        elif isinstance(node.get("servers"), list):
             prepared["servers"] = list(map(_with_defaults, node["servers"]))
         return prepared
 
@@ -133,12 +136,18 @@ def _path_values(template: str, path: str) -> dict[str, str]:
 
 
 def _with_defaults(server: Any) -> Any:
-    if not isinstance(server, Mapping) or not isinstance(server.get("variables"), Mapping):
+    if not isinstance(server, Mapping):
         return server
     url = str(server.get("url"))
-    for name, variable in server["variables"].items():
+    for name, variable in (server.get("variables") or {}).items():
         url = url.replace(f"{{{name}}}", str(variable.get("default", "")))
-    return {"url": url}
+    if url.startswith("//"):
+        url = urljoin(LOCATION, url)
+    # As RFC 3986, section 6.2, normalises it: the library compares texts.
+    scheme, mark, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    port = {"http": ":80", "https": ":443"}.get(scheme.lower(), ":")
+    return {"url": f"{scheme.lower()}{mark}{host.lower().removesuffix(port)}{slash}{path}"}
 
 
 _ITEM: Final = frozenset({"parameters", "servers", "$ref", "summary", "description"})

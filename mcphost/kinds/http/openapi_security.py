@@ -124,7 +124,7 @@ def _describe_scheme(scheme: Mapping[str, Any]) -> tuple[str, str, str, str]:
         case "http" if str(scheme.get("scheme")).lower() == "bearer":
             return "the bearer token", "headers", name, "Bearer "
         case "http" if str(scheme.get("scheme")).lower() == "basic":
-            return "user:password in Base64", "headers", name, "Basic "
+            return "user:password", "headers", name, "Basic "
         case "oauth2" | "openIdConnect":
             return "an access token", "headers", name, "Bearer "
         case _:
