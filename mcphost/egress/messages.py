@@ -269,11 +269,22 @@ def _own_headers(request: OutgoingRequest, filler: Filler) -> Mapping[str, str]:
         if not _TOKEN.fullmatch(name) or lower in RESERVED_HEADERS:
             raise EgressRequestError(f"A request must not set the header {name!r}.")
         value = filler.text(text, SecretPlace.HEADER).strip(" \t")
+        if lower == "authorization" and any(handles(text)):
+            value = _encoded_basic(value)
         if not _VALUE.fullmatch(value):
             raise EgressRequestError(f"The value of the header {name!r} has invalid characters.")
         joint = "; " if lower == "cookie" else ", "  # RFC 6265, section 4.2.1
         headers[lower] = f"{headers[lower]}{joint}{value}" if lower in headers else value
     return headers
+
+
+def _encoded_basic(value: str) -> str:
+    """Encode a user and a password after `Basic`. Base64 has no colon, so it is left as it is (RFC 7617,
+    section 2)."""
+    scheme, _, credentials = value.partition(" ")
+    if scheme.lower() != "basic" or ":" not in credentials:
+        return value
+    return f"{scheme} {base64.b64encode(credentials.strip().encode()).decode('ascii')}"
 
 
 def _with_query(target: Target, request: OutgoingRequest, filler: Filler) -> Target:

@@ -53,6 +53,16 @@ REQUESTS: dict[str, tuple[dict[str, Any], Callable[[Arrived], bool]]] = {
 }
 
 
+async def test_a_user_and_a_password_after_basic_are_encoded_and_masked():
+    """RFC 7617, section 2: what follows `Basic` is Base64, which has no colon."""
+    for value in ("ada:pässword:1", "YWRhOnBhc3N3b3Jk"):
+        request = OutgoingRequest("", headers=(("Authorization", Template(("Basic ", KEY))),))
+        sent = await exchange(echo, request, value)
+        encoded = value if ":" not in value else base64.b64encode(value.encode()).decode()
+        assert sent.arrived[0].headers["authorization"] == f"Basic {encoded}"
+        assert encoded not in sent.response.body.decode()
+
+
 @pytest.mark.parametrize("name", REQUESTS)
 async def test_a_service_gets_the_value_and_its_echo_is_masked(name: str):
     fields, correct = REQUESTS[name]

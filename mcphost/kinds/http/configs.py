@@ -119,15 +119,13 @@ Status = Annotated[str, AfterValidator(_status)]
 Expression = Annotated[str, Field(max_length=1000), AfterValidator(_expression)]
 Style = Literal["form", "spaceDelimited", "pipeDelimited", "deepObject", "json"]
 JSON_TYPE: Final = "application/json"
+MAX_MEDIA_TYPE: Final = 255
+WRITABLE_TYPE: Final = re.compile(
+    r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+"
+    r'( ?; ?[A-Za-z0-9_.-]+=([A-Za-z0-9!#$%&\'*+.^_`|~/:-]+|"[ !#-\[\]-~]*"))*'
+)
 MediaType = Annotated[
-    str,
-    Field(
-        max_length=255,
-        pattern=(
-            r"^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+"
-            r'( ?; ?[A-Za-z0-9_.-]+=([A-Za-z0-9!#$%&\'*+.^_`|~/:-]+|"[ !#-\[\]-~]*"))*$'
-        ),
-    ),
+    str, Field(max_length=MAX_MEDIA_TYPE, pattern=f"^{WRITABLE_TYPE.pattern}$")
 ]
 """A media type with its parameters (RFC 9110, section 8.3.1)."""
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from mcphost.kinds.http.configs import JSON_TYPE, SAFE
+from mcphost.kinds.http.configs import JSON_TYPE, MAX_MEDIA_TYPE, SAFE, WRITABLE_TYPE
 from mcphost.kinds.http.openapi_forms import BASE64, FormReader
 from mcphost.kinds.http.openapi_parameters import BODY, OperationArgument, is_json, placeholder
 from mcphost.kinds.http.openapi_references import References, UnsupportedError
@@ -120,7 +120,7 @@ class BodyReader:
         is_any = media.name in _ANY
         if is_json(media.name) or (is_any and not self._is_bytes(media)):
             body = {"type": "json", "value": placeholder(BODY)}
-            media_type = JSON_TYPE if is_any else media.written
+            media_type = JSON_TYPE if is_any else _sendable(media.written)
             return {**body, **_unless_default(media_type, JSON_TYPE)}, schema
         if media.name in (FORM, MULTIPART):
             form = self._forms.read(media.media, with_files=media.name == MULTIPART)
@@ -132,16 +132,17 @@ class BodyReader:
                 "is written"
             )
         if _TEXTS.fullmatch(media.name):
-            media_type = "text/plain" if media.name == "text/*" else media.written
+            media_type = "text/plain" if media.name == "text/*" else _sendable(media.written)
             body = {"type": "text", "text": placeholder(BODY), "media_type": media_type}
             return body, schema if types and types <= _SCALARS else _text_of(schema)
         if not (is_any or _MEDIA_TYPE.fullmatch(media.name)) or types - {"string"}:
             raise UnsupportedError(f"a body of {media.written[:100]} is not supported")
+        octets = OCTETS if is_any else _sendable(media.written)
         body = {"type": "bytes", "content": placeholder(BODY)}
         about = schema.get("description") if isinstance(schema, Mapping) else None
         text = f"{about} {BASE64}" if isinstance(about, str) else BASE64
         argument = {"type": "string", "contentEncoding": "base64", "description": text}
-        return {**body, **_unless_default(OCTETS if is_any else media.written, OCTETS)}, argument
+        return {**body, **_unless_default(octets, OCTETS)}, argument
 
 
 def _values(properties: Any) -> list[Any]:
@@ -154,6 +155,13 @@ def _text_of(schema: Any) -> dict[str, Any]:
     if isinstance(schema, Mapping):
         text |= {key: schema[key] for key in ("description", "example") if key in schema}
     return text
+
+
+def _sendable(media_type: str) -> str:
+    """Return a media type as it is written. Raises UnsupportedError if a request cannot have it."""
+    if not WRITABLE_TYPE.fullmatch(media_type) or len(media_type) > MAX_MEDIA_TYPE:
+        raise UnsupportedError(f"a body of {media_type[:100]} is not supported")
+    return media_type
 
 
 def _unless_default(media_type: str, default: str) -> dict[str, str]:

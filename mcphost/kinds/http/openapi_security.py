@@ -48,8 +48,7 @@ class SchemeReader:
                 continue
             try:
                 schemes = {name: self._scheme(name) for name in alternative}
-                for scheme in schemes.values():
-                    _describe_scheme(scheme)
+                _check_headers(schemes.values())
             except UnsupportedError as error:
                 problems.append(error)
             else:
@@ -61,13 +60,20 @@ class SchemeReader:
     def authorize(
         self, schemes: Mapping[str, Mapping[str, Any]], request: dict[str, Any]
     ) -> tuple[Credential, ...]:
-        """Add the credentials of security schemes to a request."""
+        """Add the credentials of security schemes to a request.
+
+        Schemes that write the same are one credential: documents with two flows of OAuth ask for both.
+        """
         credentials: list[Credential] = []
+        written: set[tuple[str, str, str]] = set()
         names = _secret_names(self._all if schemes else ())
         for name, scheme in schemes.items():
             proposed = names[name]
             used = self._secrets.get(name) or proposed
             expected, section, header, before = _describe_scheme(scheme)
+            if (section, header, before) in written:
+                continue
+            written.add((section, header, before))
             request[section].append({"name": header, "value": f"{before}{{secrets.{used}}}"})
             credentials.append(Credential(name, proposed, expected))
         return tuple(credentials)
@@ -93,6 +99,16 @@ def fixed_names(schemes: Iterable[Mapping[str, Any]]) -> Collection[tuple[str, s
     return IGNORED | names
 
 
+def _check_headers(schemes: Iterable[Mapping[str, Any]]) -> None:
+    """Refuse schemes that need two values of one header. Raises UnsupportedError."""
+    values: dict[str, str] = {}
+    for scheme in schemes:
+        _, section, header, before = _describe_scheme(scheme)
+        is_single = section == "headers" and header.lower() != "cookie"
+        if is_single and values.setdefault(header.lower(), before) != before:
+            raise UnsupportedError(f"its security needs two values of {header}")
+
+
 def _describe_scheme(scheme: Mapping[str, Any]) -> tuple[str, str, str, str]:
     """Return what a scheme's secret must be, the list of the request that it belongs to, its name there,
     and what is written before it."""
@@ -108,7 +124,7 @@ def _describe_scheme(scheme: Mapping[str, Any]) -> tuple[str, str, str, str]:
         case "http" if str(scheme.get("scheme")).lower() == "bearer":
             return "the bearer token", "headers", name, "Bearer "
         case "http" if str(scheme.get("scheme")).lower() == "basic":
-            return "user:password in Base64", "headers", name, "Basic "
+            return "user:password", "headers", name, "Basic "
         case "oauth2" | "openIdConnect":
             return "an access token", "headers", name, "Bearer "
         case _:

@@ -32,14 +32,15 @@ def base_of(listed: Any, address: ServerAddress, references: References) -> str:
     url = ""
     if isinstance(servers, list) and servers:
         url = _server(references.follow_object(servers[0]))
+    if _UNSAFE.search(url):
+        raise UnsupportedError("its server is neither a whole address nor a path")
     try:
         base, own = address.base_url, urlsplit(url)
-        if _UNSAFE.search(url) or (own.netloc and not own.scheme):
-            raise UnsupportedError("its server is neither a whole address nor a path")
         if base:
-            url = base if own.scheme or not url else urljoin(base, url)
-        elif not own.scheme and address.location:
-            url = urljoin(address.location, url or "/")
+            url = base if own.scheme or own.netloc or not url else urljoin(base, url)
+        elif not own.scheme and (address.location or own.netloc):
+            # Without a scheme it has that of the document (RFC 3986, section 5.2.2).
+            url = urljoin(address.location or "https:", url or "/")
         host = urlsplit(url).hostname
     except ValueError:
         raise UnsupportedError(f"the address of its server cannot be read: {url[:200]}") from None

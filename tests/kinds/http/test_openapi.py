@@ -199,6 +199,27 @@ def test_security_schemes_become_secrets(scheme: str, place: str, name: str, val
     assert [each.scheme for each in found.credentials] == [scheme]
 
 
+def test_basic_wants_a_user_and_a_password_as_they_are() -> None:
+    (credential,) = one({"security": [{"basic": []}]}, **WITH_SCHEMES).credentials
+    assert credential.expected == "user:password"
+
+
+def test_two_schemes_that_write_the_same_header_are_one_credential() -> None:
+    schemes = {**SCHEMES, "other": {"type": "oauth2", "flows": {}}}
+    found = one({"security": [{"oauth": [], "other": []}]}, components={"securitySchemes": schemes})
+    assert found.config is not None, found.problem
+    (header,) = found.config["request"]["headers"]
+    assert header == {"name": "Authorization", "value": "Bearer {secrets.oauth}"}
+    assert [each.scheme for each in found.credentials] == ["oauth"]
+
+
+def test_a_requirement_of_two_different_values_of_a_header_gives_way_to_the_next() -> None:
+    both = {"basic": [], "oauth": []}
+    assert "two values of Authorization" in problem({"security": [both]}, **WITH_SCHEMES)
+    found = one({"security": [both, {"key": []}]}, **WITH_SCHEMES)
+    assert [each.scheme for each in found.credentials] == ["key"]
+
+
 def taking(name: str, place: str, schema: Any = None, **more: Any) -> dict[str, Any]:
     """Return an operation with one parameter."""
     return {"parameters": [parameter(name, place, schema, **more)]}
@@ -226,6 +247,8 @@ BRACES = {"securitySchemes": {"s": {"type": "apiKey", "in": "cookie", "name": "{
             "multipart/form-data does not say which fields",
         ),
         (taking("a", "cookie", {"type": "array"}, required=True), {}, "cookie 'a' is a list"),
+        ({"requestBody": body({}, "application/json; a b")}, POST, "json; a b is not supported"),
+        ({"requestBody": body({}, "text/plain; a b")}, POST, "plain; a b is not supported"),
         (
             {"security": [{"s": []}]},
             {"components": BRACES},

@@ -63,10 +63,9 @@ def test_a_path_with_a_leading_slash_stays_on_its_host(path: str, servers: Any) 
     [
         ("//evil.example/b", server("https://"), NOWHERE),
         ("/\\evil.example", server(API), NOWHERE),
-        ("/b", server("//evil.example"), BASE),
+        ("/b", server("{a}evil.example", a={"default": "//"}), BASE),
         ("/b", server("/\\evil.example"), BASE),
         ("/b", server("\t//evil.example"), BASE),
-        ("/b", server("{a}evil.example", a={"default": "//"}), BASE),
         ("/b", server("https://{a}.example.com", a={"default": "evil.example/"}), NOWHERE),
         ("/b", server("https://{a}.example.com", a={"default": "evil.example\\"}), NOWHERE),
         ("/b", server("https://{h}{a}", h=HOST, a={"default": "@evil.example"}), NOWHERE),
@@ -99,9 +98,18 @@ def test_an_address_that_could_leave_its_server_is_refused(
         (server("v1"), FETCHED, f"{API}/docs/v1/b"),
         (server("/v1"), BASE, f"{API}/v1/b"),
         (server("https://evil.example"), BASE, f"{API}/b"),
+        (server("//evil.example"), BASE, f"{API}/b"),
+        (server("//api.example.com/v1"), NOWHERE, f"{API}/v1/b"),
+        (server("//api.example.com/v1"), ServerAddress("", "https://docs.example"), f"{API}/v1/b"),
     ],
 )
 def test_relative_servers_and_servers_with_variables_are_imported(servers, place, url):
     operation = imported("/b", servers, place)
     assert operation.config is not None, operation.problem
     assert operation.config["request"]["url"] == url
+
+
+def test_what_is_wrong_with_a_server_is_said() -> None:
+    for url in ("/\\evil.example", "\t//evil.example"):
+        problem = imported("/b", server(url), BASE).problem
+        assert problem == "Its server is neither a whole address nor a path."
