@@ -108,9 +108,7 @@ def sent(operation: Operation) -> WireRequest | str:
         target = Target.parse(request.url)
         filled = build(request, target, Filler(_Secrets(), target), 1 << 24, compressed=False)
         headers = {name.decode(): value.decode("latin-1") for name, value in filled.headers}
-        return WireRequest(
-            filled.method, target.origin, filled.target.path, headers, filled.body
-        )
+        return WireRequest(filled.method, target.origin, filled.target.path, headers, filled.body)
     return reason
 
 

@@ -21,8 +21,7 @@ def _class(name: str, expression: str) -> DisagreementClass:
     return DisagreementClass(name, re.compile(expression, re.DOTALL))
 
 
-CLASSES: Final = (
-)
+CLASSES: Final = ()
 
 REFUSALS: Final = (
     ("a reference to another document", r"refers to something outside"),
@@ -31,13 +30,25 @@ REFUSALS: Final = (
     ("a body of a type that is not supported", r"^A body of .* is not supported"),
     ("a GET or HEAD with a required body", r"^A body is not possible"),
     ("a value that its style does not define", r"does not define"),
-    ("a list or an object in a cookie or as a text", r"is a list or an object|^The parameter .* is "),
+    (
+        "a list or an object in a cookie or as a text",
+        r"is a list or an object|^The parameter .* is ",
+    ),
     ("a parameter without a name", r"has no name|no name of a header"),
     ("a path whose parameter is not described", r"^The path has no parameter"),
-    ("no address of the API", r"does not say where|neither a whole address|address of its server|ends the host"),
+    (
+        "no address of the API",
+        r"does not say where|neither a whole address|address of its server|ends the host",
+    ),
     ("security that is not supported", r"^Security|its security|no security scheme"),
-    ("a form without fields", r"does not say which fields|none of the fields|form is not an object"),
-    ("an input schema that cannot be used", r"input schema cannot be used|more than .* schemas|nested too deep"),
+    (
+        "a form without fields",
+        r"does not say which fields|none of the fields|form is not an object",
+    ),
+    (
+        "an input schema that cannot be used",
+        r"input schema cannot be used|more than .* schemas|nested too deep",
+    ),
     ("a schema that is none", r"schema is not an object|has not the shape|^It is not an object"),
     ("something twice", r"^It has .* twice"),
     ("too many parameters", r"more than .* parameters"),

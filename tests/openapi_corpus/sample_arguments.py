@@ -256,7 +256,11 @@ def _character(members: Any) -> str:
         if re.fullmatch(_class(members), candidate):
             return candidate
     kind, value = members[0]
-    return chr(value[0] if kind is _constants.RANGE else value) if isinstance(value, int | tuple) else "a"
+    return (
+        chr(value[0] if kind is _constants.RANGE else value)
+        if isinstance(value, int | tuple)
+        else "a"
+    )
 
 
 def _class(members: Any) -> str:
