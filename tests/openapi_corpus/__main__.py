@@ -108,9 +108,7 @@ def sent(operation: Operation) -> WireRequest | str:
         target = Target.parse(request.url)
         filled = build(request, target, Filler(_Secrets(), target), 1 << 24, compressed=False)
         headers = {name.decode(): value.decode("latin-1") for name, value in filled.headers}
-        return WireRequest(
-            filled.method, target.origin, filled.target.path, headers, filled.body
-        )
+        return WireRequest(filled.method, target.origin, filled.target.path, headers, filled.body)
     return reason
 
 
@@ -165,7 +163,7 @@ def _verdict(operation: Operation, validator: Validator) -> tuple[str, str]:
 
 def describe(error: BaseException | None) -> str:
     """Return an error of the library with what it came from, in one line."""
-    texts = []
+    texts: list[str] = []
     while error is not None and len(texts) < 4:
         first = str(error).partition(" not valid for schema")[0].splitlines() or [""]
         texts.append(f"{type(error).__name__}: {first[0][:120]}")

@@ -28,7 +28,9 @@ class WireRequest:
         self.content_type = headers.get("content-type", "")
         self.body = body or None
         cookies = [
-            pair.strip().partition("=")[::2] for pair in headers.get("cookie", "").split(";") if pair
+            pair.strip().partition("=")[::2]
+            for pair in headers.get("cookie", "").split(";")
+            if pair
         ]
         self.parameters = parameters(
             query=structures.ImmutableMultiDict(parse_qsl(query, keep_blank_values=True)),

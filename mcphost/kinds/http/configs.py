@@ -124,9 +124,7 @@ WRITABLE_TYPE: Final = re.compile(
     r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+"
     r'( ?; ?[A-Za-z0-9_.-]+=([A-Za-z0-9!#$%&\'*+.^_`|~/:-]+|"[ !#-\[\]-~]*"))*'
 )
-MediaType = Annotated[
-    str, Field(max_length=MAX_MEDIA_TYPE, pattern=f"^{WRITABLE_TYPE.pattern}$")
-]
+MediaType = Annotated[str, Field(max_length=MAX_MEDIA_TYPE, pattern=f"^{WRITABLE_TYPE.pattern}$")]
 """A media type with its parameters (RFC 9110, section 8.3.1)."""
 
 
