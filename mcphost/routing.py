@@ -89,25 +89,24 @@ def _at(pattern: str, application: Any) -> Any:
     return re_path(pattern, application)
 
 
+def _routes() -> list[Any]:
+    pages = Limited(LoadedAtFirstUse(django_application))
+    return [
+        _at(r"^\.well-known/", not_found),
+        _at(r"^healthz$", healthz),
+        _at(r"^readyz$", readyz),
+        _at(r"^metrics$", metrics),
+        _at(r"^status\.json$", status),
+        _at(rf"^$|^admin(/|$)|^{settings.STATIC_URL.lstrip('/')}", pages),
+        _at("^" + LINK.pattern.removeprefix("/"), pages),
+        _at(r"", ForBrowsers(pages)),
+    ]
+
+
 process = ServerProcess(wakeups)
-pages = Limited(LoadedAtFirstUse(django_application))
 application = ProtocolTypeRouter(
     {
-        "http": Front(
-            process,
-            URLRouter(
-                [
-                    _at(r"^\.well-known/", not_found),
-                    _at(r"^healthz$", healthz),
-                    _at(r"^readyz$", readyz),
-                    _at(r"^metrics$", metrics),
-                    _at(r"^status\.json$", status),
-                    _at(rf"^$|^admin(/|$)|^{settings.STATIC_URL.lstrip('/')}", pages),
-                    _at("^" + LINK.pattern.removeprefix("/"), pages),
-                    _at(r"", ForBrowsers(pages)),
-                ]
-            ),
-        ),
+        "http": Front(process, URLRouter(_routes())),
         "websocket": LoadedAtFirstUse(_sockets),
         "lifespan": Lifespan(process),
     }

@@ -79,6 +79,7 @@ class Environment(BaseSettings):
     database_wait_seconds: float = Field(15.0, ge=0)
     database_waiters: int = Field(1000, ge=0)
     store_keys: int = Field(1000, gt=0)
+    user_store_keys: int = Field(100, gt=0)
     state_parts_per_tenant: int = Field(1000, ge=0)
     state_part_bytes_per_tenant: int = Field(64 * 1024 * 1024, ge=0)
     task_seconds: float = Field(86_400.0, gt=0)
@@ -292,6 +293,7 @@ MCPHOST_FEED_SECONDS = ENVIRONMENT.feed_seconds
 MCPHOST_DATABASE_WAIT_SECONDS = ENVIRONMENT.database_wait_seconds
 MCPHOST_DATABASE_WAITERS = ENVIRONMENT.database_waiters
 MCPHOST_STORE_KEYS = ENVIRONMENT.store_keys
+MCPHOST_USER_STORE_KEYS = ENVIRONMENT.user_store_keys
 MCPHOST_STATE_PARTS_PER_TENANT = ENVIRONMENT.state_parts_per_tenant
 MCPHOST_STATE_PART_BYTES_PER_TENANT = ENVIRONMENT.state_part_bytes_per_tenant
 MCPHOST_TASK_SECONDS = ENVIRONMENT.task_seconds

@@ -16,7 +16,7 @@ import orjson
 from mcphost.kinds.functions.program import FunctionProgram
 from mcphost.kinds.python.function import inspect_function
 from mcphost.protocol.eras import REVISION, Era
-from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
+from mcphost.runtime.call import Call, CallUser, Client, Delivery, Principal, PrincipalKind
 from mcphost.runtime.journal import EMPTY, Answer, as_json, from_json
 from mcphost.runtime.memory import MemoryLinks, MemoryStore
 from mcphost.runtime.outcomes import Complete, Deferred, InputRequired, Outcome, Yielded
@@ -31,6 +31,8 @@ EVERYTHING: Final[Mapping[str, Any]] = MappingProxyType(
 """The capabilities of a client that supports every question."""
 MAX_ROUNDS: Final = 8
 _TENANT = UUID(int=1)
+USER: Final = CallUser(UUID(int=2), "Ada")
+"""The person behind a trial, unless it says otherwise."""
 
 DECLINE: Final[Mapping[str, Any]] = MappingProxyType({"action": "decline"})
 CANCEL: Final[Mapping[str, Any]] = MappingProxyType({"action": "cancel"})
@@ -71,17 +73,18 @@ async def try_out(
     answers: Answers = MappingProxyType({}),
     *,
     ports: Ports | None = None,
+    user: CallUser | None = USER,
 ) -> Tried:
     """Run a function that is marked as a tool, prompt or resource until it ends.
 
     `answers` has for each key the result that a client would send. The outcome is InputRequired if
-    an answer is missing, or after eight rounds. Every round gets only what a request state can
+    an answer is missing, or after eight rounds. `user` is the person behind the call, None for none. Every round gets only what a request state can
     carry. From `become_task` on, the trial goes on as a task, unless `ports` say otherwise (see
     `in_memory`).
     """
     definition = getattr(function, ATTRIBUTE)
     program = FunctionProgram(inspect_function(f"trial.{function.__name__}", function, definition))
-    return await run_through(program, a_call(arguments), answers, ports or in_memory())
+    return await run_through(program, a_call(arguments, user=user), answers, ports or in_memory())
 
 
 async def run_through(program: Program, call: Call, answers: Answers, ports: Ports) -> Tried:
@@ -105,13 +108,16 @@ async def run_through(program: Program, call: Call, answers: Answers, ports: Por
 
 
 def a_call(
-    arguments: Mapping[str, Any] | None = None, capabilities: Mapping[str, Any] = EVERYTHING
+    arguments: Mapping[str, Any] | None = None,
+    capabilities: Mapping[str, Any] = EVERYTHING,
+    *,
+    user: CallUser | None = USER,
 ) -> Call:
     """Build a call by a client with these capabilities."""
     return Call(
         id=uuid4(),
         tenant=_TENANT,
-        principal=Principal(PrincipalKind.TOKEN, _TENANT, id="trial", label="A trial"),
+        principal=Principal(PrincipalKind.TOKEN, _TENANT, id="trial", label="A trial", user=user),
         method="tools/call",
         target="trial",
         arguments=arguments or {},
@@ -131,6 +137,7 @@ def in_memory(done: Collection[str] = (), *, tasks: bool = True) -> Ports:
     return FixedPorts(
         threads=ToolThreads(2),
         store=MemoryStore(),
+        user_store=MemoryStore(),
         links=MemoryLinks(done),
         may_defer=lambda: tasks,
     )

@@ -53,7 +53,7 @@ def environment(*left_out: str) -> dict[str, str]:
     return {name: text for name, text in kept if "MCPHOST" not in name and name not in names}
 
 
-def test_every_setting_that_is_named_exists() -> None:
+def test_every_setting_in_the_guide_exists() -> None:
     known = {Environment.variable(name) for name in Environment.model_fields}
     known |= set(re.findall(r'"(MCPHOST_[A-Z_]+)"', (ROOT / "mcphost" / "home.py").read_text()))
     named = set(re.findall(r"\b(?:MCPHOST|DATABASE|REDIS)_[A-Z_]+\b", EVERYTHING))
@@ -61,20 +61,20 @@ def test_every_setting_that_is_named_exists() -> None:
     assert named <= known
 
 
-def test_every_command_that_is_named_exists() -> None:
+def test_every_command_in_the_guide_exists() -> None:
     said = r"""(?:manage\.py|deploy/manage)"?,? "?(?!with\b|"\$@")([a-z]+)"""
     commands = set(re.findall(said, EVERYTHING))
     assert {"init", "serve", "check", "token"} <= commands
     assert commands <= set(get_commands())
 
 
-def test_every_file_that_is_named_exists() -> None:
+def test_every_file_in_the_guide_exists() -> None:
     for name in re.findall(r"\b(deploy/[\w./@-]+\w)", EVERYTHING):
         made = Path(name).name in (*MADE_BY_HAND, ".env")
         assert made or (ROOT / name).exists(), name
 
 
-def test_no_minute_of_the_drain_is_cut_short() -> None:
+def test_the_service_manager_waits_for_the_whole_drain() -> None:
     needed = default("notice_seconds") + default("drain_seconds") + LAST_WORDS_SECONDS
     assert int(values("TimeoutStopSec")[0]) >= needed
     for name in ("node1", "node2", "init"):
@@ -82,7 +82,7 @@ def test_no_minute_of_the_drain_is_cut_short() -> None:
     assert (values("KillSignal"), values("KillMode")) == (["SIGTERM"], ["mixed"])
 
 
-def test_the_unit_starts_what_exists_where_the_guide_puts_it() -> None:
+def test_the_systemd_unit_and_the_guide_use_the_same_paths() -> None:
     (start,) = values("ExecStart")
     (after,) = values("ExecStartPost")
     assert start.endswith("/.venv/bin/python manage.py serve --port %i")
@@ -105,7 +105,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
         assert said.returncode == 0, said.stdout + said.stderr
 
 
-def test_the_compose_file_names_only_what_is_there() -> None:
+def test_the_compose_file_names_only_existing_services_secrets_and_files() -> None:
     folder = COMPOSE_FILE.parent
     services = COMPOSE["services"]
     for name, service in services.items():
@@ -175,7 +175,7 @@ def _put_back(home: Path) -> None:
     (home / "backup.sqlite3").rename(home / "db.sqlite3")
 
 
-def test_what_is_in_the_image_serves_and_its_backup_passes_the_checks_of_the_shipped_environment(
+def test_the_image_serves_and_its_backup_passes_the_deployment_checks(
     tmp_path: Path,
 ) -> None:
     """One scenario: each process takes seconds to start, and the first one to migrate."""
@@ -204,7 +204,7 @@ def test_what_is_in_the_image_serves_and_its_backup_passes_the_checks_of_the_shi
         assert database.execute(f"SELECT count(*) FROM {table}").fetchone() > (0,)
 
 
-def test_nginx_closes_idle_connections_first_and_repeats_no_call() -> None:
+def test_nginx_closes_idle_connections_first_and_does_not_retry_calls() -> None:
     shared = (DEPLOY / "nginx" / "mcphost-proxy.conf").read_text()
     settings = re.sub(r"#.*", "", shared)
     assert "non_idempotent" not in settings

@@ -72,6 +72,7 @@ CALLS: dict[str, tuple[dict[str, object], str]] = {
     "review_code": ({"code": "1 + 1"}, "a quick review"),
     "welcome": ({}, "# Welcome"),
     "seal": ({}, "AAAAAAAAAAA="),
+    "greet_in_own_language": ({}, "Hallo!"),
     "office": ({"city": "Oslo", "floor": "2"}, '"floor\\":2'),
 }
 # The answers for the functions that ask, and the keys of the questions in each of their rounds.
@@ -93,6 +94,7 @@ ANSWERS: dict[str, tuple[dict[str, Mapping[str, Any]], list[list[str]]]] = {
     "title_for": ({"title": model_answer("Rain")}, [["title"]]),
     "empty_bin": ({"sure": accept(sure=True)}, [["sure"]]),
     "paint": ({"color": accept(color="green")}, [["color"]]),
+    "greet_in_own_language": ({"language": accept(language="German")}, [["language"]]),
     "print_album": ({"paper": accept(paper="matt")}, [["paper"], []]),
 }
 # Completions: the typed text, the arguments that were filled in before, and the expected values.
@@ -164,7 +166,7 @@ async def test_every_documented_test_passes(tmp_path: Path) -> None:
         await test()
 
 
-async def test_every_documented_suggestion_is_made(tmp_path: Path) -> None:
+async def test_every_documented_suggestion_is_returned(tmp_path: Path) -> None:
     compiled = _compiled(tmp_path)
     for name, argument, typed, filled, values in SUGGESTIONS:
         asked = {
@@ -178,7 +180,7 @@ async def test_every_documented_suggestion_is_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=_short)
-def test_every_link_between_documents_leads_somewhere(document: Path) -> None:
+def test_every_link_between_documents_has_a_target(document: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)]+)\)", document.read_text()):
         name, _, anchor = target.partition("#")
         led = (document.parent / name).resolve() if name else document
@@ -187,7 +189,7 @@ def test_every_link_between_documents_leads_somewhere(document: Path) -> None:
             assert anchor in _anchors(led), f"{_short(document)}: {target}"
 
 
-def test_the_pictures_are_those_that_the_script_takes_and_each_is_shown_and_small() -> None:
+def test_every_picture_is_made_by_the_script_and_shown_and_small() -> None:
     taken = {f"{picture.name}.webp" for picture in PICTURES}
     files = [path for path in FOLDER.iterdir() if path.is_file()]
     shown = {
@@ -206,7 +208,7 @@ def _anchors(document: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("document", INNER, ids=_short)
-def test_every_module_and_name_in_the_documents_of_the_code_exists(document: Path) -> None:
+def test_every_module_and_name_in_the_code_documents_exists(document: Path) -> None:
     for path, name in _named(document.read_text()):
         assert path.exists(), f"{_short(document)}: {path}"
         if name:
@@ -233,7 +235,7 @@ def _named(text: str) -> Iterator[tuple[Path, str]]:
             yield inside, name.split(".")[-1]
 
 
-def test_every_package_and_every_question_of_design_is_in_the_architecture() -> None:
+def test_the_architecture_lists_every_package_and_every_design_document() -> None:
     text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
     for package in PACKAGE.iterdir():
         assert not (package / "__init__.py").exists() or f"`{package.name}/`" in text, package
@@ -242,7 +244,7 @@ def test_every_package_and_every_question_of_design_is_in_the_architecture() -> 
         assert question.read_text().split("\n")[0].endswith("?"), question
 
 
-def test_the_file_map_is_made_of_the_docstrings_and_names_every_module() -> None:
+def test_the_file_map_matches_the_docstrings_and_names_every_module() -> None:
     text = file_map.DOCUMENT.read_text()
     section = text[text.index(file_map.HEADING) :]
     assert section == file_map.file_map(), "run `python -m tests.file_map`"

@@ -35,7 +35,7 @@ def kind() -> Iterator[ScriptKind]:
     pool.close()
 
 
-def test_the_documented_http_tool_and_the_documented_questions_can_be_read() -> None:
+def test_the_documented_http_tools_and_replies_are_valid() -> None:
     tool, asking, answers, order = blocks("http-tools.md", "json")
     compiled = http_kind.compile(json.loads(tool))
     assert compiled.annotations["destructiveHint"]

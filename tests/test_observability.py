@@ -52,19 +52,19 @@ def test_every_metric_has_a_row_with_its_type_and_labels():
     assert told() == exported()
 
 
-def test_dashboard_and_alerts_ask_only_for_what_there_is():
+def test_dashboard_and_alerts_use_only_existing_metrics():
     every = {query for name in told() for query in series(name)}
     for text in (DASHBOARD, ALERTS):
         assert set(NAME.findall(text)) <= every
 
 
-def test_the_dashboard_shows_every_metric_of_ours():
+def test_the_dashboard_shows_every_metric():
     shown = set(NAME.findall(DASHBOARD))
     ours = {name for name in told() if name.startswith(exposition.PREFIX)}
     assert {name for name in ours if not series(name) & shown} == set()
 
 
-def test_queries_ask_for_values_that_labels_can_have():
+def test_queries_use_only_label_values_that_exist():
     sets = {
         label: set(values)
         for family in counters.metrics.families.values()
@@ -82,14 +82,14 @@ def test_queries_ask_for_values_that_labels_can_have():
             assert set(value.split("|")) <= sets[label], (label, value)
 
 
-def test_every_variable_that_decides_on_traces_is_told():
+def test_every_variable_that_enables_tracing_is_documented():
     told = set(re.findall(r"`(OTEL_[A-Z_]+)`", PAGE))
     ours = {*tracing.ENDPOINTS, *tracing.PROTOCOLS, tracing.EXPORTER, tracing.DISABLED}
     assert ours <= told
     assert told - ours <= set(vars(environment_variables))
 
 
-def test_every_attribute_of_a_span_is_told():
+def test_every_span_attribute_is_documented():
     source = Path(otel.__file__).read_text()
     made = set(re.findall(r'"((?:mcphost|mcp|gen_ai|rpc|error|jsonrpc)\.[a-z_.]+)"', source))
     told = {name for name in re.findall(r"`([a-z_.]+)`", PAGE) if "." in name}

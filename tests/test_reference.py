@@ -90,7 +90,7 @@ def test_every_setting_has_a_row():
     assert set(rows("Settings")) == environment_variables()
 
 
-def test_the_rows_tell_the_true_defaults():
+def test_the_rows_contain_the_real_defaults():
     told = rows("Settings")
     for name, field in Environment.model_fields.items():
         if field.default not in ("", None):
@@ -98,7 +98,7 @@ def test_the_rows_tell_the_true_defaults():
             assert f"| `{field.default}` |" in told[variable], variable
 
 
-def test_every_method_has_a_row_with_the_scope_that_it_needs():
+def test_every_method_has_a_row_with_its_required_scope():
     told = rows("Methods")
     assert {name for name in told if "/" in name and "{" not in name} == {*HANDLERS, *LONG_LIVED}
     for name, row in told.items():
@@ -108,7 +108,7 @@ def test_every_method_has_a_row_with_the_scope_that_it_needs():
             assert f"| `{policy.CALL}` |" in row, name
 
 
-def test_every_method_that_only_sessions_have_has_a_row():
+def test_every_method_of_sessions_only_has_a_row():
     assert {name for name in rows("Sessions") if name[0].islower()} == {*OWN, INITIALIZE}
 
 
@@ -136,7 +136,7 @@ def test_every_deployment_check_has_a_row():
     assert set(rows("Deployment checks")) == ids
 
 
-def test_make_help_lists_every_target_that_people_run():
+def test_make_help_lists_every_target():
     makefile = (ROOT / "Makefile").read_text()
     (phony,) = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
     told = set(re.findall(r"^([a-z0-9]+):.*## ", makefile, re.MULTILINE))

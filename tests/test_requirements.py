@@ -32,16 +32,16 @@ def marks() -> dict[str, list[str]]:
     return found
 
 
-def test_every_promise_is_proved_by_a_test():
+def test_every_requirement_has_a_test():
     assert sorted(REQUIREMENTS.keys() - marks().keys()) == []
 
 
-def test_every_mark_names_a_promise():
+def test_every_requirement_mark_names_a_requirement():
     unknown = {id: places for id, places in marks().items() if id not in REQUIREMENTS}
     assert unknown == {}
 
 
-def test_every_promise_is_made_once_and_says_where_it_stands():
+def test_every_requirement_is_declared_once_with_its_section():
     assert len(REQUIREMENTS) == sum(
         map(len, (_ENTRIES, _OF_SESSIONS, _OF_SESSION_TASKS, _OF_TASKS))
     )

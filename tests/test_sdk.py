@@ -29,7 +29,7 @@ def definition(function: Any) -> ToolDefinition:
     return marked
 
 
-def test_a_name_given_by_position_is_refused_with_what_to_do() -> None:
+def test_a_positional_name_is_refused_with_advice() -> None:
     with pytest.raises(TypeError, match="takes its options by name"):
         tool("double")  # type: ignore[type-var]
 
@@ -49,15 +49,13 @@ def test_a_name_given_by_position_is_refused_with_what_to_do() -> None:
         ({"requires": "sampling"}, 'requires is a list of capabilities: ["sampling"]'),
     ],
 )
-def test_a_wrong_option_is_refused_with_what_is_right(
-    options: Mapping[str, Any], words: str
-) -> None:
+def test_a_wrong_option_is_refused_with_advice(options: Mapping[str, Any], words: str) -> None:
     with pytest.raises((TypeError, ValueError), match=re.escape(words)):
         tool(**options)
 
 
 @pytest.mark.parametrize("value", [*TaskSupport, *map(str, TaskSupport)])
-def test_tasks_are_said_in_a_word_or_as_a_value(value: Any) -> None:
+def test_task_support_can_be_set_by_text_or_by_value(value: Any) -> None:
     @tool(tasks=value)
     def function() -> None: ...
 
@@ -76,7 +74,7 @@ def test_a_missing_capability_has_the_shape_of_capabilities(
     assert str(missing) == f"This tool needs a client with the capability {capability!r}."
 
 
-async def test_a_context_speaks_knows_and_ends() -> None:
+async def test_a_context_sends_notifications_reports_capabilities_and_ends() -> None:
     notes = Notes()
     with a_round(outside=ports(notes), call=a_call(sampling={})) as round:
         ctx = Context(round)
@@ -124,7 +122,7 @@ class OneResource:
         self.announced.append(name)
 
 
-async def test_an_announcement_that_is_not_taken_is_the_tools_error() -> None:
+async def test_a_refused_announcement_raises_a_tool_error() -> None:
     announcer = OneResource()
     with a_round(outside=ports()._replace(announcer=announcer)) as round:
         ctx = Context(round)
@@ -141,7 +139,7 @@ async def test_an_announcement_that_is_not_taken_is_the_tools_error() -> None:
         assert announcer.announced == ["notes://today", "prompt"]
 
 
-async def test_the_context_of_a_call_is_found_where_it_runs_and_nowhere_else() -> None:
+async def test_the_current_context_is_available_only_where_its_call_runs() -> None:
     with pytest.raises(RuntimeError, match="no tool is running here"):
         current()
     with a_round() as round:

@@ -38,7 +38,7 @@ def layers() -> dict[str, int]:
     }
 
 
-def test_no_source_file_is_longer_than_a_reader_can_hold():
+def test_the_length_of_source_files_is_limited():
     long = {
         str(path.relative_to(ROOT)): lines
         for path in sources("mcphost", "tools", "bootstrap")
@@ -47,7 +47,7 @@ def test_no_source_file_is_longer_than_a_reader_can_hold():
     assert long == {}
 
 
-def test_no_import_hides_in_a_function():
+def test_no_function_contains_an_import():
     hidden = [
         at(path, node)
         for path in containing(r"^[ \t]+(import|from)\b", "mcphost", "tools", "bootstrap", "tests")
@@ -63,13 +63,13 @@ def test_no_import_hides_in_a_function():
 FRONT = ROOT / "mcphost" / "sdk" / "__init__.py"
 
 
-def test_the_front_of_the_sdk_only_hands_on():
+def test_the_front_module_of_the_sdk_only_re_exports():
     body = parse(FRONT).body
     assert {type(node) for node in body} == {ast.Expr, ast.ImportFrom, ast.Assign}
     assert [ast.unparse(n.targets[0]) for n in body if isinstance(n, ast.Assign)] == ["__all__"]
 
 
-def test_the_first_file_of_a_room_is_its_description_and_nothing_else():
+def test_the_init_module_of_a_top_level_package_is_only_a_docstring():
     wrong = [
         str(path.relative_to(ROOT))
         for path in sorted((ROOT / "mcphost").glob("*/__init__.py"))
@@ -79,7 +79,7 @@ def test_the_first_file_of_a_room_is_its_description_and_nothing_else():
     assert wrong == []
 
 
-def test_deeper_packages_hold_at_most_a_description():
+def test_the_init_modules_of_nested_packages_contain_at_most_a_docstring():
     version = ROOT / "mcphost" / "__init__.py"
     wrong = [
         str(path.relative_to(ROOT))
@@ -91,7 +91,7 @@ def test_deeper_packages_hold_at_most_a_description():
     assert wrong == []
 
 
-def test_no_two_classes_have_one_name():
+def test_class_names_are_unique():
     files: dict[str, set[Path]] = {}
     for path in sources("mcphost"):
         if "management" not in path.parts:
@@ -110,11 +110,11 @@ def test_no_two_classes_have_one_name():
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
-def test_admin_classes_live_in_the_console():
+def test_admin_classes_are_in_the_console_package():
     assert list((ROOT / "mcphost").glob("*/admin.py")) == []
 
 
-def test_a_tool_sees_nothing_of_the_server_but_the_sdk():
+def test_tools_import_nothing_from_the_server_except_the_sdk():
     wrong = [
         at(path, node)
         for path in sources("tools", "tests/conformance/tools")
@@ -169,7 +169,7 @@ STATES: Mapping[str, int] = {
 holds belongs into an object that `ServerProcess` makes and hands down, so these numbers only shrink."""
 
 
-def test_what_modules_hold_that_changes_only_gets_less():
+def test_the_amount_of_mutable_module_state_does_not_grow():
     assert Counter(path.parts[1] for path, _ in _states()) == STATES
 
 
@@ -219,7 +219,7 @@ MAX_ONE_CALLER = 19.4
 """Percent of the product's functions that are private and have one caller. Lower it when there are fewer."""
 
 
-def test_private_functions_with_one_caller_only_get_fewer() -> None:
+def test_the_share_of_private_functions_with_one_caller_does_not_grow() -> None:
     """The measure: of all functions and methods of `mcphost/` without migrations, also nested ones, the share
     of those whose name begins with one underscore and is mentioned exactly once in its module besides its
     definition, not in its own body. A mention is a name that is read, or an attribute: so a function that is
@@ -248,7 +248,7 @@ def _mentions(tree: ast.AST) -> Iterator[str]:
             yield node.attr
 
 
-def test_every_kind_is_in_the_contract_that_keeps_kinds_apart():
+def test_every_kind_is_in_the_independence_contract():
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contracts = {c["id"]: c for c in config["tool"]["importlinter"]["contracts"]}
     folders = {path.parent.name for path in (ROOT / "mcphost" / "kinds").glob("*/kind.py")}
@@ -263,12 +263,12 @@ def room_of(model: type[models.Model]) -> str:
     return model.__module__.split(".")[1]
 
 
-def test_every_model_says_in_which_order_its_rows_come():
+def test_every_model_declares_an_ordering():
     assert our_models()
     assert [model.__name__ for model in our_models() if not model._meta.ordering] == []
 
 
-def test_every_table_is_named_after_its_room():
+def test_every_table_name_begins_with_its_package():
     wrong = [
         f"{model.__name__}: {model._meta.db_table}"
         for model in our_models()
@@ -277,7 +277,7 @@ def test_every_table_is_named_after_its_room():
     assert wrong == []
 
 
-def test_no_foreign_key_points_to_a_higher_room_or_beside_its_own():
+def test_foreign_keys_point_only_to_lower_packages():
     height = layers()
     wrong = [
         f"{room_of(model)}.{model.__name__}.{field} -> {room_of(target)}"
@@ -290,7 +290,7 @@ def test_no_foreign_key_points_to_a_higher_room_or_beside_its_own():
     assert wrong == []
 
 
-def test_a_record_points_to_nothing_so_that_it_outlives_everything():
+def test_audit_models_have_no_relations():
     assert [
         f"{model.__name__}.{field}"
         for model in our_models()
@@ -311,7 +311,7 @@ def test_the_migrations_are_up_to_date_with_the_models():
     call_command("makemigrations", check_changes=True, dry_run=True, verbosity=0)
 
 
-def test_an_async_test_with_the_database_isolates_what_it_writes():
+def test_async_tests_with_the_database_isolate_their_rows():
     """The plain marker does not isolate: rows of another thread leak into later tests."""
     leaky = [
         at(path, function)

@@ -32,13 +32,13 @@ async def paint(ctx: Context, what: str) -> str:
 ANSWERS = {"inside": accept(color="green"), "outside": accept(color="blue")}
 
 
-async def test_it_goes_through_all_rounds_and_says_what_each_asked() -> None:
+async def test_try_out_runs_all_rounds_and_reports_their_input_requests() -> None:
     tried = await try_out(paint, {"what": "door"}, ANSWERS)
     assert tried.text == "A door, green and blue."
     assert tried.asked == (("inside",), ("outside",))
 
 
-async def test_it_stops_where_no_answer_is_given() -> None:
+async def test_try_out_stops_at_an_unanswered_input_request() -> None:
     tried = await try_out(paint, {"what": "door"}, {"inside": accept(color="green")})
     assert isinstance(tried.outcome, InputRequired)
     assert tried.asked == (("inside",), ("outside",))
@@ -46,12 +46,12 @@ async def test_it_stops_where_no_answer_is_given() -> None:
         _ = tried.text
 
 
-async def test_an_answer_that_never_fits_is_asked_for_until_the_rounds_are_over() -> None:
+async def test_an_invalid_answer_is_requested_again_until_the_rounds_are_used_up() -> None:
     tried = await try_out(paint, {"what": "door"}, {"inside": accept(color=7)})
     assert tried.asked == (("inside",),) * MAX_ROUNDS
 
 
-async def test_prompts_and_resources_are_tried_alike() -> None:
+async def test_prompts_and_resources_can_be_tried_like_tools() -> None:
     @prompt
     async def greet(ctx: Context) -> str:
         return (await ctx.elicit("color", "Which?", Color)).color
@@ -66,7 +66,7 @@ async def test_prompts_and_resources_are_tried_alike() -> None:
         assert "red" in str(tried.outcome)
 
 
-async def test_what_is_kept_lasts_as_long_as_its_outside() -> None:
+async def test_stored_values_last_as_long_as_their_ports() -> None:
     @tool
     async def count(ctx: Context) -> int:
         seen, revision = await ctx.store.get("count")
@@ -93,7 +93,7 @@ runs: list[int] = []
 
 
 @pytest.mark.parametrize(("tasks", "rounds"), [(True, 3), (False, 2)])
-async def test_a_trial_goes_on_as_a_task_if_it_may(tasks: bool, rounds: int) -> None:
+async def test_a_trial_continues_as_a_task_if_permitted(tasks: bool, rounds: int) -> None:
     runs.clear()
     answers = {"color": accept(color="red")}
     tried = await try_out(print_photo, answers=answers, ports=in_memory(tasks=tasks))
@@ -102,7 +102,7 @@ async def test_a_trial_goes_on_as_a_task_if_it_may(tasks: bool, rounds: int) -> 
     assert runs == list(range(1, rounds + 1))
 
 
-async def test_a_client_may_be_able_to_do_less() -> None:
+async def test_a_client_without_a_capability_gets_the_missing_capability() -> None:
     call = a_call({"what": "door"}, capabilities={"sampling": EVERYTHING["sampling"]})
     tried = await run_through(program(paint), call, ANSWERS, in_memory())
     assert isinstance(tried.outcome, Failed)

@@ -168,15 +168,25 @@ async def plan_trip(
     style: Annotated[
         Literal["relaxed", "busy", "on a budget"], Field(title="Style", description="How.")
     ] = "relaxed",
-) -> list[Message | ResourceLink]:
-    """Ask for a plan of a few days in a city, with its weather in mind and a link to it."""
+) -> list[Message]:
+    """Ask for a plan of a few days in a city, with its weather in mind."""
     sky = await weather(city)
-    uri = f"demo://weather/{quote(city, safe='')}"
     return [
         Message(f"Plan {days} {style} days in {city} for me."),
-        ResourceLink(name=f"Weather of {city}", uri=uri, mime_type="application/json"),
         Message(f"It is going to be {sky.conditions}, {sky.temperature} °C.", role="assistant"),
         Message("Then plan with that in mind, morning, afternoon and evening."),
+    ]
+
+
+@prompt(title="Report the weather")
+async def weather_report(
+    city: Annotated[str, Field(title="City", description="Where.", min_length=1)],
+) -> list[Message | ResourceLink]:
+    """Ask for a report on the weather of a city, with a link to it, which not every client can read."""
+    uri = f"demo://weather/{quote(city, safe='')}"
+    return [
+        Message(f"Write a short report on the weather of {city}."),
+        ResourceLink(name=f"Weather of {city}", uri=uri, mime_type="application/json"),
     ]
 
 

@@ -8,7 +8,7 @@ from django.db.models import Q, Value
 
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.tenants.models import Tenant
+from mcphost.tenants.models import Membership, Tenant
 
 MAX_URI = 2048
 """Longer URIs would not fit PostgreSQL's index."""
@@ -196,13 +196,16 @@ class Grant(models.Model):
 
 
 class StoredValue(models.Model):
-    """A JSON value that a tenant's tools store under a key.
+    """A JSON value that a tenant's tools store under a key, for all callers or for one `member`.
+
+    The values of a member are deleted with the membership.
 
     `revision` increases by one with each write. It starts above every earlier revision of the key,
     so that a reader of a value that was deleted does not mistake a later value for the same.
     """
 
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
+    member = models.ForeignKey(Membership, null=True, on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=MAX_KEY)
     value = models.TextField()
     revision = models.PositiveBigIntegerField()
@@ -212,7 +215,14 @@ class StoredValue(models.Model):
         db_table = "catalogue_storedvalue"
         ordering = ["tenant_id", "key"]
         constraints = [
-            models.UniqueConstraint(fields=["tenant", "key"], name="catalogue_storedvalue_key")
+            models.UniqueConstraint(
+                fields=["tenant", "key"],
+                condition=models.Q(member=None),
+                name="catalogue_storedvalue_key",
+            ),
+            models.UniqueConstraint(
+                fields=["member", "key"], name="catalogue_storedvalue_member_key"
+            ),
         ]
 
     def __str__(self) -> str:

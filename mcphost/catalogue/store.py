@@ -1,4 +1,5 @@
-"""The store of a tenant's tools, kept between calls: JSON under keys, read and written as a whole.
+"""The stores of a tenant's tools, kept between calls: JSON under keys, read and written as a whole.
+There is one for all callers, and one for each member.
 
 Nothing is cached: a read returns the last value written, by whatever process. A write names the
 revision that it follows, so that of two concurrent writes only one succeeds.
@@ -6,69 +7,85 @@ revision that it follows, so that of two concurrent writes only one succeeds.
 
 import json
 import time
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from mcphost.catalogue.models import MAX_KEY, StoredValue
 from mcphost.runtime.ports import Stored, StoreRefusedError
+from mcphost.tenants.models import Membership
+
+
+class StoreOwner(NamedTuple):
+    """Whose values: those of all callers of the tenant, or those of one of its members."""
+
+    tenant: UUID
+    member: UUID | None = None
+
 
 MAX_BYTES = 64 * 1024
 NOTHING = Stored(None, 0)
 
 
-def get(tenant: UUID, key: str) -> Stored:
-    """Return what the tenant stores under `key`, or NOTHING. Raises StoreRefusedError for a bad key."""
+def get(owner: StoreOwner, key: str) -> Stored:
+    """Return what is stored under `key`, or NOTHING. Raises StoreRefusedError for a bad key."""
     _check_key(key)
-    row = StoredValue.objects.filter(tenant=tenant, key=key).first()
+    row = _values(owner).filter(key=key).first()
     return NOTHING if row is None else Stored(json.loads(row.value), row.revision)
 
 
-def put(tenant: UUID, key: str, value: Any, revision: int) -> bool:
+def put(owner: StoreOwner, key: str, value: Any, revision: int) -> bool:
     """Store `value` if the key has that revision (0: no value); return whether it was stored.
 
-    Raises StoreRefusedError for a bad key, a value that is not JSON or too large, or one key too many.
+    Raises StoreRefusedError for a bad key, a value that is not JSON or too large, one key too many, or a
+    member that has been removed.
     """
     _check_key(key)
     text = _json(value)
     if not revision:
-        return _add(tenant, key, text)
-    rows = StoredValue.objects.filter(tenant=tenant, key=key, revision=revision)
+        return _add(owner, key, text)
+    rows = _values(owner).filter(key=key, revision=revision)
     return bool(rows.update(value=text, revision=F("revision") + 1, updated_at=timezone.now()))
 
 
-def delete(tenant: UUID, key: str, revision: int) -> bool:
+def delete(owner: StoreOwner, key: str, revision: int) -> bool:
     """Delete the value if the key has that revision (0: no value); return whether it had.
 
     Raises StoreRefusedError for a bad key.
     """
     _check_key(key)
-    rows = StoredValue.objects.filter(tenant=tenant, key=key, revision=revision)
-    return bool(rows.delete()[0]) if revision else not _is_there(tenant, key)
+    rows = _values(owner).filter(key=key)
+    return bool(rows.filter(revision=revision).delete()[0]) if revision else not rows.exists()
 
 
-def _is_there(tenant: UUID, key: str) -> bool:
-    return StoredValue.objects.filter(tenant=tenant, key=key).exists()
+def _values(owner: StoreOwner) -> QuerySet[StoredValue]:
+    return StoredValue.objects.filter(tenant=owner.tenant, member=owner.member)
 
 
 @transaction.atomic
-def _add(tenant: UUID, key: str, text: str) -> bool:
-    if _is_there(tenant, key):
+def _add(owner: StoreOwner, key: str, text: str) -> bool:
+    if owner.member is not None:
+        # Locked, so that the membership and its values are not removed between this and the insert.
+        rows = Membership.objects.select_for_update(no_key=True)
+        if rows.filter(pk=owner.member, tenant=owner.tenant).first() is None:
+            raise StoreRefusedError("The user is no longer a member of the tenant.")
+    if _values(owner).filter(key=key).exists():
         return False
     # Concurrent writes count the same keys: together they can exceed the limit by their number.
-    max_values = settings.MCPHOST_STORE_KEYS
-    if StoredValue.objects.filter(tenant=tenant).count() >= max_values:
-        raise StoreRefusedError(
-            f"The tenant's store is full: it may have at most {max_values} values."
-        )
+    of_tenant = owner.member is None
+    limit = settings.MCPHOST_STORE_KEYS if of_tenant else settings.MCPHOST_USER_STORE_KEYS
+    if _values(owner).count() >= limit:
+        name = "tenant" if of_tenant else "user"
+        raise StoreRefusedError(f"The {name}'s store is full: it may have at most {limit} values.")
     try:
         with transaction.atomic():
             StoredValue.objects.create(
-                tenant_id=tenant,
+                tenant_id=owner.tenant,
+                member_id=owner.member,
                 key=key,
                 value=text,
                 # Microseconds since 1970: above every revision that a deleted value of it had.

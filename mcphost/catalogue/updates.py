@@ -11,7 +11,7 @@ from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.selectors import offering
 from mcphost.catalogue.snapshots import Offering
 from mcphost.feed.services import announce, announce_all
-from mcphost.protocol.uris import normalize
+from mcphost.protocol.uris import normalize, percent_encoded
 from mcphost.tenants.access import lock_open_tenant
 from mcphost.tenants.roles import Permission
 
@@ -52,7 +52,7 @@ def announce_updates(about: Sequence[tuple[UUID, str]]) -> None:
 def served_as(offering: Offering, uri: str) -> str | None:
     """Return the normal form of a URI that a resource or template serves; else None."""
     try:
-        normal = normalize(uri)
+        normal = normalize(percent_encoded(uri))
     except ValueError:
         return None
     return None if offering.read_at(normal) is None else normal

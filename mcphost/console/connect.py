@@ -35,13 +35,13 @@ def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     form = ConnectForm(*form_input(request))
     issued: IssuedToken | None = None
     if request.method == "POST" and may_issue and form.is_valid():
-        wanted = TokenRequest(
+        token_request = TokenRequest(
             name=form.cleaned_data["name"],
             scopes=sorted(COMMON_SCOPES),
             expires_at=timezone.now() + LASTS,
         )
         issued = form.attempt(
-            lambda: services.issue(tenant.pk, request.user, wanted, actor=actor(request))
+            lambda: services.issue(tenant.pk, request.user, token_request, actor=actor(request))
         )
     called = example_call(tenant)
     token = clients.STAND_IN if issued is None else issued.plaintext
@@ -60,10 +60,17 @@ def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
 
 def example_call(tenant: Tenant) -> clients.ExampleCall | None:
     """Return a call for the snippets: of a tool that only reads and takes few arguments."""
-    tools = [each for each in selectors.offering(tenant.pk).tools if not each.scopes]
+    tools = [tool for tool in selectors.offering(tenant.pk).tools if not tool.scopes]
     if not tools:
         return None
-    tool = min(tools, key=lambda each: (not each.read_only, _required(each.listing), each.name))
+    tool = min(
+        tools,
+        key=lambda candidate: (
+            not candidate.read_only,
+            _required(candidate.listing),
+            candidate.name,
+        ),
+    )
     return clients.ExampleCall(tool.name, examples.arguments(tool.listing.get("inputSchema", {})))
 
 

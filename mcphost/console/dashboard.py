@@ -22,7 +22,7 @@ from mcphost.tenants.access import allowed, tenants_where, visible_tenants
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
-MOST_TENANTS = 12
+MAX_TENANTS = 12
 RECENT = 8
 
 
@@ -38,8 +38,8 @@ class Card:
 @require_safe
 def index(request: SignedInRequest) -> HttpResponseBase:
     """Show the dashboard; to staff also the state of this process."""
-    mine = list(visible_tenants(request.user).filter(closed_at=None)[: MOST_TENANTS + 1])
-    shown = mine[:MOST_TENANTS]
+    tenants = list(visible_tenants(request.user).filter(closed_at=None)[: MAX_TENANTS + 1])
+    shown = tenants[:MAX_TENANTS]
     staff = allowed(request.user, None, Permission.MANAGE_TENANT)
     # Whose records the user may read; None means all tenants.
     readable: frozenset[UUID] | None = None
@@ -48,16 +48,16 @@ def index(request: SignedInRequest) -> HttpResponseBase:
         readable = frozenset(audited.values_list("id", flat=True))
     now = timezone.now()
     waiting = still_open(call_list.waiting(readable, now))
-    asked = asked_period(request.GET)
+    period_choice = asked_period(request.GET)
     return show(
         request,
         "dashboard.html",
         "Dashboard",
         cards=_cards(request, shown),
-        more=len(mine) > MOST_TENANTS,
+        more=len(tenants) > MAX_TENANTS,
         hands=hands(Viewer(request.user, readable), shown, waiting, now),
-        panel=panel(readable, asked, now),
-        asked=asked,
+        panel=panel(readable, period_choice, now),
+        period_choice=period_choice,
         several=readable is None or len(readable) > 1,
         calls=named_calls(call_list.calls(EntryFilter(readable), now, limit=RECENT).calls),
         waiting=named_waiting(waiting[:RECENT]),
@@ -69,8 +69,10 @@ def index(request: SignedInRequest) -> HttpResponseBase:
 
 
 def _cards(request: SignedInRequest, shown: list[Tenant]) -> list[Card]:
-    found = counts([each.pk for each in shown])
-    return [Card(tenant, mcp_url(request, tenant.slug), found[tenant.pk]) for tenant in shown]
+    counts_by_tenant = counts([tenant.pk for tenant in shown])
+    return [
+        Card(tenant, mcp_url(request, tenant.slug), counts_by_tenant[tenant.pk]) for tenant in shown
+    ]
 
 
 def home(request: HttpRequest) -> HttpResponseBase:

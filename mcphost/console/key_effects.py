@@ -33,9 +33,9 @@ class UnderKey:
     sessions: int = 0
     tasks: int = 0
 
-    def __add__(self, other: "UnderKey") -> "UnderKey":
+    def __add__(self, addend: "UnderKey") -> "UnderKey":
         return UnderKey(
-            self.calls + other.calls, self.sessions + other.sessions, self.tasks + other.tasks
+            self.calls + addend.calls, self.sessions + addend.sessions, self.tasks + addend.tasks
         )
 
     def __bool__(self) -> bool:
@@ -65,7 +65,7 @@ class KnownBy:
         return f"{len(self.opening)} of {self.processes}"
 
 
-def of_key(row: KeyRow) -> UnderKey:
+def under_key(row: KeyRow) -> UnderKey:
     """Count what goes on under a key. A session counts for the key that sealed when it began."""
     if row.state in (KeyState.RETIRED, KeyState.DESTROYED):
         return UnderKey()
@@ -75,7 +75,7 @@ def of_key(row: KeyRow) -> UnderKey:
     return UnderKey(row.in_flight, begun, tasks.count_sealed(f"{PREFIX}{row.id}."))
 
 
-def of_tenant(tenant: UUID, now: datetime) -> UnderKey:
+def under_key_of_tenant(tenant: UUID, now: datetime) -> UnderKey:
     """Count what goes on in a tenant, under any key."""
     longest = timedelta(seconds=settings.MCPHOST_MAX_ANSWER_SECONDS)
     return UnderKey(
@@ -88,14 +88,16 @@ def of_tenant(tenant: UUID, now: datetime) -> UnderKey:
 def known_by(key: str, processes: Sequence[NodeRow]) -> KnownBy:
     """Which of the living processes know a key. One of an earlier version names only the key with
     which it seals."""
-    sealing = [each.name for each in processes if fact(each, "key") == key]
-    opening = [each.name for each in processes if each.name in sealing or key in _keys(each)]
+    sealing = [process.name for process in processes if fact(process, "key") == key]
+    opening = [
+        process.name for process in processes if process.name in sealing or key in _keys(process)
+    ]
     return KnownBy(sealing, opening, len(processes))
 
 
 def _keys(process: NodeRow) -> Sequence[object]:
-    found = fact(process, "keys")
-    return found if isinstance(found, list) else ()
+    keys = fact(process, "keys")
+    return keys if isinstance(keys, list) else ()
 
 
 def _many(number: int, thing: str) -> str:

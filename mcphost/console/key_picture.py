@@ -11,10 +11,10 @@ from django.utils import timezone
 
 from mcphost.vault.listing import KeyPhase, KeyRow
 
-MOST_KEYS = 8
+MAX_KEYS = 8
 """Keys shown: the newest."""
 WIDTH = 1000
-ROW, BAR, LEFT = 28, 14, 90
+ROW, BAR, LABEL_WIDTH = 28, 14, 90
 SHORTEST = 3
 """Width of the narrowest bar, so that a short phase can be seen."""
 _TICKS = 4
@@ -63,7 +63,7 @@ class Picture:
 
 def draw(keys: Sequence[KeyRow], now: datetime) -> Picture | None:
     """Return the picture of the newest keys; None if there are none."""
-    shown = keys[:MOST_KEYS]
+    shown = keys[:MAX_KEYS]
     if not shown:
         return None
     start = min(phase.start for key in shown for phase in key.phases)
@@ -71,16 +71,16 @@ def draw(keys: Sequence[KeyRow], now: datetime) -> Picture | None:
     span = max(end - start, timedelta(seconds=1))
 
     def x(at: datetime) -> int:
-        return LEFT + round((at - start) / span * (WIDTH - LEFT - 10))
+        return LABEL_WIDTH + round((at - start) / span * (WIDTH - LABEL_WIDTH - 10))
 
     lines = [
         KeyLine(
             key,
-            place * ROW + BAR,
-            [_bar(phase, place, x) for phase in key.phases],
+            index * ROW + BAR,
+            [_bar(phase, index, x) for phase in key.phases],
             None if key.last_used_at is None else x(key.last_used_at),
         )
-        for place, key in enumerate(shown)
+        for index, key in enumerate(shown)
     ]
     form = "%H:%M:%S" if span < _SHORT else "%Y-%m-%d %H:%M"
     times = [start + span * part / _TICKS for part in range(_TICKS)]
@@ -88,6 +88,6 @@ def draw(keys: Sequence[KeyRow], now: datetime) -> Picture | None:
     return Picture((len(shown) + 1) * ROW, lines, ticks, x(now))
 
 
-def _bar(phase: KeyPhase, place: int, x: Callable[[datetime], int]) -> Bar:
-    left = x(phase.start)
-    return Bar(phase, left, place * ROW + 3, max(SHORTEST, x(phase.end) - left))
+def _bar(phase: KeyPhase, index: int, x: Callable[[datetime], int]) -> Bar:
+    bar_start = x(phase.start)
+    return Bar(phase, bar_start, index * ROW + 3, max(SHORTEST, x(phase.end) - bar_start))

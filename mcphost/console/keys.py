@@ -27,7 +27,7 @@ from mcphost.console.base import (
     show,
 )
 from mcphost.console.key_effects import LINKS, UnderKey, known_by
-from mcphost.console.returning import listed
+from mcphost.console.returning import named_list_url
 from mcphost.console.tenants.tenants import CloseForm
 from mcphost.serving.process import status
 from mcphost.tenants.models import Tenant
@@ -54,7 +54,7 @@ def ring(request: SignedInRequest) -> HttpResponseBase:
         "Keys",
         picture=key_picture.draw(rows, now),
         keys=[
-            (row, TRANSITIONS[row.state], key_effects.of_key(row), known_by(row.id, processes))
+            (row, TRANSITIONS[row.state], key_effects.under_key(row), known_by(row.id, processes))
             for row in rows
         ],
         waiting=any(row.state is KeyState.STANDBY for row in rows),
@@ -87,7 +87,7 @@ def compromise(request: SignedInRequest) -> HttpResponseBase:
     """Replace the sealing key at once, because it may have been disclosed."""
     rows = listing.keys(timezone.now())
     lost = [
-        (row.id, key_effects.of_key(row))
+        (row.id, key_effects.under_key(row))
         for row in rows
         if KeyVerb.COMPROMISE in TRANSITIONS[row.state]
     ]
@@ -126,7 +126,7 @@ def _still_opening(rows: Sequence[KeyRow]) -> str:
 def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
     """Retire a key before its last token has expired."""
     row = _key(key_id)
-    under = key_effects.of_key(row)
+    under = key_effects.under_key(row)
     if row.state is KeyState.STANDBY:
         consequence = (
             "Nothing was sealed with it. The rotation is cancelled; the active key stays active."
@@ -185,7 +185,7 @@ def salt(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         messages.info(request, "The salt has already been destroyed.")
         return redirect(back.url)
     form = CloseForm(tenant, *form_input(request))
-    under = key_effects.of_tenant(tenant.pk, timezone.now())
+    under = key_effects.under_key_of_tenant(tenant.pk, timezone.now())
     if request.method == "POST" and form.is_valid():
         lifecycle.destroy_salt(tenant.pk, actor(request))
         messages.success(
@@ -241,12 +241,12 @@ def _confirmed(
         key = key or str(made)
     except VaultError as error:
         messages.error(request, _sentence(error))
-    return redirect(listed(request, "admin:keys", row=f"key-{key}" if key else ""))
+    return redirect(named_list_url(request, "admin:keys", row=f"key-{key}" if key else ""))
 
 
 def _open_work() -> UnderKey:
     """Count what goes on under all keys together."""
-    return sum(map(key_effects.of_key, listing.keys(timezone.now())), UnderKey())
+    return sum(map(key_effects.under_key, listing.keys(timezone.now())), UnderKey())
 
 
 def _processes(number: int) -> str:

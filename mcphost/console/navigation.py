@@ -16,7 +16,7 @@ from mcphost.tenants.access import permissions, visible_tenants
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
-MOST_TENANTS = 100
+MAX_TENANTS = 100
 """Tenants in the switcher. Others are found by the search of the list of tenants."""
 SEARCHED = 8
 """From so many tenants on, the switcher has a search field."""
@@ -25,7 +25,7 @@ TENANT_PAGES = (
     ("Overview", "space_dashboard", "tenant", Permission.VIEW_TOOLS),
     ("Connect", "cable", "connect", Permission.VIEW_TOOLS),
     *(
-        (words.title, words.icon, f"{words.sort.value}s", Permission.VIEW_TOOLS)
+        (words.title, words.icon, f"{words.primitive_type.value}s", Permission.VIEW_TOOLS)
         for words in WORDS.values()
     ),
     ("Secrets", "lock", "secrets", Permission.VIEW_TOOLS),
@@ -65,7 +65,7 @@ class Menu:
     @property
     def switches(self) -> bool:
         """Whether there is another tenant to switch to."""
-        return any(self.here is None or each.pk != self.here.pk for each in self.tenants)
+        return any(self.here is None or tenant.pk != self.here.pk for tenant in self.tenants)
 
     @property
     def searched(self) -> bool:
@@ -79,34 +79,34 @@ def menu(request: HttpRequest) -> Menu:
         return Menu(())
     visible = visible_tenants(user).only("slug", "title", "closed_at").order_by("slug")
     # The open ones, one more than is shown; the closed ones if none is open.
-    tenants = list(visible.filter(closed_at=None)[: MOST_TENANTS + 1])
-    tenants = tenants or list(visible[:MOST_TENANTS])
+    tenants = list(visible.filter(closed_at=None)[: MAX_TENANTS + 1])
+    tenants = tenants or list(visible[:MAX_TENANTS])
     here: Tenant | None = getattr(request, "tenant", None)
     if here is None and len(tenants) == 1:
         here = tenants[0]
     own = [_item("Your access", "badge", reverse("admin:you"), request)]
     if may_enter(user):
         own.insert(0, _item("Dashboard", "home", reverse("admin:index"), request))
-    found = [_group("", own)]
+    groups = [_group("", own)]
     if here is not None:
         numbers: Counter[str] = Counter()
-        for (sort, _), number in counts([here.pk]).get(here.pk, {}).items():
-            numbers[f"{sort.value}s"] += number
+        for (primitive_type, _), number in counts([here.pk]).get(here.pk, {}).items():
+            numbers[f"{primitive_type.value}s"] += number
         granted, of_tenant = permissions(user, here), []
         for title, icon, name, permission in TENANT_PAGES:
             if permission in granted:
                 item = _item(title, icon, reverse(f"admin:{name}", args=[here.slug]), request)
                 of_tenant.append({**item, "badge": numbers[name]})
-        found.append(_group(here.title, of_tenant))
+        groups.append(_group(here.title, of_tenant))
     granted = permissions(user, None)
     platform = [
         _item(title, icon, reverse(f"admin:{name}"), request)
         for title, icon, name, permission in PLATFORM_PAGES
         if permission in granted
     ]
-    found.append(_group("Platform", platform))
-    shown = [group for group in found if group["items"]]
-    return Menu(shown, tenants[:MOST_TENANTS], here, more=len(tenants) > MOST_TENANTS)
+    groups.append(_group("Platform", platform))
+    shown = [group for group in groups if group["items"]]
+    return Menu(shown, tenants[:MAX_TENANTS], here, more=len(tenants) > MAX_TENANTS)
 
 
 def _group(title: str, items: list[Group]) -> Group:

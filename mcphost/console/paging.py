@@ -24,30 +24,30 @@ class NamePage(Generic[Row]):
 
 
 def page_by_name(
-    found: QuerySet[Row], field: str, query: QueryDict, chosen: Mapping[str, str], size: int
+    queryset: QuerySet[Row], field: str, query: QueryDict, filters: Mapping[str, str], size: int
 ) -> NamePage[Row]:
-    """Return the page that a URL asks for: after a name, or before one. `chosen` is the filter.
+    """Return the page that a URL asks for: after a name, or before one. `filters` is the filter.
 
     With `at`, the page that has this name: the first one, or else the page that begins with it.
     """
     after, before, at = (query_text(query, name, _LONGEST) for name in ("after", "before", "at"))
-    narrow = {name: text for name, text in chosen.items() if text}
+    narrow = {name: text for name, text in filters.items() if text}
 
     def link(name: str, row: Any) -> str:
         return urlencode({**narrow, name: getattr(row, field)})
 
     if before:
-        rows = list(found.filter(**{f"{field}__lt": before}).order_by(f"-{field}")[: size + 1])
+        rows = list(queryset.filter(**{f"{field}__lt": before}).order_by(f"-{field}")[: size + 1])
         shown = rows[:size][::-1]
         earlier = link("before", shown[0]) if len(rows) > size else ""
         return NamePage(shown, link("after", shown[-1]) if shown else urlencode(narrow), earlier)
-    if at and found.filter(**{f"{field}__lt": at})[:size].count() < size:
+    if at and queryset.filter(**{f"{field}__lt": at})[:size].count() < size:
         at = ""
     if after:
-        found = found.filter(**{f"{field}__gt": after})
+        queryset = queryset.filter(**{f"{field}__gt": after})
     elif at:
-        found = found.filter(**{f"{field}__gte": at})
-    rows = list(found.order_by(field)[: size + 1])
+        queryset = queryset.filter(**{f"{field}__gte": at})
+    rows = list(queryset.order_by(field)[: size + 1])
     following = link("after", rows[size - 1]) if len(rows) > size else ""
     previous = link("before", rows[0]) if (after or at) and rows else ""
     return NamePage(rows[:size], following, previous)

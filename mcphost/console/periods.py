@@ -23,7 +23,7 @@ class PeriodLink:
 
     label: str
     url: str
-    chosen: bool
+    current: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ def _with(query: QueryDict, period: Period) -> str:
 
 def asked_period(query: QueryDict, default: Period = Period.DAY) -> AskedPeriod:
     """Return the period that a URL asks for, with the links to the others."""
-    wanted = query_text(query, "period", 40)
-    known = wanted in tuple(Period)
-    period = Period(wanted) if known else default
-    links = [PeriodLink(each.value, _with(query, each), each is period) for each in Period]
-    return AskedPeriod(period, links, "" if known else wanted)
+    text = query_text(query, "period", 40)
+    is_period = text in tuple(Period)
+    period = Period(text) if is_period else default
+    links = [PeriodLink(option.value, _with(query, option), option is period) for option in Period]
+    return AskedPeriod(period, links, "" if is_period else text)

@@ -22,8 +22,12 @@ from mcphost.console.signin import may_enter
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     """Return the page for 403."""
-    known = _signed_in(request)
-    return permission_denied(request, exception) if known is None else refuse(known)
+    signed_in_request = _signed_in(request)
+    return (
+        permission_denied(request, exception)
+        if signed_in_request is None
+        else refuse(signed_in_request)
+    )
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
@@ -33,22 +37,22 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     if isinstance(exception, TooManyFieldsSent):
         request.GET = QueryDict()  # which the page reads, and which may be what is too large
     if trials.is_framed(request):
-        return trials.too_large(request, _of_trial(request, exception))
-    known = _signed_in(request)
-    if known is None:
+        return trials.too_large(request, _trial_problems(request, exception))
+    signed_in_request = _signed_in(request)
+    if signed_in_request is None:
         return django_bad_request(request, exception)
     purpose = (
         f"{_fields()} Choose fewer at a time."
         if isinstance(exception, TooManyFieldsSent)
-        else f"The texts of a form may have {_megabytes(_most())}. Give a larger document as a file."
+        else f"The texts of a form may have {_megabytes(_max_form_bytes())}. Give a larger document as a file."
     )
     return show(
-        known,
+        signed_in_request,
         "refused.html",
         "Too large",
         status=400,
         purpose=purpose,
-        enters=may_enter(known.user),
+        enters=may_enter(signed_in_request.user),
     )
 
 
@@ -59,14 +63,14 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
     return django_csrf_failure(request, reason)
 
 
-def _of_trial(request: HttpRequest, exception: Exception) -> list[str]:
+def _trial_problems(request: HttpRequest, exception: Exception) -> list[str]:
     if isinstance(exception, TooManyFieldsSent):
         return [f"{_fields()} Give the arguments as JSON instead."]
     sent = int(request.META.get("CONTENT_LENGTH") or 0)
-    size = f"It has {_megabytes(sent)}, and" if sent > _most() else "It"
+    size = f"It has {_megabytes(sent)}, and" if sent > _max_form_bytes() else "It"
     return [
         "What was sent is too large: the definition of the tool, and its arguments as the form has them.",
-        f"{size} may have {_megabytes(_most())}.",
+        f"{size} may have {_megabytes(_max_form_bytes())}.",
         "Shorten the code or the arguments. A client may send larger ones to a published tool.",
     ]
 
@@ -75,10 +79,10 @@ def _fields() -> str:
     return f"A form or an address may have {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} fields."
 
 
-def _most() -> int:
-    most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    assert most is not None
-    return most
+def _max_form_bytes() -> int:
+    max_bytes = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    assert max_bytes is not None
+    return max_bytes
 
 
 def _megabytes(count: int) -> str:
@@ -87,21 +91,21 @@ def _megabytes(count: int) -> str:
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     """Return the page for 404."""
-    known = _signed_in(request)
-    if known is None:
+    signed_in_request = _signed_in(request)
+    if signed_in_request is None:
         return page_not_found(request, exception)
     return show(
-        known,
+        signed_in_request,
         "refused.html",
         "Not found",
         status=404,
         purpose="There is no page at this address, or what it showed is gone.",
-        enters=may_enter(known.user),
+        enters=may_enter(signed_in_request.user),
     )
 
 
 def _signed_in(request: HttpRequest) -> SignedInRequest | None:
     user = getattr(request, "user", None)
     inside = request.path.startswith(ADMIN_PREFIX)
-    known = inside and isinstance(user, User) and user.is_active
-    return cast(SignedInRequest, request) if known else None
+    is_signed_in = inside and isinstance(user, User) and user.is_active
+    return cast(SignedInRequest, request) if is_signed_in else None

@@ -29,7 +29,9 @@ def carried(request: HttpRequest) -> str:
     return _carrying(_query(request))
 
 
-def listed(request: HttpRequest, name: str, *args: object, row: str = "", changed: str = "") -> str:
+def named_list_url(
+    request: HttpRequest, name: str, *args: object, row: str = "", changed: str = ""
+) -> str:
     """Return the URL of the list of that name as it was filtered, at the row with the id `row`."""
     return list_url(request, reverse(name, args=args), row=row, changed=changed)
 
@@ -69,11 +71,11 @@ def _without_row(query: str) -> str:
     if not query or len(query) > LONGEST:
         return ""
     try:
-        found = QueryDict(query.replace("\0", ""), mutable=True)
+        parameters = QueryDict(query.replace("\0", ""), mutable=True)
     except TooManyFieldsSent:
         return ""
-    found.pop(CHANGED, None)
-    encoded = found.urlencode()
+    parameters.pop(CHANGED, None)
+    encoded = parameters.urlencode()
     return encoded if len(encoded) <= LONGEST else ""
 
 

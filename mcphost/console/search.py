@@ -32,9 +32,9 @@ from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import Permission
 from mcphost.tenants.selectors import slugs
 
-MOST: Final = 6
+MAX_HITS: Final = 6
 """Hits shown of each type."""
-MOST_TEXT: Final = 100
+MAX_TEXT: Final = 100
 SECONDS: Final = 2
 """The longest that PostgreSQL may work on one of the questions; the groups after it are left out."""
 _LEAST_DIGITS: Final = 8
@@ -78,12 +78,12 @@ class Search:
 @require_safe
 def page(request: SignedInRequest) -> HttpResponseBase:
     """Search, on a page of its own; with `part`, only the hits, for the palette."""
-    asked = Search(request.user, query_text(request.GET, "q", MOST_TEXT), _here(request))
-    groups, late = _found(asked)
-    told: dict[str, Any] = {"asked": asked, "groups": groups, "late": late}
+    search = Search(request.user, query_text(request.GET, "q", MAX_TEXT), _here(request))
+    groups, late = _search_groups(search)
+    context: dict[str, Any] = {"search": search, "groups": groups, "late": late}
     if query_text(request.GET, "part"):
-        return TemplateResponse(request, "console/search_hits.html", told)
-    return show(request, "search.html", "Search", **told)
+        return TemplateResponse(request, "console/search_hits.html", context)
+    return show(request, "search.html", "Search", **context)
 
 
 def _here(request: SignedInRequest) -> Tenant | None:
@@ -95,16 +95,16 @@ def _here(request: SignedInRequest) -> Tenant | None:
     return few[0] if len(few) == 1 else None
 
 
-def _found(asked: Search) -> tuple[list[SearchGroup], bool]:
+def _search_groups(search: Search) -> tuple[list[SearchGroup], bool]:
     """Return the groups that have hits, and whether the database took too long for the rest."""
     groups: list[SearchGroup] = []
     kinds = (_pages, _primitives, _calls, _tenants, _tokens, _people)
     try:
         with _bounded():
-            for kind in kinds if asked.text else kinds[:1]:
-                name, hits = kind(asked)
+            for kind in kinds if search.text else kinds[:1]:
+                name, hits = kind(search)
                 if hits:
-                    groups.append(SearchGroup(name, tuple(hits[:MOST]), len(hits) > MOST))
+                    groups.append(SearchGroup(name, tuple(hits[:MAX_HITS]), len(hits) > MAX_HITS))
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):
             return groups, True
@@ -124,21 +124,24 @@ def _bounded() -> Iterator[None]:
 Hits = tuple[str, list[SearchHit]]
 
 
-def _pages(asked: Search) -> Hits:
+def _pages(search: Search) -> Hits:
     """Pages whose title or purpose has all words; those whose title has them come first."""
     hits = [
         (PURPOSES.get(name, ""), SearchHit(title, "", icon, reverse(f"admin:{name}")))
         for title, icon, name in _OWN_PAGES
     ]
-    if asked.here is not None:
-        hits += _guarded(TENANT_PAGES, Can(asked.user, asked.here), asked.here.slug)
-    hits += _guarded(PLATFORM_PAGES, Can(asked.user, None), "")
-    words = asked.text.lower().split()
-    named = [hit for _, hit in hits if all(word in hit.title.lower() for word in words)]
+    if search.here is not None:
+        hits += _guarded(TENANT_PAGES, Can(search.user, search.here), search.here.slug)
+    hits += _guarded(PLATFORM_PAGES, Can(search.user, None), "")
+    words = search.text.lower().split()
+    named = [hit for _, hit in hits if all(term in hit.title.lower() for term in words)]
     about = [
         hit
-        for said, hit in hits
-        if all(any(each.startswith(word) for each in said.lower().split()) for word in words)
+        for purpose, hit in hits
+        if all(
+            any(purpose_word.startswith(term) for purpose_word in purpose.lower().split())
+            for term in words
+        )
     ]
     return "Pages", named + [hit for hit in about if hit not in named]
 
@@ -154,9 +157,9 @@ def _guarded(
     ]
 
 
-def _tenants(asked: Search) -> Hits:
-    named = Q(slug__icontains=asked.text) | Q(title__icontains=asked.text)
-    rows = visible_tenants(asked.user).filter(named).order_by("slug")[: MOST + 1]
+def _tenants(search: Search) -> Hits:
+    named = Q(slug__icontains=search.text) | Q(title__icontains=search.text)
+    rows = visible_tenants(search.user).filter(named).order_by("slug")[: MAX_HITS + 1]
     return "Tenants", [
         SearchHit(
             row.title or row.slug, row.slug, "domain", reverse("admin:tenant", args=[row.slug])
@@ -165,76 +168,80 @@ def _tenants(asked: Search) -> Hits:
     ]
 
 
-def _primitives(asked: Search) -> Hits:
-    tenants = tenants_where(asked.user, Permission.VIEW_TOOLS)
+def _primitives(search: Search) -> Hits:
+    tenants = tenants_where(search.user, Permission.VIEW_TOOLS)
     hits = []
-    for row in catalogue.matching(tenants, asked.text, MOST + 1):
+    for row in catalogue.matching(tenants, search.text, MAX_HITS + 1):
         words = WORDS[row.sort]
-        detail = f"{words.one}, {row.state} · {row.tenant_slug}"
+        detail = f"{words.singular}, {row.state} · {row.tenant_slug}"
         url = reverse(words.detail, args=[row.tenant_slug, row.id])
         hits.append(SearchHit(row.uri or row.name, detail, words.icon, url))
     return "Tools, prompts and resources", hits
 
 
-def _calls(asked: Search) -> Hits:
-    digits = asked.text.replace("-", "").lower()
+def _calls(search: Search) -> Hits:
+    digits = search.text.replace("-", "").lower()
     if not _LEAST_DIGITS <= len(digits) <= 32 or set(digits) - set("0123456789abcdef"):
         return "Calls", []
     tenants: frozenset[UUID] | None = None
-    if not allowed(asked.user, None, Permission.VIEW_RECORDS):
-        read = tenants_where(asked.user, Permission.VIEW_RECORDS)
+    if not allowed(search.user, None, Permission.VIEW_RECORDS):
+        read = tenants_where(search.user, Permission.VIEW_RECORDS)
         tenants = frozenset(read.values_list("id", flat=True))
-    found = audit.calls_beginning(digits, tenants, MOST + 1)
-    known = slugs(tenant for _, tenant, _ in found)
+    calls = audit.calls_beginning(digits, tenants, MAX_HITS + 1)
+    slug_by_tenant = slugs(tenant for _, tenant, _ in calls)
     return "Calls", [
         SearchHit(
             str(call),
-            f"{target} · {known[tenant]}",
+            f"{target} · {slug_by_tenant[tenant]}",
             "receipt_long",
-            reverse("admin:call", args=[known[tenant], call]),
+            reverse("admin:call", args=[slug_by_tenant[tenant], call]),
         )
-        for call, tenant, target in found
-        if tenant in known
+        for call, tenant, target in calls
+        if tenant in slug_by_tenant
     ]
 
 
-def _tokens(asked: Search) -> Hits:
+def _tokens(search: Search) -> Hits:
     """Tokens by name or id: those of tenants whose tokens the user manages, and the user's own."""
-    managed = tenants_where(asked.user, Permission.MANAGE_TOKENS)
+    managed = tenants_where(search.user, Permission.MANAGE_TOKENS)
     hits = []
-    for token in identity.matching_tokens(managed, asked.user.pk, asked.text, MOST + 1):
+    for token in identity.matching_tokens(managed, search.user.pk, search.text, MAX_HITS + 1):
         page = reverse("admin:you") if token.own else token_url(token.slug, token.id)
         detail = f"{token.id} · {token.slug}"
         hits.append(SearchHit(token.name, detail, "key", f"{page}#token-{token.id}"))
     return "Tokens", hits
 
 
-def _people(asked: Search) -> Hits:
+def _people(search: Search) -> Hits:
     """Accounts, for staff; otherwise members of the tenants whose members the user manages."""
-    if Can(asked.user, None)[Permission.MANAGE_MEMBERS]:
-        rows = User.objects.filter(_named("", asked.text)).order_by("username")[: MOST + 1]
+    if Can(search.user, None)[Permission.MANAGE_MEMBERS]:
+        rows = User.objects.filter(_name_contains("", search.text)).order_by("username")[
+            : MAX_HITS + 1
+        ]
         return "People", [
             SearchHit(
                 row.username, row.get_full_name(), "person", reverse("admin:user", args=[row.pk])
             )
             for row in rows
         ]
-    tenants = tenants_where(asked.user, Permission.MANAGE_MEMBERS)
-    members = Membership.objects.filter(_named("user__", asked.text), tenant__in=tenants)
-    found = members.select_related("user", "tenant").order_by("user__username", "tenant__slug")
+    tenants = tenants_where(search.user, Permission.MANAGE_MEMBERS)
+    members = Membership.objects.filter(_name_contains("user__", search.text), tenant__in=tenants)
+    memberships = members.select_related("user", "tenant").order_by(
+        "user__username", "tenant__slug"
+    )
     return "People", [
         SearchHit(
-            each.user.username,
-            f"{each.role} · {each.tenant.slug}",
+            membership.user.username,
+            f"{membership.role} · {membership.tenant.slug}",
             "person",
-            reverse("admin:members", args=[each.tenant.slug]),
+            reverse("admin:members", args=[membership.tenant.slug]),
         )
-        for each in found[: MOST + 1]
+        for membership in memberships[: MAX_HITS + 1]
     ]
 
 
-def _named(before: str, text: str) -> Q:
-    found = Q()
+def _name_contains(before: str, text: str) -> Q:
+    condition = Q()
     for column in ("username", "first_name", "last_name"):
-        found |= Q(**{f"{before}{column}__icontains": text})
-    return found
+        condition |= Q(**{f"{before}{column}__icontains": text})
+    return condition

@@ -74,14 +74,14 @@ class SignInForm(AdminAuthenticationForm):
     request: HttpRequest  # always given
     user_cache: AbstractBaseUser | None  # type: ignore[assignment]  # of any model
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self.fields["username"].label = "User name"
 
     @sensitive_variables()
     def clean(self) -> dict[str, Any]:
-        given: dict[str, Any] = self.cleaned_data
-        name, password = given.get("username"), given.get("password")
+        submitted: dict[str, Any] = self.cleaned_data
+        name, password = submitted.get("username"), submitted.get("password")
         if name and password:
             try:
                 self.user_cache = passwords.check(
@@ -92,7 +92,7 @@ class SignInForm(AdminAuthenticationForm):
                 raise not_checked(refusal) from None
             if self.user_cache is None:
                 raise self.get_invalid_login_error()
-        return given
+        return submitted
 
     def confirm_login_allowed(self, user: AbstractBaseUser) -> None:
         if not isinstance(user, User) or not may_enter(user):

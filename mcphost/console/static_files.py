@@ -20,7 +20,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 FOR_GOOD = "public, max-age=31536000, immutable"
 _TEXTS = ("text/", "application/javascript", "application/json", "image/svg+xml")
-_MOST_FILES = 1024
+_MAX_FILES = 1024
 _DIGITS = 12
 
 
@@ -39,8 +39,8 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         file = self.files.get(request.path_info)
         if file is None:
-            other: HttpResponseBase = super().__call__(request)
-            return other
+            default_response: HttpResponseBase = super().__call__(request)
+            return default_response
         name = request.path_info.removeprefix(self.static_prefix)
         response = self._compressed(file, request, name)
         if response is None:
@@ -73,13 +73,15 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):
 
 def _has(request: HttpRequest, etag: str, file: Any) -> bool:
     """Return whether the client has the file in this form."""
-    known = request.headers.get("If-None-Match")
-    if known is not None:
-        return etag in (each.strip().removeprefix("W/") for each in known.split(","))
+    cached_etags = request.headers.get("If-None-Match")
+    if cached_etags is not None:
+        return etag in (
+            cached_etag.strip().removeprefix("W/") for cached_etag in cached_etags.split(",")
+        )
     return bool(file.is_not_modified({**request.META, "HTTP_IF_NONE_MATCH": None}))
 
 
-@lru_cache(_MOST_FILES)
+@lru_cache(_MAX_FILES)
 def version_of(name: str) -> str:
     """Return the version of a static file: the beginning of its SHA-256; empty if there is none."""
     path = finders.find(name)
@@ -88,6 +90,6 @@ def version_of(name: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:_DIGITS]
 
 
-@lru_cache(_MOST_FILES)
+@lru_cache(_MAX_FILES)
 def _packed(name: str) -> bytes:
     return gzip.compress(Path(finders.find(name) or "").read_bytes(), mtime=0)

@@ -19,24 +19,26 @@ _TONES: Final = {"serves": "good", "works": "good", "drains": "info", "gone": "b
 @require_safe
 def page(request: SignedInRequest) -> HttpResponseBase:
     """Show each line, good or with its reason, and the processes. It refreshes itself."""
-    found = status.read()
-    processes = [_shown(each) for each in found.facts.processes]
-    return show(request, "status.html", "Status", found=found, processes=processes)
+    platform_status = status.read()
+    processes = [_process_row(process) for process in platform_status.facts.processes]
+    return show(
+        request, "status.html", "Status", platform_status=platform_status, processes=processes
+    )
 
 
 @of_platform(Permission.MANAGE_TENANT)
 @require_safe
 def as_json(request: SignedInRequest) -> HttpResponseBase:
     """Answer the status as JSON: 200 if all is well, otherwise 503."""
-    found = status.read()
+    platform_status = status.read()
     return HttpResponse(
-        orjson.dumps(found.as_json()),
+        orjson.dumps(platform_status.as_json()),
         content_type="application/json",
-        status=200 if found.good else 503,
+        status=200 if platform_status.good else 503,
     )
 
 
-def _shown(process: NodeRow) -> dict[str, Any]:
+def _process_row(process: NodeRow) -> dict[str, Any]:
     """Return what the table shows of a process. Processes of other versions may report anything."""
     state = state_of(process)
     return {

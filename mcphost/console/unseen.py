@@ -30,26 +30,26 @@ _unseen: Final = re.compile(_UNSEEN)
 _in_page: Final = re.compile(
     rf'(<textarea\b.*?</textarea>|<script\b.*?</script>|\svalue="[^"]*")|{_UNSEEN}', re.DOTALL
 )
-_MOST_NAMED: Final = 8
+_MAX_NAMED: Final = 8
 
 
-def shown(text: str) -> str:
+def with_code_points(text: str) -> str:
     """Return the text with the characters that are not seen replaced by their code points."""
-    return _unseen.sub(lambda found: _name(found[0]), text)
+    return _unseen.sub(lambda match: _name(match[0]), text)
 
 
-def named(text: str) -> str:
+def code_points(text: str) -> str:
     """Return the code points of the characters in the text that are not seen, each once."""
-    distinct = dict.fromkeys(f"U+{ord(each):04X}" for each in _unseen.findall(text))
-    more = ["…"] if len(distinct) > _MOST_NAMED else []
-    return ", ".join([*list(distinct)[:_MOST_NAMED], *more])
+    distinct = dict.fromkeys(f"U+{ord(character):04X}" for character in _unseen.findall(text))
+    more = ["…"] if len(distinct) > _MAX_NAMED else []
+    return ", ".join([*list(distinct)[:_MAX_NAMED], *more])
 
 
 def shown_page(html: str) -> str:
     """Return the page with such characters replaced everywhere but in the values of its fields."""
     if _unseen.search(html) is None:
         return html
-    return _in_page.sub(lambda found: found[1] or _name(found[0]), html)
+    return _in_page.sub(lambda match: match[1] or _name(match[0]), html)
 
 
 def _name(character: str) -> str:

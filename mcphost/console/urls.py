@@ -71,10 +71,10 @@ register_converter(KeyConverter, "key")
 register_converter(TokenConverter, "token")
 
 
-def _page(route: str, view: Any, name: str, **told: Any) -> URLPattern:
+def _page(route: str, view: Any, name: str, **view_arguments: Any) -> URLPattern:
     """A page for users who may enter the console; others are redirected to the sign-in."""
     guarded: Callable[..., HttpResponseBase] = site.admin_view(view)
-    return path(route, guarded, told, name=name)
+    return path(route, guarded, view_arguments, name=name)
 
 
 def _frame(route: str, view: Any, name: str) -> URLPattern:
@@ -87,32 +87,59 @@ def _own(route: str, view: Any, name: str) -> URLPattern:
     return path(route, never_cache(csrf_protect(of_account(view))), name=name)
 
 
-def _pages_of(sort: PrimitiveType) -> tuple[URLPattern, ...]:
+def _pages_of(primitive_type: PrimitiveType) -> tuple[URLPattern, ...]:
     """The pages of one primitive type."""
-    name = sort.value
-    listed, one = f"t/<slug:slug>/{name}s/", f"t/<slug:slug>/{name}s/<uuid:primitive_id>/"
+    name = primitive_type.value
+    list_route, detail_route = (
+        f"t/<slug:slug>/{name}s/",
+        f"t/<slug:slug>/{name}s/<uuid:primitive_id>/",
+    )
     return (
-        _page(listed, primitives.listing, f"{name}s", sort=sort),
-        _page(f"{listed}new/", primitives.add, f"{name}_add", sort=sort),
-        _page(one, primitives.detail, name, sort=sort),
-        _page(f"{one}edit/", primitives.edit, f"{name}_edit", sort=sort),
-        _page(f"{one}<verb:verb>/", versions.move, f"{name}_move", sort=sort),
-        _page(f"{one}delete/", versions.delete, f"{name}_delete", sort=sort),
-        _page(f"{listed}bulk/", versions.bulk, f"{name}s_bulk", sort=sort),
-        _page(f"{one}versions/<uuid:version_id>/", versions.version, f"{name}_version", sort=sort),
+        _page(list_route, primitives.listing, f"{name}s", primitive_type=primitive_type),
+        _page(f"{list_route}new/", primitives.add, f"{name}_add", primitive_type=primitive_type),
+        _page(detail_route, primitives.detail, name, primitive_type=primitive_type),
         _page(
-            f"{one}versions/<uuid:version_id>/serve/",
+            f"{detail_route}edit/", primitives.edit, f"{name}_edit", primitive_type=primitive_type
+        ),
+        _page(
+            f"{detail_route}<verb:verb>/",
+            versions.move,
+            f"{name}_move",
+            primitive_type=primitive_type,
+        ),
+        _page(
+            f"{detail_route}delete/",
+            versions.delete,
+            f"{name}_delete",
+            primitive_type=primitive_type,
+        ),
+        _page(f"{list_route}bulk/", versions.bulk, f"{name}s_bulk", primitive_type=primitive_type),
+        _page(
+            f"{detail_route}versions/<uuid:version_id>/",
+            versions.version,
+            f"{name}_version",
+            primitive_type=primitive_type,
+        ),
+        _page(
+            f"{detail_route}versions/<uuid:version_id>/serve/",
             versions.roll_back,
             f"{name}_roll_back",
-            sort=sort,
+            primitive_type=primitive_type,
         ),
     )
 
 
-def _announcing(sort: PrimitiveType) -> tuple[URLPattern, ...]:
+def _announcing(primitive_type: PrimitiveType) -> tuple[URLPattern, ...]:
     """The page that notifies subscribers of a primitive of this type."""
-    route = f"t/<slug:slug>/{sort.value}s/<uuid:primitive_id>/announce/"
-    return (_page(route, updates.announce, f"{sort.value}_announce", sort=sort),)
+    route = f"t/<slug:slug>/{primitive_type.value}s/<uuid:primitive_id>/announce/"
+    return (
+        _page(
+            route,
+            updates.announce,
+            f"{primitive_type.value}_announce",
+            primitive_type=primitive_type,
+        ),
+    )
 
 
 app_name = "admin"
@@ -122,7 +149,7 @@ urlpatterns = [
     _own("you/", account.overview, "you"),
     _own("you/tokens/<token:token_id>/revoke/", account.revoke, "own_token_revoke"),
     _own("you/t/<slug:slug>/tokens/new/", account.issue, "own_token_add"),
-    _own("you/t/<slug:slug>/leave/", account.leave, "leave"),
+    _own("you/t/<slug:slug>/leave/", account.leave_tenant, "leave"),
     _own("invitations/<str:link>/", invitations.invitation, "invitation"),
     _own("glossary/", glossary.page, "glossary"),
     path("logout/", never_cache(csrf_protect(site.logout)), name="logout"),
@@ -166,7 +193,7 @@ urlpatterns = [
     _page("t/<slug:slug>/tools/import/", imports.page, "tool_import"),
     _frame("t/<slug:slug>/tools/try/", trials.unsaved, "tool_try"),
     _frame("t/<slug:slug>/tools/<uuid:primitive_id>/try/", trials.saved, "tool_try_saved"),
-    _frame("t/<slug:slug>/tools/try/end/", trials.left, "tool_try_end"),
+    _frame("t/<slug:slug>/tools/try/end/", trials.end_trial, "tool_try_end"),
     _page("t/<slug:slug>/tools/check/", scripts.check, "script_check"),
     *_pages_of(PrimitiveType.PROMPT),
     *_pages_of(PrimitiveType.RESOURCE),

@@ -8,11 +8,11 @@ from mcphost.kinds.primitive_types import PrimitiveType
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The wording for one primitive type. URL names follow from `sort`, see `urls`."""
+    """The wording for one primitive type. URL names follow from `primitive_type`, see `urls`."""
 
-    sort: PrimitiveType
-    one: str
-    many: str
+    primitive_type: PrimitiveType
+    singular: str
+    plural: str
     icon: str
     good_for: str
     name_hint: str
@@ -21,56 +21,58 @@ class Words:
 
     @property
     def listing(self) -> str:
-        return f"admin:{self.sort.value}s"
+        return f"admin:{self.primitive_type.value}s"
 
     @property
     def detail(self) -> str:
-        return f"admin:{self.sort.value}"
+        return f"admin:{self.primitive_type.value}"
 
     @property
     def add(self) -> str:
-        return f"admin:{self.sort.value}_add"
+        return f"admin:{self.primitive_type.value}_add"
 
     @property
     def edit(self) -> str:
-        return f"admin:{self.sort.value}_edit"
+        return f"admin:{self.primitive_type.value}_edit"
 
     @property
     def move(self) -> str:
-        return f"admin:{self.sort.value}_move"
+        return f"admin:{self.primitive_type.value}_move"
 
     @property
     def delete(self) -> str:
-        return f"admin:{self.sort.value}_delete"
+        return f"admin:{self.primitive_type.value}_delete"
 
     @property
     def bulk(self) -> str:
-        return f"admin:{self.sort.value}s_bulk"
+        return f"admin:{self.primitive_type.value}s_bulk"
 
     @property
     def version(self) -> str:
-        return f"admin:{self.sort.value}_version"
+        return f"admin:{self.primitive_type.value}_version"
 
     @property
     def roll_back(self) -> str:
-        return f"admin:{self.sort.value}_roll_back"
+        return f"admin:{self.primitive_type.value}_roll_back"
 
     @property
     def announce(self) -> str:
-        return f"admin:{self.sort.value}_announce"
+        return f"admin:{self.primitive_type.value}_announce"
 
     @property
     def verb(self) -> str:
         """What clients do with it."""
-        return {PrimitiveType.TOOL: "call", PrimitiveType.PROMPT: "get"}.get(self.sort, "read")
+        return {PrimitiveType.TOOL: "call", PrimitiveType.PROMPT: "get"}.get(
+            self.primitive_type, "read"
+        )
 
     @property
     def title(self) -> str:
-        return self.many[0].upper() + self.many[1:]
+        return self.plural[0].upper() + self.plural[1:]
 
     @property
     def has_uri(self) -> bool:
-        return self.sort in (PrimitiveType.RESOURCE, PrimitiveType.TEMPLATE)
+        return self.primitive_type in (PrimitiveType.RESOURCE, PrimitiveType.TEMPLATE)
 
 
 _NAME = "The name that clients use: 1 to 64 letters, digits, _ - and dots. Fixed once published."

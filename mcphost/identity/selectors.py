@@ -21,8 +21,8 @@ from mcphost.audit.last_use import LastUse
 from mcphost.feed.cache import MISS, Cache, Miss
 from mcphost.identity.models import Token
 from mcphost.identity.tokens import ParsedToken, parse
-from mcphost.runtime.call import Principal, PrincipalKind
-from mcphost.tenants.models import Tenant
+from mcphost.runtime.call import CallUser, Principal, PrincipalKind
+from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, Audience, Role, may_hold, may_take
 from mcphost.tenants.selectors import TenantSnapshot
 
@@ -340,13 +340,25 @@ def _live(token_ids: Collection[str]) -> QuerySet[Token]:
         service_account__disabled_at=None,
         service_account__removed_at=None,
     )
-    rows = Token.objects.select_related("membership", "owner", "service_account", "tenant")
+    rows = Token.objects.select_related("membership__user", "owner", "service_account", "tenant")
     return rows.filter(member | service, pk__in=token_ids, revoked_at=None, tenant__closed_at=None)
 
 
 def _read_token(token_id: str) -> _CachedToken | None:
     row = _live([token_id]).first()
     return None if row is None else _cached_token_of(row)
+
+
+def person_of(membership: Membership) -> CallUser:
+    """Return the person of a membership, as tools see them."""
+    user = membership.user
+    return CallUser(membership.pk, user.get_full_name() or user.get_username())
+
+
+def person_in(tenant_id: UUID, user_id: int) -> CallUser | None:
+    """Return a user as a member of the tenant; None for one that is no member."""
+    rows = Membership.objects.select_related("user").filter(tenant_id=tenant_id, user_id=user_id)
+    return next(map(person_of, rows), None)
 
 
 def _cached_token_of(row: Token) -> _CachedToken:
@@ -363,6 +375,7 @@ def _cached_token_of(row: Token) -> _CachedToken:
         user_id=row.owner_id,
         token_id=row.id,
         expires_at=row.expires_at,
+        user=None if row.membership is None else person_of(row.membership),
     )
     authenticated = Authenticated(
         principal,

@@ -70,6 +70,10 @@ _HINTS: Final = {
     "$ref": "write it out",
 }
 _SECRET: Final = "it asks for a secret, which no form may: use URL mode"  # noqa: S105
+_NO_FIELDS: Final = (
+    "there must be at least one field, such as a boolean: clients show a form without fields in "
+    "which nothing can be answered"
+)
 _ADDRESS: Final = "it holds a web address, which no form may: use URL mode"
 
 
@@ -145,6 +149,8 @@ def _form_problems(form: dict[str, Any]) -> Iterator[SchemaProblem]:
     if not isinstance(fields, dict):
         yield SchemaProblem("/properties", "there must be an object with the fields")
         return
+    if not fields:
+        yield SchemaProblem("/properties", _NO_FIELDS)
     required = form.get("required", [])
     if not _are_texts(required):
         yield SchemaProblem("/required", "it must be an array of different names of fields")

@@ -216,8 +216,49 @@ def check_responses(responses: Mapping[str, Any]) -> None:
         if not wire_shapes.responses.fits({"": response}):
             where = _member("params.inputResponses", key)
             raise invalid_params(
-                f"{where} must be the result of an elicitation, sampling or roots request"
+                f"{where} must be the result of an elicitation, sampling or roots request: "
+                f"{_misfit(response)}"
             )
+
+
+def _misfit(response: Any) -> str:
+    """Say which member keeps a value from being an input response, and why. Quotes no value."""
+    if type(response) is not dict:
+        return f"it must be an object, {_describe_actual(response)}"
+    if "action" in response:
+        return _form_misfit(response)
+    if "roots" in response:
+        roots = response["roots"]
+        known = type(roots) is list
+        return (
+            "roots is not valid" if known else f"roots must be an array, {_describe_actual(roots)}"
+        )
+    if "role" not in response:
+        return "it has none of action, role and roots"
+    if type(response.get("model")) is not str:
+        return f"model must be a string, {_describe_actual(response.get('model', _ABSENT))}"
+    return "content is not valid"
+
+
+def _form_misfit(response: Mapping[str, Any]) -> str:
+    if response["action"] not in _ACTIONS:
+        return "action must be accept, decline or cancel"
+    content = response.get("content")
+    if type(content) is not dict:
+        return f"content must be an object, {_describe_actual(content)}"
+    if not is_explained(response):
+        return "content is not valid"
+    for name, value in content.items():
+        where = _member("content", name)
+        if type(value) is list:
+            others = [index for index, element in enumerate(value) if type(element) is not str]
+            if others:
+                actual = _describe_actual(value[others[0]])
+                return f"{where}[{others[0]}] must be a string, {actual}"
+        elif type(value) not in _FILLED_IN:
+            expected = "a string, a number, a boolean or an array of strings"
+            return f"{where} must be {expected}, {_describe_actual(value)}"
+    return "content is not valid"
 
 
 def _check_task(params: Mapping[str, Any]) -> None:

@@ -84,14 +84,12 @@ def _replaced(text: bytes) -> bytes:
             return text
     parts: list[bytes] = []
     position = 0
-    while (half := _HALF.match(text, end := _end_of_rest(text, position))) is not None:
+    while rest := _REST.match(text, position):  # it matches also where there is nothing
+        half = _HALF.match(text, rest.end())
+        if half is None:
+            break
         if len(parts) > 2 * MAX_HALVES:
             return text
-        parts += (text[position:end], b"\\ufffd")
+        parts += (rest[0], b"\\ufffd")
         position = half.end()
     return b"".join([*parts, text[position:]])
-
-
-def _end_of_rest(text: bytes, position: int) -> int:
-    rest = _REST.match(text, position)
-    return position if rest is None else rest.end()

@@ -10,6 +10,9 @@ lower case, and `/` for the empty path. Nothing else is changed, because it may 
 
 import re
 from typing import Final
+from urllib.parse import quote
+
+from mcphost.protocol.surrogates import without_halves
 
 MAX_LENGTH: Final = 2048
 """In characters: the longest request line that is safe on the web."""
@@ -20,6 +23,9 @@ _ILLEGAL: Final = re.compile(rf"[^{_UNRESERVED}{_RESERVED}%]")
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _PLAIN: Final = re.compile(rf"[{_UNRESERVED}]")
+_UNENCODED: Final = re.compile(rf"{_ILLEGAL.pattern}|{_BAD_ESCAPE.pattern}|[\[\]]|#[^#]*#")
+_UNENCODED_SIGN: Final = re.compile(rf"{_BAD_ESCAPE.pattern}|[\[\]]")
+_START: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/?#]*)?")
 _PARTS: Final = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<authority>[^/?#]*))?"
     r"(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#(?P<fragment>.*))?"
@@ -72,6 +78,26 @@ def normalize(uri: str) -> str:
         path = path or "/"
     where = "" if authority is None else "//" + _authority(authority, web=scheme in _WEB)
     return f"{scheme}:{where}{path}{_led('?', query)}{_led('#', fragment)}"
+
+
+def percent_encoded(text: str) -> str:
+    """Return a URI as clients write it with what must be percent-encoded encoded: letters, blanks and signs
+    that a person typed into a template, which not every client encodes.
+
+    A legal URI, and a text that is too long for one, stay as they are.
+    """
+    if len(text) > MAX_LENGTH or _UNENCODED.search(text) is None:
+        return text
+    start = _START.match(text)
+    end = 0 if start is None else start.end()
+    parts, mark, fragment = text[end:].partition("#")
+    rest = parts + mark + fragment.replace("#", "%23")
+    encoded = _UNENCODED_SIGN.sub(_encode, rest) if end else rest
+    return _ILLEGAL.sub(_encode, text[:end] + encoded)
+
+
+def _encode(characters: re.Match[str]) -> str:
+    return quote(without_halves(characters[0]), safe="")
 
 
 def _authority(authority: str, *, web: bool) -> str:

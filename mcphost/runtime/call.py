@@ -29,15 +29,26 @@ class PrincipalKind(StrEnum):
     PERSON = "person"
 
 
+class CallUser(NamedTuple):
+    """The person behind a call, as a member of its tenant.
+
+    `id` is opaque, and the same for all credentials of the person; in another tenant, or after the
+    person left and came back, it is another one. `name` is for people and may change.
+    """
+
+    id: UUID
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
     """The authenticated caller of one tenant, with its rights there.
 
     `id` is stable for binding (an API token's id; empty for anonymous callers). `label` is for
     people, and names the token, its owner and its issuer. `user_id` is the account of the person
-    whose credential it is; anonymous callers and service accounts have none. `scopes` are the
-    credential's scopes, limited to those that its owner may have today. `expires_at` is when the
-    credential expires, None for never.
+    whose credential it is, and `user` is that person; anonymous callers and service accounts have
+    neither. `scopes` are the credential's scopes, limited to those that its owner may have today.
+    `expires_at` is when the credential expires, None for never.
     """
 
     kind: PrincipalKind
@@ -48,6 +59,7 @@ class Principal:
     user_id: int | None = None
     token_id: str | None = None
     expires_at: datetime | None = None
+    user: CallUser | None = None
 
     def may(self, scope: str) -> bool:
         return scope in self.scopes

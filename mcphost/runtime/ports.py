@@ -81,7 +81,7 @@ class Stored(NamedTuple):
 
 
 class Store(Protocol):
-    """JSON that a tenant's tools store, shared by all processes.
+    """JSON that a tenant's tools store, for all callers or for one person, shared by all processes.
 
     All methods raise StoreRefusedError for values that cannot be stored or read.
     """
@@ -180,16 +180,19 @@ class NullAnnouncer:
 
 
 class NoStore:
-    """A store that refuses everything."""
+    """A store that refuses everything, for `reason`."""
+
+    def __init__(self, reason: str = "no store is available") -> None:
+        self._reason = reason
 
     async def get(self, key: str) -> Stored:
-        raise StoreRefusedError("no store is available")
+        raise StoreRefusedError(self._reason)
 
     async def put(self, key: str, value: Any, revision: int) -> bool:
-        raise StoreRefusedError("no store is available")
+        raise StoreRefusedError(self._reason)
 
     async def delete(self, key: str, revision: int) -> bool:
-        raise StoreRefusedError("no store is available")
+        raise StoreRefusedError(self._reason)
 
 
 class NoLinks:
@@ -284,6 +287,9 @@ class Ports(Protocol):
     def announcer(self) -> Announcer: ...
     @property
     def store(self) -> Store: ...
+
+    @property
+    def user_store(self) -> Store: ...
     @property
     def links(self) -> Links: ...
     @property
@@ -315,6 +321,7 @@ class FixedPorts(NamedTuple):
     limits: RoundLimits = RoundLimits()
     announcer: Announcer = NullAnnouncer()
     store: Store = NoStore()
+    user_store: Store = NoStore()
     links: Links = NoLinks()
     http: Http = NoHttp()
     leaving: Callable[[], str] = never_leaving

@@ -11,6 +11,7 @@ from mcphost.protocol.surrogates import dump_json
 
 T = TypeVar("T")
 
+_PRIMITIVES: Final = {"prompts/get": "prompt", "resources/read": "resource"}
 _KEY: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -33,11 +34,13 @@ class QuestionRefusedError(Exception):
 
 
 class CapabilityMissingError(Exception):
-    """The client did not declare a capability. `required` has the shape of `ClientCapabilities`."""
+    """The client did not declare a capability. `required` has the shape of `ClientCapabilities`; `method`
+    is that of the call."""
 
-    def __init__(self, capability: str) -> None:
+    def __init__(self, capability: str, method: str = "tools/call") -> None:
         self.capability = capability
-        super().__init__(f"This tool needs a client with the capability {capability!r}.")
+        primitive = _PRIMITIVES.get(method, "tool")
+        super().__init__(f"This {primitive} needs a client with the capability {capability!r}.")
 
     @property
     def required(self) -> dict[str, Any]:

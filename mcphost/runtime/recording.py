@@ -204,7 +204,7 @@ class Recording:
                 self._add_key(question)
                 return value
         if not self._call.client.can(question.capability):
-            raise CapabilityMissingError(question.capability)
+            raise CapabilityMissingError(question.capability, self._call.method)
         if len(self._open) == MAX_OPEN:
             raise Misused(f"more than {MAX_OPEN} questions are asked in one round")
         self._add_key(question)

@@ -6,6 +6,7 @@ from random import Random
 from typing import Any, Final, Literal
 from uuid import UUID
 
+from mcphost.runtime.call import CallUser
 from mcphost.runtime.ports import NotAnnouncedError
 from mcphost.runtime.rounds import Round
 from mcphost.sdk.errors import CapabilityMissingError, ToolError
@@ -128,8 +129,9 @@ class BaseContext:
         Raises CapabilityMissingError if the client does not have it; if not caught, it is sent to the
         client.
         """
-        if not self._round.call.client.can(capability):
-            raise CapabilityMissingError(capability)
+        call = self._round.call
+        if not call.client.can(capability):
+            raise CapabilityMissingError(capability, call.method)
         return NOTIFIED
 
     def done_url(self, key: str) -> str:
@@ -176,8 +178,15 @@ class BaseContext:
         return self._round.call.tenant
 
     @property
+    def user(self) -> CallUser | None:
+        """The person behind the call, the same for all their tokens; None for anonymous callers and
+        service accounts."""
+        return self._round.call.principal.user
+
+    @property
     def principal(self) -> str:
-        """The caller, as a text for people; empty for anonymous callers."""
+        """The caller, as a label for people, with the name of its token; empty for anonymous callers.
+        Never an identity: use `user`."""
         return self._round.call.principal.label
 
     @property

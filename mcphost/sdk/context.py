@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
+from operator import attrgetter
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from mcp_types import CreateMessageResult, CreateMessageResultWithTools, Root
@@ -153,7 +154,14 @@ class Context(BaseContext):
     def store(self) -> Store:
         """The store of the tenant's tools: JSON by key, written by revision."""
         self._own.guard()
-        return ContextStore(self)
+        return ContextStore(self, attrgetter("ports.store"))
+
+    @property
+    def user_store(self) -> Store:
+        """The store of the person behind the call in this tenant, deleted with their membership. For
+        callers without a person (see `user`), every access raises StoreRefusedError."""
+        self._own.guard()
+        return ContextStore(self, attrgetter("ports.user_store"))
 
     async def _entered(self) -> Round:
         """Return the round. Yields to the event loop if it fails, so that retries do not block
@@ -169,27 +177,28 @@ class Context(BaseContext):
 
 
 class ContextStore:
-    """Implements `ports.Store` with the store of the tenant's tools, for code of the call only."""
+    """Implements `ports.Store` with a store of the round, for code of the call only."""
 
-    __slots__ = ("_of",)
+    __slots__ = ("_of", "_store_of")
 
-    def __init__(self, of: Context) -> None:
+    def __init__(self, of: Context, store_of: Callable[[Round], Store]) -> None:
         self._of = of
+        self._store_of = store_of
 
     async def get(self, key: str) -> Stored:
         """Return the value of the key, with its revision. Raises StoreRefusedError."""
         round = await self._of._entered()
-        return await round.ports.store.get(key)
+        return await self._store_of(round).get(key)
 
     async def put(self, key: str, value: Any, revision: int) -> bool:
         """Store the value, if the stored one has this revision. Raises StoreRefusedError."""
         round = await self._of._entered()
-        return await round.ports.store.put(key, value, revision)
+        return await self._store_of(round).put(key, value, revision)
 
     async def delete(self, key: str, revision: int) -> bool:
         """Delete the value, if it has this revision. Raises StoreRefusedError."""
         round = await self._of._entered()
-        return await round.ports.store.delete(key, revision)
+        return await self._store_of(round).delete(key, revision)
 
 
 RUNNING: ContextVar[Context] = ContextVar("mcphost_context")

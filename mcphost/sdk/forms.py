@@ -143,10 +143,12 @@ class Form(BaseModel):
     sent to the client. Your own validators run on the answer, and if they refuse it, the question
     is asked again. Any other pydantic model can be used, too; it is checked when it is asked for.
 
-    Raises QuestionRefusedError, at the class definition, for what no form can contain: nested models,
-    free lists, patterns, web addresses in the texts, and fields that ask for a secret.
+    Raises QuestionRefusedError, at the class definition, for a form without fields, and for what no form
+    can contain: nested models, free lists, patterns, web addresses in the texts, and fields that ask for
+    a secret.
     """
 
     @classmethod
     def __pydantic_on_complete__(cls) -> None:
-        form_of(cls)
+        if cls.__base__ is not BaseModel:  # not Form itself
+            form_of(cls)

@@ -1,13 +1,15 @@
 """The context of a call for plain functions: as `Context`, without `await`."""
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from mcp_types import CreateMessageResult, CreateMessageResultWithTools, Root
 from pydantic import BaseModel
 
-from mcphost.runtime.ports import Stored
+from mcphost.runtime.ports import Store, Stored
 from mcphost.runtime.questions import Question, Unanswered
+from mcphost.runtime.rounds import Round
 from mcphost.sdk import questions
 from mcphost.sdk.base_context import BaseContext
 from mcphost.sdk.context import accepted, current, seconds
@@ -94,31 +96,38 @@ class SyncContext(BaseContext):
     def store(self) -> "SyncStore":
         """See `Context.store`."""
         self._own.guard()
-        return SyncStore(self)
+        return SyncStore(self, attrgetter("ports.store"))
+
+    @property
+    def user_store(self) -> "SyncStore":
+        """See `Context.user_store`."""
+        self._own.guard()
+        return SyncStore(self, attrgetter("ports.user_store"))
 
 
 class SyncStore:
-    """The store of the tenant's tools, for code of the call that runs in a thread."""
+    """A store of the round, for code of the call that runs in a thread."""
 
-    __slots__ = ("_of",)
+    __slots__ = ("_of", "_store_of")
 
-    def __init__(self, of: SyncContext) -> None:
+    def __init__(self, of: SyncContext, store_of: Callable[[Round], Store]) -> None:
         self._of = of
+        self._store_of = store_of
 
     def get(self, key: str) -> Stored:
         """Return the value of the key, with its revision. Raises StoreRefusedError."""
         round = self._of._round
-        return round.blocking(round.ports.store.get(key))
+        return round.blocking(self._store_of(round).get(key))
 
     def put(self, key: str, value: Any, revision: int) -> bool:
         """Store the value, if the stored one has this revision. Raises StoreRefusedError."""
         round = self._of._round
-        return round.blocking(round.ports.store.put(key, value, revision))
+        return round.blocking(self._store_of(round).put(key, value, revision))
 
     def delete(self, key: str, revision: int) -> bool:
         """Delete the value, if it has this revision. Raises StoreRefusedError."""
         round = self._of._round
-        return round.blocking(round.ports.store.delete(key, revision))
+        return round.blocking(self._store_of(round).delete(key, revision))
 
 
 def current_sync() -> SyncContext:

@@ -24,7 +24,7 @@ from mcphost.kinds.declarations import ABSENT, NO_PROCESS
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
 from mcphost.protocol.uri_templates import UriTemplate
-from mcphost.protocol.uris import normalize
+from mcphost.protocol.uris import normalize, percent_encoded
 from mcphost.serving.database import in_database, in_database_unauthenticated
 from mcphost.tenants import selectors as tenants
 from mcphost.tenants.roles import Audience
@@ -90,7 +90,7 @@ def resource(offering: Offering, uri: str, scopes: Scopes) -> ReadAt | None:
 
     Raises ValueError, with the reason, for a text that cannot be a resource's URI.
     """
-    return offering.read_at(normalize(uri), scopes)
+    return offering.read_at(normalize(percent_encoded(uri)), scopes)
 
 
 def template(offering: Offering, text: str, scopes: Scopes) -> TemplateSnapshot | None:

@@ -69,7 +69,7 @@ loop.on_gap(listeners.on_gap)
 loop.on_gap(presences.on_gap)
 heartbeat.on_functions(listeners.on_gap)  # after the catalogue's caches
 heartbeat.on_functions(left_rounds.find_rounds)
-heartbeat.on_functions(takeovers.look_again)
+heartbeat.on_functions(takeovers.retry_deferred)
 following.replay = replay.replay
 heartbeat.overloaded = load.lag.is_over
 on_drain(listeners.end_all)

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -150,12 +150,16 @@ class Invitation(models.Model):
 # must report each such change, so these receivers are connected as soon as the models are loaded.
 
 
+_ANNOUNCED: Final = frozenset({"is_active", "username", "first_name", "last_name"})
+"""Fields of a user that other processes have cached."""
+
+
 @receiver(post_save, sender=User, dispatch_uid="mcphost.tenants.person_saved")
 def person_saved(
     instance: User, created: bool, update_fields: Iterable[str] | None, **_: Any
 ) -> None:
-    """Announce that an existing user may have been deactivated; ignore mere sign-ins."""
-    if created or (update_fields is not None and "is_active" not in update_fields):
+    """Announce that an existing user may have been deactivated or renamed; ignore mere sign-ins."""
+    if created or (update_fields is not None and not _ANNOUNCED.intersection(update_fields)):
         return
     _announce_person(instance)
 

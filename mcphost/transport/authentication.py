@@ -73,16 +73,16 @@ async def admit(request: HttpRequest) -> Admission:
     now = _CLOCK.now()
     scheme, _, token = credential.partition(" ")
     fits = scheme.lower() == "bearer"
-    found = await lookups.authenticated(token.strip(), request.slug, now) if fits else None
-    tenant = None if found is None else await lookups.tenant(found.principal.tenant)
-    if found is None or tenant is None or not tenant.open:
+    access = await lookups.authenticated(token.strip(), request.slug, now) if fits else None
+    tenant = None if access is None else await lookups.tenant(access.principal.tenant)
+    if access is None or tenant is None or not tenant.open:
         raise ProtocolError(
             UNAUTHORIZED, f"The access token is not valid here. {CONNECT}", {"presented": True}
         )
-    quota = Quota(found.calls_per_minute, found.concurrent_calls)
-    if found.principal.token_id is not None:
-        last_use.note(found.principal.token_id, now)
-    return Admission(Admitted(found.principal, tenant, quota), before, found.expires_at)
+    quota = Quota(access.calls_per_minute, access.concurrent_calls)
+    if access.principal.token_id is not None:
+        last_use.note(access.principal.token_id, now)
+    return Admission(Admitted(access.principal, tenant, quota), before, access.expires_at)
 
 
 async def _anonymous(slug: str) -> Admitted:

@@ -21,8 +21,8 @@ def preflight(requested: str) -> RawHeaders:
 
     `Mcp-Param-*` headers cannot be allowed by a pattern, so the requested ones are allowed by name.
     """
-    asked = [name.strip().lower() for name in requested[:4096].split(",")]
-    allowed = [name for name in asked if name.startswith("mcp-") and name.isascii()]
+    requested_names = [name.strip().lower() for name in requested[:4096].split(",")]
+    allowed = [name for name in requested_names if name.startswith("mcp-") and name.isascii()]
     names = ", ".join([_STANDARD, "mcp-method, mcp-name, mcp-session-id", *sorted(set(allowed))])
     return (
         (b"access-control-allow-origin", b"*"),

@@ -25,25 +25,25 @@ UNREAD_PER_ADDRESS = 16
 
 
 class Shares:
-    """A concurrency counter: at most `total` at once, and at most `each` for one client address."""
+    """A concurrency counter: at most `total` at once, and `per_address` for one client address."""
 
-    def __init__(self, total: int, each: int) -> None:
+    def __init__(self, total: int, per_address: int) -> None:
         self._total = total
-        self._each = each
-        self._taken: Counter[str] = Counter()
+        self._per_address = per_address
+        self._counts: Counter[str] = Counter()
 
     def take(self, address: str) -> bool:
         """Take one; False if none is free for this address."""
-        if self._taken[address] >= self._each or self._taken.total() >= self._total:
+        if self._counts[address] >= self._per_address or self._counts.total() >= self._total:
             return False
-        self._taken[address] += 1
+        self._counts[address] += 1
         return True
 
     def give(self, address: str) -> None:
         """Give one back."""
-        self._taken[address] -= 1
-        if not self._taken[address]:
-            del self._taken[address]
+        self._counts[address] -= 1
+        if not self._counts[address]:
+            del self._counts[address]
 
 
 class _Waiting(NamedTuple):
@@ -112,7 +112,7 @@ def slots() -> Slots:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-GONE = {"type": "http.disconnect"}
+DISCONNECT = {"type": "http.disconnect"}
 WAIT_SECONDS = 2.0
 RETRY_AFTER_SECONDS = 2
 SMALL = 64 * 1024
@@ -189,14 +189,14 @@ class _Request:
     async def receive(self) -> dict[str, Any]:
         """The next event; `http.disconnect` once the request is refused."""
         if self._refusal is not None:
-            return GONE
+            return DISCONNECT
         event = await self._receive()
         if event["type"] == "http.request":
             self._size += len(event.get("body", b""))
             self._refusal = self._cannot_hold()
             if self._refusal is None and not event.get("more_body", False):
                 self._refusal = await self._cannot_run()
-        return event if self._refusal is None else GONE
+        return event if self._refusal is None else DISCONNECT
 
     async def send(self, event: dict[str, Any]) -> None:
         """Buffer a part of the response: Django has all of it in memory anyway."""

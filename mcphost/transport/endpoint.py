@@ -107,7 +107,7 @@ async def _enter(
             admission = await admit(request)
             admitted, headers = admission.admitted, ()
             headers = cors.allow(request.headers.get("origin"), admitted.tenant.allowed_origins)
-            lanes.keep(request, admission, headers, accepts=accepts)
+            lanes.store(request, admission, headers, accepts=accepts)
         wire = HttpWire(receive, send, headers)
         if request.method != "POST":
             guard.check_method(request)
@@ -143,8 +143,8 @@ def _check_unanswered(exchange: Exchange | LegacyBody) -> None:
 async def _answer_browser(request: HttpRequest, send: Send) -> int | None:
     """Answer what only browsers send, a preflight or the visit of a person; return its status."""
     if request.method == "OPTIONS":
-        asked = request.headers.get("access-control-request-headers") or ""
-        await send_empty(send, 204, cors.preflight(asked))
+        requested_headers = request.headers.get("access-control-request-headers") or ""
+        await send_empty(send, 204, cors.preflight(requested_headers))
         return 204
     if request.method == "GET" and visitors.is_browser(request):
         return await visitors.show(send)

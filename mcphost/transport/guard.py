@@ -41,8 +41,8 @@ def check_host(request: HttpRequest) -> None:
 def knows_host(headers: Headers) -> bool:
     """Whether the request has exactly one Host, and it is in ALLOWED_HOSTS."""
     domain, _port = split_domain_port(headers.get("host") or "")
-    known = bool(domain) and validate_host(domain, list(options().allowed_hosts))
-    return known and headers.count("host") == 1
+    allowed = bool(domain) and validate_host(domain, list(options().allowed_hosts))
+    return allowed and headers.count("host") == 1
 
 
 def knows_probe(headers: Headers) -> bool:

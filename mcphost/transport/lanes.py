@@ -25,7 +25,7 @@ LONGEST: Final = 256
 """Bytes of the slug, and of each of these headers but the credential, of which a digest is kept.
 Longer heads are checked each time, and so are those with a header twice: no request can fill the
 memory with headers."""
-MOST: Final = 16_384
+MAX_LANES: Final = 16_384
 
 Head = tuple[bytes | str, ...]
 
@@ -61,12 +61,14 @@ def find(request: HttpRequest) -> Lane | None:
     return lane
 
 
-def keep(request: HttpRequest, admission: Admission, headers: RawHeaders, *, accepts: bool) -> None:
+def store(
+    request: HttpRequest, admission: Admission, headers: RawHeaders, *, accepts: bool
+) -> None:
     """Cache the result of checking a request, if it is a POST."""
     head = _head(request) if request.method == "POST" else None
     if head is None:
         return
-    if len(_lanes) >= MOST:
+    if len(_lanes) >= MAX_LANES:
         _lanes.clear()
     _lanes[head] = Lane(admission, headers, accepts, options())
 

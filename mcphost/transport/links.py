@@ -31,26 +31,26 @@ def done(request: HttpRequest, slug: str, link: str) -> HttpResponseBase:
     """Show the signed-in user what to confirm; a POST confirms it."""
     if not request.user.is_active:
         return redirect_to_login(request.path, reverse(SIGN_IN))
-    response: HttpResponseBase = _of_person(request, slug, link)
+    response: HttpResponseBase = _answer_person(request, slug, link)
     return response
 
 
 @csrf_protect
-def _of_person(request: HttpRequest, slug: str, link: str) -> HttpResponse:
+def _answer_person(request: HttpRequest, slug: str, link: str) -> HttpResponse:
     user, now = request.user, timezone.now()
     assert user.pk is not None
     if request.method == "POST":
         confirmed = links.confirm(slug, link, user.pk, user.get_username(), now)
         return _page(request, "done" if confirmed else "unknown")
-    asked = links.confirmation(slug, link, user.pk, now)
-    return _page(request, "unknown" if asked is None else "asked", asked)
+    confirmation = links.confirmation(slug, link, user.pk, now)
+    return _page(request, "unknown" if confirmation is None else "asked", confirmation)
 
 
 def _page(
-    request: HttpRequest, shown: str, asked: links.Confirmation | None = None
+    request: HttpRequest, shown: str, confirmation: links.Confirmation | None = None
 ) -> HttpResponse:
     status = 404 if shown == "unknown" else 200
-    context = {"shown": shown, "asked": asked}
+    context = {"shown": shown, "confirmation": confirmation}
     response = render(request, "transport/link.html", context, status=status)
     for name, value in _HEADERS.items():
         response.headers[name] = value

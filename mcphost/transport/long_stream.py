@@ -238,10 +238,10 @@ class SilentStreams:
         if self._timer is None or self._rings_at > due:
             if self._timer is not None:
                 self._timer.cancel()
-            self._timer = self.loop.call_at(due, self._look)
+            self._timer = self.loop.call_at(due, self._send_due_comments)
             self._rings_at = due  # not `timer.when()`: event loops differ when it is overdue
 
-    def _look(self) -> None:
+    def _send_due_comments(self) -> None:
         self._timer = None
         now = self.loop.time()
         for _ in range(self.AT_ONCE):

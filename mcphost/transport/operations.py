@@ -65,8 +65,8 @@ async def _send_readiness(send: Send, *, detailed: bool) -> None:
     such as how the sandbox of scripts is confined, once a worker has started.
     """
     problems = health.problems()
-    status, word = (503, "unready") if problems else (200, "ready")
-    facts: dict[str, Any] = {"status": word}
+    status, status_text = (503, "unready") if problems else (200, "ready")
+    facts: dict[str, Any] = {"status": status_text}
     if detailed:
         facts["problems"] = problems
         if warnings := health.warnings():
@@ -107,10 +107,10 @@ async def status(scope: Mapping[str, Any], receive: Receive, send: Send) -> None
     """
     if await _refused(scope, send):
         return
-    found = await _platform_status()
-    code = 200 if found.good else 503
+    platform_status = await _platform_status()
+    code = 200 if platform_status.good else 503
     no_store = [(b"cache-control", b"no-store")]
-    await send_json(send, code, orjson.dumps(found.as_json()), no_store)
+    await send_json(send, code, orjson.dumps(platform_status.as_json()), no_store)
 
 
 async def _platform_status() -> PlatformStatus:

@@ -53,7 +53,7 @@ class Wakeups:
         self._end = asyncio.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
-            target=self._run, args=(layer,), name="mcphost-wakeups", daemon=True
+            target=self._run_loop, args=(layer,), name="mcphost-wakeups", daemon=True
         )
         self._thread.start()
 
@@ -78,7 +78,7 @@ class Wakeups:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(callback)
 
-    def _run(self, layer: Any) -> None:
+    def _run_loop(self, layer: Any) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:  # type: ignore[arg-type, return-value]
             runner.run(self._until_end(layer))
 
@@ -150,5 +150,5 @@ class Wakeups:
 def _kinds(error: BaseException) -> str:
     """The names of the exception types. The text may contain the URL with its password."""
     if isinstance(error, ExceptionGroup):
-        return ", ".join(_kinds(each) for each in error.exceptions)
+        return ", ".join(_kinds(member) for member in error.exceptions)
     return type(error).__name__

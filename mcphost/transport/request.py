@@ -49,7 +49,7 @@ async def read_body(receive: Receive, limit: int, seconds: float) -> tuple[bytes
     Raises ProtocolError (TOO_LARGE beyond `limit` bytes, REQUEST_TIMEOUT after `seconds`), and
     ClientGoneError.
     """
-    reading = StartedCoroutine(_read(receive, limit))
+    reading = StartedCoroutine(_read_body(receive, limit))
     if reading.over:  # the body had arrived with the headers, as usual: no timer is needed
         return reading.value, False
     try:
@@ -60,7 +60,7 @@ async def read_body(receive: Receive, limit: int, seconds: float) -> tuple[bytes
         raise ProtocolError(REQUEST_TIMEOUT, message) from None
 
 
-async def _read(receive: Receive, limit: int) -> bytes:
+async def _read_body(receive: Receive, limit: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     while True:

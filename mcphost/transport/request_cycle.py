@@ -37,12 +37,12 @@ class WhenSlow:
 
     def __init__(self, seconds: float, open: Callable[[], None]) -> None:
         self._open = open
-        self._handle = asyncio.get_running_loop().call_later(seconds, self._look)
+        self._handle = asyncio.get_running_loop().call_later(seconds, self._open_or_wait)
 
     def cancel(self) -> None:
         self._handle.cancel()
 
-    def _look(self) -> None:
+    def _open_or_wait(self) -> None:
         if not availability.away:
             self._open()
             return
@@ -134,24 +134,24 @@ class SlowCalls:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.new: set[Conversation] = set()
-        self._seen: set[Conversation] = set()
+        self._older: set[Conversation] = set()
         self.armed = False
 
     def arm(self) -> None:
         """Start the timer."""
         self.armed = True
-        self.loop.call_later(self.SECONDS, self._look)
+        self.loop.call_later(self.SECONDS, self._sweep)
 
     def forget(self, conversation: Conversation) -> None:
         self.new.discard(conversation)
-        self._seen.discard(conversation)
+        self._older.discard(conversation)
 
-    def _look(self) -> None:
-        slow, self._seen, self.new = self._seen, self.new, set()
+    def _sweep(self) -> None:
+        slow, self._older, self.new = self._older, self.new, set()
         for conversation in slow:
             conversation.become_slow()
         self.armed = False
-        if self._seen:
+        if self._older:
             self.arm()
 
 

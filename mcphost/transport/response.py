@@ -90,7 +90,7 @@ class Responder:
         if self._pump is None and not self._ended:
             self._queue: deque[bytes] = deque()
             self._wake = asyncio.Event()
-            self._pump = asyncio.get_running_loop().create_task(self._run())
+            self._pump = asyncio.get_running_loop().create_task(self._write_stream())
             counters.streams_open.add()
             self._pump.add_done_callback(_count_out)
 
@@ -133,7 +133,7 @@ class Responder:
             counters.streams_cut.add()
             self.cut()
 
-    async def _run(self) -> None:
+    async def _write_stream(self) -> None:
         headers = [*STREAM_HEADERS, *self._headers]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         while True:

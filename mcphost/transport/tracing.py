@@ -15,11 +15,11 @@ async def in_span(
 
     A session call that continues after the response stays below the same span.
     """
-    with tracer.request(_asked(incoming, time.perf_counter() - began)):
+    with tracer.request(_spanned_request(incoming, time.perf_counter() - began)):
         return await answering
 
 
-def _asked(incoming: Incoming, seconds: float) -> SpannedRequest:
+def _spanned_request(incoming: Incoming, seconds: float) -> SpannedRequest:
     exchange = incoming.exchange
     sent, around = exchange.meta.traceparent, incoming.headers.get("traceparent")
     if parse(around) is None:

@@ -112,7 +112,7 @@ def echo(server: Server) -> raw.Reply:
     return reply
 
 
-def test_a_refusal_costs_the_server_at_most_twice_what_reading_costs(
+def test_refusing_a_body_costs_at_most_twice_the_cpu_of_reading_a_valid_one(
     sqlite_server: Server, sends: tuple[Send, Send]
 ) -> None:
     wrong, right = sends
@@ -126,7 +126,7 @@ def test_a_refusal_costs_the_server_at_most_twice_what_reading_costs(
     assert spent <= TIMES * reading + FEW * beside
 
 
-def test_other_clients_calls_go_on_while_bodies_are_refused(
+def test_calls_of_other_clients_continue_while_bodies_are_refused(
     sqlite_server: Server, sends: tuple[Send, Send]
 ) -> None:
     """They wait no longer than while as many bodies of that size are accepted and recorded."""
@@ -163,7 +163,9 @@ def _longest_echo(server: Server, attack: Send) -> float:
     return max(took)
 
 
-def test_many_at_once_are_all_refused_and_the_server_stays_ready(attacked: Server) -> None:
+def test_many_concurrent_bad_bodies_are_refused_and_the_server_stays_ready(
+    attacked: Server,
+) -> None:
     message, junk, tenant = BODIES["an answer of zeros, without a credential"]
     send = posting(attacked, message, junk, SIZE, tenant)
     with ThreadPoolExecutor(AT_ONCE) as clients:

@@ -91,7 +91,9 @@ def _logged(server: Server) -> bytes:
 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("method", REQUESTS)
-def test_a_session_takes_them_in_no_request(attacked: Server, method: str, odd: str) -> None:
+def test_requests_of_a_session_with_nul_or_surrogates_cause_no_server_error(
+    attacked: Server, method: str, odd: str
+) -> None:
     session = begin(attacked, LEGACY)
     for params in spoiled(REQUESTS[method], odd):
         message = {"jsonrpc": "2.0", "id": f"id{odd}", "method": method, "params": params}
@@ -99,7 +101,9 @@ def test_a_session_takes_them_in_no_request(attacked: Server, method: str, odd: 
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_a_session_takes_them_in_no_answer_and_no_notification(attacked: Server, odd: str) -> None:
+def test_responses_and_notifications_with_nul_or_surrogates_cause_no_server_error(
+    attacked: Server, odd: str
+) -> None:
     session = begin(attacked, LEGACY)
     for message in (
         {"jsonrpc": "2.0", "id": f"x{odd}", "result": {"action": "accept"}},
@@ -112,7 +116,7 @@ def test_a_session_takes_them_in_no_answer_and_no_notification(attacked: Server,
 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("method", [name for name in REQUESTS if name != "initialize"])
-def test_a_stateless_request_takes_them_in_no_place(
+def test_stateless_requests_with_nul_or_surrogates_cause_no_server_error(
     attacked: Server, method: str, odd: str
 ) -> None:
     params = {**REQUESTS[method], **(STATEFUL if method == "tools/call" else {})}
@@ -134,7 +138,7 @@ PATHS = (
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_no_address_takes_them(attacked: Server, path: str) -> None:
+def test_urls_with_nul_or_surrogates_cause_no_server_error(attacked: Server, path: str) -> None:
     message = raw.request("tools/list", {})
     body, fields = json.dumps(message).encode(), raw.headers(message, attacked.token)
     for method in ("GET", "POST"):
@@ -143,7 +147,9 @@ def test_no_address_takes_them(attacked: Server, path: str) -> None:
 
 
 @pytest.mark.parametrize("odd", ["%00", "%ED%A0%80"])
-def test_the_sign_in_takes_them_in_no_field(attacked: Server, odd: str) -> None:
+def test_sign_in_fields_with_nul_or_surrogates_cause_no_server_error(
+    attacked: Server, odd: str
+) -> None:
     page = raw.send(attacked, "GET", "/admin/login/")
     cookie = page.headers["set-cookie"].partition(";")[0]
     token = cookie.partition("=")[2]

@@ -1,4 +1,4 @@
-"""A tool shares the contexts of its calls: no code but a call's own can use them, in whichever era and tenant.
+"""A tool leaks the context objects of its calls: code of other calls cannot use them, in any era and tenant.
 
 What is recorded of it is in `tests/rounds/test_contexts.py`. The hostile tools are `tests/probes/contexts.py`, offered
 by a tenant whose callers have tokens and by a public one, on one server.
@@ -115,7 +115,7 @@ class Heard:
         ("commons", LEGACY, LEGACY),
     ],
 )
-async def test_no_client_is_asked_or_told_anything_by_a_call_of_another_tenant(
+async def test_a_call_cannot_send_requests_or_notifications_to_a_client_of_another_tenant(
     hostile: Hostile, victims_era: str, attackers_era: str, victim: str
 ) -> None:
     attacker = "commons" if victim == "demo" else "demo"
@@ -149,7 +149,7 @@ def _borrow_and_return(hostile: Hostile, name: str) -> dict[str, str]:
     return tried
 
 
-def test_on_the_wire_the_victims_stream_has_its_own_answer_and_nothing_else(
+def test_the_stream_of_the_victim_has_its_own_response_and_no_other_message(
     hostile: Hostile,
 ) -> None:
     session = raw_sessions.begin(hostile.server, "2025-11-25", **CAPABLE)

@@ -176,14 +176,14 @@ def flooding(server: Server, attack: Attack) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("attack", OF_CONNECTIONS, ids=lambda attack: attack.__name__)
-def test_calls_succeed_while_connections_are_held(sqlite_server: Server, attack: Attack) -> None:
+def test_calls_succeed_while_slow_clients_hold_connections(
+    sqlite_server: Server, attack: Attack
+) -> None:
     all_calls_succeed(sqlite_server, attack)
 
 
 @pytest.mark.parametrize("attack", OF_REQUESTS, ids=lambda attack: attack.__name__)
-def test_calls_succeed_while_requests_come_without_a_pause(
-    sqlite_server: Server, attack: Attack
-) -> None:
+def test_calls_succeed_during_a_flood_of_requests(sqlite_server: Server, attack: Attack) -> None:
     all_calls_succeed(sqlite_server, attack)
 
 

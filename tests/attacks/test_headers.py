@@ -1,4 +1,4 @@
-"""Headers that claim what they must not, or are too much: refused, and kept nowhere."""
+"""Forged or oversized headers are refused or ignored, and not kept in memory or in the log."""
 
 import json
 import re
@@ -46,12 +46,14 @@ def either(request: pytest.FixtureRequest) -> Server:
     return started
 
 
-def test_a_credential_in_a_trailer_is_none(either: Server) -> None:
+def test_a_credential_in_a_trailer_is_ignored(either: Server) -> None:
     trailer = f"Authorization: Bearer {either.token}"
     assert b" 401 " in said(either, chunked(either, trailer))
 
 
-def test_an_address_in_a_trailer_does_not_replace_the_one_of_the_proxy(limited: Server) -> None:
+def test_an_address_in_a_trailer_does_not_replace_the_address_from_the_proxy(
+    limited: Server,
+) -> None:
     begun = raw.call("echo", {"text": "from where"})
     body = json.dumps(begun).encode()
     fields = {**raw.headers(begun, limited.token), "X-Forwarded-For": "192.0.2.7"}
@@ -66,7 +68,7 @@ def test_an_address_in_a_trailer_does_not_replace_the_one_of_the_proxy(limited: 
     assert number_of(limited, told.format("198.51.100.9")) == 0
 
 
-def test_long_headers_of_many_requests_are_not_kept(sqlite_server: Server) -> None:
+def test_long_headers_of_many_requests_are_not_kept_in_memory(sqlite_server: Server) -> None:
     def flood(first: int) -> None:
         for number in range(first, first + 260):
             long = f"{number:06}" + "a" * 60 * KIB
@@ -83,7 +85,7 @@ def test_long_headers_of_many_requests_are_not_kept(sqlite_server: Server) -> No
     )
 
 
-def test_headers_that_are_sent_many_times_are_not_kept(sqlite_server: Server) -> None:
+def test_repeated_headers_of_many_requests_are_not_kept_in_memory(sqlite_server: Server) -> None:
     """Each request is let in, so what its headers decide could be kept for the next one."""
     body = json.dumps(MESSAGE).encode()
 
@@ -99,7 +101,7 @@ def test_headers_that_are_sent_many_times_are_not_kept(sqlite_server: Server) ->
     assert memory(sqlite_server) - before < 10 * KIB * KIB, "200 such heads have over 20 MiB"
 
 
-def test_a_header_that_a_client_made_up_is_not_in_the_log(sqlite_server: Server) -> None:
+def test_an_invented_header_value_of_a_client_is_not_logged(sqlite_server: Server) -> None:
     fields = {**raw.headers(MESSAGE, sqlite_server.token), "Mcp-Method": "made-up-canary"}
     body = json.dumps(MESSAGE).encode()
     reply = raw.exchange(sqlite_server, "POST", "/t/demo/mcp", body, fields)

@@ -1,4 +1,4 @@
-"""What people do at once, on a running server. One by one it is tested in `tests/tenants` and `tests/console`."""
+"""Concurrent changes by users of a running server. Single changes are tested in `tests/tenants` and `tests/console`."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,9 @@ def number(staff: Visitor, name: str) -> str:
     return found[1]
 
 
-def test_two_staff_who_take_each_others_access_at_once_leave_one(postgresql_server: Server) -> None:
+def test_one_of_two_staff_users_who_remove_each_other_at_once_keeps_access(
+    postgresql_server: Server,
+) -> None:
     server = postgresql_server
     staff = administrator(server)
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""What one caller can make the server keep for it: sessions. One after the other is tested in `tests/transport/legacy`.
+"""How many sessions one caller can open. Sequential requests are tested in `tests/transport/legacy`.
 
 Each test attacks from addresses of its own. The server's limits are smaller than by default.
 """
@@ -110,7 +110,7 @@ def flood(caller: Caller, times: int) -> list[Caller]:
         return [each for some in pool.map(attack, range(ATTACKERS)) for each in some if each]
 
 
-def test_three_hundred_sessions_asked_for_are_few_that_begin_and_fewer_that_stay(
+def test_a_flood_of_initialize_requests_stays_within_the_session_limits(
     limited: Server,
 ) -> None:
     every, going_on = (
@@ -124,7 +124,7 @@ def test_three_hundred_sessions_asked_for_are_few_that_begin_and_fewer_that_stay
     assert sum(each.lives() for each in begun) == SESSIONS
 
 
-def test_one_callers_flood_ends_nothing_of_others(limited: Server) -> None:
+def test_a_flood_of_one_caller_ends_no_session_or_stream_of_others(limited: Server) -> None:
     attacker = stranger(limited)
     others = [
         stranger(limited).begun(),
@@ -141,7 +141,7 @@ def test_one_callers_flood_ends_nothing_of_others(limited: Server) -> None:
     stranger(limited).begun()
 
 
-def test_all_processes_share_the_limit_of_sessions(two_limited: tuple[Server, Server]) -> None:
+def test_all_processes_share_the_session_limit(two_limited: tuple[Server, Server]) -> None:
     address = next(_addresses)
     callers = [Caller(server, address) for server in two_limited]
     with ThreadPoolExecutor(40) as pool:

@@ -1,4 +1,4 @@
-"""Requests to Django's pages: what they take of the database and of the process, they give back.
+"""Requests to Django's pages release the database connections and files that they use.
 
 Who sends slowly, does not read, or asks for too much at once is tested in `tests/transport/test_django_requests.py`.
 """
@@ -147,7 +147,7 @@ def asked_by(visitors: list[Visitor], paths: list[str]) -> None:
             pool.submit(lambda who=visitor, its=share: [who.ask(path) for path in its])
 
 
-def test_hundreds_of_requests_to_every_page_leave_no_connection_and_no_file_open(
+def test_hundreds_of_requests_to_every_page_leak_no_connection_or_file(
     postgresql_server: Server, visit: Visit
 ) -> None:
     every = [*pages(), *NOWHERE, *(f"/t/x/done/{uuid4()}" for _ in range(40))]
@@ -170,9 +170,7 @@ def test_hundreds_of_requests_to_every_page_leave_no_connection_and_no_file_open
     assert {200, 302, 404, 405} <= set(statuses) <= {200, 302, 400, 403, 404, 405}
 
 
-def test_requests_that_are_aborted_leave_no_connection_and_no_file_open(
-    sqlite_server: Server, visit: Visit
-) -> None:
+def test_aborted_requests_leak_no_connection_or_file(sqlite_server: Server, visit: Visit) -> None:
     visitor = visit(sqlite_server, signed_in=True)
     form = b"username=admin&password=wrong&csrfmiddlewaretoken=" + b"x" * 64
     of_form = ("Content-Type: application/x-www-form-urlencoded", f"Content-Length: {len(form)}")
@@ -229,7 +227,7 @@ def other_server(request: pytest.FixtureRequest) -> Server:
     return started
 
 
-def test_other_servers_leave_no_file_open_either(other_server: Server, visit: Visit) -> None:
+def test_other_asgi_servers_leak_no_file(other_server: Server, visit: Visit) -> None:
     server = other_server
     visitors = [visit(server, signed_in=True) for _ in range(2)]
     visitors += [visit(server) for _ in range(2)]

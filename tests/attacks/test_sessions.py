@@ -1,4 +1,4 @@
-"""Calls of sessions: no other session answers their questions or calls them off, over real servers.
+"""No other session can answer the input requests of a session call or cancel it, over real servers.
 
 Forged, foreign and ended ids, and the events of others, are in `tests/transport/legacy`.
 """
@@ -37,7 +37,7 @@ def database_of(server: Server) -> dict[str, str]:
     return {name: found[name] for name in OWN if found.get(name)}
 
 
-def test_a_question_is_answered_by_its_own_session_only(
+def test_an_input_request_is_answered_by_its_own_session_only(
     sqlite_server: Server, other: Server
 ) -> None:
     mine = begin(sqlite_server, REVISION, **FORMS)
@@ -53,7 +53,7 @@ def test_a_question_is_answered_by_its_own_session_only(
     assert "declined" in ended["result"]["content"][0]["text"]
 
 
-def test_another_session_calls_nothing_off(sqlite_server: Server, other: Server) -> None:
+def test_another_session_cannot_cancel_a_call(sqlite_server: Server, other: Server) -> None:
     mine = begin(sqlite_server, REVISION, **FORMS)
     with mine.stream(DEPLOY) as events:
         question = events.message()

@@ -1,4 +1,4 @@
-"""What guessing passwords at the admin of a running server comes to.
+"""Password guesses at the sign-in of a running server.
 
 One guess after the other is tested in `tests/console/test_signin.py`. Each test attacks accounts of its own from
 loopback addresses of its own, so that none of them slows another down.
@@ -115,11 +115,11 @@ def account(server: Server, by: Visitor | None = None) -> str:
     return name
 
 
-def test_of_forty_parallel_guesses_at_one_name_eight_are_tried(attacked: Server) -> None:
+def test_eight_of_forty_parallel_password_guesses_for_a_name_are_checked(attacked: Server) -> None:
     assert guess([visitor(attacked)], account(attacked), 40) == {200: AT_AN_ADDRESS, 429: 32}
 
 
-def test_guesses_from_many_addresses_are_slowed_down_and_lock_no_owner_out(
+def test_password_guesses_from_many_addresses_are_delayed_and_lock_out_no_owner(
     sqlite_server: Server,
 ) -> None:
     name = account(sqlite_server)
@@ -130,13 +130,15 @@ def test_guesses_from_many_addresses_are_slowed_down_and_lock_no_owner_out(
     assert visitor(sqlite_server).sign_in(name, CHOSEN).status == 302
 
 
-def test_all_processes_count_together(two_limited: tuple[Server, Server]) -> None:
+def test_all_processes_count_password_guesses_together(two_limited: tuple[Server, Server]) -> None:
     address = next(_addresses)
     both = [visitor(server, address) for server in two_limited]
     assert guess(both, "auditor", 24) == {200: AT_AN_ADDRESS, 429: 16}
 
 
-def test_the_demos_auditor_and_administrator_do_not_share_a_password(sqlite_server: Server) -> None:
+def test_the_auditor_and_the_administrator_of_the_demo_have_different_passwords(
+    sqlite_server: Server,
+) -> None:
     admin, auditor = (
         (sqlite_server.home / f"{name}-password").read_text().strip()
         for name in ("admin", "auditor")

@@ -27,7 +27,7 @@ def _program(key: str) -> Sequence[Any]:
 
 @pytest.mark.requirement("mrtr.one-set")
 @pytest.mark.parametrize("seed", range(2))
-def test_whatever_is_sent_to_two_processes_in_which_order_takes_effect_once(
+def test_request_states_sent_to_two_processes_in_any_order_take_effect_once(
     asked: Service, seed: int
 ) -> None:
     """Retries without answers, with one answer or the other, repetitions, some of them at once."""

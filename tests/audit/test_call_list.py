@@ -36,7 +36,7 @@ def states(**chosen: object) -> list[tuple[str, str]]:
     return [(row.entry.target, row.state) for row in rows(**chosen)]
 
 
-def test_a_call_is_one_row_however_many_rounds_it_has() -> None:
+def test_a_call_with_several_rounds_is_one_row() -> None:
     answered = asking("a", "b", ago=HALF_HOUR)
     answered.play("back; answer a; answer b decline; refuse differing; start")
     last = answered.end("tool_error", "it broke")
@@ -63,7 +63,7 @@ def every_state() -> dict[str, Story]:
     return stories
 
 
-def test_every_call_says_how_it_stands_for_what_it_waits_and_is_found_by_it() -> None:
+def test_calls_show_their_state_and_open_input_requests_and_are_filtered_by_state() -> None:
     stories = every_state()
     assert set(states()) == {
         ("open", "open"),
@@ -80,7 +80,7 @@ def test_every_call_says_how_it_stands_for_what_it_waits_and_is_found_by_it() ->
     assert (waiting["open"].waiting, waiting["half answered"].waiting) == (("a",), ("b",))
 
 
-def test_a_state_follows_rounds_and_not_the_order_of_clocks() -> None:
+def test_the_state_of_a_call_depends_on_its_rounds_and_not_on_clocks() -> None:
     """The clocks of processes differ, so a later entry may have a smaller id."""
     made = story().play("start; ask a; back; answer a; start; end")
     begun, question, asked, answer, start, end = made.made
@@ -91,14 +91,14 @@ def test_a_state_follows_rounds_and_not_the_order_of_clocks() -> None:
     assert states() == [("tool", "complete")]
 
 
-def test_calls_are_found_by_how_they_were_answered() -> None:
+def test_calls_are_filtered_by_the_action_of_their_input_responses() -> None:
     outcomes = ["accept", "decline", "cancel", "received"]
     keep(*(asking(target=each).play(f"back; answer a {each}; end") for each in outcomes), plain())
     for outcome in outcomes:
         assert states(questions=outcome) == [(outcome, "complete")]
 
 
-def test_calls_are_found_by_what_was_wrong_with_an_answer() -> None:
+def test_calls_are_filtered_by_invalid_unasked_and_refused_input_responses() -> None:
     """An answer that did not fit is counted and found as that, and not as accepted."""
     invalid, both = asking(target="invalid"), asking(target="both")
     for made in (invalid, both):
@@ -142,7 +142,7 @@ def lost(action: str, target: str, tenant: UUID | None = None, **facts: object) 
     ],
     ids=["retired", "compromised", "salt destroyed"],
 )
-def test_a_call_whose_seal_opens_no_more_is_lost_and_counts_nowhere_as_open(tell, reason):
+def test_a_call_whose_state_cannot_be_unsealed_is_lost_and_never_counted_as_open(tell, reason):
     told = every_state()
     tell()
     (row,) = [each for each in rows(outcome="lost") if each.entry.target == "open"]
@@ -161,7 +161,7 @@ def test_a_call_whose_seal_opens_no_more_is_lost_and_counts_nowhere_as_open(tell
     assert later.state == "lost"
 
 
-def test_a_rotation_and_the_loss_of_another_key_or_tenant_lose_no_call() -> None:
+def test_a_rotation_and_the_loss_of_other_keys_or_salts_lose_no_call() -> None:
     before = (every_state(), states())[1]
     lost("key.rotated", "k2", compromised=False, retired=[])
     lost("key.rotated", "k3", compromised=True, retired=["k2"])
@@ -170,7 +170,7 @@ def test_a_rotation_and_the_loss_of_another_key_or_tenant_lose_no_call() -> None
     assert states() == before
 
 
-def test_a_cancelled_task_or_call_is_cancelled_and_waits_for_nothing() -> None:
+def test_cancelled_tasks_and_calls_are_listed_as_cancelled_without_open_input_requests() -> None:
     waits, runs = asking(), story("runs").play("start; cancel_task")
     ended, gone, other = plain("ended"), asking(target="gone"), asking(target="other")
     keep(waits.play("cancel_task"), runs, ended.play("cancel_task"), gone, other)
@@ -190,7 +190,7 @@ def test_a_cancelled_task_or_call_is_cancelled_and_waits_for_nothing() -> None:
     assert (entry.reason, entry.target) == ("stuck", "gone")
 
 
-def test_calls_are_told_to_their_tenant_only() -> None:
+def test_calls_are_visible_to_their_own_tenant_only() -> None:
     made = asking()
     keep(made, plain(tenant=OTHER))
     now = timezone.now()
@@ -204,7 +204,7 @@ def test_calls_are_told_to_their_tenant_only() -> None:
     assert len(call_list.calls(EVERYONE, now).calls) == 2
 
 
-def test_what_waits_is_listed_the_soonest_to_expire_first_and_all_is_counted(monkeypatch):
+def test_open_input_requests_are_listed_by_expiry_and_all_are_counted(monkeypatch):
     monkeypatch.setattr(call_list, "MAX_WAITING", MAX_WAITING)
     soon = asking("x", "y", target="soon", ago=HALF_HOUR - MINUTE)
     again = asking("a", "b", target="again").play("back; answer a; ask b; again; ask b")
@@ -228,7 +228,9 @@ def test_what_waits_is_listed_the_soonest_to_expire_first_and_all_is_counted(mon
     assert call_list.count_waiting(None, now, until=now + 2 * MINUTE) == 2
 
 
-def test_overdue_calls_are_listed_although_others_expire_sooner(monkeypatch: pytest.MonkeyPatch):
+def test_overdue_calls_are_listed_even_when_many_other_calls_expire_sooner(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr(call_list, "MAX_WAITING", MAX_WAITING)
     late, later = (
         asking(target="late", ago=4 * MINUTE),
@@ -252,7 +254,7 @@ def test_overdue_calls_are_listed_although_others_expire_sooner(monkeypatch: pyt
     assert call_list.overdue(OURS, {}, now) == ()
 
 
-def test_calls_that_run_are_counted_however_many_there_are() -> None:
+def test_running_calls_are_counted_beyond_the_page_size() -> None:
     many = [story("runs").play("start") for _ in range(selectors.PAGE + 3)]
     old = story("runs", ago=4 * HALF_HOUR).play("start")
     keep(*many, old, story("other").play("start"), plain("runs"))
@@ -261,7 +263,7 @@ def test_calls_that_run_are_counted_however_many_there_are() -> None:
     assert call_list.count_running(frozenset({OTHER}), "runs", now - HALF_HOUR, now) == 0
 
 
-def test_refusals_are_listed_with_and_without_a_call_and_are_no_changes() -> None:
+def test_refusals_with_and_without_a_call_are_listed_apart_from_actions() -> None:
     made = asking()
     known = made.refuse("another's principal")
     nowhere = made.refuse("a key that nobody knows")

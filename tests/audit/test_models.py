@@ -16,7 +16,7 @@ def entry() -> Entry:
     return Entry.objects.create(id=new_id(), at=AT, action=ROUND_FINISHED, actor_kind="system")
 
 
-def test_an_entry_is_never_saved_again(entry: Entry) -> None:
+def test_saving_an_existing_entry_is_refused(entry: Entry) -> None:
     entry.reason = "another"
     with pytest.raises(AppendOnlyError):
         entry.save()
@@ -26,7 +26,7 @@ def test_an_entry_is_never_saved_again(entry: Entry) -> None:
         Entry(id=entry.id, at=AT, action="x", actor_kind="system").save()
 
 
-def test_no_entry_is_deleted_or_updated(entry: Entry) -> None:
+def test_deleting_or_updating_entries_is_refused(entry: Entry) -> None:
     for attempt in (
         entry.delete,
         Entry.objects.all().delete,

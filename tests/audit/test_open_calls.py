@@ -56,13 +56,13 @@ CASES: dict[str, tuple[Callable[[], object], Mapping[str, int]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_call_is_in_flight_under_a_key_or_is_not(case: str) -> None:
+def test_only_calls_with_an_open_input_request_are_counted_under_their_key(case: str) -> None:
     write, expected = CASES[case]
     write()
     assert counted() == expected
 
 
-def test_calls_that_wait_are_counted_by_the_key_of_their_latest_round(django_assert_num_queries):
+def test_waiting_calls_are_counted_under_the_key_of_their_latest_round(django_assert_num_queries):
     asked("k1")
     again = asked("k1")
     asked("k2", call=again, number=2)
@@ -71,7 +71,7 @@ def test_calls_that_wait_are_counted_by_the_key_of_their_latest_round(django_ass
         assert counted() == {"k1": 1, "k2": 2}
 
 
-def test_what_a_key_lost_is_counted_as_lost_and_not_as_in_flight() -> None:
+def test_calls_of_a_retired_key_are_counted_as_lost_and_not_as_in_flight() -> None:
     asked("k1", lives=-1)
     asked("k1")
     asked("k2")
@@ -82,7 +82,7 @@ def test_what_a_key_lost_is_counted_as_lost_and_not_as_in_flight() -> None:
     assert lost_by_key(DAY) == {"k1": 1}
 
 
-def test_what_a_key_lost_stays_the_same_whatever_becomes_of_the_calls() -> None:
+def test_the_number_of_calls_lost_with_a_key_stays_the_same_when_the_calls_change() -> None:
     ends, goes_on, cancelled, _ = (asked("k1") for _ in range(4))
     asked("k3", lives=-1)
     record("key.retired", actor=Actor.system(), target="k1", facts={"expired": False})

@@ -19,7 +19,7 @@ CALL = Call(
 )  # fmt: skip
 
 
-def test_ids_are_distinct_time_ordered_and_version_7() -> None:
+def test_record_ids_are_distinct_time_ordered_uuids_of_version_7() -> None:
     before = time.time_ns() // 1_000_000
     ids = [new_id() for _ in range(10_000)]
     after = time.time_ns() // 1_000_000
@@ -30,7 +30,7 @@ def test_ids_are_distinct_time_ordered_and_version_7() -> None:
     assert before <= stamps[0] <= stamps[-1] <= after
 
 
-def test_a_finished_round_says_who_what_how_and_from_where() -> None:
+def test_the_record_of_a_round_has_its_actor_target_outcome_and_source() -> None:
     request = RecordedRequest(uuid4(), "192.0.2.1", 321)
     ending = Ending("tool_error", "it broke", 1500, 99, {"result": {}})
     record = of_round("round.finished", CALL, request, AT, ending, "3+ab12cd")

@@ -74,7 +74,9 @@ def properties(**named: Any) -> dict[str, Any]:
         (lambda s: s, "x", REDACTED),
     ],
 )  # fmt: skip
-def test_what_a_schema_calls_secret_is_redacted_wherever_it_lies(secret, wrap, value, expected):
+def test_values_that_a_schema_marks_as_secret_are_redacted_at_any_depth(
+    secret, wrap, value, expected
+):
     before = copy.deepcopy(value)
     redactor = compile(wrap(secret))
     assert redactor.rules
@@ -82,7 +84,7 @@ def test_what_a_schema_calls_secret_is_redacted_wherever_it_lies(secret, wrap, v
     assert value == before, "the value itself is still needed, whole"
 
 
-def test_a_schema_that_contains_itself_is_followed_as_deep_as_the_value() -> None:
+def test_a_recursive_schema_is_applied_at_every_depth_of_the_value() -> None:
     schema = properties(child={"$ref": "#"}, password=PASSWORD)
     value = {"password": "1", "child": {"child": {"password": "2", "name": "n"}}}
     assert compile(schema).redact(value) == {
@@ -96,7 +98,7 @@ def test_a_schema_that_contains_itself_is_followed_as_deep_as_the_value() -> Non
     "reference",
     ["#/nowhere", "https://example.com/s", "#/$defs/list/7", "#/$defs/list/x", "#anchor", 7],
 )
-def test_what_cannot_be_followed_is_redacted(reference: Any) -> None:
+def test_a_value_whose_schema_reference_cannot_be_resolved_is_redacted(reference: Any) -> None:
     schema = {**properties(p={"$ref": reference}, q={}), "$defs": {"list": [{}]}}
     assert compile(schema).redact({"p": {"a": 1}, "q": 1}) == {"p": REDACTED, "q": 1}
 
@@ -128,19 +130,19 @@ def test_a_schema_too_large_to_read_redacts_everything(monkeypatch: pytest.Monke
         ("é ü", {"é ü": 1}, {"é ü": REDACTED}),
     ],
 )  # fmt: skip
-def test_a_path_names_what_is_redacted(path: str, value: Any, expected: Any) -> None:
+def test_values_at_a_path_are_redacted(path: str, value: Any, expected: Any) -> None:
     assert compile(None, [path]).redact(value) == expected
 
 
 @pytest.mark.parametrize(
     "path", ["", ".", ".a", "a.", "a..b", "a[", "a[0]", 'a["b]', "a]", "a[**]"]
 )
-def test_a_path_that_cannot_be_read_is_refused(path: str) -> None:
+def test_a_malformed_redaction_path_is_refused(path: str) -> None:
     with pytest.raises(BadPathError):
         compile({}, ["fine", path])
 
 
-def test_schema_and_paths_add_up() -> None:
+def test_secrets_by_schema_and_by_path_are_both_redacted() -> None:
     redactor = compile(properties(a=SECRET), ["b", "c[*].d"])
     value = {"a": 1, "b": 2, "c": [{"d": 3}], "e": 4}
     assert redactor.redact(value) == {
@@ -158,7 +160,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_no_value_brings_it_down_and_no_secret_gets_through(value: Any) -> None:
+def test_every_secret_in_any_value_is_redacted_without_an_exception(value: Any) -> None:
     def without_p(node: Any) -> Any:
         if isinstance(node, dict):
             return {k: REDACTED if k == "p" else without_p(v) for k, v in node.items()}
@@ -174,6 +176,6 @@ def test_no_value_brings_it_down_and_no_secret_gets_through(value: Any) -> None:
 
 
 @given(JSON)
-def test_no_schema_brings_it_down(schema: Any) -> None:
+def test_no_schema_makes_the_redactor_raise(schema: Any) -> None:
     compile(schema).redact({"a": [1, {"p": 1}]})
     compile({"properties": schema, "anyOf": schema, "$ref": schema}).redact({"a": [{"b": 1}]})

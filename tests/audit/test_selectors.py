@@ -81,7 +81,7 @@ def test_an_entry_view_has_every_column(writer: Writer) -> None:
     assert selectors.entry(uuid4(), None) is None
 
 
-def test_each_filter_chooses() -> None:
+def test_each_filter_selects_the_matching_entries() -> None:
     mine = finish(a_call())
     foreign = finish(a_call(tenant=OTHER))
     other_tool = finish(a_call(target="rm"), "timed_out")
@@ -109,7 +109,7 @@ def test_each_filter_chooses() -> None:
         assert found(EntryFilter(None, **chosen)) == expected, chosen  # type: ignore[arg-type]
 
 
-def test_one_calls_entries_come_in_order_and_to_its_tenant_only() -> None:
+def test_the_entries_of_a_call_are_in_order_and_visible_to_its_tenant_only() -> None:
     call = a_call()
     written = [start(call), finish(call, "input_required"), finish(call._replace(round=2))]
     finish(a_call())
@@ -119,7 +119,7 @@ def test_one_calls_entries_come_in_order_and_to_its_tenant_only() -> None:
     assert selectors.call_entries(call.id, frozenset({OTHER})) == ()
 
 
-def test_verbs_are_listed_apart_from_rounds() -> None:
+def test_entries_of_actions_are_listed_apart_from_rounds() -> None:
     finish(a_call())
     ada = Actor.person(7, "ada")
     ids = [
@@ -137,7 +137,7 @@ def test_verbs_are_listed_apart_from_rounds() -> None:
     assert found(EVERYONE) != ids
 
 
-def test_pages_of_verbs_lead_back_to_the_newest() -> None:
+def test_pages_of_actions_can_be_followed_back_to_the_newest() -> None:
     ids = [record_verb("key.rotated", actor=Actor.system()) for _ in range(5)][::-1]
     first = selectors.verbs(EVERYONE, limit=2)
     second = selectors.verbs(EVERYONE, after=first.after, limit=2)
@@ -151,7 +151,7 @@ def test_pages_of_verbs_lead_back_to_the_newest() -> None:
 
 
 @through_the_writer
-def test_a_payload_is_read_by_its_own_tenant_only(writer: Writer) -> None:
+def test_a_payload_is_visible_to_its_own_tenant_only(writer: Writer) -> None:
     said = record(tenant=ACME, payload={"n": 2**70, "s": "\ud800"})
     submit_and_wait(writer, [said], 20)
     assert selectors.payload(said.id, ACME).content == {"n": 2**70, "s": "\ud800"}
@@ -160,7 +160,7 @@ def test_a_payload_is_read_by_its_own_tenant_only(writer: Writer) -> None:
 
 
 @through_the_writer
-def test_what_was_kept_of_several_entries_is_told_at_once(writer: Writer) -> None:
+def test_payloads_and_erasures_of_several_entries_are_read_together(writer: Writer) -> None:
     said = [record(tenant=ACME, payload={"n": number}) for number in range(3)]
     foreign = record(tenant=OTHER, payload={"n": 3})
     bare = record(tenant=ACME)
@@ -178,7 +178,7 @@ def test_what_was_kept_of_several_entries_is_told_at_once(writer: Writer) -> Non
 
 
 @through_the_writer
-def test_a_payload_that_cannot_be_opened_says_why(writer: Writer) -> None:
+def test_a_payload_that_cannot_be_decrypted_is_returned_with_the_reason(writer: Writer) -> None:
     said = record(tenant=ACME, payload={"a": 1})
     submit_and_wait(writer, [said], 20)
     Payload.objects.update(key_id="destroyed")

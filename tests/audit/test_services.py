@@ -18,7 +18,7 @@ ADA = Actor.person(7, "ada")
 
 
 @pytest.mark.django_db
-def test_a_verb_is_recorded_with_who_did_what_to_what() -> None:
+def test_an_action_is_recorded_with_its_actor_target_and_facts() -> None:
     entry_id = record(
         "tool.published", actor=Actor("person", "7", "a\0da", "tok"), tenant=TENANT,
         target="echo", facts={"number": 3, "why\0": ["\ud800"]},
@@ -32,7 +32,7 @@ def test_a_verb_is_recorded_with_who_did_what_to_what() -> None:
 
 
 @pytest.mark.django_db
-def test_one_action_on_several_objects_is_recorded_as_often() -> None:
+def test_an_action_on_several_objects_is_recorded_once_per_object() -> None:
     about = {f"entry {number}": {"tool\0": number} for number in range(600)}
     record_each("payload.viewed", about, actor=ADA, tenant=TENANT)
     found = Entry.objects.order_by("id")
@@ -45,7 +45,7 @@ def test_one_action_on_several_objects_is_recorded_as_often() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_verb_that_is_rolled_back_was_not_done() -> None:
+def test_an_action_that_is_rolled_back_leaves_no_entry() -> None:
     with pytest.raises(ZeroDivisionError), transaction.atomic():
         record("tool.published", actor=Actor.system())
         raise ZeroDivisionError
@@ -53,7 +53,7 @@ def test_a_verb_that_is_rolled_back_was_not_done() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_erased_payload_leaves_a_tombstone_its_proof_and_an_entry_of_its_own(writer: Writer):
+def test_an_erased_payload_leaves_a_tombstone_its_commitment_and_an_entry(writer: Writer):
     said = some_record(tenant=TENANT, payload={"text": "hello"})
     submit_and_wait(writer, [said], 20)
     commitment = Entry.objects.get(id=said.id).commitment
@@ -77,7 +77,7 @@ def test_an_erased_payload_leaves_a_tombstone_its_proof_and_an_entry_of_its_own(
 
 
 @pytest.mark.django_db
-def test_erasing_what_was_never_kept_is_refused() -> None:
+def test_erasing_the_payload_of_an_unknown_entry_is_refused() -> None:
     with pytest.raises(NoSuchPayloadError):
         erase_payload(uuid4(), ADA)
     assert not Entry.objects.exists()

@@ -60,7 +60,9 @@ STATES = [
 
 
 @pytest.mark.parametrize(("script", "state", "ends"), STATES)
-def test_a_call_has_a_state_and_each_of_its_questions_a_fate(script: str, state: str, ends: str):
+def test_a_call_has_a_state_and_each_of_its_input_requests_an_outcome(
+    script: str, state: str, ends: str
+):
     story = Story().play(script)
     found, late = read(story), read(story, HALF_HOUR)
     assert (found.state, fates(found)) == (state, ends)
@@ -74,13 +76,13 @@ def test_a_call_has_a_state_and_each_of_its_questions_a_fate(script: str, state:
     )
 
 
-def test_a_call_that_has_its_result_waits_for_nothing_whatever_was_asked_again() -> None:
+def test_a_call_with_a_result_is_complete_even_if_an_input_request_was_repeated() -> None:
     found = read(forked())
     assert (found.state, found.expires_at) == ("complete", None)
     assert fates(found) == "1 q decline, 2 q repeated, 3 q never"
 
 
-def test_a_cancelled_call_says_who_did_it_and_why_and_has_no_round_more() -> None:
+def test_a_cancelled_call_has_the_entry_of_its_cancellation_and_no_further_round() -> None:
     story = Story().play("ask a")
     act = story.cancel("the release is off")
     found = read(story)
@@ -93,13 +95,13 @@ def test_a_cancelled_call_says_who_did_it_and_why_and_has_no_round_more() -> Non
     assert [each.number for each in found.rounds] == [1, 2]
 
 
-def test_a_question_of_a_task_that_an_operator_cancelled_was_stopped() -> None:
+def test_an_input_request_of_a_task_that_an_operator_cancelled_is_stopped() -> None:
     story = Story().play("become_task; ask a; cancel_task")
     *before, act = [view(row(each)) for each in story.made]
     assert fates(timeline([*before, replace(act, http_request_id=None)], story.at)) == "2 a stopped"
 
 
-def test_rounds_questions_and_answers_come_in_order() -> None:
+def test_rounds_input_requests_and_input_responses_are_in_order() -> None:
     story = Story().play("start")
     asked = story.ask("a")
     answered = story.back(2 * MINUTE).answer("a")
@@ -120,7 +122,7 @@ def test_rounds_questions_and_answers_come_in_order() -> None:
     assert len(found.questions) == 2
 
 
-def test_an_answer_that_did_not_fit_says_why_and_is_asked_again() -> None:
+def test_an_invalid_input_response_has_its_reason_and_is_requested_again() -> None:
     story = Story().play("ask a; back; answer a")
     story.ask("a", invalid={"a": "'x' is no number"})
     found = read(story.play("back; answer a decline; end"))
@@ -128,7 +130,7 @@ def test_an_answer_that_did_not_fit_says_why_and_is_asked_again() -> None:
     assert found.rounds[0].questions[0].answers[0].why == "'x' is no number"
 
 
-def test_an_answer_to_another_question_under_the_same_key_does_not_count() -> None:
+def test_an_input_response_to_a_different_question_under_the_same_key_does_not_count() -> None:
     story = Story().play("ask a; back")
     story.answer("a", question="of another text")
     found = read(story.play("end"))
@@ -136,7 +138,7 @@ def test_an_answer_to_another_question_under_the_same_key_does_not_count() -> No
     assert [each.entry.facts["question"] for each in found.rounds[1].strange] == ["of another text"]
 
 
-def test_an_unasked_answer_stands_with_the_round_that_took_it() -> None:
+def test_an_unrequested_input_response_is_listed_with_the_round_that_received_it() -> None:
     story = Story()
     story.answer("a", unasked=True)
     story.end()
@@ -145,7 +147,7 @@ def test_an_unasked_answer_stands_with_the_round_that_took_it() -> None:
     assert (answer.fate, answer.entry.outcome) == ("unasked", "accept")
 
 
-def test_refusals_stand_where_they_happened() -> None:
+def test_refusals_are_listed_with_the_round_in_which_they_happened() -> None:
     found = played("ask a; back; refuse arguments; answer a; end; refuse answered")
     reasons = [[each.reason for each in round.refusals] for round in found.rounds]
     assert reasons == [["arguments"], ["answered"]]

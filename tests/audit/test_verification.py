@@ -63,7 +63,7 @@ def change(entry: UUID, **columns: object) -> None:
     assert Payload.objects.filter(entry=entry).update(**columns) == 1
 
 
-def test_a_pass_counts_the_payloads_that_match_and_the_next_begins_when_it_is_time() -> None:
+def test_a_pass_counts_matching_payloads_and_the_next_starts_after_the_interval() -> None:
     assert verification.state() is None
     assert run() == VerificationState(0, 0, NOW, NOW, 0, None), "an empty record"
     later = NOW + PASS_EVERY
@@ -94,7 +94,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_payload_that_was_changed_in_the_database_is_found(way, caplog):
+def test_a_payload_that_was_changed_in_the_database_is_reported(way, caplog):
     ids = recorded(3)
     WAYS[way](ids[1])
     found = run()
@@ -105,7 +105,7 @@ def test_a_payload_that_was_changed_in_the_database_is_found(way, caplog):
 @pytest.mark.parametrize(
     "back", [None, {"erased_at": None}, {}], ids=["erased", "put back", "full"]
 )
-def test_a_payload_that_a_user_erased_is_as_it_should_be_unless_its_content_is_back(back):
+def test_an_erased_payload_is_reported_only_if_its_content_is_restored(back):
     ids = recorded(2)
     kept = bytes(Payload.objects.get(entry=ids[0]).ciphertext)
     services.erase_payload(ids[0], Actor.system("a test"))
@@ -115,7 +115,7 @@ def test_a_payload_that_a_user_erased_is_as_it_should_be_unless_its_content_is_b
     assert (found.wrong, found.first_wrong) == ((0, None) if back is None else (1, ids[0]))
 
 
-def test_what_is_wrong_stays_until_a_pass_finds_nothing() -> None:
+def test_reported_mismatches_remain_until_a_pass_without_any() -> None:
     ids = recorded(2)
     kept = bytes(Payload.objects.get(entry=ids[0]).ciphertext)
     change(ids[0], ciphertext=_flipped(ids[0]))
@@ -131,7 +131,7 @@ def test_what_is_wrong_stays_until_a_pass_finds_nothing() -> None:
     assert (third.payloads, third.wrong, third.first_wrong) == (1, 0, None)
 
 
-def test_a_run_stops_in_time_and_the_next_goes_on() -> None:
+def test_a_run_stops_at_its_time_limit_and_the_next_run_continues() -> None:
     ids = recorded(2 * PORTION + 5)
     WAYS["deleted"](ids[-1])
     slow = iter([0.0])  # the time is over before the first portion was read
@@ -151,7 +151,9 @@ def _hurried() -> Callable[[], float]:
     return lambda: next(times, 1.0)
 
 
-def test_two_processes_at_once_count_a_portion_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_portion_verified_by_two_processes_at_once_is_counted_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     recorded(PORTION + 5)
     real = verification._advance
 
@@ -165,7 +167,7 @@ def test_two_processes_at_once_count_a_portion_once(monkeypatch: pytest.MonkeyPa
     assert (found.payloads, found.ended_at) == (PORTION + 5, NOW)
 
 
-def test_without_a_cipher_nothing_is_verified() -> None:
+def test_a_pass_without_a_cipher_does_not_end() -> None:
     recorded(1)
     set_payload_cipher(None)
     assert run().ended_at is None

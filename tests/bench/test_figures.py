@@ -1,4 +1,4 @@
-"""What becomes of samples: figures, a table, a page, a picture."""
+"""Samples become figures, a table, a page and a picture."""
 
 import subprocess
 import sys
@@ -37,7 +37,7 @@ def drifting() -> tuple[Figure, ...]:
     )
 
 
-def test_a_ratio_outlives_the_drift_of_the_machine() -> None:
+def test_ratios_are_computed_per_pass_despite_machine_drift() -> None:
     ours = drifting()[0]
     assert ours.ratios == {"mcphost": 1.0, "sdk": 10.0, "bare": 0.5}
     assert (ours.rate, ours.low, ours.high) == (500, 100, 1000)
@@ -45,7 +45,7 @@ def test_a_ratio_outlives_the_drift_of_the_machine() -> None:
     assert sdk.errors == 5, "those of every pass"
 
 
-def test_cpu_per_call_is_compared_within_each_pass_and_told_per_number_of_connections() -> None:
+def test_cpu_per_call_is_compared_per_pass_and_shown_per_connection_count() -> None:
     ours = [sample(1000, cpu=0.3), sample(500, cpu=0.3)]
     bare = [sample(2000, cpu=0.2), sample(1000, cpu=0.2)]
     figures = summarise(LABELS, {"mcphost": ours, "bare": bare})
@@ -55,7 +55,7 @@ def test_cpu_per_call_is_compared_within_each_pass_and_told_per_number_of_connec
     assert table[2].split() == ["64", "450.0", "µs", "750", "150.0", "µs", "1,500", "3.00"]
 
 
-def test_work_after_the_load_is_counted_and_has_a_target() -> None:
+def test_cpu_after_the_load_is_counted_and_has_a_target() -> None:
     ours = replace(sample(1000, cpu=0.3), cpu_afterwards=0.1)
     figures = summarise(
         LABELS, {"mcphost": [ours], "sdk": [sample(100)], "bare": [sample(1000, cpu=0.04)]}
@@ -67,7 +67,7 @@ def test_work_after_the_load_is_counted_and_has_a_target() -> None:
     assert "10.00 times with the work after the load (wanted: at most 9.2): **missed**" in verdict
 
 
-def test_the_overview_has_a_row_per_server_and_a_column_per_number_of_connections() -> None:
+def test_the_overview_has_a_row_per_server_and_a_column_per_connection_count() -> None:
     ours = replace(sample(1000, cpu=0.3), cpu_afterwards=0.1)
     figures = summarise(LABELS, {"mcphost": [ours], "bare": [sample(2000, cpu=0.04)]})
     rows = report.overview({1: figures, 16: figures}).splitlines()
@@ -76,7 +76,7 @@ def test_the_overview_has_a_row_per_server_and_a_column_per_number_of_connection
     assert len(rows) == 4
 
 
-def test_a_missed_target_is_said_to_be_missed() -> None:
+def test_a_missed_target_is_reported_as_missed() -> None:
     slow = summarise(
         LABELS,
         {"mcphost": [sample(10)], "sdk": [sample(10)], "bare": [sample(31)]},
@@ -90,7 +90,7 @@ def test_a_missed_target_is_said_to_be_missed() -> None:
     ]
 
 
-def test_only_what_stands_between_the_markers_is_written(tmp_path: Path) -> None:
+def test_only_text_between_the_markers_is_replaced(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- x: begin -->\nold\n<!-- x: end -->\nafter\n")
     report.write("x", "new", page)
@@ -101,7 +101,7 @@ def test_only_what_stands_between_the_markers_is_written(tmp_path: Path) -> None
     assert page.read_text() == written
 
 
-def test_the_page_has_a_place_for_every_scenario() -> None:
+def test_the_page_has_markers_for_every_scenario() -> None:
     text = report.PAGE.read_text()
     names = "call ask kinds sessions scale nodes listeners waiting tasks"
     for name in names.split():
@@ -109,7 +109,7 @@ def test_the_page_has_a_place_for_every_scenario() -> None:
             assert text.count(f"<!-- bench {name}: {edge} -->") == 1
 
 
-def test_what_wrk_says_is_read_in_milliseconds() -> None:
+def test_the_output_of_wrk_is_parsed_into_milliseconds() -> None:
     said = (
         'Running\nbench {"requests":10,"microseconds":2000000,"errors":1,"p50":1500,"p99":9000}\n'
     )
@@ -118,14 +118,14 @@ def test_what_wrk_says_is_read_in_milliseconds() -> None:
         parse("", "unable to connect to 127.0.0.1:1")
 
 
-def test_ticks_are_read_behind_a_name_that_holds_anything() -> None:
+def test_cpu_ticks_are_parsed_after_a_process_name_with_spaces_and_parentheses() -> None:
     stat = "42 (a ) b (c) S " + " ".join(map(str, range(1, 50)))
     assert parse_ticks(stat) == 11 + 12
     assert parse_ended_ticks(stat) == 13 + 14
     assert parse_parent(stat) == 1
 
 
-def test_the_cpu_of_a_family_has_that_of_children_that_run_and_that_have_ended() -> None:
+def test_the_cpu_of_a_process_tree_includes_running_and_ended_children() -> None:
     busy = "import time\nwhile time.process_time() < 0.2: pass\n"
     waits = f"{busy}print(flush=True)\ninput()"
     ended = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {busy!r}])\n"

@@ -1,4 +1,4 @@
-"""What is measured beside us: the locks of the peers, and answers that are looked at as a whole."""
+"""The measured peers: their lockfiles, and the check of their whole responses."""
 
 import json
 import re
@@ -43,7 +43,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         {"structuredContent": {"result": "hello 1"}},
     ],
 )
-def test_a_server_that_says_the_same_again_is_measured(
+def test_a_server_that_echoes_correctly_is_measured(
     answers: dict[str, Any], more: dict[str, Any]
 ) -> None:
     answers.update(GOOD, result={**RESULT, **more})
@@ -62,7 +62,7 @@ def test_a_server_that_says_the_same_again_is_measured(
     ],
     ids=["earlier revision", "another text", "twice", "error", "another value", "unknown member"],
 )
-def test_a_server_that_answers_anything_else_is_not(
+def test_a_server_with_a_wrong_result_is_not_measured(
     answers: dict[str, Any], result: dict[str, Any]
 ) -> None:
     answers.update(GOOD, result=result)
@@ -70,7 +70,7 @@ def test_a_server_that_answers_anything_else_is_not(
         verify.verify(Target("http://127.0.0.1:1/mcp"))
 
 
-def test_both_servers_of_the_python_sdk_are_of_one_version() -> None:
+def test_both_servers_of_the_python_sdk_have_the_same_version() -> None:
     locks = ((ROOT / "requirements-dev.lock"), (environment.LOCKS / "sdk.lock"))
     found = {re.findall(r"^mcp==(\S+)", lock.read_text(), re.MULTILINE)[0] for lock in locks}
     assert len(found) == 1

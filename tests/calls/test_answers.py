@@ -65,7 +65,7 @@ UNANSWERABLE: dict[str, Callable[[MadeCall], object]] = {
 
 @starting
 @pytest.mark.parametrize("spoil", UNANSWERABLE.values(), ids=UNANSWERABLE)
-def test_a_question_that_cannot_be_answered_is_not_and_starts_nothing(start, spoil, state):
+def test_an_answer_to_a_question_that_cannot_be_answered_changes_nothing(start, spoil, state):
     made = begun(writer := start(), waits=True)
     spoil(made)
     before = everything()
@@ -81,7 +81,7 @@ def test_a_session_does_not_expire_while_a_question_is_open(start, state):
 
 
 @starting
-def test_the_same_sealed_answer_again_is_accepted_and_changes_nothing(start, state):
+def test_a_repeated_identical_sealed_answer_is_accepted_and_changes_nothing(start, state):
     made = begun(writer := start(), waits=True)
     assert write(writer, made.answer(state=state)) == [True]
     before = everything(times=False)
@@ -93,7 +93,9 @@ def test_the_same_sealed_answer_again_is_accepted_and_changes_nothing(start, sta
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_the_answer_that_starts_the_next_round_may_be_stored_already(start: Start, elsewhere: bool):
+def test_the_next_round_starts_when_its_last_answer_is_already_stored(
+    start: Start, elsewhere: bool
+):
     made = begun(writer := start(), waits=True)
     before = everything()
     for number in (1, 3):
@@ -115,7 +117,7 @@ def test_the_answer_that_starts_the_next_round_may_be_stored_already(start: Star
 
 @pytest.mark.postgresql
 @starting
-def test_an_answer_that_waits_for_a_takeover_is_refused(start: Start, state: CallState) -> None:
+def test_an_answer_blocked_by_a_takeover_is_refused(start: Start, state: CallState) -> None:
     made = begun(writer := start(), waits=True)
     made.dies()
     with transaction.atomic():
@@ -130,7 +132,7 @@ def test_an_answer_that_waits_for_a_takeover_is_refused(start: Start, state: Cal
 
 @pytest.mark.postgresql
 @starting
-def test_a_takeover_that_waits_for_an_answer_finds_it(start: Start, state: CallState) -> None:
+def test_a_takeover_blocked_by_an_answer_reads_it(start: Start, state: CallState) -> None:
     made = begun(start(), waits=True)
     made.dies()
     bound = BoundCondition.of(made.answer(state=state), [])
@@ -161,7 +163,9 @@ def _and_close(function: Callable[[], Any]) -> Callable[[], Any]:
 
 
 @starting
-def test_an_answer_is_stored_before_a_takeover_reads_it_or_refused(start: Start, state: CallState):
+def test_an_answer_concurrent_with_a_takeover_is_read_by_it_or_refused(
+    start: Start, state: CallState
+):
     writer = start()
     session = MadeCall().stream.session
     every = [begun(writer, waits=True, of=session) for _ in range(15)]
@@ -195,7 +199,7 @@ def test_an_answer_is_stored_before_a_takeover_reads_it_or_refused(start: Start,
 
 @pytest.mark.postgresql
 @starting
-def test_an_answer_and_a_cancellation_wait_for_one_another_in_the_same_order(start, state):
+def test_answers_and_cancellations_lock_rows_in_the_same_order(start, state):
     made = begun(writer := start(), waits=True)
     with transaction.atomic():
         StreamedCall.objects.filter(id=made.lease.id).update(state=CallState.CANCELLED)
@@ -210,7 +214,7 @@ def test_an_answer_and_a_cancellation_wait_for_one_another_in_the_same_order(sta
 
 
 @starting
-def test_of_two_processes_that_answer_a_question_one_is_accepted(start: Start, state: CallState):
+def test_one_of_two_concurrent_answers_to_a_question_is_accepted(start: Start, state: CallState):
     writer = start()
     session = MadeCall().stream.session
     every = [begun(writer, waits=True, of=session) for _ in range(15)]

@@ -116,7 +116,9 @@ def ready(kind: Kind, writer: Writer, of: UUID | None = None, *, begun: bool = F
 
 
 @every_kind
-def test_a_change_of_a_call_is_committed_once_with_its_records(start: Start, kind: Kind) -> None:
+def test_a_repeated_change_of_a_call_is_committed_once_with_its_records(
+    start: Start, kind: Kind
+) -> None:
     made = ready(kind, writer := start())
     records = [with_payload(), record()]
     assert submit(writer, (kind.make(made, made.lease), records)) == [True]
@@ -137,7 +139,9 @@ def test_a_change_of_a_call_is_committed_once_with_its_records(start: Start, kin
     [(before_the_commit,), (after_the_commit, before_the_commit, after_the_commit)],
     ids=["before", "after-before-after"],
 )
-def test_a_connection_lost_in_a_commit_changes_a_call_once(start, monkeypatch, kind, losses):
+def test_a_call_changes_once_when_the_connection_is_lost_during_the_commit(
+    start, monkeypatch, kind, losses
+):
     made = ready(kind, start())
     lose_connections(monkeypatch, *losses)
     records = [with_payload(), record()]
@@ -147,7 +151,7 @@ def test_a_connection_lost_in_a_commit_changes_a_call_once(start, monkeypatch, k
 
 
 @every_kind
-def test_who_was_superseded_or_has_a_bad_record_writes_nothing_at_all(start: Start, kind: Kind):
+def test_a_superseded_owner_or_a_bad_record_writes_nothing(start: Start, kind: Kind):
     made = ready(kind, writer := start())
     before = everything()
     (fate,) = submit(writer, (kind.make(made, made.lease), [record(), record(duration_us=2**70)]))
@@ -161,7 +165,7 @@ def test_who_was_superseded_or_has_a_bad_record_writes_nothing_at_all(start: Sta
 
 
 @every_kind
-def test_who_is_superseded_before_the_repetition_is_told_so(start, monkeypatch, kind):
+def test_an_owner_superseded_before_the_retry_is_refused(start, monkeypatch, kind):
     made = ready(kind, start(), begun=True)
 
     def taken_over_meanwhile(*_: Any) -> None:
@@ -173,7 +177,7 @@ def test_who_is_superseded_before_the_repetition_is_told_so(start, monkeypatch, 
 
 
 @every_kind
-def test_nothing_is_written_to_a_call_that_is_over(start: Start, kind: Kind) -> None:
+def test_no_change_is_written_to_an_ended_call(start: Start, kind: Kind) -> None:
     writer = start()
     for end in (FINISHED, CANCELLED):
         made = ready(kind, writer, begun=True)
@@ -189,7 +193,9 @@ def test_nothing_is_written_to_a_call_that_is_over(start: Start, kind: Kind) -> 
 
 
 @every_kind
-def test_many_calls_in_one_batch_are_told_apart(start: Start, gate: GateCipher, kind: Kind) -> None:
+def test_each_call_of_a_batch_gets_its_own_outcome(
+    start: Start, gate: GateCipher, kind: Kind
+) -> None:
     """One of them has a message that cannot be written: it costs its own call only."""
     writer = start()
     every = [ready(kind, writer, begun=True) for _ in range(20)]
@@ -217,7 +223,7 @@ def test_many_calls_in_one_batch_are_told_apart(start: Start, gate: GateCipher, 
 # --- the change log ---
 
 
-def test_processes_that_tell_at_the_same_time_share_the_numbers(start: Start) -> None:
+def test_announcements_of_concurrent_processes_get_consecutive_numbers(start: Start) -> None:
     writers = [start() for _ in range(3)]
     every = [[ready(KINDS["append"], writer) for _ in range(5)] for writer in writers]
     together = threading.Barrier(4)

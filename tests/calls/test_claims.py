@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 BAD = {"duration_us": 2**70}
 
 
-def test_a_claim_is_written_with_all_that_was_wanted(start: Start) -> None:
+def test_a_claim_is_written_with_its_answers_owner_and_expiry(start: Start) -> None:
     of = wanted()
     mine, before = claimed(start(), of), timezone.now()
     found = row(of)
@@ -40,7 +40,7 @@ def test_a_claim_is_written_with_all_that_was_wanted(start: Start) -> None:
     assert abs(found.expires_at - found.taken_at - kept) < timedelta(seconds=1)
 
 
-def test_in_one_batch_each_is_told_its_own_fate(start: Start, gate: GateCipher) -> None:
+def test_each_claim_of_a_batch_gets_its_own_outcome(start: Start, gate: GateCipher) -> None:
     writer = start()
     held = block(writer, gate)
     rounds = [wanted() for _ in range(60)]
@@ -63,7 +63,7 @@ def test_in_one_batch_each_is_told_its_own_fate(start: Start, gate: GateCipher) 
 
 
 @pytest.mark.parametrize("place", [0, 29])
-def test_a_bad_record_costs_its_own_claim_only(start: Start, place: int) -> None:
+def test_a_bad_record_fails_its_own_claim_only(start: Start, place: int) -> None:
     rounds = [wanted() for _ in range(30)]
     jobs = [(claims.claim(lease(of), of), [record()]) for of in rounds]
     jobs[place] = (jobs[place][0], [record(), record(**BAD)])
@@ -74,7 +74,7 @@ def test_a_bad_record_costs_its_own_claim_only(start: Start, place: int) -> None
     assert len(stored()) == 29
 
 
-def test_the_end_lands_once_and_only_for_whoever_has_the_claim(start: Start) -> None:
+def test_a_claim_is_concluded_once_and_only_by_its_owner(start: Start) -> None:
     mine, end = claimed(writer := start(), of := wanted()), record()
     assert submit(writer, (claims.conclude(mine, lambda: "sealed"), [end])) == [True]
     assert (row(of).state, row(of).outcome) == ("finished", "sealed")
@@ -85,7 +85,9 @@ def test_the_end_lands_once_and_only_for_whoever_has_the_claim(start: Start) -> 
     assert stored() == {end.id}
 
 
-def test_of_many_that_take_a_claim_over_one_with_its_answers_and_tenant_does(start: Start) -> None:
+def test_one_of_many_takeovers_of_a_claim_with_matching_answers_and_tenant_wins(
+    start: Start,
+) -> None:
     lost, mine = claimed(writer := start(), of := wanted()), record()
     other = [wanted("those", call=of.call), wanted(call=of.call, tenant=uuid4())]
     fates = submit(writer, *((claims.take_over(lease(each, 2), each), []) for each in other))
@@ -114,7 +116,9 @@ LOSSES = [
 
 
 @pytest.mark.parametrize("losses", LOSSES)
-def test_a_connection_lost_in_a_commit_leaves_no_doubt_who_won(start, monkeypatch, losses):
+def test_the_winner_of_a_claim_is_known_after_a_connection_lost_during_the_commit(
+    start, monkeypatch, losses
+):
     taken, free, ended, freed, orphan = (wanted() for _ in range(5))
     plain = start()
     _, first, second, _ = [claimed(plain, of) for of in (taken, ended, freed, orphan)]
@@ -140,7 +144,7 @@ def test_a_connection_lost_in_a_commit_leaves_no_doubt_who_won(start, monkeypatc
 
 
 @pytest.mark.postgresql
-def test_a_commit_that_lands_only_after_the_next_attempt_began_is_known_too(start, monkeypatch):
+def test_a_commit_that_completes_during_the_next_attempt_is_recognized(start, monkeypatch):
     of, mine = wanted(), record()
     other = connections.create_connection(DEFAULT_DB_ALIAS)
     other.ensure_connection()
@@ -164,7 +168,9 @@ def test_a_commit_that_lands_only_after_the_next_attempt_began_is_known_too(star
     assert stored() == {mine.id}
 
 
-def test_a_database_away_for_too_long_claims_nothing(start, failures, clock, monkeypatch):
+def test_a_claim_that_times_out_on_a_locked_database_writes_nothing(
+    start, failures, clock, monkeypatch
+):
     impatient(monkeypatch)
     writer, of = start(give_up=10), wanted()
     with locked():

@@ -15,7 +15,7 @@ from tests.calls.made import claimed, lease, submit, wanted
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_no_round_of_a_cancelled_call_is_claimed_any_more(start: Start) -> None:
+def test_a_round_of_a_cancelled_call_cannot_be_claimed(start: Start) -> None:
     of = wanted()
     assert claims.cancel(of.call, of.tenant, of.round, 600)
     assert submit(start(), (claims.claim(lease(of), of), [])) == [False]
@@ -24,7 +24,7 @@ def test_no_round_of_a_cancelled_call_is_claimed_any_more(start: Start) -> None:
     assert claims.find_claim(of.call, of.round, uuid4()) is None
 
 
-def test_a_round_that_runs_is_not_cancelled(start: Start) -> None:
+def test_a_call_with_a_running_round_is_not_cancelled(start: Start) -> None:
     mine = claimed(writer := start(), of := wanted())
     with transaction.atomic():
         assert not claims.cancel(of.call, of.tenant, 9, 600)
@@ -36,7 +36,7 @@ def test_a_round_that_runs_is_not_cancelled(start: Start) -> None:
     assert found.outcome == "sealed"  # who repeats the request before gets the reply to it
 
 
-def test_of_a_response_and_a_cancellation_at_once_one_wins(start: Start) -> None:
+def test_one_of_a_concurrent_response_and_cancellation_wins(start: Start) -> None:
     """Many times, each in its own order: never both, never none."""
     writer = start()
     for _ in range(25):
@@ -62,7 +62,7 @@ def test_of_a_response_and_a_cancellation_at_once_one_wins(start: Start) -> None
         assert won is not cancels[0]
 
 
-def test_the_row_of_a_cancelled_call_lives_as_long_as_its_states() -> None:
+def test_a_cancelled_call_is_kept_until_its_request_states_expire() -> None:
     soon, late, tenant = uuid4(), uuid4(), uuid4()
     with transaction.atomic():
         cancelled.cancel(soon, tenant, "gone", -claims.KEPT_LONGER - 1)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 SECOND = timedelta(seconds=1)
 
 
-def test_a_claim_is_found_as_it_was_made_and_as_it_ended(start: Start) -> None:
+def test_a_claim_is_found_by_its_tenant_running_and_finished(start: Start) -> None:
     mine = claimed(writer := start(), of := wanted())
     found = claims.find_claim(of.call, of.round, of.tenant)
     assert (found.answers, found.state, found.outcome) == ("these", ClaimState.RUNNING, "")
@@ -37,7 +37,7 @@ def test_a_claim_is_found_as_it_was_made_and_as_it_ended(start: Start) -> None:
 
 @pytest.mark.parametrize("beat", [None, timedelta(0), ALIVE - SECOND, ALIVE + SECOND])
 @pytest.mark.parametrize("age", [timedelta(0), LEASE - 2 * SECOND, LEASE + SECOND])
-def test_an_owner_is_silent_when_both_its_lease_and_its_process_are(start, age, beat):
+def test_an_owner_is_silent_when_its_lease_and_its_heartbeat_have_lapsed(start, age, beat):
     of, heartbeat = wanted(), Heartbeat()
     lease = ClaimLease.of(of, heartbeat.id)
     submit(start(), (claims.claim(lease, of), []))

@@ -31,7 +31,7 @@ def put(count: int, state: ClaimState, over: timedelta) -> None:
     Claim.objects.filter(state=state).update(expires_at=Now() - over)
 
 
-def test_what_is_over_goes_in_portions_and_the_rest_stays() -> None:
+def test_expired_claims_are_pruned_in_portions() -> None:
     put(1001, ClaimState.FINISHED, HOUR)
     put(7, ClaimState.RELEASED, HOUR)
     put(3, ClaimState.RUNNING, 23 * HOUR)
@@ -43,7 +43,7 @@ def test_what_is_over_goes_in_portions_and_the_rest_stays() -> None:
     assert Claim.objects.count() == 2
 
 
-def test_only_what_is_still_as_it_was_taken_is_let_go_in_portions(start, monkeypatch):
+def test_only_claims_unchanged_since_their_lease_are_settled_in_portions(start, monkeypatch):
     monkeypatch.setattr(claims, "PRUNED_AT_ONCE", 2)
     writer = start()
     rounds = [wanted() for _ in range(8)]

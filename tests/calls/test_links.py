@@ -22,7 +22,7 @@ def a_link(**said: object) -> Link:
     return Link(UUID(int=1), UUID(int=2), "payment")._replace(**said)
 
 
-def test_a_link_is_opened_once_for_all_processes_and_on_record_and_no_other_with_it() -> None:
+def test_a_link_is_confirmed_once_for_all_processes_and_recorded() -> None:
     assert not links.is_open(a_link())
     assert links.confirm(a_link(), ADA, LATER, NOW)
     assert links.is_open(a_link())
@@ -38,7 +38,7 @@ def test_a_link_is_opened_once_for_all_processes_and_on_record_and_no_other_with
     assert entry.facts == facts
 
 
-def test_a_callback_is_on_record_as_a_machines_with_its_address() -> None:
+def test_a_callback_is_recorded_as_anonymous_with_its_source_address() -> None:
     assert links.call_back(a_link(), "192.0.2.7", LATER, NOW)
     assert not links.call_back(a_link(), "192.0.2.8", LATER, NOW)
     assert links.is_open(a_link())
@@ -48,7 +48,7 @@ def test_a_callback_is_on_record_as_a_machines_with_its_address() -> None:
     assert entry.facts == facts
 
 
-def test_links_whose_time_is_over_are_forgotten_and_others_are_not() -> None:
+def test_only_expired_links_are_pruned() -> None:
     links.confirm(a_link(), ADA, NOW, NOW)
     links.confirm(a_link(key="other"), ADA, LATER, NOW)
     assert links.prune(NOW + timedelta(minutes=1)) == 1

@@ -20,7 +20,7 @@ from tests.vault.at_once import at_once
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_round_begins_only_where_its_call_waits(start: Start) -> None:
+def test_a_round_starts_only_while_its_call_waits(start: Start) -> None:
     made = begun(writer := start())
     assert submit(writer, (made.start(2), [record()])) == [False]
     assert write(writer, made.ask(2)) == [True]
@@ -32,7 +32,9 @@ def test_a_round_begins_only_where_its_call_waits(start: Start) -> None:
     assert (made.row.state, made.row.round) == (CallState.RUNNING, 2)
 
 
-def test_a_round_asks_only_while_it_runs_and_what_is_asked_is_written_whole(start: Start) -> None:
+def test_a_round_asks_only_while_it_runs_and_its_questions_are_stored_completely(
+    start: Start,
+) -> None:
     made = begun(writer := start())
     assert write(writer, made.ask(2, waiting=made.asking(number=2))) == [False]
     assert write(writer, made.ask(2, 3)) == [True]
@@ -54,7 +56,9 @@ def test_a_round_asks_only_while_it_runs_and_what_is_asked_is_written_whole(star
     assert questions.prune() == 2
 
 
-def test_a_call_is_taken_from_the_dead_only(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_is_taken_over_from_dead_processes_only(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made, me = begun(writer := start()), uuid4()
     assert session_calls.Takeover(made.lease.id, me)() is None  # its lease is not over
     made.dies()
@@ -83,7 +87,7 @@ def test_a_call_is_taken_from_the_dead_only(start: Start, monkeypatch: pytest.Mo
     assert session_calls.orphans(uuid4()) == (), "what is over is taken by nobody"
 
 
-def test_a_taking_whose_commit_was_not_confirmed_is_recognized_by_the_process_that_made_it(start):
+def test_a_process_recognizes_its_own_takeover_after_an_unconfirmed_commit(start):
     made, me = begun(start()), uuid4()
     made.dies()
     takeover = session_calls.Takeover(made.lease.id, me)
@@ -96,7 +100,7 @@ def test_a_taking_whose_commit_was_not_confirmed_is_recognized_by_the_process_th
     assert takeover() is None, "another process has it since"
 
 
-def test_of_many_that_would_have_a_call_one_gets_it(start: Start) -> None:
+def test_one_of_many_concurrent_takeovers_of_a_call_wins(start: Start) -> None:
     made = begun(start())
     made.dies()
 
@@ -109,7 +113,7 @@ def test_of_many_that_would_have_a_call_one_gets_it(start: Start) -> None:
     assert (made.row.owner, made.row.epoch) == (won[0], 2)
 
 
-def test_only_what_waits_is_let_go(start: Start) -> None:
+def test_only_waiting_calls_are_released(start: Start) -> None:
     made = begun(writer := start())
     session_calls.release(made.lease, notify=True)
     assert made.row.owner == made.lease.owner
@@ -123,7 +127,7 @@ def test_only_what_waits_is_let_go(start: Start) -> None:
     assert news.object_id == made.lease.id.hex
 
 
-def test_what_is_called_off_is_that_for_everybody(start: Start) -> None:
+def test_a_cancelled_call_is_cancelled_for_all_processes(start: Start) -> None:
     made = begun(writer := start())
     other = begun(writer)
     assert write(writer, made.ask(2, waiting=made.asking(count=1))) == [True]
@@ -142,7 +146,7 @@ def test_what_is_called_off_is_that_for_everybody(start: Start) -> None:
     assert made.row.request == ""
 
 
-def test_a_question_is_answered_once_in_time_and_by_its_session(start: Start) -> None:
+def test_a_question_is_answered_once_before_its_expiry_and_by_its_own_session(start: Start) -> None:
     made = begun(writer := start())
     made.waiting = made.asking(count=3)
     assert write(writer, made.ask(2)) == [True]

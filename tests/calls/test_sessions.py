@@ -84,7 +84,7 @@ def times(session: UUID) -> Session:
     return Session.objects.get(id=session)
 
 
-def test_a_session_lives_while_it_is_used_and_not_beyond_its_maximum(settings: Settings) -> None:
+def test_using_a_session_extends_it_up_to_its_maximum_lifetime(settings: Settings) -> None:
     settings.MCPHOST_CLIENT_SESSION_SECONDS = 3 * SECONDS
     settings.MCPHOST_CLIENT_SESSION_MAX_SECONDS = 5 * SECONDS
     used, old, ended, idle = (begun() for _ in range(4))
@@ -104,7 +104,7 @@ def test_a_session_lives_while_it_is_used_and_not_beyond_its_maximum(settings: S
     assert (times(idle).expires_at, times(ended).expires_at) == before
 
 
-def test_a_call_in_progress_keeps_its_session(start: Start) -> None:
+def test_a_call_in_progress_keeps_its_session_open(start: Start) -> None:
     call = begun_call(writer := start())
     session = call.stream.session
     Session.objects.filter(id=session).update(expires_at=Now() - HOUR)
@@ -121,7 +121,7 @@ def test_a_call_in_progress_keeps_its_session(start: Start) -> None:
 # --- which session ends for a new one ---
 
 
-def test_at_the_limit_the_session_that_was_idle_for_the_longest_ends() -> None:
+def test_a_new_session_at_the_limit_ends_the_session_that_was_idle_longest() -> None:
     first, second, third = (begun() for _ in range(3))
     assert sessions.find(second, TENANT) is not None
     assert sessions.find(second, uuid4()) is None
@@ -135,7 +135,7 @@ def test_at_the_limit_the_session_that_was_idle_for_the_longest_ends() -> None:
     assert news(sessions.ENDED) == []
 
 
-def test_a_session_with_a_stream_or_a_call_is_not_idle_until_they_are_over(start: Start) -> None:
+def test_a_session_is_not_idle_while_it_has_a_stream_or_a_call(start: Start) -> None:
     streaming, calling, busy, idle = (begun() for _ in range(4))
     stream = stream_of(streaming)
     call = begun_call(writer := start(), of=calling)
@@ -148,7 +148,7 @@ def test_a_session_with_a_stream_or_a_call_is_not_idle_until_they_are_over(start
     assert sessions.begin(row(), 4, busy.__eq__) == (streaming,)
 
 
-def test_only_the_holders_own_sessions_that_are_not_over_count(start: Start) -> None:
+def test_only_open_sessions_of_the_same_holder_count_towards_the_limit(start: Start) -> None:
     sessions.begin(row(expires_at=timezone.now() - HOUR), 1, never)
     ended = begun(1)
     end(start(), ended)
@@ -164,7 +164,9 @@ def test_only_the_holders_own_sessions_that_are_not_over_count(start: Start) -> 
     assert len(going_on()) == 2
 
 
-def test_streams_of_processes_that_died_keep_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_of_dead_processes_do_not_keep_sessions_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = timezone.now()
     alive, dead = uuid4(), uuid4()
     Node.objects.create(id=alive, name="alive", started_at=now, seen_at=Now())
@@ -218,7 +220,7 @@ def forty(is_busy: Callable[[UUID], bool]) -> list[Any]:
 
 
 @pytest.mark.parametrize("is_busy", [False, True])
-def test_of_forty_begun_side_by_side_never_more_than_the_limit_go_on(is_busy: bool) -> None:
+def test_forty_sessions_begun_concurrently_stay_within_the_limit(is_busy: bool) -> None:
     outcomes = forty(lambda _: is_busy)
     assert len(going_on()) == 5
     refused = [each for each in outcomes if isinstance(each, TooManySessionsError)]
@@ -226,7 +228,7 @@ def test_of_forty_begun_side_by_side_never_more_than_the_limit_go_on(is_busy: bo
     assert (len(refused), len(ended)) == ((35, 0) if is_busy else (0, 35))
 
 
-def test_a_session_never_ends_for_another_while_its_stream_is_opened() -> None:
+def test_a_session_is_not_displaced_while_its_stream_is_being_opened() -> None:
     """Either the stream is opened first, and the session stays, or it cannot be opened any more."""
     for _ in range(10):
         mine = begun(100, OTHER)
@@ -238,7 +240,9 @@ def test_a_session_never_ends_for_another_while_its_stream_is_opened() -> None:
         Session.objects.all().delete()
 
 
-def test_sessions_are_pruned_changed_and_begun_side_by_side(monkeypatch: pytest.MonkeyPatch):
+def test_sessions_are_pruned_used_and_begun_concurrently_without_deadlock(
+    monkeypatch: pytest.MonkeyPatch,
+):
     """As by several processes: no deadlock, and no expired session is left."""
     monkeypatch.setattr(sessions, "PRUNED_AT_ONCE", 100)
     old = [row(expires_at=timezone.now() - HOUR) for _ in range(207)]
@@ -283,7 +287,7 @@ def put(rows: list[SessionRow]) -> None:
     )  # fmt: skip
 
 
-def test_sessions_go_in_portions_a_while_after_their_end_with_all_that_was_theirs(start: Start):
+def test_ended_sessions_are_pruned_later_in_portions_with_their_topics_and_streams(start: Start):
     ended = begun()
     sessions.subscribe(ended, TENANT, "docs:a", 5)
     stream_of(ended)
@@ -302,7 +306,7 @@ def test_sessions_go_in_portions_a_while_after_their_end_with_all_that_was_their
 # --- streams and topics of a session ---
 
 
-def test_of_too_many_streams_of_a_session_the_oldest_are_closed() -> None:
+def test_opening_too_many_streams_closes_the_oldest_of_the_session() -> None:
     session = begun()
     first, second, third = (stream_of(session, uuid4(), 2) for _ in range(3))
     assert set(GetStream.objects.values_list("id", flat=True)) == {second, third}
@@ -311,7 +315,7 @@ def test_of_too_many_streams_of_a_session_the_oldest_are_closed() -> None:
     assert len(news(sessions.CLOSED)) == 1
 
 
-def test_an_ended_session_gets_no_stream_and_no_topic(start: Start) -> None:
+def test_an_ended_session_cannot_open_a_stream_or_subscribe(start: Start) -> None:
     session = begun()
     end(start(), session)
     for each in (session, uuid4()):
@@ -333,7 +337,7 @@ def used_at(session: UUID) -> Any:
     return Session.objects.values_list("used_at", flat=True).get(id=session)
 
 
-def test_uses_are_written_once_and_never_backwards() -> None:
+def test_uses_of_a_session_are_written_once_and_never_move_back_in_time() -> None:
     session, uses = begun(), SessionUses()
     before = used_at(session)
     uses.note(session)

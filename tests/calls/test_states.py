@@ -42,7 +42,9 @@ def test_every_state_has_a_row() -> None:
 
 @pytest.mark.parametrize("now", ClaimState)
 @pytest.mark.parametrize("then", ClaimState)
-def test_a_claim_goes_only_where_the_table_lets_it(start: Start, now: ClaimState, then: ClaimState):
+def test_a_claim_makes_only_the_transitions_of_the_table(
+    start: Start, now: ClaimState, then: ClaimState
+):
     writer, of = start(), wanted()
     mine = claimed(writer, of)
     Claim.objects.update(state=now)
@@ -58,7 +60,7 @@ def test_a_claim_goes_only_where_the_table_lets_it(start: Start, now: ClaimState
 
 @pytest.mark.parametrize("now", CallState)
 @pytest.mark.parametrize("then", CallState)
-def test_a_session_call_goes_only_where_the_table_lets_it(
+def test_a_session_call_makes_only_the_transitions_of_the_table(
     start: Start, now: CallState, then: CallState
 ) -> None:
     made = begun(writer := start())
@@ -77,7 +79,7 @@ def test_a_session_call_goes_only_where_the_table_lets_it(
 
 @pytest.mark.parametrize("now", QuestionState)
 @pytest.mark.parametrize("then", list(QuestionState)[1:])
-def test_a_question_goes_only_where_the_table_lets_it(
+def test_a_question_makes_only_the_transitions_of_the_table(
     start: Start, now: QuestionState, then: QuestionState
 ) -> None:
     made = begun(start(), waits=True)
@@ -101,7 +103,7 @@ def test_a_question_goes_only_where_the_table_lets_it(
         (STREAM, {StreamState.ENDED, StreamState.MOVED, StreamState.DROPPED}),
     ],
 )
-def test_every_state_can_be_reached_and_only_the_ends_lead_nowhere(
+def test_every_state_is_reachable_and_only_final_states_have_no_transition(
     table: Table, ends: set[StrEnum]
 ) -> None:
     (first, *_), _ = zip(*table, strict=True)

@@ -15,7 +15,7 @@ from tests.calls.streaming import HOUR, MadeCall, begun, write
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_stream_is_read_by_its_tenant_from_anywhere_until_it_is_whole(start: Start) -> None:
+def test_a_stream_is_read_by_its_tenant_from_any_event_to_its_end(start: Start) -> None:
     made, writer = MadeCall(), start()
     for _ in range(2):  # what was written already is not written again
         assert write(writer, made.begin(1, 2)) == [True]
@@ -36,7 +36,7 @@ def test_a_stream_is_read_by_its_tenant_from_anywhere_until_it_is_whole(start: S
     assert (made.row.state, made.row.request) == (CallState.FINISHED, "")
 
 
-def test_what_is_over_is_forgotten_with_its_last_event_and_nothing_else(start, monkeypatch):
+def test_only_expired_streams_and_their_calls_and_events_are_pruned(start, monkeypatch):
     monkeypatch.setattr(streams, "PRUNED_AT_ONCE", 3)
     begun(writer := start())
     assert write(writer, begun(writer).finish(2, 3, 4, kept=-HOUR)) == [True]

@@ -70,7 +70,9 @@ def tenant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[UUID]:
             del sys.modules[name]
 
 
-def test_every_page_and_command_serves_what_works_and_names_what_does_not(tenant: UUID) -> None:
+def test_every_page_and_command_serves_working_tools_and_names_the_broken_ones(
+    tenant: UUID,
+) -> None:
     works = {"good", *(f"{name}-beside" for name in FUNCTIONS)}
     broken = {*FUNCTIONS, *FILES, *(f"{name}-beside" for name in FILES)}
     offering = selectors.offering(tenant)
@@ -99,7 +101,7 @@ def test_every_page_and_command_serves_what_works_and_names_what_does_not(tenant
     assert published.name == "beside"
 
 
-def test_a_function_that_cannot_be_published_keeps_no_other_from_it(globex, shelf, caplog):
+def test_one_unpublishable_function_does_not_stop_the_publication_of_others(globex, shelf, caplog):
     shelf.put("demo.add", description="")
     shelf.put("demo.clock", name="no name")
     rows = publish_functions(globex, ["demo.add", "demo.clock", "demo.echo"], ACTOR)

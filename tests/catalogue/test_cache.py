@@ -32,7 +32,7 @@ class Source:
         return key, value
 
 
-def test_a_value_is_loaded_once_by_getting_and_never_by_peeking() -> None:
+def test_get_loads_a_value_once_and_peek_never_loads() -> None:
     source = Source()
     cache = FilledCache(source.load, 10)
     assert cache.peek("a") is MISS
@@ -57,7 +57,7 @@ def test_a_burst_of_misses_loads_once() -> None:
 
 
 @pytest.mark.parametrize("drop", ["drop", "clear"])
-def test_what_was_dropped_while_it_was_loaded_is_not_remembered(drop: str) -> None:
+def test_a_value_dropped_while_it_loads_is_not_cached(drop: str) -> None:
     source = Source()
     source.gate.clear()
     cache = FilledCache(source.load, 10)
@@ -76,7 +76,7 @@ def test_what_was_dropped_while_it_was_loaded_is_not_remembered(drop: str) -> No
 
 
 @pytest.mark.parametrize("drop", ["drop", "clear"])
-def test_a_load_that_ends_after_a_drop_leaves_nothing(drop: str) -> None:
+def test_a_load_that_ends_after_a_drop_caches_nothing(drop: str) -> None:
     source = Source()
     source.gate.clear()
     cache = FilledCache(source.load, 10)
@@ -89,7 +89,7 @@ def test_a_load_that_ends_after_a_drop_leaves_nothing(drop: str) -> None:
     assert cache.peek("a") is MISS
 
 
-def test_a_failed_load_is_raised_for_each_that_waited_and_not_remembered() -> None:
+def test_a_failed_load_raises_in_every_waiting_thread_and_is_not_cached() -> None:
     source = Source()
     source.gate.clear()
 
@@ -114,7 +114,7 @@ operations = st.lists(
 
 
 @given(operations=operations, size=st.integers(1, 4))
-def test_it_never_answers_what_was_dropped_and_never_grows_past_its_size(operations, size):
+def test_the_cache_never_returns_a_dropped_value_and_stays_within_its_size(operations, size):
     truth = dict.fromkeys(range(6), 0)
     cache = FilledCache(truth.__getitem__, size)
     for verb, key in operations:

@@ -20,7 +20,7 @@ def run(*words: str) -> list[str]:
     return out.getvalue().splitlines()
 
 
-def test_list_shows_every_tool_its_state_and_what_keeps_it_back(acme, globex, shelf):
+def test_list_shows_every_tool_with_its_state_and_its_problem(acme, globex, shelf):
     services.grant_function(globex, "demo.echo", ACTOR)
     services.create(globex, fields(), ACTOR)
     echo = services.publish(services.create(acme, fields(), ACTOR).id, ACTOR)
@@ -52,7 +52,9 @@ def test_publish_serves_the_working_copy(acme: UUID) -> None:
         (["grant", "acme", "demo.nothing"], "There is no function 'demo.nothing'"),
     ],
 )
-def test_what_is_not_there_is_said_in_one_line(acme: UUID, words: list[str], said: str) -> None:
+def test_an_unknown_tenant_tool_or_function_is_reported_in_one_line(
+    acme: UUID, words: list[str], said: str
+) -> None:
     with pytest.raises(CommandError, match=said):
         run(*words)
     close_tenant(acme, actor=ACTOR)

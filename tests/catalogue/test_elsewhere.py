@@ -91,7 +91,9 @@ def everything(offering: Offering) -> list[dict[str, Any]]:
     return [served(snapshot) for snapshot in offering.everything]
 
 
-def test_all_is_offered_as_where_the_code_is(tenant, other, monkeypatch):
+def test_a_process_without_the_code_offers_the_same_primitives_as_one_with_it(
+    tenant, other, monkeypatch
+):
     there = selectors.offering(tenant)
     other.beat()
     lack(monkeypatch)
@@ -109,7 +111,7 @@ def test_all_is_offered_as_where_the_code_is(tenant, other, monkeypatch):
             assert problems[0] == problems[1]
 
 
-def test_the_code_of_this_process_comes_first(tenant, other, monkeypatch):
+def test_the_code_of_this_process_has_precedence(tenant, other, monkeypatch):
     changed = replace(python_kind.functions()[ECHO], description="Of the other process.")
     other.functions = lambda: {ECHO: declarations.write(changed)}
     other.beat()
@@ -125,7 +127,9 @@ def test_the_code_of_this_process_comes_first(tenant, other, monkeypatch):
     )
 
 
-def test_an_offering_follows_the_processes_that_come_and_go(tenant, other, monkeypatch):
+def test_an_offering_changes_when_processes_with_the_code_start_and_stop(
+    tenant, other, monkeypatch
+):
     clock = HandClock()
     monkeypatch.setattr(heartbeat, "_clock", clock)
     declared = elsewhere.declared()
@@ -148,7 +152,7 @@ def test_an_offering_follows_the_processes_that_come_and_go(tenant, other, monke
     assert "echo" not in selectors.offering(tenant).tools_by_name
 
 
-def test_what_a_tenant_may_not_use_or_has_not_published_is_not_offered(tenant, other, monkeypatch):
+def test_functions_without_a_grant_or_publication_are_not_offered(tenant, other, monkeypatch):
     other.beat()
     lack(monkeypatch)
     heartbeat.beat()
@@ -170,7 +174,9 @@ def test_what_a_tenant_may_not_use_or_has_not_published_is_not_offered(tenant, o
     ],
     ids=range(3),
 )
-def test_an_unreadable_declaration_spoils_no_other(tenant, other, monkeypatch, caplog, text):
+def test_an_unreadable_declaration_does_not_affect_other_functions(
+    tenant, other, monkeypatch, caplog, text
+):
     declared = {**elsewhere.declared(), ECHO: text}
     other.functions = lambda: declared
     other.beat()
@@ -191,7 +197,9 @@ def test_a_function_of_another_type_is_not_offered_as_the_published_one(tenant, 
     assert [problem.name for problem in selectors.offering(tenant).problems] == ["echo"]
 
 
-def test_a_function_that_is_no_json_is_not_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_whose_schema_is_not_valid_json_is_not_declared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     good = python_kind.functions()[ECHO]
     bad = replace(good, input_schema={"default": float("nan")})
     monkeypatch.setattr(python_kind, "_compiled", {"demo.good": good, "demo.bad": bad})

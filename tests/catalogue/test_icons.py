@@ -27,7 +27,7 @@ PNG = "data:image/png;base64," + b64encode(b"\x89PNG\r\n\x1a\n").decode()
         },
     ],
 )
-def test_an_icon_of_the_specification_is_fine(icon: dict[str, Any]) -> None:
+def test_an_icon_from_the_specification_is_accepted(icon: dict[str, Any]) -> None:
     assert check_icons([icon]) == []
     Icon.model_validate(icon)
 
@@ -51,13 +51,13 @@ def test_an_icon_of_the_specification_is_fine(icon: dict[str, Any]) -> None:
         ({"src": PNG, "onload": "alert(1)"}, "`onload` is not a field"),
     ],
 )
-def test_an_icon_that_may_not_be_served_says_why(icon: Any, said: str) -> None:
+def test_an_icon_that_may_not_be_served_is_refused_with_the_reason(icon: Any, said: str) -> None:
     (problem,) = check_icons([icon])
     assert said in problem
     assert problem.startswith("Icon 1: ")
 
 
-def test_icons_are_a_short_list() -> None:
+def test_icons_must_be_a_list_of_at_most_eight() -> None:
     assert check_icons({"src": PNG}) == ["Icons must be a list of objects."]
     assert check_icons([{"src": PNG}] * MAX_ICONS) == []
     assert check_icons([{"src": PNG}] * (MAX_ICONS + 1)) == ["At most 8 icons are allowed."]
@@ -76,7 +76,7 @@ icons = st.lists(
 
 
 @given(value=icons | json)
-def test_whatever_is_given_is_judged_and_what_passes_is_an_icon_of_the_protocol(value: Any) -> None:
+def test_any_value_that_passes_the_check_is_a_valid_icon_of_the_protocol(value: Any) -> None:
     if not check_icons(value):
         for icon in value:
             Icon.model_validate(icon)

@@ -61,7 +61,7 @@ def test_every_kind_is_registered_under_its_own_name() -> None:
     }
 
 
-def test_what_needs_a_grant_is_named_by_the_kinds_configuration() -> None:
+def test_the_function_that_needs_a_grant_is_read_from_the_configuration_of_the_kind() -> None:
     assert kinds.function_of("python", {"function": "demo.echo"}) == "demo.echo"
     assert kinds.function_of("python", {}) == ""
     assert kinds.function_of("another", {"function": "demo.echo"}) == ""

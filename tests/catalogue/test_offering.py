@@ -33,7 +33,9 @@ def only(offering: Offering) -> selectors.ToolSnapshot:
 
 
 @pytest.mark.django_db
-def test_a_published_tool_is_served_with_all_that_calls_need(acme: UUID, shelf: Shelf) -> None:
+def test_a_published_tool_is_served_with_its_listing_scopes_and_limits(
+    acme: UUID, shelf: Shelf
+) -> None:
     shelf.put(
         "demo.echo",
         title="Echo",
@@ -65,7 +67,9 @@ def test_a_published_tool_is_served_with_all_that_calls_need(acme: UUID, shelf: 
 
 
 @pytest.mark.django_db
-def test_what_is_secret_by_its_schema_is_redacted_on_the_way_in_and_out(acme: UUID, shelf: Shelf):
+def test_values_marked_secret_by_a_schema_are_redacted_in_arguments_and_results(
+    acme: UUID, shelf: Shelf
+):
     secret = {"type": "object", "properties": {"pin": {"type": "string", "writeOnly": True}}}
     shelf.put("demo.echo", input_schema=secret, output_schema=secret)
     publish(acme)
@@ -87,7 +91,9 @@ def test_what_is_secret_by_its_schema_is_redacted_on_the_way_in_and_out(acme: UU
 
 
 @pytest.mark.django_db
-def test_what_the_operator_says_goes_before_what_the_code_says(acme: UUID, shelf: Shelf) -> None:
+def test_texts_and_limits_of_the_operator_override_those_of_the_code(
+    acme: UUID, shelf: Shelf
+) -> None:
     shelf.put("demo.echo", title="Echo", time_limit=4.0, answer_within=60.0)
     icon = {"src": "https://example.com/a.png"}
     more = {"time_limit_seconds": 9, "answer_within_seconds": 120, "icons": (icon,)}
@@ -103,7 +109,7 @@ def test_what_the_operator_says_goes_before_what_the_code_says(acme: UUID, shelf
 
 @pytest.mark.requirement("tools.list.deterministic-order")
 @pytest.mark.django_db
-def test_the_tools_of_a_tenant_are_in_the_order_of_their_names_and_read_by_one_query(acme, globex):
+def test_the_tools_of_a_tenant_are_sorted_by_name_and_read_by_one_query(acme, globex):
     for name in ("b", "a.b", "B", "a_b", "a-b", "a"):
         publish(acme, name=name)
     with CaptureQueriesContext(connection) as queries:
@@ -115,7 +121,7 @@ def test_the_tools_of_a_tenant_are_in_the_order_of_their_names_and_read_by_one_q
 
 
 @pytest.mark.django_db
-def test_the_schemas_are_the_codes_of_today_and_so_is_the_label(acme: UUID, shelf: Shelf) -> None:
+def test_schemas_and_version_label_follow_the_current_code(acme: UUID, shelf: Shelf) -> None:
     publish(acme)
     before = only(selectors.offering(acme))
     assert (before.version, before.task_support) == (ECHO_VERSION, TaskSupport.NEVER)
@@ -136,7 +142,7 @@ def test_the_schemas_are_the_codes_of_today_and_so_is_the_label(acme: UUID, shel
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("fault", ["gone", "broken", "illegal", "no json", "surprising"])
-def test_a_tool_that_cannot_be_served_is_left_out_and_stops_nothing_else(acme, shelf, fault):
+def test_a_tool_that_cannot_be_served_is_omitted_and_others_are_served(acme, shelf, fault):
     publish(acme, "demo.echo")
     publish(acme, "demo.add")
     match fault:
@@ -164,7 +170,7 @@ def test_a_tool_that_cannot_be_served_is_left_out_and_stops_nothing_else(acme, s
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_second_look_asks_the_database_nothing(acme: UUID) -> None:
+def test_a_cached_offering_is_read_without_a_query(acme: UUID) -> None:
     publish(acme)
     assert selectors.cached_offering(acme) is MISS
     first = selectors.offering(acme)
@@ -175,7 +181,7 @@ def test_a_second_look_asks_the_database_nothing(acme: UUID) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_change_is_seen_by_the_next_look_in_this_process(acme: UUID, globex: UUID) -> None:
+def test_the_next_read_in_the_same_process_sees_a_change(acme: UUID, globex: UUID) -> None:
     tool = publish(acme)
     foreign = selectors.offering(globex)
     assert only(selectors.offering(acme)).version.startswith("1+")
@@ -192,7 +198,7 @@ def test_a_change_is_seen_by_the_next_look_in_this_process(acme: UUID, globex: U
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_change_in_another_process_is_seen_after_one_poll(acme, globex, elsewhere):
+def test_a_change_in_another_process_is_visible_after_one_poll(acme, globex, elsewhere):
     tool = publish(acme)
     assert selectors.offering(acme).tools
     with elsewhere():

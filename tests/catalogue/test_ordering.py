@@ -50,7 +50,7 @@ def in_form(cast: Cast) -> list[list[str]]:
 @pytest.mark.parametrize(
     "value", [{}, {"b": {"z": 1, "a": [{"y": 1, "b": {}}]}, "a": {"x": None, "c": 2}}]
 )
-def test_the_order_of_a_value_is_restored(value: Any) -> None:
+def test_the_key_order_of_a_stored_value_is_restored(value: Any) -> None:
     def jumbled(each: Any) -> Any:
         if isinstance(each, dict):
             return {name: jumbled(each[name]) for name in sorted(each)}
@@ -60,13 +60,13 @@ def test_the_order_of_a_value_is_restored(value: Any) -> None:
 
 
 @pytest.mark.parametrize("order", [[], [["b", "a"], ["c"]], [["a", "x"]]])
-def test_the_order_of_another_value_changes_nothing(order: list[list[str]]) -> None:
+def test_the_key_order_of_a_different_value_changes_nothing(order: list[list[str]]) -> None:
     value = {"a": 1, "b": 2}
     assert in_order(value, order) is value
 
 
 @pytest.mark.django_db
-def test_clients_and_operators_see_the_order_of_the_author(cast: Cast) -> None:
+def test_clients_and_operators_see_arguments_in_the_order_of_the_author(cast: Cast) -> None:
     row = services.create(cast.acme.id, fields(*WRITTEN), ACTOR)
     services.publish(row.id, ACTOR)
     assert listed(cast) == list(WRITTEN)
@@ -76,7 +76,7 @@ def test_clients_and_operators_see_the_order_of_the_author(cast: Cast) -> None:
 
 
 @pytest.mark.django_db
-def test_another_order_is_a_change_that_can_be_published(cast: Cast) -> None:
+def test_a_changed_order_of_arguments_can_be_published(cast: Cast) -> None:
     row = services.create(cast.acme.id, fields(*WRITTEN), ACTOR)
     services.publish(row.id, ACTOR)
     assert not services.update(row.id, fields(*WRITTEN), ACTOR).edited

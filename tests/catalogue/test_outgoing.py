@@ -42,7 +42,7 @@ def allow(tenant: UUID, *hosts: str) -> None:
     update_tenant(tenant, TenantFields(title="Acme", outgoing_hosts=hosts), actor=ACTOR)
 
 
-def test_a_secret_must_be_there(acme: UUID, globex: UUID) -> None:
+def test_publishing_requires_that_the_named_secret_exists(acme: UUID, globex: UUID) -> None:
     made = draft(acme, fields())
     stored(globex)  # a secret of another tenant is none
     assert refused(made) == {
@@ -69,7 +69,9 @@ def test_a_secret_must_be_there(acme: UUID, globex: UUID) -> None:
         ("http://api.example.com/", {}, "is sent over https only"),
     ],
 )
-def test_a_secret_must_be_allowed_to_go_there(acme, url, rules, words):
+def test_publishing_requires_that_the_secret_may_be_sent_to_that_host_and_place(
+    acme, url, rules, words
+):
     stored(acme, **rules)
     allow(acme, "*", "http://api.example.com")
     (sentence,) = refused(draft(acme, fields(url)))["config.request.headers.0.value"]
@@ -84,7 +86,9 @@ def test_a_secret_must_be_allowed_to_go_there(acme, url, rules, words):
         ("http://api.example.com/", [], "Add http://api.example.com to Hosts that tools may call"),
     ],
 )  # fmt: skip
-def test_the_host_must_be_allowed(acme: UUID, url: str, hosts: list[str], words: str) -> None:
+def test_publishing_requires_that_the_host_is_allowed(
+    acme: UUID, url: str, hosts: list[str], words: str
+) -> None:
     allow(acme, *hosts)
     made = draft(acme, fields(url, method="GET"))
     (sentence,) = refused(made)["config.request.url"]
@@ -93,7 +97,7 @@ def test_the_host_must_be_allowed(acme: UUID, url: str, hosts: list[str], words:
     services.publish(made, ACTOR)
 
 
-def test_what_is_enabled_again_needs_its_secret_too(acme: UUID) -> None:
+def test_enabling_a_tool_requires_its_secret(acme: UUID) -> None:
     secret = stored(acme)
     made = draft(acme, fields())
     services.publish(made, ACTOR)
@@ -110,7 +114,7 @@ def script(headers: str = "{}") -> PrimitiveFields:
     return PrimitiveFields(name="order", kind="script", description="Reads.", config={"code": code})
 
 
-def test_a_script_is_published_if_its_hosts_and_secrets_allow_it(acme: UUID) -> None:
+def test_a_script_is_published_only_if_its_hosts_and_secrets_are_allowed(acme: UUID) -> None:
     made = draft(acme, script(f"{{'X-Key': secret({NAME!r}), 'X-Again': secret({NAME!r})}}"))
     allow(acme, "other.example")
     host, missing = refused(made)["config.code"]

@@ -34,7 +34,7 @@ def at_once(verb: Callable[[], Any], people: int = PEOPLE) -> list[Any]:
     return in_threads(one, people)
 
 
-def test_of_verbs_on_one_tool_at_once_one_is_done(acme: UUID, globex: UUID) -> None:
+def test_one_of_several_concurrent_changes_of_a_tool_succeeds(acme: UUID, globex: UUID) -> None:
     tool = services.create(acme, fields(), ACTOR).id
     outcomes = at_once(lambda: services.publish(tool, ACTOR))
     assert sum(isinstance(outcome, UnchangedError) for outcome in outcomes) == PEOPLE - 1
@@ -50,7 +50,7 @@ def test_of_verbs_on_one_tool_at_once_one_is_done(acme: UUID, globex: UUID) -> N
         assert Entry.objects.filter(action=action).count() == 1
 
 
-def test_a_name_is_taken_by_one_of_those_who_want_it_at_once(acme: UUID) -> None:
+def test_one_of_several_concurrent_creations_gets_the_name(acme: UUID) -> None:
     outcomes = at_once(lambda: services.create(acme, fields(), ACTOR))
     refused = [outcome for outcome in outcomes if isinstance(outcome, Invalid)]
     assert len(refused) == PEOPLE - 1
@@ -58,7 +58,9 @@ def test_a_name_is_taken_by_one_of_those_who_want_it_at_once(acme: UUID) -> None
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_a_secret_is_not_deleted_while_what_uses_it_is_published(acme: UUID, number: int) -> None:
+def test_a_secret_is_not_deleted_while_a_tool_that_uses_it_is_being_published(
+    acme: UUID, number: int
+) -> None:
     secret = stored(acme)
     request = {"url": "https://api.example.com/", "headers": [{"name": "X-Key"}]}
     request["headers"][0]["value"] = f"{{secrets.{NAME}}}"  # type: ignore[index]

@@ -59,7 +59,7 @@ def test_a_draft_uses_a_secret_by_its_working_copy(acme: UUID, globex: UUID) -> 
     assert selectors.secret_uses(globex) == {}
 
 
-def test_a_published_version_uses_it_until_another_one_is_published(acme: UUID) -> None:
+def test_a_published_version_uses_a_secret_until_another_version_is_published(acme: UUID) -> None:
     made = tool(acme, "forecast")
     services.publish(made, ACTOR)
     services.update(made, fields("forecast", "demo.clock"), ACTOR)
@@ -71,7 +71,7 @@ def test_a_published_version_uses_it_until_another_one_is_published(acme: UUID) 
     assert uses(acme) == [("forecast", False, False)], "a working copy is no publication"
 
 
-def test_what_cannot_be_served_still_uses_it_unless_its_kind_is_gone(acme, shelf, monkeypatch):
+def test_an_unserved_tool_uses_its_secret_while_its_kind_is_registered(acme, shelf, monkeypatch):
     services.publish(tool(acme, "forecast"), ACTOR)
     del shelf.functions["demo.echo"]
     assert uses(acme) == [("forecast", True, True)]

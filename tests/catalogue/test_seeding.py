@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 REFERENCES = ("demo.echo", "demo.add")
 
 
-def test_doing_it_again_changes_nothing(globex: UUID) -> None:
+def test_seeding_the_same_functions_again_changes_nothing(globex: UUID) -> None:
     publish_functions(globex, REFERENCES, ACTOR)
     offering = selectors.offering(globex)
     traces = Entry.objects.count(), Change.objects.count()
@@ -24,7 +24,7 @@ def test_doing_it_again_changes_nothing(globex: UUID) -> None:
     assert selectors.offering(globex) == offering
 
 
-def test_what_operators_made_of_a_tool_is_left_as_it_is(globex: UUID) -> None:
+def test_seeding_keeps_the_changes_of_operators(globex: UUID) -> None:
     (row,) = publish_functions(globex, ["demo.echo"], ACTOR)
     services.update(row.id, fields(title="Parrot"), ACTOR)
     disabled = services.disable(row.id, ACTOR)
@@ -32,7 +32,7 @@ def test_what_operators_made_of_a_tool_is_left_as_it_is(globex: UUID) -> None:
     assert selectors.primitive(row.id) == disabled
 
 
-def test_a_function_that_is_not_there_leaves_nothing_half_done(globex: UUID) -> None:
+def test_seeding_with_an_unknown_function_changes_nothing(globex: UUID) -> None:
     with pytest.raises(Invalid):
         publish_functions(globex, ["demo.echo", "demo.nothing"], ACTOR)
     assert selectors.offering(globex).tools == ()

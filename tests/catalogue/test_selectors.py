@@ -14,7 +14,7 @@ from tests.catalogue.kit import ACTOR, fields
 pytestmark = pytest.mark.django_db
 
 
-def test_tools_of_some_tenants_are_listed_in_every_state_by_one_query(acme: UUID, globex: UUID):
+def test_tools_of_several_tenants_in_every_state_are_read_by_one_query(acme: UUID, globex: UUID):
     services.grant_function(globex, "demo.echo", ACTOR)
     draft = services.create(acme, fields("demo.echo"), ACTOR)
     published = services.publish(services.create(acme, fields("demo.add"), ACTOR).id, ACTOR)
@@ -32,7 +32,7 @@ def test_tools_of_some_tenants_are_listed_in_every_state_by_one_query(acme: UUID
     assert selectors.primitives(Tenant.objects.none()) == ()
 
 
-def test_the_problems_of_many_tenants_are_read_by_one_query_and_not_kept(acme, globex, shelf):
+def test_problems_of_several_tenants_are_read_by_one_query_and_not_cached(acme, globex, shelf):
     for function in ("demo.echo", "demo.add"):
         services.publish(services.create(acme, fields(function), ACTOR).id, ACTOR)
     shelf.functions.clear()

@@ -52,7 +52,7 @@ def in_state(tenant: UUID, state: PrimitiveState) -> UUID:
     return tool
 
 
-def test_a_new_tool_is_a_draft_that_nobody_is_served(acme: UUID) -> None:
+def test_a_new_tool_is_a_draft_and_not_served(acme: UUID) -> None:
     traces = Traces()
     row = services.create(
         acme,
@@ -67,7 +67,7 @@ def test_a_new_tool_is_a_draft_that_nobody_is_served(acme: UUID) -> None:
     assert selectors.primitive(row.id) == row
 
 
-def test_a_tool_of_an_unknown_or_closed_tenant_cannot_be_made(acme: UUID) -> None:
+def test_a_tool_of_an_unknown_or_closed_tenant_is_neither_created_nor_published(acme: UUID) -> None:
     with pytest.raises(UnknownTenantError):
         services.create(uuid4(), fields(), ACTOR)
     tool = services.create(acme, fields(), ACTOR).id
@@ -79,7 +79,9 @@ def test_a_tool_of_an_unknown_or_closed_tenant_cannot_be_made(acme: UUID) -> Non
 
 
 @pytest.mark.requirement("tools.names-unique")
-def test_the_same_name_twice_in_a_tenant_is_a_problem_of_the_name(acme: UUID, globex: UUID) -> None:
+def test_a_duplicate_name_in_a_tenant_is_reported_as_a_problem_of_the_name(
+    acme: UUID, globex: UUID
+) -> None:
     services.create(acme, fields(), ACTOR)
     traces = Traces()
     with pytest.raises(Invalid) as refusal:
@@ -107,7 +109,7 @@ def test_an_edit_of_a_published_tool_is_served_only_when_it_is_published(acme: U
     assert (served.listing["title"], served.scopes) == ("Louder", {"mcp:loud"})
 
 
-def test_a_draft_can_be_renamed_and_a_published_tool_cannot_and_the_kind_stays(acme: UUID) -> None:
+def test_only_drafts_can_be_renamed_and_the_kind_never_changes(acme: UUID) -> None:
     tool = services.create(acme, fields(), ACTOR).id
     assert services.update(tool, fields(name="parrot"), ACTOR).name == "parrot"
     services.publish(tool, ACTOR)
@@ -127,7 +129,7 @@ def test_a_draft_can_be_renamed_and_a_published_tool_cannot_and_the_kind_stays(a
 
 @pytest.mark.parametrize("state", list(PrimitiveState))
 @pytest.mark.parametrize("verb", list(PrimitiveVerb))
-def test_a_verb_does_what_the_table_says_or_refuses_and_leaves_no_trace(acme, state, verb):
+def test_each_verb_follows_the_state_table_or_is_refused_without_an_entry(acme, state, verb):
     tool = in_state(acme, state)
     services.update(tool, fields(title="Changed since"), ACTOR)
     before = selectors.primitive(tool)
@@ -145,7 +147,7 @@ def test_a_verb_does_what_the_table_says_or_refuses_and_leaves_no_trace(acme, st
     assert traces.entry().action == f"tool.{verb.value.rstrip('e')}ed"
 
 
-def test_each_publication_is_the_next_version_and_the_earlier_ones_stay(acme: UUID) -> None:
+def test_each_publication_adds_a_version_and_keeps_earlier_ones(acme: UUID) -> None:
     tool = in_state(acme, PrimitiveState.PUBLISHED)
     services.update(tool, fields(title="Second"), ACTOR)
     traces = Traces()
@@ -160,7 +162,7 @@ def test_each_publication_is_the_next_version_and_the_earlier_ones_stay(acme: UU
 
 
 @pytest.mark.parametrize("state", [PrimitiveState.PUBLISHED, PrimitiveState.DISABLED])
-def test_what_has_not_changed_is_not_published_again(acme: UUID, state: PrimitiveState) -> None:
+def test_an_unchanged_tool_is_not_published_again(acme: UUID, state: PrimitiveState) -> None:
     tool = in_state(acme, state)
     before = selectors.primitive(tool)
     traces = Traces()
@@ -200,7 +202,7 @@ def test_different_content_has_a_different_digest(acme: UUID, change: dict[str, 
     ],
     ids=lambda code: next(iter(code)),
 )
-def test_what_the_code_says_of_a_tool_is_in_its_version_and_digest(acme, shelf, code):
+def test_texts_and_schemas_of_the_code_are_part_of_the_version_and_its_digest(acme, shelf, code):
     tool = in_state(acme, PrimitiveState.PUBLISHED)
     shelf.put("demo.echo", **code)
     services.publish(tool, ACTOR)
@@ -211,7 +213,9 @@ def test_what_the_code_says_of_a_tool_is_in_its_version_and_digest(acme, shelf, 
     assert newest.code["description"] == compiled.description
 
 
-def test_publishing_what_has_become_invalid_says_why_and_keeps_serving(acme: UUID, shelf: Shelf):
+def test_publishing_an_invalid_edit_is_refused_and_the_old_version_stays_served(
+    acme: UUID, shelf: Shelf
+):
     tool = in_state(acme, PrimitiveState.PUBLISHED)
     services.update(tool, fields("demo.add", name="echo"), ACTOR)
     del shelf.functions["demo.add"]
@@ -223,7 +227,7 @@ def test_publishing_what_has_become_invalid_says_why_and_keeps_serving(acme: UUI
     assert [one.version[:2] for one in selectors.offering(acme).tools] == ["1+"]
 
 
-def test_enabling_serves_what_was_published_last_whatever_was_edited(acme: UUID) -> None:
+def test_enabling_serves_the_last_published_version_despite_later_edits(acme: UUID) -> None:
     tool = in_state(acme, PrimitiveState.DISABLED)
     services.update(tool, fields(title="Unpublished"), ACTOR)
     services.revoke_grant(acme, "demo.echo", ACTOR)
@@ -237,7 +241,7 @@ def test_enabling_serves_what_was_published_last_whatever_was_edited(acme: UUID)
     assert served.version.startswith("1+")
 
 
-def test_what_is_taken_away_is_served_no_more_and_comes_back_with_the_grant(acme, globex):
+def test_a_tool_is_served_only_while_its_tenant_has_the_grant(acme, globex):
     tool = in_state(acme, PrimitiveState.PUBLISHED)
     assert not services.revoke_grant(globex, "demo.echo", ACTOR), "a grant is one tenant's"
     for verb, action in (
@@ -259,7 +263,7 @@ def test_what_is_taken_away_is_served_no_more_and_comes_back_with_the_grant(acme
     assert [one.id for one in selectors.offering(acme).tools] == [tool]
 
 
-def test_the_database_refuses_a_published_tool_without_a_version_and_a_version_never_changes(acme):
+def test_a_published_tool_needs_a_version_and_a_version_is_immutable(acme):
     tool = in_state(acme, PrimitiveState.PUBLISHED)
     version = PrimitiveVersion.objects.get()
     assert str(Primitive.objects.get()) == "echo"

@@ -59,7 +59,7 @@ def problems(tenant: UUID, wanted: PrimitiveFields) -> Mapping[str, list[str]]:
 
 
 @pytest.mark.parametrize("sort", CONFIGS)
-def test_each_sort_goes_through_the_states_of_tools(globex: UUID, sort: PrimitiveType) -> None:
+def test_each_primitive_type_has_the_states_of_tools(globex: UUID, sort: PrimitiveType) -> None:
     last = Change.objects.order_by("-seq")[0].seq
     row = services.create(globex, data(sort, title="Then"), ACTOR)
     assert (row.state, served(globex, sort)) == (PrimitiveState.DRAFT, ())
@@ -80,7 +80,7 @@ def test_each_sort_goes_through_the_states_of_tools(globex: UUID, sort: Primitiv
     assert [one.listing["title"] for one in served(globex, sort)] == ["Now"]
 
 
-def test_sorts_have_their_names_to_themselves(acme: UUID) -> None:
+def test_each_primitive_type_has_its_own_names(acme: UUID) -> None:
     published(acme, fields())
     for sort in CONFIGS:
         published(acme, data(sort, "echo"))
@@ -88,7 +88,9 @@ def test_sorts_have_their_names_to_themselves(acme: UUID) -> None:
     assert "name" in problems(acme, data(PrimitiveType.PROMPT, "echo"))
 
 
-def test_a_uri_is_one_resources_or_templates_of_a_tenant(acme: UUID, globex: UUID) -> None:
+def test_a_uri_is_unique_among_the_resources_and_among_the_templates_of_a_tenant(
+    acme: UUID, globex: UUID
+) -> None:
     for sort in (PrimitiveType.RESOURCE, PrimitiveType.TEMPLATE):
         services.create(acme, data(sort), ACTOR)
         again = problems(acme, data(sort, "two"))
@@ -96,7 +98,7 @@ def test_a_uri_is_one_resources_or_templates_of_a_tenant(acme: UUID, globex: UUI
         services.create(globex, data(sort), ACTOR)
 
 
-def test_the_uri_of_what_was_published_and_the_sort_of_a_draft_stay(globex: UUID) -> None:
+def test_a_published_uri_and_the_primitive_type_of_a_draft_cannot_change(globex: UUID) -> None:
     moved = {**RESOURCE, "uri": "docs://elsewhere"}
     draft = services.create(globex, data(PrimitiveType.RESOURCE), ACTOR)
     services.update(draft.id, data(PrimitiveType.RESOURCE, config=moved), ACTOR)
@@ -110,7 +112,9 @@ def test_the_uri_of_what_was_published_and_the_sort_of_a_draft_stay(globex: UUID
     assert selectors.offering(globex).resources_by_uri.get("docs://elsewhere") is not None
 
 
-def test_what_the_code_moved_elsewhere_is_not_served_at_either_uri(globex: UUID, shelf: Shelf):
+def test_a_resource_whose_uri_changed_in_the_code_is_not_served_at_either_uri(
+    globex: UUID, shelf: Shelf
+):
     shelf.put("demo.readme", primitive_type=PrimitiveType.RESOURCE, uri="docs://readme")
     publish_functions(globex, ["demo.readme"], ACTOR)
     shelf.put("demo.readme", primitive_type=PrimitiveType.RESOURCE, uri="docs://moved")

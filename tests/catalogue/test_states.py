@@ -19,5 +19,5 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize(("state", "verb"), list(itertools.product(PrimitiveState, PrimitiveVerb)))
-def test_each_verb_leads_from_each_state_where_the_table_says(state, verb):
+def test_each_verb_makes_the_transitions_of_the_table(state, verb):
     assert following(state, verb) == EXPECTED.get((state, verb))

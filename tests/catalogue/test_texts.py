@@ -16,7 +16,7 @@ from mcphost.catalogue.texts import (
 )
 
 
-def test_a_title_is_one_line_and_a_description_many() -> None:
+def test_a_title_has_one_line_and_a_description_may_have_several() -> None:
     assert check_title("Grüße, 世界 🎉") == check_title("") == []
     assert check_title("two\nlines") == ["The character U+000A is not allowed here."]
     assert check_description("two\r\nlines\tand a tab") == []
@@ -33,7 +33,7 @@ def test_texts_are_bounded(check: Any, longest: int) -> None:
 
 
 @pytest.mark.parametrize("bad", ["\x00", "\x1b", "\x7f", "\ud800"])
-def test_what_no_database_or_terminal_can_take_is_named(bad: str) -> None:
+def test_a_disallowed_character_is_named(bad: str) -> None:
     expected = [f"The character U+{ord(bad):04X} is not allowed here."]
     assert check_title(f"a{bad}") == check_description(f"a{bad}") == expected
 
@@ -50,12 +50,12 @@ def test_what_no_database_or_terminal_can_take_is_named(bad: str) -> None:
         5,
     ],
 )
-def test_what_is_no_scope_is_named(scope: Any) -> None:
+def test_an_invalid_scope_is_named(scope: Any) -> None:
     (problem,) = check_scopes([scope])
     assert "is not a scope" in problem
 
 
-def test_scopes_are_a_short_list_of_names_under_mcp() -> None:
+def test_scopes_are_a_list_of_at_most_sixteen_names_under_mcp() -> None:
     assert check_scopes(["mcp:echo", "mcp:work.items_2-x"]) == check_scopes(()) == []
     assert check_scopes("mcp:echo") == ["Scopes must be a list of strings."]
     names = [f"mcp:{number}" for number in range(MAX_SCOPES + 1)]

@@ -51,7 +51,7 @@ def test_a_bad_value_is_a_problem_of_its_field_alone(acme: UUID, field: str, val
     assert list(refusal.value.problems) == [field]
 
 
-def test_a_function_that_is_not_granted_is_not_even_looked_at(globex: UUID, shelf: Shelf) -> None:
+def test_a_function_without_a_grant_is_refused_and_not_compiled(globex: UUID, shelf: Shelf) -> None:
     for function in ("demo.echo", "demo.nothing"):
         assert problems_of(globex, fields(function)) == {
             "config.function": [f"{function} is not granted to this tenant."]
@@ -59,7 +59,7 @@ def test_a_function_that_is_not_granted_is_not_even_looked_at(globex: UUID, shel
     assert shelf.compiled == []
 
 
-def test_what_the_kind_refuses_is_a_problem_of_the_configuration(acme: UUID, shelf: Shelf) -> None:
+def test_an_error_of_the_kind_is_a_problem_of_the_configuration(acme: UUID, shelf: Shelf) -> None:
     assert problems_of(acme, fields(config={})) == {"config.function": ["A text is needed."]}
     deep: Any = "x"
     for _ in range(5000):
@@ -73,7 +73,7 @@ def test_what_the_kind_refuses_is_a_problem_of_the_configuration(acme: UUID, she
     assert problems_of(acme, fields()) == {"config": ["The file is broken."]}
 
 
-def test_a_description_comes_from_the_code_or_from_the_operator_but_from_somewhere(acme, shelf):
+def test_a_description_from_the_code_or_the_operator_is_required(acme, shelf):
     shelf.put("demo.echo", description=" \n")
     assert list(problems_of(acme, fields(description="  "))) == ["description"]
     validation.check(acme, fields(description="Says it again."))
@@ -98,7 +98,7 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("what", NEVER_JSON)
 @pytest.mark.parametrize("kind", DEFINITIONS)
-def test_what_is_no_json_is_a_problem_of_its_field_for_every_kind(acme, shelf, kind, what):
+def test_a_value_that_is_not_json_is_a_problem_of_its_field_for_every_kind(acme, shelf, kind, what):
     bad = NEVER_JSON[what]
     for value in (bad, [bad], {"deep": [bad]}):
         config = {**DEFINITIONS[kind], "extra": value}
@@ -109,7 +109,7 @@ def test_what_is_no_json_is_a_problem_of_its_field_for_every_kind(acme, shelf, k
 
 
 @pytest.mark.parametrize("kind", ["http", "script"])
-def test_a_configuration_is_not_inspected_in_a_transaction(acme: UUID, kind: str) -> None:
+def test_inspecting_a_configuration_inside_a_transaction_is_refused(acme: UUID, kind: str) -> None:
     definition = fields(kind=kind, config=DEFINITIONS[kind])
     with transaction.atomic(), pytest.raises(RuntimeError, match="in a transaction"):
         validation.inspect(acme, definition)

@@ -50,7 +50,7 @@ def last_entry() -> Entry:
 
 
 @pytest.mark.parametrize("note", ["x" * (MAX_NOTE + 1), "a\0b", "a\x1bb"])
-def test_a_note_that_cannot_be_shown_is_refused_and_nothing_published(tool: UUID, note: str):
+def test_an_invalid_note_stops_the_publication(tool: UUID, note: str):
     services.update(tool, fields(title="Third"), ACTOR)
     with pytest.raises(Invalid) as refusal:
         services.publish(tool, ACTOR, note=note)
@@ -58,7 +58,7 @@ def test_a_note_that_cannot_be_shown_is_refused_and_nothing_published(tool: UUID
     assert len(selectors.versions(tool)) == 2
 
 
-def test_an_earlier_version_is_served_again_and_the_working_copy_stays(acme: UUID, tool: UUID):
+def test_rolling_back_serves_an_earlier_version_and_keeps_the_working_copy(acme: UUID, tool: UUID):
     first = first_of(tool)
     row = services.roll_back(tool, first.id, ACTOR, note="worse than before")
     assert (row.version, row.edited, row.fields.title) == (first.label, True, "Second")
@@ -71,7 +71,7 @@ def test_an_earlier_version_is_served_again_and_the_working_copy_stays(acme: UUI
     assert services.publish(tool, ACTOR).version.startswith("3+")
 
 
-def test_only_the_version_that_was_seen_to_be_served_is_replaced(tool: UUID) -> None:
+def test_rolling_back_replaces_only_the_version_that_the_user_saw_served(tool: UUID) -> None:
     first, second = first_of(tool), selectors.versions(tool)[0]
     services.update(tool, fields(title="Third"), ACTOR)
     third = services.publish(tool, ACTOR)
@@ -85,7 +85,7 @@ def test_only_the_version_that_was_seen_to_be_served_is_replaced(tool: UUID) -> 
         services.roll_back(tool, first.id, ACTOR, instead_of=third.version)
 
 
-def test_the_served_version_and_unknown_or_ungranted_ones_are_not_rolled_back_to(acme, tool):
+def test_rolling_back_to_the_served_or_an_unknown_or_ungranted_version_is_refused(acme, tool):
     with pytest.raises(UnchangedError):
         services.roll_back(tool, selectors.versions(tool)[0].id, ACTOR)
     other = services.create(acme, fields("demo.add"), ACTOR).id
@@ -99,7 +99,7 @@ def test_the_served_version_and_unknown_or_ungranted_ones_are_not_rolled_back_to
     assert (selectors.primitive(tool) or pytest.fail()).version.startswith("2+")
 
 
-def test_a_draft_and_an_archived_tool_are_deleted_and_their_records_stay(acme: UUID, tool: UUID):
+def test_drafts_and_archived_tools_can_be_deleted_and_their_records_remain(acme: UUID, tool: UUID):
     draft = services.create(acme, fields("demo.add"), ACTOR).id
     services.delete(draft, ACTOR)
     with pytest.raises(NotDeletableError, match="archive it"):

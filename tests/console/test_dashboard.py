@@ -16,7 +16,7 @@ def titles(client: Client, path: str = "/admin/") -> dict[str, list[str]]:
     return {group["title"]: [item["title"] for item in group["items"]] for group in groups}
 
 
-def test_the_dashboard_shows_ones_own_tenants_and_calls(owner, staff, acme, globex):
+def test_the_dashboard_shows_the_tenants_and_calls_of_the_user(owner, staff, acme, globex):
     page = owner.get("/admin/")
     assert [card.tenant.slug for card in page.context["cards"]] == ["acme"]
     assert page.context["cards"][0].counts[0].published == 1
@@ -39,12 +39,12 @@ OF_OWNERS = [
 @pytest.mark.parametrize(
     ("who", "pages"), [("owner", OF_OWNERS), ("operator", OF_OPERATORS), ("auditor", OF_OPERATORS)]
 )
-def test_the_menu_offers_what_a_person_may_do(cast, browse, who, pages):
+def test_the_menu_offers_only_permitted_pages(cast, browse, who, pages):
     menu = titles(browse(getattr(cast, who)))
     assert menu == {"": ["Dashboard", "Your access"], "Acme": pages}
 
 
-def test_the_menu_costs_few_queries_however_long_it_is(cast, django_assert_max_num_queries):
+def test_the_menu_needs_at_most_five_queries(cast, django_assert_max_num_queries):
     for person in (cast.owner, cast.staff):
         request: Any = RequestFactory().get("/admin/t/acme/")
         request.user = person.user
@@ -62,7 +62,7 @@ def statements(client: Client, path: str) -> list[str]:
     return [query["sql"] for query in queries]
 
 
-def test_pages_read_of_the_database_only_what_they_show(owner, staff, acme, globex):
+def test_pages_read_only_columns_that_they_show(owner, staff, acme, globex):
     tenant = "/admin/t/acme/"
     naming = ("", "calls/", "tasks/", "tokens/new/", "first-steps/")
     for path in ("/admin/", *(f"{tenant}{page}" for page in naming)):

@@ -72,7 +72,7 @@ def said(client: Client, page: Any) -> list[str]:
     return [str(each) for each in client.get(page["Location"]).context["messages"]]
 
 
-def test_every_key_is_shown_with_its_state_and_what_is_in_flight(staff: Client, old: str) -> None:
+def test_every_key_is_shown_with_its_state_and_calls_in_flight(staff: Client, old: str) -> None:
     add_key("k1", KeyState.RETIRING)
     add_key("k2", KeyState.RETIRED)
     add_key("k3", KeyState.DESTROYED)
@@ -89,7 +89,9 @@ def test_every_key_is_shown_with_its_state_and_what_is_in_flight(staff: Client, 
     assert "refresh" not in page
 
 
-def test_rotating_is_confirmed_and_then_followed_until_the_new_key_seals(staff: Client, old: str):
+def test_a_rotation_is_confirmed_and_the_page_refreshes_until_the_new_key_is_active(
+    staff: Client, old: str
+):
     assert "No call is interrupted" in text(staff.get(f"{KEYS}rotate/"))
     assert states() == {old: "active"}
     done = staff.post(f"{KEYS}rotate/")
@@ -104,7 +106,7 @@ def test_rotating_is_confirmed_and_then_followed_until_the_new_key_seals(staff: 
     assert (entry.actor_kind, entry.actor_label, entry.target) == ("person", "staff", new)
 
 
-def test_a_compromise_says_first_what_is_lost(staff: Client, old: str) -> None:
+def test_declaring_a_compromise_first_shows_the_losses(staff: Client, old: str) -> None:
     asked(old)
     asked(old)
     page = text(staff.get(f"{KEYS}compromised/"))
@@ -121,7 +123,9 @@ def test_a_compromise_says_first_what_is_lost(staff: Client, old: str) -> None:
     assert "No open input requests" in text(staff.get("/admin/calls/?outcome=open"))
 
 
-def test_a_compromise_replaces_only_the_key_that_its_page_named(staff: Client, old: str) -> None:
+def test_declaring_a_compromise_replaces_only_the_key_named_on_its_page(
+    staff: Client, old: str
+) -> None:
     seen = bound(staff.get(f"{KEYS}compromised/"))
     assert seen == {"replaces": old}
     said(staff, staff.post(f"{KEYS}compromised/", seen))
@@ -133,7 +137,7 @@ def test_a_compromise_replaces_only_the_key_that_its_page_named(staff: Client, o
     assert states() == after == {old: "retired", new: "active"}
 
 
-def test_a_key_that_has_sealed_meanwhile_is_not_retired_as_one_on_standby(staff: Client, old: str):
+def test_a_key_activated_in_the_meantime_is_not_retired_as_a_standby_key(staff: Client, old: str):
     new = rotate(Actor.system())
     seen = bound(staff.get(f"{KEYS}{new}/retire/"))
     assert seen == {"was": "standby"}
@@ -156,7 +160,7 @@ def test_a_key_that_has_sealed_meanwhile_is_not_retired_as_one_on_standby(staff:
         ("destroy", KeyState.STANDBY, "is about to become active"),
     ],
 )
-def test_what_cannot_be_done_is_refused_with_the_reason(staff, old, verb, state, why):
+def test_an_impossible_key_action_is_refused_with_the_reason(staff, old, verb, state, why):
     add_key("k1", state)
     path = f"{KEYS}k1/{verb}/"
     for method in (staff.get, staff.post):
@@ -185,7 +189,7 @@ def test_an_owner_destroys_the_salt_by_typing_the_slug(cast: Cast, owner: Client
     assert Entry.objects.filter(action="salt.destroyed").count() == 1
 
 
-def test_sessions_and_tasks_count_for_the_key_that_sealed_them(
+def test_sessions_and_tasks_are_counted_under_the_key_that_sealed_them(
     staff: Client, cast: Cast, old: str, settings: Any
 ):
     settings.MCPHOST_ALONE = True  # this process counts, also without a heartbeat
@@ -202,11 +206,15 @@ def test_sessions_and_tasks_count_for_the_key_that_sealed_them(
     assert (under[old].sessions, under[old].tasks) == (1, 1)
     assert (under[new.id].sessions, under[new.id].tasks) == (0, 1)
     assert "1 session<br>1 task" in text(staff.get(KEYS))
-    assert key_effects.of_tenant(cast.acme.id, timezone.now()) == key_effects.UnderKey(0, 1, 1)
-    assert key_effects.of_tenant(cast.globex.id, timezone.now()) == key_effects.UnderKey(0, 0, 1)
+    assert key_effects.under_key_of_tenant(cast.acme.id, timezone.now()) == key_effects.UnderKey(
+        0, 1, 1
+    )
+    assert key_effects.under_key_of_tenant(cast.globex.id, timezone.now()) == key_effects.UnderKey(
+        0, 0, 1
+    )
 
 
-def test_the_last_use_of_a_key_is_written_by_housekeeping(staff: Client, cast: Cast) -> None:
+def test_housekeeping_writes_the_last_use_of_a_key(staff: Client, cast: Cast) -> None:
     old = ensure_ring()
     last_use.forget_all()
     ensure_tenant(cast.acme.id)
@@ -226,7 +234,7 @@ def test_the_last_use_of_a_key_is_written_by_housekeeping(staff: Client, cast: C
     assert [line.used is not None for line in page.context["picture"].lines] == [True]
 
 
-def test_a_confirmed_rotation_reads_nothing_that_only_its_page_shows(
+def test_a_confirmed_rotation_does_not_run_the_queries_of_its_page(
     staff: Client, old: str, settings: Any
 ) -> None:
     settings.MCPHOST_ALONE = False

@@ -11,7 +11,7 @@ from tests.console.things import Things
 
 
 @pytest.mark.django_db
-def test_every_page_has_the_strict_policy_and_nothing_comes_from_elsewhere() -> None:
+def test_every_page_has_the_strict_csp_without_external_sources() -> None:
     inside, outside = Client().get("/admin/login/"), Client().get("/nowhere")
     assert (inside.status_code, outside.status_code) == (200, 404)
     for page in (inside, outside):
@@ -30,7 +30,7 @@ _FORBIDDEN = re.compile(
 )
 
 
-def test_no_template_needs_a_looser_policy() -> None:
+def test_no_template_needs_a_looser_csp() -> None:
     folder = settings.BASE / "templates"
     texts = {path.name: path.read_text() for path in folder.rglob("*.html")}
     assert len(texts) > 80
@@ -43,7 +43,7 @@ def test_no_template_needs_a_looser_policy() -> None:
     ("path", "status"),
     [("/admin/users/", 403), ("/admin/t/nowhere/tools/", 403), ("/admin/nowhere/", 404)],
 )
-def test_refusals_in_the_console_have_its_frame_and_ways_on(owner: Client, path: str, status: int):
+def test_error_pages_of_the_console_have_its_menu_and_links(owner: Client, path: str, status: int):
     page = owner.get(path)
     assert page.status_code == status
     text = page.content.decode()

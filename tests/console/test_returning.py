@@ -1,4 +1,4 @@
-"""After a row was changed, its list is as it was filtered, at that row."""
+"""After a change of a row, the user returns to the filtered list at that row."""
 
 import re
 from datetime import timedelta
@@ -26,7 +26,7 @@ def row_at(client: Client, url: str) -> str:
     return found[0] if found else ""
 
 
-def test_a_bulk_action_returns_to_the_filtered_list_though_its_row_does_not_match(operator, acme):
+def test_a_bulk_action_returns_to_the_filtered_list_and_shows_the_changed_row(operator, acme):
     tool = Primitive.objects.get(tenant_id=acme.tenant, sort="tool", state="published")
     query = "q=canary&state=published"
     listed = operator.get(f"{TENANT}tools/?{query}").content.decode()
@@ -39,7 +39,7 @@ def test_a_bulk_action_returns_to_the_filtered_list_though_its_row_does_not_matc
     assert operator.get(f"{TENANT}tools/?{query}").context["rows"] == []
 
 
-def test_the_page_of_a_tool_knows_the_list_that_led_to_it(operator: Client, acme: Things) -> None:
+def test_the_page_of_a_tool_links_back_to_its_filtered_list(operator: Client, acme: Things) -> None:
     tool = Primitive.objects.get(tenant_id=acme.tenant, sort="tool", state="published")
     page = operator.get(f"{TENANT}tools/?q=canary").content.decode()
     path = f"{TENANT}tools/{tool.pk}/?list=q%3Dcanary"
@@ -64,7 +64,9 @@ def older_tokens(acme: Things, count: int) -> str:
     return newest
 
 
-def test_a_revoked_token_is_shown_on_the_page_that_it_was_on(owner: Client, acme: Things) -> None:
+def test_revoking_a_token_returns_to_the_page_of_the_list_with_that_token(
+    owner: Client, acme: Things
+) -> None:
     older_tokens(acme, 60)
     newest = owner.get(f"{TENANT}tokens/")
     oldest = owner.get(f"{TENANT}tokens/?{newest.context['older']}")
@@ -81,7 +83,7 @@ def test_a_revoked_token_is_shown_on_the_page_that_it_was_on(owner: Client, acme
     assert "revoked" in row_at(owner, url)
 
 
-def test_changed_secrets_members_accounts_and_keys_are_shown(owner, staff, cast, acme):
+def test_changing_secrets_members_accounts_and_keys_returns_to_their_row(owner, staff, cast, acme):
     secret = StoredSecret.objects.filter(tenant=acme.tenant).first()
     path = f"{TENANT}secrets/{secret.pk}/rotate/"
     assert secret.name in row_at(owner, owner.post(path, {"value": "a new value"})["Location"])
@@ -100,7 +102,9 @@ def test_changed_secrets_members_accounts_and_keys_are_shown(owner, staff, cast,
     assert key.pk in row_at(staff, url)
 
 
-def test_what_a_link_says_of_the_list_is_only_a_query(operator: Client, acme: Things) -> None:
+def test_the_list_parameter_of_a_link_cannot_redirect_elsewhere(
+    operator: Client, acme: Things
+) -> None:
     tool = Primitive.objects.get(tenant_id=acme.tenant, sort="tool", state="published")
     fields = {
         "verb": "disable",
@@ -112,7 +116,7 @@ def test_what_a_link_says_of_the_list_is_only_a_query(operator: Client, acme: Th
     assert not urlsplit(url).netloc
 
 
-def test_an_address_with_too_many_fields_is_refused(operator: Client, acme: Things) -> None:
+def test_a_url_with_too_many_fields_is_refused(operator: Client, acme: Things) -> None:
     for path in ("/admin/", f"{TENANT}tools/", "/admin/sign-in/"):
         for client in (operator, Client()):
             assert client.get(f"{path}?{'&' * 1001}").status_code in {400, 302}, path

@@ -90,7 +90,7 @@ def acme(acme: Things) -> Things:
     return busy(acme)[0]
 
 
-def test_each_page_asks_for_its_permission_or_is_about_the_user() -> None:
+def test_each_page_requires_its_permission_or_concerns_only_the_user() -> None:
     guards: dict[str, Permission | None] = dict.fromkeys(OWN)
     for permission, names in PAGES.items():
         guards |= dict.fromkeys(names.split(), permission)
@@ -121,7 +121,7 @@ def _opened_by(cast: Cast, role: str) -> list[URLPattern]:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_each_role_sees_the_pages_of_its_permissions_and_no_others(role, cast, acme, browse):
+def test_each_role_sees_only_the_pages_of_its_permissions(role, cast, acme, browse):
     person = getattr(cast, "auditor" if role == "former member" else role)
     client = browse(person)
     if role == "former member":
@@ -148,7 +148,7 @@ def test_each_role_sees_the_pages_of_its_permissions_and_no_others(role, cast, a
     assert rows_of(acme) == before
 
 
-def test_an_auditor_changes_nothing_but_what_is_their_own(
+def test_an_auditor_can_change_only_the_own_account(
     cast: Cast, acme: Things, auditor: Client
 ) -> None:
     """What refuses them is posted to above."""
@@ -163,7 +163,7 @@ def test_an_auditor_changes_nothing_but_what_is_their_own(
     assert rows_of(acme) == before
 
 
-def test_a_service_accounts_token_opens_no_page(cast: Cast, acme: Things) -> None:
+def test_the_token_of_a_service_account_opens_no_page(cast: Cast, acme: Things) -> None:
     program = TokenRequest("program", (LIST_TOOLS, CALL_TOOLS))
     issued = issue_for_service(acme.tenant, acme.account, program, actor=ACTOR)
     client = Client(headers={"authorization": f"Bearer {issued.plaintext}"})
@@ -211,7 +211,7 @@ def forms_of(
     return {action: form for action, form in forms.items() if "logout" not in action}
 
 
-def test_ids_of_another_tenant_in_every_field_change_and_show_nothing_of_it(
+def test_ids_of_another_tenant_in_any_form_field_change_and_show_none_of_its_data(
     cast: Cast, acme: Things, globex: Things, owner: Client
 ) -> None:
     """The owner has the forms of all roles but those of payloads, which change nothing. Each form

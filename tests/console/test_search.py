@@ -1,4 +1,4 @@
-"""Tests of the search: what each role finds, and that what is foreign is as what does not exist."""
+"""Tests of the search: what each role finds, and that foreign data looks like missing data."""
 
 import re
 from uuid import UUID
@@ -54,12 +54,14 @@ def call(acme: Things) -> UUID:
         ("stranger", set()),
     ],
 )
-def test_each_role_finds_what_it_may_see(cast: Cast, browse: Browser, who: str, groups: set[str]):
+def test_search_results_contain_only_data_that_the_role_may_see(
+    cast: Cast, browse: Browser, who: str, groups: set[str]
+):
     assert set(found(browse(getattr(cast, who)), "canary-acme")) == groups
 
 
 @pytest.mark.parametrize("who", ["operator", "staff"])
-def test_a_call_is_found_by_the_beginning_of_its_id(cast, browse, call, who):
+def test_a_call_is_found_by_a_prefix_of_its_id(cast, browse, call, who):
     client = browse(getattr(cast, who))
     recorded(cast.acme.id, call, target="canary-acme-tool")  # a second entry is no second hit
     for text in (str(call), call.hex[:8], f" {str(call)[:13].upper()} "):
@@ -69,7 +71,7 @@ def test_a_call_is_found_by_the_beginning_of_its_id(cast, browse, call, who):
     assert "Calls" not in found(client, f"{call.hex}0")
 
 
-def test_tokens_are_found_by_name_and_public_id_each_as_a_row_of_its_list(owner, operator, acme):
+def test_tokens_are_found_by_name_and_public_id_and_link_to_their_row(owner, operator, acme):
     assert found(owner, "canary-acme-tok")["Tokens"] == ["canary-acme-token"]
     assert found(owner, acme.token[:6])["Tokens"] == ["canary-acme-token"]
     assert found(operator, "operator's client")["Tokens"] == ["operator's client"]
@@ -81,14 +83,14 @@ def test_tokens_are_found_by_name_and_public_id_each_as_a_row_of_its_list(owner,
         assert f'<tr id="{row}"' in client.get(path).content.decode()
 
 
-def test_people_are_found_by_those_who_manage_them(cast: Cast, browse: Browser) -> None:
+def test_users_are_found_only_by_users_who_manage_them(cast: Cast, browse: Browser) -> None:
     assert found(browse(cast.owner), "audit")["People"] == ["auditor"]
     assert "People" not in found(browse(cast.owner), "stranger")
     assert "People" not in found(browse(cast.operator), "auditor")
     assert found(browse(cast.staff), "stranger")["People"] == ["stranger"]
 
 
-def test_foreign_and_unknown_things_answer_alike(cast, browse, acme, call):
+def test_searches_for_foreign_and_unknown_data_get_the_same_response(cast, browse, acme, call):
     stranger = browse(cast.stranger)
     fresh = new_id()
     pairs = [
@@ -118,7 +120,7 @@ def plain(page: str) -> str:
     return re.sub(r'name="csrfmiddlewaretoken" value="[^"]*"', "", page)
 
 
-def test_a_hostile_name_is_text(owner: Client, acme: Things) -> None:
+def test_a_hostile_name_is_escaped_in_search_results(owner: Client, acme: Things) -> None:
     Entry.objects.create(
         id=new_id(),
         at=timezone.now(),
@@ -136,7 +138,7 @@ def test_a_hostile_name_is_text(owner: Client, acme: Things) -> None:
     assert typed not in owner.get(SEARCH, {"q": typed}).content.decode()
 
 
-def test_the_number_of_queries_does_not_grow_with_what_there_is(staff, acme, globex):
+def test_the_number_of_search_queries_does_not_grow_with_the_data(staff, acme, globex):
     staff.get(SEARCH, {"q": "canary"})
     with CaptureQueriesContext(connection) as before:
         staff.get(SEARCH, {"q": "canary", "part": "1"})
@@ -147,7 +149,7 @@ def test_the_number_of_queries_does_not_grow_with_what_there_is(staff, acme, glo
     assert len(after) == len(before) <= 20
 
 
-def test_a_search_that_takes_too_long_says_so(owner: Client, monkeypatch: pytest.MonkeyPatch):
+def test_a_search_that_times_out_is_reported(owner: Client, monkeypatch: pytest.MonkeyPatch):
     def late(asked: search.Search) -> search.Hits:
         raise OperationalError("canceling statement due to statement timeout") from QueryCanceled
 
@@ -158,7 +160,7 @@ def test_a_search_that_takes_too_long_says_so(owner: Client, monkeypatch: pytest
 
 
 @pytest.mark.postgresql
-def test_the_database_ends_a_search_that_takes_too_long(owner, monkeypatch):
+def test_the_database_cancels_a_search_that_takes_too_long(owner, monkeypatch):
     def late(asked: search.Search) -> search.Hits:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_sleep(60)")

@@ -27,18 +27,18 @@ def fail(name: str, times: int, address: str = "192.0.2.1") -> None:
 
 
 @pytest.mark.parametrize("name", ["owner", "operator", "auditor", "staff"])
-def test_staff_and_everybody_with_a_role_above_member_sign_in(cast: Cast, name: str) -> None:
+def test_staff_and_users_with_a_role_above_member_can_sign_in(cast: Cast, name: str) -> None:
     assert sign_in(name)[0] == 302
 
 
 @pytest.mark.parametrize("elsewhere", ["//evil.example/", "https://evil.example/", "javascript:x"])
-def test_a_sign_in_leads_nowhere_but_into_the_console(cast: Cast, elsewhere: str) -> None:
+def test_the_sign_in_redirects_only_into_the_console(cast: Cast, elsewhere: str) -> None:
     fields = {"username": "owner", "password": PASSWORD, "next": elsewhere}
     response = Client().post("/admin/login/", fields, REMOTE_ADDR="192.0.2.1")
     assert (response.status_code, response.headers["location"]) == (302, "/admin/")
 
 
-def test_a_member_and_who_was_switched_off_do_not_sign_in(cast: Cast) -> None:
+def test_members_and_inactive_users_cannot_sign_in(cast: Cast) -> None:
     status, page = sign_in("member")
     assert status == 200
     assert "no access here" in page
@@ -50,7 +50,7 @@ def test_a_member_and_who_was_switched_off_do_not_sign_in(cast: Cast) -> None:
     assert sign_in("owner")[0] == 200
 
 
-def test_too_many_failures_refuse_even_the_right_password(cast: Cast) -> None:
+def test_too_many_failures_lock_out_even_the_right_password(cast: Cast) -> None:
     fail("owner", FAILURES)
     response = Client().post(
         LOGIN, {"username": "OWNER", "password": PASSWORD}, REMOTE_ADDR="192.0.2.1"
@@ -61,13 +61,13 @@ def test_too_many_failures_refuse_even_the_right_password(cast: Cast) -> None:
     assert sign_in("owner")[0] == 429
 
 
-def test_failures_lock_one_name_at_one_address(cast: Cast) -> None:
+def test_failures_lock_only_that_name_at_that_address(cast: Cast) -> None:
     fail("owner", FAILURES)
     assert sign_in("auditor")[0] == 302
     assert sign_in("owner", address="192.0.2.2")[0] == 302
 
 
-def test_a_form_without_a_password_or_a_name_clears_no_count(cast: Cast) -> None:
+def test_an_incomplete_sign_in_form_does_not_reset_the_failure_count(cast: Cast) -> None:
     fail("owner", FAILURES)
     for fields in (
         {"username": "owner"},
@@ -79,7 +79,7 @@ def test_a_form_without_a_password_or_a_name_clears_no_count(cast: Cast) -> None
     assert sign_in("owner")[0] == 429
 
 
-def test_signing_in_gives_back_its_own_attempt_and_none_before_it(cast: Cast) -> None:
+def test_a_successful_sign_in_refunds_only_its_own_attempt(cast: Cast) -> None:
     fail("owner", FAILURES - 1)
     for _ in range(3):
         assert sign_in("owner")[0] == 302
@@ -87,13 +87,13 @@ def test_signing_in_gives_back_its_own_attempt_and_none_before_it(cast: Cast) ->
     assert sign_in("owner")[0] == 429
 
 
-def test_an_account_without_access_gets_no_attempt_back(cast: Cast) -> None:
+def test_an_account_without_access_gets_no_attempt_refunded(cast: Cast) -> None:
     for _ in range(FAILURES):
         assert "no access here" in sign_in("member")[1]
     assert sign_in("member")[0] == 429
 
 
-def test_after_many_failures_at_a_name_an_address_that_failed_has_to_pause(cast, monkeypatch):
+def test_an_address_that_failed_must_pause_after_many_failures_for_a_name(cast, monkeypatch):
     monkeypatch.setattr(attempts, "FIRST_PAUSE_SECONDS", 300)
     for number in range(attempts.NAME_FAILURES):
         fail("owner", 1, f"198.51.100.{number}")
@@ -104,7 +104,9 @@ def test_after_many_failures_at_a_name_an_address_that_failed_has_to_pause(cast,
 
 
 @pytest.mark.parametrize("other", ["nothere", "OWNER", "inactive"])
-def test_unknown_names_cost_the_same_queries_and_get_the_same_bytes(cast: Cast, other: str) -> None:
+def test_unknown_user_names_get_the_same_queries_and_responses_as_known_ones(
+    cast: Cast, other: str
+) -> None:
     cast.operator.user.username = "inactive"
     cast.operator.user.is_active = False
     cast.operator.user.save()
@@ -123,7 +125,9 @@ def test_unknown_names_cost_the_same_queries_and_get_the_same_bytes(cast: Cast, 
     assert answers(other, "192.0.2.1") == answers("auditor", "192.0.2.2")
 
 
-def test_unknown_names_are_hashed_for_like_known_ones(cast: Cast, monkeypatch: pytest.MonkeyPatch):
+def test_passwords_of_unknown_user_names_are_hashed_as_well(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+):
     hashed: list[str] = []
     hasher = "django.contrib.auth.hashers.MD5PasswordHasher.encode"
     original = MD5PasswordHasher.encode
@@ -143,7 +147,7 @@ def test_unknown_names_are_hashed_for_like_known_ones(cast: Cast, monkeypatch: p
     assert len(hashed) == FAILURES - 1
 
 
-def test_a_process_that_hashes_enough_passwords_asks_to_come_again_soon(
+def test_a_process_at_its_password_hashing_limit_returns_503_with_retry_after(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
@@ -154,7 +158,7 @@ def test_a_process_that_hashes_enough_passwords_asks_to_come_again_soon(
     assert sign_in("owner", address="127.0.0.1")[0] == 302
 
 
-def test_the_present_password_is_guessed_as_often_as_at_the_sign_in(cast: Cast) -> None:
+def test_guesses_of_the_current_password_are_limited_as_at_the_sign_in(cast: Cast) -> None:
     client = Client(REMOTE_ADDR="192.0.2.1")
     client.force_login(cast.owner.user)
     new = {"password": LONG, "again": LONG}

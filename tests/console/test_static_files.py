@@ -19,7 +19,7 @@ def content(name: str) -> bytes:
     return Path(finders.find(name) or pytest.fail(name)).read_bytes()
 
 
-def test_a_file_is_cached_for_good_under_the_url_with_its_version() -> None:
+def test_a_static_file_with_its_version_in_the_url_is_cached_forever() -> None:
     url = static(CSS)
     assert url == f"/static/{CSS}?v={version_of(CSS)}"
     response = Client().get(url)
@@ -29,7 +29,7 @@ def test_a_file_is_cached_for_good_under_the_url_with_its_version() -> None:
 
 
 @pytest.mark.parametrize("accepted", ["gzip, deflate, br", "*", "br,gzip"])
-def test_text_is_compressed_for_clients_that_take_it(accepted: str) -> None:
+def test_text_files_are_compressed_for_clients_that_accept_gzip(accepted: str) -> None:
     response = Client(headers={"accept-encoding": accepted}).get(static(CSS))
     assert response["Content-Encoding"] == "gzip"
     assert int(response["Content-Length"]) == len(response.content) < len(content(CSS)) / 2
@@ -39,7 +39,7 @@ def test_text_is_compressed_for_clients_that_take_it(accepted: str) -> None:
     assert response["Vary"] == "Accept-Encoding"
 
 
-def test_what_is_missing_has_no_version_and_is_not_found() -> None:
+def test_a_missing_static_file_has_no_version_and_is_not_found() -> None:
     assert static("console/nothing.css") == "/static/console/nothing.css"
     assert Client().get("/static/console/nothing.css").status_code == 404
     assert Client().get("/static/../mcphost/settings.py").status_code == 404

@@ -1,4 +1,4 @@
-"""The status page: for staff alone, and with whatever names the processes have."""
+"""The status page: for staff only, also with hostile names of processes."""
 
 import json
 import re
@@ -48,7 +48,9 @@ def text(client: Client) -> str:
     return response.content.decode()
 
 
-def test_all_is_well_with_two_processes(staff: Client, two: tuple[Heartbeat, Heartbeat]) -> None:
+def test_the_status_page_reports_two_healthy_processes(
+    staff: Client, two: tuple[Heartbeat, Heartbeat]
+) -> None:
     shown = text(staff)
     assert "All is well." in shown
     assert "2 serving" in shown
@@ -64,7 +66,7 @@ def test_all_is_well_with_two_processes(staff: Client, two: tuple[Heartbeat, Hea
     assert json.loads(found.content)["status"] == "ok"
 
 
-def test_a_killed_process_is_shown_as_gone_with_what_to_do(staff, two):
+def test_a_killed_process_is_shown_as_gone_with_advice(staff, two):
     late = timezone.now() - ALIVE - timedelta(seconds=5)
     Node.objects.filter(id=two[0].id).update(seen_at=late)
     shown = text(staff)
@@ -77,7 +79,9 @@ def test_a_killed_process_is_shown_as_gone_with_what_to_do(staff, two):
     assert states == {nodes.own(late).name: "gone", HOSTILE: "serves"}
 
 
-def test_hostile_names_and_facts_are_shown_as_text(staff: Client, two: tuple[Heartbeat, Heartbeat]):
+def test_hostile_names_and_facts_of_processes_are_escaped(
+    staff: Client, two: tuple[Heartbeat, Heartbeat]
+):
     facts = {
         "version": HOSTILE,
         "key": HOSTILE,

@@ -18,7 +18,9 @@ def browser() -> Client:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_says_the_database_is_away(browser, page, django_assert_num_queries, monkeypatch):
+def test_pages_return_503_without_a_query_while_the_database_is_away(
+    browser, page, django_assert_num_queries, monkeypatch
+):
     monkeypatch.setattr(availability, "probe", None)
     availability.lost(Source.CONNECTION, "a test")  # no probe finds that it is available
     with django_assert_num_queries(0):  # type: ignore[operator]
@@ -28,7 +30,7 @@ def test_a_page_says_the_database_is_away(browser, page, django_assert_num_queri
     assert "default-src 'none'" in response.headers["Content-Security-Policy"]
 
 
-def test_pages_are_there_while_only_records_cannot_be_written(browser: Client) -> None:
+def test_pages_are_served_while_only_records_cannot_be_written(browser: Client) -> None:
     availability.lost(Source.RECORDS, "a test")
     assert browser.get("/admin/login/").status_code == 200
 
@@ -36,7 +38,7 @@ def test_pages_are_there_while_only_records_cannot_be_written(browser: Client) -
 @pytest.mark.parametrize(
     ("error", "status"), [(OperationalError("gone"), 503), (ValueError("odd"), 500)]
 )
-def test_a_view_that_fails_for_want_of_a_database_says_so(monkeypatch, error, status):
+def test_a_view_that_fails_without_a_database_returns_503(monkeypatch, error, status):
     monkeypatch.setattr(availability, "probe", None)
     answer = get_resolver().resolve_error_handler(500)
     try:

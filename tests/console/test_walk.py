@@ -82,12 +82,14 @@ def statuses(pattern: URLPattern, slug: str) -> set[int]:
 
 
 @pytest.mark.parametrize("patterns", CHUNKS, ids=chunk_name)
-def test_a_stranger_learns_nothing_of_another_tenant(patterns, cast, acme, globex, browse):
+def test_no_url_reveals_data_of_another_tenant(patterns, cast, acme, globex, browse):
     before, faults = own_rows(acme, "stranger"), []
     client = browse(cast.stranger)
     signed_in = client.cookies.copy()
     for pattern, slug in product(patterns, (acme.slug, globex.slug)):
-        is_tools = pattern.default_args.get("sort", "tool") == "tool"  # one view has all sorts
+        is_tools = (
+            pattern.default_args.get("primitive_type", "tool") == "tool"
+        )  # one view has all sorts
         if slug == acme.slug and not ("slug" in pattern.pattern.converters and is_tools):
             continue
         path, allowed = address(pattern, acme, slug), statuses(pattern, slug)
@@ -106,7 +108,7 @@ def test_a_stranger_learns_nothing_of_another_tenant(patterns, cast, acme, globe
     assert own_rows(acme, "stranger") == before
 
 
-def test_the_texts_that_are_looked_for_are_on_the_pages_of_who_may_see_them(cast, acme, browse):
+def test_permitted_users_see_the_texts_that_the_walk_searches_for(cast, acme, browse):
     """Otherwise the tests of refusals would prove nothing."""
     sorts = ("tool", "prompt", "resource", "template")
     read = (
@@ -133,7 +135,9 @@ def test_the_texts_that_are_looked_for_are_on_the_pages_of_who_may_see_them(cast
         assert "canary-acme-answer" in page.content.decode()
 
 
-def test_who_may_not_enter_is_led_to_the_sign_in(cast: Cast, acme: Things, browse: Browser) -> None:
+def test_users_without_console_access_are_redirected_to_the_sign_in(
+    cast: Cast, acme: Things, browse: Browser
+) -> None:
     """Pages in a frame show no sign-in: without a session they have a link to it, and without a
     role that enters they say so."""
     before, faults = rows_of(acme), []
@@ -161,13 +165,13 @@ def test_who_may_not_enter_is_led_to_the_sign_in(cast: Cast, acme: Things, brows
     assert rows_of(acme) == before
 
 
-def test_no_address_leads_around_our_own_pages() -> None:
+def test_built_in_admin_views_of_django_are_not_found() -> None:
     """Django's own views of rows do not exist: redirect by type, autocomplete, command palette."""
     for path in ("r/1/1/", "autocomplete/", "jsi18n/", "auth/user/", "tenants/tenant/"):
         assert Client().get(f"/admin/{path}").status_code == 404
 
 
-def test_unknown_and_foreign_tenants_are_refused_alike(cast: Cast, browse: Browser) -> None:
+def test_unknown_and_foreign_tenants_get_the_same_refusal(cast: Cast, browse: Browser) -> None:
     stranger = browse(cast.stranger)
     foreign = stranger.get("/admin/t/acme/tools/")
     unknown = stranger.get("/admin/t/nowhere/tools/")
@@ -176,7 +180,7 @@ def test_unknown_and_foreign_tenants_are_refused_alike(cast: Cast, browse: Brows
     assert secret.sub(b"", foreign.content) == secret.sub(b"", unknown.content)
 
 
-def test_forms_need_the_token_that_only_our_pages_have(cast: Cast, acme: Things) -> None:
+def test_every_form_requires_a_csrf_token(cast: Cast, acme: Things) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(cast.owner.user)
     before = rows_of(acme)
@@ -185,7 +189,7 @@ def test_forms_need_the_token_that_only_our_pages_have(cast: Cast, acme: Things)
     assert rows_of(acme) == before
 
 
-def test_a_nul_in_an_address_or_a_button_is_no_servers_error(cast: Cast) -> None:
+def test_a_nul_in_a_url_or_a_form_causes_no_server_error(cast: Cast) -> None:
     """PostgreSQL refuses NUL in a query."""
     client = Client(raise_request_exception=False)
     client.force_login(cast.staff.user)
@@ -202,7 +206,7 @@ def test_a_nul_in_an_address_or_a_button_is_no_servers_error(cast: Cast) -> None
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", [str(pattern.name) for pattern in sockets])
-async def test_a_socket_opens_for_whom_its_page_opens(name, cast, acme, browse):
+async def test_a_live_socket_opens_for_the_same_users_as_its_page(name, cast, acme, browse):
     readers = {"calls_changes": {"owner", "operator", "auditor", "staff"}}.get(name, {"staff"})
     path = await in_database(address, BY_NAME[name], acme, acme.slug)
     for who in ("owner", "operator", "auditor", "member", "staff", "stranger", ""):
@@ -220,7 +224,9 @@ async def test_a_socket_opens_for_whom_its_page_opens(name, cast, acme, browse):
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_sockets_of_unknown_and_foreign_tenants_are_refused_alike(cast, acme, globex, browse):
+async def test_sockets_of_unknown_and_foreign_tenants_are_refused_the_same_way(
+    cast, acme, globex, browse
+):
     for person, foreign in (
         (cast.stranger, "acme"),
         (cast.member, "globex"),

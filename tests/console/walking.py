@@ -94,7 +94,7 @@ def address(pattern: URLPattern, things: Things, slug: str) -> str:
     """Return the page's URL, with the ids of `things` in it."""
     ids: dict[str, Any] = {
         "slug": slug,
-        "primitive_id": getattr(things, pattern.default_args.get("sort", "tool")),
+        "primitive_id": getattr(things, pattern.default_args.get("primitive_type", "tool")),
         "version_id": things.version,
         "token_id": things.token,
         "call_id": things.call,

@@ -1,4 +1,4 @@
-"""Real clients, and a person at each who is asked: every leg of a call goes to another process."""
+"""Real clients answer input requests while each HTTP request of a call goes to another process."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.e2e.test_python_client import DEMO_TOOLS, REVISION
 
 
 @pytest.mark.parametrize("name", MODERN)
-def test_a_client_is_asked_everything_and_each_retry_goes_to_the_other_process(
+def test_a_client_gets_all_input_requests_while_each_retry_reaches_the_other_process(
     asked: Service, node: object, name: str, tmp_path: Path
 ) -> None:
     server, called = asked.server, asked.proxy.called

@@ -1,4 +1,4 @@
-"""PostgreSQL comes late, goes and comes back, behind a gate: nothing ends, nothing hangs."""
+"""PostgreSQL starts late, stops and returns: no server process ends or hangs."""
 
 import os
 import signal
@@ -62,7 +62,7 @@ def _serving(home: Path, shared: Mapping[str, str]) -> Iterator[Server]:
         stop(process, signal.SIGTERM)
 
 
-def test_a_server_waits_for_its_database_and_serves_whenever_it_is_there(
+def test_a_server_waits_for_its_database_and_serves_while_it_is_available(
     gate: Gate, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"

@@ -1,4 +1,4 @@
-"""The `curl` command of a call's page, run in a shell: it gives what the call gave."""
+"""The `curl` command of a call's page, run in a shell: it returns the result of the call."""
 
 import os
 import re
@@ -50,7 +50,7 @@ def called(server: Server, message: dict[str, Any]) -> Any:
     return reply.message["result"]
 
 
-def test_a_call_is_made_again_with_its_arguments(server: Server, auditor: Admin) -> None:
+def test_the_curl_command_repeats_a_call_with_its_arguments(server: Server, auditor: Admin) -> None:
     result = called(server, raw.call("echo", {"text": SAID}))
     text = command(auditor, "tool=echo", "payloads/")
     assert server.token not in text
@@ -58,7 +58,9 @@ def test_a_call_is_made_again_with_its_arguments(server: Server, auditor: Admin)
     assert run(server, text) == result
 
 
-def test_arguments_that_are_not_shown_are_the_readers_own(server: Server, auditor: Admin) -> None:
+def test_the_curl_command_without_payloads_takes_arguments_from_the_reader(
+    server: Server, auditor: Admin
+) -> None:
     called(server, raw.call("echo", {"text": SAID}))
     text = command(auditor, "tool=echo", "")
     assert "said" not in text
@@ -66,7 +68,7 @@ def test_arguments_that_are_not_shown_are_the_readers_own(server: Server, audito
 
 
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25"])
-def test_a_call_of_a_session_begins_one_of_its_own(
+def test_the_curl_command_of_a_session_call_begins_a_new_session(
     server: Server, auditor: Admin, revision: str
 ) -> None:
     session = raw_sessions.begin(server, revision)

@@ -1,4 +1,4 @@
-"""An operator cancels a waiting call on one process, and the client of the other is told why."""
+"""An operator cancels a waiting call on one process, and a client of the other gets the reason."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -50,14 +50,16 @@ def told(answered: dict[str, dict[str, object]]) -> str:
     return str(answered["result"]["content"])
 
 
-def test_a_stateless_client_is_told_by_the_other_process(asked: Service) -> None:
+def test_a_stateless_client_gets_the_cancellation_reason_from_the_other_process(
+    asked: Service,
+) -> None:
     state = cancelled(asked)
     assert WHY in told(answer(asked, asked.second, state))
     assert WHY in told(call(asked, asked.second, BUGS[0], requestState=state))
     assert is_done(answer(asked, asked.second, ask(asked, asked.first)))
 
 
-async def test_a_sessions_client_is_told_on_its_stream_at_the_other_process(
+async def test_a_session_client_gets_the_cancellation_on_its_stream_at_the_other_process(
     asked: Service,
 ) -> None:
     there = at(asked, asked.second)

@@ -1,4 +1,4 @@
-"""Connections of real clients are cut in the middle of their calls: those that come back lose nothing."""
+"""Connections of real clients are cut during calls: clients that reconnect lose no message."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -53,7 +53,7 @@ def cut(gate: Gate) -> None:
     gate.open()
 
 
-def test_what_a_call_tells_and_how_it_ends_is_heard_once_each(
+def test_progress_and_result_arrive_once_after_a_cut_connection(
     gate: Gate, talks: list[Talk]
 ) -> None:
     for talk in talks:
@@ -79,7 +79,9 @@ def those_asked(talks: list[Talk]) -> list[tuple[str, Talk]]:
     return [(name, talk) for talk, (name, revision) in pairs if revision != OLDEST]
 
 
-def test_who_was_asked_answers_and_hears_what_comes_after_it(gate: Gate, talks: list[Talk]) -> None:
+def test_clients_answer_input_requests_and_get_the_result_after_a_cut_connection(
+    gate: Gate, talks: list[Talk]
+) -> None:
     asking = those_asked(talks)
     for _, talk in asking:
         talk.say(RESOLVE)
@@ -99,7 +101,7 @@ def test_who_was_asked_answers_and_hears_what_comes_after_it(gate: Gate, talks: 
             assert ended(talk) == (RESOLVED, False)
 
 
-def test_people_answer_although_the_process_that_asked_them_was_killed(
+def test_clients_answer_input_requests_after_the_requesting_process_was_killed(
     asked: Service, talks: list[Talk]
 ) -> None:
     asking = those_asked(talks)

@@ -198,7 +198,7 @@ def becomes_ready(server: Server) -> bool:
     return False
 
 
-async def test_a_restart_of_the_database_fails_no_call_and_runs_none_twice(
+async def test_a_database_restart_fails_no_call_and_runs_no_call_twice(
     cluster: Postgres, patient: Service
 ) -> None:
     book = Book(patient)
@@ -245,7 +245,7 @@ def _pausing(service: Service) -> Iterator[Callable[[], None]]:
         paused.unlink(missing_ok=True)
 
 
-async def test_no_call_is_taken_over_because_no_process_could_say_that_it_lives(
+async def test_a_database_outage_without_heartbeats_causes_no_takeover(
     cluster: Postgres, patient: Service
 ) -> None:
     here, there = at(patient, patient.first), at(patient, patient.second)
@@ -276,7 +276,7 @@ async def test_no_call_is_taken_over_because_no_process_could_say_that_it_lives(
     assert (ran[f"a{number}"], ran[f"b{number}"]) == (1, 1)
 
 
-def test_a_database_that_stays_away_costs_errors_in_time_and_all_recovers_by_itself(
+def test_a_long_database_outage_gives_timely_errors_and_processes_recover(
     cluster: Postgres, impatient: Service
 ) -> None:
     here, there = at(impatient, impatient.first), at(impatient, impatient.second)
@@ -309,7 +309,7 @@ def test_a_database_that_stays_away_costs_errors_in_time_and_all_recovers_by_its
             assert standing.message()["method"] == "notifications/tools/list_changed"
 
 
-def test_a_database_that_does_not_answer_costs_errors_in_time_and_keeps_no_process_from_ending(
+def test_a_frozen_database_gives_timely_errors_and_processes_can_still_stop(
     cluster: Postgres, impatient: Service
 ) -> None:
     here = at(impatient, impatient.first)

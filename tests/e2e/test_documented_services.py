@@ -176,7 +176,7 @@ def _result(talk: Talk) -> Mapping[str, Any]:
     return result
 
 
-def test_an_order_is_placed_in_the_slot_that_the_user_chose(
+def test_an_order_is_placed_in_the_slot_from_the_input_response(
     place: Place, talk: Talk, item: str
 ) -> None:
     place.relay.seen.clear()
@@ -193,14 +193,14 @@ def test_an_order_is_placed_in_the_slot_that_the_user_chose(
     assert json.loads(second.body)["request"] == json.loads(first.body)
 
 
-def test_a_user_who_declines_orders_nothing(place: Place, talk: Talk, item: str) -> None:
+def test_a_declined_input_request_places_no_order(place: Place, talk: Talk, item: str) -> None:
     _asked(talk, item)
     talk.say({"action": "decline"})
     assert _result(talk) == {"placed": False, "reason": "The user's answer: decline."}
     assert place.placed(item) == []
 
 
-def test_a_response_that_is_lost_is_asked_for_again_and_the_service_acts_once(
+def test_a_lost_response_is_retried_and_the_service_acts_once(
     place: Place, talk: Talk, item: str
 ) -> None:
     _asked(talk, item)
@@ -215,7 +215,7 @@ def test_a_response_that_is_lost_is_asked_for_again_and_the_service_acts_once(
 
 
 @pytest.mark.parametrize("place", ["flask"], indirect=True)
-def test_the_service_acts_once_although_the_server_is_killed_before_its_response(
+def test_the_service_acts_once_when_the_server_is_killed_before_the_response(
     place: Place, calls: Server, item: str
 ) -> None:
     """The client repeats its request, and the next process sends the answers under the same key."""

@@ -1,4 +1,4 @@
-"""A process that is told to end, with notice and without: what becomes of its calls and of who listens."""
+"""A process that stops, with and without notice: what happens to its calls and listen streams."""
 
 import http.client
 import json
@@ -21,7 +21,7 @@ STEP = b"notifications/progress"
 STOPPED = "The server shut down before the call was complete"
 
 
-def test_notice_is_given_by_readyz_while_everything_is_still_served(home: Path) -> None:
+def test_readyz_reports_the_drain_while_requests_are_still_served(home: Path) -> None:
     settings = {"MCPHOST_NOTICE_SECONDS": "3600", "MCPHOST_METRICS_TOKEN": TOKEN}
     with serving("uvicorn", home, signal.SIGINT, **settings) as server:
         os.kill(server.pid, signal.SIGTERM)
@@ -53,7 +53,7 @@ async def stuck(ctx: Context) -> str:
 """
 
 
-def test_a_process_that_is_told_to_end_lets_nobody_down(home: Path) -> None:
+def test_a_draining_process_ends_every_call_and_stream_with_a_response(home: Path) -> None:
     """A call that does not end in time is cancelled, told so and recorded; a listener hears that it is over; no
     connection that was accepted goes without its answer. A tool that holds on to the process does not keep it."""
     tools = home.parent / "tools"

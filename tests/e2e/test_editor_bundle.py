@@ -8,7 +8,7 @@ LARGEST = 450 * 1024
 FILES = ("editor.js", "licenses.txt")
 
 
-def test_the_committed_bundle_is_the_one_that_is_built(tmp_path: Path) -> None:
+def test_the_committed_bundle_equals_a_fresh_build(tmp_path: Path) -> None:
     build(tmp_path / "bundle", tmp_path / "work")
     assert sorted(path.name for path in SERVED.iterdir()) == sorted(FILES)
     for name in FILES:
@@ -16,7 +16,7 @@ def test_the_committed_bundle_is_the_one_that_is_built(tmp_path: Path) -> None:
         assert built.read_bytes() == committed.read_bytes(), f"{name} is stale: run `make editor`"
 
 
-def test_the_bundle_is_small_and_its_licences_lie_beside_it() -> None:
+def test_the_bundle_is_small_and_has_its_licences() -> None:
     assert (SERVED / "editor.js").stat().st_size < LARGEST
     assert (
         (SERVED / "editor.js").read_text().startswith("/*! The script editor, with CodeMirror 6.")

@@ -12,7 +12,7 @@ from tests.e2e.test_older_clients import CALLS
 from tests.e2e.test_python_client import DEMO_TOOLS
 
 
-def test_single_commands_list_and_call_each_in_a_session_of_its_own(
+def test_single_inspector_commands_list_and_call_in_separate_sessions(
     asked: Service, node: object, tmp_path: Path
 ) -> None:
     listed = inspector.once(asked.server, tmp_path, "tools/list")
@@ -25,7 +25,7 @@ def test_single_commands_list_and_call_each_in_a_session_of_its_own(
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-def test_a_connection_that_is_kept_lists_and_calls_and_is_asked_both_questions(
+def test_a_kept_inspector_connection_lists_calls_and_answers_input_requests(
     asked: Service, node: object, tmp_path: Path, era: str
 ) -> None:
     with inspector.connected(asked.server, tmp_path, era) as connection:

@@ -1,4 +1,4 @@
-"""Keys change while people think: two nodes, asked on the one and answered on the other."""
+"""Keys are rotated while calls wait for input: requested on one node, answered on the other."""
 
 import threading
 from collections.abc import Iterator
@@ -92,7 +92,7 @@ def asking(service: Service) -> Iterator[Askers]:
             each.result(PATIENCE)
 
 
-def test_no_call_fails_through_a_rotation_and_none_survives_a_compromise(asked: Service) -> None:
+def test_calls_survive_a_key_rotation_and_fail_after_a_compromise(asked: Service) -> None:
     service = asked
     early = ask(service, service.first)
     with asking(service) as askers:

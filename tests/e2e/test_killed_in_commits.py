@@ -1,8 +1,7 @@
-"""A process is killed before, in and after commits of its calls of sessions: they go on elsewhere as if
-nothing had happened.
+"""A process is killed before, in and after commits of session calls: the calls continue elsewhere.
 
 There is a call for each type of commit. All of them get into one statement of the record writer, which
-waits for a lock that the test has: the commit of one more call, which leads, holds the writer up until
+waits for a lock that the test has: the commit of one more call, the leader, blocks the writer until
 the others are in its queue.
 """
 
@@ -388,7 +387,9 @@ async def staged(service: Service) -> AsyncIterator[Scene]:
         await asyncio.to_thread(victim.kill)
 
 
-async def test_calls_go_on_whose_process_dies_before_their_commits(asked: Service) -> None:
+async def test_calls_continue_elsewhere_when_their_process_dies_before_a_commit(
+    asked: Service,
+) -> None:
     async with staged(asked) as scene:
         async with scene.held_up():
             backend = scene.watch.waits()
@@ -400,7 +401,7 @@ async def test_calls_go_on_whose_process_dies_before_their_commits(asked: Servic
         await scene.ended_well_without_the_commit()
 
 
-async def test_calls_go_on_whose_process_dies_in_their_commits_which_are_rolled_back(
+async def test_calls_continue_elsewhere_when_their_process_dies_in_a_rolled_back_commit(
     asked: Service,
 ) -> None:
     async with staged(asked) as scene:
@@ -415,7 +416,7 @@ async def test_calls_go_on_whose_process_dies_in_their_commits_which_are_rolled_
         await scene.ended_well_without_the_commit()
 
 
-async def test_calls_go_on_whose_process_dies_in_their_commits_which_succeed(
+async def test_calls_continue_elsewhere_when_their_process_dies_in_a_successful_commit(
     asked: Service,
 ) -> None:
     async with staged(asked) as scene:
@@ -435,7 +436,9 @@ async def test_calls_go_on_whose_process_dies_in_their_commits_which_succeed(
         scene.nothing_is_recorded_twice()
 
 
-async def test_calls_go_on_whose_process_dies_right_after_their_commits(asked: Service) -> None:
+async def test_calls_continue_elsewhere_when_their_process_dies_right_after_a_commit(
+    asked: Service,
+) -> None:
     async with staged(asked) as scene:
         calls, pause = scene.calls, beside_effects(asked, ".pause")
         pause.unlink()

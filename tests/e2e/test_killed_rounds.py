@@ -1,7 +1,7 @@
-"""Processes are killed while calls that ask are under way: each call ends as if nothing had happened.
+"""Processes are killed during calls with input requests: each call ends normally.
 
-A call is killed where it waits for its person, in the middle of the round that acts on an answer, or
-between what a step did and the record of it; its client sends the same leg again, elsewhere.
+The process is killed while the call waits for input, in the middle of the round that acts on a response,
+or between the effect of a step and its record; the client sends the same request again, elsewhere.
 """
 
 from collections import Counter
@@ -108,7 +108,9 @@ def legs(service: Service, node: Node, calls: list[Call]) -> None:
 
 
 @pytest.mark.requirement("mrtr.any-node")
-def test_calls_end_as_if_no_process_had_been_killed(asked: Service) -> None:
+def test_calls_with_input_requests_end_normally_after_their_process_is_killed(
+    asked: Service,
+) -> None:
     first, second = asked.first, asked.second
     waiting = [Call(CLAIMING), Call(FREE)]
     acting, unrecorded, late = Call(CLAIMING, pauses=True), Call(CLAIMING), Call(FREE)

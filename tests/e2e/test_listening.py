@@ -25,7 +25,9 @@ async def command(server: Server, *arguments: str) -> str:
     return done.stdout
 
 
-async def test_a_change_made_by_a_command_is_heard_and_then_seen(daphne: Server) -> None:
+async def test_a_listening_client_is_notified_of_a_change_by_a_command_and_sees_it(
+    daphne: Server,
+) -> None:
     await command(daphne, "shell", "-c", ENABLE)  # an attempt before may have stopped midway
     async with (
         connected(daphne.url, daphne.token, PATIENCE + 2 * COMMAND_SECONDS) as client,

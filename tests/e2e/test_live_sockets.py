@@ -28,7 +28,7 @@ def opened(server: Server, query: str, cookie: str, origin: str = "") -> ClientC
     return connect(address, additional_headers=headers, open_timeout=PATIENCE, proxy=None)
 
 
-def test_a_call_reaches_the_socket_of_a_signed_in_user(either: Server) -> None:
+def test_a_call_reaches_the_live_list_socket_of_a_signed_in_user(either: Server) -> None:
     server = either
     admin = Admin(server.port, (server.home / "admin-password").read_text().strip())
     now = json.loads(admin.get(f"{CHANGES}?cursor=0&tool=add"))["cursor"]

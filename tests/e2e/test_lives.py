@@ -1,4 +1,4 @@
-"""Starting, hanging up, stopping: the life of a real server and of its connections."""
+"""Starts, disconnects and stops of a real server."""
 
 import signal
 from contextlib import ExitStack
@@ -17,7 +17,7 @@ def countdown(start: int) -> dict[str, Any]:
     return raw.call("countdown", {"start": start}, progressToken="steps")
 
 
-def test_no_line_of_the_log_is_written_twice(any_server: Server) -> None:
+def test_log_lines_are_written_once(any_server: Server) -> None:
     """A state that cannot be opened gives one line, whatever the server has set up for its own log."""
     broken = raw.call("echo", {"text": "a"})
     broken["params"]["requestState"] = "mcps1.k1.AAAA"
@@ -26,7 +26,7 @@ def test_no_line_of_the_log_is_written_twice(any_server: Server) -> None:
     assert any_server.log.read_text().count(REFUSED) == before + 1
 
 
-def test_a_server_survives_clients_that_hang_up_in_the_middle_of_a_stream(
+def test_a_server_survives_clients_that_disconnect_in_the_middle_of_a_stream(
     any_server: Server,
 ) -> None:
     for _ in range(10):
@@ -37,7 +37,7 @@ def test_a_server_survives_clients_that_hang_up_in_the_middle_of_a_stream(
     assert reply.json["result"]["content"] == [{"type": "text", "text": "still there"}]
 
 
-def test_started_again_it_is_what_it_was_before(home: Path) -> None:
+def test_a_restarted_server_keeps_its_tokens_and_passwords(home: Path) -> None:
     """It stops cleanly while streams are open; Ctrl-C gives no notice."""
     ways = {"MCPHOST_CONFORMANCE": "1", "MCPHOST_NOTICE_SECONDS": "3600"}
     with (

@@ -57,7 +57,7 @@ class Talk:
 
 
 @pytest.mark.requirement("mrtr.any-node")
-def test_a_call_may_go_back_and_forth_between_versions_and_answers_nothing_twice(
+def test_a_call_that_alternates_between_versions_requests_each_input_once(
     service: Service,
 ) -> None:
     new, old = at(service, service.first), at(service, service.second)

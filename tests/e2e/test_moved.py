@@ -1,4 +1,4 @@
-"""Real clients whose call is moved off a process that is leaving: they come back with the state alone."""
+"""Real clients whose call is moved off a draining process continue with the request state alone."""
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +30,7 @@ def _aim(service: Service, node: Node) -> None:
 
 
 @pytest.mark.requirement("mrtr.state-only")
-def test_clients_go_on_elsewhere_with_a_state_and_without_input_requests(
+def test_clients_continue_a_moved_call_with_a_request_state_alone(
     asked: Service, node: object, tmp_path: Path
 ) -> None:
     pause, paused = (beside_effects(asked, suffix) for suffix in (".pause", ".paused"))

@@ -47,7 +47,7 @@ def _ended(service: Service, source: str) -> int:
     return int(found[0])
 
 
-def test_a_stream_leaves_nginx_as_it_comes_and_a_hang_up_arrives(
+def test_nginx_does_not_buffer_streams_and_forwards_disconnects(
     asked: Service, front: Server, tls: ssl.SSLContext
 ) -> None:
     claimed, seen = "192.0.2.7", b""
@@ -67,7 +67,7 @@ def test_a_stream_leaves_nginx_as_it_comes_and_a_hang_up_arrives(
     assert _ended(asked, claimed) == 0, "not what the client said"
 
 
-def test_a_socket_of_a_live_list_passes_nginx(front: Server, tls: ssl.SSLContext) -> None:
+def test_nginx_forwards_the_websocket_of_a_live_list(front: Server, tls: ssl.SSLContext) -> None:
     """Without a session it is refused by the console; without `Upgrade` it would be a page."""
     line = HTTPSConnection("127.0.0.1", front.port, timeout=PATIENCE, context=tls)
     fields = {
@@ -83,7 +83,7 @@ def test_a_socket_of_a_live_list_passes_nginx(front: Server, tls: ssl.SSLContext
 
 
 @pytest.mark.parametrize("shipped", ["nginx/mcphost.conf", "compose/nginx.conf.template"])
-def test_nginx_accepts_what_we_ship(shipped: str, tmp_path: Path) -> None:
+def test_nginx_accepts_the_shipped_configuration(shipped: str, tmp_path: Path) -> None:
     changes = {
         "/etc/nginx/mcphost-proxy.conf": str(nginx.SHIPPED / "mcphost-proxy.conf"),
         **(

@@ -1,4 +1,4 @@
-"""Nodes come and go, and so does Redis: only who was on a node that was killed notices, and the status says it."""
+"""Nodes and Redis start and stop: only calls on a killed node fail, and the status reports it."""
 
 import json
 import socket
@@ -51,7 +51,7 @@ def states(found: Status, *nodes: Node) -> list[str]:
     return [by_pid.get(node.pid, "") for node in nodes]
 
 
-def test_only_what_was_on_a_killed_node_fails_and_an_added_one_takes_its_share(
+def test_only_calls_on_a_killed_node_fail_and_an_added_node_gets_its_share(
     asked: Service, tmp_path: Path
 ) -> None:
     proxy, first, victim = asked.proxy, asked.first, asked.second
@@ -89,7 +89,7 @@ def test_only_what_was_on_a_killed_node_fails_and_an_added_one_takes_its_share(
     until(first, lambda found: states(found, first, victim) == ["serves", "serves"])
 
 
-def test_without_redis_calls_go_on_and_news_is_heard_and_so_it_is_afterwards(
+def test_calls_and_notifications_continue_while_redis_is_away_and_afterwards(
     asked: Service,
 ) -> None:
     steps = (lambda: None, asked.redis.stop, asked.redis.start)

@@ -65,7 +65,7 @@ def called(talk: Talk, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any
 
 
 @pytest.mark.parametrize(("name", "revision"), PAIRS)
-def test_a_client_lists_calls_and_is_asked_in_one_session_on_both_processes(
+def test_a_legacy_client_lists_calls_and_gets_input_requests_on_both_processes(
     asked: Service, node: object, tmp_path: Path, name: str, revision: str
 ) -> None:
     with meeting(asked, tmp_path, name, revision) as talk:
@@ -97,7 +97,7 @@ def call_what_cannot_ask(talk: Talk, revision: str) -> None:
             assert "needs a client with the capability" in result["content"][0]["text"]
 
 
-def test_clients_hear_of_a_change_on_the_stream_that_it_keeps_open(
+def test_legacy_clients_get_list_changed_notifications_on_their_open_stream(
     asked: Service, node: object, tmp_path: Path
 ) -> None:
     with ExitStack() as ends:

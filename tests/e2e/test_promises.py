@@ -1,4 +1,4 @@
-"""What a server promises its operators: limits, records that outlive it, words that work."""
+"""Promises to operators: limits under a locked database, and records that survive a kill."""
 
 import sqlite3
 import threading
@@ -40,7 +40,7 @@ def alone(lonely: Node) -> Server:
     return lonely.server if lonely.lives else lonely.start()
 
 
-def test_a_lock_on_the_sqlite_file_that_is_long_costs_errors_and_holds_no_thread(
+def test_a_long_lock_on_the_sqlite_file_gives_errors_and_blocks_no_thread(
     alone: Server,
 ) -> None:
     session = begin(alone, "2025-11-25")
@@ -57,7 +57,7 @@ def test_a_lock_on_the_sqlite_file_that_is_long_costs_errors_and_holds_no_thread
     assert "result" in session.send(calling("send_note", 2, **NOTE_TO_ADA)).message
 
 
-def test_every_answered_call_is_recorded_though_the_server_was_killed(
+def test_every_call_with_a_response_is_recorded_even_if_the_server_is_killed(
     alone: Server, lonely: Node
 ) -> None:
     before = _recorded(alone)

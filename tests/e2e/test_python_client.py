@@ -69,7 +69,7 @@ def text_of(result: Any) -> str:
 
 
 @pytest.mark.requirement("pages.complete")
-async def test_a_client_finds_out_who_serves_and_lists_and_calls(any_server: Server) -> None:
+async def test_the_python_client_discovers_the_server_lists_and_calls(any_server: Server) -> None:
     steps: list[float] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
@@ -100,7 +100,9 @@ async def test_a_client_finds_out_who_serves_and_lists_and_calls(any_server: Ser
         assert "no_such_tool" in caught.value.message
 
 
-async def test_a_client_of_an_older_revision_is_asked_by_each_server(any_server: Server) -> None:
+async def test_the_python_client_of_a_legacy_revision_answers_an_elicitation(
+    any_server: Server,
+) -> None:
     async def ask(_: Any, params: ElicitRequestParams) -> ElicitResult:
         assert "Deploy shop v2" in params.message
         return ElicitResult(action="accept", content={"deploy": True})

@@ -37,7 +37,7 @@ def _echo(server: Server, path: str = PATH, token: str | None = None, **fields: 
 
 
 @pytest.mark.requirement("auth.challenge", "auth.not-in-query")
-def test_without_a_good_token_it_is_401_with_a_challenge(any_server: Server) -> None:
+def test_requests_without_a_valid_token_get_401_with_a_challenge(any_server: Server) -> None:
     nobody = _echo(any_server)
     for token in (None, "", "wrong", FORGED):
         reply = _echo(any_server, token=token)
@@ -56,7 +56,7 @@ def test_without_a_good_token_it_is_401_with_a_challenge(any_server: Server) -> 
 
 
 @pytest.mark.requirement("http.one-endpoint", "http.host")
-def test_only_json_that_is_posted_to_the_right_host_is_answered(any_server: Server) -> None:
+def test_only_posted_json_for_an_allowed_host_is_served(any_server: Server) -> None:
     token = any_server.token
     assert _echo(any_server, token=token).status == 200
     got = raw.send(any_server, "GET", PATH, Accept="text/event-stream")

@@ -1,4 +1,4 @@
-"""Both processes are started again, one after the other, with another master key, and nobody notices.
+"""Both processes are restarted, one after the other, with another master key, and no call fails.
 
 Meanwhile clients call through a balancer that honours `/readyz` and through nginx, which does not ask for it; some
 are asked and answer at once, others think for longer than all of it takes.
@@ -137,7 +137,7 @@ def _go_on(loads: list[Load | AskingLoad]) -> None:
         load.has_gone_on()
 
 
-def test_no_call_fails_while_both_processes_are_started_again(
+def test_no_call_fails_during_a_rolling_restart_with_a_new_master_key(
     asked: Service, front: Server, tls: ssl.SSLContext
 ) -> None:
     patient, service = Numbered(500), asked

@@ -190,7 +190,7 @@ async def _fleet(service: Service) -> AsyncIterator[Fleet]:
         yield Fleet((at(service, service.first), at(service, service.second)), http)
 
 
-async def test_no_call_ends_wrong_while_the_processes_are_upgraded_one_by_one(
+async def test_calls_and_tasks_end_correctly_during_a_rolling_upgrade(
     asked: Service,
 ) -> None:
     new, before = asking.with_code(asked, versions.NEW), len(done_in_tasks(asked))

@@ -137,7 +137,7 @@ def _published(service: Service, prices: Prices, title: str) -> None:
 
 
 @pytest.mark.requirement("mrtr.any-node")
-def test_a_loop_goes_on_although_its_process_is_killed_in_every_turn(
+def test_a_script_loop_continues_when_its_process_is_killed_in_every_iteration(
     asked: Service, prices: Prices
 ) -> None:
     """In every turn only one process is left, which is killed once the other one is back."""

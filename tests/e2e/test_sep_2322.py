@@ -94,7 +94,7 @@ META = raw.call("", {}, **{f"{raw.PREFIX}clientCapabilities": {"elicitation": {"
 
 
 @pytest.mark.requirement("mrtr.sep-2322-example")
-def test_the_sep_s_example_works_as_it_is_written(any_server: Server) -> None:
+def test_the_example_of_the_sep_works_as_written(any_server: Server) -> None:
     state = STATE
     for what, sent, expected in MESSAGES:
         written = json.loads(json.dumps(sent).replace(STATE, state))

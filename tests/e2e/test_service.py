@@ -1,4 +1,4 @@
-"""Clients of every make at a service of two nodes, request by request at another one."""
+"""Clients of every SDK at a service of two nodes, with each request at another node."""
 
 import sys
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ def client(request: pytest.FixtureRequest) -> Sequence[str]:
     return [sys.executable, str(CLIENTS / "python_client.py")]
 
 
-def test_every_client_sees_everything_and_hears_of_changes_in_the_admin_of_either_node(
+def test_every_client_lists_all_primitives_and_is_notified_of_changes_on_either_node(
     asked: Service, offered: None, client: Sequence[str], tmp_path: Path
 ) -> None:
     service, server = asked, asked.server

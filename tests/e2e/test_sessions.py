@@ -1,4 +1,4 @@
-"""Sessions on two processes: nothing that one was told is news to the other, and no stream is lost."""
+"""Sessions on two processes: both have the same state, and no stream is lost."""
 
 from tests.e2e.nodes import Service
 from tests.e2e.processes import Server
@@ -20,7 +20,7 @@ def gone(session: Session) -> bool:
     return session.send({"jsonrpc": "2.0", "id": 1, "method": "ping"}).status == 404
 
 
-def test_a_session_lives_over_each_server_we_support(any_server: Server) -> None:
+def test_a_session_streams_resumes_and_ends_on_every_supported_server(any_server: Server) -> None:
     session = begin(any_server, REVISION)
     with session.stream() as standing:
         with session.stream(calling("countdown", token="t", start=6, seconds=0.3)) as first:
@@ -35,7 +35,7 @@ def test_a_session_lives_over_each_server_we_support(any_server: Server) -> None
     assert gone(session)
 
 
-def test_what_one_process_is_told_holds_for_the_next_request_to_the_other(
+def test_the_log_level_and_end_of_a_session_apply_on_both_processes_at_once(
     asked: Service,
 ) -> None:
     here, there = two(asked)
@@ -49,7 +49,7 @@ def test_what_one_process_is_told_holds_for_the_next_request_to_the_other(
     assert gone(there)
 
 
-def test_a_stream_cut_in_the_middle_goes_on_from_the_other_process(
+def test_a_cut_stream_is_resumed_at_the_other_process(
     asked: Service,
 ) -> None:
     here, there = two(asked)
@@ -69,7 +69,7 @@ def test_a_stream_cut_in_the_middle_goes_on_from_the_other_process(
         assert numbers == list(range(after + 1, after + 1 + len(events)))
 
 
-def test_a_call_without_a_reader_can_be_called_off_from_the_other_process(
+def test_a_call_without_a_reader_can_be_cancelled_from_the_other_process(
     asked: Service,
 ) -> None:
     here, there = two(asked)
@@ -80,7 +80,7 @@ def test_a_call_without_a_reader_can_be_called_off_from_the_other_process(
         assert all("result" not in each.message for each in rest)
 
 
-def test_the_newest_stream_over_both_processes_is_told_once(asked: Service) -> None:
+def test_notifications_go_once_to_the_newest_get_stream_on_either_process(asked: Service) -> None:
     here, there = two(asked)
 
     with here.stream() as older:
@@ -95,7 +95,7 @@ def test_the_newest_stream_over_both_processes_is_told_once(asked: Service) -> N
         assert [each for each in older if each.message] == []
 
 
-def test_the_end_of_a_session_ends_its_streams_everywhere(asked: Service) -> None:
+def test_ending_a_session_ends_its_streams_on_all_processes(asked: Service) -> None:
     here, there = two(asked)
     with there.stream() as stream:
         assert here.send(verb="DELETE").status == 204

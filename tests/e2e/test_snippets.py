@@ -1,4 +1,4 @@
-"""What the page "Connect" gives to paste, pasted: by a shell and by programs of the real clients."""
+"""The snippets of the page "Connect", run by a shell and by programs of the real clients."""
 
 import shlex
 import subprocess
@@ -31,11 +31,11 @@ def printed(*words: str, folder: Path) -> str:
     return done.stdout
 
 
-def test_curl_calls_the_tool(pasted: dict[str, str], tmp_path: Path) -> None:
+def test_the_curl_snippet_calls_the_tool(pasted: dict[str, str], tmp_path: Path) -> None:
     assert SAID in printed("bash", "-c", pasted["curl"], folder=tmp_path)
 
 
-def test_the_python_sdk_lists_and_calls(pasted: dict[str, str], tmp_path: Path) -> None:
+def test_the_python_sdk_snippet_lists_and_calls(pasted: dict[str, str], tmp_path: Path) -> None:
     program = tmp_path / "connect.py"
     program.write_text(pasted["Python"])
     text = printed(sys.executable, str(program), folder=tmp_path)
@@ -43,7 +43,9 @@ def test_the_python_sdk_lists_and_calls(pasted: dict[str, str], tmp_path: Path) 
     assert SAID in text
 
 
-def test_the_typescript_sdk_lists_and_calls(pasted: dict[str, str], node: NodeClient) -> None:
+def test_the_typescript_sdk_snippet_lists_and_calls(
+    pasted: dict[str, str], node: NodeClient
+) -> None:
     program = node.folder / "connect-snippet.mjs"
     program.write_text(pasted["TypeScript"])
     text = printed(str(NODE), program.name, folder=node.folder)
@@ -51,7 +53,9 @@ def test_the_typescript_sdk_lists_and_calls(pasted: dict[str, str], node: NodeCl
     assert SAID in text
 
 
-def test_the_inspector_lists(pasted: dict[str, str], node: NodeClient, tmp_path: Path) -> None:
+def test_the_inspector_snippet_lists_tools(
+    pasted: dict[str, str], node: NodeClient, tmp_path: Path
+) -> None:
     words = shlex.split(pasted["MCP Inspector"])
     assert words[:2] == ["npx", "@modelcontextprotocol/inspector"]
     text = printed(str(NODE), str(INSPECTOR), *words[2:], folder=tmp_path)

@@ -56,7 +56,7 @@ def of_session(
         yield one
 
 
-def test_fastmcp_drives_tasks_to_their_ends(fastmcp: TaskClient) -> None:
+def test_fastmcp_runs_tasks_to_completion(fastmcp: TaskClient) -> None:
     talk = fastmcp.talk
     talk.say({"call": "paint_sized", "arguments": {"what": "the door"}})
     fastmcp.answers("Which colour", colour="red")
@@ -79,7 +79,7 @@ def test_fastmcp_cancels_a_task(place: Place, fastmcp: TaskClient) -> None:
     assert "cancelled" in fastmcp.talk.hear("raised")
 
 
-def test_a_client_of_sessions_drives_a_task_with_questions_to_its_end(
+def test_a_session_client_completes_a_task_with_input_requests(
     of_session: TaskClient,
 ) -> None:
     talk = of_session.talk
@@ -95,7 +95,7 @@ def test_a_client_of_sessions_drives_a_task_with_questions_to_its_end(
     assert ids <= set(talk.hear("listed"))
 
 
-def test_a_client_of_sessions_cancels_a_task(place: Place, of_session: TaskClient) -> None:
+def test_a_session_client_cancels_a_task(place: Place, of_session: TaskClient) -> None:
     talk = of_session.talk
     id = of_session.begin("hangs_in_a_process")
     wait_until(lambda: place.said() == ["began"])
@@ -107,7 +107,7 @@ def test_a_client_of_sessions_cancels_a_task(place: Place, of_session: TaskClien
 
 
 @pytest.mark.parametrize("number", range(len(DOCUMENTED)), ids=DOCUMENTED)
-def test_a_client_program_of_docs_tasks_gets_the_result_of_its_task(
+def test_a_client_program_from_the_tasks_page_gets_the_result_of_its_task(
     place: Place, tmp_path: Path, number: int
 ) -> None:
     programs = PROGRAM.findall(PAGE)
@@ -197,7 +197,7 @@ class Lives:
                 assert one.text() == "it is green, size 4"
 
 
-def test_tasks_go_on_in_the_next_server_when_one_is_killed_or_ends(
+def test_tasks_continue_in_the_next_server_process_after_a_kill_or_a_stop(
     place: Place, tmp_path: Path
 ) -> None:
     with ExitStack() as ends:

@@ -1,4 +1,4 @@
-"""Who runs tasks where an operator has chosen nothing: the serving processes, from one queue."""
+"""Without a configured worker, the serving processes run tasks from one queue."""
 
 import socket
 import threading
@@ -68,7 +68,7 @@ def pause(asked: Service) -> Iterator[Path]:
 Begun = Callable[[], list[list[str]]]
 
 
-def test_a_task_goes_on_in_the_other_process_when_its_own_is_told_to_end(
+def test_a_task_continues_in_the_other_process_when_its_own_is_stopped(
     asked: Service, begun: Begun, pause: Path
 ) -> None:
     """No HTTP connection is open meanwhile, so the process waits for nothing but the step."""
@@ -87,7 +87,7 @@ def test_a_task_goes_on_in_the_other_process_when_its_own_is_told_to_end(
     own.start()
 
 
-def test_a_task_goes_on_elsewhere_when_its_worker_is_told_to_end(
+def test_a_task_continues_elsewhere_when_its_worker_is_stopped(
     asked: Service, begun: Begun, pause: Path
 ) -> None:
     port = free_port()

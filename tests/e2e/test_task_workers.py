@@ -239,7 +239,7 @@ class Ends:
             return link.execute(statement, values).fetchall()
 
 
-async def test_every_task_ends_once_with_its_own_result(
+async def test_every_task_ends_once_with_its_own_result_despite_disturbances(
     service: Service, workers: Sequence[Worker], cluster: Postgres
 ) -> None:
     servers = [at(service, node) for node in (service.first, service.second)]

@@ -30,7 +30,7 @@ def _up_at_once(*homes: Path, **settings: str) -> Iterator[list[Server]]:
         yield [server for server, _ in started]
 
 
-def test_nodes_of_one_folder_and_of_another_machine_are_set_up_once_and_know_each_others_sign_ins(
+def test_nodes_started_together_are_set_up_once_and_share_tokens_and_sign_ins(
     machine: None, tmp_path: Path
 ) -> None:
     here, there = tmp_path / "here" / "home", tmp_path / "there" / "home"

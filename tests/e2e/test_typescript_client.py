@@ -7,7 +7,9 @@ from tests.e2e.test_python_client import DEMO_TOOLS, REVISION
 INVALID_PARAMS = -32602
 
 
-def test_it_lists_calls_and_is_told_what_is_wrong(node: NodeClient, server: Server) -> None:
+def test_the_typescript_client_lists_calls_and_gets_error_messages(
+    node: NodeClient, server: Server
+) -> None:
     walk = node.ask("walk", server.url, server.token)
     assert walk["revision"] == REVISION
     assert walk["server"]["name"]
@@ -27,7 +29,7 @@ def test_it_lists_calls_and_is_told_what_is_wrong(node: NodeClient, server: Serv
     assert "no_such_tool" in walk["unknown"]["error"]["message"]
 
 
-def test_with_a_token_it_connects_to_each_server_in_both_eras(
+def test_the_typescript_client_connects_with_a_token_in_both_eras(
     node: NodeClient, any_server: Server
 ) -> None:
     for era in ("connect", "legacy"):

@@ -30,7 +30,7 @@ def either(request: pytest.FixtureRequest) -> Server:
     return started
 
 
-def test_calls_are_seen_in_the_metrics_and_by_the_collector(
+def test_calls_appear_in_the_metrics_and_in_the_trace_collector(
     either: Server, collector: Collector
 ) -> None:
     server, trace = either, token_hex(16)

@@ -54,7 +54,9 @@ def test_public_addresses_are_accepted(address: str):
         ([], 443, False),
     ],
 )
-def test_all_addresses_of_a_name_are_public_or_on_a_named_loopback_port(addresses, port, expected):
+def test_a_connection_needs_public_addresses_only_or_an_open_loopback_port(
+    addresses, port, expected
+):
     assert may_connect(addresses, port, frozenset({9000})) is expected
 
 
@@ -115,7 +117,7 @@ def test_a_url_is_normalised(url: str, normal: str):
         "https://example.com/" + "a" * MAX_URL,
     ],
 )  # fmt: skip
-def test_a_url_of_another_form_is_refused(url: str):
+def test_a_malformed_url_is_refused(url: str):
     with pytest.raises(EgressRequestError):
         Target.parse(url)
 
@@ -142,7 +144,9 @@ def test_a_url_of_another_form_is_refused(url: str):
         ("http://localhost:9000", "http://localhost:9000/", True),
     ],
 )
-def test_an_entry_allows_one_scheme_host_and_port(entry: str, url: str, expected: bool):
+def test_an_allowed_host_entry_allows_one_scheme_host_and_port(
+    entry: str, url: str, expected: bool
+):
     assert AllowedHost.parse(entry).matches(Target.parse(url)) is expected
 
 
@@ -152,6 +156,6 @@ def test_an_entry_allows_one_scheme_host_and_port(entry: str, url: str, expected
      "example.com/path", "example.com?q", "ftp://example.com", "user@example.com", "**", "*x",
      "0x7f.1", "http://"],
 )  # fmt: skip
-def test_a_malformed_entry_is_refused(entry: str):
+def test_a_malformed_allowed_host_entry_is_refused(entry: str):
     with pytest.raises(ValueError, match="is not an allowed host"):
         AllowedHost.parse(entry)

@@ -68,7 +68,7 @@ async def never(request: Arrived, writer: asyncio.StreamWriter) -> None:
     [ "localhost", "10.0.0.1", "169.254.169.254",
      "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "0.0.0.0"],
 )  # fmt: skip
-async def test_an_address_that_is_not_public_is_refused_although_the_tenant_allows_it(host: str):
+async def test_an_address_that_is_not_public_is_refused_even_if_the_tenant_allows_it(host: str):
     async with running(answer()) as service:
         egress = Egress()
         entry = f"http://{host}:{service.port}"
@@ -79,7 +79,7 @@ async def test_an_address_that_is_not_public_is_refused_although_the_tenant_allo
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_a_named_loopback_port_is_reached_and_no_other(host: str):
+async def test_only_the_configured_loopback_port_is_reached(host: str):
     async with running(answer()) as named, running(answer()) as other, opened(named) as egress:
         allowed = local(named, other, host=host)
         received = await egress.send(OutgoingRequest(url(named, host=host)), allowed)
@@ -98,7 +98,7 @@ async def test_a_host_that_the_tenant_does_not_allow_is_refused_before_it_is_res
     assert service.connections == 0
 
 
-async def test_the_connection_goes_to_the_address_that_was_checked():
+async def test_the_connection_uses_the_address_that_was_checked():
     """The second answer is never asked for: what was checked is what is connected to."""
     resolve, asked = resolving(["127.0.0.1"], ["10.0.0.1"])
     async with running(answer()) as service, opened(service, resolve=resolve) as egress:
@@ -107,7 +107,7 @@ async def test_the_connection_goes_to_the_address_that_was_checked():
     assert service.arrived[0].headers["host"] == f"{NAME}:{service.port}"
 
 
-async def test_a_new_connection_is_checked_again():
+async def test_each_new_connection_checks_its_address_again():
     async def closing(request: Arrived, writer: asyncio.StreamWriter) -> None:
         write(writer, 200, b"ok", Connection="close")
 
@@ -141,7 +141,7 @@ async def test_an_internal_name_and_an_unknown_one_give_the_same_message():
     assert "10.1.2.3" not in message
 
 
-async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch):
+async def test_proxy_settings_in_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch):
     async with running(answer()) as proxy, running(answer()) as service:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HTTPS_PROXY"):
             monkeypatch.setenv(name, url(proxy))
@@ -170,7 +170,7 @@ async def test_tls_is_verified_for_the_name_of_the_url(authority: Authority):
 
 
 @pytest.mark.parametrize("days", [1, -1])
-async def test_a_certificate_that_is_unknown_or_expired_is_refused(authority: Authority, days: int):
+async def test_an_untrusted_or_expired_certificate_is_refused(authority: Authority, days: int):
     tls = {} if days > 0 else {"tls": authority.client()}
     async with (
         running(answer(), tls=authority.server("127.0.0.1", days=days)) as service,
@@ -205,7 +205,7 @@ async def test_a_redirect_to_a_forbidden_address_is_refused():
                 await egress.send(OutgoingRequest(url(service)), allowed)
 
 
-async def test_a_redirect_from_https_to_http_needs_an_entry(authority: Authority):
+async def test_a_redirect_from_https_to_http_needs_an_allowed_host_entry(authority: Authority):
     async with running(answer()) as plain:
         location = url(plain)
         async with (
@@ -219,7 +219,7 @@ async def test_a_redirect_from_https_to_http_needs_an_entry(authority: Authority
 
 
 @pytest.mark.parametrize("redirects", [0, 3])
-async def test_redirects_are_counted(redirects: int):
+async def test_the_number_of_redirects_is_limited(redirects: int):
     sent = await exchange(answer(302, Location="/again"), redirects=redirects)
     sent.refused(EgressResponseError, f"redirects more than {redirects} times")
     assert len(sent.arrived) == redirects + 1
@@ -261,7 +261,7 @@ async def test_a_redirect_changes_the_method_as_http_says(status, method, follow
     ],
     ids=["body", "headers"],
 )
-async def test_an_endless_response_is_stopped(head: bytes, part: bytes):
+async def test_an_endless_response_is_aborted(head: bytes, part: bytes):
     async def endless(request: Arrived, writer: asyncio.StreamWriter) -> None:
         writer.write(head)
         while True:
@@ -346,11 +346,11 @@ async def trickling(request: Arrived, writer: asyncio.StreamWriter) -> None:
         (trickling, {"total_seconds": 0.3}, "within 0.3 s"),
     ],
 )
-async def test_a_slow_service_is_given_up(handler: Handler, limits: dict[str, float], words: str):
+async def test_a_slow_service_times_out(handler: Handler, limits: dict[str, float], words: str):
     (await exchange(handler, **limits)).refused(EgressTimeoutError, f"did not answer {words}")
 
 
-async def test_a_slow_name_server_is_given_up_and_delays_no_other_tenant():
+async def test_a_slow_name_server_times_out_and_does_not_delay_other_tenants():
     release = threading.Event()
 
     def resolve(host: str) -> Sequence[str]:
@@ -389,7 +389,7 @@ async def test_a_large_request_is_refused(request_: OutgoingRequest, words: str)
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
-async def test_every_method_arrives_as_it_was_sent(method: str):
+async def test_requests_of_every_method_arrive_unchanged(method: str):
     content = b"raw" if method in ("POST", "PUT", "PATCH") else None
     headers = (("X-One", "1"), ("x-one", "2"))
     sent = await exchange(
@@ -473,7 +473,7 @@ SENT_ONCE = [
     ],
 )
 @pytest.mark.parametrize("request_", REPEATED)
-async def test_a_repeatable_request_is_sent_again(status: int | None, request_: OutgoingRequest):
+async def test_a_repeatable_request_is_retried(status: int | None, request_: OutgoingRequest):
     sent = await exchange(failing_first(2, status), request_)
     assert (sent.response.status, len(sent.arrived)) == (200, 3)
 
@@ -487,7 +487,7 @@ async def test_a_request_that_is_not_repeatable_is_sent_once(request_: OutgoingR
     assert (sent.response.status, len(sent.arrived)) == (503, 1)
 
 
-async def test_every_attempt_has_the_idempotency_key_also_at_another_origin():
+async def test_every_attempt_has_the_same_idempotency_key_even_at_another_origin():
     async with running(failing_first(1, 503)) as other:
         moved = answer(307, b"", Location=f"http://127.0.0.1:{other.port}/new")
         async with running(moved) as service, opened(service, other) as egress:
@@ -500,7 +500,7 @@ async def test_every_attempt_has_the_idempotency_key_also_at_another_origin():
     assert [each.headers["idempotency-key"] for each in arrived] == ["k-1"] * 4
 
 
-async def test_attempts_are_limited():
+async def test_the_number_of_attempts_is_limited():
     sent = await exchange(failing_first(9, 503), attempts=2)
     assert (sent.response.status, len(sent.arrived)) == (503, 2)
     sent = await exchange(failing_first(9), attempts=2)
@@ -511,7 +511,7 @@ async def test_attempts_are_limited():
 # Connections
 
 
-async def test_a_tenant_uses_its_connection_again_and_never_that_of_another():
+async def test_connections_are_reused_within_a_tenant_and_never_across_tenants():
     async with running(echo) as service, opened(service) as egress:
         request, acme = OutgoingRequest(url(service)), local(service)
         globex = replace(acme, tenant="globex")
@@ -530,7 +530,7 @@ async def test_cookies_are_not_kept():
     assert all("cookie" not in arrived.headers for arrived in service.arrived)
 
 
-async def test_requests_of_one_tenant_at_once_are_limited():
+async def test_concurrent_requests_of_a_tenant_are_limited():
     running_now, most, enough, go = [0], [0], asyncio.Event(), asyncio.Event()
 
     async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
@@ -554,7 +554,7 @@ async def test_requests_of_one_tenant_at_once_are_limited():
     assert most[0] == 2
 
 
-async def test_a_cancelled_request_leaves_nothing_open():
+async def test_a_cancelled_request_closes_its_connection():
     arrived = asyncio.Event()
 
     async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
@@ -569,7 +569,9 @@ async def test_a_cancelled_request_leaves_nothing_open():
         await asyncio.wait_for(service.ended.wait(), 10)
 
 
-async def test_the_library_logs_no_headers_even_for_debugging(caplog: pytest.LogCaptureFixture):
+async def test_the_http_library_logs_no_headers_even_at_debug_level(
+    caplog: pytest.LogCaptureFixture,
+):
     with caplog.at_level(logging.DEBUG):
         await exchange(answer(X_Echo="secret-value"))
     assert "secret-value" not in caplog.text

@@ -111,7 +111,7 @@ def test_every_backend_that_connects_is_listed():
     assert found == set(BACKENDS)
 
 
-def test_nothing_else_is_configured_to_connect():
+def test_no_cache_mail_or_storage_backend_that_connects_is_configured():
     """Caches and e-mail of Django keep to their defaults, and nothing uses them."""
     configured = {
         target.id

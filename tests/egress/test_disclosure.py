@@ -1,7 +1,7 @@
-"""What a service computes of a secret, or of a response with one, does not get to the caller.
+"""Values that a service derives from a secret do not reach the caller.
 
-The author of a request chooses text that a service echoes beside a secret, and looks at all that he
-gets: the length of a compressed response tells whether both are alike.
+The author of a request chooses text that a service echoes beside a secret, and inspects the whole
+response: the length of a compressed response would reveal whether both are alike.
 """
 
 import asyncio
@@ -87,7 +87,7 @@ class Echo:
 @pytest.mark.parametrize("asked", [True, False])
 @pytest.mark.parametrize("chunked", [True, False])
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "identity"])
-async def test_no_byte_differs_whatever_the_secret_and_the_guess_are(coding, chunked, asked):
+async def test_responses_are_identical_for_every_secret_and_every_guess(coding, chunked, asked):
     echo = Echo(coding, chunked=chunked, asked=asked)
     observed = [(SECRETS[0], guess) for guess in GUESSES]
     observed += [(secret, GUESSES[0]) for secret in SECRETS[1:]]
@@ -102,7 +102,7 @@ async def test_no_byte_differs_whatever_the_secret_and_the_guess_are(coding, chu
 
 
 @pytest.mark.parametrize(("values", "coding"), [([], "gzip, deflate"), (["a-secret"], "identity")])
-async def test_compression_is_asked_for_only_where_nothing_is_hidden(values, coding):
+async def test_compression_is_requested_only_if_no_secret_is_masked(values, coding):
     sent = await exchange(answer(), hidden=hiding(*values))
     assert sent.arrived[0].headers["accept-encoding"] == coding
 
@@ -148,12 +148,12 @@ def sending(method: str, status: int, body: bytes) -> Handler:
         ("PUT", 204, b""),
     ],
 )
-async def test_what_is_computed_of_bytes_that_are_not_shown_is_left_out(method, status, body):
+async def test_headers_computed_from_masked_or_missing_content_are_removed(method, status, body):
     response = await received(sending(method, status, body), "a-secret", method=method)
     assert [name for name, _ in response.headers] == OTHERS
 
 
-async def test_what_is_computed_of_a_response_that_is_shown_as_it_came_is_shown():
+async def test_headers_computed_from_an_unmasked_response_are_kept():
     for values in ([], ["a-secret"]):
         response = await received(sending("GET", 200, b"nothing"), *values)
         assert [name for name, _ in response.headers] == [*COMPUTED, *OTHERS, "content-length"]
@@ -187,7 +187,7 @@ async def outcome(content: bytes, secret: str, method: str = "GET", **limits: fl
 
 @pytest.mark.parametrize("framed", [by_length, by_chunks, by_gzip])
 @pytest.mark.parametrize("beside", [-1, 0, 1])
-async def test_a_limit_on_the_body_does_not_tell_how_long_a_secret_is(framed, beside):
+async def test_a_limit_on_the_body_does_not_reveal_the_length_of_a_secret(framed, beside):
     text = b"x" * 500
     limit = len(text + MASKED) + beside
     outcomes = [
@@ -202,7 +202,7 @@ async def test_a_limit_on_the_body_does_not_tell_how_long_a_secret_is(framed, be
 
 
 @pytest.mark.parametrize("others", [0, 1000, 45_000, 60_000])
-async def test_a_limit_on_headers_does_not_tell_how_long_a_secret_is(others: int):
+async def test_a_limit_on_headers_does_not_reveal_the_length_of_a_secret(others: int):
     """Also where what is read of a head, before anything is masked, is limited."""
 
     def content(secret: str) -> bytes:
@@ -234,7 +234,7 @@ ERRORS: Mapping[str, Callable[[str], bytes]] = {
 
 
 @pytest.mark.parametrize("place", ERRORS)
-async def test_no_error_tells_anything_of_a_secret(place: str):
+async def test_error_messages_reveal_nothing_of_a_secret(place: str):
     outcomes = [await outcome(ERRORS[place](secret), secret) for secret in SECRETS[:2]]
     assert outcomes[0] == outcomes[1]
     assert "key-" not in repr(outcomes[0]).replace("key-value", "")

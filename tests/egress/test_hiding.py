@@ -86,7 +86,7 @@ async def test_one_small_secret_is_masked_on_the_event_loop():
     assert watched.threads == {threading.current_thread()}
 
 
-async def test_many_large_secrets_do_not_keep_the_event_loop():
+async def test_many_large_secrets_are_masked_off_the_event_loop():
     values = large(99)
     watched = Watched(VALUE)
     body = f"<{VALUE}><{values[0]}>{values[98]}".encode()
@@ -98,7 +98,7 @@ async def test_many_large_secrets_do_not_keep_the_event_loop():
 
 
 @pytest.mark.parametrize(("headers", "body", "others"), [(250, 0, 0), (0, 17 * 1024, 0)])
-async def test_many_headers_or_secrets_are_searched_beside_the_event_loop(headers, body, others):
+async def test_many_headers_or_secrets_are_searched_off_the_event_loop(headers, body, others):
     watched = Watched(VALUE)
     heads = {f"X_{number}": VALUE for number in range(headers)}
     values = [f"another-secret-{number}" for number in range(others)]
@@ -115,7 +115,7 @@ async def test_many_headers_or_secrets_are_searched_beside_the_event_loop(header
         ("http://other.example/lower-case-value", "redirects with a secret"),
     ],
 )
-async def test_an_error_is_masked_beside_the_loop_if_many_secrets_are_large(location, words):
+async def test_an_error_is_masked_off_the_event_loop_if_secrets_are_large(location, words):
     watched = Watched("lower-case-value")
     hidden = hiding(watched, *large(2))
     error = (await exchange(answer(302, b"", Location=location), hidden=hidden)).outcome
@@ -125,7 +125,7 @@ async def test_an_error_is_masked_beside_the_loop_if_many_secrets_are_large(loca
     assert threading.current_thread() not in watched.threads
 
 
-async def test_what_a_repetition_adds_is_masked_too():
+async def test_a_secret_added_before_a_redirect_is_followed_is_masked():
     """The mask of the first response does not know what is hidden since."""
     known = [[VALUE], [VALUE, "a-later-secret"], [VALUE, "a-later-secret"]]
 
@@ -170,7 +170,7 @@ async def holding(service: Service, egress: Egress) -> AsyncIterator[Callable[..
     assert {len(call.result().body) for call in calls} == {len(BODY) - len(VALUE) + 8}
 
 
-async def test_no_tenant_waits_until_the_responses_of_another_are_masked():
+async def test_masking_for_one_tenant_does_not_delay_other_tenants():
     async with (
         running(answer(200, BODY)) as service,
         opened(service) as egress,
@@ -180,7 +180,7 @@ async def test_no_tenant_waits_until_the_responses_of_another_are_masked():
         assert (await send("with secrets", VALUE)).body == BODY.replace(VALUE.encode(), MASKED)
 
 
-async def test_a_job_of_a_call_that_ended_keeps_its_tenants_turn():
+async def test_masking_for_a_cancelled_call_still_occupies_the_slot_of_its_tenant():
     """A thread cannot be stopped: calls that time out would take all of them."""
     held, watched = Held(large(1)[0]), Watched(VALUE)
     async with running(answer(200, BODY)) as service, opened(service) as egress:

@@ -75,7 +75,7 @@ def test_an_escaped_value_is_masked(name: str, value: str):
 
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("name", ESCAPES)
-def test_an_escaped_value_inside_of_json_inside_of_json_is_masked(name: str, value: str):
+def test_an_escaped_value_in_doubly_encoded_json_is_masked(name: str, value: str):
     content = json.dumps(json.dumps(["before", ESCAPES[name](value)]))
     masked = Mask([value]).text(content)
     assert "[secret]" in masked
@@ -122,14 +122,14 @@ def test_base64_of_the_json_of_a_value_is_masked():
     [(lambda text: text.replace("%", "%25"), "%"), (lambda text: text.replace("&", "&amp;"), "&")],
     ids=["percent", "HTML"],
 )
-def test_a_value_that_each_of_several_services_escapes_is_masked(escape: Escape, first, depth: int):
+def test_a_value_escaped_several_times_in_the_same_way_is_masked(escape: Escape, first, depth: int):
     content = "".join(f"%{ord(c):02X}" if first == "%" else f"&#{ord(c)};" for c in PLAIN)
     for _ in range(depth):
         content = escape(content)
     assert Mask([PLAIN]).text(content) == "[secret]"
 
 
-def test_a_value_that_is_escaped_in_turn_by_different_services_is_masked():
+def test_a_value_escaped_several_times_in_different_ways_is_masked():
     content = html.escape(quote(json.dumps(VALUE)[1:-1], safe=""))
     content = quote(json.dumps(html.escape(html.escape(content))), safe="")
     assert "[secret]" in Mask([VALUE]).text(content)
@@ -142,11 +142,13 @@ def test_a_value_that_is_escaped_in_turn_by_different_services_is_masked():
     "form",
     [str, html.escape, quote, quote_plus, lambda v: json.dumps(v, ensure_ascii=False)[1:-1]],
 )
-def test_a_value_that_is_mostly_escapes_is_masked_in_its_usual_forms(form: Escape, value: str):
+def test_a_value_that_consists_mostly_of_escapes_is_masked_in_common_encodings(
+    form: Escape, value: str
+):
     assert Mask([value]).text(f"<{form(value)}>") == "<[secret]>"
 
 
-def test_the_text_around_a_value_of_wide_characters_stays_whole():
+def test_the_text_around_a_masked_utf_16_value_stays_intact():
     around = [f"{letter}".encode("utf-16-le") for letter in "ab"]
     content = around[0] + PLAIN.encode("utf-16-le") + around[1]
     masked = Mask([PLAIN]).bytes(content)
@@ -154,7 +156,7 @@ def test_the_text_around_a_value_of_wide_characters_stays_whole():
     assert masked.replace(MASKED, b"") == b"".join(around)
 
 
-def test_many_secrets_are_looked_for_at_once():
+def test_many_secrets_are_found_by_one_search():
     """A tenant may have hundreds, and its service sends megabytes: one search for each would take long."""
     forms = [random.Random(number).randbytes(40) for number in range(500)]
     content = bytes(range(256)) * 64 + forms[7]
@@ -175,7 +177,7 @@ LINES: Mapping[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("lines", LINES)
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize(("offset", "after", "encode"), ALIGNED)
-def test_base64_is_masked_at_each_alignment_in_lines(offset, after, encode, value, lines):
+def test_base64_in_lines_is_masked_at_every_alignment(offset, after, encode, value, lines):
     for before in range(offset, 140, 27):  # the line ends at another place of the value
         encoded = encode(b"x" * before + value.encode() + after)
         content = LINES[lines](encoded)
@@ -202,7 +204,7 @@ def test_base64_is_masked_at_each_alignment_in_lines(offset, after, encode, valu
     "form",
     [str.encode, lambda v: base64.b64encode(v.encode()), lambda v: v.encode().hex().encode()],
 )
-def test_what_stands_before_a_value_does_not_hide_its_beginning(prefix, form, value):
+def test_text_before_a_value_does_not_prevent_its_masking(prefix, form, value):
     masked = Mask([value]).bytes(prefix + form(value) + b"|")
     assert masked.endswith(MASKED + b"|")
     assert len(masked) <= len(prefix + MASKED + b"|")
@@ -213,7 +215,7 @@ def test_what_stands_before_a_value_does_not_hide_its_beginning(prefix, form, va
 @pytest.mark.parametrize(
     "form", [json.dumps, lambda v: json.dumps(v).replace("/", "\\/"), lambda v: "\r\n".join(v)]
 )
-def test_a_value_in_a_text_of_wide_characters_is_masked(form, encoding, value):
+def test_a_value_in_utf_16_or_utf_32_text_is_masked(form, encoding, value):
     content = f"[{form(value)}]".encode(encoding)
     masked = Mask([value]).bytes(content)
     assert MASKED in masked
@@ -233,7 +235,7 @@ def test_all_of_many_values_are_masked():
 @pytest.mark.parametrize("known", ["longer than the secret, " * 2, "short: "])
 @pytest.mark.parametrize("before", WIDE)
 @pytest.mark.parametrize("form", WIDE)
-def test_a_value_that_overlaps_another_one_does_not_reveal_the_rest(form, before, known):
+def test_overlapping_values_are_masked_completely(form, before, known):
     """Who may store secrets knows `known` and tries out how the other value goes on."""
     joint = PLAIN[0].encode(before).removesuffix(PLAIN[0].encode(form))
     content = known.encode(before) + joint + PLAIN.encode(form)

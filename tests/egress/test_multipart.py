@@ -6,7 +6,7 @@ from mcphost.egress.errors import EgressRequestError
 from mcphost.egress.multipart import FilePart, encode
 
 
-def test_the_same_parts_have_the_same_bytes_and_a_boundary_that_no_part_contains() -> None:
+def test_multipart_encoding_is_deterministic_with_a_boundary_in_no_part() -> None:
     parts = [("a", "1")], [FilePart("f", b"--mcphost-\r\n", "x.bin")]
     body, media_type = encode(*parts)
     assert encode(*parts) == (body, media_type)
@@ -17,7 +17,7 @@ def test_the_same_parts_have_the_same_bytes_and_a_boundary_that_no_part_contains
 
 
 @pytest.mark.parametrize("name", ['"', "\r\n", "\0", 'x"; filename="y'])
-def test_a_name_cannot_end_its_text_or_its_line(name: str) -> None:
+def test_a_name_cannot_break_out_of_its_quotes_or_its_line(name: str) -> None:
     body, _ = encode([(name, "1")], [FilePart(name, b"2", name, "text/plain")])
     field, file = (part.split(b"\r\n\r\n")[0] for part in body.split(b"\r\n--")[:2])
     assert field.split(b"\r\n")[1].count(b'"') == 2
@@ -36,6 +36,6 @@ def test_a_name_cannot_end_its_text_or_its_line(name: str) -> None:
         "ü/b",
     ],
 )
-def test_a_content_type_that_is_none_is_refused(media_type: str) -> None:
+def test_an_invalid_content_type_is_refused(media_type: str) -> None:
     with pytest.raises(EgressRequestError, match="content type of 'f' is invalid"):
         encode([], [FilePart("f", b"", "f", media_type)])

@@ -21,6 +21,6 @@ PORTS = frozenset({9000})
         ("127.0.0.1:9000", "http://localhost:9000/", False),
     ],
 )
-def test_a_secret_travels_without_tls_only_to_a_loopback_port_that_is_open(entry, url, may):
+def test_a_secret_is_sent_without_tls_only_to_an_open_loopback_port(entry, url, may):
     target = Target.parse(url)
     assert any(host.matches(target) for host in secret_hosts(entry, PORTS)) is may

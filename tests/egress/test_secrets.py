@@ -143,7 +143,9 @@ async def test_a_secret_in_the_name_of_a_header_is_masked(name: str):
         (SecretPlace.BODY, {"method": "POST", "content": JsonBody([KEY])}),
     ],
 )
-async def test_a_secret_goes_only_to_its_places(place: SecretPlace, fields: dict[str, Any]):
+async def test_a_secret_is_sent_only_in_its_allowed_places(
+    place: SecretPlace, fields: dict[str, Any]
+):
     request = OutgoingRequest("", **fields)
     sent = await exchange(answer(), request, ASCII, ANYWHERE - {place})
     sent.refused(EgressSecretError, f"may not be in the {place.value}")
@@ -151,7 +153,7 @@ async def test_a_secret_goes_only_to_its_places(place: SecretPlace, fields: dict
     assert (await exchange(answer(), request, ASCII, frozenset({place}))).response.status == 200
 
 
-async def test_a_secret_goes_only_to_its_hosts():
+async def test_a_secret_is_sent_only_to_its_allowed_hosts():
     async with running(answer()) as own, running(answer()) as other, opened(own, other) as egress:
         request = OutgoingRequest(url(other), headers=(("X-Key", KEY),))
         with pytest.raises(EgressSecretError, match="may not go to") as caught:
@@ -160,7 +162,7 @@ async def test_a_secret_goes_only_to_its_hosts():
     assert other.arrived == []
 
 
-async def test_a_secret_is_revealed_once_and_not_for_a_host_that_is_not_allowed():
+async def test_a_secret_is_decrypted_once_and_never_for_a_disallowed_host():
     asked: list[str] = []
 
     async def reveal(name: str) -> Secret | None:
@@ -193,7 +195,7 @@ async def test_an_error_about_a_value_does_not_quote_it(fields: dict[str, Any], 
     assert sent.arrived == []
 
 
-def test_a_handle_and_a_secret_never_become_text_with_the_value():
+def test_converting_a_secret_or_its_handle_to_text_never_shows_the_value():
     assert "the-value" not in repr(Secret("the-value", (), frozenset()))
     with pytest.raises(TypeError):
         str(KEY)
@@ -218,7 +220,7 @@ REDIRECTED = [
 
 
 @pytest.mark.parametrize("fields", REDIRECTED)
-async def test_a_redirect_takes_no_credential_to_another_origin(fields: dict[str, Any]):
+async def test_a_redirect_to_another_origin_carries_no_credential(fields: dict[str, Any]):
     async with (
         running(echo) as other,
         running(answer(307, Location=url(other, "/new"))) as service,
@@ -264,7 +266,7 @@ async def test_an_error_that_names_an_echoed_host_is_masked():
     assert "lower-case-value" not in words
 
 
-async def test_a_secret_that_another_request_brought_to_the_service_is_masked():
+async def test_a_secret_that_an_earlier_request_sent_to_the_service_is_masked():
     """It echoes what an earlier request of the call had, maybe of another process, or of another name."""
     asked: list[int] = []
 
@@ -306,11 +308,11 @@ def test_no_value_makes_masking_slow(value: str, content: bytes):
         (b"%22%71uoted&quot;/value", b"[secret]"),
     ],
 )
-def test_what_is_masked_ends_where_its_escapes_end(content: bytes, masked: bytes):
+def test_masking_ends_at_the_last_escape_of_the_value(content: bytes, masked: bytes):
     assert Mask(['"quoted"/value']).bytes(content) == masked
 
 
-async def test_no_range_of_bytes_is_asked_of_a_service_that_may_have_a_secret():
+async def test_byte_ranges_of_a_service_that_may_echo_a_secret_are_refused():
     """A service that echoes a header would send the secret in pieces, which no mask recognises."""
     secret = (("X-Key", KEY),)
     for headers, hidden in ((secret, hiding()), ((), hiding(ASCII))):

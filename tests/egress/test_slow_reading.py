@@ -1,4 +1,4 @@
-"""Services that make reading their responses dear: each is refused, and other work goes on meanwhile."""
+"""Responses that are expensive to read are refused, and do not block other work."""
 
 import asyncio
 
@@ -30,7 +30,7 @@ MANY_LINKS = b"HTTP/1.1 103 Early\r\n" + b"Link: a\r\n" * 50 + b"\r\n"
     ],
     ids=["interim responses", "interim headers", "one header", "packets"],
 )
-async def test_what_precedes_a_response_is_limited(parts: list[bytes]):
+async def test_bytes_before_a_response_are_limited(parts: list[bytes]):
     sent = await exchange(saying(*parts))
     sent.refused(EgressResponseError, PRECEDED)
     assert len(sent.arrived) == 1
@@ -50,7 +50,7 @@ async def test_a_body_in_too_many_pieces_is_refused():
     sent.refused(EgressResponseError, f"more than {MAX_PIECES} pieces")
 
 
-async def test_a_body_in_many_pieces_is_read_and_other_work_goes_on():
+async def test_reading_a_body_in_many_pieces_does_not_block_other_work():
     """Turns of the loop are counted, not time."""
     count = MAX_PIECES // 2
     over = asyncio.Event()

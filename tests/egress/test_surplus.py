@@ -82,7 +82,7 @@ MOMENTS = ["at once", "in a packet of its own", "while the connection is idle"]
 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("first", FIRST)
-async def test_what_follows_a_response_never_answers_the_next_request(first: str, moment: str):
+async def test_bytes_after_a_response_never_answer_the_next_request(first: str, moment: str):
     method, response = FIRST[first]
     smuggler = Smuggler(response, SMUGGLED, moment)
     assert await next_body(smuggler, method, None, None) == b"proper"
@@ -90,21 +90,21 @@ async def test_what_follows_a_response_never_answers_the_next_request(first: str
 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("surplus", SURPLUS)
-async def test_a_connection_with_any_surplus_is_closed(surplus: str, moment: str):
+async def test_a_connection_with_surplus_bytes_is_closed(surplus: str, moment: str):
     smuggler = Smuggler(OWN, SURPLUS[surplus], moment)
     assert await next_body(smuggler, "GET", None, None) == b"proper"
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("first", ["a body by its length", "204"])
-async def test_a_surplus_inside_tls_is_seen_too(first: str, moment: str, authority: Authority):
+async def test_surplus_bytes_inside_tls_are_detected(first: str, moment: str, authority: Authority):
     method, response = FIRST[first]
     smuggler = Smuggler(response, SMUGGLED + b"x" * 40_000, moment)
     tls, client = authority.server("127.0.0.1"), authority.client()
     assert await next_body(smuggler, method, tls, client) == b"proper"
 
 
-async def test_a_connection_without_surplus_is_used_again(authority: Authority):
+async def test_a_connection_without_surplus_bytes_is_reused(authority: Authority):
     async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
         _, response = FIRST[request.headers["x-first"]]
         writer.write(response)
@@ -141,7 +141,7 @@ AMBIGUOUS: Mapping[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", AMBIGUOUS)
-async def test_a_response_that_proxies_may_read_otherwise_is_refused(name: str):
+async def test_an_ambiguously_framed_response_is_refused(name: str):
     content, words = AMBIGUOUS[name]
     async with running(saying(content)) as service, opened(service) as egress:
         base = f"http://127.0.0.1:{service.port}"

@@ -17,7 +17,9 @@ IDS = [f"{group}: {scenario.name}" for group, scenario in EVERY]
 
 @pytest.mark.django_db(transaction=True, reset_sequences=True)
 @pytest.mark.parametrize(("group", "scenario"), EVERY, ids=IDS)
-async def test_the_transcript_is_as_recorded(run: Run, group: str, scenario: Scenario) -> None:
+async def test_each_scenario_reproduces_its_recorded_transcript(
+    run: Run, group: str, scenario: Scenario
+) -> None:
     observed = await observe(scenario, run)
     if transcripts.recording():
         known = [one.name for one in GROUPS[group]]
@@ -33,5 +35,5 @@ def test_each_recorded_transcript_has_a_scenario(group: str) -> None:
     assert list(transcripts.load(group)) == sorted(one.name for one in GROUPS[group])
 
 
-def test_no_two_scenarios_have_one_name() -> None:
+def test_scenario_names_are_unique() -> None:
     assert len(set(IDS)) == len(IDS)

@@ -13,7 +13,7 @@ def _full(limit: int, *keys: str) -> Cache[str, int]:
     return cache
 
 
-def test_what_was_put_is_found_and_the_rest_is_a_miss() -> None:
+def test_a_stored_value_is_returned_and_an_unknown_key_is_a_miss() -> None:
     cache = _full(2, "a")
     assert cache.get("a") == 0
     assert cache.get("b") is MISS
@@ -22,7 +22,7 @@ def test_what_was_put_is_found_and_the_rest_is_a_miss() -> None:
     assert nothing.get("a") is None
 
 
-def test_a_full_cache_lets_go_of_what_was_put_first() -> None:
+def test_a_full_cache_evicts_the_oldest_value() -> None:
     cache = _full(2, "a", "b", "c")
     assert (cache.get("a"), cache.get("b"), cache.get("c")) == (MISS, 1, 2)
     assert len(cache) == 2
@@ -30,7 +30,7 @@ def test_a_full_cache_lets_go_of_what_was_put_first() -> None:
     assert (again.get("a"), again.get("b"), again.get("c")) == (2, MISS, 3)
 
 
-def test_forgetting_one_or_by_a_test_on_the_values_leaves_the_others() -> None:
+def test_forgetting_by_key_or_by_predicate_keeps_other_values() -> None:
     cache = _full(5, "a", "b", "c", "d")
     cache.forget("a")
     cache.forget("unknown")
@@ -41,7 +41,7 @@ def test_forgetting_one_or_by_a_test_on_the_values_leaves_the_others() -> None:
 
 
 @pytest.mark.parametrize("change", ["forget", "forget_where", "clear"])
-def test_a_value_read_before_a_change_is_not_kept_after_it(change: str) -> None:
+def test_a_value_read_before_a_change_is_not_cached_after_it(change: str) -> None:
     cache = _full(3)
     mark = cache.mark()
     match change:
@@ -56,14 +56,14 @@ def test_a_value_read_before_a_change_is_not_kept_after_it(change: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_value_read_inside_a_transaction_is_not_kept_for_it_may_be_rolled_back() -> None:
+def test_a_value_read_inside_a_transaction_is_not_cached() -> None:
     cache = _full(3)
     with transaction.atomic():
         cache.put("a", 1, cache.mark())
     assert cache.get("a") is MISS
 
 
-def test_whoever_sees_the_new_mark_gets_no_old_value() -> None:
+def test_a_reader_that_sees_the_new_mark_gets_no_old_value() -> None:
     """Values derived from a cached one are valid until the mark changes (see `_marks` in
     `transport.authentication`)."""
     cache = _full(2, "a")
@@ -79,7 +79,7 @@ def test_whoever_sees_the_new_mark_gets_no_old_value() -> None:
     assert (cache.mark(), cache.get("a")) == (before + 1, MISS)
 
 
-def test_the_mark_moves_after_a_single_value_is_gone() -> None:
+def test_the_mark_changes_after_a_single_value_is_removed() -> None:
     marks = []
 
     class Key:

@@ -30,7 +30,7 @@ def of_the_version_before() -> None:
     NodeFunctions.objects.filter(node=process().id).delete()
 
 
-def test_a_process_knows_what_each_other_one_has_loaded_and_nothing_of_its_own() -> None:
+def test_a_process_knows_the_functions_of_other_processes() -> None:
     other, mine = process(echo="1"), process(ask="2")
     assert (mine.elsewhere(ECHO), mine.elsewhere(ASK)) == ("1", None)
     assert mine.loaded_by(other.id) == {ECHO: "1"}
@@ -48,7 +48,7 @@ def test_a_process_knows_what_each_other_one_has_loaded_and_nothing_of_its_own()
     assert process().elsewhere(ECHO) == "1", "one that was forgotten declares them again"
 
 
-def test_what_the_process_that_started_last_declares_counts() -> None:
+def test_the_declaration_of_the_most_recently_started_process_wins() -> None:
     first = process(echo="old", ask="old")
     second = process(echo="new")
     Node.objects.filter(id=first.id).update(started_at=Now() - SECOND)
@@ -59,7 +59,7 @@ def test_what_the_process_that_started_last_declares_counts() -> None:
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_function_stays_for_as_long_as_a_restart_takes(killed: bool) -> None:
+def test_a_function_stays_declared_for_the_duration_of_a_restart(killed: bool) -> None:
     clock = HandClock()
     other, mine = process(echo="1"), process(clock)
     assert mine.may_come("newer.tool"), "it has just started, and waits for others to come"
@@ -83,7 +83,7 @@ def test_a_function_stays_for_as_long_as_a_restart_takes(killed: bool) -> None:
     assert mine.elsewhere(ECHO) == "1", "it has come back"
 
 
-def test_after_an_outage_of_the_database_other_processes_have_the_time_of_a_restart() -> None:
+def test_functions_stay_declared_for_a_restart_after_a_database_outage() -> None:
     """It silences all processes at once, so the first one that writes again finds no other alive."""
     clock = HandClock()
     other, mine = process(echo="1"), process(clock)
@@ -102,7 +102,7 @@ def test_after_an_outage_of_the_database_other_processes_have_the_time_of_a_rest
     assert not mine.may_come(ECHO), "the grace is that of any other end"
 
 
-def test_a_process_of_a_version_that_declares_nothing_may_have_any_function() -> None:
+def test_a_process_of_a_version_without_declarations_may_have_any_function() -> None:
     clock = HandClock()
     of_the_version_before()
     mine = process(clock)
@@ -116,7 +116,7 @@ def test_a_process_of_a_version_that_declares_nothing_may_have_any_function() ->
     assert not mine.may_come(ECHO)
 
 
-def test_the_functions_of_a_process_go_with_it() -> None:
+def test_the_functions_of_a_process_are_deleted_with_its_row() -> None:
     mine = process(echo="1")
     mine.unregister()
     assert not NodeFunctions.objects.exists()

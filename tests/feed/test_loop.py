@@ -80,7 +80,7 @@ def wait_until(condition: Any) -> None:
         time.sleep(0.005)
 
 
-def test_subscribers_hear_once_what_they_asked_for_with_all_that_was_said(
+def test_subscribers_receive_each_subscribed_change_once_with_all_fields(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop_module, "READ_AT_ONCE", 3)
@@ -102,7 +102,7 @@ def test_subscribers_hear_once_what_they_asked_for_with_all_that_was_said(
     assert reader.gaps == 0
 
 
-def test_the_first_read_of_a_feed_with_a_past_drops_what_was_kept() -> None:
+def test_the_first_read_of_an_existing_change_log_is_a_gap() -> None:
     change()
     late = Reader()
     late.loop.poll()
@@ -126,7 +126,7 @@ def _prune_all(seqs: list[int]) -> None:
 @pytest.mark.parametrize(
     "lose", [_prune_some, _prune_all, lambda seqs: Change.objects.filter(seq=seqs[1]).delete()]
 )
-def test_a_reader_behind_the_pruning_or_a_hole_is_told_of_the_gap_and_goes_on(
+def test_a_reader_that_missed_changes_reports_one_gap_and_continues(
     reader: Reader, lose: Callable[[list[int]], object]
 ) -> None:
     lose([change() for _ in range(5)])
@@ -139,7 +139,7 @@ def test_a_reader_behind_the_pruning_or_a_hole_is_told_of_the_gap_and_goes_on(
     assert reader.gaps == 1
 
 
-def test_a_reader_that_kept_up_does_not_notice_the_pruning(reader: Reader) -> None:
+def test_pruning_causes_no_gap_for_a_reader_that_is_up_to_date(reader: Reader) -> None:
     seqs = [change() for _ in range(5)]
     reader.loop.poll()
     age(seqs[-1])
@@ -152,7 +152,7 @@ def test_a_reader_that_kept_up_does_not_notice_the_pruning(reader: Reader) -> No
 
 
 @pytest.mark.parametrize("further", [0, 1, 3])
-def test_a_counter_that_began_again_is_a_gap(reader: Reader, further: int) -> None:
+def test_a_restarted_counter_is_a_gap(reader: Reader, further: int) -> None:
     for _ in range(2):
         change()
     reader.loop.poll()
@@ -168,7 +168,7 @@ def test_a_counter_that_began_again_is_a_gap(reader: Reader, further: int) -> No
     assert reader.gaps == 1
 
 
-def test_a_subscriber_that_raises_stops_no_other(
+def test_an_exception_in_one_subscriber_does_not_stop_others(
     reader: Reader, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard: list[ChangeNews] = []
@@ -189,7 +189,7 @@ def test_a_subscriber_that_raises_stops_no_other(
     assert caplog.text.count("a subscriber of the change log raised") == 3
 
 
-def test_the_feed_is_a_problem_after_5_seconds_without_a_read() -> None:
+def test_the_change_log_is_a_problem_after_5_seconds_without_a_read() -> None:
     fresh = Reader()
     fresh.loop.stop()  # what never ran
     assert fresh.loop.problem() == "the change log has not been read yet"
@@ -219,7 +219,7 @@ class Failing:
         return execute(sql, *args)
 
 
-def test_a_database_error_is_survived_and_nothing_is_missed(
+def test_the_reader_misses_no_change_after_a_database_error(
     reader: Reader, caplog: pytest.LogCaptureFixture
 ) -> None:
     seq = change()
@@ -256,7 +256,7 @@ def test_the_thread_polls_at_once_when_woken_and_ends_when_stopped(reader: Reade
     wait_until(lambda: reader.seqs[-1] == seq)
 
 
-def test_the_thread_survives_everything(
+def test_the_thread_survives_an_unexpected_exception(
     reader: Reader, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     met = threading.Event()
@@ -274,7 +274,7 @@ def test_the_thread_survives_everything(
     assert "goes on after an error" in caplog.text
 
 
-def test_a_lost_connection_is_replaced_and_nothing_is_missed(reader: Reader) -> None:
+def test_the_reader_replaces_a_lost_connection_and_misses_no_change(reader: Reader) -> None:
     if connection.vendor == "postgresql":
         other = connections.create_connection("default")
         with other.cursor() as cursor:
@@ -302,7 +302,7 @@ def test_a_lost_connection_is_replaced_and_nothing_is_missed(reader: Reader) -> 
 @settings(
     max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_no_change_is_ever_skipped_and_numbers_come_in_the_order_of_commits(
+def test_readers_skip_no_change_and_numbers_follow_the_order_of_commits(
     writers: int, changes: int, pollers: int, seed: int
 ) -> None:
     Change.objects.all().delete()

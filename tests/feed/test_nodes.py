@@ -32,7 +32,7 @@ def becomes(test: Callable[[], bool]) -> bool:
     return test()
 
 
-def test_each_counts_all_that_beat_lately_and_do_not_drain() -> None:
+def test_a_process_counts_live_processes_that_do_not_drain() -> None:
     one, two, three = Heartbeat(), Heartbeat(), Heartbeat()
     for each in (one, two, three, one):
         each.beat()
@@ -50,7 +50,7 @@ def test_each_counts_all_that_beat_lately_and_do_not_drain() -> None:
     assert [row.draining for row in nodes.rows()].count(True) == 1
 
 
-def test_each_knows_how_many_others_are_free() -> None:
+def test_a_process_counts_other_processes_with_free_capacity() -> None:
     one, two, three = Heartbeat(), Heartbeat(), Heartbeat()
     one.beat()
     assert one.free() == 0, "it does not count itself"
@@ -73,7 +73,7 @@ def test_each_knows_how_many_others_are_free() -> None:
     assert one.free() == 1
 
 
-def test_a_process_that_leaves_is_gone_at_once_and_may_come_back() -> None:
+def test_an_unregistered_process_is_no_longer_counted_and_may_return() -> None:
     one, two = Heartbeat(), Heartbeat()
     assert one.live() == nodes.live() == 1, "one that never beat counts itself"
     one.beat()
@@ -97,7 +97,7 @@ def test_a_process_that_leaves_is_gone_at_once_and_may_come_back() -> None:
     assert one.live() == 1, "one that drains alone still counts itself"
 
 
-def test_rows_of_the_long_dead_go_when_somebody_new_comes() -> None:
+def test_the_first_heartbeat_of_a_process_deletes_rows_of_long_dead_ones() -> None:
     dead, dying = Heartbeat(), Heartbeat()
     dead.beat()
     dying.beat()
@@ -109,9 +109,7 @@ def test_rows_of_the_long_dead_go_when_somebody_new_comes() -> None:
     assert dying._id in left
 
 
-def test_a_process_judges_who_is_dead_once_it_has_beaten_for_as_long_as_they_may_be_silent() -> (
-    None
-):
+def test_a_process_judges_others_dead_only_after_beating_for_a_whole_lease() -> None:
     clock = HandClock()
     heartbeat = Heartbeat(clock)
     assert heartbeat.can_judge(), "what never beats serves nothing, or alone"
@@ -137,7 +135,7 @@ def test_a_process_judges_who_is_dead_once_it_has_beaten_for_as_long_as_they_may
 
 
 @override_settings(MCPHOST_ALONE=False, MCPHOST_FEED_SECONDS=0.01)
-def test_the_thread_of_the_feed_beats_every_few_seconds_and_leaves_at_its_end() -> None:
+def test_the_change_log_thread_sends_heartbeats_and_unregisters_at_its_end() -> None:
     clock, heartbeat = HandClock(), Heartbeat()
     loop = Loop(clock, heartbeat)
     loop.start()
@@ -150,7 +148,7 @@ def test_the_thread_of_the_feed_beats_every_few_seconds_and_leaves_at_its_end() 
     assert not Node.objects.exists()
 
 
-def test_each_reports_facts_with_its_heartbeat_and_a_dead_one_is_listed_for_an_hour(
+def test_heartbeats_carry_facts_and_a_dead_process_is_listed_for_an_hour(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     one, two = Heartbeat(), Heartbeat()

@@ -12,7 +12,7 @@ from mcphost.feed.services import announce
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_committed_announcement_is_heard_at_once_in_its_own_process(
+def test_a_committed_announcement_reaches_its_own_process_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     heard: list[ChangeNews] = []

@@ -60,7 +60,7 @@ def move_back(by: timedelta) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_forty_attempts_at_once_eight_are_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eight_of_forty_concurrent_attempts_are_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passwords, "_slots", passwords.HashingSlots(40))
     at_once = threading.Barrier(40)
     hashed = Counter[str]()
@@ -82,7 +82,7 @@ def test_of_forty_attempts_at_once_eight_are_hashed(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.django_db(transaction=True)
-def test_only_so_many_passwords_are_hashed_at_once_and_the_others_wait_or_are_refused() -> None:
+def test_concurrent_password_hashing_is_bounded_and_further_attempts_wait_or_are_refused() -> None:
     running, let_go = threading.Semaphore(0), threading.Event()
     most, now, lock = 0, 0, threading.Lock()
 
@@ -118,7 +118,7 @@ def test_only_so_many_passwords_are_hashed_at_once_and_the_others_wait_or_are_re
 
 
 @pytest.mark.django_db
-def test_a_lock_ends_with_the_window_that_its_first_attempt_began() -> None:
+def test_a_lock_ends_with_the_window_of_its_first_attempt() -> None:
     fail("olga")
     move_back(timedelta(minutes=10))
     fail("olga", times=FAILURES - 1)
@@ -129,7 +129,7 @@ def test_a_lock_ends_with_the_window_that_its_first_attempt_began() -> None:
 
 
 @pytest.mark.django_db
-def test_a_refused_attempt_is_not_counted_and_costs_one_query_that_only_reads() -> None:
+def test_a_refused_attempt_is_not_counted_and_costs_one_select() -> None:
     fail("olga", times=FAILURES)
     before = sorted(SignInAttempts.objects.values_list())
     assert len(before) >= 3
@@ -170,7 +170,7 @@ def test_spellings_of_one_name_or_address_count_together(
 
 
 @pytest.mark.django_db
-def test_a_right_password_takes_only_its_own_attempt_out() -> None:
+def test_a_correct_password_removes_only_its_own_attempt() -> None:
     fail("olga", times=3)
     assert passwords.check("olga", HERE, lambda: "olga") == "olga"
     counts = SignInAttempts.objects.filter(id__in=Keys.of("olga", HERE).sorted())
@@ -197,7 +197,7 @@ def test_pauses_grow_with_the_failures_at_a_name_and_are_bounded() -> None:
 
 
 @pytest.mark.django_db
-def test_a_name_under_attack_delays_addresses_that_failed_and_no_other(long_pauses: None) -> None:
+def test_failures_at_a_user_name_delay_only_addresses_that_failed(long_pauses: None) -> None:
     for number in range(NAME_FAILURES):
         fail("olga", f"198.51.100.{number}")
     assert refused("olga", "198.51.100.3", within=100) is Unchecked.PAUSED
@@ -227,7 +227,7 @@ def new_entries() -> Iterator[list[Entry]]:
     found.extend(Entry.objects.exclude(id__in=before).order_by("id"))
 
 
-def test_the_first_failure_and_the_lock_are_on_record(cast: Cast) -> None:
+def test_the_first_failure_and_the_lock_are_recorded(cast: Cast) -> None:
     with new_entries() as entries:
         fail("OWNER", times=FAILURES)
         refused("owner")
@@ -240,7 +240,7 @@ def test_the_first_failure_and_the_lock_are_on_record(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 60_000, "a password in the wrong field"])
-def test_a_name_of_no_user_or_longer_than_sqlite_compares_is_not_on_record(
+def test_attempts_for_unknown_or_overlong_user_names_are_not_recorded(
     cast: Cast, name: str
 ) -> None:
     with new_entries() as entries:

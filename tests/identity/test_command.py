@@ -26,7 +26,7 @@ def _issue(*more: str) -> tuple[str, str]:
     return _run("issue", "--tenant=acme", "--owner=operator", "--name=CI", *more)
 
 
-def test_issuing_writes_the_token_alone_to_the_output_and_the_rest_beside_it(cast: Cast) -> None:
+def test_issuing_writes_only_the_token_to_stdout_and_details_to_stderr(cast: Cast) -> None:
     out, err = _issue()
     found = authenticate(out.strip(), Audience.MCP, "acme")
     assert found is not None
@@ -70,14 +70,14 @@ def test_a_service_account_gets_a_token_from_the_command_line(cast: Cast) -> Non
         (["--tenant=acme", "--owner=owner"], "--name"),
     ],
 )
-def test_what_cannot_be_issued_is_refused_in_words(
+def test_invalid_token_requests_are_refused_with_a_reason(
     cast: Cast, arguments: list[str], said: str
 ) -> None:
     with pytest.raises(CommandError, match=said):
         _run("issue", *arguments)
 
 
-def test_revoking_says_what_happened(cast: Cast) -> None:
+def test_revoking_reports_whether_the_token_was_active_revoked_or_unknown(cast: Cast) -> None:
     token_id = cast.member.mcp_token.split("_")[1]
     assert _run("revoke", token_id)[0] == f"Token {token_id} is revoked.\n"
     assert _run("revoke", token_id)[0] == f"Token {token_id} was already revoked.\n"

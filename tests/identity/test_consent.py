@@ -30,7 +30,7 @@ def _principal(plaintext: str) -> Principal:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("issuer", ["owner", "staff", "stranger", "member"])
-def test_a_person_issues_no_token_for_another(cast: Cast, issuer: str) -> None:
+def test_a_user_cannot_issue_tokens_for_another_user(cast: Cast, issuer: str) -> None:
     before = Token.objects.count()
     actor = _itself(getattr(cast, issuer))
     for person in (cast.operator, cast.auditor):
@@ -42,7 +42,7 @@ def test_a_person_issues_no_token_for_another(cast: Cast, issuer: str) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", ["owner", "operator", "auditor", "member"])
-def test_every_member_issues_tokens_for_themselves(cast: Cast, name: str) -> None:
+def test_every_member_can_issue_tokens_for_themselves(cast: Cast, name: str) -> None:
     person = getattr(cast, name)
     issued = issue(cast.acme.id, person.user, WANTED, actor=_itself(person))
     principal = _principal(issued.plaintext)
@@ -51,7 +51,7 @@ def test_every_member_issues_tokens_for_themselves(cast: Cast, name: str) -> Non
 
 
 @pytest.mark.django_db
-def test_what_a_command_issues_for_a_person_is_without_consent(cast: Cast) -> None:
+def test_a_token_issued_by_a_command_is_labelled_without_consent(cast: Cast) -> None:
     issued = issue(cast.acme.id, cast.member.user, WANTED, actor=ACTOR)
     label = "member (“laptop”, issued without consent by the cast)"
     assert _principal(issued.plaintext).label == label
@@ -63,7 +63,7 @@ def test_what_a_command_issues_for_a_person_is_without_consent(cast: Cast) -> No
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("quote", "“”„")
-def test_a_tokens_name_does_not_forge_the_rest_of_the_label(cast: Cast, quote: str) -> None:
+def test_a_token_name_cannot_forge_the_rest_of_the_label(cast: Cast, quote: str) -> None:
     wanted = replace(WANTED, name=f"x{quote}, issued by staff) (“y")
     issued = issue(cast.acme.id, cast.member.user, wanted, actor=_itself(cast.member))
     label = _principal(issued.plaintext).label
@@ -71,7 +71,7 @@ def test_a_tokens_name_does_not_forge_the_rest_of_the_label(cast: Cast, quote: s
 
 
 @pytest.mark.django_db
-def test_members_give_their_tokens_no_scope_of_a_tool_that_no_owner_granted(cast: Cast) -> None:
+def test_members_cannot_issue_tokens_with_tool_scopes_that_no_owner_granted(cast: Cast) -> None:
     wanted = replace(WANTED, scopes=("mcp:list", "mcp:payroll"))
     for person in (cast.member, cast.auditor):
         with pytest.raises(InvalidError, match="has to grant you 'mcp:payroll'"):
@@ -81,7 +81,7 @@ def test_members_give_their_tokens_no_scope_of_a_tool_that_no_owner_granted(cast
 
 
 @pytest.mark.django_db
-def test_a_granted_scope_works_until_it_is_taken_away_unless_others_issued_the_token(
+def test_revoking_a_granted_scope_affects_only_tokens_that_the_user_issued(
     cast: Cast,
 ) -> None:
     wanted, user = replace(WANTED, scopes=("mcp:list", "mcp:payroll")), cast.member.user

@@ -57,7 +57,7 @@ def _close(cast: Cast) -> None:
 @pytest.mark.parametrize(
     "take_away", [_revoke, _remove, _switch_off, lambda cast: cast.member.user.delete(), _close]
 )
-def test_a_token_taken_away_elsewhere_is_refused_after_a_poll(
+def test_a_token_revoked_by_another_process_is_refused_after_a_poll(
     cast: Cast, elsewhere: Elsewhere, take_away: Callable[[Cast], None]
 ) -> None:
     token, owner = cast.member.mcp_token, _enter(cast.owner.mcp_token)
@@ -72,7 +72,9 @@ def test_a_token_taken_away_elsewhere_is_refused_after_a_poll(
         assert _cached(cast.owner.mcp_token) is owner
 
 
-def test_a_role_changed_elsewhere_holds_after_a_poll(cast: Cast, elsewhere: Elsewhere) -> None:
+def test_a_role_changed_by_another_process_applies_after_a_poll(
+    cast: Cast, elsewhere: Elsewhere
+) -> None:
     def rights() -> frozenset[str]:
         found = selectors.authenticate(cast.owner.api_token, Audience.API, None)
         assert found is not None
@@ -87,7 +89,7 @@ def test_a_role_changed_elsewhere_holds_after_a_poll(cast: Cast, elsewhere: Else
     assert rights() == set()
 
 
-def test_a_token_read_just_before_it_was_taken_away_is_not_remembered(
+def test_a_token_revoked_while_it_is_loaded_is_not_cached(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row is read, then the token is revoked and the change arrives before it is cached."""

@@ -28,7 +28,7 @@ def _written(token_id: str) -> datetime | None:
     return Token.objects.values_list("last_used_at", flat=True).get(pk=token_id)
 
 
-def test_the_last_of_several_uses_is_written_once(
+def test_only_the_last_of_several_uses_is_written(
     cast: Cast, django_assert_num_queries: CountQueries
 ) -> None:
     uses, (one, two) = LastUse(Token), _ids(cast)
@@ -46,7 +46,7 @@ def test_the_last_of_several_uses_is_written_once(
     assert last_use.flush(NOW + 2 * MINUTE) == 0
 
 
-def test_a_token_is_written_at_most_once_a_minute(cast: Cast) -> None:
+def test_the_last_use_is_written_at_most_once_a_minute(cast: Cast) -> None:
     uses, (one, two) = LastUse(Token), _ids(cast)
     uses.note(one, NOW)
     last_use.flush(NOW)
@@ -60,7 +60,7 @@ def test_a_token_is_written_at_most_once_a_minute(cast: Cast) -> None:
     assert _written(one) == NOW + MINUTE
 
 
-def test_a_later_use_that_another_process_wrote_stays(cast: Cast) -> None:
+def test_a_later_use_written_by_another_process_is_not_overwritten(cast: Cast) -> None:
     uses, (one, _) = LastUse(Token), _ids(cast)
     later = NOW + timedelta(microseconds=1)
     Token.objects.filter(pk=one).update(last_used_at=later)

@@ -41,7 +41,9 @@ def _id(token: str) -> str:
     return token.split("_")[1]
 
 
-def test_a_token_stands_for_its_owner_in_its_tenant_with_limits_of_its_own(cast: Cast) -> None:
+def test_a_token_authenticates_its_owner_in_its_tenant_with_the_tokens_own_limits(
+    cast: Cast,
+) -> None:
     found = _enter(cast.member.mcp_token)
     principal = found.principal
     assert principal.kind is PrincipalKind.TOKEN
@@ -59,7 +61,7 @@ def test_a_token_stands_for_its_owner_in_its_tenant_with_limits_of_its_own(cast:
     assert found.expires_at == until
 
 
-def test_what_is_no_token_or_has_a_wrong_checksum_costs_no_query(
+def test_malformed_tokens_and_wrong_checksums_cost_no_query(
     cast: Cast, django_assert_num_queries: CountQueries
 ) -> None:
     token = cast.member.mcp_token
@@ -70,7 +72,7 @@ def test_what_is_no_token_or_has_a_wrong_checksum_costs_no_query(
             assert selectors.load(text, Audience.MCP, "acme", timezone.now()) is None
 
 
-def test_a_known_id_with_another_secret_is_refused_and_leaves_the_right_one_alone(
+def test_a_forged_secret_for_an_existing_id_is_refused_and_the_real_token_keeps_working(
     cast: Cast, django_assert_num_queries: CountQueries
 ) -> None:
     right = cast.member.mcp_token
@@ -95,7 +97,7 @@ def _with_id(token_id: str) -> str:
 
 @pytest.mark.requirement("auth.audience")
 @pytest.mark.parametrize("kind", ["mcp_token", "api_token"])
-def test_a_token_opens_the_doors_of_its_one_audience_only(cast: Cast, kind: str) -> None:
+def test_a_token_authenticates_only_for_its_own_audience_and_tenant(cast: Cast, kind: str) -> None:
     own = Audience.MCP if kind == "mcp_token" else Audience.API
     slugs = ("acme", None, "globex", "commons", "nowhere", "")
     for audience, slug in product(Audience, slugs):
@@ -106,7 +108,7 @@ def test_a_token_opens_the_doors_of_its_one_audience_only(cast: Cast, kind: str)
 
 
 @pytest.mark.requirement("auth.invalid-token")
-def test_a_token_expires_by_the_clock_it_is_asked_with_even_when_remembered(cast: Cast) -> None:
+def test_a_token_expires_at_the_given_time_even_when_cached(cast: Cast) -> None:
     until = timezone.now() + timedelta(hours=1)
     token = _issue(cast, expires_at=until)
     just_before = until - timedelta(microseconds=1)
@@ -117,9 +119,7 @@ def test_a_token_expires_by_the_clock_it_is_asked_with_even_when_remembered(cast
 
 
 @pytest.mark.parametrize("role", Role)
-def test_rights_are_the_tokens_scopes_cut_down_to_the_owners_present_role(
-    cast: Cast, role: Role
-) -> None:
+def test_scopes_are_limited_to_the_owners_current_role(cast: Cast, role: Role) -> None:
     user = cast.operator.user
     set_member(cast.acme.id, user, role, actor=ACTOR)
     found = _enter(cast.operator.mcp_token)
@@ -153,7 +153,9 @@ ENDS: dict[str, Callable[[Cast], object]] = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_a_token_dies_at_once_with_what_it_stands_on(cast: Cast, end: str) -> None:
+def test_a_token_is_refused_at_once_when_its_owner_membership_or_tenant_ends(
+    cast: Cast, end: str
+) -> None:
     assert _enter(cast.member.mcp_token) is not None
     ENDS[end](cast)
     assert _cached(cast.member.mcp_token) in (MISS, None)
@@ -175,7 +177,7 @@ def test_only_an_open_public_tenant_has_anonymous_callers(cast: Cast) -> None:
     assert selectors.anonymous(close_tenant(cast.commons.id, actor=ACTOR)) is None
 
 
-def test_tokens_are_listed_per_tenant_without_anything_secret(cast: Cast) -> None:
+def test_the_token_list_of_a_tenant_contains_no_secrets(cast: Cast) -> None:
     listed = selectors.tokens(cast.globex.id)
     assert {token.owner for token in listed} == {"stranger"}
     assert {token.slug for token in listed} == {"globex"}
@@ -186,7 +188,7 @@ def test_tokens_are_listed_per_tenant_without_anything_secret(cast: Cast) -> Non
     assert digest(cast.stranger.mcp_token).hex() not in text
 
 
-def test_one_token_is_read_of_its_tenant_only(cast: Cast) -> None:
+def test_a_token_can_be_read_only_through_its_own_tenant(cast: Cast) -> None:
     id = _id(cast.owner.mcp_token)
     listed = {token.id: token for token in selectors.tokens(cast.acme.id)}
     assert selectors.token(cast.acme.id, id) == listed[id]

@@ -49,7 +49,7 @@ def _entry(action: str) -> Any:
     return entry.tenant, entry.actor_label, entry.target, entry.facts
 
 
-def test_a_service_account_is_no_person_and_says_so(cast: Cast) -> None:
+def test_a_service_account_has_no_user_and_is_labelled_as_a_service_account(cast: Cast) -> None:
     account = _made(cast)
     issued = _issue(cast, account)
     principal = _principal(issued)
@@ -71,7 +71,7 @@ def test_a_service_account_is_no_person_and_says_so(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize(("audience", "scope"), [(Audience.API, "api:read"), (Audience.MCP, "*")])
-def test_a_service_account_holds_at_most_what_a_member_may(
+def test_a_service_account_has_at_most_the_scopes_of_a_member(
     cast: Cast, audience: Audience, scope: str
 ) -> None:
     account = _made(cast)
@@ -90,7 +90,7 @@ def test_a_service_account_holds_at_most_what_a_member_may(
         *(("description", "nightly", text) for text in ("x" * 201, "a\0b", "two\nlines")),
     ],
 )
-def test_a_name_that_could_be_mistaken_or_a_bad_description_is_refused(
+def test_misleading_names_and_bad_descriptions_of_service_accounts_are_refused(
     cast: Cast, field: str, name: str, description: str
 ) -> None:
     with pytest.raises(InvalidError) as refused:
@@ -98,7 +98,7 @@ def test_a_name_that_could_be_mistaken_or_a_bad_description_is_refused(
     assert set(refused.value.problems) == {field}
 
 
-def test_an_actor_who_is_no_longer_owner_issues_no_token(cast: Cast) -> None:
+def test_a_former_owner_cannot_issue_tokens_for_service_accounts(cast: Cast) -> None:
     account = _made(cast)
     Membership.objects.filter(user=cast.owner.user).update(role=Role.MEMBER.value)
     with pytest.raises(PermissionDenied):
@@ -106,7 +106,7 @@ def test_an_actor_who_is_no_longer_owner_issues_no_token(cast: Cast) -> None:
     assert not Token.objects.filter(service_account=account).exists()
 
 
-def test_a_name_is_never_given_again_and_a_tenant_has_a_limited_number_of_accounts(
+def test_service_account_names_are_never_reused_and_their_number_is_limited(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account = _made(cast)
@@ -121,7 +121,9 @@ def test_a_name_is_never_given_again_and_a_tenant_has_a_limited_number_of_accoun
         service_accounts.create(cast.globex.id, "another", actor=ACTOR)
 
 
-def test_tokens_stop_while_it_is_disabled_and_work_again_afterwards(cast: Cast) -> None:
+def test_tokens_of_a_service_account_stop_while_it_is_disabled_and_work_again_when_enabled(
+    cast: Cast,
+) -> None:
     account = _made(cast)
     issued = _issue(cast, account)
     assert service_accounts.disable(cast.acme.id, account, actor=_owner(cast))
@@ -140,7 +142,7 @@ def test_tokens_stop_while_it_is_disabled_and_work_again_afterwards(cast: Cast) 
     assert Entry.objects.filter(action="service_account.enabled").count() == 1
 
 
-def test_a_removed_one_takes_its_tokens_with_it_for_good(cast: Cast) -> None:
+def test_removing_a_service_account_ends_its_tokens_permanently(cast: Cast) -> None:
     account = _made(cast)
     issued = _issue(cast, account)
     assert service_accounts.remove(cast.acme.id, account, actor=_owner(cast))
@@ -154,7 +156,7 @@ def test_a_removed_one_takes_its_tokens_with_it_for_good(cast: Cast) -> None:
     assert Entry.objects.filter(action="service_account.removed").count() == 1
 
 
-def test_service_accounts_of_other_tenants_are_unknown(cast: Cast) -> None:
+def test_service_accounts_of_other_tenants_cannot_be_changed_or_given_tokens(cast: Cast) -> None:
     account = _made(cast)
     with pytest.raises(InvalidError, match="no such service account"):
         issue_for_service(cast.globex.id, account, WANTED, actor=ACTOR)
@@ -163,7 +165,7 @@ def test_service_accounts_of_other_tenants_are_unknown(cast: Cast) -> None:
         assert not verb(cast.acme.id, uuid4(), actor=ACTOR)
 
 
-def test_a_closed_tenant_gets_none_and_its_tokens_are_dead(cast: Cast) -> None:
+def test_a_closed_tenant_gets_no_service_accounts_and_its_tokens_are_refused(cast: Cast) -> None:
     issued = _issue(cast, _made(cast))
     close_tenant(cast.acme.id, actor=ACTOR)
     selectors.forget_all()

@@ -48,7 +48,7 @@ def _problems(cast: Cast, holder: str = "owner", **values: Any) -> dict[str, lis
     return refused.value.problems
 
 
-def test_a_token_is_issued_with_its_record_and_its_news(cast: Cast) -> None:
+def test_issuing_a_token_writes_an_audit_record_and_a_change_log_entry(cast: Cast) -> None:
     until = timezone.now() + timedelta(days=1)
     for expires_at in (None, until):
         issued = _issue(cast, expires_at=expires_at)
@@ -69,7 +69,7 @@ def test_a_token_is_issued_with_its_record_and_its_news(cast: Cast) -> None:
 
 
 @pytest.mark.requirement("auth.storage")
-def test_what_is_kept_is_the_sha256_of_the_whole_text_and_never_the_text(
+def test_only_the_sha256_of_a_token_is_stored_and_never_its_text(
     cast: Cast, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -105,7 +105,7 @@ def test_what_is_kept_is_the_sha256_of_the_whole_text_and_never_the_text(
         ),
     ],
 )
-def test_a_token_holds_scopes_of_its_one_audience_and_of_its_owners_role_only(
+def test_a_token_has_only_scopes_of_its_audience_and_of_its_owners_role(
     cast: Cast, name: str, audience: Audience, scopes: tuple[str, ...], problems: list[str]
 ) -> None:
     assert _problems(cast, name, scopes=scopes, audience=audience) == {"scopes": problems}
@@ -123,7 +123,7 @@ def test_a_token_holds_scopes_of_its_one_audience_and_of_its_owners_role_only(
         ("expires_at", datetime(2020, 1, 1, tzinfo=UTC)),
     ],
 )
-def test_a_bad_field_is_refused_beside_it(cast: Cast, field: str, value: Any) -> None:
+def test_a_bad_field_is_reported_under_its_name(cast: Cast, field: str, value: Any) -> None:
     assert set(_problems(cast, **{field: value})) == {field}
 
 
@@ -136,14 +136,14 @@ def test_only_active_members_have_tokens(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("state", ["closed", "unknown"])
-def test_closed_and_unknown_tenants_are_refused_alike(cast: Cast, state: str) -> None:
+def test_closed_and_unknown_tenants_are_refused_with_the_same_error(cast: Cast, state: str) -> None:
     close_tenant(cast.acme.id, actor=ACTOR)
     tenant = cast.acme.id if state == "closed" else uuid4()
     with pytest.raises(InvalidError, match="not an active member of this tenant"):
         issue(tenant, cast.owner.user, WANTED, actor=ACTOR)
 
 
-def test_a_token_is_revoked_once_by_its_tenant_with_its_record_and_its_news(cast: Cast) -> None:
+def test_a_token_is_revoked_once_and_only_by_its_own_tenant(cast: Cast) -> None:
     issued = _issue(cast)
     assert not revoke(cast.globex.id, issued.id, actor=ACTOR)
     assert not revoke(cast.acme.id, "unknown", actor=ACTOR)
@@ -155,7 +155,7 @@ def test_a_token_is_revoked_once_by_its_tenant_with_its_record_and_its_news(cast
     assert Token.objects.get(pk=issued.id).revoked_at is not None
 
 
-def test_a_holder_has_a_limited_number_of_tokens_however_they_are_revoked(
+def test_the_number_of_tokens_per_holder_is_limited_even_if_they_are_revoked(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise a member could multiply the limits of a token by issuing more tokens."""

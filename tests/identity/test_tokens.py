@@ -22,7 +22,7 @@ def _number(text: str) -> int:
     return value
 
 
-def test_a_token_has_four_parts_of_fixed_lengths_and_is_parsed_into_its_id_and_sha256() -> None:
+def test_a_token_has_four_parts_of_fixed_length_and_parses_into_its_id_and_sha256() -> None:
     text = tokens.new(secrets.token_bytes)
     prefix, token_id, secret, checksum = text.split("_")
     assert prefix == "mcph"
@@ -37,14 +37,14 @@ def test_a_token_has_four_parts_of_fixed_lengths_and_is_parsed_into_its_id_and_s
     assert len({tokens.new(secrets.token_bytes) for _ in range(100)}) == 100
 
 
-def test_the_secret_keeps_all_of_its_32_bytes() -> None:
+def test_the_secret_encodes_all_of_its_32_bytes() -> None:
     for drawn in (b"\x00" * 32, b"\xff" * 32, bytes(range(32))):
         text = tokens.new(lambda count, drawn=drawn: drawn[:count])  # type: ignore[misc]
         assert _number(text.split("_")[2]).to_bytes(32) == drawn
 
 
 @given(st.binary(min_size=48, max_size=48))
-def test_every_new_token_is_parsed(drawn: bytes) -> None:
+def test_every_new_token_parses(drawn: bytes) -> None:
     text = tokens.new(lambda count: drawn[:count] if count == 16 else drawn[16:])
     assert tokens.parse(text) is not None
 
@@ -57,7 +57,7 @@ def test_a_token_with_one_letter_changed_is_refused(place: int, letter: str) -> 
 
 
 @given(st.text(st.characters(max_codepoint=0x250), max_size=100))
-def test_any_other_text_is_refused(text: str) -> None:
+def test_malformed_token_texts_are_refused(text: str) -> None:
     assert tokens.parse(text) is None
 
 
@@ -75,6 +75,6 @@ def test_any_other_text_is_refused(text: str) -> None:
         lambda text: text[:5] + "٣" + text[6:],
     ],
 )
-def test_a_spoilt_token_is_refused(spoil: object) -> None:
+def test_a_corrupted_token_is_refused(spoil: object) -> None:
     text = tokens.new(secrets.token_bytes)
     assert tokens.parse(spoil(text)) is None  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""What functions declare, written by one process and read by another."""
+"""Declarations of functions, written by one process and read by another."""
 
 import json
 from dataclasses import fields, replace
@@ -40,14 +40,14 @@ OTHER: dict[str, Any] = {
 """For each field another value than that of PLAIN."""
 
 
-def test_every_field_has_another_value_here() -> None:
+def test_every_declaration_field_has_a_test_value() -> None:
     names = {field.name for field in fields(Compiled)} - {"program"}
     assert OTHER.keys() == names
     assert all(OTHER[name] != getattr(PLAIN, name) for name in names)
 
 
 @pytest.mark.parametrize("field", OTHER)
-def test_another_process_reads_every_field_as_it_was_written(field: str) -> None:
+def test_every_field_is_read_by_another_process_as_it_was_written(field: str) -> None:
     changed = replace(PLAIN, **{field: OTHER[field]})
     assert declarations.read(declarations.write(changed)) == changed
     assert declarations.write(changed) != declarations.write(PLAIN)
@@ -57,7 +57,7 @@ def changed(**members: Any) -> str:
     return json.dumps({**json.loads(declarations.write(PLAIN)), **members})
 
 
-def test_fields_of_a_newer_version_are_left_out() -> None:
+def test_fields_of_a_newer_version_are_ignored() -> None:
     argument = {"name": "a", "required": True, "pattern": "^a"}
     newer = changed(invented={"a": 1}, program="x", completer="x", arguments=[argument])
     read = declarations.read(newer)
@@ -65,7 +65,7 @@ def test_fields_of_a_newer_version_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("field", ["title", "retries", "answer_within", "claims", "unasked"])
-def test_a_field_that_an_older_version_does_not_write_has_its_default(field: str) -> None:
+def test_a_field_missing_in_an_older_version_has_its_default(field: str) -> None:
     older = json.loads(declarations.write(replace(PLAIN, **{field: OTHER[field]})))
     del older[field]
     assert declarations.read(json.dumps(older)) == PLAIN
@@ -85,6 +85,6 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize("text", DAMAGED, ids=range(len(DAMAGED)))
-def test_damaged_text_raises_what_is_documented(text: str) -> None:
+def test_damaged_text_raises_the_documented_errors(text: str) -> None:
     with pytest.raises(declarations.UNREADABLE):
         declarations.read(text)

@@ -48,7 +48,9 @@ def _everything() -> list[int]:
     return [model._default_manager.count() for model in rows]
 
 
-def test_alone_it_makes_an_administrator_and_a_key_and_no_tenant(data: home.Home) -> None:
+def test_init_without_options_creates_an_administrator_and_a_key_and_no_tenant(
+    data: home.Home,
+) -> None:
     data.admin_password.write_text("of another database\n")
     said = _init()
     admin = User.objects.get()
@@ -61,7 +63,7 @@ def test_alone_it_makes_an_administrator_and_a_key_and_no_tenant(data: home.Home
     assert said == f"Ready in {data.path}\n"
 
 
-def test_the_demo_tenant_has_tools_an_owner_an_auditor_and_a_token_and_keeps_them(
+def test_the_demo_tenant_has_tools_an_owner_an_auditor_and_a_token_also_after_a_second_init(
     data: home.Home,
 ) -> None:
     said = _init(demo=True)
@@ -110,7 +112,7 @@ def test_the_conformance_tenant_is_refused_where_the_suites_functions_are_not_lo
     assert not Tenant.objects.exists()
 
 
-def test_the_conformance_tenant_is_open_to_anybody_and_has_the_suites_tools(
+def test_the_conformance_tenant_is_public_and_has_the_suites_tools(
     data: home.Home, suite: None
 ) -> None:
     _init(conformance=True)
@@ -138,7 +140,7 @@ def test_the_conformance_tenant_is_open_to_anybody_and_has_the_suites_tools(
     assert all("NOT SERVED: There is no tool function 'conformance" in line for line in lines)
 
 
-def test_an_auditor_that_still_has_the_administrators_password_gets_its_own_and_that_is_said(
+def test_an_auditor_with_the_administrators_password_gets_a_new_one_and_the_output_names_it(
     data: home.Home,
 ) -> None:
     _init(demo=True)
@@ -177,7 +179,7 @@ def _start(data: home.Home) -> tuple[int, list[str]]:
     return CountingHasher.verified, shown
 
 
-def test_the_passwords_of_an_account_are_hashed_at_one_start_and_at_none_after_it(
+def test_generated_passwords_are_hashed_at_the_first_start_and_not_at_later_ones(
     data: home.Home, settings: Settings
 ) -> None:
     settings.PASSWORD_HASHERS = ["tests.management.test_init.CountingHasher"]

@@ -52,7 +52,7 @@ def _up(port: int, out: StringIO) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_sets_up_says_where_to_go_serves_and_ends_quietly(
+def test_up_sets_up_prints_the_addresses_serves_and_exits_quietly(
     data: home.Home, settled_memory: None
 ) -> None:
     port, out = free_port(), StringIO()
@@ -72,7 +72,7 @@ def test_it_sets_up_says_where_to_go_serves_and_ends_quietly(
     assert "(changed by you)" in again.getvalue()
 
 
-def test_a_taken_port_is_refused_before_anything_is_said_or_made(data: home.Home) -> None:
+def test_up_refuses_an_occupied_port_before_it_prints_or_creates_anything(data: home.Home) -> None:
     out = StringIO()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -85,7 +85,7 @@ def test_a_taken_port_is_refused_before_anything_is_said_or_made(data: home.Home
     assert list(data.path.iterdir()) == []
 
 
-def test_a_host_that_others_can_reach_is_refused_unless_told_otherwise(data: home.Home) -> None:
+def test_up_refuses_a_reachable_host_unless_exposing_is_enabled(data: home.Home) -> None:
     with override_settings(MCPHOST_HOST="0.0.0.0", MCPHOST_LOOPBACK=False):
         with pytest.raises(CommandError, match="MCPHOST_EXPOSE_DEMO=1"):
             call_command("up", stdout=StringIO())

@@ -17,7 +17,7 @@ WELCOME = Welcome(
 )
 
 
-def test_what_is_to_be_pasted_can_be_pasted() -> None:
+def test_the_commands_and_programs_of_the_welcome_text_are_valid() -> None:
     text = dedent(WELCOME.text())
     (claude,) = re.findall(r"^claude .*$", text, re.MULTILINE)
     assert shlex.split(claude)[-1] == "Authorization: Bearer the-demo-token"

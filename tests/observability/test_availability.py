@@ -39,7 +39,7 @@ def availability(door: Door) -> Availability:
     return made
 
 
-async def test_all_that_wait_go_on_once_a_probe_succeeds(
+async def test_all_waiting_callers_continue_once_a_probe_succeeds(
     availability: Availability, door: Door, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -60,7 +60,7 @@ async def test_all_that_wait_go_on_once_a_probe_succeeds(
     assert len(said) == 2
 
 
-async def test_the_waiting_ends_with_its_time_or_when_it_is_cancelled(
+async def test_a_wait_for_the_database_ends_at_its_time_out_or_cancellation(
     availability: Availability,
 ) -> None:
     assert not availability.away
@@ -77,7 +77,9 @@ async def test_the_waiting_ends_with_its_time_or_when_it_is_cancelled(
     assert not availability._waiting
 
 
-async def test_who_lost_it_must_reach_it(availability: Availability, door: Door) -> None:
+async def test_a_lost_database_counts_as_back_only_when_the_same_source_reaches_it(
+    availability: Availability, door: Door
+) -> None:
     availability.lost(Source.RECORDS, "OperationalError")
     availability.lost(Source.CONNECTION, "OperationalError")
     assert availability.problem() == "audit records cannot be written; the database is unreachable"

@@ -4,7 +4,7 @@ from uuid import uuid4
 from mcphost.observability import context
 
 
-async def test_the_facts_of_a_request_hold_in_its_tasks_and_threads_and_end_with_it():
+async def test_request_facts_are_visible_in_tasks_and_threads_until_the_request_ends():
     async def current() -> context.RequestFacts | None:
         return context.current()
 
@@ -16,7 +16,7 @@ async def test_the_facts_of_a_request_hold_in_its_tasks_and_threads_and_end_with
     assert context.current() is None
 
 
-async def test_two_requests_at_once_keep_their_own_facts():
+async def test_two_concurrent_requests_keep_their_own_facts():
     async def request(tenant: str) -> str | None:
         with context.bound(uuid4(), tenant, "ab" * 16):
             await asyncio.sleep(0)

@@ -11,7 +11,7 @@ def requests_seen() -> dict[tuple[str, ...], float]:
 REQUESTS = "request_duration_seconds"
 
 
-def test_a_request_is_running_until_it_has_ended_and_an_unknown_method_is_not_named():
+def test_a_request_counts_as_running_until_it_ends_and_unknown_methods_are_not_labels():
     before = counters.snapshot()["requests_running"]
     counters.requests.add()
     assert counters.snapshot()["requests_running"] == before + 1

@@ -50,7 +50,7 @@ def test_a_good_deployment_has_no_findings(good, change):
         ({"connections": Connections(18, 1, None)}, "mcphost.W112", False),
     ],
 )
-def test_what_cannot_work_is_told_with_a_hint(good, change, id, fatal):
+def test_a_deployment_that_cannot_work_is_reported_with_a_hint(good, change, id, fatal):
     (finding,) = findings(replace(good, **change))
     assert (finding.id, finding.fatal) == (id, fatal)
     assert finding.message

@@ -20,7 +20,7 @@ def sample(name: str, **labels: str) -> float | None:
 
 
 @pytest.mark.parametrize(("accept", "parse"), [("", plain), (OPEN, open_metrics)])
-def test_both_formats_can_be_read_and_hold_every_metric(accept, parse):
+def test_both_formats_can_be_parsed_and_contain_every_metric(accept, parse):
     counters.request_ended(0.1, "tools/call", 200)
     body, _ = exposition.render(accept)
     names = {family.name for family in parse(body.decode())}
@@ -29,7 +29,7 @@ def test_both_formats_can_be_read_and_hold_every_metric(accept, parse):
     assert {"process_cpu_seconds", "python_gc_collections", "mcphost_problem"} <= names
 
 
-def test_counters_and_cumulative_buckets_are_shown_with_what_was_counted():
+def test_counters_and_cumulative_buckets_show_what_was_counted():
     lost = sample("mcphost_records_lost_total")
     assert lost is not None
     counters.records_lost.add(2)
@@ -45,7 +45,7 @@ def test_counters_and_cumulative_buckets_are_shown_with_what_was_counted():
     assert sample(f"{family}_count") == count + 3
 
 
-def test_a_part_that_is_not_well_is_named():
+def test_failing_health_probes_appear_as_metrics():
     with ExitStack() as removals:
         removals.callback(health.register("weather", lambda: "it is raining"))
         removals.callback(health.register("coffee", lambda: None))

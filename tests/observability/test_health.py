@@ -3,7 +3,7 @@ import logging
 from mcphost.observability import health
 
 
-def test_what_is_wrong_is_told_by_the_name_of_the_last_probe_until_it_is_taken_back():
+def test_a_problem_is_reported_by_the_last_registered_probe_until_it_is_removed():
     registry = health.Registry()
     remove = registry.register("writer", lambda: "the oldest record waits for 3 s")
     registry.register("feed", lambda: "old")
@@ -14,7 +14,7 @@ def test_what_is_wrong_is_told_by_the_name_of_the_last_probe_until_it_is_taken_b
     assert registry.problems() == {}
 
 
-def test_a_probe_that_replaced_another_is_not_removed_with_it() -> None:
+def test_removing_a_replaced_probe_keeps_its_replacement() -> None:
     registry = health.Registry()
     remove = registry.register("feed", lambda: "old")
     registry.register("feed", lambda: "new")
@@ -22,7 +22,7 @@ def test_a_probe_that_replaced_another_is_not_removed_with_it() -> None:
     assert registry.problems() == {"feed": "new"}
 
 
-def test_a_probe_that_fails_is_a_problem_without_its_details(caplog):
+def test_a_probe_that_raises_is_reported_as_a_problem_without_details(caplog):
     def broken() -> str | None:
         raise RuntimeError("postgres://app:hunter2@db")
 
@@ -42,7 +42,7 @@ def test_the_process_has_one_registry():
     assert "test-probe" not in health.problems()
 
 
-def test_facts_are_told_once_there_are_some() -> None:
+def test_facts_are_reported_only_if_there_are_any() -> None:
     registry = health.Registry()
     told: dict[str, object] = {}
     registry.inform("sandbox", lambda: told)

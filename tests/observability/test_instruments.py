@@ -5,7 +5,7 @@ import pytest
 from mcphost.observability.instruments import OTHER_LABEL, Metrics
 
 
-def test_a_declared_number_rises_falls_and_is_read_by_name():
+def test_counters_and_gauges_rise_and_fall_and_are_read_by_name():
     metrics = Metrics()
     metrics.counter("seen", "Seen.").add(2)
     gauge = metrics.gauge("open", "Open.")
@@ -15,7 +15,7 @@ def test_a_declared_number_rises_falls_and_is_read_by_name():
     assert metrics.snapshot() == {"seen": 2, "open": 2}
 
 
-def test_numbers_are_told_apart_by_their_labels_and_a_strange_one_is_called_other():
+def test_counts_are_kept_per_label_and_undeclared_labels_count_as_other():
     metrics = Metrics()
     numbers = metrics.counters("polls", "Polls.", result=("read", "failed"))
     for label in ("read", "read", "canary-1", "canary-2", ""):
@@ -24,7 +24,7 @@ def test_numbers_are_told_apart_by_their_labels_and_a_strange_one_is_called_othe
     assert samples == [(("read",), 2, ()), (("failed",), 0, ()), ((OTHER_LABEL,), 3, ())]
 
 
-def test_strange_values_do_not_make_a_histogram_grow():
+def test_invalid_values_do_not_make_a_histogram_grow():
     known = Metrics().histograms("seconds", "Seconds.", (1, 2), method=("list",), status=("ok",))
     for number in range(100):
         known.observe(0.5, f"canary-{number}", "ok")
@@ -34,7 +34,7 @@ def test_strange_values_do_not_make_a_histogram_grow():
 
 
 @pytest.mark.parametrize("values", [(), ("read", "read")])
-def test_a_wrong_number_of_values_is_an_error_of_the_room(values):
+def test_a_wrong_number_of_label_values_raises_an_error(values):
     metrics = Metrics()
     with pytest.raises(ValueError, match="argument"):
         metrics.counters("polls", "Polls.", result=("read",)).add(*values)

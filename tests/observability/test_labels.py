@@ -13,17 +13,17 @@ from mcphost.serving.legacy.methods import OWN
 from mcphost.serving.methods.dispatch import HANDLERS, LONG_LIVED
 
 
-def test_every_error_code_has_a_name_of_its_own():
+def test_every_error_code_has_a_distinct_label():
     assert set(labels.CODES) == set(HTTP_STATUS)
     assert len(set(labels.CODES.values())) == len(labels.CODES)
 
 
-def test_every_method_and_kind_that_is_served_is_named():
+def test_every_served_method_and_kind_has_a_label():
     assert {*HANDLERS, *LONG_LIVED, *OWN, INITIALIZE} <= set(labels.METHODS)
     assert set(KINDS) <= set(labels.KINDS)
 
 
-def test_the_other_sets_are_those_of_their_packages():
+def test_the_other_label_sets_match_the_constants_of_their_packages():
     words = ("COMPLETE", "TOOL_ERROR", "INPUT_REQUIRED", "YIELDED", "DEFERRED", "CANCELLED")
     ends = {getattr(audit_records, word) for word in words}
     assert {*map(str, FailureKind), *ends} == set(labels.OUTCOMES)

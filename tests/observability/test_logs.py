@@ -32,13 +32,13 @@ def lines():
     return lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_a_line_says_when_who_how_bad_and_all_that_was_added(lines):
+def test_a_log_line_contains_time_logger_level_and_all_extra_fields(lines):
     extra = {"tool": "echo", "seconds": 1.5, "where": object, "numbers": {1: 2}}
     log = logging.getLogger("mcphost.feed")
     log.warning("a gap of %d", 3, extra=extra, stack_info=True)
     (line,) = lines()
     assert line.pop("timestamp").endswith("Z")
-    assert "test_a_line_says_when" in line.pop("stack")
+    assert "test_a_log_line_contains" in line.pop("stack")
     said = {
         "event": "a gap of 3",
         "level": "warning",
@@ -51,7 +51,7 @@ def test_a_line_says_when_who_how_bad_and_all_that_was_added(lines):
     assert {**line, **said} == line
 
 
-def test_a_line_of_a_request_carries_its_request_tenant_and_trace(lines):
+def test_a_log_line_of_a_request_carries_request_id_tenant_and_trace_id(lines):
     with context.bound(HTTP_REQUEST, "acme", "ab" * 16):
         logging.getLogger("mcphost.serving").info("inside")
         structlog.get_logger("mcphost.serving").info("inside too", tool="echo")
@@ -65,7 +65,7 @@ def test_a_line_of_a_request_carries_its_request_tenant_and_trace(lines):
     assert "request_id" not in outside
 
 
-def test_secrets_are_taken_out_of_messages_arguments_facts_and_tracebacks(lines):
+def test_secrets_are_redacted_from_messages_arguments_facts_and_tracebacks(lines):
     log = logging.getLogger("mcphost.identity")
     log.info("token %s", TOKEN)
     log.info(
@@ -82,7 +82,7 @@ def test_secrets_are_taken_out_of_messages_arguments_facts_and_tracebacks(lines)
     assert "Traceback" in lines()[-1]["exception"]
 
 
-def test_configuring_twice_writes_every_line_once_in_the_format_for_people():
+def test_configuring_twice_writes_every_line_once_in_the_human_readable_format():
     first, second = io.StringIO(), io.StringIO()
     logs.configure("json", "INFO", first)
     logs.configure("console", "INFO", second)

@@ -78,7 +78,7 @@ def name_of_hog(frame: FrameType | None) -> str | None:
     return None
 
 
-async def test_a_blocked_loop_is_told_once_with_the_tool_and_how_long_it_took(listener, watching):
+async def test_a_blocked_loop_is_logged_once_with_its_tool_and_duration(listener, watching):
     before, seconds = counters.loop_blocks.value, counters.loop_blocked_seconds.value
     watching(name_of_hog)
     hog(listener.blocked)
@@ -91,7 +91,7 @@ async def test_a_blocked_loop_is_told_once_with_the_tool_and_how_long_it_took(li
     assert counters.loop_blocked_seconds.value == seconds + freed.__dict__["seconds"]
 
 
-async def test_a_loop_that_turns_is_left_alone(listener, watching):
+async def test_a_loop_that_is_not_blocked_logs_nothing(listener, watching):
     watch = LoopWatch(lambda frame: None, WatchTimes(blocked=LIMIT, pause=0.001))
     watch.start()
     for _ in range(100):
@@ -108,7 +108,7 @@ def observe(lag: LoopLag, seconds: float, times: int = 1) -> bool:
     return lag.is_over()
 
 
-def test_a_loop_is_too_late_after_most_of_several_checks_in_a_row_above_a_limit():
+def test_a_loop_counts_as_late_only_after_several_checks_above_the_limit():
     lag = LoopLag(lambda: 0.5)
     assert not observe(lag, 9.0, SLOW_CHECKS - 1), "too few checks to judge"
     assert observe(lag, 9.0)

@@ -39,7 +39,7 @@ SEALED = "mcps1.k1." + "A" * 40
         (repr(misfit(int, "hunter2")), "hunter2"),
     ],
 )
-def test_what_looks_like_a_secret_is_taken_out_of_text(text, secret):
+def test_text_that_looks_like_a_secret_is_redacted(text, secret):
     clean = redaction.redact_text(text)
     assert secret not in clean
     assert redaction.REDACTED in clean
@@ -56,7 +56,7 @@ def test_what_looks_like_a_secret_is_taken_out_of_text(text, secret):
         "2f1c7f8e-4a53-4a39-9d0e-0a1f3c1c9c11",
     ],
 )
-def test_ordinary_text_is_left_alone(text):
+def test_ordinary_text_is_not_redacted(text):
     assert redaction.redact_text(text) == text
 
 
@@ -68,7 +68,7 @@ def test_ordinary_text_is_left_alone(text):
         "master-key", "privateKey", "requestState", "request_state", "credentials",
     ],
 )  # fmt: skip
-def test_a_key_that_names_a_secret_is_known(name):
+def test_a_key_that_names_a_secret_is_recognised(name):
     assert redaction.is_secret_key(name)
 
 
@@ -79,7 +79,7 @@ def test_a_key_that_names_a_secret_is_known(name):
         "secret_count", "state", "tool", "event", "tokenizer", "author",
     ],
 )  # fmt: skip
-def test_a_key_that_names_no_secret_is_left_alone(name):
+def test_a_key_that_names_no_secret_is_not_redacted(name):
     assert not redaction.is_secret_key(name)
 
 
@@ -92,7 +92,7 @@ ENDLESS: list[object] = []
 ENDLESS.append(ENDLESS)
 
 
-def test_secrets_are_found_at_any_depth_in_any_container_and_object():
+def test_secrets_are_redacted_at_any_depth_in_any_container_and_object():
     value = {
         "outer": [{"password": "hunter2", "tool": "echo"}, (API_TOKEN, b"Bearer abcdef123456")],
         "object": Leaky(),
@@ -109,26 +109,26 @@ def test_secrets_are_found_at_any_depth_in_any_container_and_object():
         assert secret not in repr(clean)
 
 
-def test_a_line_of_the_log_stays_one_line_whatever_a_caller_put_into_it():
+def test_a_log_message_stays_one_line_whatever_a_caller_sends():
     clean = redaction.processor(None, "info", {"event": "tool a\nERROR forged\x1b[2J\u2028x\r"})
     assert clean["event"] == "tool a\\nERROR forged\\x1b[2J\\u2028x\\r"
 
 
 @given(st.text(alphabet=string.ascii_letters + string.digits, min_size=43, max_size=43), st.text())
-def test_a_token_never_survives_whatever_stands_around_it(secret, around):
+def test_a_token_is_redacted_whatever_text_surrounds_it(secret, around):
     assume(secret not in around)
     token = f"mcph_a1B2c3D4e5F6_{secret}_c0ffee"
     assert secret not in redaction.redact_text(f"{around}{token}{around}")
 
 
-def test_a_secret_is_taken_out_before_a_long_text_is_cut():
+def test_a_secret_is_redacted_before_a_long_text_is_cut():
     text = "a " * (redaction.LONGEST // 2 - 10) + "Z" * 100
     line = redaction.processor(None, "info", {"event": text + " and more" * 500})
     assert "Z" not in line["event"]
 
 
 @pytest.mark.parametrize("shown", [1, 5, 40, 79, 100])
-def test_a_secret_at_the_end_of_what_is_read_is_not_shown(shown):
+def test_a_secret_at_the_cut_of_a_long_text_is_redacted(shown):
     before = "authorization: " + "x" * (redaction.MAX_READ - 15 - 1 - shown) + "\n"
     text = redaction.redact_text(before + "Zx9q" * 60 + " end" * 1_000)
     assert "Zx9q" not in text

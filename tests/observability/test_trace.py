@@ -12,7 +12,7 @@ PARENT = "00f067aa0ba902b7"
 
 @pytest.mark.requirement("base.trace-context")
 @pytest.mark.parametrize("traceparent", [f"00-{TRACE}-{PARENT}-01", f"cc-{TRACE}-{PARENT}-01-more"])
-def test_the_trace_id_of_the_client_is_taken_up(traceparent):
+def test_the_trace_id_of_the_client_is_used(traceparent):
     assert trace.trace_id(traceparent) == TRACE
 
 
@@ -43,5 +43,5 @@ def test_an_invalid_traceparent_is_ignored_and_a_new_trace_begins(traceparent):
 
 
 @given(st.text(max_size=80))
-def test_no_text_breaks_the_parser_or_makes_an_id_of_another_shape(text):
+def test_any_traceparent_text_yields_a_valid_trace_id(text):
     assert re.fullmatch(r"[0-9a-f]{32}", trace.trace_id(text))

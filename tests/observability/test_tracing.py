@@ -46,11 +46,11 @@ def started() -> tracing.Tracer:
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "x", tracing.PROTOCOLS[0]: "http/protobuf"}, True),
     ],
 )
-def test_traces_are_wanted_where_the_standard_variables_say_so(environ, wanted):
+def test_tracing_is_enabled_by_the_standard_variables(environ, wanted):
     assert tracing.should_trace(environ) is wanted
 
 
-def test_without_an_endpoint_nothing_is_started(monkeypatch):
+def test_without_an_endpoint_no_tracer_is_started(monkeypatch):
     for name in tracing.ENDPOINTS:
         monkeypatch.delenv(name, raising=False)
     tracing.start("1.2.3")
@@ -59,7 +59,7 @@ def test_without_an_endpoint_nothing_is_started(monkeypatch):
     tracing.stop(1)
 
 
-def test_spans_reach_the_collector_with_what_the_conventions_ask_for(collector, monkeypatch):
+def test_spans_reach_the_collector_with_the_attributes_of_the_conventions(collector, monkeypatch):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20collector")
     sent = counters.spans_sent.value
     tracer = started()
@@ -98,7 +98,7 @@ def test_spans_reach_the_collector_with_what_the_conventions_ask_for(collector, 
     assert counters.spans_sent.value == sent + 2
 
 
-def test_what_is_left_is_sent_at_the_end_and_nothing_is_made_after_it(collector, monkeypatch):
+def test_stopping_sends_the_remaining_spans_and_ends_tracing(collector, monkeypatch):
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "60000")
     tracer = started()
     for _ in range(20):
@@ -110,9 +110,7 @@ def test_what_is_left_is_sent_at_the_end_and_nothing_is_made_after_it(collector,
     assert tracing.tracer is None
 
 
-def test_a_failing_collector_is_told_of_once_and_once_when_it_is_well_again(
-    collector, monkeypatch, caplog
-):
+def test_a_failing_collector_is_logged_once_and_its_recovery_once(collector, monkeypatch, caplog):
     caplog.set_level(logging.INFO)
     lost = counters.spans_lost.value
     collector.status = 400

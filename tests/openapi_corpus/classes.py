@@ -36,7 +36,10 @@ CLASSES: Final = (
         r"MissingRequired(Query)?Parameter|Missing required (query|path) parameter",
     ),
     _class("readOnly: the library refuses it in a parameter and in a list", r"\[readOnly\]"),
-    _class("readOnly: the document requires what only responses have", r"\[required\]"),
+    _class(
+        "required: the document requires what only responses have, or what it does not describe",
+        r"\[required\]",
+    ),
     _class("format: the document contradicts it, or the library knows another one", r"\[format\]"),
     _class(
         "oneOf: more than one branch holds; the tool has `anyOf`, and the service decides",
@@ -52,7 +55,7 @@ CLASSES: Final = (
         r"CastError|Failed to cast",
     ),
     _class(
-        "server: the library compares its path in small letters, and joins two slashes",
+        "server: the library joins two slashes at the beginning of a path",
         r"ServerNotFound",
     ),
     _class(

@@ -1,6 +1,7 @@
 """The tool of the contract of all kinds (tests/serving/contracts), in Python."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pydantic import BaseModel
@@ -23,6 +24,15 @@ class Name(BaseModel):
     name: str
 
 
+async def _remembered(ctx: Context, ask: Callable[[str], Awaitable[str]]) -> list[str]:
+    """Who calls, and the name in their store, which they are asked for once."""
+    name, revision = await ctx.user_store.get("name")
+    if name is None:
+        name = await ask("a")
+        await ctx.user_store.put("name", name, revision)
+    return [*map(str, ctx.user or ()), name]
+
+
 async def _does(ctx: Context, do: str) -> dict[str, Any]:
     async def ask(key: str) -> str:
         answer = await ctx.ask_form(key, f"{key}?", Name)
@@ -40,6 +50,8 @@ async def _does(ctx: Context, do: str) -> dict[str, Any]:
             if not answer.accepted:
                 raise ToolError(f"The user did not open the page: {answer.action}.")
             return {"got": ["agreed"]}
+        case "user" | "remembered" | "nobody":
+            return {"got": await _remembered(ctx, ask)}
         case "fail":
             raise ToolError("it went wrong")
         case "hang":

@@ -1,4 +1,4 @@
-"""What CI makes of the output of test processes (`.ci/run`)."""
+"""How CI evaluates the output of test processes (`.ci/run`)."""
 
 import subprocess
 from pathlib import Path
@@ -22,7 +22,7 @@ PASSED = "================= 3 passed, 1 warning in 437.00s (0:07:17) ===========
         (["ruff: all checks passed"], ""),
     ],
 )  # fmt: skip
-def test_what_is_printed_after_the_summary_is_found(
+def test_output_after_the_test_summary_is_reported(
     tmp_path: Path, lines: list[str], found: str
 ) -> None:
     log = tmp_path / "test.log"

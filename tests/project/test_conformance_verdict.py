@@ -35,11 +35,11 @@ STALE = "prompts-hints does not fail; take it out of expected-failures.yaml"
         ),
     ],
 )
-def test_what_is_not_as_expected_is_told(changed, complaint):
+def test_results_that_differ_from_the_expectation_are_reported(changed, complaint):
     assert complaints(RESULTS | changed, EXPECTED) == ([complaint] if complaint else [])
 
 
-def test_a_scenario_that_did_not_run_or_only_skipped_has_no_check_that_passes():
+def test_a_scenario_that_did_not_run_or_was_only_skipped_counts_as_zero_passing_checks():
     fewer = {name: checks for name, checks in RESULTS.items() if name != "tools-list"}
     assert complaints(fewer, EXPECTED) == ["tools-list: it did not run"]
     expected = Expected(passing={"silent": 0}, scenarios=frozenset(), checks=frozenset())
@@ -48,7 +48,7 @@ def test_a_scenario_that_did_not_run_or_only_skipped_has_no_check_that_passes():
 
 
 @pytest.mark.parametrize(("revision", "scenarios"), [("2026-07-28", 50), ("2025-11-25", 33)])
-def test_the_tables_of_a_revision_name_every_scenario_once(revision, scenarios):
+def test_the_tables_of_a_revision_list_every_scenario_once(revision, scenarios):
     assert revision in suite.REVISIONS
     expected = verdict.read_expected(suite.tables(revision))
     assert len(expected.passing) + len(expected.scenarios) == scenarios

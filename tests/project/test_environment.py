@@ -52,7 +52,9 @@ def workshop(tmp_path):
     return Workshop(tmp_path)
 
 
-def test_a_fresh_checkout_gets_an_environment_from_the_hashed_lock_and_then_more(workshop):
+def test_a_fresh_checkout_gets_an_environment_from_the_hashed_lock_and_adds_packages_later(
+    workshop,
+):
     place = workshop.place
     assert not place.is_complete("runtime")
     workshop.make("runtime")
@@ -76,7 +78,9 @@ def test_a_fresh_checkout_gets_an_environment_from_the_hashed_lock_and_then_more
 
 
 @pytest.mark.parametrize("hashed", [False, True])
-def test_what_tools_need_is_installed_beside_the_lock_and_said(workshop, capsys, hashed):
+def test_requirements_of_tools_are_installed_after_the_lock_and_named_in_the_output(
+    workshop, capsys, hashed
+):
     tools = workshop.root / "tools"
     tools.mkdir()
     needs = "httpx==1.0 --hash=sha256:00\n" if hashed else "httpx\n"
@@ -117,7 +121,7 @@ def test_an_interrupted_installation_is_repaired_by_the_next_run(workshop):
 
 
 @pytest.mark.parametrize("text", ["{", '{"requirements.lock": "another"}'])
-def test_a_stamp_that_says_something_else_does_not_count(workshop, text):
+def test_a_stamp_with_unexpected_text_counts_as_incomplete(workshop, text):
     workshop.make("runtime")
     workshop.place.stamp.write_text(text)
     assert not workshop.place.is_complete("runtime")
@@ -132,7 +136,7 @@ def at_home(workshop, monkeypatch):
     return workshop
 
 
-def test_the_command_makes_what_is_missing_and_then_nothing_more(at_home, capsys):
+def test_the_command_creates_what_is_missing_and_a_second_run_does_nothing(at_home, capsys):
     assert command.main(["dev"]) == 0
     assert "Setting up .venv with Python 3.12.4" in capsys.readouterr().out
     assert command.main(["dev"]) == 0
@@ -140,7 +144,7 @@ def test_the_command_makes_what_is_missing_and_then_nothing_more(at_home, capsys
     assert capsys.readouterr().out == ""
 
 
-def test_the_command_looks_at_the_port_before_it_installs_anything(at_home, monkeypatch, capsys):
+def test_the_command_checks_the_port_before_it_installs_anything(at_home, monkeypatch, capsys):
     monkeypatch.setenv("PORT", "none")
     assert command.main(["runtime", "--serve"]) == 1
     assert "mcphost: PORT is 'none'" in capsys.readouterr().err
@@ -166,7 +170,7 @@ def _pins(lock: Path) -> set[str]:
     }
 
 
-def test_the_package_starts_on_an_old_python_far_enough_to_say_so():
+def test_the_package_has_no_syntax_newer_than_python_3_7():
     """It has no syntax newer than 3.7, so that an old interpreter can print the advice."""
     for path in Path(environment.__file__).parent.glob("*.py"):
         ast.parse(path.read_text(), path.name, feature_version=(3, 7))

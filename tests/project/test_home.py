@@ -39,7 +39,7 @@ def test_the_data_folder_is_var_unless_the_environment_names_another(monkeypatch
     assert home.locate().path == Path("var").resolve()
 
 
-def test_preparing_makes_a_closed_folder_with_closed_secrets_once(folder):
+def test_preparing_creates_a_private_folder_and_private_secrets_once(folder):
     folder.mkdir(mode=0o755)
     prepared = home.prepare()
     assert mode(folder) == 0o700
@@ -56,7 +56,7 @@ def test_preparing_makes_a_closed_folder_with_closed_secrets_once(folder):
     assert os.path.commonpath(prepared.secrets()) == str(folder)
 
 
-def test_a_folder_with_other_things_in_it_is_not_taken(folder, tmp_path, monkeypatch):
+def test_a_folder_that_contains_other_files_is_refused(folder, tmp_path, monkeypatch):
     folder.mkdir(mode=0o755)
     (folder / "thesis.tex").touch()
     with pytest.raises(HomeError, match="contains other files"):
@@ -82,7 +82,7 @@ def test_secrets_from_the_environment_are_not_written_to_the_folder(monkeypatch)
     assert home.read_secret_key(home.prepare()) == "from-outside"
 
 
-def test_a_master_key_that_is_gone_is_never_replaced(folder):
+def test_a_missing_master_key_is_never_replaced(folder):
     folder.mkdir()
     (folder / "db.sqlite3").touch()
     with pytest.raises(HomeError, match="restore it from a backup"):
@@ -95,7 +95,7 @@ def test_a_master_key_that_is_gone_is_never_replaced(folder):
     assert not prepared.master_key.exists()
 
 
-def test_the_master_key_may_lie_in_a_file_of_its_own_and_without_one_nothing_starts(
+def test_the_master_key_may_be_in_its_own_file_and_without_a_key_nothing_starts(
     monkeypatch, tmp_path, folder
 ):
     with pytest.raises(HomeError, match="no secret key"):
@@ -125,7 +125,7 @@ def test_a_master_key_that_is_not_32_bytes_is_refused(monkeypatch, folder, text)
         home.read_master_key(Home(folder))
 
 
-def test_a_new_master_key_is_given_as_the_other_is_or_not_at_all(
+def test_the_new_master_key_comes_from_a_file_or_a_variable_and_is_optional(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Path
 ) -> None:
     prepared = home.prepare()
@@ -144,7 +144,7 @@ def test_a_new_master_key_is_given_as_the_other_is_or_not_at_all(
         home.read_new_master_key(prepared)
 
 
-def test_machines_on_the_old_master_key_know_the_sign_ins_of_those_on_the_new_one(
+def test_machines_on_the_old_master_key_accept_sessions_signed_with_the_new_one(
     monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     old, new = (base64.b64encode(key * 32).decode() for key in (b"o", b"n"))
@@ -158,7 +158,7 @@ def test_machines_on_the_old_master_key_know_the_sign_ins_of_those_on_the_new_on
     assert home.read_future_secret_keys(home.prepare()) == []
 
 
-def test_a_secret_that_cannot_be_read_is_refused_without_showing_it(folder):
+def test_an_unreadable_secret_is_refused_without_being_shown(folder):
     prepared = home.prepare()
     prepared.secret_key.write_bytes(b"\xff\xfe")
     with pytest.raises(HomeError, match="it is not text"):
@@ -169,7 +169,7 @@ def test_a_secret_that_cannot_be_read_is_refused_without_showing_it(folder):
         home.read_secret_key(prepared)
 
 
-def test_what_others_can_read_is_found():
+def test_files_that_other_users_can_read_are_reported():
     prepared = home.prepare()
     prepared.database.touch(mode=0o644)
     assert home.exposed(prepared) == ()
@@ -179,7 +179,7 @@ def test_what_others_can_read_is_found():
     assert home.exposed(prepared) == (prepared.path, prepared.database, prepared.master_key)
 
 
-def test_machines_with_the_same_master_key_know_each_others_sign_ins(
+def test_machines_with_the_same_master_key_share_a_secret_key(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = home.prepare()

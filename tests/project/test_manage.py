@@ -18,7 +18,7 @@ def manage(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_command_without_secrets_is_refused_in_one_line_and_writes_none(tmp_path):
+def test_a_command_without_secrets_fails_with_one_line_and_creates_no_files(tmp_path):
     done = manage(tmp_path, "check")
     assert done.returncode == 1
     assert done.stderr.startswith("mcphost: no secret key")

@@ -44,7 +44,7 @@ def run(folder: Path, text: str, *options: str, **environment: str) -> tuple[int
     return done.returncode, done.stdout + done.stderr
 
 
-def test_in_ci_a_skip_is_a_failure_with_its_reason(tmp_path):
+def test_in_ci_a_skipped_test_is_a_failure_with_its_reason(tmp_path):
     (tmp_path / "test_module.py").write_text(
         'import pytest\npytest.skip("no Redis", allow_module_level=True)\n'
     )
@@ -63,18 +63,18 @@ def test_in_ci_a_skip_is_a_failure_with_its_reason(tmp_path):
         "key dGVzdHMtb25seS1tYXN0ZXIta2V5LXRlc3RzLW9ubHk=",
     ],
 )
-def test_a_line_with_a_secret_is_found(line):
+def test_a_line_with_a_secret_is_detected(line):
     assert canaries.holds_a_secret(line)
 
 
-def test_every_record_of_this_process_passes_the_grep():
+def test_no_record_of_this_process_contains_a_secret():
     before = canaries.grep.lines
     logging.getLogger("mcphost.sample").debug("a line")
     assert canaries.grep.lines == before + 1
     assert canaries.grep.found == []
 
 
-def test_a_secret_in_a_record_is_seen_in_the_traceback_too():
+def test_a_secret_in_the_traceback_of_a_log_record_is_detected():
     grep = canaries.Grep()
     log = logging.getLogger("apart-from-everything")
     log.propagate = False
@@ -111,7 +111,7 @@ def test_without():
 """
 
 
-def test_a_run_for_the_database_leaves_out_what_may_not_use_it(tmp_path):
+def test_a_database_only_run_deselects_tests_that_must_not_use_the_database(tmp_path):
     _, output = run(tmp_path, OF_DATABASE, "--only-database", "--collect-only")
     assert "2/3 tests collected (1 deselected)" in output
     assert "test_without" not in output

@@ -26,7 +26,7 @@ def install(folder: Path, name: str, script: str) -> str:
     return str(command)
 
 
-def test_the_given_python_is_taken_when_it_lacks_nothing(path):
+def test_the_default_python_is_chosen_when_it_is_complete(path):
     given = install(path, "python3", "echo found 3.12.4")
     install(path, "python3.13", "echo found 3.13.1")
     chosen = preflight.choose_interpreter(given)
@@ -34,7 +34,7 @@ def test_the_given_python_is_taken_when_it_lacks_nothing(path):
     assert chosen.command == given
 
 
-def test_another_python_is_taken_when_the_given_one_is_too_old(path):
+def test_another_python_is_chosen_when_the_default_one_is_too_old(path):
     given = install(path, "python3", "echo found 3.9.2 version")
     install(path, "python3.13", "echo shim >&2; exit 127")
     install(path, "python3.12", "echo found 3.12.4 venv")
@@ -52,7 +52,7 @@ def test_another_python_is_taken_when_the_given_one_is_too_old(path):
         (("sqlite3",), "libsqlite3-dev"),
     ],
 )
-def test_what_is_missing_is_told_with_what_would_help(lacks, words):
+def test_the_advice_names_what_the_interpreter_lacks(lacks, words):
     assert words in preflight.interpreter_problem(Interpreter("python3", "3.11.2", lacks))
     assert "install Python" in preflight.interpreter_problem(None)
 
@@ -65,7 +65,7 @@ def taken():
         yield str(server.getsockname()[1])
 
 
-def test_a_taken_port_is_a_refusal_that_names_port_and_a_free_one_is_none(taken):
+def test_an_occupied_port_is_refused_with_advice_and_a_free_one_is_accepted(taken):
     problem = preflight.address_problem({"HOST": HOST, "PORT": taken})
     assert f"port {taken} on {HOST} is taken" in problem
     assert "set PORT" in problem
@@ -83,10 +83,10 @@ def test_a_taken_port_is_a_refusal_that_names_port_and_a_free_one_is_none(taken)
         "-1",
     ],
 )
-def test_a_port_that_is_no_port_is_told_by_its_name(port):
+def test_an_invalid_port_is_refused_by_the_name_of_its_variable(port):
     assert preflight.address_problem({"PORT": port}).startswith("PORT is")
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no such name"])
-def test_a_host_that_is_not_this_machine_is_told_by_its_name(host, taken):
+def test_a_host_of_another_machine_is_refused_by_the_name_of_its_variable(host, taken):
     assert preflight.address_problem({"HOST": host, "PORT": taken}).startswith("HOST is")

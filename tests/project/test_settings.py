@@ -48,7 +48,7 @@ SQLITE = {
 
 
 @pytest.mark.requirement("http.loopback-by-default")
-def test_by_default_only_this_machine_is_served_without_https(tmp_path):
+def test_by_default_only_this_machine_is_served_and_without_https(tmp_path):
     found = load(
         tmp_path,
         "DEBUG", "MCPHOST_HOST", "MCPHOST_PORT", "MCPHOST_HTTPS", "ALLOWED_HOSTS", *COOKIES,
@@ -73,7 +73,7 @@ def test_by_default_only_this_machine_is_served_without_https(tmp_path):
     }
 
 
-def test_elsewhere_cookies_travel_only_over_https_and_postgresql_has_the_queue_of_tasks(tmp_path):
+def test_other_hosts_get_secure_cookies_and_postgresql_gets_the_task_queue(tmp_path):
     found = load(
         tmp_path,
         *COOKIES, "SECURE_HSTS_SECONDS", "ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS", "DATABASES", *TASKS,
@@ -121,7 +121,7 @@ def test_an_unusable_database_url_is_refused_without_its_password(url, words):
         ("MCPHOST_FEED_SECONDS", "-1"),
     ],
 )
-def test_a_bad_value_is_refused_by_the_name_of_its_variable(monkeypatch, variable, value):
+def test_a_bad_value_is_refused_with_the_name_of_its_variable(monkeypatch, variable, value):
     monkeypatch.setenv(variable, value)
     with pytest.raises(ImproperlyConfigured, match=rf"{variable} is '{value}': "):
         settings._environment()
@@ -148,12 +148,12 @@ def test_a_bad_secret_is_refused_without_being_shown(monkeypatch, value):
         ("mcp.example.com", False),
     ],
 )
-def test_which_addresses_only_this_machine_reaches(monkeypatch, host, loopback):
+def test_only_loopback_hosts_count_as_loopback(monkeypatch, host, loopback):
     monkeypatch.setenv("HOST", host)
     assert Environment().is_loopback() is loopback
 
 
-def test_the_queue_of_tasks_needs_postgresql(tmp_path):
+def test_the_task_queue_needs_postgresql(tmp_path):
     with pytest.raises(subprocess.CalledProcessError) as refused:
         load(tmp_path, "MCPHOST_TASK_ENGINE", MCPHOST_TASK_ENGINE="procrastinate")
     assert "needs PostgreSQL (DATABASE_URL)" in refused.value.stderr

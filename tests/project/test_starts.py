@@ -1,4 +1,4 @@
-"""What a serving process has not imported once it is ready: each of these costs every start."""
+"""Modules that a ready serving process has not imported: each would slow down every start."""
 
 import subprocess
 import sys
@@ -44,6 +44,8 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("module", NOT_LOADED)
-def test_a_process_that_is_ready_has_not_loaded(module: str, loaded: frozenset[str]) -> None:
+def test_a_ready_process_has_not_imported_modules_it_does_not_need(
+    module: str, loaded: frozenset[str]
+) -> None:
     assert "mcphost.transport.endpoint" in loaded
     assert module not in loaded

@@ -1,4 +1,4 @@
-"""Refusing a large body costs little more than parsing it, whatever is wrong with it, and where."""
+"""Refusing a large body costs little more than parsing it, whatever the error and its position."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -115,12 +115,12 @@ def test_a_large_request_is_parsed_and_validated_once(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", SESSION)
-def test_a_large_message_of_a_session_is_parsed_and_validated_once(method: str) -> None:
+def test_a_large_session_message_is_parsed_and_validated_once(method: str) -> None:
     check(in_session(method))
 
 
 @pytest.mark.parametrize("answer", dict(answers()).values(), ids=dict(answers()))
-def test_a_large_answer_in_a_session_is_parsed_and_validated_once(answer: Any) -> None:
+def test_a_large_input_response_in_a_session_is_parsed_and_validated_once(answer: Any) -> None:
     check(answer)
 
 
@@ -137,7 +137,7 @@ WALKED = {
 
 
 @pytest.mark.parametrize(("method", "steps", "many"), WALKED.values(), ids=WALKED)
-def test_what_is_walked_in_python_takes_a_few_lines_for_each_value(method, steps, many):
+def test_walking_a_body_in_python_executes_few_lines_per_value(method, steps, many):
     message = modern(method)
     node = message["params"]
     for step in steps[:-1]:
@@ -150,7 +150,7 @@ def test_what_is_walked_in_python_takes_a_few_lines_for_each_value(method, steps
     assert STEPS < work.steps < 7 * STEPS
 
 
-def test_every_method_is_tried() -> None:
+def test_every_method_has_a_body_in_these_tests() -> None:
     assert MODERN.keys() == HANDLERS.keys() | LONG_LIVED.keys()
     notifications = {name for name in SESSION if name.startswith("notifications/")}
     assert SESSION.keys() - notifications - {"initialize"} == OWN.keys() | OF_TASKS.keys() | SHARED
@@ -240,7 +240,9 @@ def opening_of(message: Any) -> Any:
 @pytest.mark.parametrize(
     ("size", "fits"), [(1, True), (0, True), (None, True), (1.0, False), (1.5, False), ("1", False)]
 )
-def test_a_size_is_a_whole_number_written_as_one(size: Any, fits: bool) -> None:
+def test_a_resource_size_is_an_integer_written_without_fraction_or_exponent(
+    size: Any, fits: bool
+) -> None:
     link = {"type": "resource_link", "name": "a", "uri": "a:b", "size": size}
     result = {"type": "tool_result", "toolUseId": "1", "content": [link]}
     message = modern("tools/call")
@@ -254,7 +256,7 @@ def test_a_size_is_a_whole_number_written_as_one(size: Any, fits: bool) -> None:
 @pytest.mark.parametrize("padding", [0, 2_000])
 @pytest.mark.parametrize("brackets", [0, 100])
 @pytest.mark.parametrize("depth", [60, 61, 200])
-def test_what_nests_deeper_than_64_levels_is_refused(depth: int, brackets: int, padding: int):
+def test_bodies_nested_deeper_than_64_levels_are_refused(depth: int, brackets: int, padding: int):
     nested: Any = []
     for _ in range(depth - 1):
         nested = [nested]

@@ -18,7 +18,7 @@ def warnings(name: str = "tool", **schema: Any) -> str:
 
 
 @pytest.mark.parametrize("name", ["$top", "ip address", "a:b", "é", "", "x" * 65, "a/b", "a[b]"])
-def test_an_argument_that_a_client_refuses_is_named_with_the_client(name: str) -> None:
+def test_an_argument_name_that_a_client_refuses_is_reported_with_the_client(name: str) -> None:
     said = warnings(properties={name: {}, "fine_1.x-y": {}})
     assert repr(name) in said
     assert "Claude" in said
@@ -28,13 +28,13 @@ def test_an_argument_that_a_client_refuses_is_named_with_the_client(name: str) -
 
 
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
-def test_a_composition_at_the_top_is_named_and_one_inside_is_not(keyword: str) -> None:
+def test_a_top_level_composition_is_reported_and_a_nested_one_is_not(keyword: str) -> None:
     assert keyword in warnings(**{keyword: [{}]})
     assert not warnings(properties={"a": {keyword: [{}]}})
 
 
 @pytest.mark.parametrize("kind", ["array", ["null", "array"]])
-def test_a_list_without_items_is_named_wherever_it_is(kind: Any) -> None:
+def test_a_list_without_items_is_reported_at_any_depth(kind: Any) -> None:
     bare = {"type": kind}
     said = warnings(properties={"a": {"anyOf": [bare]}}, **{"$defs": {"b": bare}})
     assert "/properties/a/anyOf/0" in said
@@ -46,10 +46,10 @@ def test_a_list_without_items_is_named_wherever_it_is(kind: Any) -> None:
     assert bare["items"] == {}
 
 
-def test_a_dot_in_the_name_of_a_tool_is_named() -> None:
+def test_a_dot_in_a_tool_name_is_reported() -> None:
     assert "orders.list" in warnings("orders.list")
     assert not warnings("orders-list_2")
 
 
-def test_only_a_few_are_named() -> None:
+def test_the_number_of_reported_names_is_limited() -> None:
     assert "and 3 more" in warnings(properties={f"${number}": {} for number in range(8)})

@@ -92,13 +92,13 @@ DEAR: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("schema", CHEAP.values(), ids=CHEAP)
-def test_arguments_of_a_plain_schema_may_fill_the_body(schema: Any) -> None:
+def test_arguments_of_a_cheap_schema_may_fill_the_body(schema: Any) -> None:
     assert factor(schema) <= FREE
     assert effort_of(schema).limit(MEBIBYTE) == MEBIBYTE
 
 
 @pytest.mark.parametrize("schema", DEAR.values(), ids=DEAR)
-def test_arguments_of_a_dear_schema_must_be_smaller_in_proportion(schema: Any) -> None:
+def test_arguments_of_an_expensive_schema_must_be_proportionally_smaller(schema: Any) -> None:
     effort = effort_of(schema)
     assert effort.factor > FREE
     assert effort.limit(MEBIBYTE) == int(MEBIBYTE * FREE / effort.factor)
@@ -124,13 +124,13 @@ def test_arguments_of_a_dear_schema_must_be_smaller_in_proportion(schema: Any) -
     ],
     ids=lambda keywords: next(iter(keywords)),
 )
-def test_each_keyword_that_takes_long_weighs(keywords: Any) -> None:
+def test_each_expensive_keyword_adds_to_the_cost_of_a_schema(keywords: Any) -> None:
     """Otherwise many of it, in a list of many values, would cost more than the size of the body says."""
     plain, dear = factor(many({})), factor(many({"allOf": [keywords] * 100}))
     assert dear > factor(many({"allOf": [{}] * 100})) + 20 * plain
 
 
-def test_what_is_too_much_to_weigh_is_the_dearest() -> None:
+def test_a_schema_too_large_to_estimate_gets_the_highest_cost() -> None:
     levels = {f"l{n}": {"anyOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 3} for n in range(12)}
     schema = {**many({"$ref": "#/$defs/l0"}), "$defs": {**levels, "l12": INTEGER}}
     assert effort_of(schema).limit(MEBIBYTE) < 2_000
@@ -148,7 +148,7 @@ def test_what_is_too_much_to_weigh_is_the_dearest() -> None:
         *(")", "{3}", r"\{900}", "[{900}]", "a{,3}"),
     ],
 )
-def test_a_usual_pattern_is_cheap(pattern: str) -> None:
+def test_a_common_pattern_is_cheap(pattern: str) -> None:
     assert pattern_effort(pattern) <= 2
 
 
@@ -160,18 +160,18 @@ def test_a_usual_pattern_is_cheap(pattern: str) -> None:
         *("[ab]*a" + "[ab]" * 70, "|".join(f"{n:b}[01]*x" for n in range(70))),
     ],
 )
-def test_a_pattern_that_writes_out_to_much_is_dear(pattern: str) -> None:
+def test_a_pattern_that_expands_to_much_is_expensive(pattern: str) -> None:
     assert pattern_effort(pattern) > 100
 
 
 @given(st.text(alphabet="ab(){}[]\\pL0123,*+?|^$."))
-def test_any_text_is_weighed_as_a_pattern(pattern: str) -> None:
+def test_any_text_has_a_cost_as_a_pattern(pattern: str) -> None:
     assert pattern_effort(pattern) >= 2
 
 
 # --- what is explained ---
 
 
-def test_what_has_more_than_64_kib_is_not_explained() -> None:
+def test_values_above_64_kib_are_not_explained() -> None:
     assert is_explained("a" * (EXPLAINED_BYTES - 2))
     assert not is_explained("a" * (EXPLAINED_BYTES - 1))

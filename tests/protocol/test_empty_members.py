@@ -1,4 +1,4 @@
-"""Members that are written but left out, and what stays as it is."""
+"""Empty members of messages: which count as absent, and which are kept."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def dropped(message: Any) -> Any:
         ([{"method": "ping", "params": None}, 5], [{"method": "ping"}, 5]),
     ],
 )
-def test_an_empty_member_of_a_message_counts_as_left_out(message: Any, plain: Any) -> None:
+def test_an_empty_optional_member_of_a_message_counts_as_absent(message: Any, plain: Any) -> None:
     assert dropped(message) == plain
 
 
@@ -52,5 +52,5 @@ def test_an_empty_member_of_a_message_counts_as_left_out(message: Any, plain: An
         [None, []],
     ],
 )
-def test_what_is_required_or_means_something_stays(message: Any) -> None:
+def test_required_or_meaningful_empty_members_are_kept(message: Any) -> None:
     assert dropped(message) == message

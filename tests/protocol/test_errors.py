@@ -16,7 +16,7 @@ def test_every_code_of_the_specification_has_a_status():
 
 @pytest.mark.requirement("base.own-error-codes")
 @pytest.mark.parametrize("code", OURS)
-def test_a_code_of_ours_lies_outside_of_the_reserved_range(code):
+def test_the_servers_own_error_codes_lie_outside_the_reserved_range(code):
     assert not -32768 <= code <= -32000
 
 
@@ -32,7 +32,7 @@ def test_a_code_of_ours_lies_outside_of_the_reserved_range(code):
         (4711, 200),
     ],
 )
-def test_an_error_knows_its_http_status(code, status):
+def test_an_error_has_the_http_status_of_its_code(code, status):
     assert ProtocolError(code, "no").status == status
 
 
@@ -56,18 +56,18 @@ def test_an_error_shows_code_message_and_id():
     ],
     ids=lambda error: str(error.code),
 )
-def test_every_made_error_is_what_the_specification_has(error):
+def test_every_error_constructor_matches_the_specification(error):
     check_message(error_response(error))
     check_message(error_response(error.with_id(1)))
 
 
-def test_a_client_that_is_to_come_back_is_told_when():
+def test_over_limit_and_unavailable_errors_contain_retry_after():
     assert errors.over_limit("later", 7).data == {"retryAfter": 7}
     assert errors.unavailable("later").data == {"retryAfter": 2}
 
 
 @pytest.mark.requirement("versions.unsupported")
-def test_an_unsupported_version_is_named_beside_the_supported_ones():
+def test_an_unsupported_version_error_contains_the_supported_versions():
     error = errors.unsupported_version("v999.0.0")
     every = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
     assert error.data == {"supported": every, "requested": "v999.0.0"}

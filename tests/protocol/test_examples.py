@@ -1,4 +1,4 @@
-"""The specification's own examples: all of them parse, and the requests among them open."""
+"""All examples of the specification parse, and the requests among them open."""
 
 from pathlib import Path
 
@@ -55,13 +55,13 @@ def wire_type(name: str):
     return getattr(mcp_types, name, None)
 
 
-def test_there_are_examples():
+def test_the_examples_of_the_specification_are_present():
     assert len(EXAMPLES) > 100
     assert len(OPENABLE) >= 9
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=name_of)
-def test_an_example_is_what_the_schema_says(path):
+def test_every_example_is_valid_by_the_schema(path):
     assert path.parent.name in definitions()
     check_type(path.parent.name, read(path))
 
@@ -90,6 +90,6 @@ def test_an_example_of_params_opens_within_a_request(path):
 
 
 @pytest.mark.parametrize("path", RESPONSES, ids=name_of)
-def test_an_example_of_a_response_passes_the_referee(path):
+def test_an_example_of_a_response_passes_the_schema_check(path):
     method = METHODS[path.parent.name.replace("ResultResponse", "Request")]
     check_response(method, read(path))

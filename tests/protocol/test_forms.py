@@ -41,23 +41,33 @@ LEGAL = [
 
 
 @pytest.mark.parametrize("field", LEGAL)
-def test_what_the_specification_lists_is_a_form(field):
+def test_the_forms_of_the_specification_are_valid_forms(field):
     schema = a_form(field, required=["field"])
     assert problems(schema) == []
     check_type("ElicitRequestFormParams", {"message": "?", "requestedSchema": schema})
 
 
 @pytest.mark.parametrize("schema", [None, "a", {"type": object()}, {5: 5}])
-def test_what_is_no_schema_is_no_form(schema):
+def test_values_that_are_not_schemas_are_refused_as_forms(schema):
     ((path, message),) = problems(schema)
     assert path == ""
     assert "must be a JSON object" in message or "is not JSON" in message
 
 
+NO_FIELDS = (
+    "there must be at least one field, such as a boolean: clients show a form without fields in "
+    "which nothing can be answered"
+)
+
+
 @pytest.mark.parametrize(
     ("schema", "expected"),
     [
-        ({"properties": {}}, ("/type", 'the type must be "object": a form has fields')),
+        (
+            {"properties": {"a": {"type": "boolean"}}},
+            ("/type", 'the type must be "object": a form has fields'),
+        ),
+        ({"type": "object", "properties": {}}, ("/properties", NO_FIELDS)),
         ({"type": "object"}, ("/properties", "there must be an object with the fields")),
         (a_form({"type": "string"}, required="field"), ("/required", None)),
         (
@@ -71,7 +81,7 @@ def test_what_is_no_schema_is_no_form(schema):
         ),
     ],
 )
-def test_what_is_wrong_with_the_whole_is_said_where_it_is(schema, expected):
+def test_a_problem_of_the_whole_form_is_reported_at_its_path(schema, expected):
     ((path, message),) = problems(schema)
     assert path == expected[0]
     assert expected[1] in (None, message)
@@ -88,7 +98,7 @@ def test_what_is_wrong_with_the_whole_is_said_where_it_is(schema, expected):
         {"$ref": "#/$defs/A"},
     ],
 )
-def test_nothing_nests_and_nothing_is_of_two_types(field):
+def test_nested_fields_and_fields_of_two_types_are_refused(field):
     path, message = problem(field)
     assert path == "/type"
     assert message.endswith("a form is flat")
@@ -104,7 +114,7 @@ def test_nothing_nests_and_nothing_is_of_two_types(field):
         ({"type": "array", "items": {"type": "string", "enum": ["a"], "x/y": 1}}, "/items/x~1y"),
     ],
 )
-def test_a_keyword_that_clients_may_not_know_is_named(field, path):
+def test_a_keyword_that_clients_may_not_support_is_reported(field, path):
     found, message = problem(field)
     assert found == path
     assert "is not allowed in a form here" in message
@@ -121,7 +131,7 @@ def test_a_keyword_that_clients_may_not_know_is_named(field, path):
         ({"type": "string", "title": None}, "/title"),
     ],
 )
-def test_a_keyword_with_a_value_that_it_cannot_have_is_named(field, path):
+def test_a_keyword_with_an_invalid_value_is_reported(field, path):
     assert problem(field)[0] == path
 
 
@@ -141,7 +151,7 @@ def test_a_keyword_with_a_value_that_it_cannot_have_is_named(field, path):
         ({"type": "array", "items": {"anyOf": [{"type": "string"}]}}, "/items/anyOf"),
     ],
 )
-def test_a_choice_is_from_different_texts(field, path):
+def test_the_options_of_a_choice_are_distinct_texts(field, path):
     assert problem(field)[0] == path
 
 
@@ -157,7 +167,7 @@ def test_a_choice_is_from_different_texts(field, path):
         {"type": "array", "items": {"anyOf": OPTIONS}, "minItems": 1, "default": []},
     ],
 )
-def test_a_default_fits_its_field(field):
+def test_a_default_must_fit_its_field(field):
     assert problem(field) == ("/default", "the default does not fit its own field")
 
 
@@ -167,14 +177,14 @@ def test_a_default_fits_its_field(field):
 @pytest.mark.requirement("elicitation.no-secrets")
 @pytest.mark.parametrize("name", ["password", "access_token", "card_number"])
 @pytest.mark.parametrize("kind", ["string", "number", "integer"])
-def test_a_field_for_a_secret_is_refused_by_its_name(name, kind):
+def test_a_field_whose_name_asks_for_a_secret_is_refused(name, kind):
     assert problem({"type": kind}, name) == ("", ASKS_A_SECRET)
 
 
 @pytest.mark.parametrize(
     ("keyword", "text"), [("title", "API key"), ("description", "The password of the account")]
 )
-def test_a_field_for_a_secret_is_refused_by_its_texts(keyword, text):
+def test_a_field_whose_title_or_description_asks_for_a_secret_is_refused(keyword, text):
     field = {"type": "string", keyword: text}
     assert problem(field) == (f"/{keyword}", ASKS_A_SECRET)
     assert (f"/{keyword}", ASKS_A_SECRET) in problems(a_form({"type": "string"}, **{keyword: text}))
@@ -193,7 +203,7 @@ def test_a_format_for_secrets_is_refused():
         {"type": "string", "format": "date"},
     ],
 )
-def test_what_nobody_can_type_into_gives_no_secret_away(field):
+def test_fields_that_users_cannot_type_into_may_mention_secrets(field):
     schema = a_form({**field, "title": "Rotate the API key?"}, "rotate_api_key")
     assert problems(schema) == []
     assert not is_typed(schema)
@@ -215,18 +225,18 @@ def test_a_web_address_in_a_text_is_refused(field, path, address):
     assert problem(field(address)) == (path, HOLDS_AN_ADDRESS)
 
 
-def test_a_web_address_may_be_what_is_asked_for():
+def test_a_web_address_may_be_the_value_of_a_field():
     assert problems(a_form({"type": "string", "format": "uri", "title": "Web site"})) == []
     assert problems(a_form({"type": "string", "enum": ["https://a.org", "https://b.org"]})) == []
 
 
 @pytest.mark.parametrize("message", ["", "  ", None, 5])
-def test_a_message_says_something(message):
+def test_a_form_message_must_not_be_empty(message):
     assert message_problem(message) == "the message must be a text that says what is asked"
     assert form_message_problem(message, typed=True) == message_problem(message)
 
 
-def test_a_message_asks_for_no_secret_and_holds_no_address():
+def test_a_form_message_asks_for_no_secret_and_contains_no_web_address():
     assert form_message_problem("What is your name?", typed=True) is None
     assert form_message_problem("Your password, please", typed=True) == ASKS_A_SECRET
     assert form_message_problem("See https://example.com", typed=False) == HOLDS_AN_ADDRESS

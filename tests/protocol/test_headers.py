@@ -55,7 +55,7 @@ def refusal(check, *arguments) -> str:
         ("=?BASE64?SGVsbG8=?=", "=?BASE64?SGVsbG8=?="),
     ],
 )
-def test_a_value_stands_for_what_the_specification_says(value, text):
+def test_header_values_are_decoded_as_the_specification_requires(value, text):
     assert decode_value(value) == text
 
 
@@ -75,7 +75,7 @@ def test_a_badly_encoded_value_is_refused(value, problem):
 
 
 @given(st.text())
-def test_what_is_encoded_decodes_to_itself(text):
+def test_encoded_header_values_decode_to_the_original_text(text):
     assert decode_value(encoded(text)) == text
 
 
@@ -85,14 +85,14 @@ def test_what_is_encoded_decodes_to_itself(text):
 @pytest.mark.requirement("headers.name")
 @pytest.mark.requirement("headers.method")
 @pytest.mark.requirement("headers.version-required")
-def test_a_missing_standard_header_is_named():
+def test_a_missing_standard_header_is_named_in_the_error():
     assert "MCP-Protocol-Version is missing" in refusal(check_version, raw({}), "2026-07-28")
     assert "Mcp-Method is missing" in refusal(check_method, raw({}), "tools/call")
     assert "Mcp-Name is missing" in refusal(check_name, raw({}), "name", "echo")
 
 
 @pytest.mark.requirement("headers.mismatch")
-def test_a_header_that_differs_is_quoted_beside_the_body():
+def test_a_mismatch_error_quotes_the_header_and_the_body():
     message = refusal(check_method, raw({"mcp-method": "tools/list"}), "tools/call")
     assert message == "Header mismatch: Mcp-Method is 'tools/list', but method is 'tools/call'"
     message = refusal(check_name, raw({"mcp-name": "foo"}), "uri", "bar")
@@ -136,7 +136,7 @@ def test_a_name_may_be_encoded_and_have_spaces(header, name):
 
 
 @pytest.mark.parametrize("value", [b"\xe9", b"a\x7fb", b"a\x00b", "köln".encode()])
-def test_a_header_with_characters_that_are_not_allowed_is_refused(value):
+def test_a_header_with_forbidden_characters_is_refused(value):
     headers = Headers([(b"mcp-name", value)])
     assert "characters" in refusal(check_name, headers, "name", value.decode("latin-1"))
 
@@ -169,7 +169,7 @@ def test_a_mirrored_text_is_accepted(body, header):
         ({"a": 1}, "a"),
     ],
 )
-def test_a_text_that_is_not_mirrored_is_refused(body, header):
+def test_a_header_that_does_not_mirror_the_text_is_refused(body, header):
     headers = raw({} if header is None else {"mcp-param-region": header})
     message = refusal(check_param_headers, headers, [REGION], {"region": body})
     assert "Mcp-Param-Region" in message
@@ -209,7 +209,7 @@ def test_numbers_are_compared_as_numbers(body, header):
         (2**53, str(2**53)),
     ],
 )
-def test_a_number_that_is_another_or_no_number_is_refused(body, header):
+def test_a_number_header_with_another_or_no_number_is_refused(body, header):
     headers = raw({} if header is None else {"mcp-param-count": header})
     refusal(check_param_headers, headers, [COUNT], {"count": body})
 
@@ -218,7 +218,7 @@ def test_a_number_that_is_another_or_no_number_is_refused(body, header):
     ("body", "header", "fits"),
     [(True, "true", True), (False, "false", True), (True, "True", False), (True, "1", False)],
 )
-def test_booleans_are_written_in_lower_case(body, header, fits):
+def test_boolean_headers_are_lower_case(body, header, fits):
     arguments = (raw({"mcp-param-flag": header}), [FLAG], {"flag": body})
     if fits:
         check_param_headers(*arguments)
@@ -234,7 +234,7 @@ def test_booleans_are_written_in_lower_case(body, header, fits):
         ({"where": "bonn"}, None),
     ],
 )
-def test_an_argument_is_read_at_the_end_of_its_path(arguments, header):
+def test_a_mirrored_argument_is_read_at_the_end_of_its_path(arguments, header):
     nested = ParamHeader(("where", "region"), "Region", "string")
     headers = raw({} if header is None else {"mcp-param-region": header})
     check_param_headers(headers, [nested], arguments)
@@ -247,7 +247,7 @@ def test_a_mirrored_header_with_bad_characters_is_refused():
 
 
 @given(st.lists(st.tuples(st.binary(), st.binary())), st.text(), st.text())
-def test_no_headers_raise_anything_but_a_mismatch(pairs, name, value):
+def test_header_checks_raise_only_header_mismatch(pairs, name, value):
     headers = Headers([*pairs, (b"mcp-param-region", value.encode("utf-8", "replace"))])
     for check in (
         lambda: check_version(headers, name),

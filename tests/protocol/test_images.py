@@ -22,7 +22,7 @@ def uri(name: str, data: bytes) -> str:
     return f"data:{name};base64,{b64encode(data).decode()}"
 
 
-def test_each_image_is_known_by_its_first_bytes() -> None:
+def test_image_types_are_recognised_by_their_first_bytes() -> None:
     assert tuple(IMAGES) == TYPES
     assert {name: image_type(data) for name, data in IMAGES.items()} == {n: n for n in TYPES}
     for other in (b"", b"GIF89a", b"<svg xmlns=", b"RIFF\0\0\0\0WAVE", b"\x89PNG"):
@@ -31,7 +31,7 @@ def test_each_image_is_known_by_its_first_bytes() -> None:
 
 @pytest.mark.parametrize("says", TYPES)
 @pytest.mark.parametrize("holds", TYPES)
-def test_an_image_that_is_another_is_not_what_it_says(says: str, holds: str) -> None:
+def test_an_image_of_another_type_than_declared_does_not_match(says: str, holds: str) -> None:
     assert matches_mime_type(says, IMAGES[holds]) == (says == holds)
     assert matches_mime_type(f" {says.upper()} ; q=1", IMAGES[holds]) == (says == holds)
     problem = check_image_uri(uri(says, IMAGES[holds]))
@@ -40,7 +40,7 @@ def test_an_image_that_is_another_is_not_what_it_says(says: str, holds: str) -> 
     )
 
 
-def test_what_is_called_no_such_image_is_not_looked_at() -> None:
+def test_content_of_non_image_types_is_not_checked() -> None:
     assert matches_mime_type("application/pdf", b"anything")
 
 
@@ -53,5 +53,5 @@ def test_what_is_called_no_such_image_is_not_looked_at() -> None:
         ("data:image/svg+xml;base64,PHN2Zy8+", "one of these types"),
     ],
 )
-def test_what_is_wrong_with_a_data_uri_is_said(text: str, said: str) -> None:
+def test_problems_of_a_data_uri_are_reported(text: str, said: str) -> None:
     assert said in str(check_image_uri(text))

@@ -46,7 +46,7 @@ def test_an_error_of_any_text_can_be_sent(request_id, text):
 
 
 @pytest.mark.requirement("base.error-id")
-def test_an_error_for_an_id_that_was_not_read_has_a_null_id():
+def test_an_error_without_a_readable_request_id_has_a_null_id():
     message = check_message(error_response(ProtocolError(INVALID_PARAMS, "no", {"a": 1})))
     assert message == {
         "jsonrpc": "2.0",
@@ -55,7 +55,7 @@ def test_an_error_for_an_id_that_was_not_read_has_a_null_id():
     }
 
 
-def test_the_official_python_client_reads_an_error_for_an_id_that_was_not_read():
+def test_the_official_python_client_reads_an_error_with_a_null_id():
     read = jsonrpc_message_adapter.validate_json(
         error_response(ProtocolError(INVALID_PARAMS, "no"))
     )
@@ -78,10 +78,10 @@ def test_a_log_message_carries_any_json(level, data, logger):
 @pytest.mark.requirement("logging.level")
 @pytest.mark.parametrize("level", LOG_LEVELS)
 @pytest.mark.parametrize("minimum", LOG_LEVELS)
-def test_a_client_is_sent_its_level_and_above(level, minimum):
+def test_a_client_receives_log_messages_of_its_level_and_above(level, minimum):
     assert wants(level, minimum) == (LOG_LEVELS.index(level) >= LOG_LEVELS.index(minimum))
 
 
 @pytest.mark.requirement("logging.asked-for")
-def test_a_client_that_asked_for_no_messages_is_sent_none():
+def test_a_client_without_a_log_level_receives_no_log_messages():
     assert not any(wants(level, None) for level in LOG_LEVELS)

@@ -14,17 +14,17 @@ from mcphost.protocol.mime_types import MAX_LENGTH, check_mime_type
         "application/vnd.api+json",
     ],
 )
-def test_these_are_mime_types(name: str) -> None:
+def test_valid_mime_types_are_accepted(name: str) -> None:
     assert check_mime_type(name) is None
 
 
 @pytest.mark.parametrize(
     "name", ["", "png", "/png", "image/", "text/plain\n", "text/pl ain", "a/b;c", "tëxt/plain"]
 )
-def test_these_are_none(name: str) -> None:
+def test_invalid_mime_types_are_refused(name: str) -> None:
     assert check_mime_type(name) == "a MIME type looks like text/plain"
 
 
-def test_a_mime_type_is_short() -> None:
+def test_the_length_of_a_mime_type_is_limited() -> None:
     assert check_mime_type("a/" + "b" * (MAX_LENGTH - 2)) is None
     assert "at most" in str(check_mime_type("a/" + "b" * (MAX_LENGTH - 1)))

@@ -22,7 +22,7 @@ def nested(levels: int) -> Any:
 
 
 @pytest.mark.parametrize("padding", ["", "x" * 2000])
-def test_the_array_of_a_batch_is_no_level_of_its_messages(padding: str) -> None:
+def test_the_array_of_a_batch_does_not_count_as_a_level_of_its_messages(padding: str) -> None:
     batch = [{"params": nested(MAX_DEPTH - 1), "padding": padding}]
     check_depth(batch, orjson.dumps(batch))
     batch = [{"params": nested(MAX_DEPTH), "padding": padding}]
@@ -30,13 +30,13 @@ def test_the_array_of_a_batch_is_no_level_of_its_messages(padding: str) -> None:
         check_depth(batch, orjson.dumps(batch))
 
 
-def test_a_value_is_deeper_if_something_is_below_the_last_level() -> None:
+def test_a_value_is_too_deep_if_it_has_content_below_the_last_level() -> None:
     for levels in (1, 5, 200):
         assert not is_deeper(nested(levels), levels)
         assert is_deeper(nested(levels + 2), levels)
 
 
-def test_the_response_of_a_service_is_no_deeper_than_code_can_walk() -> None:
+def test_the_response_of_a_service_has_a_limited_depth() -> None:
     def response(levels: int) -> Response:
         body = b"[" * levels + b"]" * levels
         return Response(200, "application/json", "utf-8", body, "https://api.example.com")
@@ -46,7 +46,7 @@ def test_the_response_of_a_service_is_no_deeper_than_code_can_walk() -> None:
         _ = response(MAX_REPLY_DEPTH + 2).json
 
 
-def test_a_circle_of_references_is_found_behind_escaped_pointers() -> None:
+def test_a_cycle_of_references_is_detected_behind_escaped_pointers() -> None:
     schema = {"type": "object", "$defs": {"a/b~c": {"allOf": [{"$ref": "#/$defs/a~1b~0c"}]}}}
     assert Document(list(walk(schema))).find("#/$defs/a~1b~0c") == ("$defs", "a/b~c")
     (problem,) = check_schema(schema, role="input")

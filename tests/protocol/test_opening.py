@@ -54,7 +54,7 @@ def nested(depth: int) -> dict:
 # --- accepted messages ---
 
 
-def test_a_call_opens_with_everything_it_says():
+def test_a_call_opens_with_all_its_values():
     exchange = opened(call())
     assert exchange == Exchange(
         id=7,
@@ -76,7 +76,7 @@ def test_an_id_is_a_string_or_an_integer(identifier):
 # --- not a message ---
 
 
-def test_white_space_around_a_header_is_no_mismatch():
+def test_white_space_around_a_header_value_is_no_mismatch():
     message = request("tools/list", {"_meta": META})
     headers = {"mcp_protocol_version": f" {REVISION}\t", "mcp_method": " tools/list "}
     assert opened(message, **headers).method == "tools/list"
@@ -87,14 +87,14 @@ def test_white_space_around_a_header_is_no_mismatch():
     "body",
     [b"", b" ", b"{", b"nul", b"\xff", b'\xef\xbb\xbf{"a":1}', b'{"a":1e999}'],
 )
-def test_what_is_not_json_is_a_parse_error_without_an_id(body):
+def test_invalid_json_is_a_parse_error_without_an_id(body):
     error = refused_body(body)
     assert (error.code, error.request_id) == (PARSE_ERROR, None)
     assert error.message.startswith("The body is not valid JSON: ")
 
 
 @pytest.mark.parametrize("body", [b"1", b'"a"', b"null", b"true"])
-def test_what_is_no_object_is_an_invalid_request(body):
+def test_a_body_that_is_not_an_object_is_an_invalid_request(body):
     error = refused_body(body)
     assert (error.code, error.request_id) == (INVALID_REQUEST, None)
     assert "JSON object" in error.message
@@ -119,7 +119,7 @@ def test_a_batch_is_refused_whole(messages):
         b"[]",
     ],
 )
-def test_an_id_that_is_no_id_is_refused_and_not_echoed(literal):
+def test_an_invalid_id_is_refused_and_not_echoed(literal):
     body = orjson.dumps(call()).replace(b'"id":7', b'"id":' + literal)
     error = refused_body(body)
     assert (error.code, error.request_id) == (INVALID_REQUEST, None)
@@ -134,7 +134,7 @@ def test_an_id_that_is_no_id_is_refused_and_not_echoed(literal):
         ({"id": ABSENT}, None, "id is missing: 'tools/call' is not a notification"),
     ],
 )
-def test_what_is_no_request_is_refused(changes, identifier, text):
+def test_a_message_that_is_not_a_request_is_refused(changes, identifier, text):
     error = refused(changed(call(), changes))
     assert (error.code, error.request_id) == (INVALID_REQUEST, identifier)
     assert text in error.message
@@ -149,7 +149,7 @@ def test_what_is_no_request_is_refused(changes, identifier, text):
         {"jsonrpc": "2.0", "result": {}},
     ],
 )
-def test_a_response_is_refused_without_its_id_which_is_not_the_clients(response):
+def test_a_response_is_refused_without_echoing_its_id(response):
     error = refused(response)
     assert (error.code, error.request_id) == (INVALID_REQUEST, None)
     assert "Responses" in error.message
@@ -166,7 +166,7 @@ NO_OBJECT = [([1], "an array"), ("a", "a string"), (1.5, "a number")]
         *((call(name=n), "params.name must be a string, ") for n in (ABSENT, None, 5, ["echo"])),
     ],
 )
-def test_params_of_another_shape_are_refused(message, text):
+def test_params_of_a_wrong_shape_are_refused(message, text):
     error = refused(message)
     assert (error.code, error.request_id) == (INVALID_PARAMS, 7)
     assert error.message.startswith(text)
@@ -176,7 +176,7 @@ def test_params_of_another_shape_are_refused(message, text):
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 200])
-def test_a_message_that_is_deeper_is_refused_with_its_id(depth):
+def test_a_message_nested_too_deeply_is_refused_with_its_id(depth):
     error = refused(nested(depth))
     assert (error.code, error.request_id) == (INVALID_REQUEST, 7)
     assert "64 levels" in error.message
@@ -186,7 +186,7 @@ def test_a_message_that_is_deeper_is_refused_with_its_id(depth):
 
 
 @pytest.mark.parametrize("header", [REVISION, "v999.0.0", "2027-01-01"])
-def test_without_meta_a_modern_header_makes_a_modern_mistake(header):
+def test_a_modern_header_without_meta_is_refused_as_a_modern_request(header):
     error = refused(call(_meta=ABSENT), mcp_protocol_version=header)
     assert (error.code, error.status, error.request_id) == (INVALID_PARAMS, 400, 7)
     assert VERSION in error.message
@@ -198,7 +198,7 @@ def test_without_meta_a_modern_header_makes_a_modern_mistake(header):
 @pytest.mark.requirement("base.meta-required")
 @pytest.mark.parametrize("field", [VERSION, CAPABILITIES])
 @pytest.mark.parametrize("value", [ABSENT, 20260728, None, [1]])
-def test_a_required_meta_field_that_is_missing_or_of_the_wrong_type_is_named(field, value):
+def test_a_missing_or_mistyped_required_meta_field_is_named_in_the_error(field, value):
     error = refused(with_meta(**{field: value}))
     assert (error.code, error.status, error.request_id) == (INVALID_PARAMS, 400, 7)
     assert field in error.message
@@ -216,7 +216,7 @@ def test_a_required_meta_field_that_is_missing_or_of_the_wrong_type_is_named(fie
         *(("Mcp-Method", text) for text in (ABSENT, "tools/list", "TOOLS/CALL")),
     ],
 )
-def test_a_header_that_differs_is_a_mismatch(name, header):
+def test_a_standard_header_that_differs_from_the_body_is_a_mismatch(name, header):
     error = refused(call(), **{name.lower().replace("-", "_"): header})
     assert (error.code, error.status, error.request_id) == (HEADER_MISMATCH, 400, 7)
     assert name in error.message
@@ -232,7 +232,7 @@ def test_a_header_that_differs_is_a_mismatch(name, header):
         "2027-01-01",
     ],
 )
-def test_a_version_that_is_not_ours_is_unsupported(version):
+def test_an_unsupported_version_is_refused_with_the_supported_ones(version):
     error = refused(with_meta(**{VERSION: version}), mcp_protocol_version=version)
     assert (error.code, error.status, error.request_id) == (UNSUPPORTED, 400, 7)
     assert error.data == {"supported": list(SUPPORTED), "requested": version}
@@ -248,7 +248,7 @@ def test_a_version_that_is_not_ours_is_unsupported(version):
         *((f"tasks/{method}", "taskId") for method in ("get", "update", "cancel")),
     ],
 )
-def test_a_name_header_that_differs_is_a_mismatch(method, field):
+def test_a_name_header_that_differs_from_the_params_is_a_mismatch(method, field):
     message = request(method, {"_meta": META, field: "x:y", "inputResponses": {}})
     assert opened(message).params[field] == "x:y"
     if field == "taskId":  # its header may be left out
@@ -286,7 +286,7 @@ def spoiled(steps: list[str]) -> ProtocolError:
 
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.combinations(STEPS, 2)), ids=str)
-def test_of_two_mistakes_the_earlier_check_speaks(first, second):
+def test_the_earlier_check_determines_the_error_of_two_mistakes(first, second):
     error = spoiled([first[0], second[0]])
     assert error.code == first[1]
     assert first[2] in error.message
@@ -306,7 +306,7 @@ def test_a_notification_has_no_id():
     assert exchange.params == {"requestId": 1}
 
 
-def test_a_notification_needs_no_params_and_names_its_version_once():
+def test_a_notification_needs_no_params_and_its_version_only_in_header_or_meta():
     message = changed(notification(), {"params": ABSENT})
     assert opened(message, mcp_method=ABSENT).params == {}
     message = notification(_meta={VERSION: REVISION})
@@ -325,7 +325,7 @@ def test_a_notification_needs_no_params_and_names_its_version_once():
         ({"progressToken": []}, {}, INVALID_PARAMS),
     ],
 )
-def test_a_notification_that_contradicts_itself_is_refused_without_an_id(meta, headers, code):
+def test_a_self_contradicting_notification_is_refused_without_an_id(meta, headers, code):
     error = refused(notification(_meta=meta), **headers)
     assert (error.code, error.request_id) == (code, None)
 

@@ -159,7 +159,7 @@ def test_a_call_with_some_bytes_changed_is_refused_or_opened(at, patch):
 
 
 @given(st.sampled_from(METHODS), SOUND_PARAMS)
-def test_what_is_opened_is_what_the_wire_types_take(method, params):
+def test_opened_messages_are_valid_by_the_wire_types(method, params):
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     result = outcome(headers_of(message), orjson.dumps(message))
     model = CLIENT_REQUESTS[method, REVISION]

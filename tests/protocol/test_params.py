@@ -69,24 +69,37 @@ def test_params_of_calls_have_their_types(method, field, wrong, text):
 @pytest.mark.requirement("mrtr.responses")
 @pytest.mark.parametrize("method", ASKING)
 @pytest.mark.parametrize(
-    "response",
+    ("response", "why"),
     [
-        *(12345, None, "Alice", [], True, {}),
-        *({"action": "maybe"}, {"action": ["accept"]}, {"action": None}),
-        {"action": "accept", "content": "Alice"},
-        {"action": "accept", "content": {"name": {"first": "Alice"}}},
-        {"action": "accept", "content": {"names": ["Alice", 5]}},
-        changed(SAMPLED, {"model": ABSENT}),
-        {**SAMPLED, "content": {"type": "text", "text": 5}},
-        {**SAMPLED, "content": "Paris"},
+        (12345, "it must be an object, not a number"),
+        (None, "it must be an object, not null"),
+        (["Alice"], "it must be an object, not an array"),
+        ({}, "it has none of action, role and roots"),
+        ({"action": "maybe"}, "action must be accept, decline or cancel"),
+        ({"action": ["accept"]}, "action must be accept, decline or cancel"),
+        ({"action": "accept", "content": "Alice"}, "content must be an object, not a string"),
+        ({"action": "accept", "content": 7}, "content must be an object, not a number"),
+        (
+            {"action": "accept", "content": {"first": "a", "name": {"first": "Alice"}}},
+            "content.name must be a string, a number, a boolean or an array of strings, not an object",
+        ),
+        (
+            {"action": "accept", "content": {"names": ["Alice", 5]}},
+            "content.names[1] must be a string, not a number",
+        ),
+        (changed(SAMPLED, {"model": ABSENT}), "model must be a string, but is missing"),
+        ({**SAMPLED, "content": {"type": "text", "text": 5}}, "content is not valid"),
+        ({**SAMPLED, "content": "Paris"}, "content is not valid"),
+        ({"roots": {}}, "roots must be an array, not an object"),
+        ({"roots": [{"uri": 5}]}, "roots is not valid"),
     ],
 )
-def test_a_response_that_answers_nothing_is_named(method, response):
+def test_an_invalid_input_response_is_named_with_its_problem(method, response, why):
     responses = {"fine": {"action": "decline"}, "user_name": response}
     message = problem(asking(method, inputResponses=responses))
     assert message == (
         "params.inputResponses.user_name must be the result of an elicitation, sampling or "
-        "roots request"
+        f"roots request: {why}"
     )
 
 
@@ -98,13 +111,13 @@ def test_a_response_that_answers_nothing_is_named(method, response):
         ("k" * 1000, "params.inputResponses." + "k" * 80),
     ],
 )
-def test_a_response_is_named_by_its_key_whatever_that_is(key, where):
+def test_an_invalid_input_response_is_named_by_its_key_whatever_the_key_is(key, where):
     message = problem(asking("tools/call", inputResponses={key: 5}))
     assert message.startswith(where + " must be the result of")
 
 
 @pytest.mark.parametrize("method", ASKING)
-def test_every_kind_of_answer_is_taken(method):
+def test_every_type_of_input_response_is_accepted(method):
     use = {"type": "tool_use", "id": "1", "name": "a", "input": {}}
     responses = {
         "form": {"action": "accept", "content": {"name": "Alice", "age": 3, "score": 1.5}},
@@ -136,7 +149,7 @@ def completion(**changes) -> dict:
         ({"context": {"arguments": {"a": 5}}}, "params.context.arguments.a: "),
     ],
 )
-def test_a_bad_completion_is_refused_with_the_place(changes, where):
+def test_an_invalid_completion_is_refused_with_the_path(changes, where):
     assert problem(completion(**changes)).startswith(where)
 
 
@@ -152,7 +165,7 @@ def listening(**params) -> dict:
         ({"notifications": {"resourceSubscriptions": ["a:b", 5]}}, ".resourceSubscriptions.1: "),
     ],
 )
-def test_a_bad_subscription_filter_is_refused_with_the_place(params, where):
+def test_an_invalid_subscription_filter_is_refused_with_the_path(params, where):
     assert problem(listening(**params)).startswith(f"params.notifications{where}")
 
 
@@ -174,7 +187,7 @@ def following(task_ids, capabilities=FOLLOWING, **others) -> dict:
     ],
 )
 @pytest.mark.parametrize("capabilities", [FOLLOWING, {}])
-def test_a_bad_subscription_to_tasks_is_refused_with_the_place(task_ids, text, capabilities):
+def test_an_invalid_subscription_to_tasks_is_refused_with_the_path(task_ids, text, capabilities):
     assert problem(following(task_ids, capabilities)) == f"params.notifications.taskIds{text}"
 
 
@@ -182,7 +195,7 @@ def test_a_bad_subscription_to_tasks_is_refused_with_the_place(task_ids, text, c
     "capabilities",
     [{}, {"extensions": {"com.example/x": {}}}, {"tasks": {"list": {}}}],
 )
-def test_only_a_client_with_the_extension_can_follow_tasks(capabilities):
+def test_only_clients_with_the_tasks_extension_can_subscribe_to_tasks(capabilities):
     with pytest.raises(ProtocolError) as caught:
         opened(following(["a"], capabilities, toolsListChanged=True))
     error = caught.value
@@ -202,7 +215,7 @@ def of_task(method: str, **params) -> dict:
 
 
 @pytest.mark.parametrize("method", TASK_METHODS)
-def test_a_task_is_named_by_its_id(method):
+def test_a_task_is_identified_by_its_task_id(method):
     for task_id in ("", "a", "t" * 64, "786512e2-9e0d-44bd-8f29-789f320fe840", "=?ünïcode?="):
         headers = {"mcp_name": header_value(task_id)}
         assert opened(of_task(method, taskId=task_id), **headers).params["taskId"] == task_id
@@ -217,7 +230,7 @@ def test_a_task_is_named_by_its_id(method):
         ("t" * 65, "has more than 64 characters"),
     ],
 )
-def test_an_id_that_no_task_has_is_refused(method, task_id, text):
+def test_an_invalid_task_id_is_refused(method, task_id, text):
     assert problem(of_task(method, taskId=task_id)) == f"params.taskId {text}"
 
 
@@ -228,7 +241,7 @@ def test_an_id_that_no_task_has_is_refused(method, task_id, text):
         ([1], "must be an object, not an array"),
     ],
 )
-def test_an_update_needs_input_responses(responses, text):
+def test_a_task_update_needs_input_responses(responses, text):
     message = problem(of_task("tasks/update", inputResponses=responses))
     assert message == f"params.inputResponses {text}"
 
@@ -241,7 +254,7 @@ def test_an_update_needs_input_responses(responses, text):
         {"action": "maybe"},
     ],
 )
-def test_a_response_in_an_update_is_checked_only_once_its_request_is_known(response):
+def test_a_malformed_input_response_in_a_task_update_is_accepted_when_opened(response):
     responses = {"fine": {"action": "decline"}, "name#2": response}
     exchange = opened(of_task("tasks/update", inputResponses=responses))
     assert exchange.params["inputResponses"] == responses
@@ -251,13 +264,13 @@ def test_a_response_in_an_update_is_checked_only_once_its_request_is_known(respo
 
 
 @pytest.mark.requirement("base.client-info-optional")
-def test_what_meta_does_not_say_is_none_or_empty():
+def test_absent_meta_fields_are_none_or_empty():
     meta = opened(with_meta(**{CLIENT_INFO: ABSENT})).meta
     assert (meta.progress_token, meta.log_level, meta.traceparent) == (None, None, None)
     assert (meta.client_info, meta.capabilities) == ({}, {})
 
 
-def test_meta_is_read():
+def test_present_meta_fields_are_read():
     capabilities = {"elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": True}}
     changes = {
         "progressToken": "t",
@@ -291,7 +304,7 @@ def info(**more) -> dict:
         (CLIENT_INFO, lambda size: info(version="x" * size)),
     ],
 )
-def test_what_records_and_notifications_repeat_is_short(name, value):
+def test_meta_values_repeated_in_records_and_notifications_have_a_maximum_length(name, value):
     opened(with_meta(**{name: value(1024)}))
     message = problem(with_meta(**{name: value(1025)}))
     assert name in message
@@ -300,7 +313,7 @@ def test_what_records_and_notifications_repeat_is_short(name, value):
 
 @pytest.mark.requirement("logging.unknown-level")
 @pytest.mark.parametrize("level", ["verbose", "INFO", 5, {}])
-def test_a_log_level_that_is_none_is_refused(level):
+def test_an_invalid_log_level_is_refused(level):
     message = problem(with_meta(**{LOG_LEVEL: level}))
     assert LOG_LEVEL in message
     assert "debug, info, notice" in message
@@ -313,7 +326,7 @@ def test_a_log_level_that_is_none_is_refused(level):
         ({"name": "x"}, ".version must be a string, but is missing"),
     ],
 )
-def test_a_client_that_names_itself_does_so_properly(value, text):
+def test_an_invalid_client_info_is_refused(value, text):
     message = problem(with_meta(**{CLIENT_INFO: value}))
     assert message.startswith(f"params._meta['{CLIENT_INFO}']{text}")
 
@@ -327,7 +340,7 @@ def test_a_client_that_names_itself_does_so_properly(value, text):
         ({"experimental": {"x": "on"}}, ".experimental.x"),
     ],
 )
-def test_a_capability_that_is_no_object_is_named(capabilities, where):
+def test_a_capability_that_is_not_an_object_is_named_in_the_error(capabilities, where):
     message = problem(with_meta(**{CAPABILITIES: capabilities}))
     assert message.startswith(f"params._meta['{CAPABILITIES}']{where} must be an object")
 
@@ -341,5 +354,5 @@ def test_a_capability_that_is_no_object_is_named(capabilities, where):
         PARENT[:36] + "0" * 16 + "-01",
     ],
 )
-def test_a_trace_parent_that_is_none_is_ignored(parent):
+def test_an_invalid_traceparent_is_ignored(parent):
     assert opened(with_meta(traceparent=parent)).meta.traceparent is None

@@ -10,7 +10,7 @@ from tests.wire import check_response
 ARGUMENTS = (PromptArgument("code", "Code", "What to look at", required=True), PromptArgument("by"))
 
 
-def test_a_prompt_is_described_as_the_specification_says() -> None:
+def test_a_prompt_listing_has_the_fields_of_the_specification() -> None:
     assert describe_prompt(PromptListing("greet")) == {"name": "greet"}
     icon = {"src": "https://example.com/a.png"}
     prompt = describe_prompt(PromptListing("review", "Review", "Looks at code", ARGUMENTS, (icon,)))
@@ -44,9 +44,9 @@ def test_a_prompt_is_described_as_the_specification_says() -> None:
         ),
     ],
 )
-def test_arguments_are_held_against_those_declared(arguments, problem):
+def test_prompt_arguments_are_compared_with_the_declared_ones(arguments, problem):
     assert check_arguments(ARGUMENTS, arguments) == problem
 
 
-def test_a_prompt_without_arguments_says_that_it_takes_none() -> None:
+def test_an_unknown_argument_of_a_prompt_without_arguments_is_reported() -> None:
     assert "(none)" in (check_arguments((), {"x" * 99: ""}) or "")

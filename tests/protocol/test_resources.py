@@ -24,7 +24,7 @@ SHARED = {
 DECORATION = ("Notes", "All of them", "text/plain")
 
 
-def test_a_resource_is_described_as_the_specification_says() -> None:
+def test_a_resource_listing_has_the_fields_of_the_specification() -> None:
     assert describe_resource(ResourceListing("docs:a", "a")) == {"uri": "docs:a", "name": "a"}
     annotations = SHARED["annotations"]
     listing = ResourceListing("docs:a", "notes", *DECORATION, 0, annotations, (ICON,))
@@ -34,7 +34,7 @@ def test_a_resource_is_described_as_the_specification_says() -> None:
     check_response("resources/list", response(1, result))
 
 
-def test_a_template_is_described_as_the_specification_says() -> None:
+def test_a_template_listing_has_the_fields_of_the_specification() -> None:
     few = describe_template(TemplateListing("docs:{a}", "a"))
     assert few == {"uriTemplate": "docs:{a}", "name": "a"}
     listing = TemplateListing("docs:{a}", "notes", *DECORATION, SHARED["annotations"], (ICON,))
@@ -44,6 +44,6 @@ def test_a_template_is_described_as_the_specification_says() -> None:
     check_response("resources/templates/list", response(1, result))
 
 
-def test_a_resource_that_is_not_there_is_named_in_the_error() -> None:
+def test_a_missing_resource_is_named_in_the_error() -> None:
     error = resource_not_found("docs:b")
     assert (error.code, error.data) == (-32602, {"uri": "docs:b"})

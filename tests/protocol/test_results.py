@@ -20,13 +20,13 @@ QUESTION = {
 
 @pytest.mark.requirement("base.server-info")
 @pytest.mark.requirement("base.result-type")
-def test_a_complete_result_says_so_and_who_answers():
+def test_a_complete_result_has_its_result_type_and_the_server_info():
     result = complete({"content": []}, SERVER)
     assert result == {"content": [], "resultType": "complete", "_meta": {INFO: SERVER}}
     check_response("tools/call", response(1, result))
 
 
-def test_other_keys_of_meta_are_kept():
+def test_other_meta_keys_of_a_result_are_kept():
     given = {"content": [], "_meta": {"com.example/cost": 3, INFO: {"name": "upstream"}}}
     assert complete(given, SERVER)["_meta"] == {"com.example/cost": 3, INFO: SERVER}
     assert given["_meta"][INFO] == {"name": "upstream"}
@@ -41,30 +41,30 @@ def test_a_list_carries_caching_hints(scope):
 
 
 @pytest.mark.requirement("caching.ttl")
-def test_a_result_cannot_be_fresh_for_less_than_no_time():
+def test_the_ttl_of_a_result_cannot_be_negative():
     with pytest.raises(ValueError, match="ttlMs"):
         cacheable({}, -1, "private")
 
 
-def test_an_interim_result_asks_and_carries_state():
+def test_an_interim_result_contains_input_requests_and_state():
     result = input_required({"user_name": QUESTION}, "sealed", SERVER)
     assert result["inputRequests"] == {"user_name": QUESTION}
     assert (result["requestState"], result["_meta"]) == ("sealed", {INFO: SERVER})
     check_response("tools/call", response(1, result))
 
 
-def test_an_interim_result_may_only_ask():
+def test_an_interim_result_may_contain_only_input_requests():
     result = input_required({"user_name": QUESTION}, None, SERVER)
     assert "requestState" not in result
     check_response("prompts/get", response(1, result))
 
 
-def test_an_interim_result_may_only_carry_state():
+def test_an_interim_result_may_contain_only_state():
     result = input_required({}, "sealed", SERVER)
     assert set(result) == {"resultType", "requestState", "_meta"}
     check_response("resources/read", response(1, result))
 
 
-def test_an_interim_result_with_nothing_to_come_back_with_is_refused():
+def test_an_interim_result_without_input_requests_and_state_is_refused():
     with pytest.raises(ValueError, match="input requests or a state"):
         input_required({}, None, SERVER)

@@ -10,7 +10,7 @@ def mirrored(name="Region", **keywords) -> dict:
     return {"type": "string", "x-mcp-header": name, **keywords}
 
 
-def test_the_headers_of_a_schema_are_found_with_their_paths():
+def test_the_param_headers_of_a_schema_are_collected_with_their_paths():
     schema = having(
         region=mirrored(),
         count=mirrored("Count", type="integer"),
@@ -44,7 +44,7 @@ def test_a_header_name_is_a_token(name):
 
 
 @pytest.mark.requirement("headers.annotation-legal")
-def test_header_names_are_unique_whatever_their_case():
+def test_header_names_are_unique_regardless_of_case():
     found = problem(having(a=mirrored("Region"), b=mirrored("rEGION")))
     assert found.path == "/properties/b/x-mcp-header"
     assert "is used twice" in found.message
@@ -73,7 +73,7 @@ def test_only_primitive_types_are_mirrored(kind):
         of(**{"$defs": {"a": mirrored()}}, properties={"a": {"$ref": "#/$defs/a"}}),
     ],
 )
-def test_only_what_properties_alone_lead_to_is_mirrored(schema):
+def test_only_arguments_reached_through_properties_alone_are_mirrored(schema):
     found = problem(schema)
     assert found.path.endswith("/x-mcp-header")
     assert "`properties` alone" in found.message
@@ -89,10 +89,10 @@ def test_only_what_properties_alone_lead_to_is_mirrored(schema):
         having(value=mirrored(writeOnly=True)),
     ],
 )
-def test_a_secret_is_not_mirrored(schema):
+def test_an_argument_with_a_secret_name_is_not_mirrored(schema):
     assert "secret" in problem(schema).message
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "tokenizer", "pinned"])
-def test_a_harmless_name_is_mirrored(name):
+def test_an_argument_with_a_harmless_name_is_mirrored(name):
     assert problems(having(**{name: mirrored()})) == ()

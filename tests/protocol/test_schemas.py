@@ -44,13 +44,13 @@ def test_a_legal_schema_has_no_problems(schema):
 
 
 @pytest.mark.parametrize("schema", [{"type": "array", "items": {}}, {"type": "string"}, {}])
-def test_an_output_may_be_any_json(schema):
+def test_an_output_schema_may_allow_any_json(schema):
     assert check_schema(schema, role="output") == ()
 
 
 @pytest.mark.requirement("tools.input-schema")
 @pytest.mark.parametrize("schema", [{}, {"type": "array"}, {"type": ["object", "null"]}])
-def test_an_input_is_always_an_object(schema):
+def test_an_input_schema_must_be_of_type_object(schema):
     assert problem(schema).path == "/type"
 
 
@@ -58,7 +58,7 @@ def test_an_input_is_always_an_object(schema):
 
 
 @pytest.mark.parametrize("schema", [None, [], 5])
-def test_a_schema_is_an_object(schema):
+def test_a_schema_must_be_an_object(schema):
     assert problem(schema) == SchemaProblem("", "The schema must be a JSON object")
 
 
@@ -78,7 +78,7 @@ CYCLE["not"] = CYCLE
     ],
     ids=["key", "object", "date", "integer", "surrogate", "cycle"],
 )
-def test_a_schema_is_json(schema):
+def test_a_schema_must_be_valid_json(schema):
     found = problem(schema)
     assert found.path == ""
     assert found.message.startswith("The schema is not JSON: ")
@@ -93,7 +93,7 @@ def test_a_schema_is_json(schema):
         5,
     ],
 )
-def test_an_unsupported_dialect_is_refused_by_naming_the_supported_ones(dialect):
+def test_an_unsupported_dialect_is_refused_with_the_supported_ones(dialect):
     found = problem(of(**{"$schema": dialect}))
     assert found.path == "/$schema"
     assert DRAFT_2020 in found.message
@@ -113,14 +113,14 @@ def test_an_unsupported_dialect_is_refused_by_naming_the_supported_ones(dialect)
         (of(**{"$id": "http://[bad"}), ""),
     ],
 )
-def test_a_schema_that_is_invalid_for_its_dialect_is_refused_with_the_place(schema, path):
+def test_a_schema_that_is_invalid_for_its_dialect_is_refused_with_the_path(schema, path):
     assert problem(schema).path == path
 
 
 # --- bounds ---
 
 
-def test_a_long_message_is_cut():
+def test_a_long_problem_message_is_truncated():
     assert len(problem(having(a={"minLength": "x" * 5000})).message) < 310
 
 
@@ -170,7 +170,7 @@ def doubled(times: int) -> dict:
     return of(**{"$defs": {**defs, f"a{times}": {}}, "$ref": "#/$defs/a0"})
 
 
-def test_references_that_multiply_are_refused():
+def test_references_that_expand_exponentially_are_refused():
     assert problems(doubled(8)) == ()
     assert "written out" in problem(doubled(60)).message
 
@@ -216,14 +216,14 @@ def test_a_reference_that_leads_to_no_schema_is_refused(reference):
 
 
 @pytest.mark.parametrize("keyword", ["$id", "$schema"])
-def test_a_schema_within_cannot_be_another_document(keyword):
+def test_a_nested_schema_cannot_be_a_separate_document(keyword):
     found = problem(having(a={keyword: DRAFT_2020}))
     assert found == SchemaProblem(
         f"/properties/a/{keyword}", f"{keyword} may stand at the root only"
     )
 
 
-def test_an_anchor_stands_once():
+def test_an_anchor_name_is_unique():
     schema = of(**{"$defs": {"a": {"$anchor": "x"}, "b": {"$dynamicAnchor": "x"}}})
     assert problem(schema).path == "/$defs/b/$dynamicAnchor"
 
@@ -251,13 +251,13 @@ def test_a_schema_that_refers_to_itself_for_the_same_value_is_refused(schema):
         (of(**{"$defs": {"a": {"items": {"$dynamicRef": "#n"}, "$dynamicAnchor": "n"}}}), True),
     ],
 )
-def test_a_schema_that_comes_back_to_itself_is_recursive(schema, recursive):
+def test_a_schema_that_refers_back_to_itself_is_recursive(schema, recursive):
     assert problems(schema) == ()
     assert is_recursive(schema) is recursive
 
 
 @pytest.mark.requirement("schema.no-network-reference")
-def test_nothing_is_fetched():
+def test_checking_a_schema_opens_no_network_connection():
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         uri = f"http://127.0.0.1:{server.getsockname()[1]}/a"
@@ -299,7 +299,7 @@ SCHEMAS = st.recursive(
 @given(SCHEMAS)
 @example({"type": "object", "$ref": "#/\ud800"})
 @example({"type": "object", "$ref": "#%ff"})
-def test_whatever_is_registered_is_checked_and_not_raised_about(schema):
+def test_any_schema_is_accepted_or_refused_without_an_exception(schema):
     for role in ("input", "output"):
         found = check_schema(schema, role=role)
         assert all(isinstance(each, SchemaProblem) and each.message for each in found)

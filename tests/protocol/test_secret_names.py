@@ -220,31 +220,31 @@ def test_a_name_of_a_secret_is_recognised(name):
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_a_harmless_name_is_left_alone(name):
+def test_a_harmless_name_is_not_taken_for_a_secret(name):
     assert not looks_secret(name)
 
 
 @pytest.mark.parametrize("text", ["Your API key", "The password", "Card number", "PIN"])
-def test_words_of_a_title_count_too(text):
+def test_the_words_of_a_title_are_checked_for_secrets(text):
     assert looks_secret(text)
 
 
 @pytest.mark.parametrize("text", lines(SPOKEN) + lines(NEAR))
-def test_secrets_and_payment_credentials_are_known_in_many_languages(text):
+def test_secrets_and_payment_credentials_are_recognised_in_many_languages(text):
     assert looks_secret(text)
 
 
 @pytest.mark.parametrize("text", lines(UNSUSPECTED) + lines(UNSUSPECTED_NEAR))
-def test_what_only_resembles_one_is_left_alone_in_all_of_them(text):
+def test_words_that_only_resemble_secrets_are_accepted_in_all_languages(text):
     assert not looks_secret(text)
 
 
 @given(st.text(st.characters(exclude_categories=[])))
-def test_any_text_is_a_name(text):
+def test_any_text_can_be_checked_as_a_name(text):
     assert looks_secret(text) in (True, False)
 
 
-def test_each_language_has_a_table_of_purposes_that_are_read():
+def test_each_language_has_a_table_and_every_purpose_in_it_is_used():
     text = Path(secret_names.__file__).with_suffix(".txt").read_text()
     tables = [table.splitlines()[1:] for table in text.split("\n[")[1:]]
     assert len(tables) >= 40
@@ -262,7 +262,7 @@ def test_every_term_of_every_language_is_recognised_with_and_without_its_accents
         assert looks_secret(secret_names._plain(text)), term
 
 
-def test_a_long_text_is_searched_in_time_that_grows_with_its_length_only():
+def test_searching_a_long_text_for_secrets_takes_linear_time():
     """Parts of terms over and over: the pattern must not try their combinations."""
     text = "code number de mot code " * 20_000
     assert not looks_secret(text)

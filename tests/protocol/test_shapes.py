@@ -16,7 +16,9 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> WireShapes:
     return shapes
 
 
-def test_a_check_that_needs_them_says_so_and_passes_once_they_are_loaded(fresh: WireShapes) -> None:
+def test_a_check_before_the_models_are_loaded_raises_and_passes_after_loading(
+    fresh: WireShapes,
+) -> None:
     def check() -> None:
         check_params("prompts/get", {"name": "review"}, "2025-11-25")
         check_responses({"q": {"roots": []}})
@@ -31,14 +33,14 @@ def test_a_check_that_needs_them_says_so_and_passes_once_they_are_loaded(fresh: 
     check()
 
 
-def test_loading_again_keeps_what_is_loaded(fresh: WireShapes) -> None:
+def test_loading_again_keeps_the_loaded_models(fresh: WireShapes) -> None:
     fresh.load()
     responses = fresh.responses
     fresh.load()
     assert fresh.responses is responses
 
 
-def test_each_revision_has_the_requests_that_it_defines(fresh: WireShapes) -> None:
+def test_each_revision_has_models_for_its_own_requests(fresh: WireShapes) -> None:
     fresh.load()
     for method in DEEP:
         revisions = {name for name in (REVISION, *REVISIONS) if fresh.request(method, name)}

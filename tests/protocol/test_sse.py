@@ -25,7 +25,7 @@ def test_a_line_break_does_not_end_an_event(data):
 
 
 @given(st.lists(st.binary().map(lambda data: data.replace(b"\r", b""))))
-def test_what_is_framed_is_read_back(messages):
+def test_framed_events_are_read_back_unchanged(messages):
     stream = b"".join(event(message) for message in messages)
     assert [data for _, data in read(stream)] == messages
 
@@ -37,7 +37,7 @@ def test_an_id_that_would_break_the_stream_is_refused(identifier):
 
 
 @pytest.mark.parametrize("id", [None, "stream-1"])
-def test_an_event_may_tell_the_client_when_to_come_back(id):
+def test_an_event_may_carry_the_retry_delay(id):
     framed = event(b"{}", id=id, retry_ms=250)
     assert framed.startswith(b"retry: 250\n")
     assert read(framed) == [(id, b"{}")]

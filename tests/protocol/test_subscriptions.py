@@ -28,13 +28,15 @@ SERVER = {"name": "tests", "version": "1"}
         ({"taskIds": ["b", "a", "b"]}, Filter((), (), ("b", "a"))),
     ],
 )
-def test_a_filter_is_what_is_asked_for_each_once(asked: dict[str, Any], found: Filter) -> None:
+def test_a_subscription_filter_contains_each_requested_entry_once(
+    asked: dict[str, Any], found: Filter
+) -> None:
     assert Filter.read(asked) == found
     assert bool(found) is bool(found.wire())
     assert Filter.read(found.wire()) == found
 
 
-def test_what_lasts_of_a_request_is_what_the_subscription_is_about() -> None:
+def test_only_the_subscription_filter_is_kept_from_a_listen_request() -> None:
     junk = [[]] * 3
     params = {
         "_meta": {"tracestate": "a=b", "clientInfo": junk, "more": junk},
@@ -64,7 +66,7 @@ def test_what_lasts_of_a_request_is_what_the_subscription_is_about() -> None:
 
 
 @pytest.mark.parametrize("id", [1, "1", "", -(2**63), "ünïcode"])
-def test_every_message_names_the_subscription_by_an_id_of_the_same_type(id: str | int) -> None:
+def test_every_message_of_a_subscription_has_its_id_in_the_same_type(id: str | int) -> None:
     told = [
         subscriptions.acknowledged(id, Filter(tuple(LISTS), ("a:1",), ("t",))),
         *(subscriptions.list_changed(id, name) for name in LISTS),

@@ -33,7 +33,9 @@ EMOJI = "\U0001f600"
         (b'"' + b"\\ud83d" * MAX_HALVES + b'"', "\ufffd" * MAX_HALVES),
     ],
 )
-def test_half_of_a_pair_in_json_is_a_replacement_character(text: bytes, value: Any) -> None:
+def test_an_unpaired_surrogate_in_json_becomes_a_replacement_character(
+    text: bytes, value: Any
+) -> None:
     assert parse_json(text) == value
 
 
@@ -48,24 +50,24 @@ def test_half_of_a_pair_in_json_is_a_replacement_character(text: bytes, value: A
         b"{",
     ],
 )
-def test_what_is_invalid_for_another_reason_stays_invalid(text: bytes) -> None:
+def test_json_that_is_invalid_for_another_reason_is_refused(text: bytes) -> None:
     with pytest.raises(orjson.JSONDecodeError):
         parse_json(text)
 
 
-def test_text_that_is_json_is_repaired_and_any_other_stays() -> None:
+def test_unpaired_surrogates_are_repaired_in_json_and_other_text_is_unchanged() -> None:
     assert repaired_json(rb'{"a": "\ud83d\ud83d\ude00"}') == rb'{"a": "\ufffd\ud83d\ude00"}'
     for text in (rb"let half = '\ud83d';", rb'"\ud83d\ude00"', b"plain"):
         assert repaired_json(text) == text
 
 
 @given(st.lists(st.sampled_from([r"\ud83d", r"\ude00", r"\\", r"\"", "a", r"\n", "\u00e9"])))
-def test_the_standard_library_reads_the_same_text(parts: list[str]) -> None:
+def test_the_standard_library_parses_the_same_text_equally(parts: list[str]) -> None:
     written = '"' + "".join(parts) + '"'
     assert parse_json(written.encode()) == without_halves(json.loads(written))
 
 
-def test_a_value_is_encoded_without_halves_and_others_are_not_changed() -> None:
+def test_unpaired_surrogates_in_a_value_are_replaced_and_other_values_are_unchanged() -> None:
     value = {"a\ud83d": ["\ud83d\ude00", "é", ("\ude00", 5)], "b": None}
     clean = {"a\ufffd": [EMOJI, "é", ["\ufffd", 5]], "b": None}
     assert dump_json(value) == (orjson.dumps(clean), clean)

@@ -93,7 +93,7 @@ def everywhere(view: TaskView) -> list[dict[str, Any]]:
     return [handed(view), got(view), check_message(task_notification(1, view))["params"]]
 
 
-def test_all_statuses_are_those_of_the_schema() -> None:
+def test_the_task_statuses_are_those_of_the_schema() -> None:
     statuses = "working input_required completed failed cancelled"
     assert " ".join(TaskStatus) == statuses
     for status in TaskStatus:
@@ -102,7 +102,7 @@ def test_all_statuses_are_those_of_the_schema() -> None:
 
 
 @every_status
-def test_a_handle_names_the_task_and_nothing_of_its_outcome(status: TaskStatus) -> None:
+def test_a_task_handle_has_no_result_or_error(status: TaskStatus) -> None:
     assert handed(viewed(status=status)) == {
         **BASE,
         "resultType": "task",
@@ -113,7 +113,7 @@ def test_a_handle_names_the_task_and_nothing_of_its_outcome(status: TaskStatus) 
 
 @every_status
 @pytest.mark.requirement("tasks.payload")
-def test_a_task_has_the_payload_of_its_status_and_no_other(status: TaskStatus) -> None:
+def test_a_task_has_only_the_payload_of_its_status(status: TaskStatus) -> None:
     assert got(viewed(status=status)) == {
         **BASE,
         **PAYLOADS[status],
@@ -125,7 +125,7 @@ def test_a_task_has_the_payload_of_its_status_and_no_other(status: TaskStatus) -
 
 @every_status
 @pytest.mark.parametrize("subscription", [1, "1", ""])
-def test_a_notification_has_the_task_as_got_and_the_id_of_the_subscription(status, subscription):
+def test_a_task_notification_contains_the_task_and_the_subscription_id(status, subscription):
     message = check_message(task_notification(subscription, viewed(status=status)))
     assert message["method"] == "notifications/tasks"
     task = got(viewed(status=status))
@@ -135,7 +135,7 @@ def test_a_notification_has_the_task_as_got_and_the_id_of_the_subscription(statu
 
 
 @every_status
-def test_a_status_message_is_sent_if_there_is_one(status: TaskStatus) -> None:
+def test_a_status_message_is_sent_only_if_there_is_one(status: TaskStatus) -> None:
     view = viewed(status=status, message="Half of it")
     assert [task["statusMessage"] for task in everywhere(view)] == ["Half of it"] * 3
     assert not any("statusMessage" in task for task in everywhere(viewed(status=status)))
@@ -156,7 +156,9 @@ def test_times_are_in_utc_to_the_millisecond(moment: datetime, text: str) -> Non
 @pytest.mark.parametrize(
     ("status", "missing"), [(TaskStatus.COMPLETED, "result"), (TaskStatus.FAILED, "error")]
 )
-def test_an_end_without_its_payload_cannot_be_sent(status: TaskStatus, missing: str) -> None:
+def test_a_finished_task_without_its_payload_cannot_be_sent(
+    status: TaskStatus, missing: str
+) -> None:
     view = viewed(status=status, **{missing: None})
     with pytest.raises(ValueError, match=f"{status} needs its {missing}"):
         task_result(view, SERVER)
@@ -164,7 +166,7 @@ def test_an_end_without_its_payload_cannot_be_sent(status: TaskStatus, missing: 
 
 
 @pytest.mark.parametrize("method", ["tasks/update", "tasks/cancel"])
-def test_an_acknowledgement_says_nothing_of_the_task(method: str) -> None:
+def test_an_acknowledgement_contains_nothing_about_the_task(method: str) -> None:
     message = check_response(method, response(1, acknowledged_task(SERVER)))
     assert message["result"] == {"resultType": "complete", "_meta": {INFO: SERVER}}
 
@@ -183,11 +185,11 @@ def test_an_acknowledgement_says_nothing_of_the_task(method: str) -> None:
         ({"tasks": {"requests": {"tools": {"call": {}}}}}, False),
     ],
 )
-def test_a_client_declares_the_extension_by_its_name(capabilities, is_declared):
+def test_a_client_declares_the_tasks_extension_by_its_name(capabilities, is_declared):
     assert declared(capabilities) is is_declared
 
 
-def test_a_client_without_the_extension_gets_its_name() -> None:
+def test_a_client_without_the_tasks_extension_is_refused_with_its_name() -> None:
     error = extension_missing()
     assert (error.code, error.status) == (-32021, 400)
     message = check_message(error_response(error.with_id(1)))
@@ -195,7 +197,7 @@ def test_a_client_without_the_extension_gets_its_name() -> None:
     assert EXTENSION in error.message
 
 
-def test_every_task_that_cannot_be_had_is_refused_with_the_frozen_error() -> None:
+def test_an_unknown_or_expired_task_is_refused_with_the_frozen_error() -> None:
     error = unknown_task()
     assert (error.code, error.status) == (-32602, 400)
     assert orjson.loads(error_response(error.with_id(7))) == {
@@ -208,6 +210,6 @@ def test_every_task_that_cannot_be_had_is_refused_with_the_frozen_error() -> Non
 @pytest.mark.parametrize(
     "text", ["", "0" * 31, "0" * 33, "A" * 32, "0" * 31 + "\n", str(UUID(int=1))]
 )
-def test_an_id_is_read_in_one_form_only(text: str) -> None:
+def test_a_task_id_has_only_one_valid_form(text: str) -> None:
     assert task_id(UUID(int=7).hex) == UUID(int=7)
     assert task_id(text) is None

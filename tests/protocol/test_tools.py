@@ -12,7 +12,7 @@ SCHEMA = {"type": "object", "additionalProperties": False}
 
 @pytest.mark.requirement("tools.names")
 @pytest.mark.parametrize("name", ["a", "getUser", "DATA_EXPORT_v2", "admin.tools-list", "x" * 64])
-def test_a_name_is_letters_digits_and_three_signs(name):
+def test_a_tool_name_consists_of_letters_digits_and_three_punctuation_characters(name):
     assert check_tool_name(name) is None
 
 
@@ -20,11 +20,11 @@ def test_a_name_is_letters_digits_and_three_signs(name):
 @pytest.mark.parametrize(
     "name", ["", "x" * (MAX_NAME + 1), "a b", "a/b", "a,b", "é", "a\n", "٣", "a:b"]
 )
-def test_any_other_name_is_refused_with_the_rule(name):
+def test_an_invalid_tool_name_is_refused_with_the_rule(name):
     assert "1 to 64" in (check_tool_name(name) or "")
 
 
-def test_a_tool_is_described_as_the_specification_says():
+def test_a_tool_listing_has_the_fields_of_the_specification():
     assert describe_tool(ToolListing("echo", SCHEMA)) == {"name": "echo", "inputSchema": SCHEMA}
     listing = ToolListing(
         name="echo",

@@ -63,7 +63,9 @@ def written(text: str, values: Mapping[str, str]) -> str:
         ("s:all{?of}", "s:all", {}),
     ],
 )
-def test_a_uri_gives_its_values_back(text: str, uri: str, values: dict[str, str] | None) -> None:
+def test_a_template_extracts_the_values_of_a_matching_uri(
+    text: str, uri: str, values: dict[str, str] | None
+) -> None:
     assert UriTemplate(text).match(uri) == values
 
 
@@ -94,7 +96,7 @@ def test_a_uri_gives_its_values_back(text: str, uri: str, values: dict[str, str]
         ("docs:{a}" + "x" * MAX_LENGTH, "more than 2048 characters"),
     ],
 )
-def test_a_bad_template_is_refused_with_the_reason(text: str, problem: str) -> None:
+def test_an_invalid_template_is_refused_with_the_reason(text: str, problem: str) -> None:
     with pytest.raises(ValueError) as refused:
         UriTemplate(text)
     assert problem in str(refused.value)
@@ -108,7 +110,7 @@ VALUES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=
 @example("docs:{a}", {"a": "%2F"})
 @example("docs:{a}", {"a": "..\\x"})
 @example("docs://host/{+a}", {"a": "a/é?b#c"})
-def test_what_a_template_writes_it_reads_again(text: str, values: dict[str, str]) -> None:
+def test_values_written_into_a_template_are_read_back(text: str, values: dict[str, str]) -> None:
     template = UriTemplate(text)
     values = {name: values.get(name, "x") for name in template.variables}
     # `{+name}` copies percent-encodings of a value unchanged, and they are decoded when read.
@@ -128,7 +130,7 @@ LETTERS = st.text("abcX%2Fe./?&=#[]:@é\0", max_size=30)
 
 
 @given(st.text("ab{}+?,/:&", max_size=20), LETTERS)
-def test_any_text_is_a_template_or_refused_and_matches_or_not(text: str, uri: str) -> None:
+def test_any_text_is_a_valid_template_or_refused(text: str, uri: str) -> None:
     try:
         template = UriTemplate("a:" + text)
     except ValueError:
@@ -148,7 +150,7 @@ NARROW = r"[^/?#&\[\]]+"
 @example([(False, "a"), (False, "a")], False, "aaaaa")
 @example([(True, "/"), (False, "b")], True, "a/a/bb")
 @example([], True, "/a")
-def test_of_several_ways_to_read_a_uri_the_variables_further_left_take_the_most(between, last, uri):
+def test_of_several_matches_of_a_uri_earlier_variables_take_the_longest_value(between, last, uri):
     """The result is that of a regular expression, which can take exponential time where this does
     not."""
     between = [*between, (last, "")]
@@ -165,7 +167,7 @@ def test_of_several_ways_to_read_a_uri_the_variables_further_left_take_the_most(
     assert UriTemplate(f"a:{text}").match(f"a:{uri}") == expected
 
 
-def test_what_was_found_out_of_a_uri_for_one_template_holds_for_all() -> None:
+def test_precomputed_positions_of_a_uri_match_several_templates() -> None:
     positions = UriPositions("a:x/y?z=1")
     templates = ["a:{+all}", "a:{one}", "a:{one}/{+two}", "a:{one}/{two}{?z}", "a:{one}/{two}{?w}"]
     assert [UriTemplate(text).match_positions(positions) for text in templates] == [
@@ -177,7 +179,7 @@ def test_what_was_found_out_of_a_uri_for_one_template_holds_for_all() -> None:
     ]
 
 
-def test_the_worst_template_and_uri_take_steps_that_only_add_up() -> None:
+def test_matching_the_worst_template_and_uri_takes_linear_time() -> None:
     """Counts executed lines, not seconds: backtracking would take longer than a test can wait."""
     most = UriTemplate("a:" + "a".join(f"{{v{n}}}" for n in range(MAX_VARIABLES)) + "b")
     few = _lines(lambda: most.match("a:" + "a" * 400 + "b"))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcphost.protocol.uris import MAX_LENGTH, check_uri, normalize
+from mcphost.protocol.uris import MAX_LENGTH, check_uri, normalize, percent_encoded
 
 LEGAL = "abcXYZ019-._~:/?#[]@!$&'()*+,;=%"
 
@@ -23,7 +23,7 @@ LEGAL = "abcXYZ019-._~:/?#[]@!$&'()*+,;=%"
         "x" * 9 + ":" + "y" * (MAX_LENGTH - 10),
     ],
 )
-def test_a_uri_in_its_normal_form_is_taken_as_it_is(uri: str) -> None:
+def test_a_normalized_uri_is_accepted_unchanged(uri: str) -> None:
     assert check_uri(uri) is None
     assert normalize(uri) == uri
 
@@ -37,7 +37,7 @@ def test_a_uri_in_its_normal_form_is_taken_as_it_is(uri: str) -> None:
         ("https://Me@EX%c3%9c.com:443?q", "https://Me@ex%C3%9C.com:443/?q"),
     ],
 )
-def test_another_form_is_brought_into_the_normal_one(uri: str, normal: str) -> None:
+def test_a_uri_that_is_not_normalized_is_normalized(uri: str, normal: str) -> None:
     assert normalize(uri) == normal
     assert check_uri(uri) == f"the URI is not normalized; use {normal}"
 
@@ -61,14 +61,14 @@ def test_another_form_is_brought_into_the_normal_one(uri: str, normal: str) -> N
         ("x" * 9 + ":" + "y" * (MAX_LENGTH - 9), f"more than {MAX_LENGTH} characters"),
     ],
 )
-def test_what_is_no_uri_of_a_resource_is_refused_with_the_reason(uri: str, problem: str) -> None:
+def test_an_invalid_resource_uri_is_refused_with_the_reason(uri: str, problem: str) -> None:
     assert problem in (check_uri(uri) or "")
     with pytest.raises(ValueError):
         normalize(uri)
 
 
 @given(st.text(max_size=40) | st.text(LEGAL, max_size=40) | st.from_regex(r"\Adocs:[!-~]{1,30}\Z"))
-def test_whatever_is_normal_stays_as_it_is(text: str) -> None:
+def test_normalizing_a_uri_twice_changes_nothing(text: str) -> None:
     try:
         normal = normalize(text)
     except ValueError as error:
@@ -76,3 +76,27 @@ def test_whatever_is_normal_stays_as_it_is(text: str) -> None:
         return
     assert normalize(normal) == normal
     assert check_uri(normal) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "encoded"),
+    [
+        ("demo://weather/São Paulo", "demo://weather/S%C3%A3o%20Paulo"),
+        ("demo://weather/100%", "demo://weather/100%25"),
+        ("demo://weather/S%C3%A3o", "demo://weather/S%C3%A3o"),
+        ('demo://a/{b}|<c>\\^`"d\n', "demo://a/%7Bb%7D%7C%3Cc%3E%5C%5E%60%22d%0A"),
+        ("docs:a[1]#b#c", "docs:a%5B1%5D#b%23c"),
+        ("https://[::1]:80/a[1]?b=[2]", "https://[::1]:80/a%5B1%5D?b=%5B2%5D"),
+        ("demo://a/\ud83d", "demo://a/%EF%BF%BD"),
+        ("no scheme", "no%20scheme"),
+    ],
+)
+def test_text_typed_into_a_template_is_percent_encoded(text: str, encoded: str) -> None:
+    assert percent_encoded(text) == encoded
+    assert percent_encoded(encoded) == encoded
+    if ":" in text:
+        assert check_uri(encoded) is None
+
+
+def test_a_text_too_long_for_a_uri_is_not_encoded() -> None:
+    assert percent_encoded("docs:" + " " * MAX_LENGTH) == "docs:" + " " * MAX_LENGTH

@@ -26,7 +26,7 @@ from mcphost.protocol.web_addresses import mentions_one, url_problem
         "https://bank.example/pay?hook=https%3A%2F%2Fh.example%2Ft%2Facme%2Fcallback%2FAAAA.djE6abc123",
     ],
 )
-def test_an_encrypted_address_may_be_opened_and_one_of_the_own_machine(url):
+def test_https_addresses_and_loopback_addresses_are_accepted(url):
     assert url_problem(url) is None
 
 
@@ -48,7 +48,7 @@ def test_an_encrypted_address_may_be_opened_and_one_of_the_own_machine(url):
         ("https://example.com/" + "a" * 3000, "more than 2048 characters"),
     ],
 )
-def test_another_address_is_refused_with_the_reason(url, why):
+def test_other_web_addresses_are_refused_with_the_reason(url, why):
     assert why in (url_problem(url) or "")
 
 
@@ -70,7 +70,7 @@ def words(text: str) -> list[str]:
         ?next=%252Fa%253Ftoken%253D1 /to/https%3A%2F%2Fx%2F%3Ftoken%3Dabc
     """),
 )
-def test_a_parameter_holds_no_credential_and_identifies_no_person(rest):
+def test_a_query_parameter_must_not_be_a_credential_or_identify_a_person(rest):
     assert "must not contain the parameter" in (url_problem("https://example.com/" + rest) or "")
 
 
@@ -98,7 +98,7 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln"
         ("?u=http://%5B", None),
     ],
 )
-def test_a_value_is_no_credential_and_no_person_either(rest, what):
+def test_a_query_value_must_not_be_a_credential_or_identify_a_person(rest, what):
     problem = url_problem("https://example.com/" + rest)
     assert problem == (what and f"the address must not contain {what}: users would share it")
 
@@ -125,7 +125,7 @@ def test_a_value_is_no_credential_and_no_person_either(rest, what):
         *("localhost:8000/x", "192.168.0.1/login", "https:\\/\\/x"),
     ],
 )
-def test_what_clients_would_make_a_link_of_is_found(text):
+def test_text_that_clients_would_turn_into_a_link_is_detected(text):
     assert mentions_one(text)
 
 
@@ -144,10 +144,10 @@ def test_what_clients_would_make_a_link_of_is_found(text):
         ),
     ],
 )
-def test_other_text_is_left_alone(text):
+def test_text_without_a_web_address_is_accepted(text):
     assert not mentions_one(text)
 
 
 @pytest.mark.parametrize("part", ["a", "a.", "<a ", "[a", "] (", "[a\n", "1.", "a:/", "&#"])
-def test_a_long_text_is_searched_in_linear_time(part):
+def test_searching_a_long_text_for_web_addresses_takes_linear_time(part):
     assert not mentions_one(part * 50_000)

@@ -31,7 +31,7 @@ def error(code: int, **more) -> dict:
         (error(-31429, message=""), "without a message"),
     ],
 )
-def test_what_a_server_must_not_send_is_found(message, problem):
+def test_messages_that_a_server_must_not_send_are_refused(message, problem):
     with pytest.raises(AssertionError, match=problem):
         check_message(message)
 
@@ -47,13 +47,15 @@ def test_what_a_server_must_not_send_is_found(message, problem):
         ("tools/list", result({"resultType": "complete", "tools": [{"name": "a"}]}), "tools/0"),
     ],
 )
-def test_what_does_not_answer_the_method_is_found(method, message, problem):
+def test_responses_that_do_not_fit_their_method_are_refused(method, message, problem):
     with pytest.raises(AssertionError, match=problem):
         check_response(method, message)
 
 
-def test_what_is_right_passes_and_comes_back_decoded():
-    assert check_message(b'{"jsonrpc":"2.0","id":null,"error":{"code":-31405,"message":"no"}}')["error"]
+def test_valid_messages_pass_and_are_returned_decoded():
+    assert check_message(b'{"jsonrpc":"2.0","id":null,"error":{"code":-31405,"message":"no"}}')[
+        "error"
+    ]
     assert check_response("tools/call", result(RESULT))["id"] == 1
     assert check_response("com.example/x", result({"resultType": "complete"}))
     assert check_response("tools/call", error(-32602))
@@ -84,7 +86,7 @@ GOT = {**TASK, "resultType": "complete"}
         ("tasks/cancel", {"resultType": "complete", "status": "cancelled"}, "no status"),
     ],
 )
-def test_what_no_task_is_is_found(method, value, problem):
+def test_invalid_tasks_are_refused(method, value, problem):
     with pytest.raises(AssertionError, match=problem):
         check_response(method, result(value))
 
@@ -117,7 +119,7 @@ def notified(method: str) -> dict:
         (SECOND, notified("notifications/elicitation/complete"), "not in 2025-06-18"),
     ],
 )
-def test_what_a_server_must_not_send_in_a_session_is_found(revision, message, problem):
+def test_session_messages_that_a_server_must_not_send_are_refused(revision, message, problem):
     with pytest.raises(AssertionError, match=problem):
         check_message(message, revision=revision)
 
@@ -132,13 +134,15 @@ def test_what_a_server_must_not_send_in_a_session_is_found(revision, message, pr
         (FIRST, "prompts/list", {"prompts": [{"name": "a", "title": "A"}]}, "title"),
     ],
 )
-def test_what_does_not_answer_the_method_in_a_session_is_found(revision, method, value, problem):
+def test_session_responses_that_do_not_fit_their_method_are_refused(
+    revision, method, value, problem
+):
     with pytest.raises(AssertionError, match=problem):
         check_response(method, result(value), revision)
 
 
 @pytest.mark.parametrize("revision", SESSION_BASED)
-def test_what_is_right_in_a_session_passes(revision):
+def test_valid_session_messages_pass(revision):
     assert check_response("ping", result({}), revision)["result"] == {}
     assert check_response("tools/call", result({"content": []}), revision)
     assert check_response("tools/call", error(-32002), revision)

@@ -1,4 +1,4 @@
-"""Answers as no good client would send them, and states that are none."""
+"""Input responses that no correct client sends, and invalid request states."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ OF_NO_FORM: tuple[dict[str, Any], ...] = (
     {},
 )
 MALFORMED: tuple[Any, ...] = (
-    *("red", 7, True, None, [], [RED]),
+    *("red", 7, True, [RED]),
     *({"colour": "red"}, {"colour": None}, {"colour": [RED]}),
 )
 
@@ -53,7 +53,7 @@ def _painting(cast: Cast) -> Asker:
 
 
 @pytest.mark.requirement("mrtr.missing", "mrtr.extra")
-async def test_what_is_missing_is_asked_again_and_what_nobody_asked_for_is_ignored(
+async def test_missing_responses_are_requested_again_and_unrequested_ones_are_ignored(
     asking: Cast,
 ) -> None:
     asker = _painting(asking)
@@ -65,7 +65,9 @@ async def test_what_is_missing_is_asked_again_and_what_nobody_asked_for_is_ignor
     assert done(await asker.leg(state_of(again), more)) == "it is red"
 
 
-async def test_answers_without_a_state_are_taken_by_a_tool_that_says_so_alone(asking: Cast) -> None:
+async def test_only_a_tool_that_opts_in_accepts_input_responses_without_a_state(
+    asking: Cast,
+) -> None:
     assert "colour" in asked(await _painting(asking).leg(answers=RED))
     assert module("asking").did == []
     asker = calling(asking.owner.mcp_token, "takes_anything")
@@ -73,7 +75,7 @@ async def test_answers_without_a_state_are_taken_by_a_tool_that_says_so_alone(as
 
 
 @pytest.mark.requirement("mrtr.invalid")
-async def test_content_that_breaks_the_schema_is_asked_for_again(asking: Cast) -> None:
+async def test_content_that_does_not_fit_the_schema_is_requested_again(asking: Cast) -> None:
     asker = _painting(asking)
     for answer in UNFIT:
         first = await asker.leg()
@@ -88,7 +90,7 @@ async def test_content_that_breaks_the_schema_is_asked_for_again(asking: Cast) -
         module("asking").did.clear()
 
 
-async def test_the_wrong_kind_of_answer_acts_on_nothing_and_says_so_or_asks_again(
+async def test_responses_of_the_wrong_type_are_refused_or_requested_again_without_effect(
     asking: Cast,
 ) -> None:
     summary, roots = (calling(asking.owner.mcp_token, tool) for tool in ("summarise", "folders"))
@@ -106,13 +108,13 @@ async def test_the_wrong_kind_of_answer_acts_on_nothing_and_says_so_or_asks_agai
 
 
 @pytest.mark.requirement("mrtr.malformed")
-async def test_responses_and_states_of_another_type_are_refused_with_what_is_wrong(
+async def test_malformed_responses_and_states_are_refused_with_the_problem(
     asking: Cast,
 ) -> None:
     asker = _painting(asking)
     state = state_of(await asker.leg())
     rows = [("inputResponses", responses, state) for responses in MALFORMED]
-    rows += [("requestState", None, other) for other in (7, True, {}, [], ["x"], 1.5, None)]
+    rows += [("requestState", None, other) for other in (7, True, {}, [], ["x"], 1.5)]
     for named, responses, sent in rows:
         fields = {"inputResponses": RED if named == "requestState" else responses}
         reply = await asker.leg(requestState=sent, **fields)
@@ -124,7 +126,7 @@ async def test_responses_and_states_of_another_type_are_refused_with_what_is_wro
 
 
 @pytest.mark.requirement("mrtr.state-verified")
-async def test_a_state_that_is_none_of_ours_is_refused_as_any_other(asking: Cast) -> None:
+async def test_a_foreign_or_malformed_state_is_refused_like_a_forged_one(asking: Cast) -> None:
     asker = _painting(asking).but(id=1)
     forged = frozen(await asker.leg("forged", RED))
     for state in ("", "x", "mcps1.", "mcps1.k1.AAAA", "é" * 40, "x" * 200_000):
@@ -132,7 +134,7 @@ async def test_a_state_that_is_none_of_ours_is_refused_as_any_other(asking: Cast
     assert module("asking").did == []
 
 
-async def test_what_never_asks_refuses_a_state_and_methods_that_cannot_ask_ignore_it(
+async def test_a_tool_that_never_asks_refuses_a_state_and_methods_that_cannot_ask_ignore_it(
     asking: Cast,
 ) -> None:
     token = asking.owner.mcp_token

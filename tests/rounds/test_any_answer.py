@@ -1,5 +1,5 @@
-"""Whatever comes back with a state, or as one, is refused, ignored or asked for again: never a failure of
-the server's, and nothing is done."""
+"""Random responses and states are refused, ignored or requested again: the server never fails, and
+no tool acts."""
 
 import asyncio
 from typing import Any
@@ -70,7 +70,7 @@ async def _stated(asker: Asker, state: Any) -> None:
     assert module("asking").did == []
 
 
-def test_no_answer_and_no_state_makes_the_server_fail_or_act(asking: Cast) -> None:
+def test_no_response_or_state_makes_the_server_fail_or_run_the_tool(asking: Cast) -> None:
     asker = calling(asking.owner.mcp_token, "move", what="it", where={})
 
     @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))

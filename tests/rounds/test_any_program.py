@@ -1,5 +1,5 @@
-"""Whatever a program asks, whatever its client does and whenever a round is cut short: it ends as if
-nothing had happened."""
+"""Random programs end with the same result as without interruptions, whatever the client does and
+whenever a round is cut."""
 
 import asyncio
 import os
@@ -56,7 +56,9 @@ async def _holds(token: str, tool: str, program: Program, legs: list[Leg], leave
 
 
 @pytest.mark.requirement("mrtr.any-node")
-def test_every_program_ends_as_if_nothing_had_happened(asking: Cast, leaving: Leaving) -> None:
+def test_every_program_ends_as_if_it_had_run_without_interruption(
+    asking: Cast, leaving: Leaving
+) -> None:
     @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
     @given(TOOLS, programs(), clients())
     def ends(tool: str, program: Program, legs: list[Leg]) -> None:

@@ -1,4 +1,5 @@
-"""What asks, is answered and goes on (spec: basic/patterns/mrtr), through the whole server."""
+"""Input requests of tools, prompts and resources through the whole server (spec:
+basic/patterns/mrtr)."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -68,7 +69,9 @@ async def _through(asker: Asker, *answers: dict[str, object]) -> Reply:
 
 
 @pytest.mark.requirement("mrtr.input-required", "mrtr.retry")
-async def test_a_tool_asks_and_goes_on_with_the_answer_in_a_call_of_its_own(asking: Cast) -> None:
+async def test_a_tool_requests_input_and_continues_with_the_response_to_its_own_call(
+    asking: Cast,
+) -> None:
     asker = calling(asking.owner.mcp_token, "paint", what="the shed")
     first, other = await asker.leg(), await asker.leg()
     question = asked(first)["colour"]
@@ -84,7 +87,9 @@ async def test_a_tool_asks_and_goes_on_with_the_answer_in_a_call_of_its_own(aski
 
 
 @pytest.mark.requirement("elicitation.actions")
-async def test_each_question_is_asked_and_its_answer_is_what_the_tool_gets(asking: Cast) -> None:
+async def test_each_type_of_input_request_is_sent_and_its_response_reaches_the_tool(
+    asking: Cast,
+) -> None:
     for asks in TOOLS:
         asker = calling(asking.owner.mcp_token, asks.tool)
         first = await asker.leg()
@@ -95,7 +100,7 @@ async def test_each_question_is_asked_and_its_answer_is_what_the_tool_gets(askin
 
 
 @pytest.mark.requirement("mrtr.requests")
-async def test_prompts_resources_and_templates_ask_like_tools(asking: Cast) -> None:
+async def test_prompts_resources_and_templates_request_input_like_tools(asking: Cast) -> None:
     for method, params, field in (
         ("prompts/get", LETTER, "messages"),
         ("resources/read", {"uri": "asking://page"}, "contents"),
@@ -111,7 +116,9 @@ async def test_prompts_resources_and_templates_ask_like_tools(asking: Cast) -> N
 
 
 @pytest.mark.requirement("mrtr.undeclared")
-async def test_what_a_client_did_not_declare_it_is_not_asked_for(asking: Cast) -> None:
+async def test_a_client_gets_no_input_requests_for_capabilities_it_did_not_declare(
+    asking: Cast,
+) -> None:
     form, url = {"elicitation": {"form": {}}}, {"elicitation": {"url": {}}}
     for how, declared, required in (
         ("form", {}, form),
@@ -131,13 +138,13 @@ async def test_what_a_client_did_not_declare_it_is_not_asked_for(asking: Cast) -
     assert "colour" in asked(await silent.leg()), "who says nothing of modes is asked forms"
 
 
-async def test_time_names_and_numbers_stay_what_they_were_in_the_first_round(asking: Cast) -> None:
+async def test_times_uuids_and_random_numbers_are_those_of_the_first_round(asking: Cast) -> None:
     asker = calling(asking.owner.mcp_token, "stamps")
     last = done(await _through(asker, {"size": accept(size=1)}))
     assert module("asking").did == [last, last]
 
 
-async def test_a_state_says_nothing_to_who_reads_it(asking: Cast) -> None:
+async def test_a_state_reveals_neither_its_content_nor_its_length(asking: Cast) -> None:
     short, longer = (
         calling(asking.owner.mcp_token, "paint", what=what) for what in ("a", "a longer thing")
     )

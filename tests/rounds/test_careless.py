@@ -1,4 +1,5 @@
-"""What bad authors get, and what their callers are told: something else for each."""
+"""Mistakes of tool authors: authors find the reason in the log, callers get an error without
+details."""
 
 import asyncio
 from collections.abc import Mapping
@@ -50,7 +51,7 @@ LATER: Mapping[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.requirement("elicitation.no-secrets")
-async def test_a_mistake_is_the_authors_error_and_callers_are_told_nothing_of_it(
+async def test_a_mistake_of_a_tool_is_logged_for_its_author_and_hidden_from_callers(
     asking: Cast, caplog: pytest.LogCaptureFixture
 ) -> None:
     for tool, words in MISTAKES.items():
@@ -72,7 +73,7 @@ async def test_a_mistake_is_the_authors_error_and_callers_are_told_nothing_of_it
 
 
 @pytest.mark.parametrize("answers", [True, False])
-async def test_a_tool_that_asks_for_ever_is_ended_before_its_client_gives_up(
+async def test_a_tool_that_asks_without_end_is_ended_before_its_client_gives_up(
     asking: Cast, caplog: pytest.LogCaptureFixture, answers: bool
 ) -> None:
     asker = _calling(asking, "asks_for_ever")
@@ -94,7 +95,7 @@ async def test_a_tool_that_asks_for_ever_is_ended_before_its_client_gives_up(
 
 # It ignores its own closing too, of which Python tells whoever listens.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-async def test_who_swallows_everything_for_ever_is_ended_and_holds_up_nobody(
+async def test_a_tool_that_swallows_every_exception_is_ended_and_delays_no_other_call(
     asking: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deadlines, "WARNING_SECONDS", 0.01)
@@ -105,7 +106,7 @@ async def test_who_swallows_everything_for_ever_is_ended_and_holds_up_nobody(
     assert "0.2" in failed(await ending)
 
 
-async def test_tasks_that_are_left_behind_end_before_the_answer_leaves_and_may_ask(
+async def test_unfinished_tasks_of_a_tool_end_before_the_response_is_sent(
     asking: Cast,
 ) -> None:
     seen = module("careless").seen

@@ -1,4 +1,5 @@
-"""A context that another tenant's call uses: nothing leaves, and each record names its own call only."""
+"""The context of one tenant's call used by another tenant's call: no message is sent, and each
+record names its own call only."""
 
 import asyncio
 import json
@@ -51,7 +52,7 @@ async def _both(lender: Asker, borrower: Asker) -> tuple[Reply, dict[str, str]]:
 
 @pytest.mark.parametrize("how", ["borrows", "borrows_in_thread"])
 @pytest.mark.parametrize("tool", ["lends", "lends_in_thread"])
-async def test_each_record_names_its_own_call_and_only_the_log_names_both(
+async def test_each_record_of_a_foreign_context_names_its_own_call_and_only_the_log_names_both(
     asking: Cast, tool: str, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     lent, tried = await _both(_lends(asking, tool), _anonymous(how))
@@ -87,7 +88,9 @@ def _logged(line: Any) -> tuple[str, str, str, str]:
     return line.call, line.tenant_id, line.other_call, line.other_tenant_id
 
 
-async def test_code_of_no_call_is_recorded_of_the_call_whose_context_it_used(asking: Cast) -> None:
+async def test_misuse_from_outside_any_call_is_recorded_for_the_call_that_owns_the_context(
+    asking: Cast,
+) -> None:
     lent, tried = await _both(_lends(asking), _anonymous("borrows_in_no_call"))
     assert done(lent) == "done"
     assert set(tried) == MEMBERS
@@ -96,7 +99,7 @@ async def test_code_of_no_call_is_recorded_of_the_call_whose_context_it_used(ask
     assert {(one.tenant, one.reason) for one in found} == {(asking.acme.id, Misuse.OUTSIDE)}
 
 
-async def test_a_call_of_a_session_is_as_much_its_own(asking: Cast) -> None:
+async def test_the_context_of_a_session_call_cannot_be_used_by_other_calls(asking: Cast) -> None:
     caller = await Caller.at(asking)
     call = caller.call("lends", name="it")
     tried = json.loads(done(await _anonymous("borrows").leg()))

@@ -1,6 +1,5 @@
-"""Messages and questions belong to the call in which they are made, from whatever code it starts, and
-to no other: stateless, and in a session (SEP-2260).
-"""
+"""Messages and input requests belong to the call whose code makes them, stateless and in a session
+(SEP-2260)."""
 
 import asyncio
 from typing import Any
@@ -34,7 +33,7 @@ def _calling(cast: Cast, tool: str, **arguments: Any) -> Asker:
     return calling(cast.owner.mcp_token, tool, **arguments)
 
 
-async def test_calls_at_once_ask_each_its_own_question_from_wherever_it_is_asked(
+async def test_concurrent_calls_send_their_own_input_requests_from_any_place_in_the_code(
     asking: Cast,
 ) -> None:
     askers = [_calling(asking, "says_from", place=place, what=what) for what, place in PAIRS]
@@ -72,7 +71,7 @@ async def _told_on_its_stream(session: Session, id: int, what: str, place: str) 
     assert last["result"]["content"][0]["text"] == f"{what} from {place}"
 
 
-async def test_requests_of_one_session_at_once_ask_and_notify_each_on_its_own_stream(
+async def test_concurrent_requests_of_a_session_use_their_own_streams(
     asking: Cast,
 ) -> None:
     session = await begin("acme", asking.owner.mcp_token, "2025-11-25", **EVERYTHING)
@@ -84,7 +83,7 @@ async def test_requests_of_one_session_at_once_ask_and_notify_each_on_its_own_st
         )
 
 
-async def test_outside_of_a_call_and_after_it_nothing_is_asked(asking: Cast) -> None:
+async def test_input_cannot_be_requested_outside_a_call_or_after_it(asking: Cast) -> None:
     with pytest.raises(RuntimeError, match="no tool"):
         current()
     assert "no tool" in done(await _calling(asking, "asks_from_a_strange_thread").leg())

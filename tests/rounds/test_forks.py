@@ -1,4 +1,5 @@
-"""A state that is sent back several times, with answers and without: one set of answers takes effect."""
+"""A state that is sent several times, with and without responses: one set of responses takes
+effect."""
 
 import asyncio
 import os
@@ -61,7 +62,7 @@ async def _again(asker: Asker) -> tuple[str, str]:
     return first, state_of(await asker.leg(first))
 
 
-async def test_the_answers_that_come_first_stand_whatever_state_of_the_call_comes_later(
+async def test_the_first_responses_stand_whatever_state_of_the_call_comes_later(
     painting: Asker,
 ) -> None:
     first, again = await _again(painting)
@@ -81,7 +82,7 @@ async def test_the_answers_that_come_first_stand_whatever_state_of_the_call_come
     assert module("asking").did == ["it red"]
 
 
-async def test_of_different_answers_to_states_of_one_call_at_once_one_set_takes_effect(
+async def test_one_set_of_concurrent_different_responses_to_a_call_takes_effect(
     painting: Asker,
 ) -> None:
     first = state_of(await painting.leg())
@@ -95,7 +96,7 @@ async def test_of_different_answers_to_states_of_one_call_at_once_one_set_takes_
     assert len(module("asking").did) <= 1
 
 
-async def test_the_same_answer_to_a_state_asked_for_again_gets_the_kept_reply_and_no_question(
+async def test_the_same_response_to_a_reissued_state_gets_the_stored_reply(
     painting: Asker,
 ) -> None:
     first, again = await _again(painting)
@@ -110,7 +111,7 @@ async def test_the_same_answer_to_a_state_asked_for_again_gets_the_kept_reply_an
     assert await _reasons() == ["answered", "answered"]
 
 
-async def test_two_different_halves_of_the_answers_do_not_both_take_effect(asking: Cast) -> None:
+async def test_two_different_halves_of_the_responses_do_not_both_take_effect(asking: Cast) -> None:
     program = [["gather", [[["ask", "q0"]], [["ask", "q1"]]]], ["step", "a", 1]]
     asker = calling(asking.owner.mcp_token, "interpret", program=program)
     first = state_of(await asker.leg())
@@ -217,7 +218,7 @@ def _ended(reply: Reply, states: list[str]) -> set[str]:
 
 
 @pytest.mark.requirement("mrtr.one-set")
-def test_at_most_one_set_of_answers_takes_effect_whatever_a_client_sends_in_which_order(
+def test_at_most_one_set_of_responses_takes_effect_in_any_order(
     asking: Cast, processes: Processes
 ) -> None:
     @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))

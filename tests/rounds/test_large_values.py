@@ -1,4 +1,4 @@
-"""Values that do not fit into a request state: where they are, who can use them, and for how long."""
+"""Values too large for a request state: where they are stored, who can use them, and for how long."""
 
 import asyncio
 import secrets
@@ -111,7 +111,7 @@ async def rows() -> int:
     return await in_database(StatePart.objects.count)
 
 
-async def test_large_responses_are_kept_beside_the_state_until_the_call_ends(
+async def test_large_responses_are_stored_beside_the_state_until_the_call_ends(
     asking: Cast, pages: Pages
 ) -> None:
     await in_database(pages.publish)
@@ -153,7 +153,7 @@ def _delete() -> None:
     StatePart.objects.all().delete()
 
 
-async def test_without_them_the_state_is_refused_like_an_expired_one(
+async def test_a_state_without_its_stored_responses_is_refused_like_an_expired_one(
     asking: Cast, pages: Pages
 ) -> None:
     await in_database(pages.publish)
@@ -169,7 +169,7 @@ async def test_without_them_the_state_is_refused_like_an_expired_one(
         await in_database(_delete)
 
 
-async def test_a_tenant_has_limits_and_others_are_not_concerned(
+async def test_stored_responses_are_limited_per_tenant(
     asking: Cast, pages: Pages, settings: Settings
 ) -> None:
     await in_database(pages.publish)
@@ -200,7 +200,9 @@ async def _sealed(tenant: UUID, state: RequestState) -> str:
     return tokens.seal(written, binding, keys.ring.active, secrets.token_bytes(24))
 
 
-async def test_no_other_tenant_caller_or_call_can_use_them(asking: Cast, pages: Pages) -> None:
+async def test_stored_responses_are_unusable_for_other_tenants_callers_and_calls(
+    asking: Cast, pages: Pages
+) -> None:
     """Even if a state could be made that names them."""
     await in_database(pages.publish)
     stolen = await _opened(asking.acme.id, state_of(await collecting(asking).leg()))

@@ -1,4 +1,5 @@
-"""What is recorded of calls that ask. tests/equivalence has the records of tools that ask forms."""
+"""Audit records of calls that request input. tests/equivalence has the records of tools that
+request forms."""
 
 from typing import Any
 
@@ -24,7 +25,7 @@ async def _unasked(tool: str) -> list[Any]:
     return [(one.facts or {})["unasked"] for one in received]
 
 
-async def test_answers_that_nobody_asked_for_are_recorded_only_where_they_are_taken(
+async def test_unrequested_responses_are_recorded_only_where_they_are_accepted(
     asking: Cast,
 ) -> None:
     token = asking.owner.mcp_token

@@ -1,4 +1,4 @@
-"""Keys and salts come and go between two legs of a call."""
+"""Keys are rotated and salts destroyed between two rounds of a call."""
 
 import pytest
 from django.db.models.functions import Now
@@ -36,7 +36,7 @@ def _rotate() -> None:
     assert lifecycle.run_due_transitions()
 
 
-async def test_a_rotation_between_two_legs_is_not_noticed(asking: Cast) -> None:
+async def test_a_key_rotation_between_rounds_does_not_affect_the_call(asking: Cast) -> None:
     asker = calling(asking.owner.mcp_token, "in_turn", count=3)
     reply, ids = await asker.leg(), set()
     for n in range(3):
@@ -47,7 +47,7 @@ async def test_a_rotation_between_two_legs_is_not_noticed(asking: Cast) -> None:
     assert len(ids) == 3
 
 
-async def test_a_key_that_is_retired_or_destroyed_opens_no_state_any_more(asking: Cast) -> None:
+async def test_a_retired_or_destroyed_key_opens_no_state(asking: Cast) -> None:
     asker = _painting(asking)
     state = await _asked(asker)
     key = key_id(state)
@@ -59,7 +59,7 @@ async def test_a_key_that_is_retired_or_destroyed_opens_no_state_any_more(asking
     assert done(await asker.leg(await _asked(asker), RED)) == "it is red"
 
 
-async def test_a_destroyed_salt_makes_a_tenants_states_worthless_and_no_other_tenants(
+async def test_a_destroyed_salt_invalidates_the_states_of_its_tenant_only(
     asking: Cast,
 ) -> None:
     asker = _painting(asking)

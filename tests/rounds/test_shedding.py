@@ -1,4 +1,4 @@
-"""A call that has just recorded a step leaves a process with too much to do, where there is another
+"""An overloaded process sheds a call after a recorded step if another process can continue it
 (SEP-2322, Load Shedding)."""
 
 import asyncio
@@ -99,7 +99,7 @@ async def _limit(cast: Cast, calls: int) -> None:
     await in_database(update_tenant, cast.acme.id, fields, actor=ACTOR)
 
 
-async def test_a_late_event_loop_sends_a_call_away_once_and_the_others_are_told(
+async def test_a_late_event_loop_sheds_a_call_once_and_other_processes_learn_of_it(
     asker: Asker, other: Heartbeat, late: None
 ) -> None:
     async def overloads() -> None:
@@ -120,9 +120,7 @@ async def test_a_late_event_loop_sends_a_call_away_once_and_the_others_are_told(
     assert _shed("lag") == before + 1
 
 
-async def test_no_call_is_sent_where_it_would_not_be_served_better(
-    asker: Asker, late: None
-) -> None:
+async def test_no_call_is_shed_without_a_healthy_other_process(asker: Asker, late: None) -> None:
     _during_steps(_overload)
     assert done(await asker.leg()), "there is no other process"
     other = Heartbeat()
@@ -139,7 +137,7 @@ async def test_no_call_is_sent_where_it_would_not_be_served_better(
     await in_database(heartbeat.unregister)
 
 
-async def test_a_full_share_sends_a_call_away_when_another_was_refused(
+async def test_a_full_share_sheds_a_call_when_another_was_refused(
     asking: Cast, asker: Asker, other: Heartbeat, settings: Settings
 ) -> None:
     async def is_refused() -> None:

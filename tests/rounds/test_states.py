@@ -1,4 +1,4 @@
-"""Nothing opens a state but the request that it was made for, and every refusal is the same."""
+"""A state is valid only for the request for which it was made, and every refusal is the same."""
 
 import asyncio
 import secrets
@@ -82,7 +82,7 @@ def _flips(token: str) -> Iterator[str]:
 
 
 @pytest.mark.requirement("mrtr.state-protected")
-async def test_no_bit_of_a_state_can_be_flipped(asking: Cast) -> None:
+async def test_a_state_with_any_flipped_bit_is_refused(asking: Cast) -> None:
     """Every bit where states are opened, and some over the wire."""
     asker = _painting(asking)
     state = await _asked(asker)
@@ -95,7 +95,7 @@ async def test_no_bit_of_a_state_can_be_flipped(asking: Cast) -> None:
 
 
 @pytest.mark.requirement("mrtr.state-protected")
-async def test_a_state_is_not_cut_not_longer_and_written_in_one_way_only(asking: Cast) -> None:
+async def test_a_state_that_is_cut_extended_or_written_differently_is_refused(asking: Cast) -> None:
     asker = _painting(asking)
     state = await _asked(asker)
     head, _, body = state.rpartition(".")
@@ -121,7 +121,7 @@ CHANGES: Mapping[str, Change] = {
 
 
 @pytest.mark.requirement("mrtr.state-bound")
-async def test_a_state_that_was_sealed_for_something_else_is_refused_and_that_is_recorded(
+async def test_a_state_sealed_for_another_request_is_refused_and_the_refusal_is_recorded(
     asking: Cast,
 ) -> None:
     asker, forge = _painting(asking), Forge(asking)
@@ -135,7 +135,9 @@ async def test_a_state_that_was_sealed_for_something_else_is_refused_and_that_is
     assert done(await asker.leg(await forge.sealed(just), RED)) == "it is red", "a minute's skew"
 
 
-async def test_no_purpose_key_salt_or_tenant_but_its_own_seals_a_state(asking: Cast) -> None:
+async def test_a_state_sealed_with_another_purpose_key_salt_or_tenant_is_refused(
+    asking: Cast,
+) -> None:
     asker, forge = _painting(asking), Forge(asking)
     state = await forge.opened(await _asked(asker))
     own, active = secrets.token_bytes(32), await forge.active()
@@ -149,7 +151,7 @@ async def test_no_purpose_key_salt_or_tenant_but_its_own_seals_a_state(asking: C
 
 
 @pytest.mark.requirement("mrtr.state-bound")
-async def test_another_tenant_principal_token_tool_or_primitive_does_not_open_it(
+async def test_a_state_is_refused_for_another_tenant_principal_token_tool_or_primitive(
     asking: Cast,
 ) -> None:
     asker = _painting(asking)
@@ -193,7 +195,7 @@ OTHER_PLACES: tuple[dict[str, Any], ...] = (
 
 
 @pytest.mark.requirement("mrtr.state-bound")
-async def test_another_value_of_an_argument_does_not_open_it_and_another_order_does(
+async def test_a_state_is_refused_for_other_argument_values_but_not_for_another_key_order(
     asking: Cast,
 ) -> None:
     asker = calling(asking.owner.mcp_token, "move", **MOVED).but(id=1)
@@ -214,7 +216,7 @@ async def test_another_value_of_an_argument_does_not_open_it_and_another_order_d
 
 
 @pytest.mark.requirement("mrtr.claimed-once")
-async def test_the_same_answers_get_one_outcome_and_others_are_refused_during_and_after_it(
+async def test_equal_responses_get_one_outcome_and_different_ones_are_refused(
     asking: Cast,
 ) -> None:
     asker = calling(asking.owner.mcp_token, "paint_slowly", what="it").but(id=1)
@@ -233,7 +235,7 @@ async def test_the_same_answers_get_one_outcome_and_others_are_refused_during_an
     assert module("asking").did == ["it red"]
 
 
-async def test_what_may_be_done_any_number_of_times_is_done_again_but_for_anonymous_callers(
+async def test_repeatable_tools_run_again_for_other_responses_except_for_anonymous_callers(
     asking: Cast,
 ) -> None:
     asker = calling(asking.owner.mcp_token, "repaint", what="it")

@@ -83,9 +83,7 @@ async def entries(given: TrialRound) -> list[Entry]:
     return await in_database(lambda: list(found))
 
 
-async def test_a_draft_asks_and_goes_on_as_for_a_client_and_is_recorded_as_a_trial(
-    acme: Cast, trial: Trial
-):
+async def test_a_draft_runs_as_for_a_client_and_is_recorded_as_a_trial(acme: Cast, trial: Trial):
     first = await trials.run(trial)
     assert first.requests["sure"]["params"]["message"] == "Really order tea?"
     assert (first.result, first.error, first.number) == (None, None, 1)
@@ -121,7 +119,7 @@ async def test_a_draft_asks_and_goes_on_as_for_a_client_and_is_recorded_as_a_tri
     assert rounds == ["input_required", "complete"], "the same answers run nothing"
 
 
-async def test_a_state_is_good_for_one_operator_tenant_definition_and_arguments_only(
+async def test_a_trial_state_is_valid_for_one_operator_tenant_definition_and_arguments_only(
     acme: Cast, trial: Trial
 ):
     changes: tuple[dict[str, Any], ...] = (
@@ -139,9 +137,7 @@ async def test_a_state_is_good_for_one_operator_tenant_definition_and_arguments_
         assert await in_database(refused.filter(tenant=taken.tenant).exists)
 
 
-async def test_a_state_of_a_trial_is_none_of_a_client_and_the_other_way_round(
-    acme: Cast, trial: Trial
-):
+async def test_states_of_trials_and_of_clients_are_not_interchangeable(acme: Cast, trial: Trial):
     asker = calling(acme.operator.mcp_token, "paint", what="a wall")
     clients = state_of(await asker.leg())
     of_client = replace(trial, state=clients, responses={"colour": accept(colour="red")})
@@ -152,7 +148,7 @@ async def test_a_state_of_a_trial_is_none_of_a_client_and_the_other_way_round(
     assert frozen(await asker.leg(first.state, {}))
 
 
-async def test_only_who_may_edit_tools_can_try_them(acme: Cast, trial: Trial):
+async def test_only_users_who_may_edit_tools_can_try_them(acme: Cast, trial: Trial):
     for person in (acme.auditor, acme.member, acme.stranger):
         with pytest.raises(PermissionDenied):
             await trials.run(replace(trial, operator=person.user))
@@ -160,18 +156,14 @@ async def test_only_who_may_edit_tools_can_try_them(acme: Cast, trial: Trial):
         assert (await trials.run(replace(trial, operator=person.user))).requests
 
 
-async def test_a_right_that_was_taken_away_ends_the_trial_at_its_next_round(
-    acme: Cast, trial: Trial
-):
+async def test_a_revoked_permission_ends_the_trial_at_its_next_round(acme: Cast, trial: Trial):
     first = await trials.run(trial)
     await in_database(close_tenant, acme.acme.id, actor=ACTOR)
     with pytest.raises(PermissionDenied):
         await trials.run(answered(trial, first, sure=accept(sure=True)))
 
 
-async def test_a_definition_that_cannot_be_published_or_is_not_granted_is_not_run(
-    acme: Cast, trial: Trial
-):
+async def test_a_definition_that_is_invalid_or_not_granted_is_not_run(acme: Cast, trial: Trial):
     with pytest.raises(Invalid) as refused:
         await trials.run(replace(trial, definition=script("def")))
     assert list(refused.value.problems) == ["config.code"]
@@ -181,7 +173,7 @@ async def test_a_definition_that_cannot_be_published_or_is_not_granted_is_not_ru
         await trials.run(foreign)
 
 
-async def test_the_line_where_a_script_failed_is_shown_to_its_operator_only(trial: Trial):
+async def test_the_failing_line_of_a_script_is_shown_to_its_operator_only(trial: Trial):
     given = await trials.run(replace(trial, definition=script(BROKEN)))
     assert "The tool failed" in text(given)
     assert given.detail.startswith("line 4 in broken")
@@ -189,7 +181,7 @@ async def test_the_line_where_a_script_failed_is_shown_to_its_operator_only(tria
     assert "line 4" not in orjson.dumps(given.received).decode()
 
 
-async def test_the_limits_of_the_tenant_hold(acme: Cast, trial: Trial):
+async def test_trials_count_against_the_limits_of_the_tenant(acme: Cast, trial: Trial):
     fields = TenantFields(title="Acme", calls_per_minute=1)
     await in_database(update_tenant, acme.acme.id, fields, actor=ACTOR)
     assert (await trials.run(trial)).requests

@@ -1,4 +1,4 @@
-"""A call becomes a task: the round ends, and what was asked in it is published at once."""
+"""A call becomes a task: its round ends, and its input requests are published at once."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -81,7 +81,7 @@ async def noted() -> str:
     return "noted"
 
 
-async def test_a_round_that_makes_its_call_a_task_ends_there_with_its_journal() -> None:
+async def test_a_round_that_makes_its_call_a_task_ends_with_its_journal() -> None:
     with a_round(outside=Desk().ports) as round:
         await round.step("note", noted, (), {})
         await unwinds(round.become_task())
@@ -92,7 +92,7 @@ async def test_a_round_that_makes_its_call_a_task_ends_there_with_its_journal() 
     assert journal.answers == {}
 
 
-async def test_a_round_that_found_no_thread_leaves_its_journal_to_the_task() -> None:
+async def test_a_round_without_a_free_thread_passes_its_journal_to_the_task() -> None:
     with a_round(outside=Desk().ports) as round:
         await round.step("note", noted, (), {})
         outcome = round.deferred()
@@ -100,7 +100,7 @@ async def test_a_round_that_found_no_thread_leaves_its_journal_to_the_task() -> 
     assert list(outcome.journal.recorded.values()) == ["noted"]
 
 
-async def test_a_task_goes_on_where_it_was_and_leaves_no_trace_of_it() -> None:
+async def test_a_task_continues_its_call_without_a_trace_in_the_journal() -> None:
     desk = Desk()
     with a_round(outside=desk.ports) as round:
         await unwinds(round.become_task())
@@ -114,7 +114,7 @@ async def test_a_task_goes_on_where_it_was_and_leaves_no_trace_of_it() -> None:
     assert desk.asked_whether == 1, "a task has no need to know"
 
 
-async def test_a_call_that_cannot_become_a_task_goes_on() -> None:
+async def test_a_call_that_cannot_become_a_task_continues() -> None:
     desk = Desk(defers=False)
     with a_round(outside=desk.ports) as round:
         await round.become_task()
@@ -122,7 +122,9 @@ async def test_a_call_that_cannot_become_a_task_goes_on() -> None:
     assert desk.asked_whether == 1
 
 
-async def test_a_question_counts_more_and_the_next_round_makes_the_call_a_task() -> None:
+async def test_a_pending_input_request_is_sent_first_and_the_next_round_makes_the_call_a_task() -> (
+    None
+):
     desk, name = Desk(), question("name")
     with a_round(outside=desk.ports) as round:
         first = [round.become_task(), round.ask(name)]
@@ -136,7 +138,7 @@ async def test_a_question_counts_more_and_the_next_round_makes_the_call_a_task()
         assert deferred(round).journal.answers == journal.answers
 
 
-async def test_steps_beside_it_are_waited_for_and_recorded() -> None:
+async def test_becoming_a_task_waits_for_running_steps_and_records_them() -> None:
     desk, work = Desk(), Work()
     with a_round(outside=desk.ports) as round:
         running = asyncio.create_task(ended(work.step(round), round.become_task()))
@@ -152,7 +154,7 @@ async def test_steps_beside_it_are_waited_for_and_recorded() -> None:
     assert work.runs == 1
 
 
-async def test_after_it_nothing_is_begun_in_its_round() -> None:
+async def test_no_input_is_requested_after_the_call_became_a_task() -> None:
     with a_round(outside=Desk().ports) as round:
         await unwinds(round.become_task())
         await unwinds(round.become_task())
@@ -160,14 +162,14 @@ async def test_after_it_nothing_is_begun_in_its_round() -> None:
         assert deferred(round).journal == EMPTY
 
 
-async def test_inside_a_step_it_is_refused_and_nothing_is_deferred() -> None:
+async def test_becoming_a_task_inside_a_step_is_refused() -> None:
     with a_round(outside=Desk().ports) as round:
         with pytest.raises(Misused, match="the call is made a task inside another step"):
             await round.step("work", round.become_task, (), {})
         assert not round.stopped
 
 
-async def test_a_question_is_published_while_a_step_beside_it_runs_and_the_step_runs_once() -> None:
+async def test_an_input_request_is_published_while_a_concurrent_step_runs_once() -> None:
     desk, work, name = Desk(), Work(), question("name", "Who?")
     with a_round(EMPTY, desk.ports, TASK) as round:
         running = asyncio.create_task(ended(round.ask(name), work.step(round)))
@@ -187,7 +189,7 @@ async def test_a_question_is_published_while_a_step_beside_it_runs_and_the_step_
     assert (work.runs, len(desk.published)) == (1, 1)
 
 
-async def test_each_question_without_an_answer_is_published_once() -> None:
+async def test_each_unanswered_input_request_is_published_once() -> None:
     desk = Desk()
     with a_round(outside=desk.ports) as round:
         await ended(*(round.ask(question(key)) for key in "abc"))
@@ -195,7 +197,7 @@ async def test_each_question_without_an_answer_is_published_once() -> None:
     assert [one.key for one in desk.published] == ["a", "b", "c"]
 
 
-async def test_what_is_not_asked_is_not_published() -> None:
+async def test_refused_or_already_answered_input_requests_are_not_published() -> None:
     desk, name = Desk(), question("name")
     given = Journal().with_answer("name", Answer(UNASKED, VERSION, {"text": "Ada"}))
     with a_round(given, desk.ports) as round:
@@ -207,7 +209,7 @@ async def test_what_is_not_asked_is_not_published() -> None:
     assert desk.published == []
 
 
-async def test_what_publishing_starts_is_no_part_of_the_tool() -> None:
+async def test_tasks_started_by_publishing_do_not_belong_to_the_tool() -> None:
     started: list[asyncio.Task[str]] = []
     go_on = asyncio.Event()
 

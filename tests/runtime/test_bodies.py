@@ -88,7 +88,7 @@ NEIGHBOURS: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("numbers", NEIGHBOURS.values(), ids=NEIGHBOURS)
-def test_numbers_that_are_the_same_float_are_not_told_apart_one_by_one(numbers: list[Any]) -> None:
+def test_numbers_equal_as_floats_are_not_compared_one_by_one(numbers: list[Any]) -> None:
     """Comparing a thousand of them one by one would take thirty thousand times as long as parsing."""
     validator = Validator({"properties": {"list": {"uniqueItems": True}}})
     with Work() as work:
@@ -109,18 +109,18 @@ def test_numbers_that_are_the_same_float_are_not_told_apart_one_by_one(numbers: 
         [*range(1_000)],
     ],
 )
-def test_other_numbers_are_told_apart(numbers: list[Any]) -> None:
+def test_numbers_with_different_floats_are_checked_for_uniqueness(numbers: list[Any]) -> None:
     validator = Validator({"properties": {"list": {"uniqueItems": True}}})
     assert validator.problems({"list": numbers}) == ()
     assert validator.problems({"list": [*numbers, numbers[0]]}) != ()
 
 
-def test_numbers_that_orjson_does_not_write_are_looked_at_as_they_are() -> None:
+def test_numbers_beyond_orjsons_range_are_compared_exactly() -> None:
     huge = {"list": [10**400 + n for n in range(101)]}
     assert Validator({"properties": {"list": {"uniqueItems": True}}}).problems(huge) == ()
 
 
-def test_a_value_above_64_kib_is_only_said_not_to_fit() -> None:
+def test_a_misfit_above_64_kib_is_reported_without_details() -> None:
     small, large = "a" * 1_000, "a" * EXPLAINED_BYTES
     schema = {"properties": {"size": INTEGER}}
     assert Validator(schema).problems({"size": small})[0].path == "size"
@@ -129,14 +129,14 @@ def test_a_value_above_64_kib_is_only_said_not_to_fit() -> None:
     )
 
 
-def test_of_many_values_the_first_that_does_not_fit_is_named() -> None:
+def test_the_first_misfit_of_many_values_is_named() -> None:
     values = [1] * EXPLAINED_VALUES + ["x", "y"]
     assert Validator({"items": INTEGER}).problems(values) == (
         ArgumentProblem(str(EXPLAINED_VALUES), 'is not of type "integer"'),
     )
 
 
-def test_of_many_values_with_alternatives_it_is_only_said_that_one_does_not_fit() -> None:
+def test_a_misfit_among_many_values_with_alternatives_is_reported_without_its_path() -> None:
     schema = {"items": {"anyOf": [INTEGER, {"type": "null"}]}}
     few, many_values = [1, "x"], [1] * (EXPLAINED_VALUES // 2) + ["x"]
     assert [each.path for each in Validator(schema).problems(few)] == ["1"]
@@ -191,7 +191,7 @@ def test_reading_a_large_value_ends_at_the_first_misfit(field: str) -> None:
     assert work.steps <= STEPS
 
 
-def test_what_can_be_read_is_read_alike() -> None:
+def test_reading_with_early_stop_returns_the_same_values_as_pydantic() -> None:
     day = "2026-07-28"
     written = {
         "days": [day],
@@ -210,7 +210,7 @@ def test_what_can_be_read_is_read_alike() -> None:
         assert stopping(Either)(body) == Either.model_validate_json(body)
 
 
-def test_a_choice_that_cannot_be_read_leaves_the_others() -> None:
+def test_a_misfit_in_a_union_raises_a_validation_error_and_elsewhere_a_misfit() -> None:
     with pytest.raises(ValidationError):
         stopping(Either)(b'{"either": {"a": "x"}}')
     with pytest.raises(Misfit):

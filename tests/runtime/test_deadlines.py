@@ -27,14 +27,14 @@ async def limited(body: Callable[[], Any], seconds: float = 0.001) -> Any:
     return await Deadline(StartedCoroutine(body()), seconds).run()
 
 
-async def test_what_does_not_is_cancelled_and_out_of_time() -> None:
+async def test_a_coroutine_that_exceeds_its_time_is_cancelled() -> None:
     with pytest.raises(OutOfTimeError, match=r"not finished within 0\.001 seconds"):
         await limited(hang)
     assert asyncio.current_task().cancelling() == 0
 
 
 @pytest.mark.parametrize("instead", ["return", "raise"])
-async def test_whatever_it_makes_of_that_it_is_out_of_time(instead: str) -> None:
+async def test_a_coroutine_that_ignores_its_cancellation_is_still_out_of_time(instead: str) -> None:
     async def stubborn() -> None:
         try:
             await hang()
@@ -46,7 +46,7 @@ async def test_whatever_it_makes_of_that_it_is_out_of_time(instead: str) -> None
         await limited(stubborn)
 
 
-async def test_what_swallows_every_cancellation_is_closed_where_it_waits(caplog):
+async def test_a_coroutine_that_swallows_every_cancellation_is_closed_at_its_await(caplog):
     cancelled: list[BaseException] = []
 
     async def swallows_everything() -> None:
@@ -63,7 +63,7 @@ async def test_what_swallows_every_cancellation_is_closed_where_it_waits(caplog)
     assert "did not stop when it was closed" in caplog.text
 
 
-async def test_somebody_elses_cancellation_passes_through_even_when_time_is_up() -> None:
+async def test_a_foreign_cancellation_passes_through_even_when_time_is_up() -> None:
     begun = asyncio.Event()
 
     async def slow_to_end() -> None:
@@ -80,7 +80,7 @@ async def test_somebody_elses_cancellation_passes_through_even_when_time_is_up()
     assert task.cancelled()
 
 
-async def test_time_stands_still_while_it_rests() -> None:
+async def test_the_time_limit_stands_still_while_the_deadline_rests() -> None:
     async def rests() -> str:
         deadline.rest()
         deadline.rest()
@@ -97,7 +97,7 @@ async def test_time_stands_still_while_it_rests() -> None:
     assert await deadline.run() == "done"
 
 
-async def test_what_rests_when_it_begins_has_its_time_afterwards() -> None:
+async def test_a_deadline_that_begins_resting_starts_its_time_when_resumed() -> None:
     async def rests() -> None:
         await asyncio.sleep(0.02)
         deadline.resume()
@@ -116,13 +116,15 @@ async def hurried(body: Callable[[], Any]) -> Any:
     return await deadline.run()
 
 
-async def test_what_waits_for_ever_in_a_round_that_is_over_is_unwound() -> None:
+async def test_a_coroutine_that_waits_forever_in_an_ended_round_is_unwound() -> None:
     with pytest.raises(Unwound):
         await hurried(hang)
     assert asyncio.current_task().cancelling() == 0
 
 
-async def test_what_goes_on_after_that_is_unwound_a_while_later(monkeypatch: pytest.MonkeyPatch):
+async def test_a_coroutine_that_keeps_running_in_an_ended_round_is_unwound_later(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr(deadlines, "HURRY_SECONDS", 0.02)
 
     async def spins() -> None:
@@ -133,14 +135,14 @@ async def test_what_goes_on_after_that_is_unwound_a_while_later(monkeypatch: pyt
         await hurried(spins)
 
 
-async def test_what_waits_for_a_thread_is_left_to_its_time() -> None:
+async def test_a_coroutine_that_waits_for_a_thread_is_not_hurried() -> None:
     deadline = Deadline(StartedCoroutine(hang()), 0.02, hurried=False)
     deadline.hurry(Unwound())
     with pytest.raises(OutOfTimeError):
         await deadline.run()
 
 
-async def test_what_swallows_its_unwinding_may_be_cancelled_afterwards() -> None:
+async def test_a_coroutine_that_swallows_its_unwinding_may_be_cancelled_afterwards() -> None:
     heard: list[str] = []
 
     async def swallows() -> None:
@@ -164,7 +166,7 @@ async def test_what_swallows_its_unwinding_may_be_cancelled_afterwards() -> None
     assert task.cancelled()
 
 
-def test_time_that_is_up_at_once_rests_in_every_loop() -> None:
+def test_a_time_limit_of_zero_can_rest_in_every_loop() -> None:
     """uvloop's timers do not provide their time if they are due at once."""
 
     async def body() -> str:

@@ -83,7 +83,7 @@ async def drawn(
 @pytest.mark.parametrize(
     "draw", [one_after_another, side_by_side, in_tasks_of_tasks, in_threads, after_steps]
 )
-async def test_a_later_round_draws_the_same(draw: Callable[[Round], Any]) -> None:
+async def test_a_later_round_draws_the_same_values(draw: Callable[[Round], Any]) -> None:
     first, journal = await drawn(draw, EMPTY, "021")
     assert json.loads(json.dumps(dict(journal.recorded))) == journal.recorded
     second, again = await drawn(draw, journal, "201")
@@ -92,13 +92,13 @@ async def test_a_later_round_draws_the_same(draw: Callable[[Round], Any]) -> Non
     assert len(set(map(str, first))) == len(first)
 
 
-async def test_two_calls_draw_different_things() -> None:
+async def test_two_calls_draw_different_values() -> None:
     first, _ = await drawn(one_after_another, EMPTY, "")
     second, _ = await drawn(one_after_another, EMPTY, "")
     assert first[1] != second[1]
 
 
-async def test_what_is_drawn_while_unwinding_is_nobody_elses_and_not_recorded() -> None:
+async def test_values_drawn_while_unwinding_are_distinct_and_not_recorded() -> None:
     with a_round(outside=ports()._replace(clock=Ticking())) as round:
         await ended(round)
         ctx = round.recording
@@ -131,7 +131,7 @@ def linked(links: CountedLinks) -> Any:
     return ports()._replace(links=links)
 
 
-async def test_an_address_is_the_same_in_every_round() -> None:
+async def test_the_address_of_a_link_is_the_same_in_every_round() -> None:
     links = CountedLinks()
     with a_round(outside=linked(links)) as round:
         ctx = round.recording
@@ -144,7 +144,7 @@ async def test_an_address_is_the_same_in_every_round() -> None:
         assert links.made == 2
 
 
-async def test_a_key_is_for_a_page_or_for_a_callback() -> None:
+async def test_a_link_key_belongs_to_a_page_or_to_a_callback() -> None:
     with a_round(outside=linked(CountedLinks())) as round:
         ctx = round.recording
         ctx.page("paid")
@@ -169,7 +169,7 @@ def consented(*questions: Question[Any], recorded: Mapping[str, Any] = EMPTY.rec
 
 
 @pytest.mark.parametrize("kind", ["page", "callback"])
-async def test_a_wait_is_for_the_pages_whose_addresses_lead_to_its_link(kind: str) -> None:
+async def test_a_wait_covers_the_pages_whose_urls_contain_its_link(kind: str) -> None:
     links = CountedLinks()
     with a_round(outside=linked(links)) as round:
         made = getattr(round.recording, kind)("paid")
@@ -187,7 +187,7 @@ async def test_a_wait_is_for_the_pages_whose_addresses_lead_to_its_link(kind: st
     assert links.waited == [("paid", 5, [made, once, twice])]
 
 
-async def test_a_wait_is_for_the_page_of_the_same_key_if_no_address_leads_to_its_link() -> None:
+async def test_a_wait_without_a_matching_url_covers_the_page_of_the_same_key() -> None:
     links, pages = (
         CountedLinks(),
         [opening(key, f"https://{key}.example/") for key in ("paid", "b")],
@@ -201,7 +201,7 @@ async def test_a_wait_is_for_the_page_of_the_same_key_if_no_address_leads_to_its
     assert links.waited == [("paid", 5, ["https://paid.example/"]), ("lost", 5, [])]
 
 
-async def test_a_wait_is_told_the_pages_that_were_asked_and_is_recorded() -> None:
+async def test_a_wait_receives_the_requested_pages_and_is_recorded() -> None:
     links = CountedLinks()
     with a_round(outside=linked(links), call=CALL) as round:
         page = round.recording.page("paid")

@@ -6,7 +6,7 @@ from mcphost.runtime.memory import MemoryLinks, MemoryStore
 from mcphost.runtime.ports import NoStore, Stored, StoreRefusedError
 
 
-async def test_a_write_that_follows_another_revision_changes_nothing() -> None:
+async def test_a_write_with_an_outdated_revision_changes_nothing() -> None:
     store = MemoryStore()
     assert await store.put("a", 1, 0)
     assert not await store.put("a", 2, 0)
@@ -14,7 +14,7 @@ async def test_a_write_that_follows_another_revision_changes_nothing() -> None:
     assert await store.get("a") == Stored(1, 1)
 
 
-async def test_what_was_deleted_is_not_there_and_is_no_more_taken_for_what_comes_after() -> None:
+async def test_a_deleted_value_is_absent_and_its_revision_is_not_accepted_later() -> None:
     store = MemoryStore()
     assert await store.put("a", 1, 0)
     assert not await store.delete("a", 2)
@@ -26,19 +26,19 @@ async def test_what_was_deleted_is_not_there_and_is_no_more_taken_for_what_comes
 
 
 @pytest.mark.parametrize("value", [object(), {1}, float("nan")])
-async def test_only_json_is_kept(value: object) -> None:
+async def test_only_json_values_are_stored(value: object) -> None:
     with pytest.raises(StoreRefusedError, match="Only JSON"):
         await MemoryStore().put("a", value, 0)
 
 
-async def test_only_what_is_done_is_waited_for() -> None:
+async def test_a_wait_for_a_link_succeeds_only_if_the_link_is_done() -> None:
     links = MemoryLinks(done={"payment"})
     assert links.page("payment") == links.page("payment") != links.callback("payment")
     assert await links.wait("payment", 1, ())
     assert not await links.wait("other", 1, ())
 
 
-async def test_where_there_is_no_store_it_says_so() -> None:
+async def test_using_an_absent_store_raises_an_error() -> None:
     store = NoStore()
     for tried in (store.get("a"), store.put("a", 1, 0), store.delete("a", 1)):
         with pytest.raises(StoreRefusedError, match="no store"):

@@ -28,7 +28,7 @@ class Notes:
 
 
 @pytest.mark.requirement("progress.rises")
-async def test_progress_that_does_not_rise_is_dropped() -> None:
+async def test_progress_that_does_not_increase_is_dropped() -> None:
     notes = Notes()
     channel = NotificationChannel(notes)
     for value in (0, 2, 2, 1, 3.5):
@@ -52,13 +52,13 @@ async def test_progress_and_total_are_finite(number: float) -> None:
         [object, 2**70],
     ],
 )
-async def test_what_json_cannot_hold_is_logged_as_its_text(data: Any) -> None:
+async def test_log_data_that_json_cannot_represent_is_logged_as_text(data: Any) -> None:
     notes = Notes()
     NotificationChannel(notes).log("info", data, None)
     assert notes.said[0][1].isascii()
 
 
-async def test_half_of_a_surrogate_pair_is_replaced_in_notifications() -> None:
+async def test_unpaired_surrogates_in_notifications_are_replaced() -> None:
     notes = Notes()
     NotificationChannel(notes).log("info", {"text": ["half a \ud83d"]}, None)
     NotificationChannel(notes).progress(1, None, "half a \ud83d")
@@ -67,7 +67,7 @@ async def test_half_of_a_surrogate_pair_is_replaced_in_notifications() -> None:
 
 
 @pytest.mark.requirement("progress.ends")
-async def test_after_the_end_nothing_can_be_said_and_each_attempt_is_reported() -> None:
+async def test_notifications_after_the_end_raise_and_each_attempt_is_reported() -> None:
     notes, reported = Notes(), []
     channel = NotificationChannel(notes, misused=lambda *report: reported.append(report))
     assert channel.open
@@ -82,7 +82,7 @@ async def test_after_the_end_nothing_can_be_said_and_each_attempt_is_reported() 
     assert reported == [(Misuse.OVER, None)] * 2
 
 
-async def test_what_a_thread_says_is_told_on_the_loop_in_order() -> None:
+async def test_notifications_from_a_thread_arrive_on_the_loop_in_order() -> None:
     notes = Notes()
     channel = NotificationChannel(notes)
 
@@ -95,7 +95,7 @@ async def test_what_a_thread_says_is_told_on_the_loop_in_order() -> None:
     assert notes.said == [("info", "begun", None), (1, 2, "half"), (2, 2, "done")]
 
 
-async def test_what_a_thread_said_too_late_is_dropped() -> None:
+async def test_a_notification_from_a_thread_after_the_end_is_dropped() -> None:
     notes = Notes()
     channel = NotificationChannel(notes)
     said = asyncio.to_thread(channel.progress, 1, None, None)
@@ -113,7 +113,7 @@ async def test_what_a_thread_said_too_late_is_dropped() -> None:
     assert notes.said == []
 
 
-async def test_the_notifier_runs_in_the_context_of_whoever_made_the_line() -> None:
+async def test_the_notifier_runs_in_the_context_that_created_the_channel() -> None:
     notes = Notes()
     channel = NotificationChannel(notes)
     scene.set("inside the tool")
@@ -122,7 +122,7 @@ async def test_the_notifier_runs_in_the_context_of_whoever_made_the_line() -> No
     assert notes.scenes == ["outside", "outside"]
 
 
-async def test_what_is_done_to_the_way_comes_in_order_and_not_after_the_end() -> None:
+async def test_actions_on_the_channel_run_in_order_and_not_after_the_end() -> None:
     notes = Notes()
     channel = NotificationChannel(notes)
     channel.log("info", "before", None)

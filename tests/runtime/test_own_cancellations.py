@@ -1,4 +1,4 @@
-"""Tests of telling a tool's own cancellations apart from those of the server."""
+"""A tool's own cancellations are distinguished from those of the server."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ async def resumed(work: Callable[[], Awaitable[str]]) -> tuple[OwnCancellations,
     return own, await StartedCoroutine(own.of(run()))
 
 
-async def test_a_tool_that_cancels_its_own_task_does_not_cancel_the_servers() -> None:
+async def test_a_tool_that_cancels_its_own_task_does_not_cancel_the_servers_task() -> None:
     async def work() -> str:
         own_task().cancel()
         try:
@@ -45,7 +45,7 @@ async def test_a_tool_that_cancels_its_own_task_does_not_cancel_the_servers() ->
     await asyncio.sleep(0)
 
 
-async def test_a_tool_that_takes_its_cancellation_back_has_none() -> None:
+async def test_a_tool_that_uncancels_its_task_leaves_no_cancellation() -> None:
     async def work() -> str:
         own_task().cancel()
         own_task().uncancel()
@@ -57,7 +57,7 @@ async def test_a_tool_that_takes_its_cancellation_back_has_none() -> None:
     assert own.count == 0
 
 
-async def test_a_cancellation_of_the_server_stays_one() -> None:
+async def test_a_cancellation_by_the_server_is_not_undone() -> None:
     own, _ = await resumed(lambda: asyncio.sleep(0, "done"))
     own_task().cancel()
     assert own.is_cancelled_by_others
@@ -66,7 +66,7 @@ async def test_a_cancellation_of_the_server_stays_one() -> None:
     own_task().uncancel()
 
 
-async def test_a_coroutine_is_closed_where_it_waits() -> None:
+async def test_closing_a_coroutine_raises_at_its_await() -> None:
     closed = []
 
     async def work() -> None:

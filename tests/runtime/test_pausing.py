@@ -17,7 +17,7 @@ async def _fails(n: int) -> int:
     raise ValueError(n)
 
 
-async def test_a_question_is_asked_without_unwinding() -> None:
+async def test_a_paused_program_requests_input_without_unwinding() -> None:
     with a_round() as round:
         assert round.recording.answer(question("name")) is MISSING
         outcome = required(round)

@@ -45,13 +45,13 @@ def journal_with(*given: tuple[Question[Any], Answer], **recorded: Any) -> Journ
 ANSWERED = journal_with((NAME, answer(NAME, "Ada")))
 
 
-async def test_an_answer_in_the_journal_is_given_back() -> None:
+async def test_a_response_in_the_journal_is_returned() -> None:
     with a_round(ANSWERED) as round:
         assert await round.ask(NAME) == "Ada"
         assert not round.stopped
 
 
-async def test_what_is_asked_leaves_with_its_digest_and_all_that_is_known() -> None:
+async def test_an_input_request_is_sent_with_its_digest_and_the_journal() -> None:
     with a_round(ANSWERED) as round:
         await round.ask(NAME)
         await unwinds(round.ask(question("more")))
@@ -63,7 +63,7 @@ async def test_what_is_asked_leaves_with_its_digest_and_all_that_is_known() -> N
         assert (outcome.journal.answers, outcome.invalid) == (ANSWERED.answers, {})
 
 
-async def test_an_answer_to_another_question_does_not_count_and_is_kept() -> None:
+async def test_a_response_to_another_input_request_is_not_used_and_stays_in_the_journal() -> None:
     other = question("name", "What is your name?")
     old = journal_with((other, answer(other, "Ada", version="0")))
     with a_round(old) as round:
@@ -76,20 +76,22 @@ async def test_an_answer_to_another_question_does_not_count_and_is_kept() -> Non
         assert await round.ask(other) == "Ada"
 
 
-async def test_a_question_that_the_same_version_asked_differently_is_the_authors_error() -> None:
+async def test_an_input_request_that_changes_in_the_same_version_is_an_error_of_the_author() -> (
+    None
+):
     other = question("name", "What is your name?")
     journal = journal_with((other, answer(other, "Ada")))
     with a_round(journal) as round, pytest.raises(Changed, match="'name' changed between rounds"):
         await round.ask(NAME)
 
 
-async def test_an_answer_that_nobody_had_asked_for_counts_where_it_was_taken() -> None:
+async def test_an_unrequested_response_is_used_where_it_was_accepted() -> None:
     given = Answer(UNASKED, "", {"text": "Ada"})
     with a_round(journal_with((NAME, given))) as round:
         assert await round.ask(NAME) == "Ada"
 
 
-async def test_an_invalid_answer_leaves_the_journal_and_its_question_is_asked_again() -> None:
+async def test_an_invalid_response_is_removed_from_the_journal_and_requested_again() -> None:
     other = question("name", "Another?")
     both = journal_with((NAME, answer(NAME, 5)), (other, answer(other, "kept", version="0")))
     with a_round(both) as round:
@@ -101,7 +103,7 @@ async def test_an_invalid_answer_leaves_the_journal_and_its_question_is_asked_ag
 
 
 @pytest.mark.parametrize(("how", "said"), [(FAILED, "no screen"), (TIMED_OUT, "")])
-async def test_a_question_that_was_not_answered_is_not_asked_again(how: str, said: str) -> None:
+async def test_a_declined_or_cancelled_input_request_is_not_sent_again(how: str, said: str) -> None:
     message = {"message": said} if said else {}
     given = Answer(NAME.digest, VERSION, message, how)
     with a_round(travelled(journal_with((NAME, given)))) as round:
@@ -112,7 +114,7 @@ async def test_a_question_that_was_not_answered_is_not_asked_again(how: str, sai
 
 
 @pytest.mark.parametrize("journal", [EMPTY, ANSWERED])
-async def test_the_same_key_twice_is_the_authors_error(journal: Journal) -> None:
+async def test_using_a_key_twice_is_an_error_of_the_author(journal: Journal) -> None:
     with a_round(journal) as round:
         first = asyncio.create_task(round.ask(NAME))
         await asyncio.sleep(0)
@@ -121,7 +123,7 @@ async def test_the_same_key_twice_is_the_authors_error(journal: Journal) -> None
         first.cancel()
 
 
-async def test_a_client_is_asked_only_what_it_can_answer_and_the_key_stays_free() -> None:
+async def test_an_input_request_the_client_cannot_answer_raises_and_leaves_its_key_free() -> None:
     with a_round() as round:
         with pytest.raises(CapabilityMissingError) as caught:
             await round.ask(URL)
@@ -129,7 +131,7 @@ async def test_a_client_is_asked_only_what_it_can_answer_and_the_key_stays_free(
         await unwinds(round.ask(NAME))
 
 
-async def test_a_round_leaves_no_more_than_so_many_questions_open() -> None:
+async def test_the_number_of_open_input_requests_per_round_is_limited() -> None:
     with a_round() as round:
         works = [round.ask(question(f"q{number}")) for number in range(65)]
         ended = await asyncio.gather(*works, return_exceptions=True)
@@ -138,7 +140,7 @@ async def test_a_round_leaves_no_more_than_so_many_questions_open() -> None:
         assert all(isinstance(each, Unwound) for each in ended[:-1])
 
 
-async def test_after_the_unwinding_nothing_is_asked_or_recorded() -> None:
+async def test_after_unwinding_no_input_is_requested_and_nothing_is_recorded() -> None:
     ran: list[int] = []
     with a_round() as round:
         await unwinds(round.ask(NAME))
@@ -150,7 +152,9 @@ async def test_after_the_unwinding_nothing_is_asked_or_recorded() -> None:
     assert ran == []
 
 
-async def test_who_asks_for_ever_lets_others_run_and_waits_for_its_end(monkeypatch):
+async def test_a_tool_that_asks_in_an_endless_loop_yields_to_other_tasks_and_can_be_cancelled(
+    monkeypatch,
+):
     monkeypatch.setattr(recording_module, "MAX_LATE", 3)
     tries: list[BaseException] = []
 
@@ -172,7 +176,7 @@ async def test_who_asks_for_ever_lets_others_run_and_waits_for_its_end(monkeypat
         await asyncio.wait([task])
 
 
-async def test_while_tasks_end_nothing_is_asked_any_more() -> None:
+async def test_no_input_is_requested_while_tasks_are_ended() -> None:
     tried: list[BaseException] = []
 
     async def tidies_up(round: Round) -> None:
@@ -195,7 +199,7 @@ async def test_while_tasks_end_nothing_is_asked_any_more() -> None:
     assert len(tried) == 3
 
 
-async def test_replaying_ends_with_the_last_of_the_journal_or_with_what_is_new() -> None:
+async def test_replaying_ends_with_the_last_journal_entry_or_at_a_new_operation() -> None:
     with a_round() as round:
         assert not round.channel.silent
         round.recording.now()
@@ -222,7 +226,7 @@ async def test_replaying_ends_with_the_last_of_the_journal_or_with_what_is_new()
             assert not round.channel.silent
 
 
-async def test_what_was_said_in_an_earlier_round_is_not_said_again_and_progress_does_not_fall():
+async def test_notifications_of_earlier_rounds_are_not_repeated_and_progress_does_not_fall():
     notes = Notes()
 
     async def play(round: Round) -> str:
@@ -244,7 +248,7 @@ async def test_what_was_said_in_an_earlier_round_is_not_said_again_and_progress_
     assert [said[1] for said in notes.logged] == ["begun", "done"]
 
 
-async def test_a_thread_asks_and_steps_without_waiting_for_anything_itself() -> None:
+async def test_a_thread_can_request_input_and_run_steps_synchronously() -> None:
     def in_thread(round: Round) -> list[Any]:
         async def later() -> int:
             return 2
@@ -264,7 +268,7 @@ async def test_a_thread_asks_and_steps_without_waiting_for_anything_itself() -> 
         assert later == 2
 
 
-async def test_a_step_in_a_thread_is_given_back_and_tried_again_like_any_other() -> None:
+async def test_a_step_in_a_thread_is_replayed_and_retried_like_any_other() -> None:
     def fails() -> int:
         raise LookupError
 
@@ -283,12 +287,12 @@ async def test_a_step_in_a_thread_is_given_back_and_tried_again_like_any_other()
         assert await round.in_thread(partial(round.step_here, "s", fails, (), {})) == 1
 
 
-async def test_blocking_on_the_loops_own_thread_is_the_authors_error() -> None:
+async def test_blocking_on_the_event_loop_thread_is_an_error_of_the_author() -> None:
     with a_round(ANSWERED) as round, pytest.raises(Misused, match="use Context and await it"):
         round.blocking(round.ask(NAME))
 
 
-async def test_a_thread_that_waits_when_its_call_ends_is_told_so() -> None:
+async def test_a_thread_that_waits_when_its_call_ends_gets_an_error() -> None:
     heard: list[type[BaseException]] = []
 
     def asks(round: Round) -> None:
@@ -317,7 +321,7 @@ async def made_round() -> Round:
     return Round(a_call(), EMPTY, ports())
 
 
-def test_when_the_loop_is_closed_a_thread_can_do_nothing() -> None:
+def test_a_thread_gets_an_error_once_the_loop_is_closed() -> None:
     round = asyncio.run(made_round())
     with pytest.raises(CallEndedError):
         threadless(lambda: round.blocking(round.ask(NAME)))
@@ -339,7 +343,7 @@ def threadless(function: Callable[[], Any]) -> Any:
     raise raised[0]
 
 
-async def test_threads_are_counted_as_the_programs() -> None:
+async def test_threads_count_against_the_limit_of_the_tool() -> None:
     threads = ToolThreads(4)
     outside = FixedPorts(threads, limits=RoundLimits())
     round = Round(a_call(), EMPTY, outside, ThreadLimit("demo.deploy", 1))
@@ -373,7 +377,7 @@ async def _guard(round: Round) -> None:
     round.guard()
 
 
-async def test_a_round_refuses_code_of_another_and_each_is_told_its_part() -> None:
+async def test_a_round_refuses_code_of_another_call_and_reports_to_both_calls() -> None:
     lender, borrower = Told(), Told()
     with a_round(outside=lender.outside) as round, a_round(outside=borrower.outside):
         for use in (_guard(round), asyncio.create_task(_guard(round))):
@@ -386,7 +390,7 @@ async def test_a_round_refuses_code_of_another_and_each_is_told_its_part() -> No
     assert lender.misuses == [(Misuse.LENT, None)] * 3
 
 
-async def test_a_round_refuses_code_of_none() -> None:
+async def test_a_round_refuses_code_that_belongs_to_no_call() -> None:
     told = Told()
     with (
         a_round(outside=told.outside) as round,
@@ -403,7 +407,7 @@ async def test_a_round_refuses_code_of_none() -> None:
 
 
 @pytest.mark.parametrize("ended", [False, True])
-async def test_a_thread_that_takes_no_notice_is_slowed_down_and_no_loop_is(ended, monkeypatch):
+async def test_a_thread_that_ignores_errors_is_slowed_down_and_the_loop_is_not(ended, monkeypatch):
     monkeypatch.setattr(channel_module, "MAX_MISUSES", 2)
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
@@ -426,6 +430,6 @@ async def test_a_thread_that_takes_no_notice_is_slowed_down_and_no_loop_is(ended
     assert told.misuses == [(Misuse.OVER if ended else Misuse.LENT, None)] * 2
 
 
-def test_a_question_that_json_cannot_hold_is_refused() -> None:
+def test_an_input_request_that_json_cannot_represent_is_refused() -> None:
     with pytest.raises(QuestionRefusedError, match="the question 'a' is not JSON"):
         Question("a", "elicitation/create", {"number": 2**70}, "elicitation", str)

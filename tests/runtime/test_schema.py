@@ -54,14 +54,14 @@ def test_at_most_twenty_problems_are_reported() -> None:
 
 
 @pytest.mark.parametrize("value", [{"a": b"bytes"}, {1: 2}])
-def test_what_is_not_json_is_a_problem_and_not_an_exception(value: Any) -> None:
+def test_a_value_that_is_not_json_is_a_problem_and_not_an_exception(value: Any) -> None:
     assert Validator({"properties": {"a": {"type": "string"}}}).problems(value) == (
         ArgumentProblem("", "is not JSON"),
     )
 
 
 @pytest.mark.requirement("schema.other-dialects")
-def test_draft_07_schemas_are_read_by_their_own_rules() -> None:
+def test_draft_07_schemas_are_validated_by_draft_07_rules() -> None:
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "string"}]}
     assert paths(schema, [1]) == ["0"]
 
@@ -77,14 +77,14 @@ def test_draft_07_schemas_are_read_by_their_own_rules() -> None:
         {"properties": {"x": 5}},
     ],
 )
-def test_what_is_no_schema_is_refused_when_it_is_compiled(schema: Any) -> None:
+def test_an_invalid_schema_is_refused_when_it_is_compiled(schema: Any) -> None:
     with pytest.raises(UnusableSchemaError):
         Validator(schema)
 
 
 @pytest.mark.requirement("schema.no-network-reference")
 @pytest.mark.parametrize("reference", ["http://127.0.0.1:9/x.json", "file:///etc/passwd"])
-def test_nothing_is_ever_fetched(reference: str) -> None:
+def test_remote_references_are_never_fetched(reference: str) -> None:
     with pytest.raises(UnusableSchemaError, match="disabled") as caught:
         Validator({"$ref": reference})
     assert "root:" not in str(caught.value)
@@ -117,10 +117,10 @@ def _tree(depth: int) -> dict[str, object]:
     return {"tree": node}
 
 
-def test_a_shallow_misfit_of_a_recursive_schema_is_named() -> None:
+def test_a_shallow_misfit_of_a_recursive_schema_is_named_in_the_problem() -> None:
     assert [problem.path for problem in Validator(TREE).problems(_tree(1))] == ["tree"]
 
 
-def test_a_deep_misfit_of_a_recursive_schema_is_one_problem_at_once() -> None:
+def test_a_deep_misfit_of_a_recursive_schema_is_reported_as_one_problem() -> None:
     assert Validator(TREE).problems(_tree(24)) == (ArgumentProblem("", "does not fit the schema"),)
     assert Validator(TREE).problems({"tree": [[[[[[5]]]]]]}) != ()

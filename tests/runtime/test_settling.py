@@ -23,7 +23,7 @@ async def asked(round: Round, *works: Coroutine[Any, Any, Any]) -> list[str]:
     return keys(required(round))
 
 
-async def test_a_tool_without_other_tasks_has_settled_at_once() -> None:
+async def test_a_tool_without_other_tasks_settles_at_once() -> None:
     with a_round() as round:
         work = round.ask(question("a"))
         with pytest.raises(Unwound):
@@ -31,7 +31,7 @@ async def test_a_tool_without_other_tasks_has_settled_at_once() -> None:
         assert keys(required(round)) == ["a"]
 
 
-async def test_a_question_within_sixteen_turns_of_another_leaves_with_it() -> None:
+async def test_an_input_request_within_sixteen_loop_turns_is_sent_with_the_earlier_one() -> None:
     async def late(round: Round) -> None:
         await turns(TURNS - 2)
         await round.ask(question("b"))
@@ -40,7 +40,7 @@ async def test_a_question_within_sixteen_turns_of_another_leaves_with_it() -> No
         assert await asked(round, round.ask(question("a")), late(round)) == ["a", "b"]
 
 
-async def test_a_question_after_that_is_left_to_a_later_round() -> None:
+async def test_an_input_request_after_sixteen_loop_turns_waits_for_a_later_round() -> None:
     async def later(round: Round) -> None:
         await turns(TURNS + 3)
         await round.ask(question("b"))
@@ -49,7 +49,7 @@ async def test_a_question_after_that_is_left_to_a_later_round() -> None:
         assert await asked(round, round.ask(question("a")), later(round)) == ["a"]
 
 
-async def test_each_question_starts_the_count_anew() -> None:
+async def test_each_input_request_restarts_the_turn_count() -> None:
     async def after(count: int, key: str, round: Round) -> None:
         await turns(count)
         await round.ask(question(key))
@@ -59,7 +59,7 @@ async def test_each_question_starts_the_count_anew() -> None:
         assert await asked(round, *works) == ["0", "1", "2", "3", "4"]
 
 
-async def test_nobody_unwinds_while_a_step_runs_and_nobody_counts_turns_meanwhile(monkeypatch):
+async def test_a_running_step_delays_unwinding_and_stops_the_turn_count(monkeypatch):
     go_on, scheduled = asyncio.Event(), []
     loop = asyncio.get_running_loop()
 
@@ -85,7 +85,7 @@ async def test_nobody_unwinds_while_a_step_runs_and_nobody_counts_turns_meanwhil
         assert "step slow" in next(iter(required(round).journal.recorded))
 
 
-async def test_a_question_that_nobody_waits_for_any_more_stays_asked() -> None:
+async def test_an_input_request_of_a_cancelled_task_is_still_sent() -> None:
     with a_round() as round:
         first = asyncio.create_task(round.ask(question("a")))
         await turns(2)
@@ -99,7 +99,7 @@ async def test_a_question_that_nobody_waits_for_any_more_stays_asked() -> None:
 
 
 @pytest.mark.asyncio(loop_scope="function")
-async def test_an_unwinding_that_nobody_awaits_is_not_complained_of() -> None:
+async def test_an_unwinding_that_is_never_awaited_logs_no_error() -> None:
     complaints: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, said: complaints.append(said))
     with a_round() as round:

@@ -5,7 +5,7 @@ import asyncio
 from mcphost.runtime.started_coroutine import StartedCoroutine
 
 
-async def test_what_never_waits_is_over_at_once() -> None:
+async def test_a_coroutine_that_never_waits_ends_at_once() -> None:
     async def answer() -> int:
         return 42
 
@@ -14,7 +14,7 @@ async def test_what_never_waits_is_over_at_once() -> None:
     assert started.value == 42
 
 
-async def test_what_waits_goes_on_when_awaited() -> None:
+async def test_a_coroutine_that_waits_continues_when_awaited() -> None:
     async def answer() -> int:
         total = 0
         for number in (1, 2, 3):
@@ -27,7 +27,7 @@ async def test_what_waits_goes_on_when_awaited() -> None:
     assert await started == 42
 
 
-async def test_closing_reaches_the_coroutine() -> None:
+async def test_closing_an_awaiting_coroutine_closes_the_started_one() -> None:
     closed = []
 
     async def tidy() -> None:

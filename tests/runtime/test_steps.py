@@ -61,7 +61,7 @@ class Counted:
         return len(self.keys)
 
 
-async def test_the_same_step_again_is_the_next_occurrence_with_another_key() -> None:
+async def test_a_repeated_step_is_a_new_occurrence_with_its_own_key() -> None:
     counted = Counted()
 
     async def play(round: Round) -> list[int]:
@@ -72,7 +72,7 @@ async def test_the_same_step_again_is_the_next_occurrence_with_another_key() -> 
     assert all(UUID(key) for key in counted.keys)
 
 
-async def test_other_arguments_or_another_name_are_another_step() -> None:
+async def test_a_step_with_another_name_or_arguments_is_a_different_step() -> None:
     counted = Counted()
 
     async def play(round: Round) -> list[int]:
@@ -85,7 +85,7 @@ async def test_other_arguments_or_another_name_are_another_step() -> None:
     assert await rounds(play) == [[1, 2, 3], [1, 2, 3]]
 
 
-async def test_a_step_that_raised_is_tried_again_with_the_same_key() -> None:
+async def test_a_step_that_raised_is_retried_with_the_same_key() -> None:
     keys: list[str] = []
 
     async def flaky(idempotency_key: str) -> str:
@@ -105,7 +105,9 @@ async def test_a_step_that_raised_is_tried_again_with_the_same_key() -> None:
     assert len(set(keys)) == 1
 
 
-async def test_the_key_is_another_in_another_call_and_the_same_in_the_next_round() -> None:
+async def test_the_idempotency_key_differs_between_calls_and_stays_the_same_in_later_rounds() -> (
+    None
+):
     counted = Counted()
     with a_round() as round:
         await step(round, counted.run)
@@ -127,19 +129,19 @@ def wrapped(*args: Any, **kwargs: Any) -> str:
 
 
 @pytest.mark.parametrize("function", [plain, wrapped, functools.partial(plain, a=1)])
-async def test_the_key_is_found_behind_wrappers(function: Callable[..., str]) -> None:
+async def test_the_idempotency_key_is_passed_through_wrappers(function: Callable[..., str]) -> None:
     with a_round() as round:
         args = () if isinstance(function, functools.partial) else (1,)
         assert UUID(await step(round, function, *args))
 
 
-async def test_a_function_that_has_no_signature_gets_no_key() -> None:
+async def test_a_function_without_a_signature_gets_no_key() -> None:
     assert not shape_of(type, "odd").takes_key
     with a_round() as round:
         assert await step(round, max, 1, 2) == 2
 
 
-async def test_what_is_no_coroutine_function_runs_in_a_thread_of_the_tool() -> None:
+async def test_a_plain_function_of_a_step_runs_in_a_thread_of_the_tool() -> None:
     def blocking() -> str:
         with pytest.raises(RuntimeError):
             asyncio.get_running_loop()
@@ -170,7 +172,7 @@ def returning(annotation: Any, value: Any) -> Callable[[], Any]:
         ("int | None", None),
     ],
 )
-async def test_a_result_is_what_its_annotation_says_in_every_round(annotation: Any, value: Any):
+async def test_a_result_has_the_annotated_type_in_every_round(annotation: Any, value: Any):
     function = returning(annotation, value)
     assert await rounds(lambda round: step(round, function)) == [value, value]
 
@@ -184,7 +186,9 @@ async def test_a_result_is_what_its_annotation_says_in_every_round(annotation: A
         (float, float("nan")),
     ],
 )
-async def test_a_result_that_cannot_be_recorded_is_the_authors_error(annotation: Any, value: Any):
+async def test_a_result_that_cannot_be_recorded_is_an_error_of_the_author(
+    annotation: Any, value: Any
+):
     with a_round() as round, pytest.raises(Misused, match="result of step 'do' cannot be recorded"):
         await step(round, returning(annotation, value))
 
@@ -217,7 +221,7 @@ Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
         (str, b"\xff" + CANARY.encode()),
     ],
 )
-async def test_an_error_about_a_result_quotes_nothing_of_it(annotation: Any, value: Any) -> None:
+async def test_an_error_about_a_result_does_not_quote_it(annotation: Any, value: Any) -> None:
     """Neither does what caused it, which is logged beside it; recorded or read back."""
     returned = iter([returning(Any, value), returning(annotation, value)])
     with a_round() as round, pytest.raises(Misused) as first:
@@ -229,45 +233,45 @@ async def test_an_error_about_a_result_quotes_nothing_of_it(annotation: Any, val
         assert CANARY not in "".join(traceback.format_exception(second))
 
 
-async def test_half_of_a_surrogate_pair_in_a_result_is_replaced() -> None:
+async def test_unpaired_surrogates_in_a_result_are_replaced() -> None:
     with a_round() as round:
         assert await step(round, returning(Any, {"text": ["a\ud83d"]})) == {"text": ["a\ufffd"]}
     with a_round() as round:
         assert await step(round, returning(str, "a\ud83d")) == "a\ufffd"
 
 
-async def test_an_error_about_arguments_quotes_nothing_of_them() -> None:
+async def test_an_error_about_arguments_does_not_quote_them() -> None:
     for argument in ([CANARY, object()], [CANARY, 2**70], {CANARY: "\ud800"}):
         with a_round() as round, pytest.raises(Misused) as caught:
             await step(round, returning(None, None), argument)
         assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
-async def test_a_recorded_result_that_the_function_no_longer_returns_is_an_error() -> None:
+async def test_a_recorded_result_of_another_type_than_annotated_is_an_error() -> None:
     returned = iter([returning(str, "five"), returning(int, 5)])
     with pytest.raises(Misused, match="the recorded result of step 'do' is not what"):
         await rounds(lambda round: step(round, next(returned)))
 
 
-async def test_an_annotation_that_cannot_be_read_is_the_authors_error() -> None:
+async def test_an_unreadable_return_annotation_is_an_error_of_the_author() -> None:
     for annotation in ("NoSuchThing", 5):
         with a_round() as round, pytest.raises(Misused, match="return annotation of step 'do'"):
             await step(round, returning(annotation, None))
 
 
 @pytest.mark.parametrize("argument", [object(), 2**70, print])
-async def test_arguments_that_are_no_data_are_the_authors_error(argument: Any) -> None:
+async def test_arguments_that_are_not_data_are_an_error_of_the_author(argument: Any) -> None:
     with a_round() as round, pytest.raises(Misused, match="cannot be written as JSON"):
         await step(round, returning(None, None), argument)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 101, 5])
-async def test_a_step_has_a_name_of_reasonable_length(name: Any) -> None:
+async def test_the_length_of_a_step_name_is_limited(name: Any) -> None:
     with a_round() as round, pytest.raises(Misused, match="the name of a step is a text"):
         await round.step(name, returning(None, None), (), {})
 
 
-def test_arguments_are_told_apart_by_what_they_are() -> None:
+def test_steps_are_distinguished_by_type_and_value_of_their_arguments() -> None:
     different = [
         1,
         "1",
@@ -293,7 +297,7 @@ print(Steps().take("do", ({"a", "b", "c", "d"}, {1: frozenset({"x", "y"})}), {})
 """
 
 
-def test_sets_among_the_arguments_are_the_same_in_every_process() -> None:
+def test_sets_among_step_arguments_are_written_equally_in_every_process() -> None:
     ids = {
         subprocess.run(
             [sys.executable, "-c", SETS],
@@ -306,7 +310,7 @@ def test_sets_among_the_arguments_are_the_same_in_every_process() -> None:
     assert len(ids) == 1
 
 
-async def test_in_a_step_nothing_is_asked_or_begun_or_waited_for() -> None:
+async def test_inside_a_step_no_input_request_step_or_wait_is_allowed() -> None:
     with a_round() as round:
         uses: list[Callable[[], Any]] = [
             lambda: round.ask(question("a")),
@@ -349,7 +353,7 @@ class Leaving:
         return "lag" if self.leaves else ""
 
 
-async def test_where_the_process_leaves_the_round_yields_after_a_new_step() -> None:
+async def test_a_round_of_a_draining_process_yields_after_a_new_step() -> None:
     counted, leaving = Counted(), Leaving()
     outside = ports()._replace(leaving=leaving)
     with a_round(outside=outside) as round:
@@ -363,7 +367,7 @@ async def test_where_the_process_leaves_the_round_yields_after_a_new_step() -> N
     assert (leaving.asked, reason) == (2, "lag")
 
 
-async def test_a_round_with_a_question_does_not_yield() -> None:
+async def test_a_round_with_an_input_request_does_not_yield() -> None:
     counted, outside = Counted(), ports()._replace(leaving=Leaving())
 
     async def ask_then_step(round: Round) -> None:
@@ -377,7 +381,7 @@ async def test_a_round_with_a_question_does_not_yield() -> None:
         assert len(required(round).journal.recorded) == 1
 
 
-async def test_a_round_that_yields_waits_for_other_steps_and_for_questions_beside_them() -> None:
+async def test_a_round_that_yields_waits_for_concurrent_steps() -> None:
     go_on, outside = asyncio.Event(), ports()._replace(leaving=Leaving())
 
     async def slow() -> str:
@@ -397,7 +401,7 @@ async def test_a_round_that_yields_waits_for_other_steps_and_for_questions_besid
         assert len(yielded(round).journal.recorded) == 2
 
 
-async def test_a_step_ends_when_its_result_is_kept() -> None:
+async def test_a_step_ends_only_once_its_journal_is_stored() -> None:
     kept: list[Journal] = []
 
     async def keeping(journal: Journal) -> None:

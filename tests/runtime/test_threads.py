@@ -38,7 +38,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def test_what_a_function_raises_is_raised_where_it_was_awaited() -> None:
+async def test_an_exception_of_a_function_is_raised_at_its_await() -> None:
     def fail() -> None:
         raise LookupError("gone")
 
@@ -49,7 +49,7 @@ async def test_what_a_function_raises_is_raised_where_it_was_awaited() -> None:
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit()])
-async def test_even_an_exit_is_only_raised_where_it_was_awaited(error: BaseException) -> None:
+async def test_an_exit_in_a_thread_is_raised_at_its_await(error: BaseException) -> None:
     def leave() -> None:
         raise error
 
@@ -57,7 +57,7 @@ async def test_even_an_exit_is_only_raised_where_it_was_awaited(error: BaseExcep
         await ToolThreads(1).run("acme", leave)
 
 
-async def test_context_variables_are_carried_and_what_the_function_sets_stays_its_own() -> None:
+async def test_a_thread_gets_a_copy_of_the_context_variables() -> None:
     def paint() -> str:
         seen = colour.get()
         colour.set("red")
@@ -68,7 +68,7 @@ async def test_context_variables_are_carried_and_what_the_function_sets_stays_it
     assert colour.get() == "blue"
 
 
-async def test_the_cap_counts_per_owner() -> None:
+async def test_the_thread_limit_counts_per_owner() -> None:
     pool, gate = ToolThreads(1), Gate()
     running = asyncio.ensure_future(pool.run("acme", gate))
     await gate.has_begun()
@@ -81,7 +81,7 @@ async def test_the_cap_counts_per_owner() -> None:
 
 
 @pytest.mark.parametrize(("per_tool", "cap"), [(1, None), (None, 1), (5, 1)])
-async def test_one_tool_cannot_take_all_threads_of_its_owner(per_tool: int | None, cap: int | None):
+async def test_one_tool_cannot_use_all_threads_of_its_owner(per_tool: int | None, cap: int | None):
     pool, gate = ToolThreads(2, per_tool), Gate()
     running = asyncio.ensure_future(pool.run("acme", gate, tool="slow", cap=cap))
     await gate.has_begun()
@@ -129,7 +129,7 @@ def tool_threads() -> set[threading.Thread]:
     return {each for each in threading.enumerate() if each.name.startswith("tool-")}
 
 
-async def test_more_than_enough_idle_threads_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_surplus_idle_threads_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_IDLE", 1)
     pool, gates = ToolThreads(3), [Gate(), Gate(), Gate()]
     before = tool_threads()
@@ -142,7 +142,9 @@ async def test_more_than_enough_idle_threads_end(monkeypatch: pytest.MonkeyPatch
     assert pool.idle == 1
 
 
-async def test_a_machine_without_threads_is_an_exhausted_pool(monkeypatch: pytest.MonkeyPatch):
+async def test_a_machine_that_cannot_start_threads_raises_pool_exhausted(
+    monkeypatch: pytest.MonkeyPatch,
+):
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -174,7 +176,7 @@ def test_a_result_for_a_closed_loop_is_dropped() -> None:
     assert asyncio.run(come_back()) == "served"
 
 
-def test_a_function_that_never_returns_does_not_keep_the_interpreter() -> None:
+def test_a_function_that_never_returns_does_not_block_interpreter_exit() -> None:
     program = (
         "import asyncio, threading\n"
         "from mcphost.runtime.threads import ToolThreads\n"

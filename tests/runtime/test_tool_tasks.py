@@ -28,7 +28,7 @@ async def for_ever() -> None:
     await asyncio.Event().wait()
 
 
-async def test_a_task_left_behind_is_cancelled_and_has_ended() -> None:
+async def test_an_unfinished_task_is_cancelled_and_awaited() -> None:
     ended: list[str] = []
 
     async def left_behind() -> None:
@@ -46,7 +46,7 @@ async def test_a_task_left_behind_is_cancelled_and_has_ended() -> None:
     assert ended == ["cleaned up"]
 
 
-async def test_tasks_started_by_tasks_count_also_while_they_end() -> None:
+async def test_tasks_started_by_tasks_are_ended_too() -> None:
     grandchildren: list[asyncio.Task[None]] = []
 
     async def parent() -> None:
@@ -63,7 +63,7 @@ async def test_tasks_started_by_tasks_count_also_while_they_end() -> None:
     assert [task.cancelled() for task in grandchildren] == [True, True]
 
 
-async def test_two_rounds_at_once_do_not_touch_each_other() -> None:
+async def test_two_concurrent_rounds_do_not_end_each_others_tasks() -> None:
     async def round_of_a_tool() -> tuple[ToolTasks, "asyncio.Task[None]"]:
         with watching() as tasks:
             return tasks, asyncio.create_task(for_ever())
@@ -76,7 +76,7 @@ async def test_two_rounds_at_once_do_not_touch_each_other() -> None:
     await second.end()
 
 
-async def test_a_task_that_will_not_end_is_given_up(monkeypatch, caplog):
+async def test_a_task_that_does_not_end_is_abandoned(monkeypatch, caplog):
     monkeypatch.setattr(module, "PASS_SECONDS", 0.001)
     enough = asyncio.Event()
 
@@ -96,7 +96,7 @@ async def test_a_task_that_will_not_end_is_given_up(monkeypatch, caplog):
     await asyncio.wait([task])
 
 
-async def test_a_task_that_ends_at_the_last_moment_is_not_complained_of(monkeypatch, caplog):
+async def test_a_task_that_ends_at_the_last_moment_logs_no_warning(monkeypatch, caplog):
     monkeypatch.setattr(module, "PASSES", 1)
     with watching() as tasks:
         task = asyncio.create_task(for_ever())
@@ -110,7 +110,7 @@ def interrupt() -> None:
 
 
 @pytest.mark.parametrize("leave", [lambda: sys.exit(3), interrupt])
-async def test_an_exit_inside_a_task_stays_inside_it(leave: Any) -> None:
+async def test_an_exit_inside_a_task_does_not_end_the_process(leave: Any) -> None:
     async def exits() -> None:
         leave()
 
@@ -141,7 +141,7 @@ async def test_a_guarded_coroutine_can_be_closed_and_awaited() -> None:
 
 
 @pytest.mark.asyncio(loop_scope="function")
-async def test_the_task_factory_of_the_loop_goes_on_making_tasks() -> None:
+async def test_a_custom_task_factory_of_the_loop_still_creates_the_tasks() -> None:
     made: list[Any] = []
 
     def factory(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> Any:

@@ -23,7 +23,7 @@ from mcphost.runtime.ports import (
 from mcphost.runtime.threads import ToolThreads
 
 
-def test_a_principal_may_do_what_its_scopes_say() -> None:
+def test_a_principal_may_do_what_its_scopes_allow() -> None:
     principal = Principal(PrincipalKind.TOKEN, uuid4(), scopes=frozenset({"mcp:call"}))
     assert principal.may("mcp:call")
     assert not principal.may("mcp:list")
@@ -38,17 +38,17 @@ def test_a_principal_may_do_what_its_scopes_say() -> None:
         ("sampling", False),
     ],
 )
-def test_a_client_can_what_it_declared(capability: str, declared: bool) -> None:
+def test_a_client_supports_the_capabilities_it_declared(capability: str, declared: bool) -> None:
     client = Client(capabilities={"elicitation": {"url": {"deeper": 1}}})
     assert client.can(capability) is declared
 
 
-def test_a_complete_outcome_knows_whether_it_is_an_error() -> None:
+def test_a_complete_outcome_reports_whether_it_is_an_error() -> None:
     assert Complete({"isError": True}).is_error
     assert not Complete({"content": []}).is_error
 
 
-def test_by_default_the_outside_is_silent_and_real() -> None:
+def test_the_default_ports_have_a_silent_notifier_and_the_system_clock() -> None:
     ports = FixedPorts(threads=ToolThreads(1))
     ports.notifier.progress(1, None, None)
     ports.notifier.log("info", "nothing is sent", None)
@@ -61,12 +61,12 @@ def test_by_default_the_outside_is_silent_and_real() -> None:
     assert ports.limits == RoundLimits(seconds=None, result_bytes=8 * 1024 * 1024)
 
 
-def test_a_client_that_says_nothing_of_modes_means_forms() -> None:
+def test_an_elicitation_capability_without_modes_means_forms() -> None:
     assert Client(capabilities={"elicitation": {}}).can("elicitation.form")
     assert not Client(capabilities={"elicitation": {}}).can("elicitation.url")
 
 
-async def test_by_default_nothing_is_kept_and_nobody_is_waited_for() -> None:
+async def test_the_default_ports_refuse_storage_and_links() -> None:
     ports = FixedPorts(threads=ToolThreads(1))
     for kept in (ports.store.get("a"), ports.store.put("a", 1, 0)):
         with pytest.raises(StoreRefusedError):
@@ -79,13 +79,13 @@ async def test_by_default_nothing_is_kept_and_nobody_is_waited_for() -> None:
     assert not ports.leaving()
 
 
-def test_by_default_no_call_becomes_a_task_and_questions_wait_for_the_end_of_the_round() -> None:
+def test_the_default_ports_make_no_call_a_task_and_publish_nothing() -> None:
     ports = FixedPorts(threads=ToolThreads(1))
     assert not ports.may_defer()
     ports.publish(InputRequest("name", "elicitation/create", {}))
 
 
-def test_an_answer_in_a_journal_is_never_overwritten() -> None:
+def test_a_response_in_a_journal_is_never_overwritten() -> None:
     first, second = Answer("q", "1", {"a": 1}), Answer("q", "1", {"a": 2})
     journal = EMPTY.with_answer("k", first)
     assert journal.with_answer("k", second) is journal
@@ -93,14 +93,14 @@ def test_an_answer_in_a_journal_is_never_overwritten() -> None:
     assert EMPTY.answers == {}
 
 
-def test_a_journal_knows_what_takes_the_most_room() -> None:
+def test_a_journal_names_its_largest_part() -> None:
     assert EMPTY.largest() == "the journal is empty"
     journal = Journal(recorded={"step a": "x"}).with_answer("k", Answer("q", "1", {"a": "long"}))
     assert journal.largest() == "the largest part is the answer to 'k', with 12 bytes"
     assert "'step a', with 3 bytes" in Journal(recorded={"step a": "x"}).largest()
 
 
-def test_a_paused_program_travels_with_the_journal_and_answers_leave_it_in() -> None:
+def test_a_paused_program_stays_in_the_journal_when_responses_are_added() -> None:
     paused = Journal(paused={"image": "x" * 50}).with_answer("k", Answer("q", "1", {}))
     assert paused.paused == {"image": "x" * 50}
     assert from_json(as_json(paused)) == paused
@@ -108,7 +108,7 @@ def test_a_paused_program_travels_with_the_journal_and_answers_leave_it_in() -> 
     assert "the paused program" in paused.largest()
 
 
-async def test_by_default_no_request_is_sent() -> None:
+async def test_the_default_ports_send_no_http_request() -> None:
     ports = FixedPorts(threads=ToolThreads(1))
     with pytest.raises(EgressAddressError):
         await ports.http.send(OutgoingRequest("https://x.example/"), EgressLimits())

@@ -54,7 +54,7 @@ def waiting(slots: CheckSlots, count: int) -> None:
         threading.Event().wait(0.01)
 
 
-def test_a_process_checks_few_scripts_at_once():
+def test_a_process_checks_a_limited_number_of_scripts_at_once():
     slots = CheckSlots()
     with ExitStack() as held:
         for number in range(MAX_CONCURRENT):
@@ -76,7 +76,7 @@ def test_a_tenant_has_one_check_at_a_time():
             pass
 
 
-def test_checks_that_wait_begin_in_their_order_and_overtake_only_busy_tenants():
+def test_waiting_checks_start_in_order_and_overtake_only_busy_tenants():
     slots, order = CheckSlots(), list[str]()
     first = Checking(slots, "acme", order)
     second = Checking(slots, "globex", order)
@@ -96,7 +96,7 @@ def test_checks_that_wait_begin_in_their_order_and_overtake_only_busy_tenants():
     assert order == ["initech", "acme"]
 
 
-def test_few_checks_wait_and_one_of_a_tenant():
+def test_the_number_of_waiting_checks_is_limited_in_total_and_per_tenant():
     slots, order = CheckSlots(), list[str]()
     with ExitStack() as held:
         for number in range(MAX_CONCURRENT):
@@ -114,7 +114,7 @@ def test_few_checks_wait_and_one_of_a_tenant():
     assert sorted(order) == [f"waiting {number}" for number in range(MAX_WAITING)]
 
 
-def test_a_tenant_has_so_many_checks_in_a_minute():
+def test_the_number_of_checks_per_minute_is_limited_per_tenant():
     now = 1000.0
     slots = CheckSlots(lambda: now)
     for _ in range(MAX_PER_MINUTE):
@@ -135,7 +135,7 @@ def test_a_tenant_has_so_many_checks_in_a_minute():
         "undefined names",
     ],
 )
-def test_a_check_reports_few_problems(sandbox: Sandbox, name: str):
+def test_the_number_of_problems_of_a_check_is_limited(sandbox: Sandbox, name: str):
     lines = {"undefined names": "unknown\n", "calls": "len()\n"}[name] * 5_000
     code = f"def f():\n return 1\n{lines}"
     assert len(sandbox.check("acme", code, "")) == MAX_PROBLEMS

@@ -53,13 +53,13 @@ async def test_a_worker_gets_no_environment(sandbox: Sandbox, monkeypatch: pytes
         assert environment_of(interpreter_of(worker.process_id)) == b""
 
 
-async def test_a_worker_has_no_file_of_the_server_open(sandbox: Sandbox):
+async def test_a_worker_inherits_no_open_file_of_the_server(sandbox: Sandbox):
     for process in await processes(sandbox):
         harmless = ("socket:", "pipe:", "anon_inode:", "/dev/null")
         assert [one for one in opened_by(process) if not one.startswith(harmless)] == []
 
 
-async def test_a_worker_is_a_user_without_groups_and_capabilities_where_that_is_permitted(
+async def test_a_worker_runs_as_a_user_without_groups_and_capabilities_where_permitted(
     sandbox: Sandbox,
 ):
     for process in await processes(sandbox):
@@ -74,13 +74,13 @@ async def test_a_worker_is_a_user_without_groups_and_capabilities_where_that_is_
     assert sandbox.status["own_user"] is ROOT
 
 
-async def test_two_workers_are_two_users_where_that_is_permitted(sandbox: Sandbox):
+async def test_two_workers_run_as_different_users_where_permitted(sandbox: Sandbox):
     async with sandbox.worker("acme") as one, sandbox.worker("globex") as other:
         users = {status_of(worker.process_id)["Uid"] for worker in (one, other)}
     assert len(users) == (2 if ROOT else 1)
 
 
-async def test_a_worker_has_no_network_where_that_is_permitted(sandbox: Sandbox):
+async def test_a_worker_has_no_network_where_permitted(sandbox: Sandbox):
     for process in await processes(sandbox):
         if sandbox.status["no_network"]:
             assert network_of(process) != network_of("self")
@@ -89,7 +89,7 @@ async def test_a_worker_has_no_network_where_that_is_permitted(sandbox: Sandbox)
             assert network_of(process) == network_of("self")
 
 
-async def test_a_worker_and_its_interpreter_have_less_priority_than_the_server(sandbox: Sandbox):
+async def test_a_worker_and_its_interpreter_have_lower_priority_than_the_server(sandbox: Sandbox):
     ours = os.getpriority(os.PRIO_PROCESS, 0)
     for process in await processes(sandbox):
         assert os.getpriority(os.PRIO_PROCESS, process) == min(ours + NICE, 19)

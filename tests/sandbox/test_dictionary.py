@@ -16,19 +16,19 @@ def samples() -> list[bytes]:
     return states()
 
 
-def test_it_halves_every_state(samples: list[bytes]):
+def test_the_dictionary_halves_the_size_of_every_state(samples: list[bytes]):
     for state in samples:
         plain = base64.b64encode(zlib.compress(state, 9))
         assert len(packed(state, DICTIONARY)) < len(plain) / 2
 
 
-def test_it_is_what_the_samples_of_this_interpreter_make(samples: list[bytes]):
+def test_the_dictionary_compresses_as_well_as_one_built_from_this_interpreter(samples: list[bytes]):
     """Not byte by byte: states have parts without an order."""
     now = dictionary(samples)
     for state in samples:
         assert len(packed(state, DICTIONARY)) < 1.25 * len(packed(state, now))
 
 
-def test_a_state_of_another_dictionary_is_refused(samples: list[bytes]):
+def test_a_state_compressed_with_another_dictionary_is_refused(samples: list[bytes]):
     with pytest.raises(zlib.error):
         unpacked(packed(samples[0], b"another" + DICTIONARY), DICTIONARY)

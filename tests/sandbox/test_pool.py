@@ -67,14 +67,14 @@ async def test_no_worker_serves_two_tenants(sandbox: Sandbox):
     assert len(everything) == len(set(everything))
 
 
-async def test_a_tenant_gets_its_own_worker_again(sandbox: Sandbox):
+async def test_a_tenant_reuses_its_own_worker(sandbox: Sandbox):
     assert await used(sandbox, "again") == await used(sandbox, "again")
 
 
 @pytest.mark.parametrize(
     ("field", "value"), [("jobs", MAX_JOBS), ("busy_seconds", MAX_BUSY_SECONDS)]
 )
-async def test_a_worker_is_replaced_after_its_share_of_work(
+async def test_a_worker_is_replaced_after_its_quota_of_work(
     sandbox: Sandbox, field: str, value: float
 ):
     async with sandbox.worker("replaced") as worker:
@@ -86,7 +86,7 @@ async def test_a_worker_is_replaced_after_its_share_of_work(
     await until(lambda: not runs(before))
 
 
-async def test_a_tenant_that_uses_its_share_leaves_the_rest_to_others():
+async def test_a_tenant_at_its_share_leaves_the_remaining_workers_to_other_tenants():
     with pool(2) as sandbox:
         await used(sandbox, "globex")
         async with sandbox.worker("acme"):
@@ -95,7 +95,7 @@ async def test_a_tenant_that_uses_its_share_leaves_the_rest_to_others():
             await used(sandbox, "globex")
 
 
-async def test_tenants_take_turns_while_one_has_many_jobs():
+async def test_tenants_alternate_while_one_has_many_jobs():
     """Jobs of a tenant that come last are not done last."""
     sandbox = Sandbox(4, reserve=0, wait_seconds=30)
     order: list[str] = []
@@ -120,7 +120,7 @@ async def test_tenants_take_turns_while_one_has_many_jobs():
     sandbox.close()
 
 
-async def test_tenants_that_hold_all_workers_do_not_keep_out_one_that_has_none():
+async def test_a_tenant_without_a_worker_gets_one_while_others_use_all_workers():
     with pool(2, reserve=2) as sandbox:
         async with AsyncExitStack() as held:
             for tenant in ("acme", "globex", "initech"):
@@ -137,7 +137,7 @@ async def test_tenants_that_hold_all_workers_do_not_keep_out_one_that_has_none()
         await until(lambda: sandbox.idle <= 2)
 
 
-async def test_a_job_that_computes_for_long_has_less_priority_and_its_worker_is_replaced(
+async def test_a_long_job_gets_lower_priority_and_its_worker_is_replaced(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("mcphost.sandbox.processes.SHORT_SECONDS", 0.05)
@@ -163,7 +163,7 @@ async def test_a_job_that_computes_for_long_has_less_priority_and_its_worker_is_
     assert await used(sandbox, "computes") != process
 
 
-async def test_who_waits_gets_the_next_worker_that_is_free(sandbox: Sandbox):
+async def test_a_waiting_job_gets_the_next_free_worker(sandbox: Sandbox):
     async with AsyncExitStack() as held:
         for _ in range(2):
             await held.enter_async_context(sandbox.worker("waits"))
@@ -173,7 +173,7 @@ async def test_who_waits_gets_the_next_worker_that_is_free(sandbox: Sandbox):
     assert await waiting
 
 
-async def test_a_cancelled_start_leaves_its_place_free():
+async def test_a_cancelled_start_frees_its_slot():
     with pool(1, wait_seconds=30) as sandbox:
         starting = asyncio.create_task(used(sandbox, "acme"))
         await asyncio.sleep(0)  # it has asked for a worker
@@ -204,7 +204,7 @@ async def test_a_cancelled_job_ends_its_worker_and_the_interpreter(sandbox: Sand
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-async def test_a_worker_that_is_killed_or_stops_answering_costs_its_job_only(
+async def test_a_killed_or_unresponsive_worker_fails_only_its_own_job(
     sandbox: Sandbox, number: int
 ):
     process = await hurt(sandbox, "hurt", number)
@@ -212,7 +212,7 @@ async def test_a_worker_that_is_killed_or_stops_answering_costs_its_job_only(
     await used(sandbox, "hurt")
 
 
-def test_a_worker_ends_with_the_server_that_started_it():
+def test_a_worker_ends_with_its_server():
     code = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
         "from mcphost.sandbox.processes import SandboxWorker\n"
@@ -234,14 +234,14 @@ def test_a_worker_ends_with_the_server_that_started_it():
     asyncio.run(until(lambda: not any(map(runs, pids))))
 
 
-def test_a_worker_that_does_not_start_is_an_error(monkeypatch: pytest.MonkeyPatch):
+def test_a_worker_that_fails_to_start_raises_an_error(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("mcphost.sandbox.processes.BINARY", ROOT / "no-such-interpreter")
     with pytest.raises(WorkerLostError, match="did not start"):
         SandboxWorker(0)
 
 
 @pytest.mark.parametrize("left", [0, 5])
-def test_a_worker_that_the_system_does_not_start_is_an_error_and_leaves_nothing(left: int):
+def test_a_worker_that_cannot_be_started_leaves_no_files_or_processes_open(left: int):
     files, children = open_files(), children_of()
     with files_left(left), pytest.raises(WorkerLostError, match=r"did not start.* open files"):
         SandboxWorker(0)

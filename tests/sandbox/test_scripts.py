@@ -54,7 +54,7 @@ class Talk:
         return ScriptJob(job, self.sent.append, lambda: self._replies.pop(0)).run(monty)
 
 
-def test_a_call_is_sent_and_its_answer_goes_to_the_script(monty: Monty):
+def test_a_function_call_of_a_script_is_sent_and_its_result_returned(monty: Monty):
     talk = Talk({"answers": {"0": {"return_value": 5}}})
     done = talk.run(monty, "def f():\n g = now\n return g(1, a=int) + 1")
     assert done == {"is": "done", "value": 6}
@@ -75,7 +75,7 @@ def test_a_paused_script_continues_in_another_session(monty: Monty, waits: bool)
 
 
 @pytest.mark.parametrize("image", ["AAAA", "*"])
-def test_what_is_no_paused_script_is_said_to_be_none(monty: Monty, image: str):
+def test_an_invalid_image_of_a_paused_script_is_reported_as_unloadable(monty: Monty, image: str):
     with pytest.raises(LastMessage) as last:
         Talk().run(monty, "", image=image)
     assert last.value.message["is"] == "unloadable"
@@ -92,19 +92,19 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("body", FAILURES)
-def test_a_failure_has_its_reason(monty: Monty, body: str):
+def test_a_failed_script_reports_its_reason(monty: Monty, body: str):
     failed = Talk().run(monty, f"def f():\n {body}")
     assert (failed["is"], failed["why"]) == ("failed", FAILURES[body]), failed
 
 
-def test_a_script_that_calls_too_often_is_stopped(monty: Monty):
+def test_a_script_that_makes_too_many_calls_is_stopped(monty: Monty):
     talk = Talk(*[{"answers": {str(n): {"return_value": None}}} for n in range(30)])
     failed = talk.run(monty, "def f():\n while True: now()")
     assert failed["why"] == "calls"
     assert len(talk.sent) <= 20
 
 
-def test_output_is_sent_up_to_its_limit(monty: Monty):
+def test_output_is_sent_up_to_its_limit_and_then_the_script_stops(monty: Monty):
     talk = Talk()
     assert talk.run(monty, "def f():\n print('a' * 20)")["is"] == "done"
     assert talk.sent == [{"is": "printed", "text": "a" * 20 + "\n"}]
@@ -136,7 +136,7 @@ def test_values_that_are_not_json_are_refused():
             plain(value)
 
 
-def test_a_message_has_a_length_and_is_an_object():
+def test_a_message_has_a_length_prefix_and_is_an_object():
     written = frame({"a": 1})
     assert length_of(written[:HEAD]) == len(written) - HEAD
     assert message_of(written[HEAD:]) == {"a": 1}

@@ -8,7 +8,7 @@ from mcphost.sandbox.frames import LARGEST
 from mcphost.sandbox.pool import Sandbox, SearchFailedError
 
 
-async def test_an_expression_gives_its_value(sandbox: Sandbox):
+async def test_an_expression_returns_its_value(sandbox: Sandbox):
     data = {"items": [{"id": 1}, {"id": 2}]}
     assert await sandbox.search("acme", "items[*].id", data) == [1, 2]
     assert await sandbox.search("acme", "nothing", data) is None
@@ -22,7 +22,7 @@ async def test_an_expression_gives_its_value(sandbox: Sandbox):
         "",
     ],
 )
-async def test_a_wrong_expression_is_refused(sandbox: Sandbox, expression: str):
+async def test_an_invalid_expression_is_refused(sandbox: Sandbox, expression: str):
     with pytest.raises(SearchFailedError):
         await sandbox.search("acme", expression, {"items": [1]})
     assert await sandbox.search("acme", "a", {"a": 1}) == 1
@@ -38,7 +38,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-async def test_an_expression_that_takes_too_much_is_stopped(sandbox: Sandbox, bomb: str):
+async def test_an_expression_that_needs_too_many_resources_is_stopped(sandbox: Sandbox, bomb: str):
     with pytest.raises(SearchFailedError):
         found = await sandbox.search("acme", BOMBS[bomb], "xxxxxxxxxx")
         assert found is None, "it is small after all"
@@ -51,7 +51,7 @@ async def test_data_that_is_too_large_is_refused(sandbox: Sandbox):
         await sandbox.search("acme", "@", "x" * LARGEST)
 
 
-async def test_a_bomb_delays_no_other_search(sandbox: Sandbox):
+async def test_an_expensive_expression_delays_no_other_search(sandbox: Sandbox):
     await sandbox.search("globex", "a", {})  # its worker is started
     bomb = asyncio.create_task(sandbox.search("acme", GROWS, [1]))
     others = [sandbox.search("globex", "a", {"a": number}) for number in range(20)]

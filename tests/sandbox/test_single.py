@@ -12,7 +12,7 @@ LIMITS = JobLimits(seconds=60, memory=512 << 20, result=1 << 20)
 SHORT = JobLimits(seconds=3, memory=512 << 20, result=1 << 20)
 
 
-def test_a_job_is_done_with_large_input() -> None:
+def test_a_job_with_large_input_completes() -> None:
     job = bytes(range(256)) * 4096
     assert run_single(JOBS, job, LIMITS) == job[::-1]
 
@@ -26,7 +26,7 @@ def test_a_job_is_done_with_large_input() -> None:
         (b"die", LIMITS, "its process ended"),
     ],
 )
-def test_a_job_that_goes_too_far_is_ended_with_the_reason(
+def test_a_job_that_exceeds_its_limits_is_ended_with_the_reason(
     job: bytes, limits: JobLimits, said: str
 ) -> None:
     before = children_of()
@@ -36,7 +36,7 @@ def test_a_job_that_goes_too_far_is_ended_with_the_reason(
     assert [one for one in children_of() if one not in before] == []
 
 
-def test_a_process_has_no_environment_a_limit_of_memory_and_ends() -> None:
+def test_a_job_process_has_no_environment_and_a_memory_limit_and_exits() -> None:
     found = json.loads(run_single(JOBS, b"who", LIMITS))
     assert set(found["environment"]) <= {"LC_CTYPE"}
     assert found["memory"] == LIMITS.memory
@@ -45,7 +45,7 @@ def test_a_process_has_no_environment_a_limit_of_memory_and_ends() -> None:
 
 
 @pytest.mark.parametrize("left", [0, 5])
-def test_a_process_that_cannot_be_started_is_reported_and_leaves_nothing(left: int) -> None:
+def test_a_process_that_cannot_be_started_leaves_no_files_or_processes_open(left: int) -> None:
     files, children = open_files(), children_of()
     with files_left(left), pytest.raises(NoProcessError, match="Too many open files"):
         run_single(JOBS, b"anything", LIMITS)

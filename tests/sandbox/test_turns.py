@@ -32,7 +32,7 @@ def test_a_tenant_uses_at_most_half_of_the_workers():
     assert turns.has_its_share("acme")
 
 
-def test_the_last_free_worker_is_for_a_tenant_that_uses_none():
+def test_the_last_free_worker_is_reserved_for_a_tenant_without_one():
     turns = filled(4, "acme", "acme", "globex")
     turns.join("globex", "g")
     assert served(turns) == []
@@ -60,7 +60,7 @@ def test_a_tenant_without_a_worker_gets_one_of_the_reserve_when_all_are_in_use()
     assert served(turns) == []  # the one that waits has a worker
 
 
-def test_tenants_take_turns_however_many_jobs_of_each_wait():
+def test_tenants_alternate_however_many_jobs_of_each_wait():
     turns = filled(2, "else", "other")
     for number in range(5):
         turns.join("acme", f"a{number}")
@@ -75,7 +75,7 @@ def test_tenants_take_turns_however_many_jobs_of_each_wait():
     assert order == ["a0", "g0", "i0", "a1", "g1", "a2", "a3", "a4"]
 
 
-def test_new_tenants_do_not_overtake_one_that_has_waited():
+def test_new_tenants_do_not_overtake_a_waiting_tenant():
     turns = filled(1, "else")
     turns.join("acme", "a")
     for number in range(5):
@@ -92,7 +92,7 @@ def test_the_tenant_that_uses_the_fewest_workers_is_next():
     assert served(turns) == ["i", "g", "a"]
 
 
-def test_a_waiter_that_gives_up_takes_no_turn():
+def test_a_job_that_is_withdrawn_takes_no_turn():
     turns = filled(1, "else")
     turns.join("acme", "a")
     turns.join("globex", "g")
@@ -101,7 +101,7 @@ def test_a_waiter_that_gives_up_takes_no_turn():
     assert (turns.waiting, turns.end("else"), served(turns)) == (1, None, ["g"])
 
 
-def test_too_many_waiters_are_refused_of_a_tenant_and_of_all():
+def test_the_number_of_waiting_jobs_is_limited_per_tenant_and_in_total():
     turns = filled(1, "else")
     for number in range(MAX_WAITING_PER_TENANT):
         turns.join("acme", f"a{number}")

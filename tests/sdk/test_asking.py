@@ -23,7 +23,9 @@ class Place(Form):
 
 async def ask_all(ctx: Context) -> str:
     form = await ctx.ask_form("place", "Where?", Place)
-    plain = await ctx.ask_form("again", "Where?", {"type": "object", "properties": {}})
+    plain = await ctx.ask_form(
+        "again", "Where?", {"type": "object", "properties": {"on": {"type": "boolean"}}}
+    )
     page = await ctx.ask_url("page", "Please look", "https://example.com/look")
     said = await ctx.sample("said", "Weather?", max_tokens=9)
     used = await ctx.sample("used", "Weather?", max_tokens=9, tools=[WEATHER])
@@ -36,7 +38,9 @@ async def ask_all(ctx: Context) -> str:
 
 def ask_all_blocking(ctx: SyncContext) -> str:
     form = ctx.ask_form("place", "Where?", Place)
-    plain = ctx.ask_form("again", "Where?", {"type": "object", "properties": {}})
+    plain = ctx.ask_form(
+        "again", "Where?", {"type": "object", "properties": {"on": {"type": "boolean"}}}
+    )
     page = ctx.ask_url("page", "Please look", "https://example.com/look")
     said = ctx.sample("said", "Weather?", max_tokens=9)
     ctx.sample("used", "Weather?", max_tokens=9, tools=[WEATHER])
@@ -56,7 +60,7 @@ ANSWERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("function", [ask_all, ask_all_blocking])
-async def test_every_kind_of_question_is_asked_and_its_answer_read(function: Any) -> None:
+async def test_every_type_of_input_request_is_sent_and_its_response_read(function: Any) -> None:
     driven = Driven(function)
     asked = await driven.advance()
     for key, answer in ANSWERS.items():
@@ -69,7 +73,7 @@ async def test_every_kind_of_question_is_asked_and_its_answer_read(function: Any
 
 
 @pytest.mark.parametrize("key", [key for key in ANSWERS if key != "again"])
-async def test_an_answer_of_another_kind_is_asked_for_again(key: str) -> None:
+async def test_a_response_of_the_wrong_type_is_requested_again(key: str) -> None:
     driven = Driven(ask_all)
     await driven.advance()
     for before, answer in ANSWERS.items():
@@ -87,7 +91,7 @@ async def test_an_answer_of_another_kind_is_asked_for_again(key: str) -> None:
     ("key", "message", "why"),
     [("two words", "Where?", "is not a key"), ("place", "Your password?", "asks for a secret")],
 )
-async def test_a_question_that_must_not_be_asked_is_the_authors_error(
+async def test_a_forbidden_input_request_is_an_error_of_the_author(
     key: str, message: str, why: str
 ) -> None:
     async def function(ctx: Context) -> str:
@@ -114,7 +118,7 @@ class Login(Form):
 """
 
 
-def test_a_form_that_must_not_be_asked_breaks_the_file_that_it_is_written_in(
+def test_a_forbidden_form_breaks_the_file_that_defines_it(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "login.py").write_text(BAD)

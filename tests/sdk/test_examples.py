@@ -1,4 +1,4 @@
-"""The specification's own examples of input requests and responses can be asked and read."""
+"""The specification's examples of input requests can be sent, and its examples of responses read."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", of("ElicitRequestFormParams"), ids=lambda path: path.stem)
-def test_every_form_can_be_asked(path: Path) -> None:
+def test_every_example_form_can_be_requested(path: Path) -> None:
     example = read(path)
     question = form("form", example["message"], example["requestedSchema"])
     assert on_the_wire(question) == {"mode": "form", **example}
@@ -40,7 +40,7 @@ FIELDS = of(
 
 
 @pytest.mark.parametrize("path", FIELDS, ids=lambda path: path.stem)
-def test_every_field_can_be_asked_for_and_takes_its_default(path: Path) -> None:
+def test_every_example_field_can_be_requested_and_accepts_its_default(path: Path) -> None:
     field = read(path)
     question = form("form", "What?", {"type": "object", "properties": {"field": field}})
     on_the_wire(question)
@@ -49,21 +49,25 @@ def test_every_field_can_be_asked_for_and_takes_its_default(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", of("ElicitRequestURLParams"), ids=lambda path: path.stem)
-def test_every_page_can_be_asked_for(path: Path) -> None:
+def test_every_example_url_can_be_requested(path: Path) -> None:
     example = read(path)
     assert on_the_wire(url("page", example["message"], example["url"])) == example
 
 
 @pytest.mark.parametrize("path", of("ElicitResult"), ids=lambda path: path.stem)
-def test_every_answer_can_be_read(path: Path) -> None:
+def test_every_example_elicitation_result_can_be_read(path: Path) -> None:
     example = read(path)
-    schema = {"type": "object", "properties": {}, "additionalProperties": True}
+    schema = {
+        "type": "object",
+        "properties": {"on": {"type": "boolean"}},
+        "additionalProperties": True,
+    }
     assert form("form", "What?", schema).read(example).content == example.get("content", {})
     assert url("page", "Look", "https://example.com").read(example).accepted
 
 
 @pytest.mark.parametrize("path", of("CreateMessageRequestParams"), ids=lambda path: path.stem)
-def test_every_conversation_can_be_held(path: Path) -> None:
+def test_every_example_sampling_request_can_be_sent(path: Path) -> None:
     example = read(path)
     question = sampling(
         "talk",
@@ -76,7 +80,7 @@ def test_every_conversation_can_be_held(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", of("CreateMessageResult"), ids=lambda path: path.stem)
-def test_everything_that_a_model_says_can_be_read(path: Path) -> None:
+def test_every_example_sampling_result_can_be_read(path: Path) -> None:
     example = read(path)
     tools = [Tool(name="get_weather", input_schema={"type": "object"})]
     said = sampling("talk", "Hi", max_tokens=1, tools=tools).read(example)
@@ -85,7 +89,7 @@ def test_everything_that_a_model_says_can_be_read(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", of("ListRootsResult"), ids=lambda path: path.stem)
-def test_all_roots_can_be_read(path: Path) -> None:
+def test_every_example_roots_result_can_be_read(path: Path) -> None:
     example = read(path)
     found = [{"uri": str(root.uri), "name": root.name} for root in roots().read(example)]
     assert found == example["roots"]

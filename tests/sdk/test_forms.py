@@ -45,7 +45,7 @@ class Everything(Form):
 # --- forms by a model ---
 
 
-def test_a_model_becomes_a_flat_schema_with_nothing_invented() -> None:
+def test_a_model_becomes_a_flat_schema_without_additions() -> None:
     assert schema_of(Everything) == {
         "type": "object",
         "properties": {
@@ -76,7 +76,7 @@ def test_a_model_becomes_a_flat_schema_with_nothing_invented() -> None:
     }
 
 
-def test_an_accepted_form_reads_as_its_model() -> None:
+def test_an_accepted_form_is_read_as_its_model() -> None:
     content = {
         "name": "Ada",
         "age": 36,
@@ -122,11 +122,39 @@ def test_a_form_that_was_not_accepted_has_no_content(action: str) -> None:
         (accepted({"name": "\ud800"}), "is not JSON"),
     ],
 )
-def test_an_answer_that_does_not_fit_is_told_apart_field_by_field(result: Any, why: str) -> None:
+def test_an_invalid_response_is_reported_field_by_field(result: Any, why: str) -> None:
     assert why in invalid(form("details", "Who?", Everything), result)
 
 
-def test_an_answer_is_never_quoted_in_what_is_wrong_with_it() -> None:
+class Clearable(Form):
+    mail: Annotated[str | None, Field(json_schema_extra={"format": "email"})] = None
+    born: date | None = None
+    home: AnyUrl | None = None
+    age: int | None = None
+    colour: Literal["red", "green"] = "red"
+    colours: list[Literal["red", "green"]] | None = Field(None, min_length=1)
+    note: str | None = None
+
+
+@pytest.mark.parametrize("empty", [None, "", []])
+@pytest.mark.parametrize("name", ["mail", "born", "home", "age", "colour", "colours"])
+def test_a_cleared_optional_field_counts_as_left_empty(name: str, empty: Any) -> None:
+    of_model = form("form", "What?", Clearable)
+    assert of_model.read(accepted({name: empty})).content == Clearable()
+    of_schema = form("form", "What?", schema_of(Clearable))
+    assert of_schema.read(accepted({name: empty})).content == {}
+
+
+def test_an_empty_text_is_valid_only_for_an_optional_field_without_a_format() -> None:
+    answer = form("form", "What?", Clearable).read(accepted({"note": ""}))
+    assert answer.content == Clearable(note="")
+    schema = {**schema_of(Clearable), "required": ["mail"]}
+    assert "mail: not an email address" in invalid(
+        form("form", "What?", schema), accepted({"mail": ""})
+    )
+
+
+def test_a_problem_of_a_response_never_quotes_the_response() -> None:
     class Guarded(Form):
         name: str = ""
         size: int = 0
@@ -141,7 +169,7 @@ def test_an_answer_is_never_quoted_in_what_is_wrong_with_it() -> None:
     assert "Ada" not in invalid(question, accepted({"size": "Ada"}))
 
 
-def test_fields_that_the_form_does_not_have_are_the_models_business() -> None:
+def test_the_model_decides_about_fields_that_the_form_does_not_have() -> None:
     class Strict(BaseModel):
         model_config = ConfigDict(extra="forbid")
         name: str = ""
@@ -198,7 +226,7 @@ class Inner(BaseModel):
         (Annotated[bool, Field(description="See www.example.com")], "/properties/x/description"),
     ],
 )
-def test_a_form_that_no_client_can_show_fails_where_it_is_written(
+def test_a_form_that_no_client_can_show_fails_at_its_definition(
     annotation: Any, where: str
 ) -> None:
     with pytest.raises(QuestionRefusedError, match="Bad is not a valid form: ") as caught:
@@ -206,7 +234,7 @@ def test_a_form_that_no_client_can_show_fails_where_it_is_written(
     assert where in str(caught.value)
 
 
-def test_any_other_model_is_checked_when_it_is_asked_for() -> None:
+def test_a_model_that_is_no_form_class_is_checked_when_it_is_used() -> None:
     class Plain(BaseModel):
         api_key: str
 
@@ -214,7 +242,7 @@ def test_any_other_model_is_checked_when_it_is_asked_for() -> None:
         form("form", "What?", Plain)
 
 
-def test_a_form_whose_types_come_later_is_checked_once_they_are_there() -> None:
+def test_a_form_with_unresolved_types_is_checked_once_they_are_resolved() -> None:
     later: Any = type(
         "Later", (Form,), {"__annotations__": {"x": "Missing"}, "__module__": __name__}
     )
@@ -232,7 +260,7 @@ def test_a_form_whose_types_come_later_is_checked_once_they_are_there() -> None:
         RootModel[str],
     ],
 )
-def test_what_is_neither_a_model_nor_a_schema_is_no_form(asked: Any) -> None:
+def test_a_value_that_is_neither_a_model_nor_a_schema_is_refused_as_a_form(asked: Any) -> None:
     with pytest.raises(QuestionRefusedError):
         form("form", "What?", asked)
 
@@ -242,7 +270,7 @@ def test_what_is_neither_a_model_nor_a_schema_is_no_form(asked: Any) -> None:
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 
-def test_a_schema_is_asked_for_as_it_is_and_read_as_plain_values() -> None:
+def test_a_schema_is_sent_unchanged_and_read_as_plain_values() -> None:
     assert schema_of(NAME) == NAME
     question = form("user_name", "What is your name?", NAME)
     assert question.read(accepted({"name": "Alice"})).content == {"name": "Alice"}
@@ -252,7 +280,9 @@ def test_a_schema_is_asked_for_as_it_is_and_read_as_plain_values() -> None:
 @pytest.mark.parametrize(
     ("more", "content"), [(None, {"name": "A"}), (True, {"name": "A", "nick": "B"})]
 )
-def test_a_schema_says_what_becomes_of_other_fields(more: Any, content: Any) -> None:
+def test_additional_properties_of_a_schema_decide_about_other_fields(
+    more: Any, content: Any
+) -> None:
     schema = NAME if more is None else {**NAME, "additionalProperties": more}
     given = accepted({"name": "A", "nick": "B"})
     assert form("f", "Who?", schema).read(given).content == content
@@ -264,3 +294,10 @@ def test_a_schema_says_what_becomes_of_other_fields(more: Any, content: Any) -> 
 def test_a_schema_that_is_not_flat_is_refused(schema: Any) -> None:
     with pytest.raises(QuestionRefusedError, match=r"is not a valid form|is not JSON"):
         form("f", "Who?", schema)
+
+
+def test_a_form_without_fields_is_refused_at_its_definition() -> None:
+    with pytest.raises(QuestionRefusedError, match="at least one field"):
+
+        class Nothing(Form):
+            pass

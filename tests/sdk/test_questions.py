@@ -29,7 +29,7 @@ class Reason(Form):
 
 
 @pytest.mark.parametrize("key", ["", "a b", "x" * 65, "a\n", 5])
-def test_another_key_is_refused(key: Any) -> None:
+def test_an_invalid_key_is_refused(key: Any) -> None:
     with pytest.raises(QuestionRefusedError, match="is not a key"):
         roots(key)
 
@@ -44,23 +44,23 @@ def test_another_key_is_refused(key: Any) -> None:
         ("name", 5, "the message must be a text"),
     ],
 )
-def test_a_form_that_must_not_be_asked_says_why(key: str, message: Any, why: str) -> None:
+def test_a_forbidden_form_is_refused_with_the_reason(key: str, message: Any, why: str) -> None:
     with pytest.raises(QuestionRefusedError, match=why):
         form(key, message, NAME)
 
 
-def test_half_of_a_surrogate_pair_in_a_question_is_replaced() -> None:
+def test_unpaired_surrogates_in_an_input_request_are_replaced() -> None:
     assert form("name", "Who is it? \ud83d", NAME).params["message"] == "Who is it? \ufffd"
 
 
-def test_a_question_about_a_secret_that_nobody_types_in_is_asked() -> None:
+def test_a_form_about_a_secret_without_typed_fields_is_allowed() -> None:
     class Confirm(Form):
         rotate: bool = Field(title="Rotate the API key")
 
     on_the_wire(form("api_key", "This makes the old API key worthless. Go on?", Confirm))
 
 
-def test_the_same_question_has_the_same_digest_and_another_has_another() -> None:
+def test_equal_input_requests_have_equal_digests_and_different_ones_differ() -> None:
     assert form("a", "Who?", NAME).digest == form("b", "Who?", NAME).digest
     others = [form("a", "What?", NAME), form("a", "Who?", Reason), roots(), roots("a")]
     digests = [question.digest for question in (form("a", "Who?", NAME), *others)]
@@ -71,7 +71,7 @@ def test_the_same_question_has_the_same_digest_and_another_has_another() -> None
 
 
 @pytest.mark.requirement("elicitation.consent")
-def test_a_page_is_asked_for_with_its_address_and_yields_consent() -> None:
+def test_a_url_request_contains_its_address_and_returns_the_users_consent() -> None:
     question = url("connect", "Please connect your account", "https://example.com/connect?l=1")
     assert on_the_wire(question) == {
         "mode": "url",
@@ -93,7 +93,7 @@ def test_a_page_is_asked_for_with_its_address_and_yields_consent() -> None:
         ("Go", "https://ada:secret@example.com", "user name or password"),
     ],
 )
-def test_a_page_that_must_not_be_opened_is_refused(message: Any, address: Any, why: str) -> None:
+def test_a_forbidden_url_is_refused(message: Any, address: Any, why: str) -> None:
     with pytest.raises(QuestionRefusedError, match=f"'connect' cannot be asked: .*{why}"):
         url("connect", message, address)
 
@@ -101,7 +101,7 @@ def test_a_page_that_must_not_be_opened_is_refused(message: Any, address: Any, w
 # --- roots ---
 
 
-def test_roots_are_asked_for_and_read() -> None:
+def test_roots_are_requested_and_read() -> None:
     question = roots()
     assert on_the_wire(question) == {}
     assert (question.key, question.capability) == ("roots", "roots")
@@ -122,7 +122,7 @@ def test_roots_are_asked_for_and_read() -> None:
         ({"roots": [{"uri": "file:///a", "name": "\ud800"}]}, "is not JSON"),
     ],
 )
-def test_roots_that_are_none_are_not_taken(result: Any, why: str) -> None:
+def test_invalid_roots_are_refused(result: Any, why: str) -> None:
     assert why in invalid(roots(), result)
 
 
@@ -137,7 +137,7 @@ def test_roots_that_are_none_are_not_taken(result: Any, why: str) -> None:
         (AnswerFailedError, "could not be answered"),
     ],
 )
-def test_what_is_raised_for_a_question_that_was_not_answered_tells_the_caller(
+def test_the_error_for_an_unanswered_input_request_names_its_key_for_the_caller(
     error: Any, text: str
 ) -> None:
     raised = error("resolution")

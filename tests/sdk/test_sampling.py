@@ -28,7 +28,7 @@ SAID = {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "mode
 WEATHER = Tool(name="weather", input_schema={"type": "object", "properties": {}})
 
 
-def test_a_text_is_what_the_user_says_to_the_model() -> None:
+def test_a_text_becomes_a_user_message() -> None:
     question = sampling("capital", "What is the capital of France?", max_tokens=100)
     content = {"type": "text", "text": "What is the capital of France?"}
     assert on_the_wire(question) == {
@@ -39,7 +39,7 @@ def test_a_text_is_what_the_user_says_to_the_model() -> None:
 
 
 @pytest.mark.requirement("sampling.tools")
-def test_options_are_told_as_the_protocol_names_them_and_only_if_given() -> None:
+def test_sampling_options_have_the_protocols_names_and_are_sent_only_if_set() -> None:
     question = sampling(
         "talk",
         Message("Hi"),
@@ -79,7 +79,7 @@ def results(*ids: str, role: Literal["user", "assistant"] = "user") -> SamplingM
     return SamplingMessage(role=role, content=[*content])
 
 
-def test_the_use_of_tools_is_told_with_its_results() -> None:
+def test_tool_use_in_sampling_is_sent_with_its_results() -> None:
     said = ["Weather?", uses("1", "2"), results("2", "1"), uses("3"), results("3")]
     question = sampling("talk", said, max_tokens=5)
     on_the_wire(question)
@@ -120,7 +120,7 @@ def test_the_use_of_tools_is_told_with_its_results() -> None:
         ),
     ],
 )
-def test_messages_that_models_do_not_take_are_refused(messages: Any, why: str) -> None:
+def test_invalid_sampling_messages_are_refused(messages: Any, why: str) -> None:
     with pytest.raises(QuestionRefusedError, match=why):
         sampling("talk", messages, max_tokens=5)
 
@@ -137,12 +137,12 @@ def test_messages_that_models_do_not_take_are_refused(messages: Any, why: str) -
         ({"include_context": "allServers"}, "it has no option 'include_context'"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: Any, why: str) -> None:
+def test_invalid_sampling_options_are_refused(options: Any, why: str) -> None:
     with pytest.raises(QuestionRefusedError, match=why):
         sampling("talk", "Hi", **{"max_tokens": 5, **options})
 
 
-def test_without_tools_one_content_is_read_however_it_was_sent() -> None:
+def test_without_tools_a_single_content_is_read_in_either_form() -> None:
     question = sampling("capital", "Capital?", max_tokens=5)
     answer = question.read({**SAID, "stopReason": "endTurn"})
     assert isinstance(answer, CreateMessageResult)
@@ -154,7 +154,7 @@ def test_without_tools_one_content_is_read_however_it_was_sent() -> None:
     assert both.content == TextContent(type="text", text="Paris!")
 
 
-def test_with_tools_the_model_may_use_them() -> None:
+def test_with_tools_the_sampling_result_may_contain_tool_use() -> None:
     question = sampling("talk", "Weather?", max_tokens=5, tools=[WEATHER])
     content = [{"type": "tool_use", "id": "1", "name": "weather", "input": {"city": None}}]
     answer = question.read({**SAID, "content": content, "stopReason": "toolUse"})
@@ -180,5 +180,5 @@ def test_with_tools_the_model_may_use_them() -> None:
         ({**SAID, "model": "\ud800"}, "is not JSON"),
     ],
 )
-def test_what_no_model_said_is_not_taken(result: Any, why: str) -> None:
+def test_invalid_sampling_results_are_refused(result: Any, why: str) -> None:
     assert why in invalid(sampling("capital", "Capital?", max_tokens=5), result)

@@ -68,7 +68,7 @@ def sealed_by_hand(plaintext: bytes, purpose: Purpose) -> str:
 
 
 @given(payload=payloads, purpose=purposes, tenant=st.uuids(), random24=randoms)
-def test_what_was_sealed_opens_again(
+def test_a_sealed_payload_opens_unchanged(
     payload: bytes, purpose: Purpose, tenant: UUID, random24: bytes
 ) -> None:
     binding = bound(purpose, tenant)
@@ -93,14 +93,14 @@ def test_a_token_of_an_earlier_release_still_opens() -> None:
 @given(
     payload=payloads, contexts=st.lists(st.binary(min_size=1, max_size=40), min_size=2, unique=True)
 )
-def test_a_token_opens_in_its_own_context_only(payload: bytes, contexts: list[bytes]) -> None:
+def test_a_token_opens_only_in_its_own_context(payload: bytes, contexts: list[bytes]) -> None:
     binding, other, *_ = (replace(bound(Purpose.ROW), context=context) for context in contexts)
     token = seal(payload, binding, KEY, RANDOM)
     assert unseal(token, binding, RING) == payload
     assert refusal(token, other) is Reason.NOT_AUTHENTIC
 
 
-def test_a_row_of_an_earlier_release_opens_in_the_context_that_its_payload_begins_with() -> None:
+def test_a_row_of_an_earlier_release_opens_in_the_context_at_the_start_of_its_payload() -> None:
     old = seal(b"place" + b"hello", bound(Purpose.ROW), KEY, RANDOM)
     assert unseal(old, replace(bound(Purpose.ROW), context=b"place"), RING) == b"hello"
     elsewhere = replace(bound(Purpose.ROW), context=b"plane")
@@ -128,14 +128,14 @@ def test_a_body_with_any_single_bit_flipped_is_not_authentic(
 
 
 @pytest.mark.parametrize("purpose", Purpose)
-def test_a_token_cut_short_anywhere_is_refused(purpose: Purpose) -> None:
+def test_a_truncated_token_is_refused(purpose: Purpose) -> None:
     token = seal(b"attack at dawn", bound(purpose), KEY, RANDOM)
     for length in range(len(token)):
         refusal(token[:length], bound(purpose))
 
 
 @given(payload=payloads, purpose=purposes)
-def test_a_token_says_which_key_sealed_it(payload: bytes, purpose: Purpose) -> None:
+def test_a_token_names_the_key_that_sealed_it(payload: bytes, purpose: Purpose) -> None:
     assert key_id(seal(payload, bound(purpose), OTHER_KEY, RANDOM)) == OTHER_KEY.id
 
 
@@ -151,7 +151,7 @@ def test_a_token_says_which_key_sealed_it(payload: bytes, purpose: Purpose) -> N
         "mcps1.12345678901234567.A",
     ],
 )
-def test_what_is_no_token_of_ours_names_no_key(text: str) -> None:
+def test_a_malformed_token_has_no_key_id(text: str) -> None:
     with pytest.raises(SealError) as caught:
         key_id(text)
     assert caught.value.reason is Reason.MALFORMED
@@ -159,21 +159,21 @@ def test_what_is_no_token_of_ours_names_no_key(text: str) -> None:
 
 
 @given(payload=payloads, tail=st.text(min_size=1, max_size=12))
-def test_a_token_with_something_added_is_refused(payload: bytes, tail: str) -> None:
+def test_a_token_with_text_before_or_after_it_is_refused(payload: bytes, tail: str) -> None:
     token = seal(payload, bound(), KEY, RANDOM)
     refusal(token + tail, bound())
     refusal(tail + token, bound())
 
 
 @given(text=st.text(max_size=200))
-def test_any_other_text_is_refused(text: str) -> None:
+def test_arbitrary_text_is_refused(text: str) -> None:
     refusal(text, bound())
     refusal(PREFIX + text, bound())
     refusal(f"{PREFIX}{KEY.id}.{text}", bound())
 
 
 @pytest.mark.parametrize("spoiled", ["{}=", " {}", "{} ", "{}\n", "{}!"])
-def test_only_the_canonical_spelling_opens(spoiled: str) -> None:
+def test_only_the_canonical_encoding_of_a_token_opens(spoiled: str) -> None:
     head, _, body = seal(b"hello", bound(), KEY, RANDOM).rpartition(".")
     assert refusal(f"{head}.{spoiled.format(body)}", bound()) in {
         Reason.NOT_CANONICAL,
@@ -181,7 +181,7 @@ def test_only_the_canonical_spelling_opens(spoiled: str) -> None:
     }
 
 
-def test_the_other_base64_alphabet_is_refused() -> None:
+def test_the_standard_base64_alphabet_is_refused() -> None:
     token = next(
         token
         for n in range(256)
@@ -200,7 +200,7 @@ def test_unused_bits_of_the_last_character_must_be_zero() -> None:
 
 @pytest.mark.parametrize("sealed_for", Purpose)
 @pytest.mark.parametrize("opened_as", Purpose)
-def test_a_token_of_one_purpose_opens_as_no_other(sealed_for: Purpose, opened_as: Purpose) -> None:
+def test_a_token_does_not_open_for_another_purpose(sealed_for: Purpose, opened_as: Purpose) -> None:
     token = seal(b"x", bound(sealed_for), KEY, RANDOM)
     limit = 10_000  # the limits differ too; with this one only the seal decides
     if sealed_for is opened_as:
@@ -210,19 +210,19 @@ def test_a_token_of_one_purpose_opens_as_no_other(sealed_for: Purpose, opened_as
 
 
 @given(purpose=purposes, other=st.uuids())
-def test_a_token_opens_for_no_other_tenant(purpose: Purpose, other: UUID) -> None:
+def test_a_token_does_not_open_for_another_tenant(purpose: Purpose, other: UUID) -> None:
     token = seal(b"x", bound(purpose), KEY, RANDOM)
     assert refusal(token, bound(purpose, other)) is Reason.NOT_AUTHENTIC
 
 
 @given(purpose=purposes, salt=st.binary(min_size=32, max_size=32).filter(lambda s: s != SALT))
-def test_a_token_opens_under_no_other_salt(purpose: Purpose, salt: bytes) -> None:
+def test_a_token_does_not_open_with_another_salt(purpose: Purpose, salt: bytes) -> None:
     token = seal(b"x", bound(purpose), KEY, RANDOM)
     assert refusal(token, bound(purpose, salt=salt)) is Reason.NOT_AUTHENTIC
 
 
 @given(salt=st.binary(max_size=80).filter(lambda s: len(s) != 32))
-def test_without_a_whole_salt_nothing_is_sealed_or_opened(salt: bytes) -> None:
+def test_an_incomplete_salt_neither_seals_nor_opens(salt: bytes) -> None:
     token = seal(b"x", bound(), KEY, RANDOM)
     assert refusal(token, bound(salt=salt)) is Reason.BAD_SALT
     with pytest.raises(SealError) as caught:
@@ -230,32 +230,32 @@ def test_without_a_whole_salt_nothing_is_sealed_or_opened(salt: bytes) -> None:
     assert caught.value.reason is Reason.BAD_SALT
 
 
-def test_a_key_that_left_the_ring_opens_nothing() -> None:
+def test_a_token_of_a_key_removed_from_the_ring_is_refused() -> None:
     token = seal(b"x", bound(), KEY, RANDOM)
     ring = Ring(OTHER_KEY, {OTHER_KEY.id: OTHER_KEY})
     assert refusal(token, bound(), ring) is Reason.UNKNOWN_KEY
 
 
-def test_a_key_that_no_longer_seals_still_opens() -> None:
+def test_a_token_of_a_key_that_no_longer_seals_still_opens() -> None:
     token = seal(b"x", bound(), KEY, RANDOM)
     ring = Ring(OTHER_KEY, {KEY.id: KEY, OTHER_KEY.id: OTHER_KEY})
     assert unseal(token, bound(), ring) == b"x"
 
 
-def test_a_token_is_not_opened_by_other_bytes_under_its_keys_id() -> None:
+def test_a_token_does_not_open_with_another_secret_under_the_same_key_id() -> None:
     token = seal(b"x", bound(), KEY, RANDOM)
     impostor = Key(KEY.id, bytes(32))
     ring = Ring(impostor, {KEY.id: impostor})
     assert refusal(token, bound(), ring) is Reason.NOT_AUTHENTIC
 
 
-def test_naming_another_key_of_the_ring_is_refused() -> None:
+def test_a_token_renamed_to_another_key_of_the_ring_is_refused() -> None:
     token = seal(b"x", bound(), KEY, RANDOM)
     renamed = token.replace(".k1.", ".k2.")
     assert refusal(renamed, bound()) is Reason.NOT_AUTHENTIC
 
 
-def test_the_key_id_is_authenticated_even_when_two_ids_share_their_bytes() -> None:
+def test_the_key_id_is_authenticated_even_when_two_ids_share_a_secret() -> None:
     twin = Key("k9", KEY.secret)
     ring = Ring(KEY, {KEY.id: KEY, twin.id: twin})
     renamed = seal(b"x", bound(), KEY, RANDOM).replace(".k1.", ".k9.")
@@ -263,7 +263,9 @@ def test_the_key_id_is_authenticated_even_when_two_ids_share_their_bytes() -> No
 
 
 @given(first=st.integers(0, 3000), second=st.integers(0, 3000))
-def test_the_length_of_a_state_tells_no_more_than_its_step(first: int, second: int) -> None:
+def test_the_length_of_a_sealed_state_reveals_only_its_padding_step(
+    first: int, second: int
+) -> None:
     lengths = [len(seal(bytes(n), bound(Purpose.STATE), KEY, RANDOM)) for n in (first, second)]
     same_step = first // STATE_STEP == second // STATE_STEP
     assert (lengths[0] == lengths[1]) is same_step
@@ -275,7 +277,7 @@ def test_only_states_are_padded(purpose: Purpose) -> None:
 
 
 @given(zeros=st.integers(0, 1100))
-def test_payloads_that_look_like_padding_come_back_whole(zeros: int) -> None:
+def test_payloads_that_look_like_padding_open_unchanged(zeros: int) -> None:
     payload = b"\x80" + bytes(zeros)
     binding = bound(Purpose.STATE)
     assert unseal(seal(payload, binding, KEY, RANDOM), binding, RING) == payload
@@ -316,7 +318,7 @@ def test_the_limit_is_the_longest_token_allowed() -> None:
         seal(b"hello", bound(), KEY, RANDOM, limit=exact - 1)
 
 
-def test_the_caps_that_clients_rely_on() -> None:
+def test_the_maximum_token_lengths_that_clients_rely_on() -> None:
     assert set(LIMITS) == set(Purpose)
     assert LIMITS[Purpose.SESSION] == 512
     assert LIMITS[Purpose.REQUEST_ID] <= 256
@@ -331,18 +333,18 @@ def test_sealing_without_exactly_24_random_bytes_is_refused(count: int) -> None:
 
 
 @pytest.mark.parametrize("key_id", ["", "K1", "a.b", "é", "a" * 17, "a\n"])
-def test_a_key_id_that_could_confuse_a_token_is_impossible(key_id: str) -> None:
+def test_an_ambiguous_key_id_is_refused(key_id: str) -> None:
     with pytest.raises(ValueError, match="key id"):
         Key(key_id, bytes(32))
 
 
 @pytest.mark.parametrize("size", [0, 16, 31, 33])
-def test_a_key_of_another_size_is_impossible(size: int) -> None:
+def test_a_key_that_is_not_32_bytes_is_refused(size: int) -> None:
     with pytest.raises(ValueError, match="32 bytes"):
         Key("k1", bytes(size))
 
 
-def test_a_ring_that_contradicts_itself_is_impossible() -> None:
+def test_a_ring_with_inconsistent_keys_is_refused() -> None:
     with pytest.raises(ValueError, match="active"):
         Ring(KEY, {})
     with pytest.raises(ValueError, match="active"):
@@ -351,7 +353,7 @@ def test_a_ring_that_contradicts_itself_is_impossible() -> None:
         Ring(KEY, {KEY.id: KEY, "k9": OTHER_KEY})
 
 
-def test_a_ring_does_not_change_with_the_mapping_it_was_made_of() -> None:
+def test_a_ring_does_not_change_with_the_mapping_passed_to_it() -> None:
     keys = {KEY.id: KEY}
     ring = Ring(KEY, keys)
     keys[OTHER_KEY.id] = OTHER_KEY
@@ -359,7 +361,7 @@ def test_a_ring_does_not_change_with_the_mapping_it_was_made_of() -> None:
     assert OTHER_KEY.id not in ring.opening
 
 
-def test_secrets_do_not_show_in_the_text_of_what_holds_them() -> None:
+def test_secrets_do_not_appear_in_the_repr_of_keys_rings_and_bindings() -> None:
     shown = repr((KEY, RING, bound()))
     assert repr(KEY.secret) not in shown
     assert repr(SALT) not in shown

@@ -1,4 +1,4 @@
-"""Rows that several requests read together."""
+"""One database read for the rows that several requests need."""
 
 import asyncio
 import threading
@@ -61,7 +61,7 @@ class Busy:
         await asyncio.gather(*self._work)
 
 
-async def test_what_is_asked_for_before_the_read_begins_is_read_at_once(reads: Reads) -> None:
+async def test_requests_before_the_read_begins_are_read_together(reads: Reads) -> None:
     reader = BatchReader(reads)
     reads.rows = {"a": "one", "b": "two"}
     async with Busy():
@@ -71,7 +71,7 @@ async def test_what_is_asked_for_before_the_read_begins_is_read_at_once(reads: R
     assert reads.keys == [{"a", "b", "c"}]
 
 
-async def test_what_is_asked_for_after_the_read_has_begun_is_read_anew(reads: Reads) -> None:
+async def test_requests_after_the_read_has_begun_are_read_anew(reads: Reads) -> None:
     reader = BatchReader(reads)
     reads.gate.clear()
     early = asyncio.create_task(reader.get("a"))
@@ -83,7 +83,7 @@ async def test_what_is_asked_for_after_the_read_has_begun_is_read_anew(reads: Re
     assert await asyncio.gather(early, late) == [None, "one"]
 
 
-async def test_an_error_is_that_of_all_who_asked_and_of_no_later_request(reads: Reads) -> None:
+async def test_an_error_reaches_all_requests_of_its_batch_and_no_later_one(reads: Reads) -> None:
     reader = BatchReader(reads)
     reads.error = ValueError("unreadable")
     async with Busy():

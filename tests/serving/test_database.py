@@ -76,7 +76,7 @@ async def _all_wait(count: int) -> None:
 
 
 @pytest.mark.parametrize("wait", [in_database, in_database_unauthenticated, in_database_unbounded])
-async def test_what_fails_for_want_of_a_database_is_done_again(wait: Waits) -> None:
+async def test_a_function_that_lost_the_database_is_run_again(wait: Waits) -> None:
     failing = Failing(OperationalError("gone"), InterfaceError("closed"), OperationalError())
     assert await wait(failing) == "done"  # type: ignore[misc]
     assert failing.times == 4
@@ -84,7 +84,7 @@ async def test_what_fails_for_want_of_a_database_is_done_again(wait: Waits) -> N
 
 
 @pytest.mark.parametrize("wait", [*WAITS, in_database_unbounded])
-async def test_no_thread_is_taken_while_the_database_is_away(
+async def test_no_thread_is_used_while_the_database_is_unreachable(
     wait: Waits, door: threading.Event
 ) -> None:
     door.clear()
@@ -100,7 +100,7 @@ async def test_no_thread_is_taken_while_the_database_is_away(
 
 
 @pytest.mark.parametrize("wait", WAITS)
-async def test_the_waiting_has_an_end(
+async def test_the_wait_for_the_database_is_bounded(
     wait: Waits, door: threading.Event, settings: Settings
 ) -> None:
     settings.MCPHOST_DATABASE_WAIT_SECONDS = 0.05
@@ -116,7 +116,7 @@ async def test_the_waiting_has_an_end(
 
 
 @pytest.mark.parametrize("wait", WAITS)
-async def test_no_request_waits_for_a_thread_that_does_not_come_back(
+async def test_no_request_waits_for_a_thread_that_does_not_return(
     wait: Waits, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.MCPHOST_DATABASE_WAIT_SECONDS = 0.05
@@ -142,7 +142,9 @@ def test_one_thread_without_a_connection_does_not_stop_the_others(door: threadin
     assert not availability.away
 
 
-async def test_more_than_so_many_do_not_wait(door: threading.Event, settings: Settings) -> None:
+async def test_the_number_of_requests_waiting_for_the_database_is_limited(
+    door: threading.Event, settings: Settings
+) -> None:
     settings.MCPHOST_DATABASE_WAITERS = 3
     door.clear()
     lose()
@@ -162,14 +164,14 @@ async def test_more_than_so_many_do_not_wait(door: threading.Event, settings: Se
     assert await asyncio.gather(*waiting[1:], strange, again) == ["done"] * 4
 
 
-async def test_what_must_not_be_done_twice_is_not() -> None:
+async def test_a_function_that_must_run_once_is_not_repeated() -> None:
     failing = Failing(OperationalError("lost in the commit"))
     with pytest.raises(OperationalError, match="lost in the commit"):
         await in_database_once(failing)
     assert failing.times == 1
 
 
-async def test_what_cannot_have_been_done_is_done_after_all(
+async def test_a_function_that_cannot_have_run_is_run_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     connections = [OperationalError("refused"), OperationalError("refused")]
@@ -185,7 +187,7 @@ async def test_what_cannot_have_been_done_is_done_after_all(
 
 
 @pytest.mark.sqlite  # a file may be locked as a whole
-async def test_a_lock_of_sqlite_holds_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_locked_sqlite_database_occupies_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(availability, "probe", probe)
     monkeypatch.setattr(database, "BUSY_MS", 1)
     tries = 0

@@ -30,7 +30,7 @@ class Desk:
         return handled
 
 
-async def test_what_comes_together_is_handled_together_and_in_order() -> None:
+async def test_items_that_arrive_together_are_handled_together_and_in_order() -> None:
     desk = Desk()
     relay = Relay(desk.handle)
     relay.start()
@@ -41,7 +41,7 @@ async def test_what_comes_together_is_handled_together_and_in_order() -> None:
     assert len(desk.lots) == 1
 
 
-async def test_what_failed_is_handled_again_before_what_came_later() -> None:
+async def test_failed_items_are_handled_again_before_later_ones() -> None:
     desk = Desk()
     desk.failures = 1
     relay = Relay(desk.handle)

@@ -1,4 +1,4 @@
-"""Coroutines that wait are notified of what they wait for, from any thread, and of nothing else."""
+"""Waiting coroutines are notified of their own key only, from any thread."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ def news(tenant: UUID | None, name: str) -> ChangeNews:
     return ChangeNews(1, tenant, "link", name)
 
 
-async def test_all_that_wait_for_a_key_are_notified_and_no_others() -> None:
+async def test_all_waiters_of_a_key_are_notified_and_no_others() -> None:
     waiters = Waiters()
     with (
         waiters.expecting("a") as one,
@@ -42,7 +42,7 @@ async def test_a_notification_before_the_wait_counts_and_counts_once() -> None:
         assert await asyncio.wait_for(waiting, SECONDS)
 
 
-async def test_changes_of_another_thread_notify_by_tenant_and_object() -> None:
+async def test_changes_from_another_thread_notify_by_tenant_and_object() -> None:
     waiters = Waiters()
     with waiters.expecting((ACME, "a")) as waiter:
         for other in (news(GLOBEX, "a"), news(ACME, "b"), news(None, "a")):
@@ -54,14 +54,14 @@ async def test_changes_of_another_thread_notify_by_tenant_and_object() -> None:
         thread.join(SECONDS)
 
 
-async def test_after_a_gap_all_look_again() -> None:
+async def test_a_gap_in_the_change_log_notifies_all_waiters() -> None:
     waiters = Waiters()
     with waiters.expecting((ACME, "a")) as one, waiters.expecting((GLOBEX, "b")) as two:
         waiters.gap()
         await asyncio.wait_for(asyncio.gather(one.wait(), two.wait()), SECONDS)
 
 
-async def test_the_drain_wakes_those_whose_wait_it_ends() -> None:
+async def test_the_drain_wakes_waiters_whose_wait_it_ends() -> None:
     waiters = Waiters()
     with (
         waiters.expecting("a", until_drain=True) as ends,

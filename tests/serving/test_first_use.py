@@ -1,4 +1,5 @@
-"""What few requests need is loaded by the first of them, once, and not on the event loop."""
+"""Modules that few requests need are loaded by the first of these requests, once, and not on the
+event loop."""
 
 import asyncio
 import threading
@@ -25,7 +26,7 @@ def unloaded(monkeypatch: pytest.MonkeyPatch) -> WireShapes:
     return fresh
 
 
-async def test_the_models_are_loaded_once_in_a_thread_by_requests_that_come_together(
+async def test_the_models_are_loaded_once_in_a_thread_for_concurrent_requests(
     unloaded: WireShapes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = []
@@ -52,7 +53,7 @@ async def test_the_models_are_loaded_once_in_a_thread_by_requests_that_come_toge
         ("subscriptions/listen", {"notifications": {"toolsListChanged": 3}}),
     ],
 )
-async def test_the_first_request_that_needs_them_is_answered_as_any_other(
+async def test_the_first_request_that_needs_the_models_is_answered_like_any_other(
     offered: Cast, unloaded: WireShapes, method: str, misfit: dict[str, Any]
 ) -> None:
     token = offered.member.mcp_token

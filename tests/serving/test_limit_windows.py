@@ -27,7 +27,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def test_so_many_are_counted_within_any_minute_and_no_more(clock: Clock) -> None:
+def test_the_number_of_hits_within_any_minute_is_limited(clock: Clock) -> None:
     windows = Windows()
     for _ in range(2):
         assert windows.hit("a", 2) == 0
@@ -42,7 +42,7 @@ def test_so_many_are_counted_within_any_minute_and_no_more(clock: Clock) -> None
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40)), max_size=60))
-def test_it_counts_as_a_list_of_all_hits_does(steps: list[tuple[str, int]]) -> None:
+def test_windows_count_like_a_list_of_all_hits(steps: list[tuple[str, int]]) -> None:
     clock, windows, limit = Clock(), Windows(), 3
     taken: list[tuple[str, float]] = []
     with pytest.MonkeyPatch.context() as patch:

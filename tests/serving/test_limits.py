@@ -24,7 +24,7 @@ def _over_the_limit(reply: Reply) -> None:
 
 
 @pytest.mark.requirement("tools.call.rate")
-async def test_a_tenant_over_its_calls_per_minute_is_told_when_to_return(served: Cast) -> None:
+async def test_a_tenant_over_its_calls_per_minute_gets_retry_after(served: Cast) -> None:
     fields = TenantFields(title="Acme", calls_per_minute=2)
     await in_database(update_tenant, served.acme.id, fields, actor=ACTOR)
     for token in (served.owner.mcp_token, served.member.mcp_token):
@@ -34,7 +34,7 @@ async def test_a_tenant_over_its_calls_per_minute_is_told_when_to_return(served:
 
 
 @pytest.mark.requirement("tools.call.rate")
-async def test_a_token_over_its_own_limit_leaves_others_alone(served: Cast) -> None:
+async def test_a_token_over_its_own_limit_does_not_affect_other_tokens(served: Cast) -> None:
     wanted = TokenRequest("slow", ("mcp:list", "mcp:call"), calls_per_minute=1)
     slow = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
     assert (await call("acme", "echo", {"text": "a"}, slow.plaintext)).status == 200
@@ -42,7 +42,7 @@ async def test_a_token_over_its_own_limit_leaves_others_alone(served: Cast) -> N
     assert (await call("acme", "echo", {"text": "a"}, served.owner.mcp_token)).status == 200
 
 
-async def test_what_a_tokens_own_limit_refuses_is_not_counted_against_its_tenant(
+async def test_calls_refused_by_a_tokens_limit_do_not_count_against_its_tenant(
     served: Cast,
 ) -> None:
     fields = TenantFields(title="Acme", calls_per_minute=2)
@@ -68,7 +68,7 @@ async def test_concurrent_calls_over_the_limit_are_refused_until_one_ends(served
         assert (await call("acme", "echo", {"text": "a"}, token)).status == 200
 
 
-async def test_each_of_several_processes_allows_its_share_and_at_least_one(
+async def test_each_of_several_processes_allows_its_share_and_at_least_one_call(
     served: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = TenantFields(title="Acme", calls_per_minute=5)

@@ -1,5 +1,5 @@
-"""What holds for every request to a modern server, independent of earlier ones
-(spec: basic/index, server/tools)."""
+"""Behaviour of every modern request, independent of earlier requests (spec: basic/index,
+server/tools)."""
 
 import pytest
 from pytest_django import Settings
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.requirement("base.stateless")
-async def test_what_one_request_declared_does_not_hold_for_the_next(served: Cast) -> None:
+async def test_capabilities_declared_in_one_request_do_not_apply_to_the_next(served: Cast) -> None:
     token = served.owner.mcp_token
     able = await call("acme", "needs_sampling", token=token, capabilities={"sampling": {}})
     assert able.text == "sampled"
@@ -23,7 +23,7 @@ async def test_what_one_request_declared_does_not_hold_for_the_next(served: Cast
 
 
 @pytest.mark.requirement("tools.list.not-by-connection")
-async def test_the_list_does_not_change_with_what_was_asked_before(served: Cast) -> None:
+async def test_the_tool_list_does_not_depend_on_earlier_requests(served: Cast) -> None:
     token = served.owner.mcp_token
     first = await ask("acme", "tools/list", token=token)
     await ask("acme", "server/discover", token=token)
@@ -34,14 +34,14 @@ async def test_the_list_does_not_change_with_what_was_asked_before(served: Cast)
 
 
 @pytest.mark.requirement("tools.names-case")
-async def test_a_name_in_another_case_is_another_tool(served: Cast) -> None:
+async def test_tool_names_are_case_sensitive(served: Cast) -> None:
     token = served.owner.mcp_token
     assert (await call("acme", "echo", {"text": "a"}, token)).text == "a"
     assert (await call("acme", "Echo", {"text": "a"}, token)).error["code"] == -32602
 
 
 @pytest.mark.requirement("pages.stable-cursors")
-async def test_a_cursor_goes_on_where_it_was_although_tools_came_in_before_it(
+async def test_a_cursor_continues_at_its_position_although_tools_were_added_before_it(
     served: Cast, settings: Settings
 ) -> None:
     token = served.owner.mcp_token
@@ -58,7 +58,7 @@ async def test_a_cursor_goes_on_where_it_was_although_tools_came_in_before_it(
     assert [tool["name"] for tool in again["tools"]] == [t["name"] for t in expected["tools"]]
 
 
-async def test_no_secret_that_a_caller_sends_is_logged(served: Cast) -> None:
+async def test_no_secret_sent_by_a_caller_is_logged(served: Cast) -> None:
     """Send secrets for which tests/plugins/canaries.py greps every log."""
     token = served.owner.mcp_token
     lines = grep.lines

@@ -49,12 +49,12 @@ PARTS = (PartReference(UUID(int=1).hex, "a digest"), PartReference(UUID(int=2).h
 
 @pytest.mark.parametrize("parts", [(), PARTS])
 @pytest.mark.parametrize("claim", [2, 3])
-def test_what_is_written_is_read(claim: int, parts: tuple[PartReference, ...]) -> None:
+def test_a_written_state_is_read_unchanged(claim: int, parts: tuple[PartReference, ...]) -> None:
     state = STATE._replace(claim=claim, parts=parts)
     assert request_state.read(request_state.write(state)) == state
 
 
-def test_a_state_that_needs_no_claim_number_of_its_own_is_written_in_the_format_before() -> None:
+def test_a_state_without_its_own_claim_number_is_written_in_the_previous_format() -> None:
     """So processes of the previous version can open it during an upgrade."""
     assert request_state.write(STATE._replace(claim=3)).startswith(b"[1,")
     assert request_state.write(STATE._replace(claim=2)).startswith(b"[2,")
@@ -63,7 +63,7 @@ def test_a_state_that_needs_no_claim_number_of_its_own_is_written_in_the_format_
 @pytest.mark.parametrize(
     "written", [b"", b"1", b"[]", b"{}", b'[2, "x"]', b"[1, [], 5, 6]", b'[1, ["a"], "no", 1]']
 )
-def test_what_is_no_state_is_refused(written: bytes) -> None:
+def test_an_unreadable_state_is_refused(written: bytes) -> None:
     with pytest.raises(InvalidStateError):
         request_state.read(written)
 
@@ -73,18 +73,18 @@ def test_a_state_of_another_format_is_refused() -> None:
         request_state.read(request_state.write(STATE).replace(b"[2,", b"[9,", 1))
 
 
-def test_a_state_is_good_for_its_own_request_and_time() -> None:
+def test_a_state_is_valid_for_its_own_request_and_time() -> None:
     request_state.check(STATE, NOW, BOUND)
     request_state.check(STATE, NOW - 59, BOUND)
     request_state.check(STATE, NOW + 659, BOUND)
 
 
-def test_a_state_is_good_for_its_time_only() -> None:
+def test_a_state_is_refused_before_and_after_its_time() -> None:
     assert _reason(STATE, NOW + 661, BOUND) == "expired"
     assert _reason(STATE, NOW - 61, BOUND) == "issued in the future"
 
 
-def test_arguments_are_the_same_whatever_their_order() -> None:
+def test_the_digest_of_arguments_ignores_the_order_of_keys() -> None:
     one = request_state.bound(ADA, "tools/call", "t", {"a": 1, "b": {"c": 2, "d": 3}})
     assert one == request_state.bound(ADA, "tools/call", "t", {"b": {"d": 3, "c": 2}, "a": 1})
     assert one != request_state.bound(ADA, "tools/call", "t", {"a": 1.0, "b": {"c": 2, "d": 3}})
@@ -95,7 +95,7 @@ def test_arguments_beyond_64_bits_have_no_digest() -> None:
         request_state.bound(ADA, "tools/call", "t", {"a": 2**70})
 
 
-def test_who_has_no_name_gets_ten_minutes_at_most() -> None:
+def test_a_state_of_an_anonymous_caller_lasts_at_most_ten_minutes() -> None:
     nobody = Principal(PrincipalKind.ANONYMOUS, TENANT)
     assert request_state.lifetime(nobody, 1800) == 600
     assert request_state.lifetime(nobody, 60) == 60

@@ -72,7 +72,7 @@ WAYS = [revoked, removed, closed, switched_off]
 
 
 @pytest.mark.parametrize("take_away", WAYS)
-async def test_a_listener_ends_with_its_authority(
+async def test_a_subscription_ends_when_its_caller_loses_access(
     served: Cast, elsewhere: Elsewhere, take_away: Callable[[Cast], None]
 ) -> None:
     """The change is made in another process and received here by one poll."""
@@ -88,7 +88,7 @@ async def test_a_listener_ends_with_its_authority(
 
 
 @pytest.mark.parametrize("take_away", WAYS)
-async def test_a_call_under_way_ends_and_is_recorded_with_the_reason(
+async def test_a_running_call_ends_when_access_is_lost_and_is_recorded_with_the_reason(
     served: Cast, take_away: Callable[[Cast], None]
 ) -> None:
     body = request("tools/call", {"name": "hang"})
@@ -106,7 +106,7 @@ async def test_a_call_under_way_ends_and_is_recorded_with_the_reason(
     assert (last.outcome, last.reason) == ("cancelled", GOOD_NO_MORE)
 
 
-async def test_others_go_on(served: Cast) -> None:
+async def test_the_loss_of_access_does_not_affect_other_callers(served: Cast) -> None:
     async with (
         listening("acme", served.owner.mcp_token, toolsListChanged=True) as owner,
         listening("acme", served.member.mcp_token, toolsListChanged=True) as member,
@@ -121,7 +121,7 @@ async def test_others_go_on(served: Cast) -> None:
         assert not stranger.exchange.task.done()
 
 
-async def test_a_role_that_keeps_the_scopes_ends_nothing(served: Cast) -> None:
+async def test_a_role_change_that_keeps_the_scopes_ends_nothing(served: Cast) -> None:
     async with listening("acme", served.member.mcp_token, toolsListChanged=True) as member:
         args = (served.acme.id, served.member.user)
         await in_database(set_member, *args, Role.OPERATOR, actor=ACTOR)
@@ -130,7 +130,7 @@ async def test_a_role_that_keeps_the_scopes_ends_nothing(served: Cast) -> None:
         await member.ended()
 
 
-async def test_a_scope_that_is_lost_ends_it(served: Cast) -> None:
+async def test_a_lost_scope_ends_the_running_call(served: Cast) -> None:
     def narrow() -> None:
         Token.objects.filter(pk=token_id(served.member.mcp_token)).update(scopes=["mcp:list"])
         for drop in tuple(loop._gap_callbacks):
@@ -149,7 +149,7 @@ async def test_a_scope_that_is_lost_ends_it(served: Cast) -> None:
         assert not owner.exchange.task.done()
 
 
-async def test_a_tenant_that_is_public_no_more_ends_what_anybody_has_there(served: Cast) -> None:
+async def test_a_tenant_that_is_no_longer_public_ends_anonymous_subscriptions(served: Cast) -> None:
     async with listening("commons", None, toolsListChanged=True) as heard:
         fields = TenantFields(title="Commons", public=True, instructions="Be kind.")
         await in_database(update_tenant, served.commons.id, fields, actor=ACTOR)
@@ -158,7 +158,7 @@ async def test_a_tenant_that_is_public_no_more_ends_what_anybody_has_there(serve
         await heard.ended()
 
 
-async def test_a_credential_that_runs_out_ends_it(served: Cast) -> None:
+async def test_an_expired_credential_ends_a_subscription(served: Cast) -> None:
     later = timezone.now() + timedelta(hours=1)
     wanted = TokenRequest("short", ("mcp:list",), expires_at=later)
     short = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
@@ -177,7 +177,7 @@ async def test_a_credential_that_runs_out_ends_it(served: Cast) -> None:
         presences.unregister(guest)
 
 
-async def test_a_body_that_took_its_time_is_no_way_around_it(served: Cast) -> None:
+async def test_a_token_revoked_while_the_body_arrives_is_refused(served: Cast) -> None:
     body = orjson.dumps(request("tools/list"))
     exchange = Exchange("/t/acme/mcp", headers_for(request("tools/list"), served.member.mcp_token))
     exchange.write(body[:10], more=True)
@@ -194,7 +194,7 @@ async def _guest(cast: Cast) -> Guest:
     return Guest(found.principal)
 
 
-async def test_what_was_taken_away_between_the_admission_and_now_counts(served: Cast) -> None:
+async def test_a_token_revoked_after_admission_ends_the_request(served: Cast) -> None:
     guest = await _guest(served)
     await in_database(revoked, served)
     presences.register(guest)
@@ -207,7 +207,7 @@ async def test_what_was_taken_away_between_the_admission_and_now_counts(served: 
 
 
 @pytest.mark.parametrize("what", ["member", "tenant"])
-async def test_news_that_does_not_say_whom_it_is_about_is_about_everybody(
+async def test_a_change_without_an_object_id_applies_to_every_caller(
     served: Cast, elsewhere: Elsewhere, what: str
 ) -> None:
     guest = await _guest(served)

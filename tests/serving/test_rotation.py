@@ -61,7 +61,7 @@ def there(elsewhere: Elsewhere) -> Callable[[Callable[[], object]], None]:
     return do
 
 
-async def test_through_a_whole_rotation_no_fresh_token_is_refused_on_either_side(
+async def test_no_valid_token_is_refused_on_either_process_during_a_rotation(
     tenant: UUID, there: Callable[[Callable[[], object]], None]
 ) -> None:
     async def cross(*, late: bool) -> None:
@@ -106,7 +106,7 @@ async def test_a_token_of_an_old_key_opens_until_it_has_expired(tenant: UUID) ->
         await sealing.unseal(STATE, tenant, old)
 
 
-async def test_a_compromised_key_opens_nothing_from_the_moment_that_it_is_heard(
+async def test_a_compromised_key_opens_nothing_once_the_change_is_read(
     tenant: UUID, there: Callable[[Callable[[], object]], None]
 ) -> None:
     old = await sealing.seal(STATE, tenant, b"x")
@@ -118,7 +118,7 @@ async def test_a_compromised_key_opens_nothing_from_the_moment_that_it_is_heard(
     assert key_id(await sealing.seal(STATE, tenant, b"x")) != key_id(old)
 
 
-async def test_a_key_retired_and_destroyed_elsewhere_is_forgotten_here_once_heard(
+async def test_a_key_destroyed_by_another_process_is_dropped_once_the_change_is_read(
     tenant: UUID, there: Callable[[Callable[[], object]], None]
 ) -> None:
     old = await sealing.seal(STATE, tenant, b"x")
@@ -141,7 +141,7 @@ async def test_a_key_retired_and_destroyed_elsewhere_is_forgotten_here_once_hear
         await sealing.unseal(STATE, tenant, old)
 
 
-async def test_a_salt_destroyed_elsewhere_is_forgotten_here_once_heard(
+async def test_a_salt_destroyed_by_another_process_is_dropped_once_the_change_is_read(
     tenant: UUID, there: Callable[[Callable[[], object]], None]
 ) -> None:
     token = await sealing.seal(STATE, tenant, b"x")
@@ -170,7 +170,7 @@ async def _tools(cast: Cast, **params: str) -> Reply:
     return await ask("acme", "tools/list", params, cast.owner.mcp_token)
 
 
-async def test_a_cursor_of_a_compromised_key_is_refused_like_any_wrong_one(
+async def test_a_cursor_of_a_compromised_key_is_refused_like_an_invalid_one(
     offered: Cast, cursor: str
 ) -> None:
     await in_database(rotate, OLGA, compromised=True)

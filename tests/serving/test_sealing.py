@@ -1,4 +1,4 @@
-"""Tokens of keys that this process has not read yet, and of keys that never existed."""
+"""Tokens of keys that this process has not cached yet, and of keys that never existed."""
 
 import asyncio
 import threading
@@ -88,7 +88,7 @@ class Reads:
         assert await asyncio.to_thread(self.began.acquire, timeout=PATIENCE)
 
 
-async def test_a_token_of_a_key_not_yet_heard_of_opens(
+async def test_a_token_of_a_key_that_is_not_cached_yet_opens(
     tenant: UUID, new_key: Callable[[], Ring]
 ) -> None:
     ring = await in_database(new_key)
@@ -101,7 +101,7 @@ async def test_a_token_of_a_key_not_yet_heard_of_opens(
     assert sealer.unseal(Purpose.STATE, tenant, token) == b"x", "what was read is remembered"
 
 
-async def test_what_no_key_ever_sealed_is_refused_after_one_reading(
+async def test_a_token_of_an_unknown_key_is_refused_after_one_database_read(
     tenant: UUID, short: None
 ) -> None:
     with pytest.raises(SealError) as caught:
@@ -112,7 +112,7 @@ async def test_what_no_key_ever_sealed_is_refused_after_one_reading(
 @pytest.mark.parametrize(
     "token", ["", "nonsense", "mcps1.NOT-A-KEY.AAAA", "mcps1.x" + "y" * 70_000]
 )
-async def test_what_cannot_be_a_token_costs_no_reading(
+async def test_a_malformed_token_costs_no_database_read(
     tenant: UUID, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = Reads()
@@ -122,7 +122,7 @@ async def test_what_cannot_be_a_token_costs_no_reading(
     assert reads.count == 0
 
 
-async def test_a_flood_of_made_up_keys_reads_once_in_a_while_and_slows_nobody(
+async def test_a_flood_of_unknown_keys_is_read_at_intervals_and_delays_no_request(
     tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sealing, "EVERY_SECONDS", 3600)
@@ -154,7 +154,7 @@ async def test_a_flood_of_made_up_keys_reads_once_in_a_while_and_slows_nobody(
     await asyncio.gather(*second, return_exceptions=True)
 
 
-async def test_a_failed_reading_is_no_refusal_and_the_next_one_is_tried(
+async def test_a_failed_read_of_the_keys_is_an_error_and_the_next_one_is_tried(
     short: None, settings: Settings
 ) -> None:
     settings.MCPHOST_DATABASE_WAIT_SECONDS = 0

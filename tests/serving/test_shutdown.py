@@ -21,7 +21,7 @@ def _serving_again(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     shutdown.reset()
 
 
-def test_each_phase_tells_those_who_wanted_to_know_once() -> None:
+def test_each_shutdown_phase_calls_its_callbacks_once() -> None:
     told: list[str] = []
     shutdown.on_drain(lambda: told.append("drain"))
     shutdown.on_cut(lambda: told.append("cut"))
@@ -36,7 +36,7 @@ def test_each_phase_tells_those_who_wanted_to_know_once() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_process_that_was_given_notice_is_not_ready(served: Cast) -> None:
+async def test_a_process_after_notice_is_not_ready(served: Cast) -> None:
     process.start()
     try:
         assert "drain" not in health.problems()
@@ -47,7 +47,7 @@ async def test_a_process_that_was_given_notice_is_not_ready(served: Cast) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_call_that_is_cut_is_told_so_and_recorded_so(served: Cast) -> None:
+async def test_a_call_cut_by_the_shutdown_returns_and_records_the_reason(served: Cast) -> None:
     calling = asyncio.create_task(call("acme", "hang", {}, served.owner.mcp_token))
     async with asyncio.timeout(20):
         await probes().running.wait()

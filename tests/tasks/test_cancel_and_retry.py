@@ -1,4 +1,4 @@
-"""What users may do to tasks: cancel them, and let their next round run at once."""
+"""Tasks can be cancelled, and their next round made due at once."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -25,7 +25,7 @@ def announced(task: Task) -> list[str]:
     return list(changes.order_by("seq").values_list("what", flat=True))
 
 
-def test_a_cancelled_task_keeps_nothing_and_its_clients_and_owner_learn_of_it() -> None:
+def test_cancelling_a_task_erases_its_contents_and_notifies_clients_and_owner() -> None:
     task = a_task(TENANT, owner=uuid4())
     a_question(task)
     assert services.cancel(task.id, TENANT)
@@ -39,7 +39,7 @@ def test_a_cancelled_task_keeps_nothing_and_its_clients_and_owner_learn_of_it() 
 
 
 @pytest.mark.parametrize("state", [each for each in TaskState if each != TaskState.WORKING])
-def test_a_task_that_has_ended_stays_as_it_is(state: TaskState) -> None:
+def test_cancel_and_retry_do_not_change_a_finished_task(state: TaskState) -> None:
     task = a_task(TENANT, state=state, outcome="sealed outcome")
     assert not services.cancel(task.id, TENANT)
     assert not services.retry(task.id, TENANT)
@@ -48,9 +48,7 @@ def test_a_task_that_has_ended_stays_as_it_is(state: TaskState) -> None:
     assert announced(task) == []
 
 
-def test_a_retried_task_is_due_now_with_all_its_attempts_and_one_of_another_tenant_is_none() -> (
-    None
-):
+def test_a_retried_task_is_due_at_once_with_all_attempts_and_only_in_its_own_tenant() -> None:
     later = timezone.now() + timedelta(hours=1)
     task = a_task(TENANT, attempts=4, due_at=later)
     assert not services.cancel(task.id, uuid4())
@@ -70,7 +68,7 @@ def test_a_retried_task_is_due_now_with_all_its_attempts_and_one_of_another_tena
         assert announced(other) == []
 
 
-def test_questions_of_ended_and_of_gone_tasks_are_deleted_those_of_working_ones_stay() -> None:
+def test_input_requests_are_deleted_with_finished_and_deleted_tasks_only() -> None:
     works = a_question(a_task(TENANT))
     a_question(a_task(TENANT, state=TaskState.CANCELLED), state=QuestionState.ANSWERED)
     gone = a_task(TENANT)

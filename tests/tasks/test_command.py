@@ -55,7 +55,7 @@ def entry(row: Task, action: str) -> Entry:
     return found
 
 
-def test_list_leaves_out_other_tenants_and_other_states(cast: Cast) -> None:
+def test_list_filters_by_tenant_and_state(cast: Cast) -> None:
     working, asking, done = (task(cast.acme.id) for _ in range(3))
     question(asking)
     question(working, key="size", state=QuestionState.ANSWERED)
@@ -74,7 +74,7 @@ def test_list_leaves_out_other_tenants_and_other_states(cast: Cast) -> None:
     assert refused("list", "--tenant", "nowhere") == "There is no tenant 'nowhere'."
 
 
-def test_an_expired_task_is_no_task(cast: Cast) -> None:
+def test_expired_tasks_are_not_listed_and_cannot_be_cancelled_or_retried(cast: Cast) -> None:
     row = task(cast.acme.id, expires_at=timezone.now() - timedelta(seconds=1))
     assert run("list") == ["No tasks."]
     for words in (("show",), ("cancel", "--reason", "why"), ("retry",)):
@@ -82,7 +82,7 @@ def test_an_expired_task_is_no_task(cast: Cast) -> None:
     assert refused("show", "nonsense") == "'nonsense' is not the id of a task."
 
 
-def test_show_lists_the_questions_and_no_contents(cast: Cast) -> None:
+def test_show_lists_the_input_requests_but_no_contents(cast: Cast) -> None:
     row = task(cast.acme.id, message=SECRET, outcome=SECRET)
     question(row, state=QuestionState.ANSWERED, answer=SECRET)
     question(row, key="size#2", round=2)
@@ -98,7 +98,7 @@ def test_show_lists_the_questions_and_no_contents(cast: Cast) -> None:
     assert SECRET not in "".join(lines)
 
 
-def test_cancel_ends_the_task_wherever_it_runs(cast: Cast) -> None:
+def test_cancel_ends_a_task_that_runs_in_another_process(cast: Cast) -> None:
     ensure_ring()
     ensure_tenant(cast.acme.id)
     row = task(cast.acme.id, owner=process("one:1"), message=SECRET)
@@ -120,7 +120,7 @@ def test_cancel_ends_the_task_wherever_it_runs(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("state", [one for one in TaskState if one is not TaskState.WORKING])
-def test_a_task_that_has_ended_stays_as_it_is(cast: Cast, state: TaskState) -> None:
+def test_cancel_and_retry_refuse_a_finished_task(cast: Cast, state: TaskState) -> None:
     row = task(cast.acme.id, state=state, outcome=SECRET)
     for words in (("cancel", "--reason", "why"), ("retry",)):
         assert f"it is {state}" in refused(words[0], row.id.hex, *words[1:])
@@ -128,7 +128,7 @@ def test_a_task_that_has_ended_stays_as_it_is(cast: Cast, state: TaskState) -> N
     assert (news(row), Entry.objects.filter(call=row.call).count()) == ([], 0)
 
 
-def test_retry_begins_at_once_what_waits_to_be_tried_again(cast: Cast) -> None:
+def test_retry_makes_a_task_with_a_later_attempt_due_at_once(cast: Cast) -> None:
     later = timezone.now() + timedelta(minutes=10)
     row = task(cast.acme.id, due_at=later, attempts=4)
     assert run("retry", row.id.hex) == [f"Task {row.id.hex} is due now."]
@@ -151,7 +151,7 @@ def test_retry_frees_the_task_of_a_dead_process(cast: Cast, settings: Settings) 
         assert (after.owner, after.due_at is None) == (NO_OWNER, False)
 
 
-def test_retry_leaves_what_runs_and_what_waits_for_an_answer(
+def test_retry_refuses_a_task_that_runs_or_waits_for_a_response(
     cast: Cast, settings: Settings
 ) -> None:
     settings.MCPHOST_ALONE = False
@@ -170,9 +170,7 @@ def test_retry_leaves_what_runs_and_what_waits_for_an_answer(
 
 
 @pytest.mark.parametrize("reason", ["", " \n", "x" * 301])
-def test_a_task_is_not_cancelled_without_a_reason_of_bounded_length(
-    cast: Cast, reason: str
-) -> None:
+def test_cancel_requires_a_reason_of_bounded_length(cast: Cast, reason: str) -> None:
     row = task(cast.acme.id)
     assert "A reason has 1 to 300 characters" in refused("cancel", row.id.hex, "--reason", reason)
     with pytest.raises(CommandError, match="--reason"):

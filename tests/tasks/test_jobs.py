@@ -59,7 +59,7 @@ def hexes(rows: Collection[Task]) -> list[str]:
     return [row.id.hex for row in rows]
 
 
-def test_what_is_due_is_queued_once_and_in_order(cast: Cast) -> None:
+def test_due_tasks_are_queued_once_and_in_order(cast: Cast) -> None:
     second, first = due(cast.acme.id, 1), due(cast.globex.id, 2)
     due(cast.acme.id, -60)
     due(cast.acme.id, 1, state=TaskState.CANCELLED)
@@ -71,7 +71,7 @@ def test_what_is_due_is_queued_once_and_in_order(cast: Cast) -> None:
     assert queued() == hexes([first, second])
 
 
-def test_those_that_are_woken_become_due_unless_they_wait(cast: Cast) -> None:
+def test_notified_tasks_become_due_unless_they_run_or_wait_for_input(cast: Cast) -> None:
     woken, asks, other = (task(cast.acme.id) for _ in range(3))
     runs = task(cast.acme.id, owner=uuid4())
     question(asks)
@@ -81,7 +81,7 @@ def test_those_that_are_woken_become_due_unless_they_wait(cast: Cast) -> None:
     assert other.due_at is None
 
 
-def test_a_tool_and_a_tenant_have_only_so_many_places(cast: Cast) -> None:
+def test_queued_rounds_are_limited_per_tool_and_per_tenant(cast: Cast) -> None:
     paints = [due(cast.acme.id, 100 - number) for number in range(5)]
     counts = [due(cast.acme.id, 50 - number, tool="count") for number in range(5)]
     foreign = due(cast.globex.id, 1)
@@ -92,7 +92,7 @@ def test_a_tool_and_a_tenant_have_only_so_many_places(cast: Cast) -> None:
     assert queued()[6:] == hexes([paints[3], counts[2]])
 
 
-def test_rounds_that_run_have_places(cast: Cast) -> None:
+def test_running_rounds_count_against_the_limits(cast: Cast) -> None:
     for _ in range(2):
         task(cast.acme.id, owner=uuid4())
     waiting = [due(cast.acme.id, 10 - number) for number in range(3)]
@@ -102,7 +102,7 @@ def test_rounds_that_run_have_places(cast: Cast) -> None:
     assert hand_out((), Places(of_tenant=9, of_tool=2)) == 1
 
 
-def test_a_job_that_is_taken_is_queued_again_only_after_the_task_was_taken_or_it_was_lost(
+def test_a_fetched_job_is_queued_again_only_after_its_task_ran_or_the_job_was_lost(
     cast: Cast,
 ) -> None:
     row = due(cast.acme.id, 1)

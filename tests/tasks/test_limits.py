@@ -44,7 +44,7 @@ def _create(most: MaxTasks, holder: str = "holder", tenant: UUID = TENANT) -> Co
     return changes.create(task, most)
 
 
-def test_callers_and_tenants_are_counted_apart(writer: Writer) -> None:
+def test_working_tasks_are_counted_per_caller_and_per_tenant(writer: Writer) -> None:
     a_task(TENANT)
     a_task(TENANT, holder="another")
     a_task(TENANT, state=TaskState.COMPLETED)
@@ -59,14 +59,14 @@ def test_callers_and_tenants_are_counted_apart(writer: Writer) -> None:
     assert [sum(one) for one in held] == [1, 1, 1]
 
 
-def test_the_tenant_has_a_limit_for_all_its_callers(writer: Writer) -> None:
+def test_the_limit_of_a_tenant_counts_all_its_callers(writer: Writer) -> None:
     a_task(TENANT)
     conditions = [_create(MaxTasks(10, 3), f"caller {number}") for number in range(4)]
     assert sum(submit(writer, *((one, []) for one in conditions))) == 2
 
 
 @pytest.mark.parametrize("most", [MaxTasks(2, 10), MaxTasks(10, 2)], ids=["caller", "tenant"])
-def test_a_creation_that_is_repeated_is_recognized_at_the_limit_and_takes_no_place(
+def test_a_repeated_creation_is_accepted_at_the_limit_and_not_counted_twice(
     writer: Writer, most: MaxTasks
 ) -> None:
     """As after a connection was lost during the commit."""

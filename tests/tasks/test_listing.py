@@ -19,7 +19,7 @@ TENANT, OTHER = uuid4(), uuid4()
 NOW = timezone.now()
 
 
-def test_the_newest_come_first_in_pages_that_lead_back_to_them() -> None:
+def test_the_newest_tasks_come_first_in_pages_that_link_in_both_directions() -> None:
     calls = [
         a_task(TENANT, created_at=NOW - timedelta(seconds=age)).call for age in (4, 3, 2, 2, 1)
     ]
@@ -37,7 +37,7 @@ def test_the_newest_come_first_in_pages_that_lead_back_to_them() -> None:
     assert listing.page(TENANT, before=back.before, limit=2) == first
 
 
-def test_each_status_finds_its_tasks() -> None:
+def test_filtering_by_status_returns_its_tasks() -> None:
     tasks = {str(state): a_task(TENANT, state=state).call for state in TaskState}
     asks = a_task(TENANT)
     a_question(asks)
@@ -50,7 +50,7 @@ def test_each_status_finds_its_tasks() -> None:
     }
 
 
-def test_an_expired_task_is_nowhere() -> None:
+def test_an_expired_task_is_not_listed_or_counted() -> None:
     task = a_task(TENANT, expires_at=NOW - timedelta(seconds=1))
     a_question(task)
     assert listing.page(TENANT).tasks == ()
@@ -60,7 +60,7 @@ def test_an_expired_task_is_nowhere() -> None:
     assert listing.count_working() == WorkingTasks(0, 0, 0)
 
 
-def test_the_task_of_a_call_is_found_in_its_tenant_only_with_its_questions() -> None:
+def test_a_task_is_found_by_its_call_with_its_input_requests_in_its_own_tenant_only() -> None:
     task = a_task(TENANT)
     a_question(task, state=QuestionState.ANSWERED)
     ships = a_task(TENANT, tool="ship")
@@ -76,7 +76,7 @@ def test_the_task_of_a_call_is_found_in_its_tenant_only_with_its_questions() -> 
     assert open_questions == {(ships.call, "colour")}, "they are known by the author's key"
 
 
-def test_counts_are_by_tenant_and_failures_count_for_a_day() -> None:
+def test_tasks_are_counted_per_tenant_and_failures_of_the_last_day_only() -> None:
     a_task(TENANT, due_at=NOW)
     waits = a_task(TENANT)
     a_question(waits)
@@ -91,7 +91,7 @@ def test_counts_are_by_tenant_and_failures_count_for_a_day() -> None:
     assert listing.count_working() == WorkingTasks(working=3, waiting=1, due=1)
 
 
-def test_open_questions_are_counted_by_tenant_tool_and_time() -> None:
+def test_open_input_requests_are_counted_by_tenant_tool_and_age() -> None:
     now = timezone.now()
     first, second, ended = (
         a_task(TENANT, tool="a"),

@@ -22,7 +22,7 @@ def _looked_up(*keys: TaskKey) -> tuple[set[TaskKey], int]:
 @pytest.mark.parametrize(
     "other", [{"tenant": uuid4()}, {"principal_key": "token:2"}, {"era": "older"}]
 )
-def test_a_task_of_another_caller_takes_the_look_ups_of_an_unknown_id(
+def test_a_task_of_another_caller_costs_the_same_queries_as_an_unknown_id(
     other: dict[str, str],
 ) -> None:
     task = a_task(uuid4())
@@ -33,7 +33,7 @@ def test_a_task_of_another_caller_takes_the_look_ups_of_an_unknown_id(
     assert _looked_up(own._replace(**other)) == _looked_up(unknown)
 
 
-def test_callers_whose_tasks_are_read_together_get_their_own() -> None:
+def test_tasks_of_several_callers_read_together_go_to_their_own_callers() -> None:
     first, second = a_task(uuid4(), who="token:1"), a_task(uuid4(), who="token:2")
     own = {TaskKey(task.id, task.tenant, task.who, task.era) for task in (first, second)}
     others = {TaskKey(first.id, second.tenant, second.who, second.era)}

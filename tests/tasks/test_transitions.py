@@ -1,4 +1,4 @@
-"""Each event in each state of a task, as the clients of both revisions see what comes of it."""
+"""Each event in each state of a task, and the status that clients of both revisions see afterwards."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -170,7 +170,7 @@ def _happens(event: str, row: Row, writer: Writer) -> None:
 
 @pytest.mark.requirement("tasks.ended", "session-tasks.lifecycle")
 @pytest.mark.parametrize("state", STATES)
-def test_what_each_event_makes_of_each_state(writer: Writer, state: str) -> None:
+def test_each_event_changes_each_task_state_as_the_table_says(writer: Writer, state: str) -> None:
     for event in EVENTS:
         TaskQuestion.objects.all().delete()
         Task.objects.all().delete()
@@ -186,7 +186,9 @@ def test_what_each_event_makes_of_each_state(writer: Writer, state: str) -> None
 
 
 @pytest.mark.parametrize("state", [each for each in STATES if each not in ENDS])
-def test_something_leads_out_of_each_state_that_is_no_end(writer: Writer, state: str) -> None:
+def test_every_unfinished_task_becomes_due_or_is_deleted_without_client_and_process(
+    writer: Writer, state: str
+) -> None:
     """Without its client and its process, each task comes to be due again, or is deleted."""
     row = _make(state)
     for event in ("crash", "question expires", "answers are all there", "prune"):
@@ -200,7 +202,7 @@ def test_something_leads_out_of_each_state_that_is_no_end(writer: Writer, state:
     assert submit(writer, (changes.start(lease, 2, ()), [])) == [True]
 
 
-def test_the_table_has_an_event_only_for_tasks_that_work() -> None:
+def test_the_table_has_events_only_for_working_tasks() -> None:
     works = {(TaskState.WORKING, event) for event in TaskEvent}
     assert {pair for pair in product(TaskState, TaskEvent) if pair in TRANSITIONS} == works
 
@@ -209,7 +211,7 @@ TAKEN: Final = tuple(name for name in CONDITIONS if name not in ("begin", "cance
 """The changes that only the process may make that has taken the task."""
 
 
-def test_a_process_that_took_a_task_before_changes_nothing_of_it(writer: Writer) -> None:
+def test_a_process_with_an_outdated_claim_cannot_change_the_task(writer: Writer) -> None:
     for event in TAKEN:
         row = _make("runs")
         Task.objects.filter(id=row.task).update(epoch=2)  # it has taken the task again since
@@ -224,7 +226,7 @@ def _takes(writer: Writer, task: UUID, epoch: int) -> bool:
     return bool(taken)
 
 
-def test_a_task_is_taken_once_and_not_from_another_process(writer: Writer) -> None:
+def test_a_task_is_claimed_once_and_not_from_a_live_process(writer: Writer) -> None:
     row = _make("due")
     assert _takes(writer, row.task, 1)
     assert not _takes(writer, row.task, 1)
@@ -234,7 +236,7 @@ def test_a_task_is_taken_once_and_not_from_another_process(writer: Writer) -> No
     assert _takes(writer, row.task, 2)
 
 
-def test_no_round_begins_before_its_questions_are_answered_in_time(writer: Writer) -> None:
+def test_a_round_begins_only_after_its_input_requests_are_answered_in_time(writer: Writer) -> None:
     row = _make("waits")
     late = CONDITIONS["answer"](row)
     assert not _takes(writer, row.task, 2)

@@ -39,7 +39,7 @@ def _ids(user: User | AnonymousUser, permission: Permission) -> set[object]:
 
 
 @pytest.mark.parametrize("name", PEOPLE)
-def test_a_person_has_in_acme_exactly_what_their_role_gives_until_switched_off(
+def test_a_user_has_exactly_the_permissions_of_their_role_while_active(
     cast: Cast, name: str, django_assert_num_queries: object
 ) -> None:
     user = _user(cast, name)
@@ -56,7 +56,9 @@ def test_a_person_has_in_acme_exactly_what_their_role_gives_until_switched_off(
 
 
 @pytest.mark.parametrize("name", PEOPLE)
-def test_the_list_of_tenants_agrees_with_the_decision_on_each(cast: Cast, name: str) -> None:
+def test_the_list_of_tenants_agrees_with_the_permission_check_for_each(
+    cast: Cast, name: str
+) -> None:
     user = _user(cast, name)
     close_tenant(cast.commons.id, actor=ACTOR)
     for permission in Permission:
@@ -65,7 +67,7 @@ def test_the_list_of_tenants_agrees_with_the_decision_on_each(cast: Cast, name: 
             assert (tenant.pk in listed) is access.allowed(user, tenant, permission)
 
 
-def test_require_is_silent_or_denies_without_a_reason(cast: Cast) -> None:
+def test_require_passes_silently_or_denies_without_a_reason(cast: Cast) -> None:
     access.require(cast.owner.user, cast.acme, Permission.EDIT_TOOLS)
     found = access.tenant_for(cast.operator.user, "acme", Permission.EDIT_TOOLS)
     assert found.pk == cast.acme.id
@@ -74,14 +76,14 @@ def test_require_is_silent_or_denies_without_a_reason(cast: Cast) -> None:
     assert str(denied.value) == ""
 
 
-def test_staff_who_are_appointed_auditor_of_a_tenant_read_its_payloads(cast: Cast) -> None:
+def test_staff_appointed_auditor_of_a_tenant_can_view_its_payloads(cast: Cast) -> None:
     set_member(cast.acme.id, cast.staff.user, Role.AUDITOR, actor=ACTOR)
     assert access.allowed(cast.staff.user, cast.acme, Permission.VIEW_PAYLOADS)
     assert not access.allowed(cast.staff.user, cast.globex, Permission.VIEW_PAYLOADS)
     assert _ids(cast.staff.user, Permission.VIEW_PAYLOADS) == {cast.acme.id}
 
 
-def test_staff_see_all_tenants_and_others_their_own(cast: Cast) -> None:
+def test_staff_see_all_tenants_and_other_users_their_own(cast: Cast) -> None:
     def slugs(user: User) -> set[str]:
         return {tenant.slug for tenant in access.visible_tenants(user)}
 
@@ -91,7 +93,7 @@ def test_staff_see_all_tenants_and_others_their_own(cast: Cast) -> None:
     assert slugs(cast.member.user) == set()
 
 
-def test_a_person_who_was_switched_off_is_no_active_member(cast: Cast) -> None:
+def test_a_deactivated_user_is_not_an_active_member(cast: Cast) -> None:
     user = cast.member.user
     assert access.is_active_member(user.pk, cast.acme.id)
     assert not access.is_active_member(user.pk, cast.globex.id)
@@ -99,7 +101,7 @@ def test_a_person_who_was_switched_off_is_no_active_member(cast: Cast) -> None:
     assert not access.is_active_member(user.pk, cast.acme.id)
 
 
-def test_nobody_in_particular_and_somebody_not_saved_yet_may_nothing(cast: Cast) -> None:
+def test_anonymous_and_unsaved_users_have_no_permissions(cast: Cast) -> None:
     nobody, unsaved = AnonymousUser(), User(username="new", is_staff=True)
     for permission in Permission:
         assert not access.allowed(nobody, cast.commons, permission)
@@ -117,7 +119,7 @@ def test_a_closed_tenant_can_be_read_and_not_changed(cast: Cast, name: str) -> N
 
 
 @pytest.mark.parametrize("slug", ["acme", "commons", "nowhere", ""])
-def test_foreign_and_unknown_tenants_are_denied_alike_and_at_the_same_cost(
+def test_foreign_and_unknown_tenants_are_denied_with_the_same_error_and_query_count(
     cast: Cast, slug: str, django_assert_num_queries: object
 ) -> None:
     with django_assert_num_queries(1), pytest.raises(PermissionDenied) as denied:  # type: ignore[operator]

@@ -37,7 +37,7 @@ def _problems(**values: object) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     "slug", ["", "-a", "a-", "A", "a_b", "a.b", "a b", "a" * 41, "ä", "a\n", "a/b", "a\x00"]
 )
-def test_a_bad_slug_is_refused_beside_its_field(slug: str) -> None:
+def test_a_bad_slug_is_reported_under_its_field(slug: str) -> None:
     with pytest.raises(InvalidError) as refused:
         check_slug(slug)
     assert set(refused.value.problems) == {"slug"}
@@ -58,7 +58,7 @@ def test_a_bad_slug_is_refused_beside_its_field(slug: str) -> None:
         ("vscode-webview://abc123", "vscode-webview://abc123"),
     ],
 )
-def test_an_origin_is_kept_as_browsers_send_it(given_text: str, kept: str) -> None:
+def test_an_origin_is_stored_as_browsers_send_it(given_text: str, kept: str) -> None:
     assert normal_origin(given_text) == kept
 
 
@@ -78,20 +78,20 @@ NO_ORIGINS = """
         "https://exa mple.com",
     ],
 )
-def test_what_is_more_or_less_than_an_origin_is_refused(text: str) -> None:
+def test_text_that_is_not_exactly_an_origin_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not|has"):
         normal_origin(text)
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
-def test_any_port_of_this_machine_can_be_allowed(host: str) -> None:
+def test_any_port_of_localhost_can_be_allowed(host: str) -> None:
     assert normal_origin(f"HTTP://{host}:*") == f"http://{host}:*"
     for elsewhere in ("example.com", f"{host}.example.com", "*"):
         with pytest.raises(ValueError, match="bad host or port"):
             normal_origin(f"http://{elsewhere}:*")
 
 
-def test_origins_are_kept_once_each_in_their_order_and_every_bad_one_is_named() -> None:
+def test_origins_are_stored_without_duplicates_in_order_and_every_bad_one_is_reported() -> None:
     fields = replace(
         GOOD, allowed_origins=("https://b.example", "https://a.example:443", "https://B.example")
     )
@@ -125,7 +125,7 @@ def test_origins_are_kept_once_each_in_their_order_and_every_bad_one_is_named() 
     ],
     ids=range(12),
 )
-def test_an_icon_that_is_something_else_is_refused(icon: str, words: str) -> None:
+def test_an_invalid_icon_is_refused(icon: str, words: str) -> None:
     assert words in icon_problems(icon)[0]
 
 
@@ -139,5 +139,5 @@ def test_an_icon_that_is_something_else_is_refused(icon: str, words: str) -> Non
         *(("concurrent_calls", limit) for limit in (0, -1, 2**31)),
     ],
 )
-def test_a_bad_value_is_refused_beside_its_field(field: str, value: object) -> None:
+def test_a_bad_value_is_reported_under_its_field(field: str, value: object) -> None:
     assert set(_problems(**{field: value})) == {field}

@@ -50,7 +50,7 @@ def _actions() -> list[str]:
     return list(found.values_list("action", flat=True))
 
 
-def test_an_invited_person_accepts_and_is_a_member_from_then_on(cast: Cast) -> None:
+def test_an_invited_user_becomes_a_member_by_accepting(cast: Cast) -> None:
     user, issued = _newcomer(), _invite(cast)
     assert _role(user) is None
     offer = invitations.offer(issued.link, user, timezone.now())
@@ -71,7 +71,7 @@ def test_an_invited_person_accepts_and_is_a_member_from_then_on(cast: Cast) -> N
     assert _states(cast) == [InvitationState.ACCEPTED]
 
 
-def test_a_declined_invitation_makes_no_member_and_is_recorded(cast: Cast) -> None:
+def test_a_declined_invitation_creates_no_member_and_is_recorded(cast: Cast) -> None:
     user, issued = _newcomer(), _invite(cast)
     assert invitations.decline(issued.link, user, timezone.now())
     assert _role(user) is None
@@ -80,7 +80,7 @@ def test_a_declined_invitation_makes_no_member_and_is_recorded(cast: Cast) -> No
     assert _states(cast) == [InvitationState.DECLINED]
 
 
-def test_only_a_digest_of_the_link_is_kept(cast: Cast) -> None:
+def test_only_a_digest_of_the_link_is_stored(cast: Cast) -> None:
     issued = _invite(cast)
     secret = issued.link.removeprefix(invitations.PREFIX)
     assert len(secret) == 43
@@ -90,7 +90,7 @@ def test_only_a_digest_of_the_link_is_kept(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("name", ["owner", "operator", "stranger", "staff"])
-def test_a_link_is_unknown_to_every_other_account(cast: Cast, name: str) -> None:
+def test_an_invitation_link_works_for_no_other_account(cast: Cast, name: str) -> None:
     _newcomer()
     issued, user = _invite(cast), getattr(cast, name).user
     before = Membership.objects.count()
@@ -101,7 +101,7 @@ def test_a_link_is_unknown_to_every_other_account(cast: Cast, name: str) -> None
     assert _states(cast) == [InvitationState.OPEN]
 
 
-def test_a_foreign_link_costs_the_queries_of_an_unknown_one(
+def test_a_foreign_link_costs_the_same_queries_as_an_unknown_one(
     cast: Cast, django_assert_num_queries: CountQueries
 ) -> None:
     _newcomer()
@@ -135,7 +135,7 @@ def test_inviting_costs_the_same_queries_whether_or_not_the_account_exists(
         ("member", 7, "Change it in the list of members"),
     ],
 )
-def test_an_invitation_that_cannot_be_is_refused_and_changes_nothing(
+def test_an_invalid_invitation_is_refused_and_changes_nothing(
     cast: Cast, name: str, days: int, words: str
 ) -> None:
     with pytest.raises(InvalidError, match=words):
@@ -145,7 +145,7 @@ def test_an_invitation_that_cannot_be_is_refused_and_changes_nothing(
     assert _actions() == []
 
 
-def test_a_tenant_has_a_hundred_open_invitations_at_most(
+def test_a_tenant_has_at_most_a_hundred_open_invitations(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(invitations, "MAX_OPEN", 2)
@@ -198,7 +198,7 @@ SPOILT: dict[str, tuple[Callable[[Cast, IssuedInvitation], object], InvitationSt
 
 
 @pytest.mark.parametrize("spoilt", SPOILT)
-def test_what_does_not_hold_any_more_cannot_be_accepted(cast: Cast, spoilt: str) -> None:
+def test_an_expired_or_invalidated_invitation_cannot_be_accepted(cast: Cast, spoilt: str) -> None:
     user, issued = _newcomer(), _invite(cast)
     spoil, state = SPOILT[spoilt]
     spoil(cast, issued)
@@ -211,7 +211,7 @@ def test_what_does_not_hold_any_more_cannot_be_accepted(cast: Cast, spoilt: str)
             _invite(cast)
 
 
-def test_a_second_invitation_takes_the_place_of_the_first(cast: Cast) -> None:
+def test_a_second_invitation_replaces_the_first(cast: Cast) -> None:
     user, first, second = _newcomer(), _invite(cast), _invite(cast, role=Role.AUDITOR)
     assert not invitations.accept(first.link, user, timezone.now())
     assert invitations.accept(second.link, user, timezone.now())
@@ -224,7 +224,7 @@ def test_a_second_invitation_takes_the_place_of_the_first(cast: Cast) -> None:
     ]
 
 
-def test_a_link_that_was_used_changes_no_role_and_brings_no_removed_member_back(cast: Cast) -> None:
+def test_a_used_link_changes_no_role_and_does_not_restore_a_removed_member(cast: Cast) -> None:
     user, issued = _newcomer(), _invite(cast, role=Role.OWNER)
     assert invitations.accept(issued.link, user, timezone.now())
     set_member(cast.acme.id, user, Role.MEMBER, actor=ACTOR)
@@ -235,7 +235,7 @@ def test_a_link_that_was_used_changes_no_role_and_brings_no_removed_member_back(
     assert _role(user) is None
 
 
-def test_an_invitation_is_open_until_its_end(cast: Cast) -> None:
+def test_an_invitation_can_be_accepted_only_before_it_expires(cast: Cast) -> None:
     issued, user = _invite(cast), _newcomer()
     end = issued.expires_at
     assert invitations.offer(issued.link, user, end - timedelta(seconds=1)) is not None
@@ -244,7 +244,7 @@ def test_an_invitation_is_open_until_its_end(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize(("name", "active"), [("newcomer", False), ("Newcomer", True)])
-def test_a_switched_off_account_or_one_of_other_letters_accepts_nothing(
+def test_an_inactive_account_or_one_with_a_similar_name_cannot_accept(
     cast: Cast, name: str, active: bool
 ) -> None:
     issued, user = _invite(cast, name), User.objects.create_user("newcomer", is_active=active)
@@ -252,7 +252,7 @@ def test_a_switched_off_account_or_one_of_other_letters_accepts_nothing(
     assert _role(user) is None
 
 
-def test_staff_may_invite_where_they_have_no_role(cast: Cast) -> None:
+def test_staff_may_invite_to_a_tenant_without_a_role_in_it(cast: Cast) -> None:
     user = _newcomer()
     issued = invitations.invite(cast.acme.id, "newcomer", Role.OWNER, inviter=cast.staff.user)
     assert invitations.accept(issued.link, user, timezone.now())
@@ -267,7 +267,7 @@ def test_an_invitation_of_another_tenant_cannot_be_withdrawn(cast: Cast) -> None
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_link_that_is_accepted_many_times_at_once_makes_one_membership_and_one_record(
+def test_accepting_a_link_concurrently_creates_one_membership_and_one_record(
     cast: Cast,
 ) -> None:
     user, issued = _newcomer(), _invite(cast)
@@ -278,7 +278,7 @@ def test_a_link_that_is_accepted_many_times_at_once_makes_one_membership_and_one
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_accepting_and_withdrawing_at_once_one_takes_effect(cast: Cast) -> None:
+def test_only_one_of_concurrent_accept_and_withdraw_takes_effect(cast: Cast) -> None:
     user, issued = _newcomer(), _invite(cast)
 
     verbs = iter(

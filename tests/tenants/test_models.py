@@ -10,7 +10,7 @@ from tests.cast import Cast
 pytestmark = pytest.mark.django_db
 
 
-def test_no_tenant_is_deleted_by_itself_or_by_a_query(cast: Cast) -> None:
+def test_a_tenant_cannot_be_deleted_directly_or_by_a_query(cast: Cast) -> None:
     with pytest.raises(DeletionError, match="closed, never deleted"):
         Tenant.objects.get(slug="acme").delete()
     with pytest.raises(DeletionError):
@@ -22,7 +22,7 @@ def test_no_tenant_is_deleted_by_itself_or_by_a_query(cast: Cast) -> None:
     assert Tenant.objects.count() == 3
 
 
-def test_a_person_has_one_known_role_per_tenant_and_a_slug_is_one_tenants(cast: Cast) -> None:
+def test_roles_are_known_and_unique_per_user_and_tenant_and_slugs_are_unique(cast: Cast) -> None:
     for create in (
         lambda: Membership.objects.create(
             user=cast.owner.user, tenant_id=cast.acme.id, role="member"
@@ -36,7 +36,7 @@ def test_a_person_has_one_known_role_per_tenant_and_a_slug_is_one_tenants(cast: 
             create()
 
 
-def test_a_person_who_is_deleted_leaves_the_tenant_standing(cast: Cast) -> None:
+def test_deleting_a_user_keeps_the_tenant(cast: Cast) -> None:
     cast.owner.user.delete()
     assert Tenant.objects.filter(slug="acme").exists()
     assert not Membership.objects.filter(tenant_id=cast.acme.id, role="owner").exists()

@@ -34,7 +34,7 @@ def _changes() -> int:
 
 @pytest.mark.parametrize("by_staff", [False, True])
 @pytest.mark.parametrize("role", [Role.OPERATOR, Role.AUDITOR, Role.MEMBER])
-def test_the_last_owner_gets_no_other_role(cast: Cast, role: Role, by_staff: bool) -> None:
+def test_the_last_owner_cannot_get_another_role(cast: Cast, role: Role, by_staff: bool) -> None:
     before, actor = _changes(), _itself(cast.staff) if by_staff else ACTOR
     with pytest.raises(InvalidError, match="last owner"):
         services.set_member(cast.acme.id, cast.owner.user, role, actor=actor)
@@ -42,14 +42,14 @@ def test_the_last_owner_gets_no_other_role(cast: Cast, role: Role, by_staff: boo
     assert _changes() == before
 
 
-def test_the_last_owner_is_not_removed_and_cannot_leave(cast: Cast) -> None:
+def test_the_last_owner_cannot_be_removed_or_leave(cast: Cast) -> None:
     for actor in (ACTOR, _itself(cast.owner)):
         with pytest.raises(InvalidError, match="last owner"):
             services.remove_member(cast.acme.id, cast.owner.user, actor=actor)
     assert _owners(cast) == {"owner"}
 
 
-def test_one_of_two_owners_can_be_demoted_removed_or_leave(cast: Cast) -> None:
+def test_one_of_two_owners_can_be_demoted_or_removed_or_leave(cast: Cast) -> None:
     for name in ("operator", "auditor"):
         user = getattr(cast, name).user
         services.set_member(cast.acme.id, user, Role.OWNER, actor=_itself(cast.owner))
@@ -58,7 +58,7 @@ def test_one_of_two_owners_can_be_demoted_removed_or_leave(cast: Cast) -> None:
     assert _owners(cast) == {"auditor"}
 
 
-def test_an_owner_whose_account_is_off_does_not_count(cast: Cast) -> None:
+def test_an_owner_with_an_inactive_account_does_not_count_as_owner(cast: Cast) -> None:
     services.set_member(cast.acme.id, cast.operator.user, Role.OWNER, actor=ACTOR)
     User.objects.filter(pk=cast.operator.user.pk).update(is_active=False)
     with pytest.raises(InvalidError, match="last owner"):
@@ -67,7 +67,7 @@ def test_an_owner_whose_account_is_off_does_not_count(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("name", ["owner", "operator", "auditor", "member"])
-def test_nobody_changes_their_own_role_or_makes_a_member_without_an_invitation(
+def test_users_cannot_change_their_own_role_or_add_members_without_an_invitation(
     cast: Cast, name: str
 ) -> None:
     services.set_member(cast.acme.id, cast.auditor.user, Role.OWNER, actor=ACTOR)
@@ -83,7 +83,7 @@ def test_nobody_changes_their_own_role_or_makes_a_member_without_an_invitation(
     assert not memberships.filter(user=stranger).exists()
 
 
-def test_staff_appoint_the_first_owner_and_it_is_recorded(cast: Cast) -> None:
+def test_staff_can_appoint_the_first_owner_and_the_appointment_is_recorded(cast: Cast) -> None:
     appointed = services.appoint_owner(cast.commons.id, "stranger", actor=_itself(cast.staff))
     assert appointed == cast.stranger.user
     membership = Membership.objects.get(tenant=cast.commons.id)
@@ -97,7 +97,7 @@ def test_staff_appoint_the_first_owner_and_it_is_recorded(cast: Cast) -> None:
     )
 
 
-def test_staff_appoint_nobody_where_there_is_an_owner(cast: Cast) -> None:
+def test_staff_cannot_appoint_an_owner_where_there_is_one(cast: Cast) -> None:
     with pytest.raises(InvalidError, match="has an owner"):
         services.appoint_owner(cast.acme.id, "staff", actor=_itself(cast.staff))
     with pytest.raises(InvalidError, match="no active account"):
@@ -106,7 +106,7 @@ def test_staff_appoint_nobody_where_there_is_an_owner(cast: Cast) -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("verb", ["demote", "remove"])
-def test_of_two_owners_who_demote_or_remove_each_other_at_once_one_stays(
+def test_one_of_two_owners_remains_after_they_demote_or_remove_each_other_concurrently(
     cast: Cast, verb: str
 ) -> None:
     services.set_member(cast.acme.id, cast.operator.user, Role.OWNER, actor=ACTOR)
@@ -136,7 +136,7 @@ LOSSES: dict[str, Callable[[Person], object]] = {
 
 
 @pytest.mark.parametrize("lost", LOSSES)
-def test_an_actor_who_is_no_longer_owner_changes_no_member(cast: Cast, lost: str) -> None:
+def test_a_former_owner_cannot_change_members(cast: Cast, lost: str) -> None:
     LOSSES[lost](cast.owner)
     tenant, user, actor = cast.acme.id, cast.member.user, _itself(cast.owner)
     before = _changes()
@@ -150,14 +150,14 @@ def test_an_actor_who_is_no_longer_owner_changes_no_member(cast: Cast, lost: str
     assert _changes() == before
 
 
-def test_staff_who_lost_their_access_appoint_no_owner(cast: Cast) -> None:
+def test_former_staff_cannot_appoint_an_owner(cast: Cast) -> None:
     User.objects.filter(pk=cast.staff.user.pk).update(is_staff=False)
     with pytest.raises(PermissionDenied):
         services.appoint_owner(cast.commons.id, "stranger", actor=_itself(cast.staff))
 
 
 @pytest.mark.django_db(transaction=True)
-def test_owners_removed_and_switched_off_at_once_leave_one(cast: Cast) -> None:
+def test_one_owner_remains_after_concurrent_removal_and_deactivation(cast: Cast) -> None:
     services.set_member(cast.acme.id, cast.operator.user, Role.OWNER, actor=ACTOR)
 
     orders = iter(("remove", "switch off"))
@@ -177,7 +177,7 @@ def test_owners_removed_and_switched_off_at_once_leave_one(cast: Cast) -> None:
     assert len(_owners(cast)) == 1
 
 
-def test_scopes_of_single_tools_are_granted_recorded_and_taken_away(cast: Cast) -> None:
+def test_tool_scopes_can_be_granted_and_revoked_and_are_recorded(cast: Cast) -> None:
     user, actor = cast.member.user, _itself(cast.owner)
     services.grant_scopes(cast.acme.id, user, ["mcp:payroll", "mcp:list"], actor=actor)
     services.grant_scopes(cast.acme.id, user, ["mcp:payroll"], actor=actor)

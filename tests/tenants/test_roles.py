@@ -55,14 +55,14 @@ COLUMNS = (Role.OWNER, Role.OPERATOR, Role.AUDITOR, Role.MEMBER)
         for role, held in zip(COLUMNS, row, strict=True)
     ],
 )
-def test_a_role_may_hold_exactly_the_scopes_of_the_table(
+def test_a_role_may_have_exactly_the_scopes_of_the_table(
     role: Role, scope: str, held: bool
 ) -> None:
     assert may_hold(role, scope) is held
 
 
 @pytest.mark.parametrize("permission", Permission)
-def test_exactly_the_roles_of_the_table_have_a_permission(permission: Permission) -> None:
+def test_a_permission_belongs_to_exactly_the_roles_of_the_table(permission: Permission) -> None:
     expected = {role for role, has in zip(COLUMNS, HAS[permission], strict=True) if has}
     assert roles_with(permission) == expected
 
@@ -72,11 +72,11 @@ def test_the_tables_of_this_test_are_complete() -> None:
     assert set(COLUMNS) == set(Role)
 
 
-def test_staff_may_do_everything_but_read_what_people_answered() -> None:
+def test_staff_have_every_permission_except_viewing_payloads() -> None:
     assert set(Permission) - STAFF_PERMISSIONS == {Permission.VIEW_PAYLOADS}
 
 
-def test_no_reading_permission_changes_anything() -> None:
+def test_reading_permissions_are_exactly_the_view_permissions() -> None:
     assert {str(permission) for permission in READING} == {
         name for name in map(str, Permission) if name.startswith("view_")
     }
@@ -85,12 +85,12 @@ def test_no_reading_permission_changes_anything() -> None:
 @pytest.mark.parametrize(
     "text", ["mcp:", "mcp:two words", "mcp:" + "x" * 65, "mcp:a\n", "MCP:list", "api:", "mcp"]
 )
-def test_what_is_not_a_scope_has_no_audience(text: str) -> None:
+def test_text_that_is_not_a_scope_has_no_audience(text: str) -> None:
     assert not is_scope(text)
     with pytest.raises(ValueError, match="is not a scope"):
         audience_of(text)
 
 
-def test_a_scope_says_what_it_is_for() -> None:
+def test_a_scope_determines_its_audience() -> None:
     assert audience_of("mcp:echo") is Audience.MCP
     assert audience_of("api:read") is Audience.API

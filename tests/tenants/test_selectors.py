@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 CountQueries = Callable[[int], AbstractContextManager[Any]]
 
 
-def test_unknown_closed_and_private_tenants_cannot_be_told_apart_not_even_by_queries(
+def test_unknown_closed_and_private_tenants_are_indistinguishable_even_by_query_count(
     cast: Cast,
 ) -> None:
     gone = create_tenant("gone", replace(cast.commons.fields, title="Gone"), actor=ACTOR)
@@ -42,7 +42,7 @@ def test_unknown_closed_and_private_tenants_cannot_be_told_apart_not_even_by_que
     assert [len(part) for part in queries] == [1, 0]
 
 
-def test_what_this_process_changes_holds_in_it_at_once(cast: Cast) -> None:
+def test_a_change_by_this_process_applies_at_once(cast: Cast) -> None:
     selectors.tenant(cast.acme.id)
     assert selectors.public_tenant("acme") is None
     update_tenant(cast.acme.id, replace(cast.acme.fields, public=True, title="New"), actor=ACTOR)
@@ -52,7 +52,7 @@ def test_what_this_process_changes_holds_in_it_at_once(cast: Cast) -> None:
     assert selectors.tenant(cast.acme.id) == found
 
 
-def test_what_another_process_changes_holds_after_one_poll(
+def test_a_change_by_another_process_applies_after_one_poll(
     cast: Cast, elsewhere: Elsewhere
 ) -> None:
     assert selectors.public_tenant("commons") is not None
@@ -68,7 +68,7 @@ def test_what_another_process_changes_holds_after_one_poll(
     assert not after.open
 
 
-def test_a_change_that_is_rolled_back_is_not_remembered(cast: Cast) -> None:
+def test_a_change_that_is_rolled_back_is_not_cached(cast: Cast) -> None:
     class Undone(Exception):  # noqa: N818 - not an error, a way out
         pass
 

@@ -39,7 +39,7 @@ def _role(tenant: UUID, user: User) -> str | None:
     return found.values_list("role", flat=True).first()
 
 
-def test_a_tenant_is_created_with_its_record_and_its_news() -> None:
+def test_creating_a_tenant_writes_a_record_and_a_change_log_entry() -> None:
     fields = TenantFields(title=" Initech ", allowed_origins=("https://Initech.example:443",))
     with told("tenant.created", news=(("tenant", "initech"),)) as entries:
         made = services.create_tenant("initech", fields, actor=ACTOR)
@@ -52,7 +52,7 @@ def test_a_tenant_is_created_with_its_record_and_its_news() -> None:
 
 
 @pytest.mark.parametrize("slug", ["acme", "gone"])
-def test_a_slug_that_is_or_was_somebodys_is_refused_and_nothing_is_told(
+def test_a_slug_in_use_or_formerly_in_use_is_refused_and_nothing_is_recorded(
     cast: Cast, slug: str
 ) -> None:
     gone = services.create_tenant("gone", actor=ACTOR)
@@ -62,7 +62,7 @@ def test_a_slug_that_is_or_was_somebodys_is_refused_and_nothing_is_told(
     assert refused.value.problems == {"slug": ["This slug is taken."]}
 
 
-def test_an_edit_is_recorded_by_what_it_changed(cast: Cast) -> None:
+def test_an_update_is_recorded_with_the_changed_fields(cast: Cast) -> None:
     before = cast.acme.fields
     fields = replace(before, public=True, instructions="Be kind.")
     with told("tenant.updated", news=(("tenant", "acme"),)) as entries:
@@ -78,7 +78,7 @@ def test_an_edit_is_recorded_by_what_it_changed(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("state", ["unknown", "closed"])
-def test_unknown_and_closed_tenants_refuse_changes_in_the_same_words(
+def test_unknown_and_closed_tenants_refuse_changes_with_the_same_error(
     cast: Cast, state: str
 ) -> None:
     with told("tenant.closed", news=(("tenant", "acme"),)):
@@ -95,7 +95,7 @@ def test_unknown_and_closed_tenants_refuse_changes_in_the_same_words(
     assert services.remove_member(cast.acme.id, cast.member.user, actor=ACTOR)
 
 
-def test_a_person_becomes_a_member_changes_role_and_is_removed_once(cast: Cast) -> None:
+def test_a_member_is_added_changed_and_removed_once(cast: Cast) -> None:
     user = cast.staff.user
     news = (("member", str(user.pk)),)
     for role, before in ((Role.MEMBER, None), (Role.OPERATOR, "member")):
@@ -112,7 +112,7 @@ def test_a_person_becomes_a_member_changes_role_and_is_removed_once(cast: Cast) 
         assert not services.remove_member(cast.acme.id, user, actor=ACTOR)
 
 
-def test_a_change_whose_news_cannot_be_written_is_not_made(
+def test_a_change_that_cannot_be_written_to_the_change_log_is_rolled_back(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object, **__: object) -> int:
@@ -124,7 +124,7 @@ def test_a_change_whose_news_cannot_be_written_is_not_made(
     assert _role(cast.acme.id, cast.staff.user) is None
 
 
-def test_switching_a_person_off_and_deleting_one_is_news_logging_in_and_making_one_is_not(
+def test_deactivating_or_deleting_a_user_is_announced_but_not_login_or_creation(
     cast: Cast,
 ) -> None:
     user = cast.member.user

@@ -1,4 +1,4 @@
-"""What the conformance suite expects, to the letter."""
+"""The tools of the conformance suite return exactly what the suite expects."""
 
 import re
 from typing import Any
@@ -23,12 +23,12 @@ async def content(name: str, notes: Notes | None = None, /, **arguments: Any) ->
 
 
 @pytest.mark.parametrize("reference", names("conformance"))
-def test_every_tool_can_be_listed_under_its_name(reference: str) -> None:
+def test_every_tool_is_listable_under_its_name(reference: str) -> None:
     assert_listable(compiled(reference))
     assert re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", compiled(reference).name)
 
 
-async def test_a_stream_ends_before_its_result() -> None:
+async def test_the_reconnection_tool_closes_its_stream_before_its_result() -> None:
     ended: list[str] = []
     program = compiled("conformance.test_reconnection").program
     outside = in_memory()._replace(close_stream=lambda: ended.append("stream"))
@@ -36,7 +36,7 @@ async def test_a_stream_ends_before_its_result() -> None:
     assert ended == ["stream"]
 
 
-async def test_the_streaming_diagnostic_asks_by_its_result() -> None:
+async def test_the_streaming_tool_reports_progress_and_requests_input() -> None:
     notes = Notes()
     program = compiled("conformance.test_streaming_elicitation").program
     outside = in_memory()._replace(notifier=notes)
@@ -46,7 +46,7 @@ async def test_the_streaming_diagnostic_asks_by_its_result() -> None:
     assert len(notes.progressed) == 1
 
 
-async def test_a_client_that_cannot_sample_is_told_what_is_missing() -> None:
+async def test_a_client_without_sampling_gets_the_missing_capability() -> None:
     outcome = await call("conformance.test_missing_capability")
     assert isinstance(outcome, Failed)
     assert outcome.error.kind is FailureKind.CAPABILITY_MISSING
@@ -65,7 +65,7 @@ async def test_the_region_is_mirrored_into_a_header_and_returned() -> None:
     assert await content("test_x_mcp_header", region="Hello") == [text("Hello")]
 
 
-async def test_the_schema_of_2020_12_is_served_verbatim_and_held_against_arguments() -> None:
+async def test_the_2020_12_schema_is_served_verbatim_and_arguments_are_validated_by_it() -> None:
     schema = compiled("conformance.json_schema_2020_12_tool").input_schema
     keywords = "$schema type $defs properties allOf if then else additionalProperties"
     assert " ".join(schema) == keywords

@@ -1,4 +1,5 @@
-"""What the conformance suite expects of tools and prompts that ask, to the letter."""
+"""The tools and prompts of the conformance suite that request input behave exactly as the suite
+expects."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -56,12 +57,12 @@ async def tried(
 
 
 @pytest.mark.parametrize("reference", names("conformance_asking"))
-def test_everything_can_be_listed(reference: str) -> None:
+def test_every_tool_and_prompt_is_listable(reference: str) -> None:
     assert_listable(compiled(reference))
 
 
 @pytest.mark.parametrize(("name", "answers", "keys", "text"), CALLS)
-async def test_it_asks_and_answers_as_the_suite_wants(
+async def test_tools_request_input_and_answer_as_the_suite_expects(
     name: str, answers: dict[str, Any], keys: tuple[tuple[str, ...], ...], text: str
 ) -> None:
     ended = await tried(f"test_input_required_result_{name}", answers)
@@ -69,12 +70,12 @@ async def test_it_asks_and_answers_as_the_suite_wants(
     assert ended.text == text
 
 
-def test_one_tool_takes_answers_that_nobody_asked_for() -> None:
+def test_one_tool_accepts_unrequested_input_responses() -> None:
     taking = [name for name in names("conformance_asking") if compiled(name).unasked]
     assert taking == ["conformance_asking.test_input_required_result_elicitation"]
 
 
-async def test_the_prompt_asks_for_its_context() -> None:
+async def test_the_prompt_requests_its_context() -> None:
     answers = {"user_context": accept(context="tests")}
     ended = await tried("test_input_required_result_prompt", answers)
     assert ended.asked == (("user_context",),)

@@ -1,4 +1,4 @@
-"""What the conformance suite expects of tools whose calls become tasks."""
+"""The tools of the conformance suite whose calls become tasks behave as the suite expects."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,17 +36,17 @@ async def tried(
 
 
 @pytest.mark.parametrize("reference", names("conformance_tasks"))
-def test_everything_can_be_listed(reference: str) -> None:
+def test_every_tool_is_listable(reference: str) -> None:
     assert_listable(compiled(reference))
 
 
-def test_calls_become_tasks_as_the_suite_wants() -> None:
+def test_tools_become_tasks_as_the_suite_expects() -> None:
     found = {compiled(one).name: compiled(one).task_support for one in names("conformance_tasks")}
     assert found == SUPPORT
     assert compiled("conformance.greet").task_support == "never"
 
 
-async def test_the_first_of_the_list_has_a_result_without_arguments() -> None:
+async def test_the_first_listed_tool_has_a_result_without_arguments() -> None:
     """Of all tools of the suite: one of its scenarios calls the first without arguments."""
     every = [one for module in MODULES for one in names(module, PrimitiveType.TOOL)]
     first = min(every, key=lambda one: compiled(one).name)
@@ -57,12 +57,12 @@ async def test_the_first_of_the_list_has_a_result_without_arguments() -> None:
 
 
 @pytest.mark.parametrize("tasks", [True, False])
-async def test_it_computes_for_as_long_as_it_is_told_to(tasks: bool) -> None:
+async def test_slow_compute_takes_the_requested_number_of_seconds(tasks: bool) -> None:
     ended = await tried("slow_compute", {}, {"seconds": 0, "label": "instant"}, tasks=tasks)
     assert ended.text == "instant was computed in 0 seconds."
 
 
-async def test_deleting_is_confirmed() -> None:
+async def test_deletion_requires_confirmation() -> None:
     ended = await tried("confirm_delete", {"confirm": BOTH}, {"filename": "rt.txt"})
     assert ended.asked == (("confirm",),)
     assert ended.text == "Deleting rt.txt was confirmed."
@@ -74,7 +74,7 @@ async def test_deleting_is_confirmed() -> None:
 @pytest.mark.parametrize(
     ("tasks", "rounds"), [(True, (("user_name",), ())), (False, (("user_name",),))]
 )
-async def test_a_name_is_asked_for_before_the_call_becomes_a_task(
+async def test_a_tool_requests_a_name_before_its_call_becomes_a_task(
     tasks: bool, rounds: tuple[tuple[str, ...], ...]
 ) -> None:
     ended = await tried("test_tool_with_task", tasks=tasks)

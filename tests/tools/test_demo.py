@@ -31,7 +31,7 @@ ALL = [
     "demo.slow_report",
     "demo.weather",
 ]
-PROMPTS = ["demo.plan_trip"]
+PROMPTS = ["demo.plan_trip", "demo.weather_report"]
 RESOURCES = ["demo.about", "demo.square", "demo.weather_of"]
 
 
@@ -41,18 +41,18 @@ async def done(reference: str, notes: Notes | None = None, **arguments: Any) -> 
     return outcome.result
 
 
-def test_nothing_in_the_folder_is_broken() -> None:
+def test_all_files_in_the_tools_folder_are_valid() -> None:
     assert kind().check() == ()
 
 
-def test_the_demo_has_these_tools_prompts_and_resources() -> None:
+def test_the_demo_has_the_expected_tools_prompts_and_resources() -> None:
     assert names("demo", PrimitiveType.TOOL) == ALL
     assert names("demo", PrimitiveType.PROMPT) == PROMPTS
     assert names("demo", PrimitiveType.RESOURCE, PrimitiveType.TEMPLATE) == RESOURCES
 
 
 @pytest.mark.parametrize("reference", names("demo"))
-def test_everything_can_be_listed_and_has_a_title(reference: str) -> None:
+def test_every_demo_function_is_listable_and_has_a_title(reference: str) -> None:
     assert_listable(compiled(reference))
     assert compiled(reference).title
 
@@ -86,7 +86,7 @@ async def test_add_returns_a_number() -> None:
     assert refused.error.kind is FailureKind.INVALID_ARGUMENTS
 
 
-async def test_countdown_tells_how_far_it_is() -> None:
+async def test_countdown_reports_its_progress() -> None:
     notes = Notes()
     result = await done("demo.countdown", notes, start=3, seconds=0)
     assert result["content"][0]["text"] == "Lift-off!"
@@ -105,7 +105,7 @@ async def test_the_weather_of_a_city_is_always_the_same() -> None:
     assert {**first["structuredContent"], "city": ""} == {**again["structuredContent"], "city": ""}
 
 
-async def test_where_there_is_no_weather_the_tool_says_so() -> None:
+async def test_the_weather_of_a_city_without_weather_is_a_tool_error() -> None:
     result = await done("demo.weather", city="Atlantis")
     assert result["isError"] is True
     assert result["content"][0]["text"] == "Atlantis has no weather: it is under water."
@@ -121,7 +121,7 @@ async def test_a_slow_report_reports_its_progress_from_its_thread() -> None:
     assert notes.progressed == [(1, 2, None), (2, 2, None)]
 
 
-async def test_a_note_gets_a_receipt_and_its_words_are_not_logged() -> None:
+async def test_sending_a_note_returns_a_receipt_and_does_not_log_the_text() -> None:
     notes = Notes()
     result = await done("demo.send_note", notes, recipient="Ada", note="secret words")
     assert result["structuredContent"]["recipient"] == "Ada"
@@ -129,19 +129,26 @@ async def test_a_note_gets_a_receipt_and_its_words_are_not_logged() -> None:
     assert notes.logged == [("info", {"recipient": "Ada", "characters": 12}, "demo.send_note")]
 
 
-async def test_a_trip_is_a_conversation_with_a_link_to_what_can_be_read_here() -> None:
+async def test_the_trip_prompt_is_a_conversation_of_text_messages_only() -> None:
     asked = {"city": "São Paulo", "days": "3", "style": "busy"}
     outcome = await read("demo.plan_trip", asked)
     assert isinstance(outcome, Complete)
     messages = outcome.result["messages"]
-    assert [message["role"] for message in messages] == ["user", "user", "assistant", "user"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "user"]
     assert messages[0]["content"]["text"] == "Plan 3 busy days in São Paulo for me."
-    assert messages[1]["content"]["type"] == "resource_link"
+    assert {message["content"]["type"] for message in messages} == {"text"}
+
+
+async def test_the_report_prompt_links_to_a_readable_resource() -> None:
+    outcome = await read("demo.weather_report", {"city": "São Paulo"})
+    assert isinstance(outcome, Complete)
+    messages = outcome.result["messages"]
+    assert [message["content"]["type"] for message in messages] == ["text", "resource_link"]
     values = UriTemplate(compiled("demo.weather_of").uri).match(messages[1]["content"]["uri"])
     assert values == {"city": "São Paulo"}
 
 
-async def test_the_ways_to_travel_are_suggested_and_no_other_is_taken() -> None:
+async def test_styles_of_travel_are_suggested_and_any_other_style_is_refused() -> None:
     assert await suggested("demo.plan_trip", "style", "b") == ["busy", "on a budget"]
     outcome = await read("demo.plan_trip", {"city": "Oslo", "style": "by rocket"})
     assert isinstance(outcome, Failed)
@@ -154,7 +161,7 @@ async def test_cities_are_suggested_as_they_are_typed(reference: str) -> None:
     assert await suggested(reference, "city", "x") == []
 
 
-async def test_what_there_is_to_try_can_be_read_and_is_there() -> None:
+async def test_the_about_resource_names_only_existing_functions() -> None:
     outcome = await read("demo.about", uri="demo://about")
     assert isinstance(outcome, Complete)
     [contents] = outcome.result["contents"]
@@ -165,7 +172,7 @@ async def test_what_there_is_to_try_can_be_read_and_is_there() -> None:
     assert named <= {compiled(reference).name for reference in everything}
 
 
-async def test_the_weather_of_a_city_is_read_at_its_uri() -> None:
+async def test_the_weather_of_a_city_can_be_read_at_its_uri() -> None:
     assert compiled("demo.weather_of").uri == "demo://weather/{city}"
     outcome = await read("demo.weather_of", {"city": "Oslo"}, "demo://weather/Oslo")
     assert isinstance(outcome, Complete)

@@ -1,4 +1,4 @@
-"""The demo's tools that ask, as the tutorial tells of them."""
+"""The demo's tools that request input behave as the tutorial describes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -52,12 +52,12 @@ async def stored(outside: Ports, number: int) -> Any:
     return value and value["fields"]
 
 
-def test_a_work_item_is_updated_with_answers_that_come_without_a_state() -> None:
+def test_the_work_item_tool_accepts_responses_without_a_state() -> None:
     """As in the example of SEP-2322."""
     assert compiled("demo_asking.update_work_item").unasked is True
 
 
-def test_there_are_these() -> None:
+def test_the_asking_demo_has_the_expected_tools_prompts_and_resources() -> None:
     assert kind().check() == ()
     assert names("demo_asking", PrimitiveType.TOOL) == ALL
     assert names("demo_asking", PrimitiveType.PROMPT) == ["demo_asking.write_invitation"]
@@ -65,12 +65,12 @@ def test_there_are_these() -> None:
 
 
 @pytest.mark.parametrize("reference", names("demo_asking"))
-def test_everything_can_be_listed_and_has_a_title(reference: str) -> None:
+def test_every_asking_demo_function_is_listable_and_has_a_title(reference: str) -> None:
     assert_listable(compiled(reference))
     assert compiled(reference).title
 
 
-async def test_resolving_a_bug_asks_how_and_a_duplicate_of_what() -> None:
+async def test_resolving_a_bug_requests_the_resolution_and_for_a_duplicate_the_original() -> None:
     outside = in_memory()
     ended = await tried("update_work_item", RESOLVE, DUPLICATE, outside)
     assert ended.asked == (("resolution",), ("duplicate_of",))
@@ -89,7 +89,7 @@ async def test_resolving_a_bug_asks_how_and_a_duplicate_of_what() -> None:
 
 @pytest.mark.parametrize("answer", [DECLINE, CANCEL])
 @pytest.mark.parametrize("key", DUPLICATE)
-async def test_who_says_no_to_a_question_changes_nothing(
+async def test_a_declined_input_request_changes_nothing(
     key: str, answer: Mapping[str, Any]
 ) -> None:
     outside = in_memory()
@@ -103,7 +103,7 @@ async def test_who_says_no_to_a_question_changes_nothing(
     ("number", "fields"),
     [(4522, {"System.Title": "Odd prices"}), (4610, {"System.State": "Resolved"})],
 )
-async def test_anything_else_is_saved_without_a_question(
+async def test_other_updates_are_saved_without_an_input_request(
     number: int, fields: dict[str, Any]
 ) -> None:
     outside = in_memory()
@@ -114,12 +114,12 @@ async def test_anything_else_is_saved_without_a_question(
     assert fields.items() <= (await stored(outside, number)).items()
 
 
-async def test_an_unknown_work_item_is_refused_in_words() -> None:
+async def test_an_unknown_work_item_is_a_tool_error() -> None:
     ended = await tried("update_work_item", {**RESOLVE, "workItemId": 1})
     assert ended.text == "There is no work item #1. There are 4301, 4522, 4610."
 
 
-async def test_a_step_that_runs_twice_saves_once() -> None:
+async def test_a_repeated_step_saves_only_once() -> None:
     """As when a process dies after the effect: the next one has the journal from before it."""
     program = compiled("demo_asking.update_work_item").program
     outside, call = in_memory(), a_call({"workItemId": 4610, "fields": {"System.State": "Done"}})
@@ -128,7 +128,7 @@ async def test_a_step_that_runs_twice_saves_once() -> None:
     assert (await outside.store.get("work-items/4610")).revision == 1
 
 
-async def test_a_deployment_is_confirmed_and_tells_how_far_it_is() -> None:
+async def test_a_deployment_requires_confirmation_and_reports_progress() -> None:
     notes = Notes()
     outside = in_memory()._replace(notifier=notes)
     arguments = {"service": "shop", "version": "1.2"}
@@ -138,7 +138,7 @@ async def test_a_deployment_is_confirmed_and_tells_how_far_it_is() -> None:
     assert [(done, total) for done, total, _ in notes.progressed] == [(n, 4) for n in range(5)]
 
 
-async def test_a_deployment_that_nobody_wants_does_not_happen() -> None:
+async def test_a_deployment_that_is_not_confirmed_does_nothing() -> None:
     notes = Notes()
     outside = in_memory()._replace(notifier=notes)
     arguments = {"service": "shop", "version": "1.2"}
@@ -148,7 +148,7 @@ async def test_a_deployment_that_nobody_wants_does_not_happen() -> None:
     assert notes.progressed == []
 
 
-async def test_a_meeting_asks_for_time_and_place_in_one_round() -> None:
+async def test_a_meeting_requests_time_and_place_in_one_round() -> None:
     answers = {"when": accept(day="Monday", hour=9), "where": accept(room="Attic")}
     ended = await tried("arrange_meeting", {"topic": "Prices"}, answers)
     assert ended.asked == (("when", "where"),)
@@ -163,7 +163,7 @@ async def test_a_meeting_asks_for_time_and_place_in_one_round() -> None:
         ("decline", ["signed"], "v1 is not signed off."),
     ],
 )
-async def test_a_release_is_signed_off_by_a_user_who_agrees_and_confirms_the_page(
+async def test_a_release_is_signed_off_only_after_consent_and_confirmation_on_the_page(
     action: str, done: list[str], text: str
 ) -> None:
     outside, answers = in_memory(done=done), {"page": {"action": action}}
@@ -179,12 +179,12 @@ class NoPerson(MemoryLinks):
         raise LinkRefusedError("A confirmation page needs a user account.")
 
 
-async def test_a_program_that_wants_to_sign_off_reads_why_it_cannot() -> None:
+async def test_a_caller_without_a_user_account_gets_the_reason_why_sign_off_is_impossible() -> None:
     ended = await tried("sign_off", {"release": "v1"}, {}, in_memory()._replace(links=NoPerson()))
     assert (ended.asked, ended.text) == ((), "A confirmation page needs a user account.")
 
 
-async def test_a_summary_is_the_clients_models() -> None:
+async def test_a_summary_is_written_by_the_clients_model() -> None:
     ended = await tried("summarize", {"text": "Long."}, {"summary": model_answer("Short.")})
     assert ended.text == "Short."
     picture = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
@@ -195,7 +195,9 @@ async def test_a_summary_is_the_clients_models() -> None:
 
 
 @pytest.mark.parametrize("name", ["update_work_item", "summarize"])
-async def test_a_client_that_cannot_be_asked_is_told_what_is_missing(name: str) -> None:
+async def test_a_client_without_the_needed_capability_gets_the_missing_capability(
+    name: str,
+) -> None:
     arguments = {"text": "Long."} if name == "summarize" else RESOLVE
     call = a_call(arguments, capabilities={})
     ended = await run_through(compiled(f"demo_asking.{name}").program, call, {}, in_memory())
@@ -203,7 +205,7 @@ async def test_a_client_that_cannot_be_asked_is_told_what_is_missing(name: str) 
     assert ended.outcome.error.kind is FailureKind.CAPABILITY_MISSING
 
 
-async def test_a_prompt_asks_whom_it_is_for() -> None:
+async def test_the_invitation_prompt_requests_the_guest() -> None:
     answers = {"guest": accept(name="Ada", tone="formal")}
     ended = await tried("write_invitation", {"occasion": "the party"}, answers)
     assert ended.asked == (("guest",),)
@@ -212,7 +214,7 @@ async def test_a_prompt_asks_whom_it_is_for() -> None:
     assert message["content"]["text"] == "Write a formal invitation to the party for Ada."
 
 
-async def test_a_resource_asks_how_it_is_to_be_read() -> None:
+async def test_the_greeting_resource_requests_the_language() -> None:
     ended = await tried("greeting", answers={"language": accept(language="Portuguese")})
     assert ended.asked == (("language",),)
     assert isinstance(ended.outcome, Complete)

@@ -36,7 +36,7 @@ async def _close_one() -> None:
 
 @pytest.mark.requirement("auth.challenge")
 @pytest.mark.requirement("http.authentication")
-async def test_without_a_token_every_slug_but_a_public_one_is_answered_alike(served: Cast) -> None:
+async def test_without_a_token_every_non_public_slug_gets_the_same_response(served: Cast) -> None:
     await _close_one()
     replies = [await send(slug, request("tools/list")) for slug in SLUGS]
     assert {reply.status for reply in replies} == {401}
@@ -52,7 +52,7 @@ async def test_without_a_token_every_slug_but_a_public_one_is_answered_alike(ser
 
 @pytest.mark.requirement("auth.audience")
 @pytest.mark.requirement("auth.invalid-token")
-async def test_with_a_foreign_token_every_slug_is_answered_alike(served: Cast) -> None:
+async def test_with_a_foreign_token_every_slug_gets_the_same_response(served: Cast) -> None:
     await _close_one()
     stranger = served.stranger.mcp_token
     for token in (stranger, stranger[:-1] + "!", "nonsense", served.owner.api_token):
@@ -62,7 +62,7 @@ async def test_with_a_foreign_token_every_slug_is_answered_alike(served: Cast) -
         assert 'error="invalid_token"' in replies[0].headers["www-authenticate"]
 
 
-async def test_no_look_up_tells_an_unknown_tenant_from_a_closed_one(served: Cast) -> None:
+async def test_unknown_closed_and_private_tenants_cost_the_same_queries(served: Cast) -> None:
     await _close_one()
     stranger = served.stranger.mcp_token
 
@@ -95,14 +95,14 @@ async def test_a_revoked_token_is_refused_at_the_next_request(served: Cast) -> N
     assert (await send("acme", request("tools/list"), token)).status == 401
 
 
-async def test_a_token_dies_with_its_owners_membership(served: Cast) -> None:
+async def test_a_token_is_refused_after_its_owners_membership_ends(served: Cast) -> None:
     token = served.member.mcp_token
     assert (await ask("acme", "tools/list", token=token)).status == 200
     await in_database(tenants.remove_member, served.acme.id, served.member.user, actor=ACTOR)
     assert (await send("acme", request("tools/list"), token)).status == 401
 
 
-async def test_other_credentials_are_none(served: Cast) -> None:
+async def test_other_credentials_than_a_bearer_token_are_refused(served: Cast) -> None:
     token = served.owner.mcp_token
     for headers in (
         {"authorization": f"Basic {token}"},
@@ -114,7 +114,7 @@ async def test_other_credentials_are_none(served: Cast) -> None:
         assert (await send("acme", request("tools/list"), token, headers)).status == 401
 
 
-async def test_whoever_is_known_does_not_wait_behind_tokens_that_strangers_make_up(
+async def test_known_callers_do_not_wait_behind_look_ups_of_forged_tokens(
     served: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner = served.owner.mcp_token

@@ -70,7 +70,7 @@ def _is_told_to_come_back(reply: Reply, status: int) -> None:
     assert error["data"]["retryAfter"] == int(reply.headers["retry-after"])
 
 
-async def test_calls_begin_when_the_database_is_back(served: Cast, door: Door) -> None:
+async def test_calls_start_when_the_database_is_back(served: Cast, door: Door) -> None:
     token = served.owner.mcp_token
     session = await begin("acme", token, LAST)
     assert (await mcp.call("acme", "echo", {"text": "warm"}, token)).status == 200
@@ -90,7 +90,7 @@ async def test_calls_begin_when_the_database_is_back(served: Cast, door: Door) -
 
 
 @pytest.mark.parametrize("waiters", [0, 10])
-async def test_what_waits_too_long_or_with_too_many_is_told_when_to_come_back(
+async def test_calls_that_wait_too_long_or_are_too_many_get_retry_after(
     served: Cast, settings: Settings, door: Door, waiters: int
 ) -> None:
     settings.MCPHOST_STREAM_AFTER_SECONDS = 0.01

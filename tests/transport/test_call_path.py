@@ -1,5 +1,5 @@
-"""How long the path of an ordinary call is, counted while one runs. Shorter is better: lower the limits
-with every change that shortens it."""
+"""The number of functions that an ordinary call executes. Lower the limits with every change that
+shortens the path."""
 
 import sys
 from collections.abc import Awaitable, Callable
@@ -20,7 +20,7 @@ LIMITS = (113, 99, 49)
 """Calls, functions and files, on the event loop's thread: the writer's thread is not counted."""
 
 
-async def test_a_plain_call_takes_a_short_path(served: Cast) -> None:
+async def test_a_plain_call_executes_a_limited_number_of_functions(served: Cast) -> None:
     async def once() -> None:
         assert (await call("acme", "echo", {"text": "a"}, served.owner.mcp_token)).text == "a"
 

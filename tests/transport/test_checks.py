@@ -25,21 +25,21 @@ def test_a_good_deployment_passes() -> None:
     assert check_deployment() == []
 
 
-def test_what_cannot_work_is_an_error_and_what_is_unsafe_a_warning(settings: Settings) -> None:
+def test_impossible_settings_are_errors_and_unsafe_ones_warnings(settings: Settings) -> None:
     settings.MCPHOST_TOOLS = Path("/nowhere")
     settings.MCPHOST_HTTPS = False
     found = {message.id: message.is_serious() for message in check_deployment()}
     assert found == {"mcphost.W104": False, "mcphost.E107": True}
 
 
-def test_a_secret_that_others_can_read_is_refused(settings: Settings) -> None:
+def test_a_secret_file_readable_by_other_users_is_refused(settings: Settings) -> None:
     settings.MCPHOST_EXPOSED = lambda: (Path("/srv/master-key"),)
     (message,) = check_deployment()
     assert "/srv/master-key" in message.msg
 
 
 @pytest.mark.postgresql
-def test_more_connections_than_postgresql_has_are_refused(settings: Settings) -> None:
+def test_more_connections_than_postgresql_allows_are_refused(settings: Settings) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SHOW max_connections")
         (most,) = cursor.fetchone()

@@ -26,7 +26,7 @@ async def _preflight(slug: str, asked: str = "authorization, mcp-param-region") 
     return await exchange.done()
 
 
-async def test_a_preflight_is_answered_alike_for_every_slug(served: Cast) -> None:
+async def test_a_preflight_gets_the_same_response_for_every_slug(served: Cast) -> None:
     replies = [await _preflight(slug) for slug in ("acme", "commons", "no-such-tenant")]
     assert len({str(reply) for reply in replies}) == 1
     reply = replies[0]
@@ -46,7 +46,7 @@ async def test_a_preflight_is_answered_alike_for_every_slug(served: Cast) -> Non
         assert name in allowed
 
 
-async def test_a_preflight_allows_no_header_but_ours(served: Cast) -> None:
+async def test_a_preflight_allows_only_known_headers(served: Cast) -> None:
     reply = await _preflight("acme", "x-forwarded-for, cookie, mcp-é")
     allowed = reply.headers["access-control-allow-headers"]
     assert "cookie" not in allowed
@@ -54,7 +54,7 @@ async def test_a_preflight_allows_no_header_but_ours(served: Cast) -> None:
     assert "é" not in allowed
 
 
-async def test_a_refused_credential_can_be_read_by_any_page(served: Cast) -> None:
+async def test_an_authentication_error_is_readable_by_any_page(served: Cast) -> None:
     reply = await send("acme", request("tools/list"), headers={"origin": PAGE})
     assert reply.status == 401
     assert reply.headers["access-control-allow-origin"] == "*"
@@ -62,7 +62,7 @@ async def test_a_refused_credential_can_be_read_by_any_page(served: Cast) -> Non
 
 
 @pytest.mark.requirement("http.origin")
-async def test_after_authentication_the_tenants_list_decides(served: Cast) -> None:
+async def test_after_authentication_the_tenants_allowed_origins_decide(served: Cast) -> None:
     token = served.owner.mcp_token
     refused = await send("acme", request("tools/list"), token, {"origin": PAGE})
     assert refused.status == 403

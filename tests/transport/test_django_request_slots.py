@@ -22,7 +22,7 @@ async def waiting(slots: Slots, address: str) -> "asyncio.Task[ThreadPoolExecuto
     return task
 
 
-async def test_an_address_gets_four_threads_and_others_get_theirs() -> None:
+async def test_an_address_gets_at_most_four_threads_and_other_addresses_get_their_own() -> None:
     slots = Slots(PER_ADDRESS + 1)
     threads = [await taken(slots, "192.0.2.1") for _ in range(PER_ADDRESS)]
     assert await slots.take("192.0.2.1", 0.01) is None
@@ -30,7 +30,7 @@ async def test_an_address_gets_four_threads_and_others_get_theirs() -> None:
     assert len(set(map(id, threads))) == PER_ADDRESS + 1
 
 
-async def test_a_thread_goes_to_the_first_that_may_have_it() -> None:
+async def test_a_free_thread_goes_to_the_first_waiting_address_below_its_limit() -> None:
     slots = Slots(PER_ADDRESS + 1)
     first = [await taken(slots, "a") for _ in range(PER_ADDRESS)]
     other = await taken(slots, "b")
@@ -41,7 +41,7 @@ async def test_a_thread_goes_to_the_first_that_may_have_it() -> None:
     assert await again is first[0]
 
 
-async def test_a_request_that_is_cancelled_keeps_no_thread() -> None:
+async def test_a_cancelled_request_returns_its_thread() -> None:
     slots = Slots(1)
     thread = await taken(slots, "a")
     early, late = await waiting(slots, "b"), await waiting(slots, "c")
@@ -53,7 +53,7 @@ async def test_a_request_that_is_cancelled_keeps_no_thread() -> None:
     assert late.result() is thread
 
 
-async def test_only_so_many_of_an_address_wait() -> None:
+async def test_the_number_of_waiting_requests_per_address_is_limited() -> None:
     slots = Slots(1)
     thread = await taken(slots, "a")
     tasks = [await waiting(slots, "a") for _ in range(WAITING_PER_ADDRESS)]

@@ -34,19 +34,19 @@ async def posted(*pieces: bytes, length: str = "") -> Reply:
 
 
 @SMALL_FORMS
-async def test_a_form_that_says_that_it_is_too_large_is_refused_unread() -> None:
+async def test_a_form_with_a_too_large_content_length_is_refused_unread() -> None:
     assert (await posted(length="1001")).status == 413
     assert (await posted(length="9" * 5000)).status == 413
 
 
 @SMALL_FORMS
-async def test_a_form_that_does_not_say_so_is_read_as_far_as_forms_may_go() -> None:
+async def test_a_form_without_content_length_is_read_up_to_the_limit() -> None:
     reply = await posted(b"a=" + b"x" * 998, b"x", b"x" * 1000)
     assert (reply.status, reply.raw) == (413, b"The request is larger than 1000 bytes.\n")
 
 
 @SMALL_FORMS
-async def test_a_form_that_is_as_large_as_forms_may_be_is_looked_at() -> None:
+async def test_a_form_of_exactly_the_maximum_size_reaches_the_page() -> None:
     # Not refused by the limit: the page itself refuses it.
     assert (await posted(b"a=" + b"x" * 998, length="1000")).status == 403
     assert (await posted(b"a=" + b"x" * 499, b"x" * 499)).status == 403
@@ -138,7 +138,9 @@ async def _began(view: Blocking, count: int) -> None:
             await view.began.acquire()
 
 
-async def test_four_requests_of_an_address_run_at_once_and_others_wait(view: Blocking) -> None:
+async def test_four_requests_of_an_address_run_concurrently_and_further_ones_wait(
+    view: Blocking,
+) -> None:
     application = Limited(view)
     asked = [Asking(application).write() for _ in range(PER_ADDRESS + 2)]
     elsewhere = Asking(application, "192.0.2.2").write()
@@ -148,7 +150,7 @@ async def test_four_requests_of_an_address_run_at_once_and_others_wait(view: Blo
     assert [await one.status() for one in [*asked, elsewhere]] == [200] * (PER_ADDRESS + 3)
 
 
-async def test_a_request_that_waits_in_vain_is_told_when_to_come_back(
+async def test_a_request_that_gets_no_thread_in_time_gets_retry_after(
     view: Blocking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(django_requests, "WAIT_SECONDS", 0.01)
@@ -162,7 +164,7 @@ async def test_a_request_that_waits_in_vain_is_told_when_to_come_back(
     assert [await one.status() for one in asked] == [200] * PER_ADDRESS
 
 
-async def test_a_slow_sender_holds_no_thread(view: Blocking) -> None:
+async def test_a_slow_sender_occupies_no_thread(view: Blocking) -> None:
     application = Limited(view)
     slow = [Asking(application).write(b"a", more=True) for _ in range(20)]
     view.release.set()
@@ -172,7 +174,7 @@ async def test_a_slow_sender_holds_no_thread(view: Blocking) -> None:
     assert [await one.status() for one in slow] == [0] * 20
 
 
-async def test_an_aborted_request_keeps_its_thread_until_its_view_has_ended(
+async def test_an_aborted_request_keeps_its_thread_until_its_view_ends(
     view: Blocking, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.MCPHOST_DJANGO_REQUESTS = 1
@@ -189,7 +191,7 @@ async def test_an_aborted_request_keeps_its_thread_until_its_view_has_ended(
     assert await Asking(application).write().status() == 200
 
 
-async def test_large_responses_that_are_not_read_are_few(
+async def test_the_number_of_large_unread_responses_is_limited(
     view: Blocking, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.MCPHOST_DJANGO_REQUESTS = 1
@@ -210,7 +212,7 @@ async def test_large_responses_that_are_not_read_are_few(
     assert await Asking(application).write().status() == 200
 
 
-async def test_large_bodies_that_arrive_at_once_are_few(view: Blocking) -> None:
+async def test_the_number_of_large_bodies_received_concurrently_is_limited(view: Blocking) -> None:
     application = Limited(view)
     large = b"x" * (SMALL + 1)
     arriving = [Asking(application).write(large, more=True) for _ in range(PER_ADDRESS)]

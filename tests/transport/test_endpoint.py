@@ -27,7 +27,7 @@ async def cancelled(exchange: Exchange) -> None:
         await exchange.done()
 
 
-async def test_a_server_that_stops_ends_a_call_under_way(served: Cast) -> None:
+async def test_cancelling_the_request_at_shutdown_ends_its_call(served: Cast) -> None:
     exchange = posted(served, request("tools/call", {"name": "hang"}))
     async with asyncio.timeout(10):
         await probes().running.wait()
@@ -35,7 +35,7 @@ async def test_a_server_that_stops_ends_a_call_under_way(served: Cast) -> None:
     assert probes().cancelled.is_set()
 
 
-async def test_a_server_that_stops_ends_a_subscription(served: Cast) -> None:
+async def test_cancelling_the_request_at_shutdown_ends_its_subscription(served: Cast) -> None:
     wanted = {"notifications": {"toolsListChanged": True}}
     exchange = posted(served, request("subscriptions/listen", wanted))
     await exchange.until(b"acknowledged")
@@ -44,7 +44,7 @@ async def test_a_server_that_stops_ends_a_subscription(served: Cast) -> None:
     assert len(listeners) == 0
 
 
-async def test_what_nobody_foresaw_is_an_internal_error_that_tells_nothing(
+async def test_an_unexpected_exception_is_an_internal_error_without_details(
     served: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def breaks(*_: object) -> dict[str, object]:

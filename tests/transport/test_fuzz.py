@@ -105,7 +105,7 @@ def _check(reply: Reply) -> None:
         reply.check()
 
 
-def test_no_body_is_answered_with_a_5xx_or_a_traceback(transactional_db: None) -> None:
+def test_no_body_causes_a_5xx_or_a_traceback(transactional_db: None) -> None:
     cast = build_cast()
     publish_probes(cast.acme.id, "echo", "write")
     token = cast.owner.mcp_token
@@ -126,7 +126,7 @@ def test_no_body_is_answered_with_a_5xx_or_a_traceback(transactional_db: None) -
 
 
 @pytest.mark.parametrize("revision", SESSION_BASED)
-def test_no_body_in_a_session_is_answered_with_what_its_client_does_not_know(
+def test_no_session_body_causes_a_response_outside_the_revision(
     transactional_db: None, revision: str
 ) -> None:
     cast = build_cast()

@@ -60,7 +60,7 @@ PATHS = (
 
 
 @pytest.mark.requirement("http.host", "http.accept")
-async def test_headers_that_cannot_be_an_mcp_message_are_refused(served: Cast) -> None:
+async def test_requests_with_invalid_http_headers_are_refused(served: Cast) -> None:
     for headers, status in HEADS:
         reply = await send("acme", request("tools/list"), served.owner.mcp_token, headers)
         assert reply.status == status, headers
@@ -69,7 +69,7 @@ async def test_headers_that_cannot_be_an_mcp_message_are_refused(served: Cast) -
 
 
 @pytest.mark.requirement("http.one-endpoint")
-async def test_other_methods_are_not_allowed_and_other_paths_are_not_found(served: Cast) -> None:
+async def test_other_methods_get_405_and_other_paths_404(served: Cast) -> None:
     for method in ("GET", "PUT", "HEAD"):
         reply = await _plain("/t/acme/mcp", headers_for({}, served.owner.mcp_token), method)
         assert reply.status == 405
@@ -87,7 +87,7 @@ async def test_other_methods_are_not_allowed_and_other_paths_are_not_found(serve
             assert "Connect" in reply.last["error_description"]
 
 
-async def test_the_caller_is_refused_before_the_method(served: Cast) -> None:
+async def test_authentication_is_checked_before_the_method(served: Cast) -> None:
     for method in ("GET", "DELETE", "PUT", "HEAD"):
         for token in (None, "wrong"):
             for version in ("2026-07-28", "2025-11-25"):
@@ -97,7 +97,7 @@ async def test_the_caller_is_refused_before_the_method(served: Cast) -> None:
     assert (reply.status, "PUT" in reply.error["message"]) == (405, True)
 
 
-async def test_only_a_request_needs_an_accept_header_for_its_response(served: Cast) -> None:
+async def test_only_requests_need_a_matching_accept_header(served: Cast) -> None:
     json = {"accept": "application/json"}
     token = served.owner.mcp_token
     refused = await send("acme", request("tools/list"), token, json)
@@ -114,14 +114,14 @@ async def test_only_a_request_needs_an_accept_header_for_its_response(served: Ca
             assert (reply.status, reply.last["id"]) == (406, 1)
 
 
-async def test_a_compressed_body_is_refused_in_words_also_after_others(served: Cast) -> None:
+async def test_a_compressed_body_is_refused_with_415(served: Cast) -> None:
     token = served.owner.mcp_token
     assert (await send("acme", request("tools/list"), token)).status == 200
     reply = await send("acme", request("tools/list"), token, {"content-encoding": "gzip"})
     assert (reply.status, "Content-Encoding" in reply.error["message"]) == (415, True)
 
 
-async def test_a_slash_at_the_end_of_the_address_changes_nothing(served: Cast) -> None:
+async def test_a_trailing_slash_in_the_url_changes_nothing(served: Cast) -> None:
     token = served.owner.mcp_token
     for tool in ("echo", "unknown"):
         body = request("tools/call", {"name": tool, "arguments": {"text": "a"}})
@@ -143,7 +143,7 @@ async def test_a_slash_at_the_end_of_the_address_changes_nothing(served: Cast) -
         assert (await ended.done()).status == 204
 
 
-async def test_a_body_may_be_as_large_as_the_limit_and_no_larger(
+async def test_a_body_of_exactly_the_limit_is_accepted_and_a_larger_one_refused(
     served: Cast, settings: Settings
 ) -> None:
     body = orjson.dumps(request("tools/list"))
@@ -161,7 +161,9 @@ async def test_a_body_may_be_as_large_as_the_limit_and_no_larger(
     assert (await exchange.done()).status == 413, "while it comes"
 
 
-async def test_a_body_that_does_not_come_is_given_up(served: Cast, settings: Settings) -> None:
+async def test_a_body_that_does_not_arrive_in_time_is_abandoned(
+    served: Cast, settings: Settings
+) -> None:
     headers = headers_for({}, served.owner.mcp_token)
     exchange = Exchange("/t/acme/mcp", headers)
     exchange.write(b"{", more=True)
@@ -190,14 +192,14 @@ NO_MESSAGES = (
 
 
 @pytest.mark.requirement("http.no-client-responses", "http.single-message", "http.parse-error")
-async def test_a_body_that_is_no_message_is_a_400(served: Cast) -> None:
+async def test_a_body_that_is_not_a_message_gets_400(served: Cast) -> None:
     for body, code in NO_MESSAGES:
         reply = await send("acme", body, served.owner.mcp_token)
         assert (reply.status, reply.error["code"]) == (400, code), body[:50]
 
 
 @pytest.mark.requirement("base.notification-unanswered", "http.notification-accepted")
-async def test_a_notification_is_accepted_with_nothing(served: Cast) -> None:
+async def test_a_notification_gets_202_without_a_body(served: Cast) -> None:
     body = {**request("notifications/cancelled", {"requestId": 1}), "id": 1}
     del body["id"]
     reply = await send("acme", body, served.owner.mcp_token)

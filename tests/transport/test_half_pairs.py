@@ -1,4 +1,4 @@
-"""Half of a surrogate pair in a request, in the form of each revision, becomes U+FFFD."""
+"""An unpaired surrogate in a request becomes U+FFFD in each revision."""
 
 import orjson
 import pytest
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.parametrize("half", [b"\\ud83d", b"\xed\xa0\xbd"])
-async def test_half_of_a_surrogate_pair_in_a_request_is_replaced(served: Cast, half: bytes) -> None:
+async def test_unpaired_surrogates_in_a_request_are_replaced(served: Cast, half: bytes) -> None:
     token = served.owner.mcp_token
     body = request("tools/call", {"name": "echo", "arguments": {"text": "a?"}})
     headers = {"mcp-method": "tools/call", "mcp-name": "echo"}

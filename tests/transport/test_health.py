@@ -1,4 +1,4 @@
-"""`/healthz` and `/readyz`, and which Host any of the paths for operations takes."""
+"""`/healthz` and `/readyz`, and the Host check of all operations paths."""
 
 from contextlib import ExitStack
 
@@ -24,7 +24,7 @@ async def _get(path: str, **headers: str) -> Reply:
     return await exchange.done()
 
 
-async def test_a_living_process_says_so(served: Cast) -> None:
+async def test_the_liveness_endpoint_answers_ok(served: Cast) -> None:
     reply = await _get("/healthz")
     assert (reply.status, reply.last) == (200, {"status": "ok"})
 
@@ -39,7 +39,7 @@ async def test_a_ready_process_has_no_problems(served: Cast) -> None:
 
 
 @pytest.mark.parametrize("configured", ["", TOKEN])
-async def test_an_unready_process_says_what_is_wrong_only_to_monitoring(
+async def test_an_unready_process_shows_its_problems_only_to_monitoring(
     served: Cast, configured: str
 ) -> None:
     with ExitStack() as removals:
@@ -82,7 +82,7 @@ UNKNOWN = (
 
 
 @OPEN
-async def test_a_host_of_another_name_gets_nothing_from_any_path_for_operations(
+async def test_an_unknown_host_is_refused_on_every_operations_path(
     served: Cast,
 ) -> None:
     for path in PATHS:

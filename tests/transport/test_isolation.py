@@ -1,4 +1,4 @@
-"""The stranger tries every method with everything that belongs to another tenant."""
+"""A stranger tries every method with every object of another tenant."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -50,7 +50,7 @@ async def _cursors(offered: Cast) -> dict[str, str]:
     return {method: page.result["nextCursor"] for method, page in pages.items()}
 
 
-async def test_a_stranger_at_another_tenants_url_meets_a_wall(
+async def test_a_stranger_gets_the_same_refusal_for_every_method_at_another_tenants_url(
     offered: Cast, settings: Settings
 ) -> None:
     settings.MCPHOST_PAGE_SIZE = 1
@@ -77,7 +77,7 @@ def _renamed(value: Any) -> Any:
     return value.translate(OTHER)
 
 
-async def test_at_home_what_is_anothers_is_what_is_nobodys(offered: Cast) -> None:
+async def test_primitives_of_other_tenants_are_answered_like_unknown_ones(offered: Cast) -> None:
     """Equal responses, except for the requested name."""
     token = offered.stranger.mcp_token
     for method, params in [(name, each) for name in METHODS for each in _things(name)]:
@@ -92,7 +92,7 @@ async def test_at_home_what_is_anothers_is_what_is_nobodys(offered: Cast) -> Non
 
 @pytest.mark.requirement("pages.invalid-cursor")
 @pytest.mark.parametrize("method", LISTS)
-async def test_a_cursor_opens_for_its_list_its_tenant_and_its_scopes_only(
+async def test_a_cursor_is_valid_only_for_its_list_tenant_and_scopes(
     offered: Cast, settings: Settings, method: str
 ) -> None:
     settings.MCPHOST_PAGE_SIZE = 1

@@ -58,7 +58,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return seen
 
 
-async def test_the_key_covers_every_header_that_decides(served: Cast, read: set[str]) -> None:
+async def test_the_lane_key_contains_every_header_that_is_checked(
+    served: Cast, read: set[str]
+) -> None:
     deciding = {name.decode() for name in lanes.DECIDING}
     token = served.owner.mcp_token
     assert (await call("acme", "echo", {"text": "a"}, token)).status == 200
@@ -78,7 +80,7 @@ def _with_more(token: str, *more: tuple[bytes, bytes]) -> Exchange:
     return exchange
 
 
-async def test_no_request_gets_into_the_lane_of_another(served: Cast) -> None:
+async def test_a_request_with_other_headers_does_not_reuse_a_lane(served: Cast) -> None:
     token = served.owner.mcp_token
     assert (await send("acme", request("tools/list"), token)).status == 200
     for name, value, status in (
@@ -120,7 +122,7 @@ def _other_hosts(cast: Cast, settings: Settings) -> None:
     ("change", "status"),
     [(_without_origins, 403), (_closed, 401), (_not_public, 401), (_other_hosts, 403)],
 )
-async def test_a_lane_ends_with_what_it_was_admitted_by(
+async def test_a_lane_ends_when_the_rights_or_settings_behind_it_change(
     served: Cast, settings: Settings, change: Callable[[Cast, Settings], None], status: int
 ) -> None:
     allowing = TenantFields(title="Acme", allowed_origins=(PAGE,))
@@ -143,7 +145,7 @@ async def test_a_lane_ends_when_its_token_expires(
     assert (await send("acme", request("tools/list"), issued.plaintext)).status == 401
 
 
-async def test_lanes_keep_no_credential_nothing_long_and_no_header_many_times(
+async def test_lanes_store_no_credential_long_header_or_repeated_header(
     served: Cast,
 ) -> None:
     token = served.owner.mcp_token
@@ -159,7 +161,7 @@ async def test_lanes_keep_no_credential_nothing_long_and_no_header_many_times(
     assert not lanes._lanes
 
 
-async def test_a_body_that_came_slowly_needs_an_origin_that_is_still_allowed(served: Cast) -> None:
+async def test_the_origin_is_checked_again_after_a_slow_body(served: Cast) -> None:
     allowing = TenantFields(title="Acme", allowed_origins=(PAGE,))
     await in_database(update_tenant, served.acme.id, allowing, actor=ACTOR)
     body = request("tools/list")

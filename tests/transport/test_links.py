@@ -1,4 +1,4 @@
-"""The pages of links: the right user can confirm, everything else gets the same response."""
+"""The pages of links: the right user can confirm, and every other request gets the same response."""
 
 from datetime import timedelta
 from typing import Any
@@ -51,7 +51,7 @@ def invented(good: str) -> list[str]:
 
 
 @pytest.mark.requirement("elicitation.person")
-def test_the_person_who_was_asked_sees_what_it_is_and_confirms_it_by_a_post(cast: Cast) -> None:
+def test_the_asked_user_sees_the_request_and_confirms_it_with_a_post(cast: Cast) -> None:
     link, path = a_link(cast)
     member = signed_in(cast.member.user)
     page = member.get(path)
@@ -76,7 +76,7 @@ def test_the_person_who_was_asked_sees_what_it_is_and_confirms_it_by_a_post(cast
 
 
 @pytest.mark.parametrize("method", ["get", "head", "post"])
-def test_without_a_session_every_link_leads_to_the_sign_in_before_any_look_up(
+def test_without_a_login_every_link_redirects_to_sign_in_before_any_look_up(
     cast: Cast, method: str
 ) -> None:
     link, good = a_link(cast)
@@ -94,7 +94,7 @@ def test_without_a_session_every_link_leads_to_the_sign_in_before_any_look_up(
 @pytest.mark.requirement("elicitation.person")
 @pytest.mark.parametrize("method", ["get", "post"])
 @pytest.mark.parametrize("name", ["owner", "operator", "auditor", "staff", "stranger"])
-def test_another_person_gets_the_bytes_of_an_unknown_link(
+def test_another_user_gets_the_same_response_as_for_an_unknown_link(
     cast: Cast, method: str, name: str
 ) -> None:
     link, good = a_link(cast)
@@ -110,13 +110,13 @@ def test_another_person_gets_the_bytes_of_an_unknown_link(
     assert not calls.is_open(link)
 
 
-def test_a_post_without_the_token_of_the_page_confirms_nothing(cast: Cast) -> None:
+def test_a_post_without_the_csrf_token_confirms_nothing(cast: Cast) -> None:
     link, path = a_link(cast)
     assert signed_in(cast.member.user, enforce_csrf_checks=True).post(path).status_code == 403
     assert not calls.is_open(link)
 
 
-def test_the_page_is_not_kept_and_lets_its_own_form_name_its_origin(cast: Cast) -> None:
+def test_the_link_page_is_not_cached_and_allows_its_own_form(cast: Cast) -> None:
     headers = signed_in(cast.member.user).get(a_link(cast)[1]).headers
     assert headers["Cache-Control"] == "no-store"
     assert headers["Referrer-Policy"] == "same-origin"
@@ -124,13 +124,13 @@ def test_the_page_is_not_kept_and_lets_its_own_form_name_its_origin(cast: Cast) 
 
 
 @pytest.mark.parametrize("method", ["put", "delete", "options", "patch"])
-def test_nothing_else_confirms_a_link(cast: Cast, method: str) -> None:
+def test_no_other_method_confirms_a_link(cast: Cast, method: str) -> None:
     link, path = a_link(cast)
     assert getattr(signed_in(cast.member.user), method)(path).status_code == 405
     assert not calls.is_open(link)
 
 
-def test_a_machine_posts_to_its_callback_without_a_credential(cast: Cast) -> None:
+def test_a_callback_accepts_a_post_without_a_credential(cast: Cast) -> None:
     link, path = a_link(cast, CALLBACK)
     machine = Client(enforce_csrf_checks=True)
     for method in ("get", "head", "put", "delete"):
@@ -143,7 +143,7 @@ def test_a_machine_posts_to_its_callback_without_a_credential(cast: Cast) -> Non
     assert (entry.actor_kind, entry.facts["source"]) == ("anonymous", "127.0.0.1")
 
 
-def test_a_page_is_no_callback_and_a_callback_no_page(cast: Cast) -> None:
+def test_page_links_and_callback_links_are_not_interchangeable(cast: Cast) -> None:
     page, callback = a_link(cast), a_link(cast, CALLBACK)
     assert Client().post(page[1].replace("/done/", "/callback/")).status_code == 404
     asked = signed_in(cast.member.user)
@@ -152,7 +152,7 @@ def test_a_page_is_no_callback_and_a_callback_no_page(cast: Cast) -> None:
     assert not calls.is_open(callback[0])
 
 
-def test_callbacks_that_are_not_ours_all_get_the_same_bytes(cast: Cast) -> None:
+def test_all_unknown_callbacks_get_the_same_response(cast: Cast) -> None:
     good = a_link(cast, CALLBACK)[1]
     paths = [path.replace("/done/", "/callback/") for path in invented(good)]
     replies = [Client().post(path) for path in paths]

@@ -61,7 +61,7 @@ async def peer(limits: StreamLimits = PATIENT) -> AsyncIterator[Peer]:
         made.stream.end()
 
 
-async def test_a_message_has_left_when_it_was_sent() -> None:
+async def test_a_message_to_a_fast_reader_is_sent_at_once() -> None:
     async with peer() as reader:
         tasks = len(asyncio.all_tasks())
         reader.stream.send(b'{"a":1}')
@@ -72,7 +72,7 @@ async def test_a_message_has_left_when_it_was_sent() -> None:
         assert dict(reader.events[0]["headers"])[b"x-test"] == b"1"
 
 
-async def test_what_piles_up_for_a_slow_reader_is_told_once() -> None:
+async def test_repeated_messages_for_a_slow_reader_are_sent_once() -> None:
     async with peer() as reader:
         reader.stream.send(b"first")
         reader.reading.clear()
@@ -87,7 +87,7 @@ async def test_what_piles_up_for_a_slow_reader_is_told_once() -> None:
         assert reader.events[-1]["more_body"] is False
 
 
-async def test_the_answer_waits_behind_what_a_slow_reader_has_not_read() -> None:
+async def test_the_response_is_sent_after_the_unread_messages_of_a_slow_reader() -> None:
     async with peer() as reader:
         reader.reading.clear()
         reader.stream.send(b"first")
@@ -101,7 +101,7 @@ async def test_the_answer_waits_behind_what_a_slow_reader_has_not_read() -> None
         assert b"late" not in reader.body
 
 
-async def test_a_reader_that_leaves_too_much_unread_is_cut() -> None:
+async def test_a_reader_with_too_much_unread_data_is_disconnected() -> None:
     async with peer() as reader:
         reader.reading.clear()
         before = counters.streams_cut.value
@@ -114,7 +114,7 @@ async def test_a_reader_that_leaves_too_much_unread_is_cut() -> None:
         reader.stream.uncancel()
 
 
-async def test_a_connection_that_breaks_is_a_hang_up() -> None:
+async def test_a_broken_connection_counts_as_a_disconnect() -> None:
     async with peer() as reader:
         reader.broken = True
         with pytest.raises(asyncio.CancelledError):
@@ -124,7 +124,7 @@ async def test_a_connection_that_breaks_is_a_hang_up() -> None:
         reader.stream.uncancel()
 
 
-async def test_staying_ends_with_leaving_and_with_the_hang_up() -> None:
+async def test_waiting_on_a_stream_ends_with_its_release_and_with_the_disconnect() -> None:
     async with peer() as reader:
         asyncio.get_running_loop().call_soon(reader.stream.end_stay)
         await reader.stream.stay()
@@ -140,7 +140,7 @@ async def test_staying_ends_with_leaving_and_with_the_hang_up() -> None:
         gone.stream.uncancel()
 
 
-async def test_silent_streams_are_kept_alive_and_busy_ones_are_let_be() -> None:
+async def test_silent_streams_get_keep_alive_comments_and_busy_ones_do_not() -> None:
     quick = StreamLimits(stream_after=60, comment_every=0.02, unread=1000)
     async with peer(quick) as silent, peer(quick) as behind, peer(quick) as over:
         for reader in (silent, behind, over):
@@ -155,7 +155,7 @@ async def test_silent_streams_are_kept_alive_and_busy_ones_are_let_be() -> None:
     assert behind.body.startswith(b"data: first\n\ndata: second\n\n")
 
 
-async def test_a_response_that_shows_several_streams_is_over_with_the_last_of_them() -> None:
+async def test_a_response_for_several_streams_ends_with_the_last_of_them() -> None:
     async with peer() as one:
         reader = StreamReader(one.stream, polling=True, parts=2)
         reader.write("a-1", b"{}")
@@ -170,7 +170,7 @@ async def test_a_response_that_shows_several_streams_is_over_with_the_last_of_th
     assert one.body == b"id: a-1\ndata: {}\n\nid: b-1\ndata: {}\n\n"
 
 
-async def test_who_is_sent_away_is_told_when_to_come_back_if_it_knows_what_that_is() -> None:
+async def test_only_polling_clients_get_a_retry_delay_when_the_stream_ends() -> None:
     for polling, last in ((True, b"retry: 500\n\n"), (False, b"")):
         async with peer() as one:
             reader = StreamReader(one.stream, polling, parts=2)

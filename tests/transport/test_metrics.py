@@ -39,14 +39,14 @@ async def count(name: str, **labels: str) -> float:
     )
 
 
-async def test_without_a_token_set_there_is_nothing(served: Cast) -> None:
+async def test_without_a_configured_token_metrics_are_not_found(served: Cast) -> None:
     for authorization in ("", "Bearer ", "Bearer x", f"Bearer {TOKEN}"):
         reply = await get(authorization)
         assert (reply.status, reply.last) == (404, {"error": "not_found"})
 
 
 @OPEN
-async def test_the_numbers_are_read_with_the_token_and_get_alone(served: Cast) -> None:
+async def test_metrics_require_the_token_and_get(served: Cast) -> None:
     for authorization in (
         "",
         "Bearer",
@@ -67,7 +67,7 @@ async def test_the_numbers_are_read_with_the_token_and_get_alone(served: Cast) -
 
 
 @OPEN
-async def test_a_call_is_seen_in_the_numbers(served: Cast) -> None:
+async def test_a_call_is_counted_in_the_metrics(served: Cast) -> None:
     name, labels = (
         "mcphost_request_duration_seconds_count",
         {"method": "tools/call", "status": "2xx"},
@@ -92,7 +92,7 @@ ENDS: tuple[tuple[str, Any, str, str], ...] = (
 
 
 @OPEN
-async def test_every_request_is_counted_once_with_its_end(served: Cast) -> None:
+async def test_every_request_is_counted_once_with_its_status(served: Cast) -> None:
     name = "mcphost_request_duration_seconds_count"
     for tenant, body, method, status in ENDS:
         before, every = await count(name, method=method, status=status), await count(name)

@@ -68,7 +68,7 @@ def _becomes(test: Callable[[], bool]) -> bool:
     return False
 
 
-def test_the_others_are_woken_and_the_sender_is_not(server: Redis) -> None:
+def test_other_processes_are_woken_and_the_sender_is_not(server: Redis) -> None:
     server.start()
     with Process(server) as first, Process(server) as second:
         assert second.is_woken_by(first)
@@ -78,7 +78,7 @@ def test_the_others_are_woken_and_the_sender_is_not(server: Redis) -> None:
         assert not second.wakes_itself()
 
 
-def test_redis_away_is_said_once_and_heals_by_itself(
+def test_an_unreachable_redis_is_reported_once_and_recovers_by_itself(
     server: Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)

@@ -52,7 +52,7 @@ class Cuttable(Responder):
 
 
 @pytest.mark.requirement("http.answer-type")
-async def test_an_answer_without_notifications_is_json() -> None:
+async def test_a_response_without_notifications_is_json() -> None:
     wire = Wire()
     responder = wire.responder()
     await responder.finish(200, b"{}")
@@ -62,7 +62,7 @@ async def test_an_answer_without_notifications_is_json() -> None:
 
 
 @pytest.mark.requirement("http.answer-type")
-async def test_the_first_notification_turns_it_into_a_stream() -> None:
+async def test_the_first_notification_turns_the_response_into_a_stream() -> None:
     wire = Wire()
     responder = wire.responder()
     responder.send(b'{"a":1}')
@@ -86,7 +86,7 @@ async def test_a_silent_stream_is_kept_alive_by_comments() -> None:
 
 @pytest.mark.requirement("progress.ends")
 @pytest.mark.requirement("http.response-ends-stream")
-async def test_nothing_leaves_after_the_answer() -> None:
+async def test_nothing_is_sent_after_the_response() -> None:
     wire = Wire()
     responder = wire.responder()
     await responder.finish(200, b"{}")
@@ -96,7 +96,7 @@ async def test_nothing_leaves_after_the_answer() -> None:
     assert wire.body == b"{}"
 
 
-async def test_a_reader_that_leaves_too_much_unread_is_cut() -> None:
+async def test_a_reader_with_too_much_unread_data_is_disconnected() -> None:
     wire = Wire()
     responder = wire.responder()
     for _ in range(20):
@@ -116,7 +116,7 @@ async def test_an_abandoned_response_sends_nothing_more() -> None:
     assert b'"b"' not in wire.body
 
 
-async def test_a_call_that_takes_long_becomes_a_stream() -> None:
+async def test_a_slow_call_becomes_a_stream() -> None:
     wire = Wire()
     never: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 

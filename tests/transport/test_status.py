@@ -35,7 +35,7 @@ def lines(reply: Reply) -> dict[str, Any]:
 
 
 @OPEN
-async def test_the_status_is_read_with_the_token_and_get_alone(served: Cast) -> None:
+async def test_the_status_requires_the_token_and_get(served: Cast) -> None:
     tenants = f"Bearer {served.owner.mcp_token}"
     for authorization in ("", "Bearer wrong", f"Basic {TOKEN}", TOKEN, tenants):
         reply = await get(authorization)
@@ -46,7 +46,7 @@ async def test_the_status_is_read_with_the_token_and_get_alone(served: Cast) -> 
 
 @OPEN
 @override_settings(MCPHOST_ALONE=False, MCPHOST_TASK_ENGINE="embedded")
-async def test_a_dead_process_is_a_problem_of_the_whole(served: Cast) -> None:
+async def test_a_dead_process_is_a_problem_of_the_whole_status(served: Cast) -> None:
     one, two = Heartbeat(), Heartbeat()
     for each in (one, two):
         each.report = lambda: {"role": "server", "version": __version__}
@@ -66,7 +66,7 @@ async def test_a_dead_process_is_a_problem_of_the_whole(served: Cast) -> None:
 
 
 @OPEN
-async def test_while_the_database_is_away_this_process_is_reported(
+async def test_without_the_database_the_status_covers_this_process(
     served: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(availability, "probe", None)  # it would find the database at once

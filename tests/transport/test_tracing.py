@@ -21,7 +21,7 @@ PROXY = "11111111111111111111111111111111"
 AROUND = f"00-{PROXY}-2222222222222222-01"
 
 
-async def test_a_call_is_a_span_with_its_round_below(served: Cast, seen: Seen) -> None:
+async def test_a_call_is_a_span_with_its_round_as_a_child(served: Cast, seen: Seen) -> None:
     await call("acme", "echo", {"text": "a"}, served.owner.mcp_token)
     server, ran = seen.server(), seen.round()
     assert (server.name, ran.name) == ("tools/call", "execute_tool echo")
@@ -51,7 +51,7 @@ async def test_spans_logs_and_records_have_one_trace_id(served: Cast, seen: Seen
         ("00-nonsense", AROUND, PROXY, "2222222222222222"),
     ],
 )
-async def test_a_span_continues_the_trace_of_its_message_or_else_of_its_request(
+async def test_a_span_continues_the_trace_of_the_message_or_else_of_the_http_request(
     served: Cast, seen: Seen, in_meta: str, in_header: str, trace: str, parent: str
 ) -> None:
     extra = {"traceparent": in_meta, "tracestate": "vendor=1"} if in_meta else {}
@@ -71,7 +71,7 @@ async def test_a_span_continues_the_trace_of_its_message_or_else_of_its_request(
     ("tool", "outcome"),
     [("fail", "crashed"), ("refuse", "tool_error"), ("wrong", "invalid_result"), ("missing", "")],
 )
-async def test_what_fails_is_an_error_of_its_spans(
+async def test_a_failure_is_an_error_status_of_its_spans(
     served: Cast, seen: Seen, tool: str, outcome: str
 ) -> None:
     await call("acme", tool, {}, served.owner.mcp_token)
@@ -84,7 +84,7 @@ async def test_what_fails_is_an_error_of_its_spans(
         assert said(server)["error.type"] == said(server)["rpc.response.status_code"] == "-32602"
 
 
-async def test_spans_hold_nothing_of_what_was_said(served: Cast, seen: Seen) -> None:
+async def test_spans_contain_no_arguments_results_or_messages(served: Cast, seen: Seen) -> None:
     token, canary = served.owner.mcp_token, "canary7f3a"
     for tool in ("echo", "fail", "refuse", "threaded_steps", "wrong"):
         await call("acme", tool, {"text": canary, "reason": canary}, token, progressToken=canary)
@@ -96,7 +96,7 @@ async def test_spans_hold_nothing_of_what_was_said(served: Cast, seen: Seen) -> 
         assert secret not in text
 
 
-async def test_without_a_collector_no_span_is_made(served: Cast) -> None:
+async def test_without_a_collector_no_span_is_created(served: Cast) -> None:
     assert tracing.tracer is None
     reply = await call("acme", "echo", {"text": "a"}, served.owner.mcp_token, traceparent=PARENT)
     assert reply.text == "a"
@@ -104,7 +104,7 @@ async def test_without_a_collector_no_span_is_made(served: Cast) -> None:
     assert entry.trace_id == TRACE
 
 
-async def test_a_call_of_a_session_is_a_span_with_its_rounds_below(
+async def test_a_session_call_is_a_span_with_its_rounds_as_children(
     served: Cast, seen: Seen
 ) -> None:
     session = await begin("acme", served.owner.mcp_token, "2025-11-25")

@@ -1,4 +1,4 @@
-"""Tests of what a person sees who opens a tenant's URL in a browser."""
+"""The page that a browser gets at a tenant's URL."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ async def get(path: str, **headers: str) -> Reply:
     return await exchange.done()
 
 
-async def test_a_browser_gets_the_same_page_for_any_name(served: Cast) -> None:
+async def test_a_browser_gets_the_same_page_for_any_slug(served: Cast) -> None:
     for name in ("acme", "commons", "nowhere", "a%20b"):
         reply = await get(f"/t/{name}/mcp")
         assert (reply.status, reply.raw) == (200, PAGE)
@@ -29,7 +29,7 @@ async def test_a_browser_gets_the_same_page_for_any_name(served: Cast) -> None:
         assert name.encode() not in PAGE
 
 
-async def test_only_a_browser_gets_the_pages_of_an_address_that_does_not_exist() -> None:
+async def test_only_a_browser_gets_the_page_for_an_unknown_url() -> None:
     async def pages(scope: Any, receive: Any, send: Send) -> None:
         await send_empty(send, 410)
 
@@ -48,11 +48,11 @@ async def test_only_a_browser_gets_the_pages_of_an_address_that_does_not_exist()
         assert await status_for(accept) == 404
 
 
-async def test_a_browser_may_write_a_slash_at_the_end(served: Cast) -> None:
+async def test_a_browser_may_use_a_trailing_slash(served: Cast) -> None:
     assert (await get("/t/acme/mcp/")).raw == PAGE
 
 
-async def test_what_no_browser_sends_is_answered_as_before(served: Cast) -> None:
+async def test_requests_that_no_browser_sends_get_the_protocol_response(served: Cast) -> None:
     for headers, status in (
         ({"accept": "*/*"}, 401),
         ({"accept": "text/event-stream"}, 401),

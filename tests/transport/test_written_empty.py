@@ -1,4 +1,4 @@
-"""`null`, and `[]` in the place of an object, are how some languages write what is left out."""
+"""`null`, and `[]` instead of an object, count as absent: some languages write absent members so."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ async def session(request: pytest.FixtureRequest, offered: Cast) -> Session:
     return await begin("acme", offered.owner.mcp_token, request.param)
 
 
-async def test_a_member_that_is_null_or_an_empty_array_counts_as_left_out_in_sessions(
+async def test_null_and_empty_array_members_count_as_absent_in_sessions(
     session: Session,
 ) -> None:
     for method, params, empties in CASES:
@@ -63,7 +63,7 @@ async def test_a_member_that_is_null_or_an_empty_array_counts_as_left_out_in_ses
     assert (await session.send({"jsonrpc": "2.0", "id": "x", "result": []})).status == 202
 
 
-async def test_a_member_that_is_null_or_an_empty_array_counts_as_left_out_without_a_session(
+async def test_null_and_empty_array_members_count_as_absent_without_a_session(
     offered: Cast,
 ) -> None:
     token = offered.owner.mcp_token
@@ -85,7 +85,7 @@ async def test_a_member_that_is_null_or_an_empty_array_counts_as_left_out_withou
         assert (await send("acme", body, token)).text == "a"
 
 
-async def test_a_subscription_has_no_filter_where_its_field_is_null(offered: Cast) -> None:
+async def test_a_null_subscription_filter_field_counts_as_absent(offered: Cast) -> None:
     token = offered.owner.mcp_token
     fields: dict[str, Any] = {
         "promptsListChanged": None,
@@ -96,7 +96,7 @@ async def test_a_subscription_has_no_filter_where_its_field_is_null(offered: Cas
         assert subscription.honoured == {"toolsListChanged": True}
 
 
-async def test_a_capability_that_is_an_empty_array_is_declared(asking: Cast) -> None:
+async def test_a_capability_given_as_an_empty_array_is_declared(asking: Cast) -> None:
     token = asking.owner.mcp_token
     for revision in ("2025-06-18", "2025-11-25"):
         session = Session("acme", token, revision)

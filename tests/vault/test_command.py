@@ -71,7 +71,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], list[str]
     return will_say
 
 
-def test_rotating_waits_until_the_new_key_seals(old: str, no_time_is_lost: list[float]) -> None:
+def test_rotate_waits_until_the_new_key_seals(old: str, no_time_is_lost: list[float]) -> None:
     asked(old)
     said = run("rotate")
     (new,) = set(states()) - {old}
@@ -83,7 +83,9 @@ def test_rotating_waits_until_the_new_key_seals(old: str, no_time_is_lost: list[
     assert "1 call waits for a response under it" in said
 
 
-def test_a_second_rotation_is_refused_and_an_abandoned_one_ended(old: str) -> None:
+def test_a_second_rotation_is_refused_while_one_is_in_progress_and_allowed_once_it_is_due(
+    old: str,
+) -> None:
     first = rotate(ACTOR)
     with pytest.raises(CommandError, match=f"in progress: key {first}"):
         run("rotate")
@@ -105,7 +107,7 @@ def test_a_compromised_key_is_replaced_without_waiting(old: str, no_time_is_lost
     assert (entry.actor_kind, entry.actor_label) == ("system", "manage.py keys")
 
 
-def test_retiring_asks_and_says_how_much_is_in_flight(old, answers):
+def test_retire_asks_for_confirmation_and_shows_the_calls_in_flight(old, answers):
     add_key("k1", KeyState.RETIRING)
     asked("k1")
     questions = answers("n")
@@ -123,7 +125,7 @@ def test_retiring_asks_and_says_how_much_is_in_flight(old, answers):
     assert "Nothing was sealed under it" in questions[0], "a rotation is called off"
 
 
-def test_destroying_asks_and_says_how_much_is_in_flight(old, answers):
+def test_destroy_asks_for_confirmation_and_shows_the_calls_in_flight(old, answers):
     add_key("k1", KeyState.RETIRED)
     asked("k1")
     asked("k1")
@@ -138,7 +140,7 @@ def test_destroying_asks_and_says_how_much_is_in_flight(old, answers):
 
 
 @pytest.mark.parametrize("verb", ["retire", "destroy"])
-def test_where_nobody_can_answer_only_yes_goes_on(old, verb, answers):
+def test_without_a_terminal_only_the_yes_option_continues(old, verb, answers):
     add_key("k1", KeyState.RETIRING if verb == "retire" else KeyState.RETIRED)
     questions = answers(None)
     with pytest.raises(CommandError, match="use `--yes`"):
@@ -163,7 +165,9 @@ def test_where_nobody_can_answer_only_yes_goes_on(old, verb, answers):
         (["destroy", "k3"], "is already destroyed"),
     ],
 )
-def test_what_cannot_be_done_is_refused_with_the_reason_unasked(old, arguments, said, answers):
+def test_impossible_operations_are_refused_with_the_reason_and_without_confirmation(
+    old, arguments, said, answers
+):
     for name, state in (
         ("k1", KeyState.RETIRING),
         ("k2", KeyState.RETIRED),
@@ -178,7 +182,7 @@ def test_what_cannot_be_done_is_refused_with_the_reason_unasked(old, arguments, 
     assert states() == before
 
 
-def test_wrapping_anew_says_what_was_done_and_what_is_next(old: str, settings: Settings) -> None:
+def test_rewrap_prints_what_was_done_and_the_next_step(old: str, settings: Settings) -> None:
     ensure_tenant(uuid4())
     settings.MCPHOST_NEW_MASTER_KEY = lambda: NEW
     assert "wrapped differently: 2 rows. Run `keys rewrap`." in run("list")
@@ -188,7 +192,7 @@ def test_wrapping_anew_says_what_was_done_and_what_is_next(old: str, settings: S
     assert "Rewrapped: 0 keys and the secrets of 0 tenants" in run("rewrap")
 
 
-def test_taking_a_master_key_away_asks_first(old, settings, answers):
+def test_rewrap_asks_for_confirmation_before_it_removes_a_master_key(old, settings, answers):
     before = kek_id(master_key())
     settings.MCPHOST_NEW_MASTER_KEY = lambda: NEW
     run("rewrap")
@@ -202,7 +206,7 @@ def test_taking_a_master_key_away_asks_first(old, settings, answers):
     assert wrappers(RingKey.objects.get().wrapped) == {kek_id(NEW)}
 
 
-def test_one_master_key_replaces_another_as_the_documentation_says(tmp_path, settings, monkeypatch):
+def test_the_documented_replacement_of_the_master_key_works(tmp_path, settings, monkeypatch):
     """docs/keys.md, "Replace the master key"."""
     monkeypatch.delenv("MCPHOST_MASTER_KEY")
     folder = home.Home(tmp_path)

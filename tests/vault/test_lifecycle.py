@@ -60,7 +60,7 @@ def refused(work: Callable[[], object]) -> bool:
     return False
 
 
-def test_a_new_key_waits_for_every_ready_process_to_hear_of_it(old: str) -> None:
+def test_a_new_key_stays_on_standby_until_every_ready_process_has_polled(old: str) -> None:
     before = changes()
     new = rotate(OLGA)
     assert states() == {old: "active", new: "standby"}
@@ -82,7 +82,7 @@ def test_a_new_key_waits_for_every_ready_process_to_hear_of_it(old: str) -> None
     assert states()[another] == "standby"
 
 
-def test_when_its_time_has_come_the_new_key_seals_and_the_old_one_goes_on_opening(old: str) -> None:
+def test_a_due_key_is_promoted_and_the_old_key_still_opens(old: str) -> None:
     tenant = uuid4()
     token = sealer.seal(Purpose.STATE, tenant, b"x")
     new = rotate(OLGA)
@@ -99,7 +99,7 @@ def test_when_its_time_has_come_the_new_key_seals_and_the_old_one_goes_on_openin
     assert changes() == before + 1
 
 
-def test_a_promotion_and_a_retirement_are_done_once_whoever_comes_first(old: str) -> None:
+def test_a_promotion_and_a_retirement_happen_once_across_processes(old: str) -> None:
     have_waited(new := rotate(OLGA))
     assert sorted(map(len, at_once(run_due_transitions))) == [0, 0, 0, 1]
     assert states() == {old: "retiring", new: "active"}
@@ -110,7 +110,9 @@ def test_a_promotion_and_a_retirement_are_done_once_whoever_comes_first(old: str
 
 
 @pytest.mark.parametrize("compromised", [False, True])
-def test_of_rotations_at_once_one_is_done_and_the_others_are_told_so(old: str, compromised: bool):
+def test_one_of_concurrent_rotations_succeeds_and_the_others_are_refused(
+    old: str, compromised: bool
+):
     rotation = {"compromised": True, "replaces": old} if compromised else {}
     ends = at_once(lambda: refused(lambda: rotate(OLGA, **rotation)))  # type: ignore[arg-type]
     assert sorted(ends) == [False, True, True, True]
@@ -119,7 +121,7 @@ def test_of_rotations_at_once_one_is_done_and_the_others_are_told_so(old: str, c
     assert len(told("key.rotated")) == 1
 
 
-def test_a_replaced_key_retires_by_itself_when_its_last_token_has_expired(old, settings):
+def test_a_replaced_key_is_retired_when_its_last_token_has_expired(old, settings):
     settings.MCPHOST_MAX_ANSWER_SECONDS = 40
     settings.MCPHOST_CLIENT_SESSION_MAX_SECONDS = 60
     settings.MCPHOST_TASK_SECONDS = 60
@@ -136,7 +138,7 @@ def test_a_replaced_key_retires_by_itself_when_its_last_token_has_expired(old, s
     assert changes() == before + 1
 
 
-def test_a_compromised_key_opens_nothing_and_the_new_one_seals_at_once(old: str) -> None:
+def test_a_compromised_key_opens_nothing_and_its_successor_seals_at_once(old: str) -> None:
     tenant = uuid4()
     token = sealer.seal(Purpose.STATE, tenant, b"x")
     before = changes()
@@ -151,7 +153,7 @@ def test_a_compromised_key_opens_nothing_and_the_new_one_seals_at_once(old: str)
     assert changes() == before + 1
 
 
-def test_a_key_on_standby_is_as_compromised_as_the_one_that_seals_and_earlier_ones_are_not(old):
+def test_a_compromise_retires_the_active_and_standby_keys_but_not_earlier_ones(old):
     have_waited(second := rotate(OLGA))
     run_due_transitions()
     waiting = rotate(OLGA)
@@ -162,7 +164,7 @@ def test_a_key_on_standby_is_as_compromised_as_the_one_that_seals_and_earlier_on
     assert run_due_transitions() == []
 
 
-def test_of_compromises_at_once_the_last_key_stands_alone(old: str) -> None:
+def test_after_concurrent_compromises_only_the_last_key_is_usable(old: str) -> None:
     made = at_once(lambda: rotate(OLGA, compromised=True))
     after = states()
     assert sorted(after.values()) == ["active", "retired", "retired", "retired", "retired"]
@@ -170,7 +172,7 @@ def test_of_compromises_at_once_the_last_key_stands_alone(old: str) -> None:
     assert after[old] == "retired"
 
 
-def test_what_is_not_as_it_was_seen_is_neither_rotated_nor_retired(old: str) -> None:
+def test_rotate_and_retire_are_refused_if_the_key_state_has_changed_meanwhile(old: str) -> None:
     add_key("k1", KeyState.RETIRING)
     with pytest.raises(KeyRefusalError, match=f"key {old} has become active meanwhile"):
         rotate(OLGA, compromised=True, replaces="k1")
@@ -217,7 +219,7 @@ def test_a_key_is_destroyed_once(old: str) -> None:
         run_due_transitions,
     ],
 )
-def test_what_cannot_be_recorded_is_not_done(old, verb, monkeypatch):
+def test_an_operation_that_cannot_be_recorded_is_rolled_back(old, verb, monkeypatch):
     add_key("k1", KeyState.RETIRING)
     add_key("k2", KeyState.RETIRED)
     have_expired("k1")
@@ -232,7 +234,7 @@ def test_what_cannot_be_recorded_is_not_done(old, verb, monkeypatch):
     assert list(RingKey.objects.values()) == before
 
 
-def test_destroying_a_salt_makes_a_tenants_tokens_worthless_and_keeps_its_payloads(old: str):
+def test_destroying_a_salt_invalidates_the_tenants_tokens_and_keeps_its_payloads(old: str):
     tenant, other = create_tenant("acme", actor=OLGA).id, uuid4()
     mine, theirs = (sealer.seal(Purpose.STATE, each, b"x") for each in (tenant, other))
     payload_key = ensure_tenant(tenant).payload_key
@@ -251,7 +253,7 @@ def test_destroying_a_salt_makes_a_tenants_tokens_worthless_and_keeps_its_payloa
     assert (entry.tenant, entry.target, entry.actor_label) == (tenant, str(tenant), "olga")
 
 
-def test_a_salt_is_destroyed_once_also_of_a_tenant_that_never_sealed_anything(old: str) -> None:
+def test_a_salt_is_destroyed_once_even_if_its_tenant_never_sealed_anything(old: str) -> None:
     tenant = create_tenant("acme", actor=OLGA).id
     assert sorted(at_once(lambda: destroy_salt(tenant, OLGA))) == [False, False, False, True]
     selectors.forget_everything()
@@ -261,7 +263,7 @@ def test_a_salt_is_destroyed_once_also_of_a_tenant_that_never_sealed_anything(ol
     assert Change.objects.filter(what="key", tenant=tenant, object_id="salt").count() == 1
 
 
-def test_an_old_key_is_replaced_by_one_of_the_processes_if_a_setting_says_so(old, settings):
+def test_an_old_key_is_rotated_by_one_process_if_the_setting_is_on(old, settings):
     age(old, timedelta(days=10_000))
     rotate_if_old()
     assert states() == {old: "active"}

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 OLGA = Actor.system("olga")
 
 
-def test_every_key_is_listed_the_newest_first_with_what_is_in_flight() -> None:
+def test_all_keys_are_listed_newest_first_with_their_calls_in_flight() -> None:
     gone = add_key("gone", KeyState.DESTROYED).id
     old = ensure_ring()
     have_waited(new := rotate(OLGA))

@@ -5,7 +5,7 @@ from mcphost.vault.errors import MasterKeyMismatchError
 from mcphost.vault.master import MasterKeys, master_key, master_keys
 
 
-def test_the_master_key_is_read_from_its_place_at_every_call(give_master_key, lose_master_key):
+def test_the_master_key_is_read_from_its_setting_at_every_call(give_master_key, lose_master_key):
     for key in (bytes(32), bytes(range(32))):
         give_master_key(key)
         assert master_key() == key
@@ -17,7 +17,7 @@ def test_the_master_key_is_read_from_its_place_at_every_call(give_master_key, lo
         master_key()
 
 
-def test_there_may_be_a_second_one_that_is_to_replace_it(settings: Settings) -> None:
+def test_a_second_master_key_may_be_set_as_the_replacement(settings: Settings) -> None:
     def unusable() -> bytes:
         raise LookupError("the new master key must be 32 bytes")
 
@@ -32,7 +32,7 @@ def test_there_may_be_a_second_one_that_is_to_replace_it(settings: Settings) -> 
         master_keys()
 
 
-def test_the_new_one_moved_into_the_place_of_the_old_one_is_never_missed(settings: Settings):
+def test_a_new_master_key_moved_into_place_between_two_reads_is_never_missed(settings: Settings):
     """`mv new-master-key master-key` between reading the one and the other."""
     old, new = bytes(32), bytes(range(32))
     files = {"new": new, "master": old}

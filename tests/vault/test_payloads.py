@@ -25,7 +25,9 @@ def tenant() -> UUID:
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plaintext=st.binary(max_size=2000))
-def test_a_payload_opens_again_and_its_commitment_can_be_proved(tenant: UUID, plaintext: bytes):
+def test_a_payload_opens_unchanged_and_its_commitment_can_be_verified(
+    tenant: UUID, plaintext: bytes
+):
     port: PayloadCipher = cipher
     sealed = port.commit_and_seal(tenant, plaintext)
     assert port.open(tenant, sealed.key_id, sealed.ciphertext) == plaintext
@@ -49,7 +51,7 @@ def test_a_payload_is_verified_against_its_commitment(tenant: UUID) -> None:
             cipher.verify(tenant, wrong)
 
 
-def test_a_payload_of_damaged_keys_is_unreadable(tenant: UUID) -> None:
+def test_a_payload_sealed_under_damaged_keys_is_unreadable(tenant: UUID) -> None:
     sealed = cipher.commit_and_seal(tenant, PLAIN)
     other = uuid4()
     cipher.commit_and_seal(other, PLAIN)
@@ -62,7 +64,7 @@ def test_a_payload_of_damaged_keys_is_unreadable(tenant: UUID) -> None:
         cipher.open(tenant, sealed.key_id, sealed.ciphertext)
 
 
-def test_another_tenants_payload_is_unreadable_even_under_the_same_key_id(tenant: UUID) -> None:
+def test_another_tenants_payload_is_unreadable_even_with_the_same_key_id(tenant: UUID) -> None:
     other = uuid4()
     sealed = cipher.commit_and_seal(tenant, PLAIN)
     ensure_tenant(other)
@@ -75,7 +77,7 @@ def test_another_tenants_payload_is_unreadable_even_under_the_same_key_id(tenant
         cipher.open(tenant, "renamed", sealed.ciphertext)  # the id is bound to the payload
 
 
-def test_every_changed_or_missing_byte_of_a_payload_is_noticed(tenant: UUID) -> None:
+def test_every_changed_or_missing_byte_of_a_payload_is_detected(tenant: UUID) -> None:
     sealed = cipher.commit_and_seal(tenant, PLAIN)
     spoilt = [sealed.ciphertext[:length] for length in (0, 5, 12, 20)]
     for place in range(len(sealed.ciphertext)):

@@ -1,4 +1,4 @@
-"""Replacing the master key: at any time, a given key opens every secret."""
+"""Replacing the master key: at every step, each configured key opens every secret."""
 
 from collections.abc import Callable
 from typing import Any
@@ -74,7 +74,7 @@ def by(*keys: bytes) -> set[frozenset[str]]:
     return {frozenset(map(kek_id, keys))}
 
 
-def test_at_every_step_every_process_that_should_opens_everything(tokens, give):
+def test_processes_with_either_master_key_open_everything_at_every_step(tokens, give):
     give(OLD, NEW)
     assert all_open(tokens)
     assert rewrap(OLGA) == Rewrapped(2, len(TENANTS), ())
@@ -95,7 +95,9 @@ def test_at_every_step_every_process_that_should_opens_everything(tokens, give):
 
 
 @pytest.mark.parametrize("after", range(4))
-def test_what_was_interrupted_opens_and_is_ended_by_the_next_run(tokens, give, monkeypatch, after):
+def test_an_interrupted_rewrap_leaves_everything_readable_and_the_next_run_completes_it(
+    tokens, give, monkeypatch, after
+):
     write = rewrapping._write_fields
     written = 0
 
@@ -123,7 +125,7 @@ def test_what_was_interrupted_opens_and_is_ended_by_the_next_run(tokens, give, m
     assert all_open(tokens)
 
 
-def test_a_process_that_changes_over_too_early_refuses_to_start(tokens, give):
+def test_a_process_that_switches_to_the_new_master_key_too_early_refuses_to_start(tokens, give):
     give(OLD, NEW)
     rewrap(OLGA)
     give(OLD)
@@ -145,7 +147,7 @@ def test_wrong_master_keys_change_nothing(tokens, give, given):
     assert not Entry.objects.filter(action="key.rewrapped").exists()
 
 
-def test_a_salt_that_is_destroyed_meanwhile_does_not_come_back(tokens, give, monkeypatch):
+def test_a_salt_destroyed_during_a_rewrap_stays_destroyed(tokens, give, monkeypatch):
     write = rewrapping._write_fields
 
     def late(anew: Any) -> int:
@@ -162,7 +164,7 @@ def test_a_salt_that_is_destroyed_meanwhile_does_not_come_back(tokens, give, mon
     assert wrappers(row.wrapped_payload_key) == frozenset({kek_id(OLD), kek_id(NEW)})
 
 
-def test_a_damaged_secret_is_named_and_keeps_nothing_else_from_being_wrapped(tokens, give, spoil):
+def test_a_damaged_secret_is_reported_and_all_others_are_rewrapped(tokens, give, spoil):
     row = TenantSecret.objects.get(tenant=TENANTS[4])
     bad = spoil(row.wrapped_salt)
     TenantSecret.objects.filter(pk=row.pk).update(wrapped_salt=bad)
@@ -176,7 +178,7 @@ def test_a_damaged_secret_is_named_and_keeps_nothing_else_from_being_wrapped(tok
     assert wrapping().rows_to_rewrap == 1
 
 
-def test_a_damaged_key_of_the_ring_stops_it_before_anything_is_changed(tokens, give, spoil):
+def test_a_damaged_ring_key_stops_a_rewrap_before_anything_is_changed(tokens, give, spoil):
     row = RingKey.objects.get(pk="retiring")
     RingKey.objects.filter(pk="retiring").update(wrapped=spoil(row.wrapped))
     give(OLD, NEW)
@@ -185,7 +187,7 @@ def test_a_damaged_key_of_the_ring_stops_it_before_anything_is_changed(tokens, g
     assert every_wrapping() == by(OLD)
 
 
-def test_a_process_without_one_of_the_rings_master_keys_makes_no_key(tokens, give):
+def test_a_process_without_one_of_the_rings_master_keys_cannot_rotate(tokens, give):
     give(OLD, NEW)
     rewrap(OLGA)
     before = list(RingKey.objects.values())

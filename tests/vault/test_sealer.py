@@ -10,7 +10,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.parametrize("purpose", Purpose)
-def test_a_token_opens_on_a_node_that_never_saw_it(purpose: Purpose) -> None:
+def test_a_token_opens_on_a_node_that_has_not_cached_its_keys(purpose: Purpose) -> None:
     tenant = uuid4()
     token = sealer.seal(purpose, tenant, b"payload")
     selectors.forget_everything()
@@ -27,7 +27,7 @@ def test_a_token_of_another_tenant_or_purpose_is_refused() -> None:
         assert caught.value.reason is Reason.NOT_AUTHENTIC
 
 
-def test_a_token_for_a_tenant_without_secrets_is_refused_and_makes_none() -> None:
+def test_unsealing_for_a_tenant_without_secrets_is_refused_and_creates_none() -> None:
     token = sealer.seal(Purpose.CURSOR, uuid4(), b"x")
     before = TenantSecret.objects.count()
     with pytest.raises(SealError) as caught:

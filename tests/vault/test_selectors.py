@@ -13,7 +13,7 @@ from tests.vault.rings import add_key
 pytestmark = pytest.mark.django_db
 
 
-def test_the_ring_seals_with_the_active_key_and_opens_with_those_that_may() -> None:
+def test_the_ring_seals_with_the_active_key_and_opens_with_standby_and_retiring_keys() -> None:
     active = ensure_ring()
     for state in set(KeyState) - {KeyState.ACTIVE}:
         add_key(state.value, state)
@@ -23,14 +23,14 @@ def test_the_ring_seals_with_the_active_key_and_opens_with_those_that_may() -> N
 
 
 @pytest.mark.parametrize("state", sorted(set(KeyState) - {KeyState.ACTIVE}))
-def test_a_ring_without_an_active_key_says_what_would_help(state: KeyState) -> None:
+def test_a_ring_without_an_active_key_names_the_command_that_helps(state: KeyState) -> None:
     add_key("k1", state)
     with pytest.raises(NoActiveKeyError, match=r"manage\.py init"):
         selectors.ring()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_key_whose_transaction_was_undone_is_not_remembered() -> None:
+def test_a_key_of_a_rolled_back_transaction_is_not_cached() -> None:
     tenant = uuid4()
     with transaction.atomic():
         ensure_tenant(tenant)

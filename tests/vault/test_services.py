@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 STRANGE_KEY = bytes(range(32))
 
 
-def test_the_first_key_is_made_recorded_and_announced_once() -> None:
+def test_the_first_key_is_created_recorded_and_announced_once() -> None:
     first = ensure_ring()
     assert ensure_ring() == first
     row = RingKey.objects.get()
@@ -32,14 +32,14 @@ def test_the_first_key_is_made_recorded_and_announced_once() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_processes_that_start_at_once_agree_on_one_first_key() -> None:
+def test_processes_that_start_concurrently_agree_on_one_first_key() -> None:
     assert len(set(at_once(ensure_ring))) == 1
     assert RingKey.objects.count() == 1
     assert Entry.objects.filter(action="key.created").count() == 1
     assert Change.objects.filter(what="key").count() == 1
 
 
-def test_the_database_takes_no_second_active_key_and_no_unknown_state() -> None:
+def test_the_database_refuses_a_second_active_key_and_an_unknown_state() -> None:
     ensure_ring()
     times = dict.fromkeys(("created_at", "state_since"), timezone.now())
     for state in (KeyState.ACTIVE, "lost"):
@@ -49,7 +49,7 @@ def test_the_database_takes_no_second_active_key_and_no_unknown_state() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_tenants_secrets_are_made_once_and_are_its_own(django_assert_num_queries):
+def test_the_secrets_of_a_tenant_are_created_once_and_are_its_own(django_assert_num_queries):
     tenant = uuid4()
     made = ensure_tenant(tenant)
     with django_assert_num_queries(0):
@@ -66,7 +66,7 @@ def test_a_tenants_secrets_are_made_once_and_are_its_own(django_assert_num_queri
 
 
 @pytest.mark.django_db(transaction=True)
-def test_processes_that_meet_a_new_tenant_at_once_agree_on_its_secrets() -> None:
+def test_processes_that_meet_a_new_tenant_concurrently_agree_on_its_secrets() -> None:
     tenant = uuid4()
     ensure_ring()
     made = at_once(lambda: ensure_tenant(tenant))
@@ -75,7 +75,7 @@ def test_processes_that_meet_a_new_tenant_at_once_agree_on_its_secrets() -> None
     assert Entry.objects.filter(action="secrets.created").count() == 1
 
 
-def test_without_a_master_key_no_first_key_is_made(lose_master_key: Callable[[], None]) -> None:
+def test_without_a_master_key_no_first_key_is_created(lose_master_key: Callable[[], None]) -> None:
     lose_master_key()
     verify_master_key()  # an empty database needs none
     with pytest.raises(MasterKeyMismatchError, match="set MCPHOST_MASTER_KEY"):
@@ -88,7 +88,7 @@ def test_without_a_master_key_no_first_key_is_made(lose_master_key: Callable[[],
 @pytest.mark.parametrize(
     ("wrong", "words"), [(False, "already has keys"), (True, "belongs to this database")]
 )
-def test_a_missing_or_wrong_master_key_is_refused_and_makes_no_new_key(
+def test_a_missing_or_wrong_master_key_is_refused_and_no_new_key_is_created(
     give_master_key: Callable[[bytes], None],
     lose_master_key: Callable[[], None],
     existing: str,
@@ -116,7 +116,7 @@ def test_a_missing_or_wrong_master_key_is_refused_and_makes_no_new_key(
 
 
 @pytest.mark.parametrize("name", ["wrapped_salt", "wrapped_payload_key"])
-def test_one_tenants_secret_under_another_master_key_is_found(name: str) -> None:
+def test_a_tenant_secret_under_another_master_key_is_detected(name: str) -> None:
     ensure_tenant(uuid4())
     stranger = uuid4()
     ensure_tenant(stranger)
@@ -125,7 +125,7 @@ def test_one_tenants_secret_under_another_master_key_is_found(name: str) -> None
         verify_master_key()
 
 
-def test_a_damaged_key_of_the_ring_is_told_from_a_wrong_master_key(spoil: Callable[[str], str]):
+def test_a_damaged_ring_key_is_distinguished_from_a_wrong_master_key(spoil: Callable[[str], str]):
     ensure_ring()
     row = RingKey.objects.get()
     RingKey.objects.update(wrapped=spoil(row.wrapped))
@@ -133,7 +133,7 @@ def test_a_damaged_key_of_the_ring_is_told_from_a_wrong_master_key(spoil: Callab
         verify_master_key()
 
 
-def test_nothing_secret_reaches_the_database_in_the_clear() -> None:
+def test_no_secret_is_stored_unencrypted_in_the_database() -> None:
     tenant = uuid4()
     made = ensure_tenant(tenant)
     key = selectors.ring().active

@@ -18,11 +18,11 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize(("state", "verb"), list(product(KeyState, KeyVerb)))
-def test_each_verb_leads_from_each_state_where_the_table_says(state: KeyState, verb: KeyVerb):
+def test_key_transitions_follow_the_table_for_each_state_and_verb(state: KeyState, verb: KeyVerb):
     assert following(state, verb) == EXPECTED.get((state, verb))
 
 
-def test_a_key_seals_when_active_and_opens_from_standby_until_it_is_retired() -> None:
+def test_a_key_seals_only_when_active_and_opens_from_standby_until_it_is_retired() -> None:
     assert SEALS is KeyState.ACTIVE
     assert {KeyState.STANDBY, KeyState.ACTIVE, KeyState.RETIRING} == OPENS
 

@@ -36,7 +36,9 @@ def tell(name: str = "key", **columns: Any) -> None:
     assert loop.poll()
 
 
-def test_what_was_changed_elsewhere_is_noticed_and_the_rest_stays(warm, django_assert_num_queries):
+def test_a_change_by_another_process_invalidates_only_its_own_cache_entry(
+    warm, django_assert_num_queries
+):
     tell(tenant=uuid4())
     with django_assert_num_queries(0):
         assert selectors.is_warm(warm)
@@ -51,7 +53,7 @@ def test_what_was_changed_elsewhere_is_noticed_and_the_rest_stays(warm, django_a
         selectors.ring()
 
 
-def test_after_a_gap_in_the_feed_everything_is_read_again(warm: UUID) -> None:
+def test_after_a_gap_in_the_change_log_everything_is_read_again(warm: UUID) -> None:
     loop._notify(loop._gap_callbacks)
     assert not selectors.is_warm(warm)
 

@@ -41,11 +41,11 @@ SPIKE_ERRORS: Final = 10
 SPIKE_RATE: Final = 0.05
 SPIKE_TIMES: Final = 3
 """A spike is at least this part of the calls, and so many times that of the day before."""
-MOST_OF_EACH: Final = 3
+MAX_OF_EACH: Final = 3
 """Lines about things of the same type; one more line counts the others."""
-_MOST_TOKENS: Final = 100
-_MOST_TARGETS: Final = 100
-_MOST_SPIKING: Final = 10
+_MAX_TOKENS: Final = 100
+_MAX_TARGETS: Final = 100
+_MAX_SPIKING: Final = 10
 
 Tone = Literal["bad", "warn", "info"]
 _ICONS: Final[Mapping[Tone, str]] = {"bad": "error", "warn": "warning", "info": "info"}
@@ -83,7 +83,7 @@ class Viewer:
     records: frozenset[UUID] | None
     tenant: Tenant | None = None
 
-    def named(self, slug: str) -> str:
+    def tenant_label(self, slug: str) -> str:
         """Return the slug that a line shows."""
         return "" if self.tenant is not None else slug
 
@@ -99,7 +99,7 @@ def hands(
         open_requests(viewer, waiting, now),
         tokens(viewer, now),
     )
-    return tuple(sorted(lines, key=lambda each: list(_ICONS).index(each.tone)))
+    return tuple(sorted(lines, key=lambda hand: list(_ICONS).index(hand.tone)))
 
 
 def open_requests(
@@ -107,84 +107,86 @@ def open_requests(
 ) -> Iterator[Hand]:
     """Yield the open input requests of clients near their end, the soonest first."""
     near = [
-        each
-        for each in waiting
-        if each.expires_at - now <= SOON and each.entry.delivery != Delivery.PLAYGROUND
+        question
+        for question in waiting
+        if question.expires_at - now <= SOON and question.entry.delivery != Delivery.PLAYGROUND
     ]
-    known = slugs(each.entry.tenant for each in near[: MOST_OF_EACH + 1])
-    for each in near[:MOST_OF_EACH]:
-        slug = known[each.entry.tenant]
+    slug_by_tenant = slugs(question.entry.tenant for question in near[: MAX_OF_EACH + 1])
+    for question in near[:MAX_OF_EACH]:
+        slug = slug_by_tenant[question.entry.tenant]
         yield Hand(
             "warn",
-            each.entry.target,
-            f"waits for a response: its input request expires {_within(each.expires_at - now)}.",
-            reverse("admin:call", args=[slug, each.entry.call]),
+            question.entry.target,
+            f"waits for a response: its input request expires {_within(question.expires_at - now)}.",
+            reverse("admin:call", args=[slug, question.entry.call]),
             "View call",
-            viewer.named(slug),
+            viewer.tenant_label(slug),
         )
-    if len(near) > MOST_OF_EACH:
+    if len(near) > MAX_OF_EACH:
         # More may be near their end than were read.
         count = count_open(viewer.records, now, until=now + SOON)
-        more = max(count, len(near)) - MOST_OF_EACH
+        more = max(count, len(near)) - MAX_OF_EACH
         expire = _number(more, "more open input request expires", "more open input requests expire")
-        slug = known[near[MOST_OF_EACH].entry.tenant]
+        slug = slug_by_tenant[near[MAX_OF_EACH].entry.tenant]
         url = _calls(viewer, slug, outcome="open")
         yield Hand("warn", "", f"{expire} within ten minutes.", url, "View them")
 
 
 def tokens(viewer: Viewer, now: datetime) -> Iterator[Hand]:
     """Yield the tokens about to expire, of tenants where the user manages tokens."""
-    found = expiring(_managed(viewer), now, now + TOKEN_SOON, _MOST_TOKENS)
-    near = [each for each in found if _left(each, now) <= _warned(each)]
-    for each in near[:MOST_OF_EACH]:
-        left = _left(each, now)
+    expiring_tokens = expiring(_managed(viewer), now, now + TOKEN_SOON, _MAX_TOKENS)
+    near = [token for token in expiring_tokens if _remaining_time(token, now) <= _warned(token)]
+    for token in near[:MAX_OF_EACH]:
+        remaining = _remaining_time(token, now)
         yield Hand(
-            "warn" if left <= timedelta(days=1) else "info",
-            each.name,
-            f"is a token of {each.owner} and expires {_within(left)}.",
-            f"{list_with(reverse('admin:tokens', args=[each.slug]), each.id)}#token-{each.id}",
+            "warn" if remaining <= timedelta(days=1) else "info",
+            token.name,
+            f"is a token of {token.owner} and expires {_within(remaining)}.",
+            f"{list_with(reverse('admin:tokens', args=[token.slug]), token.id)}#token-{token.id}",
             "View token",
-            viewer.named(each.slug),
+            viewer.tenant_label(token.slug),
         )
-    more = len(near) - MOST_OF_EACH
+    more = len(near) - MAX_OF_EACH
     if more > 0:
-        slug = near[MOST_OF_EACH].slug
+        slug = near[MAX_OF_EACH].slug
         expire = _number(more, "more token expires", "more tokens expire")
         url = reverse("admin:tokens", args=[slug])
-        yield Hand("info", "", f"{expire} within a week.", url, "View tokens", viewer.named(slug))
+        yield Hand(
+            "info", "", f"{expire} within a week.", url, "View tokens", viewer.tenant_label(slug)
+        )
 
 
 def error_spikes(viewer: Viewer, now: datetime) -> Iterator[Hand]:
     """Yield targets that failed much more often in the last hour than in the day before."""
-    hour = summaries.top(viewer.records, Dimension.TARGET, Period.HOUR, now, _MOST_TARGETS)
-    failing = [each for each in hour if each.errors >= SPIKE_ERRORS and not each.is_other]
-    failing = failing[:_MOST_SPIKING]
+    hour = summaries.top(viewer.records, Dimension.TARGET, Period.HOUR, now, _MAX_TARGETS)
+    failing = [ranked for ranked in hour if ranked.errors >= SPIKE_ERRORS and not ranked.is_other]
+    failing = failing[:_MAX_SPIKING]
     if not failing:
         return
-    known = slugs(each.tenant for each in failing)
+    slug_by_tenant = slugs(ranked.tenant for ranked in failing)
     # The day ends with a whole hour, so that it contains nothing of the last one.
     day = summaries.top(
-        frozenset(each.tenant for each in failing),
+        frozenset(ranked.tenant for ranked in failing),
         Dimension.TARGET,
         Period.DAY,
         now - timedelta(hours=2),
-        _MOST_SPIKING**2,
-        names={each.name for each in failing},
+        _MAX_SPIKING**2,
+        names={ranked.name for ranked in failing},
     )
-    usual = {(each.tenant, each.name): each for each in day}
-    for each in failing:
-        before = usual.get((each.tenant, each.name), replace(each, calls=0, errors=0))
-        if is_spike(each, before):
-            slug = known[each.tenant]
-            asked = urlencode({"tool": each.name, "period": Period.HOUR.value})
+    usual = {(ranked.tenant, ranked.name): ranked for ranked in day}
+    for ranked in failing:
+        before = usual.get((ranked.tenant, ranked.name), replace(ranked, calls=0, errors=0))
+        if is_spike(ranked, before):
+            slug = slug_by_tenant[ranked.tenant]
+            query = urlencode({"tool": ranked.name, "period": Period.HOUR.value})
             yield Hand(
                 "bad",
-                each.name,
-                f"failed in {each.errors:,} of {each.calls:,} calls in the last hour; "
+                ranked.name,
+                f"failed in {ranked.errors:,} of {ranked.calls:,} calls in the last hour; "
                 f"in the day before, in {before.errors:,} of {before.calls:,}.",
-                f"{reverse('admin:calls', args=[slug])}?{asked}",
+                f"{reverse('admin:calls', args=[slug])}?{query}",
                 "View its calls",
-                viewer.named(slug),
+                viewer.tenant_label(slug),
             )
 
 
@@ -199,23 +201,24 @@ def broken(viewer: Viewer, shown: Iterable[Tenant]) -> Iterator[Hand]:
     """Yield what is published and cannot be served, of these tenants."""
     for tenant in shown:
         problems = catalogue.problems(tenant.pk)
-        for each in problems[:MOST_OF_EACH]:
+        for problem in problems[:MAX_OF_EACH]:
             yield Hand(
                 "bad",
-                each.name,
-                f"is not served: {each.message}",
+                problem.name,
+                f"is not served: {problem.message}",
                 reverse(
-                    f"admin:{each.primitive_type.value}", args=[tenant.slug, each.primitive_id]
+                    f"admin:{problem.primitive_type.value}",
+                    args=[tenant.slug, problem.primitive_id],
                 ),
-                f"View {each.primitive_type.value}",
-                viewer.named(tenant.slug),
+                f"View {problem.primitive_type.value}",
+                viewer.tenant_label(tenant.slug),
             )
-        more = len(problems) - MOST_OF_EACH
+        more = len(problems) - MAX_OF_EACH
         if more > 0:
             are = _number(more, "more is", "more are")
             url = reverse("admin:tools", args=[tenant.slug])
             text = f"{are} published and cannot be served."
-            yield Hand("bad", "", text, url, "View tools", viewer.named(tenant.slug))
+            yield Hand("bad", "", text, url, "View tools", viewer.tenant_label(tenant.slug))
 
 
 def platform(user: User, now: datetime) -> Iterator[Hand]:
@@ -227,8 +230,8 @@ def platform(user: User, now: datetime) -> Iterator[Hand]:
             yield Hand("bad", "", f"{part}: {problem}", status, "Status")
         for part, problem in health.warnings().items():
             yield Hand("warn", "", f"{part}: {problem}", status, "Status")
-        for each in chain.from_iterable(kind.check() for kind in kinds.KINDS.values()):
-            yield Hand("bad", "", str(each), functions, "Python functions")
+        for message in chain.from_iterable(kind.check() for kind in kinds.KINDS.values()):
+            yield Hand("bad", "", str(message), functions, "Python functions")
     if can[Permission.MANAGE_KEYS]:
         for key in listing.retiring(now):
             if key.in_flight and key.until is not None and key.until - now <= KEY_SOON:
@@ -247,30 +250,30 @@ def _managed(viewer: Viewer) -> frozenset[UUID] | None:
     return frozenset(managed.values_list("pk", flat=True))
 
 
-def _left(token: TokenListing, now: datetime) -> timedelta:
+def _remaining_time(token: TokenListing, now: datetime) -> timedelta:
     return timedelta.max if token.expires_at is None else token.expires_at - now
 
 
 def _warned(token: TokenListing) -> timedelta:
     """Return how long before its end a token is said to expire: later if its whole life is short."""
-    return min(TOKEN_SOON, _left(token, token.created_at) / 4)
+    return min(TOKEN_SOON, _remaining_time(token, token.created_at) / 4)
 
 
-def _calls(viewer: Viewer, slug: str, **asked: str) -> str:
+def _calls(viewer: Viewer, slug: str, **filters: str) -> str:
     """Return the address of the list of calls: of all tenants where the user may see that list."""
     everywhere = viewer.tenant is None and allowed(viewer.user, None, Permission.VIEW_RECORDS)
     path = reverse("admin:all_calls") if everywhere else reverse("admin:calls", args=[slug])
-    return f"{path}?{urlencode(asked)}"
+    return f"{path}?{urlencode(filters)}"
 
 
-def _number(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
+def _number(count: int, singular: str, plural: str) -> str:
+    return f"{count} {singular if count == 1 else plural}"
 
 
-def _within(left: timedelta) -> str:
+def _within(remaining: timedelta) -> str:
     """Return a time that is left in words: `in 5 minutes`."""
-    for size, one in ((86_400, "day"), (3600, "hour"), (60, "minute")):
-        count = int(left.total_seconds() // size)
+    for size, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        count = int(remaining.total_seconds() // size)
         if count:
-            return f"in {_number(count, one, f'{one}s')}"
+            return f"in {_number(count, unit, f'{unit}s')}"
     return "in less than a minute"

@@ -73,7 +73,7 @@ class ChartLine:
 class ChartLabel:
     """A text on an axis; `anchor` is its alignment. Narrow screens leave out the `minor` ones."""
 
-    place: str
+    position: str
     text: str
     anchor: str = "middle"
     minor: bool = False
@@ -110,7 +110,7 @@ class Chart:
     @property
     def empty(self) -> bool:
         """Whether no measure has a number above zero."""
-        return not any(chain.from_iterable(each.values for each in self.measures))
+        return not any(chain.from_iterable(measure.values for measure in self.measures))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,20 +127,20 @@ class Axes:
 def stacked(axes: Axes, measures: Sequence[Measure]) -> Chart:
     """Draw measures as bars on top of one another, the first at the bottom."""
     heights = [
-        sum(each.values[place] or 0 for each in measures) for place in range(len(axes.spans))
+        sum(measure.values[index] or 0 for measure in measures) for index in range(len(axes.spans))
     ]
     scale = axes.scale(max(heights, default=0))
     boxes = _columns(axes.spans)
-    bars = [bar for place, box in enumerate(boxes) for bar in _stack(box, place, measures, scale)]
+    bars = [bar for index, box in enumerate(boxes) for bar in _stack(box, index, measures, scale)]
     return _chart(axes, measures, scale, bars=bars)
 
 
 def drawn_lines(axes: Axes, measures: Sequence[Measure]) -> Chart:
     """Draw measures as lines, with a gap where there was nothing to measure."""
-    values = chain.from_iterable(each.values for each in measures)
+    values = chain.from_iterable(measure.values for measure in measures)
     scale = axes.scale(max((value for value in values if value is not None), default=0))
     middles = [x + width / 2 for x, width in _columns(axes.spans)]
-    lines = [ChartLine(each.tone, _path(middles, each.values, scale)) for each in measures]
+    lines = [ChartLine(measure.tone, _path(middles, measure.values, scale)) for measure in measures]
     return _chart(axes, measures, scale, lines=lines)
 
 
@@ -169,12 +169,12 @@ def _chart(
 
 
 def _summary(axes: Axes, measures: Sequence[Measure]) -> str:
-    most = [
-        f"{each.label}: at most {axes.written(max(known))}"
-        for each in measures
-        if (known := [value for value in each.values if value])
+    maxima = [
+        f"{measure.label}: at most {axes.written(max(positive))}"
+        for measure in measures
+        if (positive := [value for value in measure.values if value])
     ]
-    return f"{axes.title}. {'; '.join(most) or 'Nothing in this period'}."
+    return f"{axes.title}. {'; '.join(maxima) or 'Nothing in this period'}."
 
 
 def _columns(spans: Sequence[ChartSpan]) -> list[tuple[float, float]]:
@@ -188,36 +188,38 @@ def _columns(spans: Sequence[ChartSpan]) -> list[tuple[float, float]]:
 
 
 def _stack(
-    column: tuple[float, float], place: int, measures: Sequence[Measure], scale: Scale
+    column: tuple[float, float], index: int, measures: Sequence[Measure], scale: Scale
 ) -> Iterator[ChartBox]:
     x, width = column
     bottom = 100.0
-    for each in measures:
-        value = each.values[place]
+    for measure in measures:
+        value = measure.values[index]
         if value:
             height = min(max(scale.share(value) * 100, _THINNEST), bottom)
             bottom -= height
-            left, wide = x + width * (1 - _BAR) / 2, width * _BAR
-            sizes = map(_percent, (left, bottom, wide, height))
-            yield ChartBox(each.tone, *sizes)
+            bar_left, wide = x + width * (1 - _BAR) / 2, width * _BAR
+            sizes = map(_percent, (bar_left, bottom, wide, height))
+            yield ChartBox(measure.tone, *sizes)
 
 
 def _path(middles: Sequence[float], values: Sequence[Value], scale: Scale) -> str:
     """Return the path of a line; a number between two gaps is a point."""
     parts = []
     points = zip(middles, values, strict=True)
-    for known, run in groupby(points, key=lambda point: point[1] is not None):
-        if known:
+    for has_value, run in groupby(points, key=lambda point: point[1] is not None):
+        if has_value:
             places = [f"{x * 10:.1f},{(1 - scale.share(y or 0)) * 100:.2f}" for x, y in run]
             parts.append(f"M{'L'.join(places)}" + ("h0.1" if len(places) == 1 else ""))
     return "".join(parts)
 
 
 def _rows(axes: Axes, measures: Sequence[Measure]) -> Iterator[ChartRow]:
-    for place, (x, width) in enumerate(_columns(axes.spans)):
+    for index, (x, width) in enumerate(_columns(axes.spans)):
         box = ChartBox("hit", _percent(x), "0%", _percent(width), "100%")
-        cells = [(each.label, _cell(each.values[place], axes.written)) for each in measures]
-        yield ChartRow(axes.spans[place], box, cells)
+        cells = [
+            (measure.label, _cell(measure.values[index], axes.written)) for measure in measures
+        ]
+        yield ChartRow(axes.spans[index], box, cells)
 
 
 def _cell(value: Value, written: Callable[[float], str]) -> str:
@@ -225,11 +227,11 @@ def _cell(value: Value, written: Callable[[float], str]) -> str:
 
 
 def _time_labels(spans: Sequence[ChartSpan]) -> Iterator[ChartLabel]:
-    found = times(spans[0].at, spans[-1].until) if spans else ()
-    for number, each in enumerate(found):
-        anchor = "end" if each.place > 1 - _EDGE else "middle"
-        minor = len(found) > _FEW and (len(found) - 1 - number) % 2 == 1
-        yield ChartLabel(_percent(each.place * 100), each.text, anchor, minor)
+    labels = times(spans[0].at, spans[-1].until) if spans else ()
+    for number, label in enumerate(labels):
+        anchor = "end" if label.position > 1 - _EDGE else "middle"
+        minor = len(labels) > _FEW and (len(labels) - 1 - number) % 2 == 1
+        yield ChartLabel(_percent(label.position * 100), label.text, anchor, minor)
 
 
 def _percent(number: float) -> str:

@@ -28,14 +28,17 @@ from mcphost.tenants.roles import Permission, roles_with
 
 @dataclass(frozen=True, slots=True)
 class FirstStep:
-    """One step: `url` is the page that does it, empty if the user may not; then `who` says who may."""
+    """One step: `url` is the page that does it.
+
+    It is empty if the user may not do it; then `permission_note` names the roles that may.
+    """
 
     title: str
     about: str
     done: bool
     url: str = ""
     verb: str = ""
-    who: str = ""
+    permission_note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +80,10 @@ def fragment(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
 
 
 def _steps(user: User, tenant: Tenant, call: EntryView | None) -> FirstSteps:
-    return FirstSteps(tuple(_each(Can(user, tenant), tenant, call)), call)
+    return FirstSteps(tuple(_all_steps(Can(user, tenant), tenant, call)), call)
 
 
-def _each(can: Can, tenant: Tenant, call: EntryView | None) -> Iterator[FirstStep]:
+def _all_steps(can: Can, tenant: Tenant, call: EntryView | None) -> Iterator[FirstStep]:
     slug = tenant.slug
     tokens = live_tokens(tenant.pk, timezone.now())
     yield _tool(can, tenant, arrived=call is not None)
@@ -113,7 +116,11 @@ def _tool(can: Can, tenant: Tenant, *, arrived: bool) -> FirstStep:
     title = "Publish a tool" if unpublished else "Add a tool"
     about = "An HTTP request, a script or a Python function that clients can call."
     if not can[Permission.EDIT_TOOLS]:
-        return FirstStep(title, about, served or arrived, who=_who(Permission.EDIT_TOOLS))
+        names = " or ".join(
+            sorted(f"an {role.value}" for role in roles_with(Permission.EDIT_TOOLS))
+        )
+        note = f"{names[:1].upper()}{names[1:]} of this tenant can do this."
+        return FirstStep(title, about, served or arrived, permission_note=note)
     url = reverse(f"admin:{'tools' if unpublished else 'tool_add'}", args=[tenant.slug])
     return FirstStep(title, about, served or arrived, url, title)
 
@@ -124,9 +131,4 @@ def _where_tokens_are_made(can: Can, tenant: Tenant) -> dict[str, str]:
         return {"url": reverse("admin:connect", args=[tenant.slug]), "verb": "Make a token"}
     if can[Permission.MANAGE_TOKENS]:
         return {"url": reverse("admin:token_add", args=[tenant.slug]), "verb": "Make a token"}
-    return {"who": "Any member of this tenant can do this."}
-
-
-def _who(permission: Permission) -> str:
-    names = " or ".join(sorted(f"an {role.value}" for role in roles_with(permission)))
-    return f"{names[:1].upper()}{names[1:]} of this tenant can do this."
+    return {"permission_note": "Any member of this tenant can do this."}

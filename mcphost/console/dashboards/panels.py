@@ -101,9 +101,9 @@ class Panel:
         return self.tiles[0].value == "0"
 
 
-def panel(tenants: frozenset[UUID] | None, asked: AskedPeriod, now: datetime) -> Panel:
+def panel(tenants: frozenset[UUID] | None, period_choice: AskedPeriod, now: datetime) -> Panel:
     """Return the numbers of tenants over a period; None means all."""
-    period = asked.period
+    period = period_choice.period
     total = summaries.totals(tenants, period, now)
     before = summaries.totals(tenants, period, now - LENGTHS[period])
     points = summaries.series(tenants, period, now)
@@ -130,16 +130,18 @@ def tiles(total: CallNumbers, before: CallNumbers, period: Period) -> Iterator[T
         answered if total.input_requests else "none sent",
     )
     slow = f"p95 {people_took(total.p95_answer_ms)}"
-    known = total.p95_answer_ms is not None
+    has_responses = total.p95_answer_ms is not None
     yield Tile(
-        "Time to respond", people_took(total.p50_answer_ms), slow if known else "no responses"
+        "Time to respond",
+        people_took(total.p50_answer_ms),
+        slow if has_responses else "no responses",
     )
 
 
 def charts(points: Sequence[Point], total: CallNumbers) -> tuple[Chart, ...]:
     """Return the charts of a period."""
-    numbers = [each.numbers for each in points]
-    spans = [ChartSpan(each.at, each.until) for each in points]
+    numbers = [point.numbers for point in points]
+    spans = [ChartSpan(point.at, point.until) for point in points]
     return (
         calls_chart(spans, numbers, total),
         latency_chart(spans, numbers, total),
@@ -152,11 +154,11 @@ def calls_chart(
     spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers
 ) -> Chart:
     """Return the chart of calls: those that failed below those that did not."""
-    good = [each.calls - each.errors for each in numbers]
+    good = [counts.calls - counts.errors for counts in numbers]
     return stacked(
         Axes("calls", "Calls", spans, count_scale, _count),
         (
-            Measure("bad", "Errors", [each.errors for each in numbers], grouped(total.errors)),
+            Measure("bad", "Errors", [counts.errors for counts in numbers], grouped(total.errors)),
             Measure("accent", "Without error", good, grouped(total.calls - total.errors)),
         ),
     )
@@ -166,8 +168,8 @@ def latency_chart(
     spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers
 ) -> Chart:
     """Return the chart of the server time of calls."""
-    slow = [_seconds(each.p95_us, 1e6) for each in numbers]
-    usual = [_seconds(each.p50_us, 1e6) for each in numbers]
+    slow = [_seconds(counts.p95_us, 1e6) for counts in numbers]
+    usual = [_seconds(counts.p50_us, 1e6) for counts in numbers]
     return drawn_lines(
         Axes("latency", "Duration", spans, duration_scale, duration_text),
         (
@@ -181,8 +183,8 @@ def people_chart(
     spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers
 ) -> Chart:
     """Return the chart of the time until a person responded."""
-    slow = [_seconds(each.p95_answer_ms, 1e3) for each in numbers]
-    usual = [_seconds(each.p50_answer_ms, 1e3) for each in numbers]
+    slow = [_seconds(counts.p95_answer_ms, 1e3) for counts in numbers]
+    usual = [_seconds(counts.p50_answer_ms, 1e3) for counts in numbers]
     return drawn_lines(
         Axes("people", "Time to respond", spans, duration_scale, duration_text),
         (
@@ -200,18 +202,18 @@ def requests_chart(
         Measure(
             stage,
             STAGE_WORDS[stage].capitalize(),
-            [ended(each, stage) for each in numbers],
+            [ended(counts, stage) for counts in numbers],
             grouped(ended(total, stage)),
         )
         for stage in STAGES
     )
-    occurred = [each for each in measures if any(each.values)]
+    occurred = [measure for measure in measures if any(measure.values)]
     return stacked(Axes("requests", "Input requests", spans, count_scale, _count), occurred)
 
 
 def ended(numbers: CallNumbers, stage: str) -> int:
     """Return how many input requests ended in this way."""
-    return sum(numbers.endings.get(word, 0) for word in STAGES[stage])
+    return sum(numbers.endings.get(ending, 0) for ending in STAGES[stage])
 
 
 def error_rate(numbers: CallNumbers) -> str:
@@ -232,26 +234,30 @@ def people_took(milliseconds: int | None) -> str:
 def _tops(
     tenants: frozenset[UUID] | None, total: CallNumbers, period: Period, now: datetime
 ) -> Iterator[TopList]:
-    found = [summaries.top(tenants, by, period, now, TOP) for _, by, _ in _TOPS]
-    known = slugs(each.tenant for ranked in found for each in ranked)
-    for (title, _, name), ranked in zip(_TOPS, found, strict=True):
-        yield TopList(title, [_top_row(each, known, name, total, period) for each in ranked])
+    rankings = [summaries.top(tenants, by, period, now, TOP) for _, by, _ in _TOPS]
+    slug_by_tenant = slugs(row.tenant for ranked in rankings for row in ranked)
+    for (title, _, name), ranked in zip(_TOPS, rankings, strict=True):
+        yield TopList(title, [_top_row(row, slug_by_tenant, name, total, period) for row in ranked])
 
 
 def _top_row(
-    each: Ranked, known: Mapping[UUID | None, str], name: str, total: CallNumbers, period: Period
+    ranked: Ranked,
+    slug_by_tenant: Mapping[UUID | None, str],
+    name: str,
+    total: CallNumbers,
+    period: Period,
 ) -> TopRow:
-    slug = known.get(each.tenant, "")
-    query = urlencode({name: each.name, "period": period.value})
-    found = each.name and not each.is_other  # all others are no filter
+    slug = slug_by_tenant.get(ranked.tenant, "")
+    query = urlencode({name: ranked.name, "period": period.value})
+    is_filter = ranked.name and not ranked.is_other  # all others are no filter
     return TopRow(
-        name=ALL_OTHERS if each.is_other else each.name,
+        name=ALL_OTHERS if ranked.is_other else ranked.name,
         slug=slug,
-        url=f"{reverse('admin:calls', args=[slug])}?{query}" if slug and found else "",
-        share=f"{each.calls / max(total.calls, 1) * 100:.2f}%",
-        calls=grouped(each.calls),
-        errors=f"{_percent(each.errors, each.calls)} errors" if each.errors else "",
-        high=each.errors > HIGH * each.calls,
+        url=f"{reverse('admin:calls', args=[slug])}?{query}" if slug and is_filter else "",
+        share=f"{ranked.calls / max(total.calls, 1) * 100:.2f}%",
+        calls=grouped(ranked.calls),
+        errors=f"{_percent(ranked.errors, ranked.calls)} errors" if ranked.errors else "",
+        high=ranked.errors > HIGH * ranked.calls,
     )
 
 

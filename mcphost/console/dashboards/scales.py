@@ -8,7 +8,7 @@ from django.utils import timezone
 
 NOTHING = "\u2013"
 """Stands where there was nothing to measure."""
-_MOST_TICKS = 7
+_MAX_TICKS = 7
 _TIME_STEPS: Sequence[tuple[timedelta, str]] = (
     (timedelta(minutes=1), "%H:%M"),
     (timedelta(minutes=5), "%H:%M"),
@@ -50,27 +50,29 @@ class Scale:
 class TimeLabel:
     """A time on an axis: its place from 0 to 1, and its text."""
 
-    place: float
+    position: float
     text: str
 
 
-def count_scale(most: float) -> Scale:
-    """Return the axis for counts up to `most`."""
-    return Scale(_round_up(max(most, 2), _COUNTS), compact)
+def count_scale(maximum: float) -> Scale:
+    """Return the axis for counts up to `maximum`."""
+    return Scale(_round_up(max(maximum, 2), _COUNTS), compact)
 
 
-def duration_scale(most: float) -> Scale:
-    """Return the axis for durations in seconds up to `most`."""
-    if most <= _SECOND:
-        return Scale(_round_up(max(most, 0.0002) * 1000, _COUNTS) / 1000, duration_text)
-    return Scale(next((each for each in _DURATIONS if each >= most), most), duration_text)
+def duration_scale(maximum: float) -> Scale:
+    """Return the axis for durations in seconds up to `maximum`."""
+    if maximum <= _SECOND:
+        return Scale(_round_up(max(maximum, 0.0002) * 1000, _COUNTS) / 1000, duration_text)
+    return Scale(
+        next((duration for duration in _DURATIONS if duration >= maximum), maximum), duration_text
+    )
 
 
-def _round_up(most: float, steps: Sequence[int]) -> float:
-    power = 1.0 if most >= 2 else 0.1
-    while power * steps[-1] < most:
+def _round_up(maximum: float, steps: Sequence[int]) -> float:
+    power = 1.0 if maximum >= 2 else 0.1
+    while power * steps[-1] < maximum:
         power *= 10
-    return next(step * power for step in steps if step * power >= most)
+    return next(step * power for step in steps if step * power >= maximum)
 
 
 def compact(number: float) -> str:
@@ -99,7 +101,8 @@ def times(start: datetime, end: datetime) -> tuple[TimeLabel, ...]:
     """Return the times that are written below an axis from `start` to `end`."""
     span = end - start
     step, form = next(
-        (each for each in _TIME_STEPS if span / each[0] <= _MOST_TICKS), _TIME_STEPS[-1]
+        (time_step for time_step in _TIME_STEPS if span / time_step[0] <= _MAX_TICKS),
+        _TIME_STEPS[-1],
     )
     return tuple(
         TimeLabel((at - start) / span, timezone.localtime(at).strftime(form))

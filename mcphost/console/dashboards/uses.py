@@ -29,7 +29,7 @@ from mcphost.tenants.models import Tenant
 
 LISTED: Final = Period.WEEK
 """The period of the numbers in lists."""
-MOST_CLIENTS: Final = 10
+MAX_CLIENTS: Final = 10
 _NONE: Final = CallNumbers()
 
 
@@ -56,29 +56,33 @@ class UsePage:
     empty: bool
 
 
-def counted(sort: PrimitiveType) -> bool:
+def counted(primitive_type: PrimitiveType) -> bool:
     """Return whether the calls of a type can be told apart: those of a template name other URIs."""
-    return sort is not PrimitiveType.TEMPLATE
+    return primitive_type is not PrimitiveType.TEMPLATE
 
 
 def uses(tenant: Tenant, rows: Iterable[PrimitiveRow], now: datetime) -> Mapping[UUID, Use]:
     """Return the numbers of a tenant's primitives in the last 7 days, by their ids."""
-    found = summaries.by_target(tenant.pk, LISTED, now)
-    return {row.id: _use(tenant, row, found.get(_target(row), _NONE)) for row in rows}
+    numbers_by_target = summaries.by_target(tenant.pk, LISTED, now)
+    return {row.id: _use(tenant, row, numbers_by_target.get(_target(row), _NONE)) for row in rows}
 
 
-def use_page(tenant: Tenant, row: PrimitiveRow, asked: AskedPeriod, now: datetime) -> UsePage:
+def use_page(
+    tenant: Tenant, row: PrimitiveRow, period_choice: AskedPeriod, now: datetime
+) -> UsePage:
     """Return the numbers of one primitive over a period."""
-    period, target = asked.period, _target(row)
+    period, target = period_choice.period, _target(row)
     total = summaries.by_target(tenant.pk, period, now).get(target, _NONE)
     points = summaries.series(frozenset({tenant.pk}), period, now, target=target)
-    spans = [ChartSpan(each.at, each.until) for each in points]
+    spans = [ChartSpan(point.at, point.until) for point in points]
     tenants = frozenset({tenant.pk})
-    funnel = summaries.funnel(tenants, period, now, target=target, limit=MOST_CLIENTS)
-    lines = [line(each, tenant.slug) for each in funnel.rows if each.input_requests]
+    funnel = summaries.funnel(tenants, period, now, target=target, limit=MAX_CLIENTS)
+    lines = [
+        line(client_row, tenant.slug) for client_row in funnel.rows if client_row.input_requests
+    ]
     return UsePage(
         tiles=tuple(tiles(total, _NONE, period)),
-        chart=calls_chart(spans, [each.numbers for each in points], total),
+        chart=calls_chart(spans, [point.numbers for point in points], total),
         lines=lines,
         url=_calls(tenant, row, period),
         empty=not total.calls,
@@ -102,5 +106,5 @@ def _target(row: PrimitiveRow) -> str:
 
 
 def _calls(tenant: Tenant, row: PrimitiveRow, period: Period) -> str:
-    asked = urlencode({"tool": _target(row), "period": period.value})
-    return f"{reverse('admin:calls', args=[tenant.slug])}?{asked}"
+    query = urlencode({"tool": _target(row), "period": period.value})
+    return f"{reverse('admin:calls', args=[tenant.slug])}?{query}"

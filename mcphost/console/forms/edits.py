@@ -67,7 +67,7 @@ class Edit:
     def save(
         self,
         name: str,
-        wanted: Values,
+        submitted: Values,
         locked: Callable[[], Values],
         verb: Callable[[], Result],
     ) -> Result | None:
@@ -79,11 +79,11 @@ class Edit:
         try:
             with transaction.atomic():
                 # Values that are stored already are no conflict: the form was sent twice.
-                if _fingerprint(locked()) in {self.based_on, _fingerprint(wanted)}:
+                if _fingerprint(locked()) in {self.based_on, _fingerprint(submitted)}:
                     return self._form.attempt(verb)
         except ObjectDoesNotExist:
             raise Http404 from None
-        self.conflict = differences(self._stored, wanted, self._label)
+        self.conflict = differences(self._stored, submitted, self._label)
         self.based_on = _fingerprint(self._stored)
         self._form.add_error(None, f"{name} was changed meanwhile by another user. {WHAT_DIFFERS}")
         return None

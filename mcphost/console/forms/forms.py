@@ -34,16 +34,16 @@ class ConsoleForm(forms.Form):
         try:
             return verb()
         except Invalid as refusal:
-            self.place(self.beside(refusal))
+            self.show_problems(self.beside(refusal))
         except InvalidError as refusal:
-            self.place(refusal.problems)
+            self.show_problems(refusal.problems)
         return None
 
     def beside(self, refusal: Invalid) -> Problems:
         """Return the problems of a refusal by the fields of this form that show them."""
         return refusal.beside(self.fields)
 
-    def place(self, problems: Problems) -> None:
+    def show_problems(self, problems: Problems) -> None:
         """Show each sentence beside its field, or above the form if it has no such field."""
         for name, sentences in problems.items():
             beside = name if name in self.fields else None

@@ -41,8 +41,11 @@ _LISTS: Final = {
 }
 WRITTEN: Final = tuple(
     (f"{style}:{explode}", label)
-    for style, one in _LISTS.items()
-    for explode, label in ((True, f"{one} ({style}, exploded)"), (False, f"{one} ({style})"))
+    for style, list_label in _LISTS.items()
+    for explode, label in (
+        (True, f"{list_label} ({style}, exploded)"),
+        (False, f"{list_label} ({style})"),
+    )
 )
 """How a list or an object is written: the style and `explode` of OpenAPI."""
 _SIMPLE: Final = "simple:False"
@@ -63,24 +66,24 @@ _VALUE_HINT = "A text with placeholders, such as {arguments.city}."
 class FieldRow(RowForm):
     """A parameter of the query, or a field of a form."""
 
-    TELLING = ("name", "value")
-    PLACES: ClassVar[Mapping[str, str]] = {"style": "written", "explode": "written"}
+    CONTENT_FIELDS = ("name", "value")
+    FIELD_BY_KEY: ClassVar[Mapping[str, str]] = {"style": "written", "explode": "written"}
 
     name = forms.text("Name", spellcheck="false")
     value = forms.text("Value", _VALUE_HINT, spellcheck="false")
     written = forms.select("Lists and objects", choices=WRITTEN)
     allow_reserved = forms.switch("Leave / : , and the like as they are")
 
-    def wanted(self) -> dict[str, Any]:
+    def as_config(self) -> dict[str, Any]:
         """Return the field in the format of the kind's configuration."""
-        given = self.cleaned_data
-        style, _, explode = (given["written"] or "form:True").partition(":")
+        submitted = self.cleaned_data
+        style, _, explode = (submitted["written"] or "form:True").partition(":")
         return {
-            "name": given["name"],
-            "value": given["value"],
+            "name": submitted["name"],
+            "value": submitted["value"],
             "style": style,
             "explode": explode == "True",
-            **({"allow_reserved": True} if given["allow_reserved"] else {}),
+            **({"allow_reserved": True} if submitted["allow_reserved"] else {}),
         }
 
     @staticmethod
@@ -102,14 +105,14 @@ class BodyFieldRow(FieldRow):
     def part(self) -> dict[str, Any]:
         """Return the field of a form with files in the format of the kind's configuration."""
         media_type = self.cleaned_data["media_type"]
-        return {**self.wanted(), **({"media_type": media_type} if media_type else {})}
+        return {**self.as_config(), **({"media_type": media_type} if media_type else {})}
 
 
 class FileRow(RowForm):
     """A file of a form."""
 
-    TELLING = ("name", "file_content")
-    PLACES: ClassVar[Mapping[str, str]] = {"content": "file_content"}
+    CONTENT_FIELDS = ("name", "file_content")
+    FIELD_BY_KEY: ClassVar[Mapping[str, str]] = {"content": "file_content"}
 
     name = forms.text("Name", spellcheck="false")
     file_content = forms.text(
@@ -120,14 +123,14 @@ class FileRow(RowForm):
         "Content type", "Such as image/png. Empty: application/octet-stream.", spellcheck="false"
     )
 
-    def wanted(self) -> dict[str, Any]:
+    def as_config(self) -> dict[str, Any]:
         """Return the file in the format of the kind's configuration."""
-        given = self.cleaned_data
+        submitted = self.cleaned_data
         return {
-            "name": given["name"],
-            "content": given["file_content"],
-            "file_name": given["file_name"],
-            "media_type": given["media_type"],
+            "name": submitted["name"],
+            "content": submitted["file_content"],
+            "file_name": submitted["file_name"],
+            "media_type": submitted["media_type"],
         }
 
     @staticmethod
@@ -139,21 +142,21 @@ class FileRow(RowForm):
 class HeaderRow(RowForm):
     """A header."""
 
-    TELLING = ("name", "value")
-    PLACES: ClassVar[Mapping[str, str]] = {"style": "written", "explode": "written"}
+    CONTENT_FIELDS = ("name", "value")
+    FIELD_BY_KEY: ClassVar[Mapping[str, str]] = {"style": "written", "explode": "written"}
 
     name = forms.text("Name", spellcheck="false")
     value = forms.text("Value", "Such as Bearer {secrets.api_key}.", spellcheck="false")
     written = forms.select("Lists and objects", choices=IN_HEADERS)
 
-    def wanted(self) -> dict[str, Any]:
+    def as_config(self) -> dict[str, Any]:
         """Return the header in the format of the kind's configuration."""
-        given = self.cleaned_data
-        style, _, explode = (given["written"] or _SIMPLE).partition(":")
-        is_default = given["written"] in ("", _SIMPLE)
+        submitted = self.cleaned_data
+        style, _, explode = (submitted["written"] or _SIMPLE).partition(":")
+        is_default = submitted["written"] in ("", _SIMPLE)
         return {
-            "name": given["name"],
-            "value": given["value"],
+            "name": submitted["name"],
+            "value": submitted["value"],
             **({} if is_default else {"style": style, "explode": explode == "True"}),
         }
 
@@ -167,7 +170,7 @@ class HeaderRow(RowForm):
 class RequestQuestionRow(RowForm):
     """A question that is asked before the request."""
 
-    TELLING = ("key", "message", "requested_schema", "when")
+    CONTENT_FIELDS = ("key", "message", "requested_schema", "when")
 
     key = forms.text("Key", "Its response is {answers.<key>.<field>}.", spellcheck="false")
     message = forms.lines("Message", "What the user reads. It may have placeholders.", rows=2)
@@ -182,14 +185,14 @@ class RequestQuestionRow(RowForm):
         rows=2,
     )
 
-    def wanted(self) -> dict[str, Any]:
+    def as_config(self) -> dict[str, Any]:
         """Return the question in the format of the kind's configuration."""
-        given = self.cleaned_data
+        submitted = self.cleaned_data
         return {
-            "key": given["key"],
-            "message": plain(given["message"]),
-            "requested_schema": given["requested_schema"],
-            "when": given["when"] or {},
+            "key": submitted["key"],
+            "message": plain(submitted["message"]),
+            "requested_schema": submitted["requested_schema"],
+            "when": submitted["when"] or {},
         }
 
     @staticmethod
@@ -208,7 +211,7 @@ class HttpPart(FormPart):
 
     template = "forms/part_http.html"
 
-    method = forms.select("Method", choices=[(each, each) for each in METHODS])
+    method = forms.select("Method", choices=[(http_method, http_method) for http_method in METHODS])
     url = forms.text(
         "Address",
         "Such as https://api.example.com/orders/{arguments.id}. Without a query.",
@@ -274,11 +277,13 @@ class HttpPart(FormPart):
         body = request.get("body") or {}
         self.query = _field_rows(FieldRow, "query", sent, request.get("query", ()))
         self.body_fields = _field_rows(BodyFieldRow, "fields", sent, body.get("fields", ()))
-        files = [FileRow.starting(each) for each in body.get("files", ())]
+        files = [FileRow.starting(file) for file in body.get("files", ())]
         self.body_files = Rows(FileRow, "files", sent, files)
-        headers = [HeaderRow.starting(each) for each in request.get("headers", ())]
+        headers = [HeaderRow.starting(header) for header in request.get("headers", ())]
         self.headers = Rows(HeaderRow, "headers", sent, headers)
-        questions = [RequestQuestionRow.starting(each) for each in before.get("questions", ())]
+        questions = [
+            RequestQuestionRow.starting(question) for question in before.get("questions", ())
+        ]
         self.questions = Rows(RequestQuestionRow, "questions", sent, questions)
 
     @property
@@ -309,13 +314,13 @@ class HttpPart(FormPart):
             raise ValidationError("Write the JSON of the body.")
         return parse_json(text)
 
-    def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
+    def show_problems_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
         dotted = ".".join(path)
         for prefix, rows in self._rows.items():
             if f"{dotted}.".startswith(f"{prefix}."):
-                rows.place(dotted.removeprefix(prefix).strip(".").split("."), problems)
+                rows.show_problems_at(dotted.removeprefix(prefix).strip(".").split("."), problems)
                 return
-        super().place_at(path, problems)
+        super().show_problems_at(path, problems)
 
     def field_at(self, path: Sequence[str]) -> BoundField | None:
         dotted = ".".join(path)
@@ -333,64 +338,66 @@ class HttpPart(FormPart):
         return dict(self._before) if _same(config, self._before) else config
 
     def _written(self) -> dict[str, Any]:
-        given, before = self.cleaned_data, deepcopy(dict(self._before))
-        schema = given["input_schema"]
+        submitted, before = self.cleaned_data, deepcopy(dict(self._before))
+        schema = submitted["input_schema"]
         return before | {
             "input_schema": dict(NO_ARGUMENTS) if schema is None else schema,
-            "output_schema": given["output_schema"],
-            "questions": [row.wanted() for row in self.questions],
+            "output_schema": submitted["output_schema"],
+            "questions": [row.as_config() for row in self.questions],
             "request": before.get("request", {}) | self._request(),
             "response": before.get("response", {})
             | {
-                "select": given["select"],
-                "content": given["content"] or "auto",
-                "errors": given["statuses"].replace(",", " ").split(),
+                "select": submitted["select"],
+                "content": submitted["content"] or "auto",
+                "errors": submitted["statuses"].replace(",", " ").split(),
             },
-            "read_only": _CHOSEN[given["read_only"]],
-            "destructive": _CHOSEN[given["destructive"]],
-            "idempotent": _CHOSEN[given["idempotent"]],
-            "tasks": given["tasks"] or "never",
+            "read_only": _HINT_VALUES[submitted["read_only"]],
+            "destructive": _HINT_VALUES[submitted["destructive"]],
+            "idempotent": _HINT_VALUES[submitted["idempotent"]],
+            "tasks": submitted["tasks"] or "never",
         }
 
     def _request(self) -> dict[str, Any]:
-        given = self.cleaned_data
+        submitted = self.cleaned_data
         numbers = {
-            name: RequestConfig.model_fields[name].default if given[name] is None else given[name]
+            name: RequestConfig.model_fields[name].default
+            if submitted[name] is None
+            else submitted[name]
             for name in ("timeout_seconds", "retries", "redirects")
         }
         return {
-            "method": given["method"] or "GET",
-            "url": given["url"],
-            "query": [row.wanted() for row in self.query],
-            "headers": [row.wanted() for row in self.headers],
+            "method": submitted["method"] or "GET",
+            "url": submitted["url"],
+            "query": [row.as_config() for row in self.query],
+            "headers": [row.as_config() for row in self.headers],
             "body": self._body(),
-            "repeatable": _CHOSEN[given["repeatable"]],
+            "repeatable": _HINT_VALUES[submitted["repeatable"]],
             **numbers,
         }
 
     def _body(self) -> dict[str, Any] | None:
-        given = self.cleaned_data
-        media_type = {"media_type": given["media_type"]} if given["media_type"] else {}
-        more = {"more": given["more"]} if given["more"] else {}
-        match given["body"]:
+        submitted = self.cleaned_data
+        media_type = {"media_type": submitted["media_type"]} if submitted["media_type"] else {}
+        more = {"more": submitted["more"]} if submitted["more"] else {}
+        match submitted["body"]:
             case "json":
-                return {"type": "json", "value": given["body_json"], **media_type}
+                return {"type": "json", "value": submitted["body_json"], **media_type}
             case "form":
-                fields = [row.wanted() for row in self.body_fields]
+                fields = [row.as_config() for row in self.body_fields]
                 return {"type": "form", "fields": fields, **more}
             case "multipart":
                 parts = [row.part() for row in self.body_fields]
-                files = [row.wanted() for row in self.body_files]
+                files = [row.as_config() for row in self.body_files]
                 return {"type": "multipart", "fields": parts, "files": files, **more}
             case "text":
-                return {"type": "text", "text": plain(given["body_text"]), **media_type}
+                return {"type": "text", "text": plain(submitted["body_text"]), **media_type}
             case "bytes":
-                return {"type": "bytes", "content": given["body_bytes"], **media_type}
+                return {"type": "bytes", "content": submitted["body_bytes"], **media_type}
             case _:
                 return None
 
 
-_CHOSEN: Final[Mapping[str, bool | None]] = {"": None, "yes": True, "no": False}
+_HINT_VALUES: Final[Mapping[str, bool | None]] = {"": None, "yes": True, "no": False}
 _BODY_FIELDS: Final = {"json": "body_json", "text": "body_text", "bytes": "body_bytes"}
 
 Field = TypeVar("Field", bound=FieldRow)
@@ -399,7 +406,7 @@ Field = TypeVar("Field", bound=FieldRow)
 def _field_rows(
     row: type[Field], prefix: str, sent: FormInput, before: Sequence[Mapping[str, Any]]
 ) -> Rows[Field]:
-    return Rows(row, prefix, sent, [row.starting(each) for each in before])
+    return Rows(row, prefix, sent, [row.starting(field) for field in before])
 
 
 def _starting(before: Mapping[str, Any]) -> dict[str, Any]:
@@ -424,14 +431,14 @@ def _starting(before: Mapping[str, Any]) -> dict[str, Any]:
         "select": response.get("select", ""),
         "content": response.get("content", "auto"),
         "statuses": " ".join(errors),
-        **{name: _word(hint) for name, hint in hints.items()},
-        "repeatable": _word(request.get("repeatable")),
+        **{name: _hint_choice(hint) for name, hint in hints.items()},
+        "repeatable": _hint_choice(request.get("repeatable")),
         "tasks": before.get("tasks", "never"),
     }
 
 
-def _word(chosen: bool | None) -> str:
-    return next(word for word, value in _CHOSEN.items() if value is chosen)
+def _hint_choice(hint: bool | None) -> str:
+    return next(choice for choice, value in _HINT_VALUES.items() if value is hint)
 
 
 def _same(config: Mapping[str, Any], before: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from mcphost.console.forms.rows import RowForm, Rows
 from mcphost.console.forms.uploads import Blob, FileForm, in_words, stored
 from mcphost.protocol.images import TYPES, parse_data_uri
 
-MOST_BYTES = icons.MAX_SOURCE * 3 // 4 - 64
+MAX_BYTES = icons.MAX_SOURCE * 3 // 4 - 64
 """The largest image whose data: URI fits into `icons.MAX_SOURCE`."""
 
 _THEMES = (("", "any"), *((theme, theme) for theme in icons.THEMES))
@@ -22,10 +22,10 @@ _THEMES = (("", "any"), *((theme, theme) for theme in icons.THEMES))
 class IconRow(FileForm, RowForm):
     """One icon."""
 
-    TELLING = ("file", "kept", "address")
+    CONTENT_FIELDS = ("file", "kept", "address")
 
     file = forms.file(
-        "Image", f"PNG, JPEG or WebP of at most {in_words(MOST_BYTES)}.", ",".join(TYPES)
+        "Image", f"PNG, JPEG or WebP of at most {in_words(MAX_BYTES)}.", ",".join(TYPES)
     )
     address = forms.text(
         "Or its address",
@@ -37,25 +37,25 @@ class IconRow(FileForm, RowForm):
     theme = forms.select("For themes", "Light or dark, if it suits only one.", choices=_THEMES)
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or self.cleaned_data
-        if self.blob is not None and given.get("address"):
+        submitted = super().clean() or self.cleaned_data
+        if self.blob is not None and submitted.get("address"):
             raise ValidationError({"address": "Either an image or an address, not both."})
         if self.blob is not None and "file" not in self.errors and not self.blob.is_image:
             self.blob = None
             raise ValidationError({"file": "This is not a PNG, JPEG or WebP image."})
-        return given
+        return submitted
 
-    def wanted(self) -> dict[str, Any]:
+    def as_config(self) -> dict[str, Any]:
         """Return the icon in its wire format."""
-        given = self.cleaned_data
+        submitted = self.cleaned_data
         if self.blob is not None:
             icon: dict[str, Any] = {"src": self.blob.uri, "mimeType": self.blob.mime_type}
         else:
-            icon = {"src": given["address"]}
-            guessed, _ = guess_type(given["address"].partition("?")[0])
+            icon = {"src": submitted["address"]}
+            guessed, _ = guess_type(submitted["address"].partition("?")[0])
             icon |= {"mimeType": guessed} if guessed in icons.TYPES else {}
-        sizes = given["sizes"].replace(",", " ").split()
-        theme = given["theme"]
+        sizes = submitted["sizes"].replace(",", " ").split()
+        theme = submitted["theme"]
         return icon | ({"sizes": sizes} if sizes else {}) | ({"theme": theme} if theme else {})
 
 
@@ -75,4 +75,4 @@ def icon_rows(sent: tuple[Any, Any], before: Sequence[Mapping[str, Any]]) -> Row
         }
         starting.append(row)
     kept = stored(blobs)
-    return Rows(IconRow, "icons", sent, starting, stored=kept, most=MOST_BYTES)
+    return Rows(IconRow, "icons", sent, starting, stored=kept, max_bytes=MAX_BYTES)

@@ -8,8 +8,8 @@ from typing import Any, Final, NoReturn
 from django import forms as django_forms
 from django.core.exceptions import ValidationError
 
-MOST_DEPTH: Final = 64
-MOST_INTEGER: Final = 2**63
+MAX_DEPTH: Final = 64
+MAX_INTEGER: Final = 2**63
 
 
 class JsonField(django_forms.CharField):
@@ -71,8 +71,8 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _integer(digits: str) -> int:
-    number = int(digits) if len(digits) < 21 else MOST_INTEGER
-    if not -MOST_INTEGER <= number < MOST_INTEGER:
+    number = int(digits) if len(digits) < 21 else MAX_INTEGER
+    if not -MAX_INTEGER <= number < MAX_INTEGER:
         raise ValidationError(f"The number {digits[:40]} has more than 64 bits.")
     return number
 
@@ -96,15 +96,15 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def check_values(value: Any) -> None:
     """Refuse what PostgreSQL cannot store, and what is nested too deep. Raises ValidationError."""
     level = [value]
-    for _ in range(MOST_DEPTH):
+    for _ in range(MAX_DEPTH):
         inner: list[Any] = []
-        for each in level:
-            if isinstance(each, dict):
-                inner += [*each, *each.values()]
-            elif isinstance(each, list):
-                inner += each
-            elif isinstance(each, str):
-                _check_text(each)
+        for member in level:
+            if isinstance(member, dict):
+                inner += [*member, *member.values()]
+            elif isinstance(member, list):
+                inner += member
+            elif isinstance(member, str):
+                _check_text(member)
         level = inner
     if level:
         raise _too_deep()
@@ -116,4 +116,4 @@ def _check_text(text: str) -> None:
 
 
 def _too_deep() -> ValidationError:
-    return ValidationError(f"This is nested deeper than {MOST_DEPTH} levels.")
+    return ValidationError(f"This is nested deeper than {MAX_DEPTH} levels.")

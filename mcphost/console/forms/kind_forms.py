@@ -56,51 +56,60 @@ class Way:
     kind: str
     label: str
     about: str
-    chosen: bool
+    current: bool
 
 
-def ways(words: Words, chosen: str) -> tuple[Way, ...]:
+def ways(words: Words, current_kind: str) -> tuple[Way, ...]:
     """Return the ways to make a primitive of a type."""
-    if words.sort is PrimitiveType.TOOL:
+    if words.primitive_type is PrimitiveType.TOOL:
         about = _ABOUT_TOOLS
     else:
         about = {
             TEXT: (words.text_label, words.text_about),
             PYTHON: ("A Python function", "Code granted by platform staff"),
         }
-    others = {
+    other_kinds = {
         name: (kind.label, kind.about)
         for name, kind in kinds.KINDS.items()
-        if name not in about and words.sort in kind.primitive_types
+        if name not in about and words.primitive_type in kind.primitive_types
     }
-    return tuple(Way(kind, *told, chosen == kind) for kind, told in (about | others).items())
+    return tuple(
+        Way(kind, *texts, current_kind == kind) for kind, texts in (about | other_kinds).items()
+    )
 
 
-def kind_for(tenant: UUID, sort: PrimitiveType, wanted: str) -> str:
-    """Return the kind of a new primitive: the wanted one, if the type has it, or else the type's
+def kind_for(tenant: UUID, primitive_type: PrimitiveType, requested_kind: str) -> str:
+    """Return the kind of a new primitive: the requested one, if the type has it, or else the type's
     first. For a tool that is a function, if the tenant has any."""
-    if wanted in kinds.KINDS and sort in kinds.KINDS[wanted].primitive_types:
-        return wanted
-    if sort is not PrimitiveType.TOOL:
+    if (
+        requested_kind in kinds.KINDS
+        and primitive_type in kinds.KINDS[requested_kind].primitive_types
+    ):
+        return requested_kind
+    if primitive_type is not PrimitiveType.TOOL:
         return TEXT
-    return PYTHON if selectors.granted_functions(tenant, sort) else HTTP
+    return PYTHON if selectors.granted_functions(tenant, primitive_type) else HTTP
 
 
 def part_of(
-    sort: PrimitiveType, tenant: UUID, kind: str, sent: FormInput, config: Mapping[str, Any]
+    primitive_type: PrimitiveType,
+    tenant: UUID,
+    kind: str,
+    sent: FormInput,
+    config: Mapping[str, Any],
 ) -> Part:
     """Return the part of the form that reads and writes a configuration of this kind."""
     match kind:
         case "python":
-            return FunctionPart(sent, config, selectors.granted_functions(tenant, sort))
+            return FunctionPart(sent, config, selectors.granted_functions(tenant, primitive_type))
         case "http":
             return HttpPart(sent, config, _secrets(tenant))
         case "script":
             return ScriptPart(sent, config, _secrets(tenant))
         case "text":
-            return _TEXT_PARTS[sort](sent, config)
+            return _TEXT_PARTS[primitive_type](sent, config)
         case _:
-            model = kinds.KINDS[kind].config_model(sort)
+            model = kinds.KINDS[kind].config_model(primitive_type)
             return SchemaPart(sent, config, model.model_json_schema())
 
 

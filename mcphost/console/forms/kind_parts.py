@@ -11,8 +11,8 @@ from django.forms import BoundField
 
 from mcphost.catalogue.rows import FunctionRow
 from mcphost.console.forms import forms
-from mcphost.console.forms.prompts import MOST_BYTES as MOST_IN_A_MESSAGE
-from mcphost.console.forms.prompts import ArgumentRow, MessageRow, blobs, listed, plain
+from mcphost.console.forms.prompts import MAX_BYTES as MAX_IN_A_MESSAGE
+from mcphost.console.forms.prompts import ArgumentRow, MessageRow, blobs, lines_of, plain
 from mcphost.console.forms.rows import RowForm, Rows
 from mcphost.console.forms.uploads import Blob, FileForm, in_words, stored
 
@@ -22,7 +22,7 @@ _URI_HINT = "The URI that clients read, such as docs://handbook or https://examp
 _TEMPLATE_HINT = (
     "The pattern of the URIs that it serves, such as docs://{page} or files:///{+path}{?version}."
 )
-MOST_BYTES = 1024 * 1024
+MAX_BYTES = 1024 * 1024
 
 
 class Part(Protocol):
@@ -38,7 +38,7 @@ class Part(Protocol):
 
     def config(self) -> dict[str, Any]: ...
 
-    def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
+    def show_problems_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
         """Show problems at a path within the configuration."""
 
     def field_at(self, path: Sequence[str]) -> BoundField | None:
@@ -52,9 +52,9 @@ class FormPart(forms.ConsoleForm):
     def wrong(self) -> bool:
         return bool(self.errors)
 
-    def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
+    def show_problems_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
         field = self.field_at(path)
-        self.place({field.name if field else None: problems})
+        self.show_problems({field.name if field else None: problems})
 
     def field_at(self, path: Sequence[str]) -> BoundField | None:
         named = ("file" if part == "blob" else part for part in reversed(path))
@@ -95,15 +95,15 @@ class PromptPart:
             ArgumentRow,
             "arguments",
             sent,
-            [ArgumentRow.starting(each) for each in before.get("arguments", ())],
+            [ArgumentRow.starting(argument) for argument in before.get("arguments", ())],
         )
         self.messages = Rows(
             MessageRow,
             "messages",
             sent,
-            [MessageRow.starting(each) for each in messages],
+            [MessageRow.starting(message) for message in messages],
             stored=stored(blobs(messages)),
-            most=MOST_IN_A_MESSAGE,
+            max_bytes=MAX_IN_A_MESSAGE,
         )
 
     def is_valid(self) -> bool:
@@ -111,16 +111,16 @@ class PromptPart:
         return self._is_small() and not wrong
 
     def _is_small(self) -> bool:
-        """Return whether the files together are at most MOST_BYTES; if not, drop the new ones.
+        """Return whether the files together are at most MAX_BYTES; if not, drop the new ones.
 
         A form that carried them back would be too large to be accepted.
         """
-        if sum(row.blob.size for row in self.messages if row.blob) <= MOST_BYTES:
+        if sum(row.blob.size for row in self.messages if row.blob) <= MAX_BYTES:
             return True
         for row in self.messages:
             row.forget_new()
-        said = f"All files together are larger than {in_words(MOST_BYTES)}. Choose smaller ones."
-        self.messages.errors.append(said)
+        problem = f"All files together are larger than {in_words(MAX_BYTES)}. Choose smaller ones."
+        self.messages.errors.append(problem)
         return False
 
     @property
@@ -129,12 +129,12 @@ class PromptPart:
 
     def config(self) -> dict[str, Any]:
         return {
-            "arguments": [row.wanted() for row in self.arguments],
-            "messages": [row.wanted() for row in self.messages],
+            "arguments": [row.as_config() for row in self.arguments],
+            "messages": [row.as_config() for row in self.messages],
         }
 
-    def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
-        self._rows(path).place(path[1:], problems)
+    def show_problems_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
+        self._rows(path).show_problems_at(path[1:], problems)
 
     def field_at(self, path: Sequence[str]) -> BoundField | None:
         return self._rows(path).field_at(path[1:])
@@ -152,7 +152,7 @@ class ResourcePart(FormPart, FileForm):
     holds = forms.select("Type", choices=(("text", "Text"), ("file", "File")))
     text = forms.lines("Text", "Clients receive this text unchanged.", rows=12)
     file = forms.file(
-        "File", f"Any file, such as an image or a PDF, of at most {in_words(MOST_BYTES)}."
+        "File", f"Any file, such as an image or a PDF, of at most {in_words(MAX_BYTES)}."
     )
     mime_type = forms.text(
         "MIME type",
@@ -169,28 +169,28 @@ class ResourcePart(FormPart, FileForm):
             *sent,
             initial={**before, **shown},
             stored=stored([blob] if blob else []),
-            most=MOST_BYTES,
+            max_bytes=MAX_BYTES,
         )
 
     def config(self) -> dict[str, Any]:
-        given = self.cleaned_data
-        blob = self.blob if given["holds"] == "file" else None
+        submitted = self.cleaned_data
+        blob = self.blob if submitted["holds"] == "file" else None
         if blob is not None:
-            typed = {"mime_type": given["mime_type"] or blob.mime_type}
-            return {"uri": given["uri"], **typed, "blob": blob.base64}
-        return {"uri": given["uri"], **_typed(given), "text": plain(given["text"])}
+            typed = {"mime_type": submitted["mime_type"] or blob.mime_type}
+            return {"uri": submitted["uri"], **typed, "blob": blob.base64}
+        return {"uri": submitted["uri"], **_typed(submitted), "text": plain(submitted["text"])}
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or self.cleaned_data
-        if given.get("holds") == "file" and self.blob is None and "file" not in self.errors:
+        submitted = super().clean() or self.cleaned_data
+        if submitted.get("holds") == "file" and self.blob is None and "file" not in self.errors:
             raise ValidationError({"file": "Choose a file."})
-        return given
+        return submitted
 
 
 class VariableRow(RowForm):
     """The suggested values of one variable of a template."""
 
-    TELLING = ("name", "choices")
+    CONTENT_FIELDS = ("name", "choices")
 
     name = forms.text("Variable", spellcheck="false")
     choices = forms.lines("Choices", "One per line; suggested while users type.", rows=2)
@@ -210,7 +210,9 @@ class TemplatePart(FormPart):
     def __init__(self, sent: FormInput, before: Mapping[str, Any]) -> None:
         super().__init__(*sent, initial=dict(before))
         choices = before.get("choices", {})
-        starting = [{"name": name, "choices": "\n".join(some)} for name, some in choices.items()]
+        starting = [
+            {"name": name, "choices": "\n".join(values)} for name, values in choices.items()
+        ]
         self.variables = Rows(VariableRow, "variables", sent, starting)
 
     def is_valid(self) -> bool:
@@ -221,25 +223,25 @@ class TemplatePart(FormPart):
     def wrong(self) -> bool:
         return super().wrong or self.variables.wrong
 
-    def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
+    def show_problems_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
         if not path or path[0] != "choices":
-            super().place_at(path, problems)
+            super().show_problems_at(path, problems)
             return
         names, variable = [row.cleaned_data["name"] for row in self.variables], path[1:2]
-        known = bool(variable) and variable[0] in names
-        row = (str(names.index(variable[0])), "choices") if known else ()
-        self.variables.place(row, problems)
+        is_variable = bool(variable) and variable[0] in names
+        row = (str(names.index(variable[0])), "choices") if is_variable else ()
+        self.variables.show_problems_at(row, problems)
 
     def config(self) -> dict[str, Any]:
-        given = self.cleaned_data
+        submitted = self.cleaned_data
         choices: dict[str, list[str]] = {}
         for row in self.variables:
-            said = listed(row.cleaned_data["choices"])
-            choices.setdefault(row.cleaned_data["name"], []).extend(said)
-        text = plain(given["text"])
-        return {"uri": given["uri"], **_typed(given), "text": text, "choices": choices}
+            values = lines_of(row.cleaned_data["choices"])
+            choices.setdefault(row.cleaned_data["name"], []).extend(values)
+        text = plain(submitted["text"])
+        return {"uri": submitted["uri"], **_typed(submitted), "text": text, "choices": choices}
 
 
-def _typed(given: Mapping[str, Any]) -> dict[str, str]:
+def _typed(submitted: Mapping[str, Any]) -> dict[str, str]:
     """Return the MIME type, if one is given."""
-    return {"mime_type": given["mime_type"]} if given["mime_type"] else {}
+    return {"mime_type": submitted["mime_type"]} if submitted["mime_type"] else {}

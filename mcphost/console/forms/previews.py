@@ -9,7 +9,7 @@ from mcphost.console.forms.uploads import Blob
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.text.placeholders import fill
 
-MOST_TEXT = 20_000
+MAX_TEXT = 20_000
 """Characters; a longer text is cut after them."""
 
 Values = Mapping[str, str]
@@ -26,15 +26,22 @@ class Piece:
     uri: str = ""
 
 
-def pieces(sort: PrimitiveType, config: Mapping[str, Any], values: Values) -> Sequence[Piece]:
+def pieces(
+    primitive_type: PrimitiveType, config: Mapping[str, Any], values: Values
+) -> Sequence[Piece]:
     """Return a prompt's messages or a resource's content, with values for the placeholders."""
-    if sort is PrimitiveType.PROMPT:
+    if primitive_type is PrimitiveType.PROMPT:
         return [
-            _piece(each["content"], values, each.get("role", "user")) for each in config["messages"]
+            _piece(message["content"], values, message.get("role", "user"))
+            for message in config["messages"]
         ]
     if config.get("blob"):
         return [Piece(blob=Blob.of(config.get("mime_type", ""), config["blob"]))]
-    return [_piece({"text": config["text"]}, values if sort is PrimitiveType.TEMPLATE else None)]
+    return [
+        _piece(
+            {"text": config["text"]}, values if primitive_type is PrimitiveType.TEMPLATE else None
+        )
+    ]
 
 
 def _piece(content: Mapping[str, Any], values: Values | None, role: str = "") -> Piece:
@@ -43,8 +50,8 @@ def _piece(content: Mapping[str, Any], values: Values | None, role: str = "") ->
     text = text if values is None else fill(text, values)
     return Piece(
         role=role,
-        text=text[:MOST_TEXT],
-        cut=len(text) > MOST_TEXT,
+        text=text[:MAX_TEXT],
+        cut=len(text) > MAX_TEXT,
         blob=blob_of(content),
         uri=str(inside.get("uri", "")),
     )

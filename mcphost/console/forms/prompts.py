@@ -15,13 +15,13 @@ TYPES = (
     ("resource_link", "Link to a resource"),
     ("resource", "Embedded resource"),
 )
-MOST_BYTES = 512 * 1024
+MAX_BYTES = 512 * 1024
 
 
 class ArgumentRow(RowForm):
     """One argument."""
 
-    TELLING = ("name", "title", "description", "choices")
+    CONTENT_FIELDS = ("name", "title", "description", "choices")
 
     name = forms.text("Name", "Used as {name} in texts.", spellcheck="false")
     title = forms.text("Title", "Shown to users.")
@@ -29,15 +29,15 @@ class ArgumentRow(RowForm):
     required = forms.switch("Required")
     choices = forms.lines("Choices", "One per line; suggested while users type.", rows=2)
 
-    def wanted(self) -> dict[str, Any]:
+    def as_config(self) -> dict[str, Any]:
         """Return the argument in the format of the kind's configuration."""
-        given = self.cleaned_data
+        submitted = self.cleaned_data
         return {
-            "name": given["name"],
-            "title": given["title"],
-            "description": given["description"],
-            "required": given["required"],
-            "choices": listed(given["choices"]),
+            "name": submitted["name"],
+            "title": submitted["title"],
+            "description": submitted["description"],
+            "required": submitted["required"],
+            "choices": lines_of(submitted["choices"]),
         }
 
     @staticmethod
@@ -49,14 +49,14 @@ class ArgumentRow(RowForm):
 class MessageRow(FileForm, RowForm):
     """One message: its role and one block of content."""
 
-    TELLING = ("text", "file", "kept", "uri")
-    PLACES = {"data": "file", "blob": "file", "mimeType": "mime_type"}
+    CONTENT_FIELDS = ("text", "file", "kept", "uri")
+    FIELD_BY_KEY = {"data": "file", "blob": "file", "mimeType": "mime_type"}
 
     role = forms.select("Role", choices=ROLES)
     type = forms.select("Content", choices=TYPES)
     text = forms.lines("Text", rows=4)
     file = forms.file(
-        "File", f"An image, audio, or any embedded file, of at most {in_words(MOST_BYTES)}."
+        "File", f"An image, audio, or any embedded file, of at most {in_words(MAX_BYTES)}."
     )
     uri = forms.text("URI", "The URI of the resource.", inputmode="url", spellcheck="false")
     name = forms.text("Name", "The name of the link.")
@@ -64,41 +64,41 @@ class MessageRow(FileForm, RowForm):
 
     def is_blank(self) -> bool:
         """A row with a content type other than text counts: the type was chosen on purpose."""
-        chosen = self["type"].data not in (None, "", "text")
-        return super().is_blank() and not (chosen and not self["remove"].data)
+        has_type = self["type"].data not in (None, "", "text")
+        return super().is_blank() and not (has_type and not self["remove"].data)
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or self.cleaned_data
-        kind = given.get("type") or "text"
+        submitted = super().clean() or self.cleaned_data
+        kind = submitted.get("type") or "text"
         if kind == "text" and self.blob is not None:
             self.add_error("type", "A file is not text. Choose another content type.")
         if kind in ("image", "audio") and self.blob is None and not self.errors:
             self.add_error("file", "Choose a file.")
-        if kind in ("resource", "resource_link") and not given.get("uri"):
+        if kind in ("resource", "resource_link") and not submitted.get("uri"):
             self.add_error("uri", "Give the URI of the resource.")
-        if kind == "resource_link" and not given.get("name"):
+        if kind == "resource_link" and not submitted.get("name"):
             self.add_error("name", "Give the link a name.")
-        return given
+        return submitted
 
-    def wanted(self) -> dict[str, Any]:
+    def as_config(self) -> dict[str, Any]:
         """Return the message in the format of the kind's configuration."""
-        given = self.cleaned_data
-        kind = given["type"] or "text"
+        submitted = self.cleaned_data
+        kind = submitted["type"] or "text"
         content: dict[str, Any]
-        mime_type = given["mime_type"] or (self.blob.mime_type if self.blob else "")
+        mime_type = submitted["mime_type"] or (self.blob.mime_type if self.blob else "")
         typed = {"mimeType": mime_type} if mime_type else {}
         match kind:
             case "text":
-                content = {"text": plain(given["text"])}
+                content = {"text": plain(submitted["text"])}
             case "image" | "audio":
                 content = {"data": self.blob.base64 if self.blob else "", **typed}
             case "resource_link":
-                content = {"uri": given["uri"], "name": given["name"], **typed}
+                content = {"uri": submitted["uri"], "name": submitted["name"], **typed}
             case _:  # an embedded resource: the file, or else the text
                 file = {"blob": self.blob.base64} if self.blob else None
-                inside = file or {"text": plain(given["text"])}
-                content = {"resource": {"uri": given["uri"], **typed, **inside}}
-        return {"role": given["role"] or "user", "content": {"type": kind, **content}}
+                inside = file or {"text": plain(submitted["text"])}
+                content = {"resource": {"uri": submitted["uri"], **typed, **inside}}
+        return {"role": submitted["role"] or "user", "content": {"type": kind, **content}}
 
     @staticmethod
     def starting(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,8 +119,8 @@ class MessageRow(FileForm, RowForm):
 
 def blobs(messages: Iterable[Mapping[str, Any]]) -> list[Blob]:
     """Return the files in the messages."""
-    found = (blob_of(message["content"]) for message in messages)
-    return [blob for blob in found if blob is not None]
+    message_blobs = (blob_of(message["content"]) for message in messages)
+    return [blob for blob in message_blobs if blob is not None]
 
 
 def blob_of(content: Mapping[str, Any]) -> Blob | None:
@@ -130,7 +130,7 @@ def blob_of(content: Mapping[str, Any]) -> Blob | None:
     return Blob.of(inside.get("mimeType", ""), data) if data else None
 
 
-def listed(lines: str) -> list[str]:
+def lines_of(lines: str) -> list[str]:
     """Split into stripped lines, without empty ones."""
     return [line.strip() for line in lines.splitlines() if line.strip()]
 

@@ -48,7 +48,7 @@ class QuestionForm(ValueFields):
         """Return the `ElicitResult` of a valid form."""
         action = self.cleaned_data["action"]
         if action == ACCEPT and not self.opens:
-            return {"action": action, "content": self.given()}
+            return {"action": action, "content": self.filled_values()}
         return {"action": action}
 
 

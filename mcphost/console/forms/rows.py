@@ -15,17 +15,17 @@ from django.utils.functional import cached_property
 from mcphost.console.forms import forms
 
 SPARE = 2
-MOST = 256
+MAX_ROWS = 256
 """The most rows that may be sent; more are refused with a message."""
 
 Row = TypeVar("Row", bound="RowForm")
 
 
 class RowForm(forms.ConsoleForm):
-    """One row. It is blank, and left out, if none of the fields in `TELLING` has a value."""
+    """One row. It is blank, and left out, if none of the fields in `CONTENT_FIELDS` has a value."""
 
-    TELLING: ClassVar[Sequence[str]] = ()
-    PLACES: ClassVar[Mapping[str, str]] = {}
+    CONTENT_FIELDS: ClassVar[Sequence[str]] = ()
+    FIELD_BY_KEY: ClassVar[Mapping[str, str]] = {}
     """The fields beside which problems are shown, by the names of the wire format."""
 
     remove = forms.switch("Leave out")
@@ -33,14 +33,14 @@ class RowForm(forms.ConsoleForm):
 
     def is_blank(self) -> bool:
         """Return whether the row has no content, or is marked for removal."""
-        given = (self[name].data for name in self.TELLING)
+        values = (self[name].data for name in self.CONTENT_FIELDS)
         return bool(self["remove"].data) or not any(
-            value.strip() if isinstance(value, str) else value for value in given
+            value.strip() if isinstance(value, str) else value for value in values
         )
 
-    def place_of(self, path: Sequence[str]) -> str | None:
+    def field_name_at(self, path: Sequence[str]) -> str | None:
         """Return the name of the field beside which a problem at this path is shown."""
-        parts = (self.PLACES.get(part, part) for part in reversed(path))
+        parts = (self.FIELD_BY_KEY.get(part, part) for part in reversed(path))
         return next((part for part in parts if part in self.fields), None)
 
 
@@ -69,7 +69,7 @@ class Rows(Generic[Row]):
     def filled(self) -> list[Row]:
         """The rows with content, in order."""
         if self._data is None:
-            return [self._make(n, initial=each) for n, each in enumerate(self._starting)]
+            return [self._make(n, initial=values) for n, values in enumerate(self._starting)]
         rows = (self._make(n, data=self._data, files=self._files) for n in self._sent_numbers())
         return [row for row in rows if not row.is_blank()]
 
@@ -89,8 +89,8 @@ class Rows(Generic[Row]):
 
     def is_valid(self) -> bool:
         """Return whether every row is valid, and there are no errors about the rows as a whole."""
-        if len(self._sent_numbers()) > MOST:
-            self.errors.append(f"At most {MOST} are allowed.")
+        if len(self._sent_numbers()) > MAX_ROWS:
+            self.errors.append(f"At most {MAX_ROWS} are allowed.")
         wrong = [row for row in self.filled if not row.is_valid()]
         return not wrong and not self.errors
 
@@ -99,18 +99,18 @@ class Rows(Generic[Row]):
         """Whether there is an error in a row or above the rows."""
         return bool(self.errors) or any(row.errors for row in self.filled if row.is_bound)
 
-    def place(self, path: Sequence[str], problems: Sequence[str]) -> None:
+    def show_problems_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
         """Show problems at `<number of a filled row>.<field>…`, or above the rows."""
         row = self._row_at(path)
         if row is not None:
-            row.place({row.place_of(path[1:]): problems})
+            row.show_problems({row.field_name_at(path[1:]): problems})
         else:
             self.errors.extend(problems)
 
     def field_at(self, path: Sequence[str]) -> BoundField | None:
         """Return the field of `<number of a filled row>.<field>…`, if there is one."""
         row = self._row_at(path)
-        name = None if row is None else row.place_of(path[1:])
+        name = None if row is None else row.field_name_at(path[1:])
         return None if row is None or name is None else row[name]
 
     def _row_at(self, path: Sequence[str]) -> Row | None:
@@ -126,8 +126,8 @@ class Rows(Generic[Row]):
             return []
         pattern = re.compile(rf"{self._prefix}-([0-9]{{1,6}})-")
         names = [*self._data, *self._files]
-        found = (pattern.match(name) for name in names)
-        return list(dict.fromkeys(int(match[1]) for match in found if match))
+        matches = (pattern.match(name) for name in names)
+        return list(dict.fromkeys(int(match[1]) for match in matches if match))
 
     def _make(self, number: int | str, **values: Any) -> Row:
         return self._row(prefix=f"{self._prefix}-{number}", **values, **self._options)

@@ -16,11 +16,11 @@ from mcphost.console.forms.prompts import plain
 
 LEFT_OUT: Final = object()
 """What an empty field returns: its property is not sent."""
-MOST_CHOICES: Final = 500
-MOST_LABEL: Final = 200
-MOST_HELP: Final = 2000
+MAX_CHOICES: Final = 500
+MAX_LABEL: Final = 200
+MAX_HELP: Final = 2000
 
-_MOST_REFERENCES: Final = 8
+_MAX_REFERENCES: Final = 8
 _ONE_LINE: Final = 80
 """The most characters of a text that gets one line; a longer one gets several."""
 _INPUTS: Final = {"email": "email", "uri": "url", "date": "date", "time": "text"}
@@ -55,16 +55,18 @@ def field_of(
     name: str, schema: Any, root: Mapping[str, Any], *, required: bool
 ) -> django_forms.Field:
     """Return the field for one property of the schema `root`, with its default filled in."""
-    said, nullable = resolved(schema, root)
+    resolved_schema, nullable = resolved(schema, root)
     options: dict[str, Any] = {
-        "label": shown(said.get("title"), MOST_LABEL) or shown(name, MOST_LABEL) or "(no name)",
-        "help_text": shown(said.get("description"), MOST_HELP),
+        "label": label_text(resolved_schema.get("title"), MAX_LABEL)
+        or label_text(name, MAX_LABEL)
+        or "(no name)",
+        "help_text": label_text(resolved_schema.get("description"), MAX_HELP),
         "required": required and not nullable,
     }
     empty = None if required and nullable else LEFT_OUT
-    field, write = _drawn(said, root, options, empty)
-    if "default" in said:
-        field.initial = write(said["default"])
+    field, write = _drawn(resolved_schema, root, options, empty)
+    if "default" in resolved_schema:
+        field.initial = write(resolved_schema["default"])
     field.written = write  # type: ignore[attr-defined]
     return field
 
@@ -77,19 +79,19 @@ def initial_of(field: django_forms.Field, value: Any) -> Any:
 def resolved(schema: Any, root: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
     """Return a property's schema without references and without null, and whether it may be null."""
     nullable = False
-    found: dict[str, Any] = dict(schema) if isinstance(schema, Mapping) else {}
-    for _ in range(_MOST_REFERENCES):
-        target = _inner(found, root)
+    merged: dict[str, Any] = dict(schema) if isinstance(schema, Mapping) else {}
+    for _ in range(_MAX_REFERENCES):
+        target = _inner(merged, root)
         if target is None:
             break
-        nullable = nullable or "$ref" not in found
-        outer = {key: value for key, value in found.items() if key not in ("$ref", "anyOf")}
-        found = {**target, **outer}
-    types = found.get("type")
+        nullable = nullable or "$ref" not in merged
+        outer = {key: value for key, value in merged.items() if key not in ("$ref", "anyOf")}
+        merged = {**target, **outer}
+    types = merged.get("type")
     if isinstance(types, list) and len(types) == 2 and "null" in types:
-        kept = next((each for each in types if each != "null"), "null")
-        found, nullable = {**found, "type": kept}, True
-    return found, nullable
+        kept = next((type_name for type_name in types if type_name != "null"), "null")
+        merged, nullable = {**merged, "type": kept}, True
+    return merged, nullable
 
 
 def _inner(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -103,8 +105,8 @@ def _inner(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, A
         return target if isinstance(target, Mapping) and reference[:2] == "#/" else None
     ways = schema.get("anyOf")
     if isinstance(ways, list) and len(ways) == 2 and {"type": "null"} in ways:
-        other = next((way for way in ways if way != {"type": "null"}), None)
-        return other if isinstance(other, Mapping) else None
+        alternative = next((way for way in ways if way != {"type": "null"}), None)
+        return alternative if isinstance(alternative, Mapping) else None
     return None
 
 
@@ -162,8 +164,10 @@ def _some_of(
         **options,
     )
 
-    def written(given: Any) -> list[str] | None:
-        return [_key_of(each, values) or "" for each in given] if isinstance(given, list) else None
+    def written(value: Any) -> list[str] | None:
+        return (
+            [_key_of(member, values) or "" for member in value] if isinstance(value, list) else None
+        )
 
     return field, written
 
@@ -171,14 +175,14 @@ def _some_of(
 def _text(
     schema: Mapping[str, Any], options: dict[str, Any], empty: Any
 ) -> tuple[django_forms.Field, Callable[[Any], Any]]:
-    wanted, longest = schema.get("format"), schema.get("maxLength")
+    string_format, longest = schema.get("format"), schema.get("maxLength")
     short = isinstance(longest, int) and longest <= _ONE_LINE
     widget: django_forms.Widget
-    if isinstance(wanted, str) or short:
-        kind = _INPUTS.get(str(wanted), "text")
+    if isinstance(string_format, str) or short:
+        kind = _INPUTS.get(str(string_format), "text")
         attrs = {"type": kind, "autocomplete": "off", "spellcheck": "false"}
-        if wanted in _EXAMPLES:
-            attrs["placeholder"] = _EXAMPLES[str(wanted)]
+        if string_format in _EXAMPLES:
+            attrs["placeholder"] = _EXAMPLES[str(string_format)]
         widget = django_forms.TextInput(attrs=attrs)
     else:
         widget = django_forms.Textarea(attrs={"rows": 2, "autocomplete": "off"})
@@ -226,12 +230,12 @@ def choices_of(schema: Mapping[str, Any]) -> list[tuple[Any, str]] | None:
             return None
         listed = [way["const"] for way in ways]
         named = [way.get("title", way["const"]) for way in ways]
-    if not 0 < len(listed) <= MOST_CHOICES or len(set(_keys([(v, "") for v in listed]))) < len(
+    if not 0 < len(listed) <= MAX_CHOICES or len(set(_keys([(v, "") for v in listed]))) < len(
         listed
     ):
         return None
     return [
-        (value, shown(name, MOST_LABEL) or json_text(value)[:MOST_LABEL])
+        (value, label_text(name, MAX_LABEL) or json_text(value)[:MAX_LABEL])
         for value, name in zip(listed, named, strict=True)
     ]
 
@@ -244,25 +248,29 @@ def _keys(choices: Sequence[tuple[Any, str]]) -> list[str]:
 
 
 def _key_of(value: Any, values: Mapping[str, Any]) -> str | None:
-    found = (key for key, each in values.items() if type(each) is type(value) and each == value)
-    return next(found, None)
+    keys = (
+        key
+        for key, candidate in values.items()
+        if type(candidate) is type(value) and candidate == value
+    )
+    return next(keys, None)
 
 
 def whole_number(text: str) -> int:
     """Read a whole number of at most 64 bits. Raises ValidationError."""
-    found = number(text)
-    if not float(found).is_integer():
+    parsed = number(text)
+    if not float(parsed).is_integer():
         raise ValidationError("Enter a whole number.")
-    whole: int = parse_json(f"{found:.0f}") if isinstance(found, float) else found
+    whole: int = parse_json(f"{parsed:.0f}") if isinstance(parsed, float) else parsed
     return whole
 
 
 def number(text: str) -> int | float:
     """Read a number of JSON. Raises ValidationError."""
-    found = _NUMBER.fullmatch(text.strip())
-    if found is None:
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None:
         raise ValidationError("Enter a number, such as 3 or 2.5.")
-    parsed: int | float = parse_json(found[1] + found[2])
+    parsed: int | float = parse_json(match[1] + match[2])
     return parsed
 
 
@@ -288,15 +296,15 @@ _READERS: Final[Mapping[str, Read]] = {
 
 def _by_line(read: Read) -> Read:
     def lines(text: str) -> list[Any]:
-        found = []
-        for place, line in enumerate(text.split("\n"), 1):
+        values = []
+        for line_number, line in enumerate(text.split("\n"), 1):
             if not line.strip():
                 continue
             try:
-                found.append(read(line))
+                values.append(read(line))
             except ValidationError as error:
-                raise ValidationError(f"Line {place}: {error.messages[0]}") from None
-        return found
+                raise ValidationError(f"Line {line_number}: {error.messages[0]}") from None
+        return values
 
     return lines
 
@@ -312,12 +320,14 @@ def _number_text(value: Any) -> str | None:
 def _lines_text(value: Any) -> str | None:
     if not isinstance(value, list):
         return None
-    return "\n".join(each if isinstance(each, str) else json_text(each) for each in value)
+    return "\n".join(member if isinstance(member, str) else json_text(member) for member in value)
 
 
-def shown(text: Any, most: int) -> str:
+def label_text(text: Any, limit: int) -> str:
     """Return a text of a schema as a label: short, and without control characters."""
     if not isinstance(text, str):
-        return "" if text is None else json_text(text)[:most]
-    cut = text if len(text) <= most else text[: most - 1] + "…"
-    return "".join(each if each.isprintable() or each == "\n" else "\ufffd" for each in cut)
+        return "" if text is None else json_text(text)[:limit]
+    cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    return "".join(
+        character if character.isprintable() or character == "\n" else "\ufffd" for character in cut
+    )

@@ -19,13 +19,13 @@ from mcphost.runtime.schema import ArgumentProblem, UnusableSchemaError, Validat
 
 FORM, JSON = "form", "json"
 MODES: Final = ((FORM, "Form"), (JSON, "JSON"))
-MOST_FIELDS: Final = 100
-MOST_JSON: Final = 512 * 1024
+MAX_FIELDS: Final = 100
+MAX_JSON: Final = 512 * 1024
 """The most characters of arguments that are written as JSON."""
 
 _NO_FORM: Final = {
     "properties": "The schema of the arguments has no properties that a form could show.",
-    "many": f"The schema has more than {MOST_FIELDS} properties, too many for a form.",
+    "many": f"The schema has more than {MAX_FIELDS} properties, too many for a form.",
     "required": "The schema requires properties that it does not describe.",
 }
 
@@ -47,8 +47,8 @@ class ValueFields(forms.ConsoleForm):
         for name, property_ in properties.items():
             drawn = field_of(name, property_, schema, required=name in required)
             if starting is not None:
-                given = name in starting
-                drawn.initial = initial_of(drawn, starting[name]) if given else None
+                has_value = name in starting
+                drawn.initial = initial_of(drawn, starting[name]) if has_value else None
             key = f"value-{quote(name, safe='', errors='surrogatepass')}"
             self._names[name], self.fields[key] = key, drawn
 
@@ -57,7 +57,7 @@ class ValueFields(forms.ConsoleForm):
         """The fields of the properties, in the schema's order."""
         return [self[key] for key in self._names.values()]
 
-    def given(self) -> dict[str, Any]:
+    def filled_values(self) -> dict[str, Any]:
         """Return the values of the fields that are neither empty nor wrong."""
         cleaned = {name: self.cleaned_data.get(key, LEFT_OUT) for name, key in self._names.items()}
         return {name: value for name, value in cleaned.items() if value is not LEFT_OUT}
@@ -65,12 +65,12 @@ class ValueFields(forms.ConsoleForm):
     def check_values(self) -> None:
         """Compare the values with the schema, and show each problem beside its field."""
         try:
-            found = Validator(self.schema, formats=True).problems(self.given())
+            problems = Validator(self.schema, formats=True).problems(self.filled_values())
         except UnusableSchemaError:
             return  # the call says what is wrong with it
         wrong = {name for name, key in self._names.items() if key in self.errors}
-        for problem in found:
-            name, sentence = self._placed(problem)
+        for problem in problems:
+            name, sentence = self._locate_problem(problem)
             if name is None and not wrong:
                 self.add_error(None, sentence)
             elif name is not None and name not in wrong:
@@ -81,7 +81,7 @@ class ValueFields(forms.ConsoleForm):
         for key in self._names.values():
             self.errors.pop(key, None)
 
-    def _placed(self, problem: ArgumentProblem) -> tuple[str | None, str]:
+    def _locate_problem(self, problem: ArgumentProblem) -> tuple[str | None, str]:
         """Return the property that a problem is about, and the problem in words."""
         path = problem.path
         above = (name for name in self._names if f"{path}.".startswith(f"{name}."))
@@ -136,7 +136,7 @@ class ArgumentsForm(ValueFields):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of a valid form; optional fields that are empty are left out."""
-        return self.given() if self.chosen_mode == FORM else self._parsed
+        return self.filled_values() if self.chosen_mode == FORM else self._parsed
 
 
 def form_of(
@@ -151,8 +151,8 @@ def form_of(
 
 def json_arguments(text: str) -> dict[str, Any]:
     """Read arguments that were written as JSON. Raises ValidationError; an empty text is `{}`."""
-    if len(text) > MOST_JSON:
-        raise ValidationError(f"The arguments are longer than {MOST_JSON:,} characters.")
+    if len(text) > MAX_JSON:
+        raise ValidationError(f"The arguments are longer than {MAX_JSON:,} characters.")
     parsed = parse_json(text) if text.strip() else {}
     if not isinstance(parsed, dict):
         raise ValidationError("Arguments are a JSON object: {…}.")
@@ -168,7 +168,7 @@ def _obstacles(schema: Mapping[str, Any]) -> Iterator[str]:
     properties, required = schema.get("properties", {}), schema.get("required", [])
     if not isinstance(properties, Mapping) or not isinstance(required, list):
         yield "properties"
-    elif len(properties) > MOST_FIELDS:
+    elif len(properties) > MAX_FIELDS:
         yield "many"
     elif any(name not in properties for name in required):
         yield "required"
@@ -178,6 +178,6 @@ def _obstacles(schema: Mapping[str, Any]) -> Iterator[str]:
 
 def _takes_more(schema: Mapping[str, Any]) -> bool:
     """Whether a schema without properties takes arguments all the same."""
-    others = schema.keys() & {"$ref", "allOf", "anyOf", "oneOf", "patternProperties"}
+    keywords = schema.keys() & {"$ref", "allOf", "anyOf", "oneOf", "patternProperties"}
     extra = schema.get("additionalProperties", False)
-    return bool(others) or extra is True or isinstance(extra, Mapping)
+    return bool(keywords) or extra is True or isinstance(extra, Mapping)

@@ -35,11 +35,11 @@ class SchemaPart(ArgumentsForm):
             for name, key in self._names.items()
             if name in self._before and self._is_unchanged(key)
         }
-        return self.given() | kept
+        return self.filled_values() | kept
 
-    def place_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
+    def show_problems_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
         field = self.field_at(path)
-        self.place({field.name if field else None: problems})
+        self.show_problems({field.name if field else None: problems})
 
     def field_at(self, path: Sequence[str]) -> BoundField | None:
         if self.chosen_mode == JSON:

@@ -28,7 +28,7 @@ HINTS: Final = {
 }
 """The fields of the hints, by their names on the wire."""
 _CHOICES: Final = (("", "Not said"), ("yes", "Yes"), ("no", "No"))
-_CHOSEN: Final[Mapping[str, bool | None]] = {"": None, "yes": True, "no": False}
+_HINT_VALUES: Final[Mapping[str, bool | None]] = {"": None, "yes": True, "no": False}
 
 
 class ScriptPart(FormPart):
@@ -57,7 +57,7 @@ class ScriptPart(FormPart):
         written = ToolAnnotations.model_validate(before.get("annotations", {}))
         self._annotations = written.model_dump(mode="json", by_alias=True, exclude_none=True)
         self._before = before
-        words = {value: word for word, value in _CHOSEN.items()}
+        words = {value: choice for choice, value in _HINT_VALUES.items()}
         hints = {field: words[self._annotations.get(name)] for field, name in HINTS.items()}
         super().__init__(*sent, initial=_starting(before) | hints)
         self.secrets = secrets
@@ -76,22 +76,22 @@ class ScriptPart(FormPart):
             return ""
 
     def config(self) -> dict[str, Any]:
-        given = self.cleaned_data
-        said = {name: _CHOSEN[given[field]] for field, name in HINTS.items()}
-        merged = {**self._annotations, **said}
+        submitted = self.cleaned_data
+        selected_hints = {name: _HINT_VALUES[submitted[field]] for field, name in HINTS.items()}
+        merged = {**self._annotations, **selected_hints}
         annotations = {name: value for name, value in merged.items() if value is not None}
         kept = annotations == self._annotations
         hints = self._before.get("annotations", {}) if kept else annotations
         return {
-            "code": plain(given["code"]),
+            "code": plain(submitted["code"]),
             **({"annotations": hints} if hints else {}),
             **self._tasks(),
         }
 
     def _tasks(self) -> dict[str, Any]:
         """Return the choice; nothing for the default, unless that was written before."""
-        chosen = self.cleaned_data["tasks"] or NEVER
-        return {"tasks": chosen} if chosen != NEVER or "tasks" in self._before else {}
+        task_support = self.cleaned_data["tasks"] or NEVER
+        return {"tasks": task_support} if task_support != NEVER or "tasks" in self._before else {}
 
     def field_at(self, path: Sequence[str]) -> BoundField | None:
         fields = {name: field for field, name in HINTS.items()}

@@ -56,15 +56,17 @@ class Blob:
 class FileForm(forms.ConsoleForm):
     """A form with one file: newly uploaded, or kept.
 
-    `stored` has the files that may be named by their digest, `most` is the largest size in bytes.
+    `stored` has the files that may be named by their digest, `max_bytes` is the largest size in bytes.
     """
 
     file = forms.file("File")
     kept = django_forms.CharField(required=False, widget=django_forms.HiddenInput())
 
-    def __init__(self, *args: Any, stored: Mapping[str, Blob], most: int, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, stored: Mapping[str, Blob], max_bytes: int, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self._stored, self._most = stored, most
+        self._stored, self._max_bytes = stored, max_bytes
         self.blob: Blob | None = stored.get(self.initial.get("kept", ""))
 
     def clean_file(self) -> Any:
@@ -74,8 +76,8 @@ class FileForm(forms.ConsoleForm):
         self._check_size(upload.size)
         data = upload.read()
         # The browser's word comes second, without parameters.
-        said = (upload.content_type or "").partition(";")[0].strip()
-        self.blob = Blob(image_type(data) or said or UNKNOWN_TYPE, data)
+        declared_type = (upload.content_type or "").partition(";")[0].strip()
+        self.blob = Blob(image_type(data) or declared_type or UNKNOWN_TYPE, data)
         return upload
 
     def clean_kept(self) -> str:
@@ -92,8 +94,8 @@ class FileForm(forms.ConsoleForm):
         return kept
 
     def _check_size(self, size: int) -> None:
-        if size > self._most:
-            raise ValidationError(f"The file is larger than {in_words(self._most)}.")
+        if size > self._max_bytes:
+            raise ValidationError(f"The file is larger than {in_words(self._max_bytes)}.")
 
     def forget_new(self) -> None:
         """Drop a file that was uploaded and is not stored yet."""

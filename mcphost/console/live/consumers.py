@@ -16,7 +16,7 @@ from mcphost.console.live.sockets import CloseCode, LiveSocket
 from mcphost.console.live.views import cursor_of
 from mcphost.console.records.filters import RecordFilter
 
-MOST_QUERY_BYTES = 4096
+MAX_QUERY_BYTES = 4096
 _SESSION_KEY = re.compile(r"[0-9a-z]{8,40}")
 
 
@@ -47,11 +47,11 @@ class CallsConsumer(AsyncWebsocketConsumer):
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         if self._socket is not None:
             self._socket.end(CloseCode.UNEXPECTED)
-            hub().leave(self._socket)
+            hub().remove(self._socket)
 
     async def disconnect(self, code: int) -> None:
         if self._socket is not None:
-            hub().leave(self._socket)
+            hub().remove(self._socket)
         if self._writing is not None:
             self._writing.cancel()
 
@@ -69,7 +69,7 @@ def arrival_of(scope: Any) -> Arrival | None:
     """Return what a handshake asks for; None for one that is refused unread."""
     headers = headers_of(scope)
     query = scope["query_string"]
-    if len(query) > MOST_QUERY_BYTES or not is_own_origin(scope.get("scheme", "ws"), headers):
+    if len(query) > MAX_QUERY_BYTES or not is_own_origin(scope.get("scheme", "ws"), headers):
         return None
     cookies = parse_cookie("; ".join(headers.get("cookie", ())))
     session = cookies.get(settings.SESSION_COOKIE_NAME, "")

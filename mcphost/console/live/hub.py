@@ -23,8 +23,8 @@ from mcphost.audit.summaries import selectors
 from mcphost.console.live.rights import LiveReader, admit, still_allowed
 from mcphost.console.live.sockets import CloseCode, LiveSocket
 from mcphost.console.live.views import (
-    MOST_CHANGES,
-    MOST_MISSED,
+    MAX_CHANGES,
+    MAX_MISSED,
     LiveView,
     beat,
     messages,
@@ -36,7 +36,7 @@ from mcphost.serving import shutdown
 TURN_SECONDS = 1.0
 TOGETHER_SECONDS = 0.05
 """How long an arrival waits for others, so that one turn admits them together."""
-MOST_ARRIVALS = 256
+MAX_ARRIVALS = 256
 ADMITTED_AT_ONCE = 64
 ADMITTING_SECONDS = 0.25
 """How long a turn admits clients: open lists wait for its end."""
@@ -58,7 +58,7 @@ class Arrival:
 
     session: str
     slug: str | None
-    asked: RecordFilter
+    record_filter: RecordFilter
     cursor: int
 
 
@@ -109,16 +109,16 @@ class Hub:
     async def admit(self, arrival: Arrival) -> LiveSocket | None:
         """Wait for the turn that decides; None if the client may not read, or there are too many."""
         places = settings.MCPHOST_CONSOLE_SOCKETS - len(self._sockets)
-        if shutdown.draining() or len(self._arrivals) >= min(places, MOST_ARRIVALS):
+        if shutdown.draining() or len(self._arrivals) >= min(places, MAX_ARRIVALS):
             return None
         deciding: Deciding = self.loop.create_future()
         self._arrivals.append((arrival, deciding))
         self._woken.set()
         if self._task is None:
-            self._task = self.loop.create_task(self._run())
+            self._task = self.loop.create_task(self._feed_sockets())
         return await deciding
 
-    def leave(self, socket: LiveSocket) -> None:
+    def remove(self, socket: LiveSocket) -> None:
         """Forget a socket that was closed."""
         if socket in self._sockets:
             self._sockets.remove(socket)
@@ -127,12 +127,12 @@ class Hub:
     def drain(self) -> None:
         """End all sockets: their clients connect to another process."""
         for socket in tuple(self._sockets):
-            self._end(socket, CloseCode.RESTART)
+            self._close_socket(socket, CloseCode.RESTART)
         for _, deciding in self._arrivals:
             self._decide(deciding, None)
         self._arrivals.clear()
 
-    async def _run(self) -> None:
+    async def _feed_sockets(self) -> None:
         self._read_at = self._beaten_at = time.monotonic()
         try:
             while self._sockets or self._arrivals:
@@ -156,8 +156,8 @@ class Hub:
         now = time.monotonic()
         deciding = self._arrivals[:ADMITTED_AT_ONCE]
         del self._arrivals[:ADMITTED_AT_ONCE]
-        viewers = {each.viewer for each in self._sockets}
-        views = {each.view for each in self._sockets}
+        viewers = {socket.viewer for socket in self._sockets}
+        views = {socket.view for socket in self._sockets}
         try:
             turn = await self._in_thread(read_turn, self._cursor, viewers, views)
             self._read_at, self._cursor = now, turn.cursor
@@ -176,41 +176,41 @@ class Hub:
             for socket in tuple(self._sockets):
                 self._offer(socket, beat(turn.cursor))
 
-    def _in_thread(self, work: Callable[P, T], *given: P.args, **_: P.kwargs) -> Awaitable[T]:
-        return self.loop.run_in_executor(_threads(), work, *given)
+    def _in_thread(self, work: Callable[P, T], *args: P.args, **_: P.kwargs) -> Awaitable[T]:
+        return self.loop.run_in_executor(_threads(), work, *args)
 
     async def _admit(self, cursor: int, deciding: list[tuple[Arrival, Deciding]]) -> None:
         """Decide about arrivals, the first ones first. Those for whom there is no time come next."""
         if not deciding:
             return
-        most = settings.MCPHOST_CONSOLE_SOCKETS_PER_USER
-        full = frozenset(user for user, count in self._of_user.items() if count >= most)
+        max_sockets = settings.MCPHOST_CONSOLE_SOCKETS_PER_USER
+        full = frozenset(user for user, count in self._of_user.items() if count >= max_sockets)
         arrivals = [arrival for arrival, _ in deciding]
         seatings = await self._in_thread(read_arrivals, cursor, arrivals, full)
         for (_, future), seating in zip(deciding, seatings, strict=False):
             self._decide(future, self._seat(seating))
-        left = deciding[len(seatings) :]
+        remaining = deciding[len(seatings) :]
         if shutdown.draining():
-            for _, future in left:
+            for _, future in remaining:
                 self._decide(future, None)
         else:
-            self._arrivals[:0] = left
+            self._arrivals[:0] = remaining
 
     def _deliver(self, turn: HubTurn) -> None:
         for socket in tuple(self._sockets):
             if socket.viewer not in turn.allowed:
-                self._end(socket, CloseCode.NO_ACCESS)
+                self._close_socket(socket, CloseCode.NO_ACCESS)
             elif socket.view in turn.messages:
                 self._offer(socket, turn.messages[socket.view])
 
     def _offer(self, socket: LiveSocket, text: str) -> None:
         socket.offer(text)
         if socket.code is not None:
-            self.leave(socket)
+            self.remove(socket)
 
-    def _end(self, socket: LiveSocket, code: CloseCode) -> None:
+    def _close_socket(self, socket: LiveSocket, code: CloseCode) -> None:
         socket.end(code)
-        self.leave(socket)
+        self.remove(socket)
 
     def _seat(self, admission: Seating | None) -> LiveSocket | None:
         if admission is None or shutdown.draining():
@@ -228,14 +228,14 @@ class Hub:
         if not future.done():
             future.set_result(socket)
         elif socket is not None:  # the client disconnected meanwhile
-            self.leave(socket)
+            self.remove(socket)
 
     def _fail(self, now: float, deciding: Sequence[tuple[Arrival, Deciding]]) -> None:
         for _, future in deciding:
             self._decide(future, None)
         if now - self._read_at >= BLIND_SECONDS:
             for socket in tuple(self._sockets):
-                self._end(socket, CloseCode.TRY_LATER)
+                self._close_socket(socket, CloseCode.TRY_LATER)
 
 
 def read_turn(
@@ -248,9 +248,9 @@ def read_turn(
         if cursor is None or not views:
             changes = selectors.CallChanges(frozenset(), selectors.newest())
         else:
-            changes = selectors.changed(tenants_read(views), cursor, MOST_CHANGES)
-        told = messages(changes, views, timezone.now())
-        return HubTurn(allowed, changes.cursor, told)
+            changes = selectors.changed(tenants_read(views), cursor, MAX_CHANGES)
+        texts = messages(changes, views, timezone.now())
+        return HubTurn(allowed, changes.cursor, texts)
     finally:
         close_old_connections()
 
@@ -264,24 +264,24 @@ def read_arrivals(
     users who have as many sockets as they may.
     """
     close_old_connections()
-    found: list[Seating | None] = []
+    seatings: list[Seating | None] = []
     end = time.monotonic() + ADMITTING_SECONDS
     try:
-        for each in arrivals:
-            found.append(_admitted(each, cursor, full))
+        for arrival in arrivals:
+            seatings.append(_admitted(arrival, cursor, full))
             if time.monotonic() >= end:
                 break
     finally:
         close_old_connections()
-    return found
+    return seatings
 
 
 def _admitted(arrival: Arrival, cursor: int, full: Collection[int]) -> Seating | None:
-    found = admit(arrival.session, arrival.slug, arrival.asked)
-    if found is None or found[0].user in full:
+    admitted = admit(arrival.session, arrival.slug, arrival.record_filter)
+    if admitted is None or admitted[0].user in full:
         return None
-    viewer, view = found
-    missed = selectors.changed(view.tenants, arrival.cursor, MOST_MISSED)
+    viewer, view = admitted
+    missed = selectors.changed(view.tenants, arrival.cursor, MAX_MISSED)
     first = messages(missed, [view], timezone.now()).get(view)
     return Seating(viewer, view, first or beat(max(cursor, missed.cursor)))
 

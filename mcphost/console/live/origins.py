@@ -14,10 +14,10 @@ _SCHEMES = {"ws": "http", "wss": "https"}
 
 def headers_of(scope: Mapping[str, Any]) -> Headers:
     """Return the values of each header of an ASGI scope."""
-    found: dict[str, list[str]] = {}
+    headers: dict[str, list[str]] = {}
     for name, value in scope["headers"]:
-        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-    return found
+        headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    return headers
 
 
 def is_own_origin(scheme: str, headers: Headers) -> bool:
@@ -38,7 +38,9 @@ def _is_trusted(origin: str, trusted: str) -> bool:
     if "*" not in trusted:
         return origin == trusted
     try:
-        ours, theirs = urlsplit(trusted), urlsplit(origin)
+        trusted_url, origin_url = urlsplit(trusted), urlsplit(origin)
     except ValueError:
         return False
-    return ours.scheme == theirs.scheme and is_same_domain(theirs.netloc, ours.netloc.lstrip("*"))
+    return trusted_url.scheme == origin_url.scheme and is_same_domain(
+        origin_url.netloc, trusted_url.netloc.lstrip("*")
+    )

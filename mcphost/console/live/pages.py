@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from mcphost.audit.summaries import selectors
 from mcphost.console.base import SignedInRequest, of_platform, of_tenant, query_text
-from mcphost.console.live.views import MOST_CHANGES, LiveView, beat, cursor_of, messages
+from mcphost.console.live.views import MAX_CHANGES, LiveView, beat, cursor_of, messages
 from mcphost.console.records.filters import RecordFilter, tenants_of
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -35,6 +35,6 @@ def _changes(
     if cursor is None:
         return JsonResponse({"error": "The cursor is missing or is no number."}, status=400)
     view = LiveView(tenants, RecordFilter.of(request.GET), of_platform)
-    found = selectors.changed(tenants, cursor, MOST_CHANGES)
-    text = messages(found, [view], timezone.now()).get(view) or beat(found.cursor)
+    changes = selectors.changed(tenants, cursor, MAX_CHANGES)
+    text = messages(changes, [view], timezone.now()).get(view) or beat(changes.cursor)
     return HttpResponse(text, content_type="application/json")

@@ -31,7 +31,7 @@ class LiveReader:
 
 
 def admit(
-    session: str, slug: str | None, asked: RecordFilter
+    session: str, slug: str | None, record_filter: RecordFilter
 ) -> tuple[LiveReader, LiveView] | None:
     """Return the user of a session and the list of the tenant with a slug (None: of all tenants).
 
@@ -46,12 +46,14 @@ def admit(
     if slug is None:
         if not allowed(user, None, Permission.VIEW_RECORDS):
             return None
-        return LiveReader(user.pk, session, secret, None), LiveView(tenants_of(asked), asked, True)
+        return LiveReader(user.pk, session, secret, None), LiveView(
+            tenants_of(record_filter), record_filter, True
+        )
     try:
         tenant = tenant_for(user, slug, Permission.VIEW_RECORDS)
     except PermissionDenied:
         return None
-    view = LiveView(frozenset({tenant.pk}), asked, of_platform=False)
+    view = LiveView(frozenset({tenant.pk}), record_filter, of_platform=False)
     return LiveReader(user.pk, session, secret, tenant.pk), view
 
 
@@ -59,15 +61,15 @@ def still_allowed(viewers: Collection[LiveReader]) -> frozenset[LiveReader]:
     """Return those whose session goes on, and who may still read what they read."""
     if not viewers:
         return frozenset()
-    sessions = browser_sessions.alive({each.session for each in viewers})
-    users = User.objects.in_bulk({each.user for each in viewers})
-    tenants = {each.tenant for each in viewers if each.tenant is not None}
+    sessions = browser_sessions.alive({viewer.session for viewer in viewers})
+    users = User.objects.in_bulk({viewer.user for viewer in viewers})
+    tenants = {viewer.tenant for viewer in viewers if viewer.tenant is not None}
     holding = holders(Permission.VIEW_RECORDS, tuple(users.values()), tenants)
     secrets = {pk: user.get_session_auth_hash() for pk, user in users.items()}
     return frozenset(
-        each
-        for each in viewers
-        if each.session in sessions
-        and (each.user, each.tenant) in holding
-        and secrets[each.user] == each.secret
+        viewer
+        for viewer in viewers
+        if viewer.session in sessions
+        and (viewer.user, viewer.tenant) in holding
+        and secrets[viewer.user] == viewer.secret
     )

@@ -18,11 +18,11 @@ from mcphost.audit.timeline import UNASKED
 from mcphost.console.records.filters import RecordFilter, named_calls
 from mcphost.console.unseen import shown_page
 
-MOST_CHANGES = 1000
+MAX_CHANGES = 1000
 """Calls that one message may be chosen from. After more, the list has to be loaded again."""
-MOST_MISSED = 200
+MAX_MISSED = 200
 """The same, for what a client missed before it connected: clients connect as often as they like."""
-MOST_ROWS = 50
+MAX_ROWS = 50
 """Rows of one message, as many as a page has; others are only counted."""
 
 
@@ -34,14 +34,14 @@ class LiveView:
     """
 
     tenants: frozenset[UUID] | None
-    asked: RecordFilter
+    record_filter: RecordFilter
     of_platform: bool
 
 
 def cursor_of(text: str) -> int | None:
     """Parse a cursor; None if it is none."""
-    found = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else -1
-    return found if 0 <= found < 1 << 63 else None
+    cursor = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else -1
+    return cursor if 0 <= cursor < 1 << 63 else None
 
 
 def messages(
@@ -51,12 +51,14 @@ def messages(
     if changes.calls is None:
         return dict.fromkeys(views, stale(changes.cursor))
     rows = _Rows(changes.calls, now) if changes.calls and views else None
-    found = {}
-    for each in views:
-        told = {} if rows is None else rows.told(each)
-        if told:
-            found[each] = json.dumps({"cursor": str(changes.cursor), **told}, ensure_ascii=False)
-    return found
+    texts = {}
+    for view in views:
+        row_changes = {} if rows is None else rows.row_changes(view)
+        if row_changes:
+            texts[view] = json.dumps(
+                {"cursor": str(changes.cursor), **row_changes}, ensure_ascii=False
+            )
+    return texts
 
 
 def stale(cursor: int) -> str:
@@ -75,7 +77,9 @@ class _Rows:
     def __init__(self, calls: Collection[UUID], now: datetime) -> None:
         self._now = now
         self._listed = call_list.listed(calls, now)
-        self._named = {each.entry.call: (each, slug) for each, slug in named_calls(self._listed)}
+        self._named = {
+            listed.entry.call: (listed, slug) for listed, slug in named_calls(self._listed)
+        }
         self._rendered: dict[tuple[UUID | None, bool], str] = {}
         self._calls = calls
 
@@ -84,23 +88,25 @@ class _Rows:
         """Read once for all lists that need it."""
         return call_list.unasked(self._calls)
 
-    def told(self, view: LiveView) -> Mapping[str, Any]:
+    def row_changes(self, view: LiveView) -> Mapping[str, Any]:
         """The rows that the list shows now, and the calls that it no longer shows."""
-        chosen = view.asked.within(view.tenants, self._now)
-        mine = [
-            each
-            for each in self._listed
-            if view.tenants is None or each.entry.tenant in view.tenants
+        entry_filter = view.record_filter.within(view.tenants, self._now)
+        readable = [
+            listed
+            for listed in self._listed
+            if view.tenants is None or listed.entry.tenant in view.tenants
         ]
-        shown = [each for each in mine if matches(each, chosen, lambda: self._unasked)]
-        calls = {each.entry.call for each in shown}
-        gone = [str(each.entry.call) for each in mine if each.entry.call not in calls]
-        if not (shown or gone):
+        shown = [
+            listed for listed in readable if matches(listed, entry_filter, lambda: self._unasked)
+        ]
+        calls = {listed.entry.call for listed in shown}
+        removed = [str(listed.entry.call) for listed in readable if listed.entry.call not in calls]
+        if not (shown or removed):
             return {}
         return {
-            "rows": [self._row(each, view.of_platform) for each in shown[:MOST_ROWS]],
-            "skipped": max(0, len(shown) - MOST_ROWS),
-            "gone": gone,
+            "rows": [self._row(listed, view.of_platform) for listed in shown[:MAX_ROWS]],
+            "skipped": max(0, len(shown) - MAX_ROWS),
+            "gone": removed,
         }
 
     def _row(self, listed: ListedCall, of_platform: bool) -> Mapping[str, str]:
@@ -121,27 +127,31 @@ def render_row(call: ListedCall, slug: str, *, of_platform: bool) -> str:
 
 
 def matches(
-    listed: ListedCall, chosen: EntryFilter, unasked: Callable[[], Collection[UUID | None]]
+    listed: ListedCall, entry_filter: EntryFilter, unasked: Callable[[], Collection[UUID | None]]
 ) -> bool:
     """Return whether a filter selects a call, as `call_list.calls` does.
 
     `unasked` returns the calls of `call_list.unasked`: no row says so.
     """
     entry = listed.entry
-    digits = chosen.call.strip().replace("-", "").lower()
-    said = chosen.principal
+    digits = entry_filter.call.strip().replace("-", "").lower()
+    principal = entry_filter.principal
     return bool(
-        (chosen.tenants is None or entry.tenant in chosen.tenants)
-        and chosen.target in ("", entry.target)
-        and chosen.outcome in ("", listed.state)
-        and (not said or said in (entry.actor_id, entry.token_id) or _in(said, entry.actor_label))
-        and _in(chosen.client, entry.client_name)
-        and (not chosen.call or (digits and entry.call and entry.call.hex.startswith(digits)))
-        and chosen.trace in ("", entry.trace_id)
-        and all(_in(word, entry.reason) for word in chosen.words.split())
-        and (chosen.since is None or entry.at >= chosen.since)
-        and (chosen.until is None or entry.at < chosen.until)
-        and _has_question(listed, chosen, unasked)
+        (entry_filter.tenants is None or entry.tenant in entry_filter.tenants)
+        and entry_filter.target in ("", entry.target)
+        and entry_filter.outcome in ("", listed.state)
+        and (
+            not principal
+            or principal in (entry.actor_id, entry.token_id)
+            or _in(principal, entry.actor_label)
+        )
+        and _in(entry_filter.client, entry.client_name)
+        and (not entry_filter.call or (digits and entry.call and entry.call.hex.startswith(digits)))
+        and entry_filter.trace in ("", entry.trace_id)
+        and all(_in(term, entry.reason) for term in entry_filter.words.split())
+        and (entry_filter.since is None or entry.at >= entry_filter.since)
+        and (entry_filter.until is None or entry.at < entry_filter.until)
+        and _has_question(listed, entry_filter, unasked)
     )
 
 
@@ -150,9 +160,9 @@ def _in(part: str, whole: str) -> bool:
 
 
 def _has_question(
-    listed: ListedCall, chosen: EntryFilter, unasked: Callable[[], Collection[UUID | None]]
+    listed: ListedCall, entry_filter: EntryFilter, unasked: Callable[[], Collection[UUID | None]]
 ) -> bool:
-    which = chosen.questions
+    which = entry_filter.questions
     if which in ("", WITH_QUESTIONS):
         return not which or listed.questions > 0
     if which == REFUSED:
@@ -164,9 +174,9 @@ def _has_question(
 
 def tenants_read(views: Iterable[LiveView]) -> frozenset[UUID] | None:
     """Return the tenants that any of these lists shows; None for all."""
-    found: set[UUID] = set()
-    for each in views:
-        if each.tenants is None:
+    tenants: set[UUID] = set()
+    for view in views:
+        if view.tenants is None:
             return None
-        found |= each.tenants
-    return frozenset(found)
+        tenants |= view.tenants
+    return frozenset(tenants)

@@ -20,8 +20,8 @@ class Busy(Enum):
 class UserSlots:
     """Counts what users have under way in this process; `most` in all, which is at least 2."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._busy: dict[int, Hashable] = {}
         self._lock = Lock()
 
@@ -42,7 +42,7 @@ class UserSlots:
     def _refusal(self, user: int, tenant: Hashable) -> Busy | None:
         if user in self._busy:
             return Busy.USER
-        if len(self._busy) >= self._most:
+        if len(self._busy) >= self._limit:
             return Busy.ALL
-        of_tenant = sum(each == tenant for each in self._busy.values())
-        return Busy.TENANT if of_tenant >= self._most - 1 else None
+        of_tenant = sum(busy_tenant == tenant for busy_tenant in self._busy.values())
+        return Busy.TENANT if of_tenant >= self._limit - 1 else None

@@ -63,14 +63,14 @@ def labelled(row: PrimitiveRow, problems: Mapping[str, Sequence[str]]) -> list[F
     if not problems:
         return []
     form = PrimitiveForm(WORDS[row.sort], row.tenant_id, row.fields.kind, (None, None), row.fields)
-    found = []
+    field_problems = []
     for path, sentences in problems.items():
-        label, anchor = _place(form, path)
-        found += [FieldProblem(label, sentence, anchor) for sentence in sentences]
-    return found
+        label, anchor = _label_and_anchor(form, path)
+        field_problems += [FieldProblem(label, sentence, anchor) for sentence in sentences]
+    return field_problems
 
 
-def _place(form: PrimitiveForm, path: str) -> tuple[str, str]:
+def _label_and_anchor(form: PrimitiveForm, path: str) -> tuple[str, str]:
     field = form.field_at(path)
     if field is None:
         root = path.partition(".")[0]
@@ -81,7 +81,7 @@ def _place(form: PrimitiveForm, path: str) -> tuple[str, str]:
 
 
 def definition_of(
-    sort: PrimitiveType, kind: str, config: Mapping[str, Any]
+    primitive_type: PrimitiveType, kind: str, config: Mapping[str, Any]
 ) -> list[DefinitionPart]:
     """Return how a configuration defines its primitive; secrets are in it by name only."""
     function = kinds.function_of(kind, config)
@@ -93,7 +93,7 @@ def definition_of(
         case "http":
             return list(_http(config))
         case _:
-            return list(_fields(sort, kind, config))
+            return list(_fields(primitive_type, kind, config))
 
 
 def _http(config: Mapping[str, Any]) -> Iterator[DefinitionPart]:
@@ -104,10 +104,10 @@ def _http(config: Mapping[str, Any]) -> Iterator[DefinitionPart]:
         return
     if read.source:
         yield DefinitionPart("Imported from", read.source)
-    for each in read.questions:
-        if_ = f"\nOnly if {json_text(each.when)}" if each.when else ""
-        yield DefinitionPart(f"Input request {each.key}", f"{each.message}{if_}")
-        yield DefinitionPart(f"Response {each.key}", each.requested_schema)
+    for question in read.questions:
+        if_ = f"\nOnly if {json_text(question.when)}" if question.when else ""
+        yield DefinitionPart(f"Input request {question.key}", f"{question.message}{if_}")
+        yield DefinitionPart(f"Response {question.key}", question.requested_schema)
     yield DefinitionPart("Request", "\n".join(_request(read.request)))
     if read.response.select:
         yield DefinitionPart("Expression", read.response.select)
@@ -115,9 +115,9 @@ def _http(config: Mapping[str, Any]) -> Iterator[DefinitionPart]:
 
 def _request(request: RequestConfig) -> Iterator[str]:
     yield f"{request.method} {request.url}"
-    for number, each in enumerate(request.query):
-        yield f"  {'&' if number else '?'}{each.name}={each.value}"
-    yield from (f"{each.name}: {each.value}" for each in request.headers)
+    for number, parameter in enumerate(request.query):
+        yield f"  {'&' if number else '?'}{parameter.name}={parameter.value}"
+    yield from (f"{header.name}: {header.value}" for header in request.headers)
     if isinstance(request.body, JsonBodyConfig | TextBodyConfig | BytesBodyConfig):
         yield f"Content-Type: {request.body.media_type}"
     match request.body:
@@ -128,9 +128,9 @@ def _request(request: RequestConfig) -> Iterator[str]:
         case BytesBodyConfig(content=content):
             yield f"\n{content}"
         case FormBodyConfig(fields=fields):
-            yield from ("", *(f"{each.name}={each.value}" for each in fields))
+            yield from ("", *(f"{field.name}={field.value}" for field in fields))
         case MultipartBodyConfig(fields=fields, files=files):
-            yield from ("", *(f"{each.name}={each.value}" for each in fields))
+            yield from ("", *(f"{field.name}={field.value}" for field in fields))
             for file in files:
                 about = ", ".join(text for text in (file.file_name, file.media_type) if text)
                 yield f"{file.name}=file {file.content}{f' ({about})' if about else ''}"
@@ -138,10 +138,14 @@ def _request(request: RequestConfig) -> Iterator[str]:
             return
 
 
-def _fields(sort: PrimitiveType, kind: str, config: Mapping[str, Any]) -> Iterator[DefinitionPart]:
+def _fields(
+    primitive_type: PrimitiveType, kind: str, config: Mapping[str, Any]
+) -> Iterator[DefinitionPart]:
     """Yield the fields of a configuration by the titles in its schema."""
-    known = kinds.KINDS.get(kind)
-    schema = {} if known is None else known.config_model(sort).model_json_schema()
+    registered = kinds.KINDS.get(kind)
+    schema = (
+        {} if registered is None else registered.config_model(primitive_type).model_json_schema()
+    )
     properties = schema.get("properties", {})
     for name, value in config.items():
         title = properties.get(name, {}).get("title", name)

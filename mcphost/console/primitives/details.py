@@ -83,7 +83,7 @@ class PrimitivePage:
 def view_of(row: PrimitiveRow, url: str) -> PrimitivePage:
     """Return the data for one primitive's page; `url` is the tenant's MCP URL."""
     offering = selectors.offering(row.tenant_id)
-    served = next((each for each in offering.everything if each.id == row.id), None)
+    served = next((offered for offered in offering.everything if offered.id == row.id), None)
     ready, problems = _ready(row)
     compiled = None if ready is None else ready.compiled
     versions = selectors.versions(row.id)
@@ -95,7 +95,9 @@ def view_of(row: PrimitiveRow, url: str) -> PrimitivePage:
         function=kinds.function_of(row.fields.kind, row.fields.config),
         definition=definition_of(row.sort, row.fields.kind, row.fields.config),
         problems=problems,
-        unserved=[each.message for each in offering.problems if each.primitive_id == row.id],
+        unserved=[
+            problem.message for problem in offering.problems if problem.primitive_id == row.id
+        ],
         served=served,
         listing=listing,
         scopes=sorted(served.scopes) if served is not None else row.fields.scopes,
@@ -140,7 +142,7 @@ def _example(
 
     It is known of what was written in the console: as it is served, or else as a valid working copy.
     """
-    sort, config = row.sort, row.fields.config
+    primitive_type, config = row.sort, row.fields.config
     if row.fields.kind != TEXT:
         config = {}
     elif live is not None:
@@ -148,10 +150,10 @@ def _example(
     elif compiled is None:
         config = {}
     choices = examples.choices(config)
-    values = examples.values(sort, listing, choices, of_all=bool(config))
+    values = examples.values(primitive_type, listing, choices, of_all=bool(config))
     return {
-        "curl": examples.curl(sort, url, listing, values),
-        "shown": pieces(sort, config, values) if config else (),
+        "curl": examples.curl(primitive_type, url, listing, values),
+        "shown": pieces(primitive_type, config, values) if config else (),
         "example": values if config else {},
     }
 
@@ -161,8 +163,8 @@ def _ready(row: PrimitiveRow) -> tuple[Ready | None, list[FieldProblem]]:
         ready = validation.check(row.tenant_id, row.fields, row.id)
     except Invalid as refusal:
         return None, labelled(row, refusal.problems)
-    found = outgoing.problems(row.tenant_id, row.fields.kind, row.fields.config)
-    return ready, labelled(row, found)
+    outgoing_problems = outgoing.problems(row.tenant_id, row.fields.kind, row.fields.config)
+    return ready, labelled(row, outgoing_problems)
 
 
 def _label(name: str) -> str:
@@ -198,16 +200,16 @@ def _argument_limit(served: Snapshot | None, ready: Ready | None) -> int | None:
     return None if ready is None else argument_limit(ready.shape.input_validator)
 
 
-def differing_fields(stored: PrimitiveFields, wanted: PrimitiveFields) -> list[Difference]:
+def differing_fields(stored: PrimitiveFields, submitted: PrimitiveFields) -> list[Difference]:
     """Return how a working copy differs from the one that a form would store."""
     named = ("name", *OVERRIDES)
     return [
         *differences(
             {name: getattr(stored, name) for name in named},
-            {name: getattr(wanted, name) for name in named},
+            {name: getattr(submitted, name) for name in named},
             _label,
         ),
-        *differences(stored.config, wanted.config, _label),
+        *differences(stored.config, submitted.config, _label),
     ]
 
 

@@ -29,13 +29,13 @@ def _object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> d
 
 def _value(schema: Any, root: Mapping[str, Any], depth: int) -> Any:
     if isinstance(schema, Mapping) and "$ref" in schema:  # into `$defs`
-        place, _, name = str(schema["$ref"]).rpartition("/")
-        schema = root.get(place.removeprefix("#/"), {}).get(name)
+        path, _, name = str(schema["$ref"]).rpartition("/")
+        schema = root.get(path.removeprefix("#/"), {}).get(name)
     if not isinstance(schema, Mapping) or depth > DEEPEST:
         return None
-    for given in ("const", "default"):
-        if given in schema:
-            return schema[given]
+    for keyword in ("const", "default"):
+        if keyword in schema:
+            return schema[keyword]
     for several in ("examples", "enum"):
         if schema.get(several):
             return schema[several][0]
@@ -67,35 +67,39 @@ _EXPRESSION = re.compile(r"\{([+?]?)([^{}]*)\}")
 
 def choices(config: Mapping[str, Any]) -> Choices:
     """Return the suggestions in the configuration of a primitive written in the console."""
-    arguments = {each["name"]: each.get("choices", ()) for each in config.get("arguments", ())}
+    arguments = {
+        argument["name"]: argument.get("choices", ()) for argument in config.get("arguments", ())
+    }
     return {**arguments, **config.get("choices", {})}
 
 
 def values(
-    sort: PrimitiveType, listing: Mapping[str, Any], suggested: Choices, *, of_all: bool
+    primitive_type: PrimitiveType, listing: Mapping[str, Any], suggested: Choices, *, of_all: bool
 ) -> dict[str, str]:
     """Return a value for each argument of a prompt, or each variable of a template.
 
     Without `of_all`, optional arguments are left out: what a function does with them is unknown.
     """
     names: Sequence[str] = ()
-    if sort is PrimitiveType.PROMPT:
+    if primitive_type is PrimitiveType.PROMPT:
         arguments = listing.get("arguments", ())
-        names = [each["name"] for each in arguments if of_all or each.get("required")]
-    elif sort is PrimitiveType.TEMPLATE and listing:
+        names = [argument["name"] for argument in arguments if of_all or argument.get("required")]
+    elif primitive_type is PrimitiveType.TEMPLATE and listing:
         names = UriTemplate(listing["uriTemplate"]).variables
     return {name: (suggested.get(name) or (name,))[0] for name in names}
 
 
-def curl(sort: PrimitiveType, url: str, listing: Mapping[str, Any], filled: Values) -> str:
+def curl(
+    primitive_type: PrimitiveType, url: str, listing: Mapping[str, Any], filled: Values
+) -> str:
     """Return a request for the listed primitive, ready to paste; empty without a listing."""
     if not listing:
         return ""
     name = str(listing.get("name", ""))
-    if sort is PrimitiveType.TOOL:
+    if primitive_type is PrimitiveType.TOOL:
         filled = arguments(listing.get("inputSchema", {}))
         return clients.curl(url, "tools/call", name, {"name": name, "arguments": filled})
-    if sort is PrimitiveType.PROMPT:
+    if primitive_type is PrimitiveType.PROMPT:
         return clients.curl(url, "prompts/get", name, {"name": name, "arguments": filled})
     uri = str(listing.get("uri") or expanded(listing["uriTemplate"], filled))
     return clients.curl(url, "resources/read", uri, {"uri": uri})

@@ -100,7 +100,7 @@ class PrimitiveForm(forms.ConsoleForm):
             )
         self.icons = icon_rows(sent, before.icons if before is not None else ())
         config = before.config if before is not None else {}
-        self.part = part_of(words.sort, tenant, kind, sent, config)
+        self.part = part_of(words.primitive_type, tenant, kind, sent, config)
 
     @property
     def function_first(self) -> bool:
@@ -123,16 +123,16 @@ class PrimitiveForm(forms.ConsoleForm):
     def beside(self, refusal: Invalid) -> forms.Problems:
         return refusal.problems
 
-    def place(self, problems: forms.Problems) -> None:
+    def show_problems(self, problems: forms.Problems) -> None:
         """Show problems; those of icons and of the configuration have places of their own."""
         for name, sentences in problems.items():
             root, *path = str(name).split(".")
             if root == "icons":
-                self.icons.place((), sentences)
+                self.icons.show_problems_at((), sentences)
             elif root == "config":
-                self.part.place_at(path, sentences)
+                self.part.show_problems_at(path, sentences)
             else:
-                super().place({name: sentences})
+                super().show_problems({name: sentences})
 
     def field_at(self, path: str) -> BoundField | None:
         """Return the field that shows what is at a path, such as `config.request.url`."""
@@ -141,21 +141,21 @@ class PrimitiveForm(forms.ConsoleForm):
             return self.part.field_at(inside)
         return self[root] if root in self.fields else None
 
-    def wanted(self) -> PrimitiveFields:
+    def primitive_fields(self) -> PrimitiveFields:
         """Return the fields for the service to validate."""
-        given = self.cleaned_data
+        submitted = self.cleaned_data
         return PrimitiveFields(
-            sort=self._words.sort,
-            name=given["name"],
+            sort=self._words.primitive_type,
+            name=submitted["name"],
             kind=self.kind,
             config=self.part.config(),
-            title=given["title"],
-            description=plain(given["description"]),
-            scopes=given["scopes"].replace(",", " ").split(),
-            time_limit_seconds=given["time_limit_seconds"],
-            answer_within_seconds=given.get("answer_within_seconds"),
-            target_seconds=given.get("target_seconds"),
-            icons=[row.wanted() for row in self.icons],
+            title=submitted["title"],
+            description=plain(submitted["description"]),
+            scopes=submitted["scopes"].replace(",", " ").split(),
+            time_limit_seconds=submitted["time_limit_seconds"],
+            answer_within_seconds=submitted.get("answer_within_seconds"),
+            target_seconds=submitted.get("target_seconds"),
+            icons=[row.as_config() for row in self.icons],
         )
 
 

@@ -11,14 +11,14 @@ from mcphost.catalogue import kinds, selectors, services
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.models import Grant
 from mcphost.console.base import SignedInRequest, actor, of_platform, of_tenant, query_text, show
-from mcphost.console.returning import is_changed, listed
+from mcphost.console.returning import is_changed, named_list_url
 from mcphost.console.words import WORDS
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
 GRANT, REVOKE = "grant", "revoke"
-MOST_AT_ONCE = 500
+MAX_AT_ONCE = 500
 STATES = ("granted", "not granted")
 
 
@@ -28,7 +28,7 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """List the functions granted to a tenant; for staff also those that could be."""
     may_grant = allowed(request.user, tenant, Permission.GRANT_FUNCTIONS)
     rows = [row for row in selectors.functions(tenant.pk) if row.granted or may_grant]
-    wanted, state = query_text(request.GET, "q"), query_text(request.GET, "state")
+    search_text, state = query_text(request.GET, "q"), query_text(request.GET, "state")
     return show(
         request,
         "primitives/functions.html",
@@ -36,10 +36,10 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         functions=[
             row
             for row in rows
-            if _matches(row, wanted, state) or is_changed(request, row.reference)
+            if _matches(row, search_text, state) or is_changed(request, row.reference)
         ],
         total=len(rows),
-        wanted=wanted,
+        search_text=search_text,
         state=state,
         states=STATES,
         words=WORDS,
@@ -47,9 +47,9 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     )
 
 
-def _matches(row: selectors.FunctionRow, wanted: str, state: str) -> bool:
-    found = wanted.lower() in f"{row.label} {row.reference}".lower()
-    return found and (state not in STATES or row.granted == (state == "granted"))
+def _matches(row: selectors.FunctionRow, search_text: str, state: str) -> bool:
+    has_text = search_text.lower() in f"{row.label} {row.reference}".lower()
+    return has_text and (state not in STATES or row.granted == (state == "granted"))
 
 
 @of_tenant(Permission.GRANT_FUNCTIONS)
@@ -60,39 +60,45 @@ def change(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     The button of a row names its function; the buttons below take the chosen ones.
     """
     verb, _, only = query_text(request.POST, "verb").partition(" ")
-    chosen = [only] if only else list(dict.fromkeys(request.POST.getlist("function")))
-    first = chosen[0][:200] if chosen else ""
+    references = [only] if only else list(dict.fromkeys(request.POST.getlist("function")))
+    first = references[0][:200] if references else ""
     row = f"function-{first}" if first else ""
-    back = listed(request, "admin:functions", tenant.slug, row=row, changed=first)
-    if verb not in (GRANT, REVOKE) or not chosen:
+    back = named_list_url(request, "admin:functions", tenant.slug, row=row, changed=first)
+    if verb not in (GRANT, REVOKE) or not references:
         messages.error(request, "Choose the functions to grant or to revoke.")
         return redirect(back)
-    if len(chosen) > MOST_AT_ONCE:
-        limit = f"Choose at most {MOST_AT_ONCE} functions at once, not {len(chosen)}."
+    if len(references) > MAX_AT_ONCE:
+        limit = f"Choose at most {MAX_AT_ONCE} functions at once, not {len(references)}."
         messages.error(request, f"Nothing was changed. {limit}")
         return redirect(back)
     apply = services.grant_function if verb == GRANT else services.revoke_grant
     try:
         with transaction.atomic():
             changed = [
-                each
-                for each in (name.replace("\0", "")[:200] for name in chosen)
-                if apply(tenant.pk, each, actor(request))
+                reference
+                for reference in (name.replace("\0", "")[:200] for name in references)
+                if apply(tenant.pk, reference, actor(request))
             ]
     except Invalid as refusal:
         messages.error(request, str(refusal))
         return redirect(back)
     if changed:
         may = "may use" if verb == GRANT else "may no longer use"
-        said = changed[0] if len(changed) == 1 else f"{len(changed)} functions: {_few(changed)}"
-        messages.success(request, f"{tenant.slug} {may} {said}.")
+        functions_text = (
+            changed[0]
+            if len(changed) == 1
+            else f"{len(changed)} functions: {_first_names(changed)}"
+        )
+        messages.success(request, f"{tenant.slug} {may} {functions_text}.")
     else:
         as_before = "already may use" if verb == GRANT else "has no grant of"
-        messages.info(request, f"Nothing changed: {tenant.slug} {as_before} {_few(chosen)}.")
+        messages.info(
+            request, f"Nothing changed: {tenant.slug} {as_before} {_first_names(references)}."
+        )
     return redirect(back)
 
 
-def _few(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     few = [name[:100] for name in names[:8]]
     return ", ".join(few) + (", …" if len(names) > len(few) else "")
 
@@ -103,15 +109,15 @@ def all_functions(request: SignedInRequest) -> HttpResponseBase:
     """Show the tools folder: its functions, how many tenants use each, and what is broken."""
     counted = Grant.objects.order_by().values("function").annotate(tenants=Count("tenant"))
     uses = {row["function"]: row["tenants"] for row in counted}
-    found = kinds.functions()
+    functions = kinds.functions()
     return show(
         request,
         "primitives/all_functions.html",
         "All Python functions",
         functions=[
             (reference, label, WORDS[kinds.primitive_type_of(reference)], uses.get(reference, 0))
-            for reference, label in found
+            for reference, label in functions
         ],
-        gone=sorted(uses.keys() - dict(found).keys()),
+        missing=sorted(uses.keys() - dict(functions).keys()),
         broken=[(kind.label, problem) for kind in kinds.KINDS.values() for problem in kind.check()],
     )

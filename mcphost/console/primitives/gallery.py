@@ -69,12 +69,12 @@ class AddressForm(forms.ConsoleForm):
 
     def clean_address(self) -> str:
         """Return the address without a slash at its end."""
-        given: str = self.cleaned_data["address"]
+        address: str = self.cleaned_data["address"]
         try:
-            target = Target.parse(given)
+            target = Target.parse(address)
         except EgressRequestError as error:
             raise ValidationError(str(error)) from None
-        if "?" in given or "#" in given:
+        if "?" in address or "#" in address:
             raise ValidationError("The address has no query and no fragment.")
         if self._hosts and not any(host.matches(target) for host in self._hosts):
             raise ValidationError(
@@ -89,8 +89,8 @@ class Picked:
 
     def __init__(self, template: GalleryTemplate, sent: QueryDict, hosts: Sequence[str]) -> None:
         self.template = template
-        given = sent if "address" in sent else None
-        self.form = AddressForm(given, hosts) if template.address else None
+        submitted = sent if "address" in sent else None
+        self.form = AddressForm(submitted, hosts) if template.address else None
 
     @property
     def has_address(self) -> bool:
@@ -119,12 +119,12 @@ def picked(sent: QueryDict, hosts: Sequence[str]) -> Picked | None:
 @cache
 def templates() -> Mapping[str, GalleryTemplate]:
     """Return all templates by their keys, those without code last."""
-    found = [
+    gallery_templates = [
         GalleryTemplate(key=path.stem, **tomllib.loads(path.read_text()))
         for path in sorted(FOLDER.glob("*.toml"))
     ]
-    found.sort(key=lambda each: each.kind, reverse=True)
-    return {each.key: each for each in found}
+    gallery_templates.sort(key=lambda template: template.kind, reverse=True)
+    return {template.key: template for template in gallery_templates}
 
 
 def _replaced(value: Any, old: str, new: str) -> Any:
@@ -133,8 +133,8 @@ def _replaced(value: Any, old: str, new: str) -> Any:
         case str():
             return value.replace(old, new) if old else value
         case list():
-            return [_replaced(each, old, new) for each in value]
+            return [_replaced(member, old, new) for member in value]
         case dict():
-            return {name: _replaced(each, old, new) for name, each in value.items()}
+            return {name: _replaced(member, old, new) for name, member in value.items()}
         case _:
             return value

@@ -25,9 +25,9 @@ from mcphost.kinds.http.openapi_merge import PartChange, ToolContent, changes, h
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
 
-MINE: Final = "mine"
-THEIRS: Final = "theirs"
-_MOST_SHOWN: Final = 600
+KEEP_TOOL: Final = "mine"
+TAKE_DOCUMENT: Final = "theirs"
+_MAX_SHOWN: Final = 600
 _VARIABLE: Final = re.compile(r"(\.|;[^=/{}]*=)?\{[^{}]*\}")
 """A placeholder, and what stood before one of the styles `label` and `matrix`."""
 
@@ -42,20 +42,20 @@ class ChangeRow:
 
     @property
     def is_taken(self) -> bool:
-        return not self.change.is_conflict or self.choice == THEIRS
+        return not self.change.is_conflict or self.choice == TAKE_DOCUMENT
 
     @property
     def is_open(self) -> bool:
         """Whether it waits for a choice."""
-        return self.change.is_conflict and self.choice not in (MINE, THEIRS)
+        return self.change.is_conflict and self.choice not in (KEEP_TOOL, TAKE_DOCUMENT)
 
     @property
-    def mine(self) -> str:
-        return _shown(self.change.current)
+    def tool_value(self) -> str:
+        return _display_text(self.change.current)
 
     @property
-    def theirs(self) -> str:
-        return _shown(self.change.incoming)
+    def document_value(self) -> str:
+        return _display_text(self.change.incoming)
 
 
 @dataclass
@@ -64,10 +64,10 @@ class OperationRow:
     the document since then, None if they cannot be told. `header` is what was chosen for operations
     without credentials."""
 
-    found: FoundOperation
+    found_operation: FoundOperation
     name: str
     description: str
-    chosen: bool
+    selected: bool
     tool: PrimitiveRow | None = None
     changes: Sequence[ChangeRow] | None = ()
     problems: Sequence[str] = ()
@@ -75,12 +75,12 @@ class OperationRow:
 
     @property
     def source(self) -> str:
-        return self.found.operation.source
+        return self.found_operation.operation.source
 
     @property
     def is_new(self) -> bool:
         """Whether a draft can be created of it."""
-        return bool(self.found.url) and self.tool is None
+        return bool(self.found_operation.url) and self.tool is None
 
     @property
     def can_change(self) -> bool:
@@ -97,9 +97,9 @@ class OperationRow:
         return any(row.is_open for row in self.changes or ())
 
     @cached_property
-    def said(self) -> ToolContent:
+    def document_definition(self) -> ToolContent:
         """What the document says of it. Only for an operation with its configuration."""
-        operation = self.found.operation
+        operation = self.found_operation.operation
         description = operation.description or operation.source
         return ToolContent(operation.title, description, operation.config or {})
 
@@ -114,16 +114,16 @@ class OperationRow:
     @property
     def fields(self) -> PrimitiveFields:
         """The fields of its draft, or of its tool with the changes that are taken over."""
-        said = self.said
+        definition = self.document_definition
         if self.tool is None:
-            config = said.config
-            if self.header is not None and (added := header_change(said, self.header)):
-                config = merged(said, said, [added]).config
+            config = definition.config
+            if self.header is not None and (added := header_change(definition, self.header)):
+                config = merged(definition, definition, [added]).config
             return PrimitiveFields(
-                self.name, config, kind=HTTP, title=said.title, description=self.description
+                self.name, config, kind=HTTP, title=definition.title, description=self.description
             )
-        taken = [row.change for row in self.changes or () if row.is_taken]
-        now = merged(_said(self.tool), said, taken)
+        accepted_changes = [row.change for row in self.changes or () if row.is_taken]
+        now = merged(_tool_definition(self.tool), definition, accepted_changes)
         return replace(
             self.tool.fields, config=now.config, title=now.title, description=now.description
         )
@@ -136,8 +136,8 @@ class OperationRow:
     @property
     def notes(self) -> Sequence[str]:
         """What the operator must know of it, in sentences."""
-        operation = self.found.operation
-        bare = self.found.url and not operation.credentials and self.header is None
+        operation = self.found_operation.operation
+        bare = self.found_operation.url and not operation.credentials and self.header is None
         return [*operation.notes, *(["It is sent without credentials."] if bare else [])]
 
     @property
@@ -145,11 +145,11 @@ class OperationRow:
         """What clients are told of it, in words."""
         if self.config is None:
             return ""
-        told = self.config.annotations
+        annotations = self.config.annotations
         words = [
-            "read-only" if told["readOnlyHint"] else "changes data",
-            *(["destructive"] if told["destructiveHint"] else []),
-            *(["may be repeated"] if told["idempotentHint"] else []),
+            "read-only" if annotations["readOnlyHint"] else "changes data",
+            *(["destructive"] if annotations["destructiveHint"] else []),
+            *(["may be repeated"] if annotations["idempotentHint"] else []),
         ]
         return ", ".join(words)
 
@@ -174,32 +174,32 @@ class ImportedTools:
     """The tools of a tenant that were imported, by the address and the operation of each."""
 
     rows: Mapping[Identity, PrimitiveRow]
-    said: Mapping[UUID, Mapping[str, Any]]
+    imported_definitions: Mapping[UUID, Mapping[str, Any]]
 
     @classmethod
     def of(cls, tenant: UUID) -> "ImportedTools":
         """Read them."""
-        found = selectors.primitives(Tenant.objects.filter(pk=tenant), PrimitiveType.TOOL)
+        tools = selectors.primitives(Tenant.objects.filter(pk=tenant), PrimitiveType.TOOL)
         rows = [
             row
-            for row in found
+            for row in tools
             if row.fields.kind == HTTP
             and row.fields.config.get("source")
             and row.state is not PrimitiveState.ARCHIVED
         ]
-        said = contents_of([row.id for row in rows])
-        return cls({_identity_of(row, said.get(row.id)): row for row in rows}, said)
+        definitions = contents_of([row.id for row in rows])
+        return cls({_identity_of(row, definitions.get(row.id)): row for row in rows}, definitions)
 
     @property
     def sources(self) -> frozenset[str]:
         return frozenset(identity.source for identity in self.rows)
 
-    def gone(self, document: FoundDocument) -> list[PrimitiveRow]:
+    def removed_from(self, document: FoundDocument) -> list[PrimitiveRow]:
         """Return the tools of the document's API whose operations it has no more."""
         bases = {
-            Identity.of(each.url, each.operation.source).base
-            for each in document.operations
-            if each.url
+            Identity.of(found_operation.url, found_operation.operation.source).base
+            for found_operation in document.operations
+            if found_operation.url
         }
         return [
             row
@@ -222,27 +222,36 @@ def rows_of(
     document: FoundDocument, tools: ImportedTools, choices: ImportChoices
 ) -> tuple[OperationRow, ...]:
     """Return the operations to be shown, with what was typed and chosen."""
-    wanted = frozenset(choices.sent.getlist("chosen"))
+    selected_sources = frozenset(choices.sent.getlist("chosen"))
     return tuple(
-        _row(found, tools, choices, wanted)
-        for found in document.operations
-        if found.listed or found.operation.source in wanted
+        _row(found_operation, tools, choices, selected_sources)
+        for found_operation in document.operations
+        if found_operation.listed or found_operation.operation.source in selected_sources
     )
 
 
 def _row(
-    found: FoundOperation, tools: ImportedTools, choices: ImportChoices, wanted: frozenset[str]
+    found_operation: FoundOperation,
+    tools: ImportedTools,
+    choices: ImportChoices,
+    selected_sources: frozenset[str],
 ) -> OperationRow:
     sent = choices.sent
-    operation = found.operation
-    name = sent.get(f"name-{found.number}", operation.name).strip()
-    said = operation.description or operation.source
-    description = plain(sent.get(f"description-{found.number}", said)).strip()
-    row = OperationRow(found, name, description, operation.source in wanted)
+    operation = found_operation.operation
+    name = sent.get(f"name-{found_operation.number}", operation.name).strip()
+    default_description = operation.description or operation.source
+    description = plain(
+        sent.get(f"description-{found_operation.number}", default_description)
+    ).strip()
+    row = OperationRow(found_operation, name, description, operation.source in selected_sources)
     row.header = None if operation.credentials else choices.header
-    row.tool = tools.rows.get(Identity.of(found.url, operation.source)) if found.url else None
+    row.tool = (
+        tools.rows.get(Identity.of(found_operation.url, operation.source))
+        if found_operation.url
+        else None
+    )
     if row.tool is not None:
-        row.changes = _changes(row, tools.said.get(row.tool.id), choices)
+        row.changes = _changes(row, tools.imported_definitions.get(row.tool.id), choices)
     return row
 
 
@@ -251,19 +260,24 @@ def _changes(
 ) -> Sequence[ChangeRow] | None:
     if row.tool is None:
         return ()
-    sent, mine = choices.sent, _said(row.tool)
+    sent, tool_definition = choices.sent, _tool_definition(row.tool)
     try:
-        found = list(
-            changes(ToolContent.of(base) if base else None, mine, row.said, choices.secrets)
+        row_changes = list(
+            changes(
+                ToolContent.of(base) if base else None,
+                tool_definition,
+                row.document_definition,
+                choices.secrets,
+            )
         )
-        if row.header is not None and (added := header_change(mine, row.header)):
-            found = [*(change for change in found if change.part != added.part), added]
+        if row.header is not None and (added := header_change(tool_definition, row.header)):
+            row_changes = [*(change for change in row_changes if change.part != added.part), added]
     except ValueError:
         return None
-    fields = [f"part-{row.found.number}-{_digest(each)}" for each in found]
+    fields = [f"part-{row.found_operation.number}-{_digest(change)}" for change in row_changes]
     return [
-        ChangeRow(each, field, sent.get(field, ""))
-        for each, field in zip(found, fields, strict=True)
+        ChangeRow(change, field, sent.get(field, ""))
+        for change, field in zip(row_changes, fields, strict=True)
     ]
 
 
@@ -275,18 +289,18 @@ def _digest(change: PartChange) -> str:
     return hashlib.sha256(written).hexdigest()[:16]
 
 
-def _said(tool: PrimitiveRow) -> ToolContent:
+def _tool_definition(tool: PrimitiveRow) -> ToolContent:
     return ToolContent(tool.fields.title, tool.fields.description, tool.fields.config)
 
 
-def _identity_of(row: PrimitiveRow, said: Mapping[str, Any] | None) -> Identity:
+def _identity_of(row: PrimitiveRow, imported_definition: Mapping[str, Any] | None) -> Identity:
     """Return the identity of a tool by its last import: the operator may have changed its address."""
-    config = said["config"] if said else row.fields.config
+    config = imported_definition["config"] if imported_definition else row.fields.config
     return Identity.of(config["request"]["url"], row.fields.config["source"])
 
 
-def _shown(value: Any) -> str:
+def _display_text(value: Any) -> str:
     if value is None:
         return "(none)"
     text = value if isinstance(value, str) else orjson.dumps(value).decode()
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

@@ -48,9 +48,9 @@ from mcphost.tenants.roles import Permission
 from mcphost.vault.errors import VaultError
 from mcphost.vault.secrets.selectors import tenant_secrets
 
-MOST_CHOSEN: Final = 100
+MAX_CHOSEN: Final = 100
 """The most operations that are created or changed at once: each has several fields."""
-MOST_AT_ONCE: Final = 2
+MAX_AT_ONCE: Final = 2
 """The most imports in a process: each has a process of its own. A tenant has one."""
 PREVIEW: Final = "_preview"
 CREATE: Final = "_create"
@@ -67,7 +67,7 @@ _BUSY: Final = {
     Busy.ALL: "Other tenants import documents now. Try again in a moment.",
 }
 
-admission: Final = UserSlots(MOST_AT_ONCE)
+admission: Final = UserSlots(MAX_AT_ONCE)
 
 
 class ImportForm(forms.ConsoleForm):
@@ -120,29 +120,29 @@ class ImportForm(forms.ConsoleForm):
         return HeaderConfig(name=name, value=value) if name or value else None
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or self.cleaned_data
+        submitted = super().clean() or self.cleaned_data
         try:
             self.header  # noqa: B018 - it checks the two fields
         except ConfigError as error:
             for problem in error.errors(include_url=False, include_input=False):
                 field = f"header_{problem['loc'][0]}"
                 self.add_error(field, problem["msg"].removeprefix("Value error, "))
-        if given.get("kept") or given.get("url"):
-            return given
-        upload = given.get("file")
+        if submitted.get("kept") or submitted.get("url"):
+            return submitted
+        upload = submitted.get("file")
         field = "file" if upload else "document"
-        size = upload.size if upload else len(given.get("document", "").encode())
+        size = upload.size if upload else len(submitted.get("document", "").encode())
         if size > MAX_BYTES:
             raise ValidationError({field: f"The document is larger than {in_words(MAX_BYTES)}."})
-        if not upload and not given.get("document", "").strip():
+        if not upload and not submitted.get("document", "").strip():
             raise ValidationError({field: "Give an address or a file, or paste a document."})
-        return given
+        return submitted
 
     @property
     def source(self) -> str:
         """The field that the document came from."""
-        given = self.cleaned_data
-        return next(name for name in ("kept", "url", "file", "document") if given.get(name))
+        submitted = self.cleaned_data
+        return next(name for name in ("kept", "url", "file", "document") if submitted.get(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class Scheme:
 
     credential: Credential
     field: str
-    chosen: str
+    selected_secret: str
     is_stored: bool
     """Whether there is a secret of the name that is used without a choice."""
 
@@ -180,22 +180,22 @@ class Import:
     schemes: Sequence[Scheme]
 
     @property
-    def chosen(self) -> list[OperationRow]:
-        return [each for each in self.rows if each.chosen and (each.is_new or each.can_change)]
+    def selected_rows(self) -> list[OperationRow]:
+        return [row for row in self.rows if row.selected and (row.is_new or row.can_change)]
 
     def missing(self, secrets: Sequence[str]) -> Sequence[MissingSecret]:
         """Return the secrets that the chosen operations need and the tenant has not."""
         hosts: dict[str, set[str]] = {}
-        for row in self.chosen:
+        for row in self.selected_rows:
             for name in row.secrets:
                 if name not in secrets:
-                    hosts.setdefault(name, set()).add(urlsplit(row.found.url).netloc)
+                    hosts.setdefault(name, set()).add(urlsplit(row.found_operation.url).netloc)
         return [MissingSecret(name, sorted(of_name)) for name, of_name in hosts.items()]
 
     @property
     def size(self) -> str:
         """What the chosen new tools add to each `tools/list`."""
-        size = sum(row.found.size for row in self.chosen if row.tool is None)
+        size = sum(row.found_operation.size for row in self.selected_rows if row.tool is None)
         return in_words(-(-size // 1024) * 1024)
 
 
@@ -204,18 +204,18 @@ def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """Read a document, list its operations, preview the chosen ones, and create their drafts."""
     form = ImportForm(*form_input(request))
     secrets = [row.name for row in tenant_secrets(tenant.pk)]
-    found = _found(request, tenant, form, secrets) if form.is_valid() else None
-    chosen = found.chosen if found else []
-    previews = bool(found) and (PREVIEW in request.POST or CREATE in request.POST)
-    if found and previews and (refusal := _unfit(chosen)):
+    document_import = _open_import(request, tenant, form, secrets) if form.is_valid() else None
+    selected_rows = document_import.selected_rows if document_import else []
+    previews = bool(document_import) and (PREVIEW in request.POST or CREATE in request.POST)
+    if document_import and previews and (refusal := _unfit(selected_rows)):
         form.add_error(None, refusal)
         previews = False
-    if found and previews and CREATE in request.POST:
-        if any(each.is_open for each in chosen):
+    if document_import and previews and CREATE in request.POST:
+        if any(row.is_open for row in selected_rows):
             form.add_error(None, "Choose what to keep where both have changed.")
-        elif _apply(tenant.pk, chosen, actor(request)):
-            documents.forget(DocumentOwner(tenant.pk, request.user.pk), found.kept)
-            messages.success(request, _told(chosen))
+        elif _apply(tenant.pk, selected_rows, actor(request)):
+            documents.forget(DocumentOwner(tenant.pk, request.user.pk), document_import.kept)
+            messages.success(request, _summary(selected_rows))
             return redirect("admin:tools", tenant.slug)
         else:
             form.add_error(None, "Nothing was created or changed. Correct what is marked below.")
@@ -225,17 +225,21 @@ def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         "Import from OpenAPI",
         page_of(tenant, "tools", "Tools"),
         form=form,
-        found=found,
-        listed=[each for each in found.rows if each.found.listed] if found else [],
-        gone=found.tools.gone(found.document) if found else [],
-        chosen=chosen,
+        document_import=document_import,
+        listed=[row for row in document_import.rows if row.found_operation.listed]
+        if document_import
+        else [],
+        removed=document_import.tools.removed_from(document_import.document)
+        if document_import
+        else [],
+        selected_rows=selected_rows,
         previews=previews,
         secrets=secrets,
-        missing=found.missing(secrets) if found and previews else (),
+        missing=document_import.missing(secrets) if document_import and previews else (),
     )
 
 
-def _found(
+def _open_import(
     request: SignedInRequest, tenant: Tenant, form: ImportForm, secrets: Sequence[str]
 ) -> Import | None:
     """Read the document; None if it cannot be read, with the reason in the form."""
@@ -244,7 +248,7 @@ def _found(
             form.add_error(None, _BUSY[busy])
             return None
         try:
-            return _read(request, tenant, form, secrets)
+            return _read_import(request, tenant, form, secrets)
         except OpenApiError as error:
             form.add_error(None if form.source == "kept" else form.source, str(error))
         except FindingBusyError as busy:
@@ -254,7 +258,7 @@ def _found(
     return None
 
 
-def _read(
+def _read_import(
     request: SignedInRequest, tenant: Tenant, form: ImportForm, secrets: Sequence[str]
 ) -> Import | None:
     """Raises FindingBusyError, OpenApiError, SealError, VaultError."""
@@ -265,39 +269,48 @@ def _read(
         form.add_error(None, _EXPIRED)
         return None
     tools = ImportedTools.of(tenant.pk)
-    chosen = _chosen_secrets(sent, secrets)
+    secret_by_scheme = _chosen_secrets(sent, secrets)
     how = Reading(
         base_url=form.cleaned_data["base_url"],
         location=document.location,
         below=form.cleaned_data["below"],
-        secrets=chosen,
-        sources=tools.sources.union(sent.getlist("chosen")[: 2 * MOST_CHOSEN]),
+        secrets=secret_by_scheme,
+        sources=tools.sources.union(sent.getlist("chosen")[: 2 * MAX_CHOSEN]),
     )
-    found = find(document.content, how, kept=kept is not None)
-    if not any(each.listed for each in found.operations):
+    found_document = find(document.content, how, kept=kept is not None)
+    if not any(operation.listed for operation in found_document.operations):
         raise OpenApiError("It has no operations with such a path.")
     if kept is None:
-        kept = documents.store_document(owner, StoredDocument(found.kept, document.location))
+        kept = documents.store_document(
+            owner, StoredDocument(found_document.kept, document.location)
+        )
     credentials = {
-        one.scheme: one for each in found.operations for one in each.operation.credentials
+        credential.scheme: credential
+        for operation in found_document.operations
+        for credential in operation.operation.credentials
     }
     schemes = [
-        Scheme(one, f"{_SECRET}{scheme}", chosen.get(scheme, ""), one.secret in secrets)
-        for scheme, one in credentials.items()
+        Scheme(
+            credential,
+            f"{_SECRET}{scheme}",
+            secret_by_scheme.get(scheme, ""),
+            credential.secret in secrets,
+        )
+        for scheme, credential in credentials.items()
     ]
-    choices = ImportChoices(sent, frozenset(chosen.values()), form.header)
-    return Import(kept, found, rows_of(found, tools, choices), tools, schemes)
+    choices = ImportChoices(sent, frozenset(secret_by_scheme.values()), form.header)
+    return Import(kept, found_document, rows_of(found_document, tools, choices), tools, schemes)
 
 
 def _document(form: ImportForm, tenant: Tenant) -> StoredDocument:
     """Return the document that was given. Raises OpenApiError."""
-    given = form.cleaned_data
+    submitted = form.cleaned_data
     if form.source == "file":
-        return StoredDocument(given["file"].read(), "")
+        return StoredDocument(submitted["file"].read(), "")
     if form.source == "document":
-        return StoredDocument(given["document"].encode(), "")
+        return StoredDocument(submitted["document"].encode(), "")
     try:
-        response = fetch(tenant.pk, tenant.outgoing_hosts, given["url"], FETCHING)
+        response = fetch(tenant.pk, tenant.outgoing_hosts, submitted["url"], FETCHING)
     except EgressError as error:
         raise OpenApiError(str(error)) from None
     if response.status != 200:
@@ -308,46 +321,46 @@ def _document(form: ImportForm, tenant: Tenant) -> StoredDocument:
 def _chosen_secrets(sent: QueryDict, secrets: Sequence[str]) -> Mapping[str, str]:
     """Return the chosen secrets by security scheme. Without a choice the document names them."""
     return {
-        field.removeprefix(_SECRET): chosen
-        for field, chosen in sent.items()
-        if field.startswith(_SECRET) and isinstance(chosen, str) and chosen in secrets
+        field.removeprefix(_SECRET): secret
+        for field, secret in sent.items()
+        if field.startswith(_SECRET) and isinstance(secret, str) and secret in secrets
     }
 
 
-def _unfit(chosen: Sequence[OperationRow]) -> str:
+def _unfit(rows: Sequence[OperationRow]) -> str:
     """Return why these cannot be previewed; empty if they can."""
-    if not chosen:
+    if not rows:
         return "Choose at least one operation."
-    if len(chosen) > MOST_CHOSEN:
-        return f"Choose at most {MOST_CHOSEN} operations at a time."
+    if len(rows) > MAX_CHOSEN:
+        return f"Choose at most {MAX_CHOSEN} operations at a time."
     return ""
 
 
-def _apply(tenant: UUID, chosen: Sequence[OperationRow], who: Actor) -> bool:
+def _apply(tenant: UUID, rows: Sequence[OperationRow], actor: Actor) -> bool:
     """Create and change all, or nothing, and then note the problems of each. Return whether it did."""
     inspected: list[tuple[OperationRow, Inspected]] = []
-    for each in chosen:  # before the transaction, for it takes time
-        with _noted(each):
-            inspected.append((each, _inspected(tenant, each)))
+    for row in rows:  # before the transaction, for it takes time
+        with _note_problems(row):
+            inspected.append((row, _inspected(tenant, row)))
     with transaction.atomic():
-        for each, fields in inspected:
-            with _noted(each):
-                if each.tool is None:
-                    imported.create(tenant, fields, each.said.stored, who)
+        for row, fields in inspected:
+            with _note_problems(row):
+                if row.tool is None:
+                    imported.create(tenant, fields, row.document_definition.stored, actor)
                 else:
-                    imported.change(each.tool, fields, each.said.stored, who)
-        wrong = any(each.problems for each in chosen)
+                    imported.change(row.tool, fields, row.document_definition.stored, actor)
+        wrong = any(row.problems for row in rows)
         transaction.set_rollback(wrong)
     return not wrong
 
 
 @contextmanager
-def _noted(row: OperationRow) -> Iterator[None]:
+def _note_problems(row: OperationRow) -> Iterator[None]:
     """Note the problems of an operation that is refused."""
     try:
         yield
     except Invalid as refusal:
-        row.problems = [text for said in refusal.problems.values() for text in said]
+        row.problems = [text for sentences in refusal.problems.values() for text in sentences]
     except CatalogueError as refusal:
         row.problems = [str(refusal)]
     except ValidationError as refusal:
@@ -357,13 +370,13 @@ def _noted(row: OperationRow) -> Iterator[None]:
 def _inspected(tenant: UUID, row: OperationRow) -> Inspected:
     """Raises Invalid, ValidationError."""
     fields = row.fields
-    check_values(row.said.stored)
+    check_values(row.document_definition.stored)
     check_values(fields.config)
     return validation.inspect(tenant, fields)
 
 
-def _told(done: Sequence[OperationRow]) -> str:
-    new = sum(each.is_new for each in done)
+def _summary(done: Sequence[OperationRow]) -> str:
+    new = sum(row.is_new for row in done)
     changed = len(done) - new
     counts = [
         *([f"{new} draft{'s are' if new > 1 else ' is'} created"] if new else []),

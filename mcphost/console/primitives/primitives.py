@@ -60,35 +60,37 @@ PUBLISHED = "{} is published. Clients can use it now."
 
 @of_tenant(Permission.VIEW_TOOLS)
 @require_safe
-def listing(request: SignedInRequest, tenant: Tenant, sort: PrimitiveType) -> HttpResponseBase:
+def listing(
+    request: SignedInRequest, tenant: Tenant, primitive_type: PrimitiveType
+) -> HttpResponseBase:
     """List the primitives of a type, with their state and why any is not served."""
-    words = WORDS[sort]
-    wanted, state = request.GET.get("q", "").strip()[:64], request.GET.get("state", "")
-    problems = {each.primitive_id: each.message for each in selectors.problems(tenant.pk)}
-    rows = selectors.primitives(Tenant.objects.filter(pk=tenant.pk), sort)
-    found = [
+    words = WORDS[primitive_type]
+    search_text, state = request.GET.get("q", "").strip()[:64], request.GET.get("state", "")
+    problems = {problem.primitive_id: problem.message for problem in selectors.problems(tenant.pk)}
+    rows = selectors.primitives(Tenant.objects.filter(pk=tenant.pk), primitive_type)
+    listed_rows = [
         (row, kinds.function_of(row.fields.kind, row.fields.config), problems.get(row.id, ""))
         for row in rows
         if (
-            wanted.lower() in f"{row.name} {row.fields.title} {row.uri}".lower()
+            search_text.lower() in f"{row.name} {row.fields.title} {row.uri}".lower()
             and (row.state.value == state if state else row.state is not PrimitiveState.ARCHIVED)
         )
         or returning.is_changed(request, row.id)
     ]
-    reads = counted(sort) and allowed(request.user, tenant, Permission.VIEW_RECORDS)
+    reads = counted(primitive_type) and allowed(request.user, tenant, Permission.VIEW_RECORDS)
     return show(
         request,
         "primitives/primitives.html",
         words.title,
         words=words,
-        rows=found,
-        uses=uses(tenant, [row for row, _, _ in found], timezone.now()) if reads else None,
+        rows=listed_rows,
+        uses=uses(tenant, [row for row, _, _ in listed_rows], timezone.now()) if reads else None,
         total=len(rows),
-        wanted=wanted,
+        search_text=search_text,
         state=state,
-        states=[each.value for each in PrimitiveState],
+        states=[primitive_state.value for primitive_state in PrimitiveState],
         kept=returning.from_here(request),
-        tool_list=_tool_list_size(tenant) if sort is PrimitiveType.TOOL else None,
+        tool_list=_tool_list_size(tenant) if primitive_type is PrimitiveType.TOOL else None,
     )
 
 
@@ -114,63 +116,73 @@ def _tool_list_size(tenant: Tenant) -> ToolListSize:
 
 
 @of_tenant(Permission.EDIT_TOOLS)
-def add(request: SignedInRequest, tenant: Tenant, sort: PrimitiveType) -> HttpResponseBase:
+def add(
+    request: SignedInRequest, tenant: Tenant, primitive_type: PrimitiveType
+) -> HttpResponseBase:
     """Create a primitive."""
     posted = request.method == "POST"
-    asked = request.POST if posted else request.GET
-    chosen = None
-    if sort is PrimitiveType.TOOL and not posted:
-        chosen = gallery.picked(asked, tenant.outgoing_hosts)
-    kind = chosen.template.kind if chosen else kind_for(tenant.pk, sort, asked.get("kind", ""))
-    before = chosen.fields() if chosen else None
-    form = PrimitiveForm(WORDS[sort], tenant.pk, kind, form_input(request), before)
+    query = request.POST if posted else request.GET
+    picked = None
+    if primitive_type is PrimitiveType.TOOL and not posted:
+        picked = gallery.picked(query, tenant.outgoing_hosts)
+    kind = (
+        picked.template.kind
+        if picked
+        else kind_for(tenant.pk, primitive_type, query.get("kind", ""))
+    )
+    before = picked.fields() if picked else None
+    form = PrimitiveForm(WORDS[primitive_type], tenant.pk, kind, form_input(request), before)
     if posted and form.is_valid():
-        wanted, publish, who = form.wanted(), PUBLISH in request.POST, actor(request)
+        fields, publish, author = form.primitive_fields(), PUBLISH in request.POST, actor(request)
         note = form.cleaned_data["note"]
-        made = form.attempt(lambda: _create(tenant.pk, wanted, who, publish=publish, note=note))
+        made = form.attempt(lambda: _create(tenant.pk, fields, author, publish=publish, note=note))
         if made is not None:
             return _saved(request, tenant, made, _done(made.name, publish=publish))
-    return _form_page(request, tenant, WORDS[sort], form, **_gallery(sort, asked, chosen))
+    return _form_page(
+        request, tenant, WORDS[primitive_type], form, **_gallery(primitive_type, query, picked)
+    )
 
 
 def _gallery(
-    sort: PrimitiveType, asked: QueryDict, chosen: gallery.Picked | None
+    primitive_type: PrimitiveType, query: QueryDict, picked: gallery.Picked | None
 ) -> dict[str, Any]:
     """Return what the page of a new tool shows of the gallery: open until a choice was made."""
-    if sort is not PrimitiveType.TOOL:
+    if primitive_type is not PrimitiveType.TOOL:
         return {}
     return {
         "gallery": gallery.templates().values(),
-        "gallery_open": not {"kind", "template"} & asked.keys(),
+        "gallery_open": not {"kind", "template"} & query.keys(),
         "gallery_form": gallery.FILL,
-        "picked": chosen,
+        "picked": picked,
     }
 
 
 @of_tenant(Permission.EDIT_TOOLS)
 def edit(
-    request: SignedInRequest, tenant: Tenant, sort: PrimitiveType, primitive_id: UUID
+    request: SignedInRequest, tenant: Tenant, primitive_type: PrimitiveType, primitive_id: UUID
 ) -> HttpResponseBase:
     """Edit the working copy of a primitive."""
-    row = row_of(tenant, sort, primitive_id)
-    form = PrimitiveForm(WORDS[sort], tenant.pk, row.fields.kind, form_input(request), row.fields)
+    row = row_of(tenant, primitive_type, primitive_id)
+    form = PrimitiveForm(
+        WORDS[primitive_type], tenant.pk, row.fields.kind, form_input(request), row.fields
+    )
     now = row.fingerprint
     read = query_text(request.POST, BASED_ON) or now
     was = query_text(request.POST, STATE) or row.state.value
     conflict: Sequence[Difference] = ()
     if request.method == "POST" and form.is_valid():
-        wanted, publish, who = form.wanted(), PUBLISH in request.POST, actor(request)
+        fields, publish, author = form.primitive_fields(), PUBLISH in request.POST, actor(request)
         note = form.cleaned_data["note"]
         try:
             saved = form.attempt(
                 lambda: _update(
-                    row, wanted, who, publish=was if publish else None, note=note, based_on=read
+                    row, fields, author, publish=was if publish else None, note=note, based_on=read
                 )
             )
         except UnknownError:
             raise Http404 from None  # another user deleted it meanwhile
         except ConflictError as refusal:
-            saved, conflict = None, differing_fields(row.fields, wanted)
+            saved, conflict = None, differing_fields(row.fields, fields)
             disabled = _DISABLED if row.state is PrimitiveState.DISABLED else ""
             form.add_error(None, f"{refusal}. {disabled}{WHAT_DIFFERS}")
             was = row.state.value
@@ -179,47 +191,54 @@ def edit(
     # After a conflict has been shown, saving again replaces the other user's changes.
     based_on = now if conflict else read
     return _form_page(
-        request, tenant, WORDS[sort], form, row, conflict=conflict, based_on=based_on, was=was
+        request,
+        tenant,
+        WORDS[primitive_type],
+        form,
+        row,
+        conflict=conflict,
+        based_on=based_on,
+        was=was,
     )
 
 
 @of_tenant(Permission.VIEW_TOOLS)
 @require_safe
 def detail(
-    request: SignedInRequest, tenant: Tenant, sort: PrimitiveType, primitive_id: UUID
+    request: SignedInRequest, tenant: Tenant, primitive_type: PrimitiveType, primitive_id: UUID
 ) -> HttpResponseBase:
     """Show a primitive: what is served, what differs, an example request, and all versions."""
-    row = row_of(tenant, sort, primitive_id)
-    asked = asked_period(request.GET, Period.WEEK)
-    reads = counted(sort) and allowed(request.user, tenant, Permission.VIEW_RECORDS)
+    row = row_of(tenant, primitive_type, primitive_id)
+    period_choice = asked_period(request.GET, Period.WEEK)
+    reads = counted(primitive_type) and allowed(request.user, tenant, Permission.VIEW_RECORDS)
     return show(
         request,
         "primitives/primitive.html",
         row.name,
-        _list_of(tenant, WORDS[sort]),
-        framing=sort is PrimitiveType.TOOL,
+        _list_of(tenant, WORDS[primitive_type]),
+        framing=primitive_type is PrimitiveType.TOOL,
         at_row=f"row-{row.id}",
-        words=WORDS[sort],
+        words=WORDS[primitive_type],
         offer=view_of(row, mcp_url(request, tenant.slug)),
         row=row,
-        asked=asked,
-        use=use_page(tenant, row, asked, timezone.now()) if reads and row.version else None,
+        period_choice=period_choice,
+        use=use_page(tenant, row, period_choice, timezone.now()) if reads and row.version else None,
     )
 
 
 def _create(
-    tenant_id: UUID, wanted: PrimitiveFields, who: Actor, *, publish: bool, note: str
+    tenant_id: UUID, fields: PrimitiveFields, author: Actor, *, publish: bool, note: str
 ) -> PrimitiveRow:
-    inspected = validation.inspect(tenant_id, wanted)
+    inspected = validation.inspect(tenant_id, fields)
     with transaction.atomic():
-        made = services.create_inspected(tenant_id, inspected, who)
-        return services.publish(made.id, who, note=note) if publish else made
+        made = services.create_inspected(tenant_id, inspected, author)
+        return services.publish(made.id, author, note=note) if publish else made
 
 
 def _update(
     before: PrimitiveRow,
-    wanted: PrimitiveFields,
-    who: Actor,
+    fields: PrimitiveFields,
+    author: Actor,
     *,
     publish: str | None,
     note: str,
@@ -230,13 +249,13 @@ def _update(
     `publish` is the state that the user saw, if the working copy is to be published too. One that is
     published already is only saved.
     """
-    inspected = validation.inspect(before.tenant_id, wanted)
+    inspected = validation.inspect(before.tenant_id, fields)
     with transaction.atomic():
-        saved = services.update_inspected(before.id, inspected, who, based_on=based_on)
+        saved = services.update_inspected(before.id, inspected, author, based_on=based_on)
         try:
             row = saved
             if publish is not None:
-                row = services.publish(saved.id, who, note=note, was=publish)
+                row = services.publish(saved.id, author, note=note, was=publish)
         except UnchangedError as refusal:
             return saved, f"{saved.name} is saved. No new version was created: {refusal}"
     return row, _done(row.name, publish=publish is not None)
@@ -274,9 +293,9 @@ def _form_page(
     return show(
         request,
         "primitives/primitive_form.html",
-        "Edit" if row is not None else f"New {words.one}",
+        "Edit" if row is not None else f"New {words.singular}",
         *crumbs,
-        framing=words.sort is PrimitiveType.TOOL,
+        framing=words.primitive_type is PrimitiveType.TOOL,
         at_row="" if row is None else f"row-{row.id}",
         words=words,
         form=form,
@@ -293,9 +312,9 @@ def _list_of(tenant: Tenant, words: Words) -> Crumb:
     return page_of(tenant, words.listing.removeprefix("admin:"), words.title)
 
 
-def row_of(tenant: Tenant, sort: PrimitiveType, primitive_id: UUID) -> PrimitiveRow:
+def row_of(tenant: Tenant, primitive_type: PrimitiveType, primitive_id: UUID) -> PrimitiveRow:
     """Return the tenant's primitive of this type. Raises Http404 if there is none."""
     row = selectors.primitive(primitive_id)
-    if row is None or row.tenant_id != tenant.pk or row.sort is not sort:
+    if row is None or row.tenant_id != tenant.pk or row.sort is not primitive_type:
         raise Http404
     return row

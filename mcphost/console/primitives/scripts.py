@@ -27,13 +27,13 @@ def check(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     429 while another script of the tenant is checked, or too many of others; 503 if no worker can check.
     """
     try:
-        found = script_kind.inspect_code(plain(request.POST.get("code", "")), str(tenant.pk))
+        inspection = script_kind.inspect_code(plain(request.POST.get("code", "")), str(tenant.pk))
     except ChecksBusyError as busy:
         return _unchecked(429, str(busy))
     except WorkerLostError as lost:
         log.warning("a script could not be checked: %s", lost)
         return _unchecked(503, f"The script could not be checked: {lost}")
-    return JsonResponse({"problems": found.problems, "input_schema": found.input_schema})
+    return JsonResponse({"problems": inspection.problems, "input_schema": inspection.input_schema})
 
 
 def _unchecked(status: int, detail: str) -> JsonResponse:

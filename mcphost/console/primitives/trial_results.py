@@ -10,7 +10,7 @@ from mcphost.console.forms.prompts import blob_of
 from mcphost.console.forms.uploads import Blob
 from mcphost.serving.execution.trials import TrialRound
 
-MOST_TEXT: Final = 20_000
+MAX_TEXT: Final = 20_000
 """Characters; a longer text is cut after them."""
 
 
@@ -27,9 +27,9 @@ class ResultBlock:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A progress or log message: `what` in a word, and the text."""
+    """A progress or log message: `kind` is "progress" or the log level."""
 
-    what: str
+    kind: str
     text: str
 
 
@@ -40,32 +40,33 @@ def blocks(result: Mapping[str, Any]) -> Iterator[ResultBlock]:
         text = str(inside.get("text", "") or inside.get("name", ""))
         yield ResultBlock(
             type=str(content.get("type", "")),
-            text=text[:MOST_TEXT],
-            cut=len(text) > MOST_TEXT,
+            text=text[:MAX_TEXT],
+            cut=len(text) > MAX_TEXT,
             blob=_blob(content),
             uri=str(inside.get("uri", "")),
         )
 
 
-def notices(given: TrialRound) -> Iterator[Notice]:
+def notices(trial_round: TrialRound) -> Iterator[Notice]:
     """Yield the progress and the log messages of a round."""
-    for message in given.received[:-1]:
+    for message in trial_round.received[:-1]:
         params = message["params"]
         if message["method"] == "notifications/progress":
             total = f" of {params['total']:g}" if "total" in params else ""
             done = f"{params['progress']:g}{total}"
             yield Notice("progress", f"{done} {params.get('message', '')}".strip())
         elif message["method"] == "notifications/message":
-            yield Notice(str(params["level"]), _text(params.get("data")))
+            data = params.get("data")
+            yield Notice(str(params["level"]), data if isinstance(data, str) else json_text(data))
 
 
-def outcome(given: TrialRound) -> str:
+def outcome(trial_round: TrialRound) -> str:
     """Return the outcome of a round in a word, as the records have it."""
-    if given.error is not None:
+    if trial_round.error is not None:
         return "refused"
-    if given.requests or given.state:
+    if trial_round.requests or trial_round.state:
         return "input_required"
-    return "tool_error" if given.result and given.result.get("isError") else "complete"
+    return "tool_error" if trial_round.result and trial_round.result.get("isError") else "complete"
 
 
 def _blob(content: Mapping[str, Any]) -> Blob | None:
@@ -73,7 +74,3 @@ def _blob(content: Mapping[str, Any]) -> Blob | None:
         return blob_of(content)
     except (binascii.Error, ValueError, TypeError):
         return None  # a tool may say anything
-
-
-def _text(data: Any) -> str:
-    return data if isinstance(data, str) else json_text(data)

@@ -50,7 +50,7 @@ POLICY: Final = (
     "default-src 'none'; img-src 'self' data:; style-src 'self'; font-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'self'"
 )
-MOST_AT_ONCE: Final = 4
+MAX_AT_ONCE: Final = 4
 """The most trials in a process: each occupies a thread of Django's. Of a tenant one less."""
 RETRY_SECONDS: Final = 2
 CARRIED, RUN, ANSWER, END = "_trial", "_run", "_answer", "_end"
@@ -70,7 +70,7 @@ _BUSY: Final = {
     Busy.ALL: "Too many trials of other users run now. Try again in a moment.",
 }
 _STOPPED: Final = "The operator stopped the trial."
-_LEFT: Final = "The page of the trial was left."
+_PAGE_LEFT: Final = "The page of the trial was left."
 _REFUSED: Final = "The operator may not try the tool any more, or it is gone."
 _SIGNED_OUT: Final = "The session of the operator has ended."
 _UNFIT: Final = "The definition that is tried cannot be published any more."
@@ -89,14 +89,14 @@ _FIELDS: Final = (
 )
 """The fields of a definition; icons say nothing about a call."""
 
-_admitted = UserSlots(MOST_AT_ONCE).of
+_admitted = UserSlots(MAX_AT_ONCE).of
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
     """What the page carries from round to round.
 
-    `asked` are the open requests by key; `rounds` says of each round so far how it ended and how
+    `open_requests` are by key; `rounds` says of each round so far how it ended and how
     long it took, in seconds. `call` is the id of the call; `tool_state` is as in `Trial`.
     """
 
@@ -104,7 +104,7 @@ class Carried:
     primitive: str = ""
     arguments: Mapping[str, Any] | None = None
     state: str = ""
-    asked: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    open_requests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rounds: Sequence[tuple[str, float]] = ()
     call: str = ""
     tool_state: str = ""
@@ -159,8 +159,8 @@ def in_frame(guarded: View) -> View:
 
 
 @xframe_options_sameorigin
-def _not_entered(request: HttpRequest, **told: Any) -> HttpResponseBase:
-    return _page(request, status=403, **told)
+def _not_entered(request: HttpRequest, **context: Any) -> HttpResponseBase:
+    return _page(request, status=403, **context)
 
 
 def is_framed(request: HttpRequest) -> bool:
@@ -207,18 +207,18 @@ def saved(request: SignedInRequest, tenant: Tenant, primitive_id: UUID) -> HttpR
 @_framed
 @of_tenant(Permission.EDIT_TOOLS)
 @require_POST
-def left(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+def end_trial(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """End a trial: the page that framed it was left."""
     with suppress(signing.BadSignature):
         call, of_tenant, user = _read_end(request)
         if (of_tenant, user) == (str(tenant.pk), request.user.pk):
-            trials.end(UUID(call), tenant.pk, _LEFT, actor(request))
+            trials.end(UUID(call), tenant.pk, _PAGE_LEFT, actor(request))
     return HttpResponse(status=204)
 
 
-def _end(request: SignedInRequest, tenant: UUID, carried: Carried, reason: str) -> None:
+def _end_carried(request: SignedInRequest, tenant: UUID, carried: Carried, reason: str) -> None:
     """End the trial that a page carried, if it waits for its operator."""
-    if carried.asked:
+    if carried.open_requests:
         trials.end(UUID(carried.call), tenant, reason, actor(request))
 
 
@@ -243,12 +243,12 @@ def _posted(
             carried = Carried(**signing.loads(text, salt=_salt(request), max_age=_SECONDS))
         except signing.BadSignature:
             return _page(request, status=400, problems=[LOST], ended=True)
-        return _next(request, tenant, carried)
+        return _continue_trial(request, tenant, carried)
     sent = (request.POST, request.FILES)
     form = PrimitiveForm(WORDS[PrimitiveType.TOOL], tenant.pk, kind, sent, before)
     if not form.is_valid():
-        return _page(request, problems=_of_form(form))
-    fields = form.wanted()
+        return _page(request, problems=_form_problems(form))
+    fields = form.primitive_fields()
     try:
         validation.inspect(tenant.pk, fields)
     except Invalid as refusal:
@@ -268,28 +268,30 @@ def _arguments(
     if data is None or not form.is_valid():
         return _page(request, tool=tool, form=form, carried=_signed(request, carried))
     fresh = replace(_without_trial(carried), arguments=form.arguments())
-    return _run(request, tenant, fresh, tool, {})
+    return _run_round(request, tenant, fresh, tool, {})
 
 
-def _next(request: SignedInRequest, tenant: Tenant, carried: Carried) -> HttpResponseBase:
+def _continue_trial(request: SignedInRequest, tenant: Tenant, carried: Carried) -> HttpResponseBase:
     """Take the arguments, or the answers to all open requests."""
-    if ANSWER not in request.POST or not carried.asked:
-        _end(request, tenant.pk, carried, _STOPPED)
+    if ANSWER not in request.POST or not carried.open_requests:
+        _end_carried(request, tenant.pk, carried, _STOPPED)
         data = request.POST if RUN in request.POST else None
         return _arguments(request, tenant, _without_trial(carried), data)
     try:
         tool = compile_draft(tenant.pk, carried.fields, carried.primitive_id)
     except Invalid as refusal:
-        _end(request, tenant.pk, carried, _UNFIT)
+        _end_carried(request, tenant.pk, carried, _UNFIT)
         return _page(request, problems=_sentences(refusal))
-    asked = _asked(carried.asked, request.POST)
-    if all(form.is_valid() for _, _, form in asked if form is not None):
-        given = {key: REFUSAL if form is None else form.response() for key, _, form in asked}
-        return _run(request, tenant, carried, tool, given)
+    request_forms = _request_forms(carried.open_requests, request.POST)
+    if all(form.is_valid() for _, _, form in request_forms if form is not None):
+        responses = {
+            key: REFUSAL if form is None else form.response() for key, _, form in request_forms
+        }
+        return _run_round(request, tenant, carried, tool, responses)
     return _page(
         request,
         tool=tool,
-        asked=asked,
+        request_forms=request_forms,
         rounds=carried.rounds,
         carried=_signed(request, carried),
         end=_signed_end(request, carried),
@@ -297,10 +299,10 @@ def _next(request: SignedInRequest, tenant: Tenant, carried: Carried) -> HttpRes
 
 
 def _without_trial(carried: Carried) -> Carried:
-    return replace(carried, state="", asked={}, rounds=(), call="", tool_state="")
+    return replace(carried, state="", open_requests={}, rounds=(), call="", tool_state="")
 
 
-def _run(
+def _run_round(
     request: SignedInRequest,
     tenant: Tenant,
     carried: Carried,
@@ -326,47 +328,49 @@ def _run(
             response.headers["Retry-After"] = str(RETRY_SECONDS)
             return response
         try:
-            given = async_to_sync(trials.run)(trial)
+            trial_round = async_to_sync(trials.run)(trial)
         except PermissionDenied:
             return _page(request, status=403, problems=[NO_ACCESS])
         except Invalid as refusal:
-            _end(request, tenant.pk, carried, _UNFIT)
+            _end_carried(request, tenant.pk, carried, _UNFIT)
             return _page(request, problems=_sentences(refusal))
         except TrialEndedError as change:
-            _end(request, tenant.pk, carried, str(change))
+            _end_carried(request, tenant.pk, carried, str(change))
             return _page(request, status=409, problems=[f"{change} {_ENDED}"], ended=True)
-    ended = (trial_results.outcome(given), round(given.seconds, 4))
+    ended = (trial_results.outcome(trial_round), round(trial_round.seconds, 4))
     after = replace(
         carried,
-        state=given.state,
-        asked=given.requests,
+        state=trial_round.state,
+        open_requests=trial_round.requests,
         rounds=[*carried.rounds, ended],
-        call=str(given.call),
-        tool_state=given.tool_state,
+        call=str(trial_round.call),
+        tool_state=trial_round.tool_state,
     )
     return _page(
         request,
         tool=tool,
-        given=given,
+        trial_round=trial_round,
         outcome=ended[0],
         rounds=after.rounds,
-        blocks=list(trial_results.blocks(given.result or {})),
-        notices=list(trial_results.notices(given)),
-        asked=_asked(given.requests),
-        form=None if given.requests else _form(tool, None, after),
+        blocks=list(trial_results.blocks(trial_round.result or {})),
+        notices=list(trial_results.notices(trial_round)),
+        request_forms=_request_forms(trial_round.requests),
+        form=None if trial_round.requests else _form(tool, None, after),
         carried=_signed(request, after),
         end=_signed_end(request, after),
     )
 
 
-def _asked(
+def _request_forms(
     requests: Mapping[str, Mapping[str, Any]], data: Any = None
 ) -> list[tuple[str, Mapping[str, Any], questions.QuestionForm | None]]:
     """Return the open requests, each with its key, and with its form if it has one."""
-    is_form = {key: each["method"] == questions.METHOD for key, each in requests.items()}
+    is_form = {
+        key: input_request["method"] == questions.METHOD for key, input_request in requests.items()
+    }
     return [
-        (key, each, questions.form_of(each, key, data) if is_form[key] else None)
-        for key, each in requests.items()
+        (key, input_request, questions.form_of(input_request, key, data) if is_form[key] else None)
+        for key, input_request in requests.items()
     ]
 
 
@@ -397,7 +401,7 @@ def _signed(request: SignedInRequest, carried: Carried) -> str:
 def _signed_end(request: SignedInRequest, carried: Carried) -> str:
     """What ends the trial, and is small: a browser sends little for a page that it leaves. It says whose
     the trial is, since the session may have ended."""
-    if not carried.asked:
+    if not carried.open_requests:
         return ""
     return signing.dumps([carried.call, str(request.tenant.pk), request.user.pk], salt=_END_SALT)
 
@@ -415,20 +419,22 @@ def _salt(request: SignedInRequest) -> str:
     return f"{_SALT}:{form}:{request.user.pk}:{request.tenant.pk}"
 
 
-def _of_form(form: PrimitiveForm) -> list[str]:
+def _form_problems(form: PrimitiveForm) -> list[str]:
     """Return the problems of a form that is not valid, with the labels of their fields."""
-    found = []
-    for each in (form, form.part):
-        for name, sentences in getattr(each, "errors", {}).items():
-            fields = getattr(each, "fields", {})
+    problems = []
+    for form_part in (form, form.part):
+        for name, sentences in getattr(form_part, "errors", {}).items():
+            fields = getattr(form_part, "fields", {})
             label = fields[name].label if name in fields else ""
-            found += [f"{label}: {said}" if label else str(said) for said in sentences]
-    return found or ["The form has mistakes. Save the draft to see them beside their fields."]
+            problems += [
+                f"{label}: {sentence}" if label else str(sentence) for sentence in sentences
+            ]
+    return problems or ["The form has mistakes. Save the draft to see them beside their fields."]
 
 
 def _sentences(refusal: Invalid) -> list[str]:
     return [
-        f"{name.removeprefix('config.')}: {said}"
+        f"{name.removeprefix('config.')}: {sentence}"
         for name, sentences in refusal.problems.items()
-        for said in sentences
+        for sentence in sentences
     ]

@@ -32,19 +32,19 @@ class UpdateForm(forms.ConsoleForm):
 
 @of_tenant(Permission.EDIT_TOOLS)
 def announce(
-    request: SignedInRequest, tenant: Tenant, sort: PrimitiveType, primitive_id: UUID
+    request: SignedInRequest, tenant: Tenant, primitive_type: PrimitiveType, primitive_id: UUID
 ) -> HttpResponseBase:
     """Ask for confirmation, then notify subscribers."""
-    row, words = row_of(tenant, sort, primitive_id), WORDS[sort]
+    row, words = row_of(tenant, primitive_type, primitive_id), WORDS[primitive_type]
     back = reverse(words.detail, args=[tenant.slug, row.id])
-    resource = sort is PrimitiveType.RESOURCE
+    resource = primitive_type is PrimitiveType.RESOURCE
     data: Mapping[str, Any] | None = form_input(request)[0]
     if data is not None and resource:  # it has only one URI
         data = {"uri": row.uri}
     form = UpdateForm(data, initial={"uri": row.uri})
     if form.is_valid():
         uri = form.cleaned_data["uri"]
-        if form.attempt(lambda: _told(tenant.pk, uri, request)):
+        if form.attempt(lambda: _notify_subscribers(tenant.pk, uri, request)):
             messages.success(request, f"Subscribers of {uri} are notified that it changed.")
             return redirect(back)
     return show(
@@ -62,6 +62,6 @@ def announce(
     )
 
 
-def _told(tenant_id: UUID, uri: str, request: SignedInRequest) -> bool:
+def _notify_subscribers(tenant_id: UUID, uri: str, request: SignedInRequest) -> bool:
     announce_update(tenant_id, uri, actor(request))
     return True

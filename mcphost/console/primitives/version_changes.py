@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from mcphost.catalogue.selectors import VersionRow
 
-MOST_LINES = 2000
+MAX_LINES = 2000
 """Texts with more lines are not compared line by line, because that could take seconds."""
 CONTEXT = 3
 
@@ -61,30 +61,30 @@ def changes(before: VersionRow | None, after: VersionRow) -> list[FieldChange]:
 def compare(before: str, after: str) -> list[ChangedLine]:
     """Compare two texts line by line, with CONTEXT unchanged lines around each change."""
     old, new = before.splitlines(), after.splitlines()
-    if max(len(old), len(new)) > MOST_LINES:
+    if max(len(old), len(new)) > MAX_LINES:
         return [
             ChangedLine("old", f"{len(old)} lines"),
             ChangedLine("new", f"{len(new)} lines: too many to compare"),
         ]
-    found: list[ChangedLine] = []
+    lines: list[ChangedLine] = []
     groups = difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(CONTEXT)
     for group in groups:
         if group[0][1] > 0 or group[0][3] > 0:
-            found.append(ChangedLine("gap", ""))
+            lines.append(ChangedLine("gap", ""))
         for tag, old_from, old_to, new_from, new_to in group:
             if tag == "equal":
-                found += [ChangedLine("same", line) for line in old[old_from:old_to]]
+                lines += [ChangedLine("same", line) for line in old[old_from:old_to]]
                 continue
-            found += [ChangedLine("old", line) for line in old[old_from:old_to]]
-            found += [ChangedLine("new", line) for line in new[new_from:new_to]]
-    return found
+            lines += [ChangedLine("old", line) for line in old[old_from:old_to]]
+            lines += [ChangedLine("new", line) for line in new[new_from:new_to]]
+    return lines
 
 
 def _values(version: VersionRow) -> Iterator[tuple[str, str]]:
     """Yield the texts to compare by their labels: the operator's fields, then the code's."""
     for name, value in version.snapshot.items():
         if name == "config" and isinstance(value, Mapping):
-            yield from ((_label(key), _text(each)) for key, each in value.items())
+            yield from ((_label(key), _text(field_value)) for key, field_value in value.items())
         else:
             yield _label(name), _text(value)
     for name, value in version.code.items():

@@ -48,7 +48,7 @@ from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
-MOST_AT_ONCE = 200
+MAX_AT_ONCE = 200
 """Primitives that one bulk action changes."""
 
 _RECENT = timedelta(hours=1)
@@ -113,25 +113,25 @@ class PrimitiveDeleteForm(forms.ConsoleForm):
 def version(
     request: SignedInRequest,
     tenant: Tenant,
-    sort: PrimitiveType,
+    primitive_type: PrimitiveType,
     primitive_id: UUID,
     version_id: UUID,
 ) -> HttpResponseBase:
     """Show a version: who published it, why, and what it changed."""
-    row = row_of(tenant, sort, primitive_id)
-    chosen, before = _version_of(row, version_id)
+    row = row_of(tenant, primitive_type, primitive_id)
+    shown_version, before = _version_of(row, version_id)
     return show(
         request,
         "primitives/version.html",
-        f"Version {chosen.number}",
+        f"Version {shown_version.number}",
         *_crumbs(request, row),
         at_row=f"row-{row.id}",
-        words=WORDS[sort],
+        words=WORDS[primitive_type],
         row=row,
-        version=chosen,
+        version=shown_version,
         before=before,
-        changes=changes(before, chosen),
-        can_serve=not chosen.live and PrimitiveVerb.PUBLISH in possible(row.state),
+        changes=changes(before, shown_version),
+        can_serve=not shown_version.live and PrimitiveVerb.PUBLISH in possible(row.state),
     )
 
 
@@ -139,33 +139,35 @@ def version(
 def roll_back(
     request: SignedInRequest,
     tenant: Tenant,
-    sort: PrimitiveType,
+    primitive_type: PrimitiveType,
     primitive_id: UUID,
     version_id: UUID,
 ) -> HttpResponseBase:
     """Serve an earlier version again, after a confirmation that says what that affects."""
-    row = row_of(tenant, sort, primitive_id)
-    chosen, _ = _version_of(row, version_id)
+    row = row_of(tenant, primitive_type, primitive_id)
+    restored, _ = _version_of(row, version_id)
     form = RollBackForm(*form_input(request))
     read = query_text(request.POST, BASED_ON) or row.version
     was = query_text(request.POST, STATE) or row.state.value
     if request.method == "POST" and form.is_valid():
-        done = _tried(
+        done = _run_service(
             request, row, lambda: _serve_again(request, row, version_id, form, (read, was))
         )
         if form.is_valid():
             if done:
-                messages.success(request, f"{row.name}: version {chosen.label} is served again.")
-            return redirect(returning.row_url(request, WORDS[sort].detail, tenant.slug, row.id))
+                messages.success(request, f"{row.name}: version {restored.label} is served again.")
+            return redirect(
+                returning.row_url(request, WORDS[primitive_type].detail, tenant.slug, row.id)
+            )
         # Once the version that is served now has been shown, confirming again replaces it.
-        row = row_of(tenant, sort, primitive_id)
+        row = row_of(tenant, primitive_type, primitive_id)
         read, was = row.version, row.state.value
     return _confirm(
         request,
         row,
-        f"Serve version {chosen.number} again",
+        f"Serve version {restored.number} again",
         f"{_SERVED_AGAIN if row.state is PrimitiveState.DISABLED else ''}"
-        f"Clients get version {chosen.label} of {row.name} instead of {row.version}. The working "
+        f"Clients get version {restored.label} of {row.name} instead of {row.version}. The working "
         f"copy stays as it is. {_under_way(row, going_on=True)}",
         form=form,
         bound={BASED_ON: read, STATE: was},
@@ -191,48 +193,58 @@ def _serve_again(
 
 @of_tenant(Permission.EDIT_TOOLS)
 def move(
-    request: SignedInRequest, tenant: Tenant, sort: PrimitiveType, primitive_id: UUID, verb: str
+    request: SignedInRequest,
+    tenant: Tenant,
+    primitive_type: PrimitiveType,
+    primitive_id: UUID,
+    verb: str,
 ) -> HttpResponseBase:
     """Change a primitive's state. Disabling and archiving are confirmed on a page that says what
     they affect."""
-    row = row_of(tenant, sort, primitive_id)
-    wanted = PrimitiveVerb(verb)
+    row = row_of(tenant, primitive_type, primitive_id)
+    primitive_verb = PrimitiveVerb(verb)
     if request.method == "POST":
-        service, sentence = _MOVES[wanted]
+        service, sentence = _MOVES[primitive_verb]
         more = {}
-        if wanted is PrimitiveVerb.PUBLISH:
+        if primitive_verb is PrimitiveVerb.PUBLISH:
             note = query_text(request.POST, "note", MAX_NOTE + 1)
             based_on, was = (query_text(request.POST, name) for name in (BASED_ON, STATE))
             more = {"note": note, "based_on": based_on, "was": was}
-        elif wanted is PrimitiveVerb.ENABLE:
+        elif primitive_verb is PrimitiveVerb.ENABLE:
             more = {"version": query_text(request.POST, BASED_ON)}
-        if _tried(request, row, lambda: service(row.id, actor(request), **more)):
+        if _run_service(request, row, lambda: service(row.id, actor(request), **more)):
             messages.success(request, sentence.format(row.name))
-        return redirect(returning.row_url(request, WORDS[sort].detail, tenant.slug, row.id))
-    if wanted not in _ENDS:
+        return redirect(
+            returning.row_url(request, WORDS[primitive_type].detail, tenant.slug, row.id)
+        )
+    if primitive_verb not in _ENDS:
         return HttpResponseNotAllowed(["POST"])
-    title, explanation = _ENDS[wanted]
-    told = explanation.format(name=row.name, verb=WORDS[sort].verb)
-    if sort is PrimitiveType.TOOL:
-        told += _TRIALS
-    return _confirm(request, row, title, f"{told} {_under_way(row, going_on=False)}")
+    title, explanation = _ENDS[primitive_verb]
+    message = explanation.format(name=row.name, verb=WORDS[primitive_type].verb)
+    if primitive_type is PrimitiveType.TOOL:
+        message += _TRIALS
+    return _confirm(request, row, title, f"{message} {_under_way(row, going_on=False)}")
 
 
 @of_tenant(Permission.EDIT_TOOLS)
 def delete(
-    request: SignedInRequest, tenant: Tenant, sort: PrimitiveType, primitive_id: UUID
+    request: SignedInRequest, tenant: Tenant, primitive_type: PrimitiveType, primitive_id: UUID
 ) -> HttpResponseBase:
     """Delete a draft or an archived primitive, confirmed by its name."""
-    row = row_of(tenant, sort, primitive_id)
+    row = row_of(tenant, primitive_type, primitive_id)
     if row.state not in DELETABLE:
         messages.error(request, f"Archive {row.name} before you delete it.")
-        return redirect(returning.row_url(request, WORDS[sort].detail, tenant.slug, row.id))
+        return redirect(
+            returning.row_url(request, WORDS[primitive_type].detail, tenant.slug, row.id)
+        )
     form = PrimitiveDeleteForm(row, *form_input(request))
     if request.method == "POST" and form.is_valid():
-        if _tried(request, row, lambda: services.delete(row.id, actor(request))):
+        if _run_service(request, row, lambda: services.delete(row.id, actor(request))):
             messages.success(request, f"{row.name} is deleted.")
-        return redirect(returning.listed(request, WORDS[sort].listing, tenant.slug))
-    trials = _TRIALS if sort is PrimitiveType.TOOL else ""
+        return redirect(
+            returning.named_list_url(request, WORDS[primitive_type].listing, tenant.slug)
+        )
+    trials = _TRIALS if primitive_type is PrimitiveType.TOOL else ""
     return _confirm(
         request,
         row,
@@ -245,64 +257,68 @@ def delete(
 
 @of_tenant(Permission.EDIT_TOOLS)
 @require_POST
-def bulk(request: SignedInRequest, tenant: Tenant, sort: PrimitiveType) -> HttpResponseBase:
+def bulk(
+    request: SignedInRequest, tenant: Tenant, primitive_type: PrimitiveType
+) -> HttpResponseBase:
     """Publish or disable several primitives: each for itself, with what was refused named.
 
     Each chosen value is `<id>:<fingerprint of the working copy>:<state>`. What has changed since the
     list was shown is not published.
     """
-    verb, words = query_text(request.POST, "verb"), WORDS[sort]
+    verb, words = query_text(request.POST, "verb"), WORDS[primitive_type]
     sent = (value.partition(":") for value in request.POST.getlist("chosen"))
-    wanted = {primitive_id: based_on for primitive_id, _, based_on in sent}
-    rows = selectors.primitives(Tenant.objects.filter(pk=tenant.pk), sort)
-    chosen = [row for row in rows if str(row.id) in wanted]
-    if refused := _refused_choice(verb, len(wanted), len(chosen), words):
+    based_on_by_id = {primitive_id: based_on for primitive_id, _, based_on in sent}
+    rows = selectors.primitives(Tenant.objects.filter(pk=tenant.pk), primitive_type)
+    selected_rows = [row for row in rows if str(row.id) in based_on_by_id]
+    if refused := _refused_choice(verb, len(based_on_by_id), len(selected_rows), words):
         messages.error(request, f"Nothing was changed. {refused}")
-        return redirect(returning.listed(request, words.listing, tenant.slug))
+        return redirect(returning.named_list_url(request, words.listing, tenant.slug))
     done = 0
-    for row in chosen:
+    for row in selected_rows:
         try:
             if verb == "publish":
-                based_on, _, was = wanted[str(row.id)].partition(":")
+                based_on, _, was = based_on_by_id[str(row.id)].partition(":")
                 services.publish(row.id, actor(request), based_on=based_on, was=was)
             else:
                 services.disable(row.id, actor(request))
         except CatalogueError as refusal:
-            messages.error(request, f"{row.name} was left as it is. {_said(refusal)}")
+            messages.error(request, f"{row.name} was left as it is. {_refusal_text(refusal)}")
         else:
             done += 1
     if done:
-        word = words.one if done == 1 else words.many
-        messages.success(request, f"{done} {word} {verb.removesuffix('e')}ed.")
-    if gone := len(wanted) - len(chosen):
-        messages.error(request, f"{gone} of the chosen no longer exist{'s' if gone == 1 else ''}.")
-    first = chosen[0].id
-    back = returning.listed(
+        noun = words.singular if done == 1 else words.plural
+        messages.success(request, f"{done} {noun} {verb.removesuffix('e')}ed.")
+    if missing := len(based_on_by_id) - len(selected_rows):
+        messages.error(
+            request, f"{missing} of the chosen no longer exist{'s' if missing == 1 else ''}."
+        )
+    first = selected_rows[0].id
+    back = returning.named_list_url(
         request, words.listing, tenant.slug, row=f"row-{first}", changed=str(first)
     )
     return redirect(back)
 
 
-def _refused_choice(verb: str, wanted: int, found: int, words: Words) -> str:
+def _refused_choice(verb: str, selected: int, existing: int, words: Words) -> str:
     """Return why a bulk action is refused as a whole, or an empty text."""
-    if wanted > MOST_AT_ONCE:
-        return f"Choose at most {MOST_AT_ONCE} {words.many} at once, not {wanted}."
-    if verb not in ("publish", "disable") or not found:
-        return f"Choose {words.many} first."
+    if selected > MAX_AT_ONCE:
+        return f"Choose at most {MAX_AT_ONCE} {words.plural} at once, not {selected}."
+    if verb not in ("publish", "disable") or not existing:
+        return f"Choose {words.plural} first."
     return ""
 
 
-def _said(refusal: CatalogueError) -> str:
+def _refusal_text(refusal: CatalogueError) -> str:
     """Return a refusal's sentence; that of a conflict says what to do."""
     return f"{refusal}.{_REVIEW}" if isinstance(refusal, ConflictError) else str(refusal)
 
 
 def _version_of(row: PrimitiveRow, version_id: UUID) -> tuple[VersionRow, VersionRow | None]:
     """Return a version and the one before it. Raises Http404 if it is none of this primitive."""
-    found = selectors.versions(row.id)
-    for place, each in enumerate(found):
-        if each.id == version_id:
-            return each, next(iter(found[place + 1 :]), None)
+    versions = selectors.versions(row.id)
+    for index, version in enumerate(versions):
+        if version.id == version_id:
+            return version, next(iter(versions[index + 1 :]), None)
     raise Http404
 
 
@@ -310,15 +326,15 @@ def _under_way(row: PrimitiveRow, *, going_on: bool) -> str:
     """Return a sentence that says which calls are affected."""
     now, tenant = timezone.now(), frozenset({row.tenant_id})
     target = row.uri or row.name
-    asked = count_open(tenant, now, target=target)
+    open_requests = count_open(tenant, now, target=target)
     running = call_list.count_running(tenant, target, now - _RECENT, now)
     parts = []
     if running:
         parts.append(f"{running} {'call is' if running == 1 else 'calls are'} in progress.")
-    if asked:
-        requests = f"{asked} open input request{'' if asked == 1 else 's'}"
+    if open_requests:
+        requests = f"{open_requests} open input request{'' if open_requests == 1 else 's'}"
         if going_on:
-            accept = "accepts" if asked == 1 else "accept"
+            accept = "accepts" if open_requests == 1 else "accept"
             parts.append(
                 f"Its {requests} still {accept} responses; those that were given are kept."
             )
@@ -327,18 +343,18 @@ def _under_way(row: PrimitiveRow, *, going_on: bool) -> str:
     return " ".join(parts) or "No call waits for a response, and none is in progress."
 
 
-def _tried(request: SignedInRequest, row: PrimitiveRow, verb: Callable[[], Any]) -> bool:
+def _run_service(request: SignedInRequest, row: PrimitiveRow, verb: Callable[[], Any]) -> bool:
     """Run a service; show why it refused. Raises Http404 if the primitive was deleted meanwhile."""
     try:
         verb()
     except UnknownError:
         raise Http404 from None
     except Invalid as refusal:
-        said = " ".join(map(str, labelled(row, refusal.problems)))
-        messages.error(request, f"Nothing was changed. {said}")
+        problems_text = " ".join(map(str, labelled(row, refusal.problems)))
+        messages.error(request, f"Nothing was changed. {problems_text}")
         return False
     except _REFUSALS as refusal:
-        messages.error(request, f"Nothing was changed. {_said(refusal)}")
+        messages.error(request, f"Nothing was changed. {_refusal_text(refusal)}")
         return False
     return True
 

@@ -64,80 +64,82 @@ def command(url: str, headers: Iterable[str], body: str, *options: str) -> str:
     return " \\\n  ".join([*lines, f"-d {body}"])
 
 
-def repeat(what: Repetition) -> CurlCommand:
+def repeat(repetition: Repetition) -> CurlCommand:
     """Return the command for a call, in the revision that its client spoke."""
-    revision = REVISIONS.get(what.first.revision)
+    revision = REVISIONS.get(repetition.first.revision)
     if revision is None:
-        text = command(what.url, _headers(what), _body(what, _meta(what.call)))
+        text = command(
+            repetition.url, _headers(repetition), _body(repetition, _meta(repetition.call))
+        )
     else:
-        text = _in_session(what, revision)
-    return CurlCommand(text, tuple(_notes(what, revision)))
+        text = _in_session(repetition, revision)
+    return CurlCommand(text, tuple(_notes(repetition, revision)))
 
 
-def _headers(what: Repetition) -> list[str]:
+def _headers(repetition: Repetition) -> list[str]:
     """The headers of a request of the stateless revision, as shell words."""
-    first = what.first
+    first = repetition.first
     own = [
         f"MCP-Protocol-Version: {REVISION}",
         f"Mcp-Method: {_value(first.method)}",
         f"Mcp-Name: {_value(first.target)}",
-        *(f"Mcp-Param-{name}: {_value(value)}" for name, value in _mirrored(what)),
+        *(f"Mcp-Param-{name}: {_value(value)}" for name, value in _mirrored(repetition)),
     ]
     return [*_common(first), *map(quote, own)]
 
 
 def _common(first: EntryView) -> list[str]:
-    known = first.actor_kind != PrincipalKind.ANONYMOUS
+    has_credential = first.actor_kind != PrincipalKind.ANONYMOUS
     return [
-        *(['"Authorization: Bearer $MCP_TOKEN"'] if known else []),
+        *(['"Authorization: Bearer $MCP_TOKEN"'] if has_credential else []),
         quote("Content-Type: application/json"),
         quote("Accept: application/json, text/event-stream"),
     ]
 
 
-def _mirrored(what: Repetition) -> list[tuple[str, str]]:
+def _mirrored(repetition: Repetition) -> list[tuple[str, str]]:
     """The headers that repeat arguments, with their values."""
-    found = []
-    for param in what.mirrored:
-        value: Any = what.arguments
+    headers = []
+    for param in repetition.mirrored:
+        value: Any = repetition.arguments
         for step in param.path:
             value = value.get(step) if isinstance(value, Mapping) else None
         if isinstance(value, bool):
-            found.append((param.name, "true" if value else "false"))
+            headers.append((param.name, "true" if value else "false"))
         elif isinstance(value, str | int | float):
-            found.append((param.name, str(value)))
-    return found
+            headers.append((param.name, str(value)))
+    return headers
 
 
-def _in_session(what: Repetition, revision: Revision) -> str:
+def _in_session(repetition: Repetition, revision: Revision) -> str:
     """The commands of a session: initialize, the notification that it is done, and the call."""
     versioned = [quote(f"MCP-Protocol-Version: {revision.name}")] if revision.header else []
-    common = _common(what.first)
+    common = _common(repetition.first)
     start = {
         "protocolVersion": revision.name,
-        "capabilities": _capabilities(what.call),
+        "capabilities": _capabilities(repetition.call),
         "clientInfo": _CLIENT,
     }
-    begun = command(what.url, common, quote(_json(_message("initialize", start, 0))), "-si")
+    begun = command(repetition.url, common, quote(_json(_message("initialize", start, 0))), "-si")
     ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     headers = [*common, *versioned, _SESSION]
     return "\n".join(
         (
             f"MCP_SESSION=$({begun} | tr -d '\\r' | awk 'tolower($1) == \"mcp-session-id:\" {{print $2}}')",
-            command(what.url, headers, quote(_json(ready))),
-            command(what.url, headers, _body(what, {})),
+            command(repetition.url, headers, quote(_json(ready))),
+            command(repetition.url, headers, _body(repetition, {})),
         )
     )
 
 
-def _body(what: Repetition, before: Json) -> str:
+def _body(repetition: Repetition, before: Json) -> str:
     """The request as a shell word."""
-    first = what.first
+    first = repetition.first
     params: Json = {**before, NAME_FIELDS.get(first.method, "name"): first.target}
     if first.method == "resources/read":
         return quote(_json(_message(first.method, params)))
-    if what.arguments is not None:
-        message = _message(first.method, {**params, "arguments": dict(what.arguments)})
+    if repetition.arguments is not None:
+        message = _message(first.method, {**params, "arguments": dict(repetition.arguments)})
         return quote(_json(message))
     end = "{}}}"
     text = _json(_message(first.method, {**params, "arguments": {}}))
@@ -165,7 +167,7 @@ def _meta(call: Timeline) -> Json:
 
 def _capabilities(call: Timeline) -> Json:
     """What the client must have declared, because it was asked for it."""
-    methods = [str(each.entry.facts.get("method", "")) for each in call.questions]
+    methods = [str(question.entry.facts.get("method", "")) for question in call.questions]
     return dict(_CAPABILITIES[method] for method in methods if method in _CAPABILITIES)
 
 
@@ -176,25 +178,25 @@ def _value(text: str) -> str:
     return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
 
 
-def _notes(what: Repetition, revision: Revision | None) -> list[str]:
-    call, first = what.call, what.first
+def _notes(repetition: Repetition, revision: Revision | None) -> list[str]:
+    call, first = repetition.call, repetition.first
     notes = []
     if first.method != "resources/read":
-        if what.arguments is None:
+        if repetition.arguments is None:
             notes.append("Put the arguments into `$ARGUMENTS`, as JSON.")
             notes += [
-                f"The tool wants `Mcp-Param-{each.name}` with the argument `{'.'.join(each.path)}`, if it is given."
-                for each in what.mirrored
+                f"The tool wants `Mcp-Param-{param.name}` with the argument `{'.'.join(param.path)}`, if it is given."
+                for param in repetition.mirrored
                 if revision is None
             ]
-        elif REDACTED in _json(what.arguments):
+        elif REDACTED in _json(repetition.arguments):
             notes.append(f"Values that are `{REDACTED}` were not recorded: fill them in.")
     if revision is not None:
         notes.append(
             f"Revision {revision.name} has sessions: the commands begin one with `initialize`, whose "
             "reply has the session id, and call in it."
         )
-    if any(each.delivery == Delivery.TASK for each in call.entries):
+    if any(entry.delivery == Delivery.TASK for entry in call.entries):
         notes.append("The call became a task. These commands do not ask for one.")
     elif call.questions and revision is None:
         notes.append("The reply has the first input requests. The client continues from there.")

@@ -11,9 +11,9 @@ from enum import StrEnum
 from mcphost.audit.records import INPUT_REQUIRED
 from mcphost.audit.timeline import CANCELLED, EXPIRED, LOST, OPEN, Timeline, TimelineAttempt
 
-MOST_PARTS = 60
+MAX_PARTS = 60
 """Parts drawn: the first ones."""
-MOST_KEYS = 3
+MAX_KEYS = 3
 ROW, TOP, BAR = 36, 22, 10
 """Height of a row, the position of its bar in it, and the bar's height."""
 LEAST = 0.5
@@ -53,7 +53,7 @@ class CallPart:
     goes_on: bool = False
 
     @property
-    def what(self) -> str:
+    def legend(self) -> str:
         """What the time was spent on, in words."""
         return LEGEND[self.type]
 
@@ -114,71 +114,77 @@ def parts(
     known apart from the entries, which is so for tasks: until the next round runs it is queued.
     """
     runs = _runs(call)
-    found: list[CallPart] = []
+    call_parts: list[CallPart] = []
     reached: CallPart | None = None
     for run in runs:
         if reached is not None and reached.end < run.start:
-            found += _wait(reached, run.start, settled or {})
-        found.append(run)
+            call_parts += _wait(reached, run.start, settled or {})
+        call_parts.append(run)
         if reached is None or run.end >= reached.end:
             reached = run
     if reached is not None:
-        found += _tail(call, reached, now, works=works)
-    return tuple(found)
+        call_parts += _tail(call, reached, now, works=works)
+    return tuple(call_parts)
 
 
-def draw(found: Sequence[CallPart]) -> CallPicture | None:
+def draw(call_parts: Sequence[CallPart]) -> CallPicture | None:
     """Return the picture of the first parts; None if there are none.
 
     It has one scale. If a wait is longer than all server time together, it is compressed, with all
     waits that would be wider than it then. No compressed wait is drawn longer than to scale.
     """
-    if not found:
+    if not call_parts:
         return None
-    shown = found[:MOST_PARTS]
+    shown = call_parts[:MAX_PARTS]
     scale = _Scale(shown)
     bars = tuple(scale.bar(part, number) for number, part in enumerate(shown))
     totals = tuple(
-        (kind, LEGEND[kind], sum((each.length for each in of_kind), _NOTHING))
+        (kind, LEGEND[kind], sum((part.length for part in of_kind), _NOTHING))
         for kind in PartType
-        if (of_kind := [each for each in found if each.type is kind])
+        if (of_kind := [part for part in call_parts if part.type is kind])
     )
     unit, width = scale.unit()
     return CallPicture(
-        bars, scale.compressed(), totals, len(shown) * ROW, unit, width, len(found) > len(shown)
+        bars,
+        scale.compressed(),
+        totals,
+        len(shown) * ROW,
+        unit,
+        width,
+        len(call_parts) > len(shown),
     )
 
 
 def _runs(call: Timeline) -> list[CallPart]:
     """The runs of rounds by start. One without a recorded end reaches to the next run."""
-    given = {
-        (each.entry.round, each.entry.http_request_id): each.entry.at
+    responded_at = {
+        (answer.entry.round, answer.entry.http_request_id): answer.entry.at
         for round in call.rounds
-        for each in reversed(round.answers)
+        for answer in reversed(round.answers)
     }
-    known = []
+    labelled_runs = []
     for round in call.rounds:
         for number, attempt in enumerate(round.attempts, 1):
             label = f"Round {round.number}"
             if len(round.attempts) > 1:
                 label += f", run {number}"
-            start = _start(attempt, given.get((attempt.round, attempt.http_request_id)))
-            known.append((start, label, attempt))
-    known.sort(key=lambda each: each[0])
+            start = _start(attempt, responded_at.get((attempt.round, attempt.http_request_id)))
+            labelled_runs.append((start, label, attempt))
+    labelled_runs.sort(key=lambda labelled_run: labelled_run[0])
     runs = []
-    for place, (start, label, attempt) in enumerate(known):
+    for index, (start, label, attempt) in enumerate(labelled_runs):
         if attempt.finished is not None:
             end = max(start, attempt.finished.at)
             runs.append(CallPart(PartType.SERVER, label, start, end, attempt))
         else:
-            end = known[place + 1][0] if place + 1 < len(known) else start
+            end = labelled_runs[index + 1][0] if index + 1 < len(labelled_runs) else start
             runs.append(CallPart(PartType.UNKNOWN, label, start, end, attempt))
     return runs
 
 
-def _start(attempt: TimelineAttempt, given: datetime | None) -> datetime:
+def _start(attempt: TimelineAttempt, responded_at: datetime | None) -> datetime:
     """When the server began: with the responses, the start, or before the end, as is recorded."""
-    times = [] if given is None else [given]
+    times = [] if responded_at is None else [responded_at]
     if attempt.started is not None:
         times.append(attempt.started.at)
     if attempt.finished is not None:
@@ -225,23 +231,23 @@ def _tail(call: Timeline, last: CallPart, now: datetime, *, works: bool) -> list
 
 def _waiting_for(attempt: TimelineAttempt) -> str:
     """The label of a wait for responses: their keys."""
-    asked = attempt.entry.facts.get("asked")
-    keys = [str(each) for each in asked] if isinstance(asked, list) else []
-    more = f" and {len(keys) - MOST_KEYS} more" if len(keys) > MOST_KEYS else ""
-    return f"Waiting for {', '.join(keys[:MOST_KEYS]) or 'a response'}{more}"
+    recorded_keys = attempt.entry.facts.get("asked")
+    keys = [str(key) for key in recorded_keys] if isinstance(recorded_keys, list) else []
+    more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
+    return f"Waiting for {', '.join(keys[:MAX_KEYS]) or 'a response'}{more}"
 
 
 class _Scale:
     """The position of each moment: in proportion, except in compressed waits."""
 
     def __init__(self, shown: Sequence[CallPart]) -> None:
-        self._edges = sorted({each.start for each in shown} | {each.end for each in shown})
+        self._edges = sorted({part.start for part in shown} | {part.end for part in shown})
         self._first = self._edges[0]
         stretches = list(zip(self._edges, self._edges[1:], strict=False))
-        busy = [each for each in stretches if _is_busy(each, shown)]
+        busy = [stretch for stretch in stretches if _is_busy(stretch, shown)]
         working = set(busy)
-        idle = [each for each in stretches if each not in working]
-        idle.sort(key=lambda each: each[1] - each[0], reverse=True)
+        idle = [stretch for stretch in stretches if stretch not in working]
+        idle.sort(key=lambda stretch: stretch[1] - stretch[0], reverse=True)
         total = sum((end - start for start, end in stretches), _NOTHING)
         work = max(_FLOOR, sum((end - start for start, end in busy), _NOTHING))
         self._long: dict[datetime, timedelta] = {}
@@ -253,7 +259,7 @@ class _Scale:
                 break
             self._long[start] = length
             self._fit(len(self._long), max(self._linear - length, work), work)
-        self._places = self._placed(stretches)
+        self._places = self._place_stretches(stretches)
 
     def _fit(self, count: int, linear: timedelta, work: timedelta) -> None:
         """Divide the width between `count` compressed waits and what is drawn in proportion."""
@@ -261,7 +267,9 @@ class _Scale:
         self._break = min(BREAK, BREAKS / max(1, count), widest)
         self._linear, self._room = linear, 100 - count * self._break
 
-    def _placed(self, stretches: Sequence[tuple[datetime, datetime]]) -> Mapping[datetime, float]:
+    def _place_stretches(
+        self, stretches: Sequence[tuple[datetime, datetime]]
+    ) -> Mapping[datetime, float]:
         places, x = {self._first: 0.0}, 0.0
         for start, end in stretches:
             x += self._break if start in self._long else self._share(end - start)
@@ -291,12 +299,12 @@ class _Scale:
 
     def unit(self) -> tuple[timedelta, str]:
         """A round stretch of time that takes at most a quarter of the picture, and its width."""
-        most = self._linear * (25 / self._room)
+        quarter = self._linear * (25 / self._room)
         unit = timedelta(microseconds=1)
         for power in range(18):
             for digit in (1, 2, 5):
                 larger = timedelta(microseconds=digit * 10**power)
-                if larger <= most:
+                if larger <= quarter:
                     unit = larger
         return unit, _percent(self._share(unit))
 
@@ -305,7 +313,7 @@ def _is_busy(stretch: tuple[datetime, datetime], shown: Sequence[CallPart]) -> b
     """Whether a round ran in a stretch between two edges."""
     start, end = stretch
     return any(
-        each.type is PartType.SERVER and each.start <= start and end <= each.end for each in shown
+        part.type is PartType.SERVER and part.start <= start and end <= part.end for part in shown
     )
 
 

@@ -63,33 +63,40 @@ def all_calls(request: SignedInRequest) -> HttpResponseBase:
 def _listing(
     request: SignedInRequest, tenants: frozenset[UUID] | None, title: str, targets: list[str]
 ) -> HttpResponseBase:
-    asked, now = RecordFilter.of(request.GET), timezone.now()
+    record_filter, now = RecordFilter.of(request.GET), timezone.now()
     cursor = summaries.newest()  # before the rows, so that no change falls between the two
-    page = call_list.calls(asked.within(tenants, now), now, after=asked.after, before=asked.before)
+    page = call_list.calls(
+        record_filter.within(tenants, now),
+        now,
+        after=record_filter.after,
+        before=record_filter.before,
+    )
     here: Tenant | None = getattr(request, "tenant", None)
     platform = here is None
 
     def finds(narrowed: RecordFilter, until: float) -> bool:
         scope = tenants_of(narrowed) if platform else tenants
-        chosen = narrowed.within(scope, now)
-        return bool(call_list.calls(chosen, now, limit=1, until=until).calls)
+        entry_filter = narrowed.within(scope, now)
+        return bool(call_list.calls(entry_filter, now, limit=1, until=until).calls)
 
-    empty = asked.is_narrow and not (page.calls or asked.unknown or asked.after or asked.before)
+    empty = record_filter.is_narrow and not (
+        page.calls or record_filter.unknown or record_filter.after or record_filter.before
+    )
     return show(
         request,
         "records/call_list.html",
         title,
-        asked=asked,
+        record_filter=record_filter,
         calls=named_calls(page.calls),
-        older=asked.older(page.after),
-        newer=asked.newer(page.before),
+        older=record_filter.older(page.after),
+        newer=record_filter.newer(page.before),
         is_first=page.before is None,
         cursor=cursor,
         changes_url=_changes_url(request),
-        saved=saved_filters.listed(request, here, asked),
-        save_url=saved_filters.add_url(here, asked),
-        pills=pills(asked, of_all_tenants=platform),
-        removals=list(removals(asked, finds, of_all_tenants=platform)) if empty else [],
+        saved=saved_filters.visible_filters(request, here, record_filter),
+        save_url=saved_filters.add_url(here, record_filter),
+        pills=pills(record_filter, of_all_tenants=platform),
+        removals=list(removals(record_filter, finds, of_all_tenants=platform)) if empty else [],
         targets=targets,
     )
 
@@ -104,9 +111,9 @@ def _changes_url(request: SignedInRequest) -> str:
 @require_safe
 def call(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpResponseBase:
     """Show one call: what each round asked, what came back, and what ran because of it."""
-    found = _call(tenant, call_id)
-    kept = selectors.kept([entry.id for entry in found.entries], tenant.pk)
-    return _shown(request, found, kept, page_of(tenant, "calls", "Calls"))
+    timeline = _call(tenant, call_id)
+    kept = selectors.kept([entry.id for entry in timeline.entries], tenant.pk)
+    return _show_call(request, timeline, kept, page_of(tenant, "calls", "Calls"))
 
 
 @of_tenant(Permission.VIEW_PAYLOADS)
@@ -116,33 +123,33 @@ def call_payloads(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> Ht
 
     Those that are too large to be shown together are links to pages of their own.
     """
-    found = _call(tenant, call_id)
-    kept = selectors.payloads([entry.id for entry in found.entries], tenant.pk)
-    payloads = [(each, kept[each.id]) for each in found.entries if each.id in kept]
-    read = [each for each, of in payloads if not (of.erased_at or of.left_out)]
+    timeline = _call(tenant, call_id)
+    kept = selectors.payloads([entry.id for entry in timeline.entries], tenant.pk)
+    payloads = [(entry, kept[entry.id]) for entry in timeline.entries if entry.id in kept]
+    read = [entry for entry, of in payloads if not (of.erased_at or of.left_out)]
     view_on_record(request, tenant, read)
-    said = {each.id: display(each, kept[each.id]) for each in read}
-    crumbs = page_of(tenant, "calls", "Calls"), step_to_call(tenant, found.entries[0])
-    sent = wire.of_call(found, kept)
-    left_out = sum(each.left_out for each in kept.values())
-    more = {"said": said, "wire": sent, "left_out": left_out}
-    return _shown(request, found, kept, *crumbs, title="Payloads", **more)
+    displayed_payloads = {entry.id: display(entry, kept[entry.id]) for entry in read}
+    crumbs = page_of(tenant, "calls", "Calls"), step_to_call(tenant, timeline.entries[0])
+    sent = wire.messages_of_call(timeline, kept)
+    left_out = sum(payload.left_out for payload in kept.values())
+    more = {"displayed_payloads": displayed_payloads, "wire": sent, "left_out": left_out}
+    return _show_call(request, timeline, kept, *crumbs, title="Payloads", **more)
 
 
-def _shown(
+def _show_call(
     request: SignedInRequest,
-    found: Timeline,
+    timeline: Timeline,
     kept: Mapping[UUID, PayloadView],
     *crumbs: Crumb,
     title: str = "",
     **more: Any,
 ) -> HttpResponseBase:
-    first, now = found.entries[0], timezone.now()
+    first, now = timeline.entries[0], timezone.now()
     task = tasks.of_call(first.call, request.tenant.pk) if first.call is not None else None
     repetition = Repetition(
         mcp_url(request, request.tenant.slug),
-        found,
-        _arguments(found, kept) if "said" in more else None,
+        timeline,
+        _arguments(timeline, kept) if "displayed_payloads" in more else None,
         _mirrored(request.tenant, first),
     )
     return show(
@@ -150,43 +157,45 @@ def _shown(
         "records/call.html",
         title or f"Call of {first.target}",
         *crumbs,
-        call=replace(found, state=with_task(found.state, task)),
+        call=replace(timeline, state=with_task(timeline.state, task)),
         task=task,
-        became_task=any(each.delivery == Delivery.TASK for each in found.entries),
-        picture=picture_of(found, task, now),
+        became_task=any(entry.delivery == Delivery.TASK for entry in timeline.entries),
+        picture=picture_of(timeline, task, now),
         curl=call_curl.repeat(repetition),
         related=_related(request.tenant, first),
         first=first,
         kept=kept,
-        total=_total(found),
+        total=_total(timeline),
         **more,
     )
 
 
-def _total(found: Timeline) -> int:
+def _total(timeline: Timeline) -> int:
     """How many entries the call has, also those that were not read."""
-    read, call = len(found.entries), found.entries[0].call
+    read, call = len(timeline.entries), timeline.entries[0].call
     if call is None or read < selectors.MAX_ENTRIES:
         return read
     return selectors.count_entries(call)
 
 
 def picture_of(
-    found: Timeline, task: tasks.ListedTask | None, now: datetime
+    timeline: Timeline, task: tasks.ListedTask | None, now: datetime
 ) -> call_picture.CallPicture | None:
     """Draw a call; its task, if it has one, says when responses came."""
     settled: dict[int, datetime] = {}
-    for asked in () if task is None else task.questions:
-        if asked.settled_at is not None:
-            settled[asked.round] = max(asked.settled_at, settled.get(asked.round, asked.settled_at))
+    for question in () if task is None else task.questions:
+        if question.settled_at is not None:
+            settled[question.round] = max(
+                question.settled_at, settled.get(question.round, question.settled_at)
+            )
     works = task is not None and task.works
-    return call_picture.draw(call_picture.parts(found, now, works=works, settled=settled))
+    return call_picture.draw(call_picture.parts(timeline, now, works=works, settled=settled))
 
 
-def _arguments(found: Timeline, kept: Mapping[UUID, PayloadView]) -> Mapping[str, Any] | None:
+def _arguments(timeline: Timeline, kept: Mapping[UUID, PayloadView]) -> Mapping[str, Any] | None:
     """The arguments of the first round that has any on record."""
-    for each in found.entries:
-        payload = kept.get(each.id)
+    for entry in timeline.entries:
+        payload = kept.get(entry.id)
         if payload is not None and isinstance(payload.content, Mapping):
             arguments = payload.content.get("arguments")
             if isinstance(arguments, Mapping):
@@ -199,14 +208,14 @@ def _mirrored(tenant: Tenant, first: EntryView) -> Sequence[ParamHeader]:
     if first.method != "tools/call":
         return ()
     offered = catalogue.offering(tenant.pk).tools
-    return next((each.param_headers for each in offered if each.name == first.target), ())
+    return next((tool.param_headers for tool in offered if tool.name == first.target), ())
 
 
 @dataclass(frozen=True, slots=True)
 class Related:
     """A list of calls that have something in common with one call."""
 
-    what: str
+    kind: str
     name: str
     url: str
 
@@ -221,8 +230,8 @@ def _related(tenant: Tenant, first: EntryView) -> list[Related]:
         ("trace", first.trace_id, "trace", first.trace_id),
     )
     return [
-        Related(what, name or value, f"{calls}?{urlencode({field: value})}")
-        for what, name, field, value in common
+        Related(kind, name or value, f"{calls}?{urlencode({field: value})}")
+        for kind, name, field, value in common
         if value
     ]
 
@@ -231,10 +240,10 @@ _PRIMITIVES = {"tools/call": "tool", "prompts/get": "prompt", "resources/read": 
 
 
 def _call(tenant: Tenant, call_id: UUID) -> Timeline:
-    found = call_list.call(call_id, frozenset({tenant.pk}), timezone.now())
-    if found is None:
+    timeline = call_list.call(call_id, frozenset({tenant.pk}), timezone.now())
+    if timeline is None:
         raise Http404
-    return found
+    return timeline
 
 
 @of_tenant(Permission.VIEW_RECORDS)
@@ -255,18 +264,18 @@ def all_refusals(request: SignedInRequest) -> HttpResponseBase:
 def _refusals(
     request: SignedInRequest, tenants: frozenset[UUID] | None, *crumbs: Crumb
 ) -> HttpResponseBase:
-    asked = RecordFilter.of(request.GET).only(*OF_REFUSALS)
-    chosen = asked.within(tenants, timezone.now())
+    record_filter = RecordFilter.of(request.GET).only(*OF_REFUSALS)
+    entry_filter = record_filter.within(tenants, timezone.now())
     platform = getattr(request, "tenant", None) is None
-    page = selectors.refusals(chosen, after=asked.after, before=asked.before)
+    page = selectors.refusals(entry_filter, after=record_filter.after, before=record_filter.before)
     return show(
         request,
         "records/refusals.html",
         "Refusals",
         *crumbs,
-        asked=asked,
+        record_filter=record_filter,
         entries=named_entries(page.entries),
-        older=asked.older(page.after),
-        newer=asked.newer(page.before),
-        pills=pills(asked, of_all_tenants=platform, names=OF_REFUSALS),
+        older=record_filter.older(page.after),
+        newer=record_filter.newer(page.before),
+        pills=pills(record_filter, of_all_tenants=platform, names=OF_REFUSALS),
     )

@@ -25,7 +25,7 @@ from mcphost.console.base import (
     show,
 )
 from mcphost.console.records.filters import RecordFilter, named_entries, tenants_of
-from mcphost.console.records.pills import OF_CHANGES, WHO, pills
+from mcphost.console.records.pills import OF_CHANGES, PRINCIPAL_LABELS, pills
 from mcphost.tenants.access import lock_open_tenant
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -50,19 +50,21 @@ def all_audit_log(request: SignedInRequest) -> HttpResponseBase:
 def _audit_log(
     request: SignedInRequest, tenants: frozenset[UUID] | None, title: str
 ) -> HttpResponseBase:
-    asked = RecordFilter.of(request.GET).only(*OF_CHANGES)
-    chosen = asked.within(tenants, timezone.now())
-    page = selectors.verbs(chosen, after=asked.after, before=asked.before)
+    record_filter = RecordFilter.of(request.GET).only(*OF_CHANGES)
+    entry_filter = record_filter.within(tenants, timezone.now())
+    page = selectors.verbs(entry_filter, after=record_filter.after, before=record_filter.before)
     platform = getattr(request, "tenant", None) is None
     return show(
         request,
         "records/audit_log.html",
         title,
-        asked=asked,
+        record_filter=record_filter,
         entries=named_entries(page.entries),
-        older=asked.older(page.after),
-        newer=asked.newer(page.before),
-        pills=pills(asked, of_all_tenants=platform, names=OF_CHANGES, labels=WHO),
+        older=record_filter.older(page.after),
+        newer=record_filter.newer(page.before),
+        pills=pills(
+            record_filter, of_all_tenants=platform, names=OF_CHANGES, labels=PRINCIPAL_LABELS
+        ),
     )
 
 
@@ -71,8 +73,8 @@ def _audit_log(
 def payload(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpResponseBase:
     """Show the payload of one entry. Reading it is recorded in an entry."""
     entry = _entry(tenant, entry_id)
-    found = selectors.payload(entry_id, tenant.pk)
-    if found is None:
+    payload_view = selectors.payload(entry_id, tenant.pk)
+    if payload_view is None:
         raise Http404
     view_on_record(request, tenant, [entry])
     return show(
@@ -82,7 +84,7 @@ def payload(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRes
         page_of(tenant, "calls", "Calls"),
         step_to_call(tenant, entry),
         entry=entry,
-        payload=found,
+        payload=payload_view,
     )
 
 
@@ -126,7 +128,7 @@ def view_on_record(request: SignedInRequest, tenant: Tenant, entries: Sequence[E
     """Record that the user reads the payloads of these entries, before they are shown."""
     services.record_each(
         PAYLOAD_VIEWED,
-        {str(each.id): {"tool": each.target, "call": str(each.call or "")} for each in entries},
+        {str(entry.id): {"tool": entry.target, "call": str(entry.call or "")} for entry in entries},
         actor=actor(request),
         tenant=tenant.pk,
     )

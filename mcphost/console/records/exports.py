@@ -2,7 +2,7 @@
 
 Each part is a request of its own: its reads are short, and the right to read is checked again. The last
 line says how many calls there are, and whether the file is complete: a file without it was interrupted.
-Without JavaScript one file has at most MOST_CALLS. Exports are recorded in the audit log: when they begin
+Without JavaScript one file has at most MAX_CALLS. Exports are recorded in the audit log: when they begin
 and when they end. A part goes on with an export that has begun only by what the part before it signed.
 """
 
@@ -39,10 +39,10 @@ from mcphost.console.records.pills import pills
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
-MOST_CALLS = 5_000
+MAX_CALLS = 5_000
 """Calls in one file. The last line has the cursor (`after`) of the next."""
-MOST_IN_PART = 2_000
-MOST_EXPORTED = 200_000
+MAX_IN_PART = 2_000
+MAX_EXPORTED = 200_000
 """Calls in one file that a page fetches in parts, which it holds in the browser's memory."""
 READING_SECONDS = 2.0
 """How long one request reads: of a filter that finds little, it may have read many calls in vain."""
@@ -97,13 +97,13 @@ class ExportPart:
 
     @classmethod
     def of(
-        cls, request: SignedInRequest, asked: RecordFilter, form: str, tenant: object
+        cls, request: SignedInRequest, record_filter: RecordFilter, form: str, tenant: object
     ) -> "ExportPart":
         """Return the part that a request asks for. Raises BadSignature."""
-        salt = f"{_SALT}:{request.user.pk}:{tenant}:{form}:{asked.query}"
+        salt = f"{_SALT}:{request.user.pk}:{tenant}:{form}:{record_filter.query}"
         text = request.GET.get("next", "")
         if not text:
-            return cls(asked.after, 0, True, salt)
+            return cls(record_filter.after, 0, True, salt)
         before, after = signing.loads(text, salt=salt)
         return cls(UUID(after), before, False, salt)
 
@@ -158,17 +158,19 @@ def part_of_all(request: SignedInRequest, form: str) -> HttpResponseBase:
 
 
 def _page(request: SignedInRequest, crumb: Crumb, name: str) -> HttpResponseBase:
-    asked = RecordFilter.of(request.GET)
+    record_filter = RecordFilter.of(request.GET)
     return show(
         request,
         "records/export.html",
         "Export calls",
         crumb,
-        asked=asked,
-        chosen=[each for each in pills(asked, of_all_tenants=name == "all") if each.said],
-        back=f"{crumb.url}?{asked.query}" if asked.query else crumb.url,
-        at_once=f"{MOST_CALLS:,}",
-        most=f"{MOST_EXPORTED:,}",
+        record_filter=record_filter,
+        active_pills=[
+            pill for pill in pills(record_filter, of_all_tenants=name == "all") if pill.shown_value
+        ],
+        back=f"{crumb.url}?{record_filter.query}" if record_filter.query else crumb.url,
+        at_once=f"{MAX_CALLS:,}",
+        max_calls=f"{MAX_EXPORTED:,}",
         name=f"calls-{name}-{_stamp()}",
     )
 
@@ -176,20 +178,20 @@ def _page(request: SignedInRequest, crumb: Crumb, name: str) -> HttpResponseBase
 def _part(
     request: SignedInRequest, tenants: frozenset[UUID] | None, form: str, tenant: UUID | None
 ) -> HttpResponseBase:
-    asked = RecordFilter.of(request.GET)
-    if asked.unknown:
-        return JsonResponse({"error": " ".join(asked.unknown)}, status=400)
+    record_filter = RecordFilter.of(request.GET)
+    if record_filter.unknown:
+        return JsonResponse({"error": " ".join(record_filter.unknown)}, status=400)
     try:
-        part = ExportPart.of(request, asked, form, tenant)
+        part = ExportPart.of(request, record_filter, form, tenant)
     except signing.BadSignature:
         return JsonResponse({"error": "This is no part of an export of yours."}, status=400)
-    most = min(MOST_IN_PART, MOST_EXPORTED - part.before)
-    rows, after = _rows(asked.within(tenants, timezone.now()), part.after, most)
+    max_rows = min(MAX_IN_PART, MAX_EXPORTED - part.before)
+    rows, after = _rows(record_filter.within(tenants, timezone.now()), part.after, max_rows)
     total = part.before + len(rows)
-    end = _end(total, after)
-    is_last = after is None or total >= MOST_EXPORTED
+    end = _ending(total, after)
+    is_last = after is None or total >= MAX_EXPORTED
     if is_last or part.is_first:
-        _recorded(request, asked, form, tenant, end)
+        _record_export(request, record_filter, form, tenant, end)
     lines = [*_lines(rows, form, head=part.is_first), *([_end_line(end, form)] * is_last)]
     return JsonResponse(
         {
@@ -199,7 +201,7 @@ def _part(
             "next": None if after is None or is_last else part.next(total, after),
             "at": after and time_of(after).isoformat(),
             "last": is_last,
-            "cut": _end_line(_end(total, after, complete=False), form),
+            "cut": _end_line(_ending(total, after, complete=False), form),
         }
     )
 
@@ -211,12 +213,14 @@ def _file(
     name: str,
     tenant: UUID | None,
 ) -> HttpResponseBase:
-    asked = RecordFilter.of(request.GET)
-    if asked.unknown:
-        return HttpResponseBadRequest(" ".join(asked.unknown), content_type="text/plain")
-    rows, after = _rows(asked.within(tenants, timezone.now()), asked.after, MOST_CALLS)
-    end = _end(len(rows), after)
-    _recorded(request, asked, form, tenant, end)
+    record_filter = RecordFilter.of(request.GET)
+    if record_filter.unknown:
+        return HttpResponseBadRequest(" ".join(record_filter.unknown), content_type="text/plain")
+    rows, after = _rows(
+        record_filter.within(tenants, timezone.now()), record_filter.after, MAX_CALLS
+    )
+    end = _ending(len(rows), after)
+    _record_export(request, record_filter, form, tenant, end)
     text = "".join([*_lines(rows, form, head=True), _end_line(end, form)])
     response = HttpResponse(text, content_type=_TYPES[form])
     response["Content-Disposition"] = f'attachment; filename="calls-{name}-{_stamp()}.{form}"'
@@ -227,14 +231,14 @@ def _stamp() -> str:
     return timezone.now().strftime("%Y%m%dT%H%M%SZ")
 
 
-def _recorded(
-    request: SignedInRequest, asked: RecordFilter, form: str, tenant: UUID | None, end: Row
+def _record_export(
+    request: SignedInRequest, record_filter: RecordFilter, form: str, tenant: UUID | None, end: Row
 ) -> None:
-    facts = {"format": form, **asked.chosen, **end}
+    facts = {"format": form, **record_filter.active_filters, **end}
     audit.record("calls.exported", actor=actor(request), tenant=tenant, target="calls", facts=facts)
 
 
-def _end(calls: int, after: UUID | None, *, complete: bool = True) -> Row:
+def _ending(calls: int, after: UUID | None, *, complete: bool = True) -> Row:
     return {
         "calls": calls,
         "complete": complete and after is None,
@@ -242,17 +246,21 @@ def _end(calls: int, after: UUID | None, *, complete: bool = True) -> Row:
     }
 
 
-def _rows(chosen: EntryFilter, after: UUID | None, most: int) -> tuple[list[Row], UUID | None]:
-    """Return at most `most` calls, and the cursor of the next one, if there are more."""
+def _rows(
+    entry_filter: EntryFilter, after: UUID | None, max_rows: int
+) -> tuple[list[Row], UUID | None]:
+    """Return at most `max_rows` calls, and the cursor of the next one, if there are more."""
     now, end = timezone.now(), time.monotonic() + READING_SECONDS
-    found: list[Row] = []
-    while len(found) < most:
-        page = call_list.calls(chosen, now, after=after, limit=min(_AT_ONCE, most - len(found)))
-        found += [_row(each, slug) for each, slug in named_calls(page.calls)]
+    rows: list[Row] = []
+    while len(rows) < max_rows:
+        page = call_list.calls(
+            entry_filter, now, after=after, limit=min(_AT_ONCE, max_rows - len(rows))
+        )
+        rows += [_row(listed_call, slug) for listed_call, slug in named_calls(page.calls)]
         after = page.after
         if after is None or time.monotonic() >= end:
             break
-    return found, after
+    return rows, after
 
 
 def _row(listed: call_list.ListedCall, slug: str) -> Row:

@@ -20,8 +20,8 @@ from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
-MOST_OWN = 50
-MOST_SHOWN = 200
+MAX_OWN = 50
+MAX_SHOWN = 200
 NAME_LIMIT = 60
 QUERY_LIMIT = 2000
 """Characters of a query string: sockets of live lists and proxies refuse long addresses, and a list shows
@@ -38,9 +38,9 @@ class FilterFields:
 
 def visible(user: User, tenant: Tenant | None) -> QuerySet[SavedFilter]:
     """Return the user's own filters of a list, then those that others share there."""
-    found = SavedFilter.objects.filter(tenant=tenant).filter(Q(author=user.pk) | Q(shared=True))
-    theirs = Case(When(author=user.pk, then=Value(0)), default=Value(1))
-    return found.select_related("author").order_by(theirs, "name", "id")
+    filters = SavedFilter.objects.filter(tenant=tenant).filter(Q(author=user.pk) | Q(shared=True))
+    own_first = Case(When(author=user.pk, then=Value(0)), default=Value(1))
+    return filters.select_related("author").order_by(own_first, "name", "id")
 
 
 def may_delete(user: User, saved: SavedFilter) -> bool:
@@ -65,9 +65,9 @@ def save(user: User, tenant: Tenant | None, fields: FilterFields, query: str) ->
     with _unique(), transaction.atomic():
         _lock_reader(user, tenant)  # also so that the number is exact
         own = SavedFilter.objects.filter(author=user.pk, tenant=tenant)
-        if own.count() >= MOST_OWN:
+        if own.count() >= MAX_OWN:
             raise InvalidError(
-                {"": [f"You have {MOST_OWN} filters of this list. Delete one first."]}
+                {"": [f"You have {MAX_OWN} filters of this list. Delete one first."]}
             )
         made = SavedFilter.objects.create(
             author=user, tenant=tenant, name=name, query=query, shared=fields.shared
@@ -116,10 +116,10 @@ def _locked(user: User, filters: QuerySet[SavedFilter]) -> SavedFilter | None:
 
     Its author may just have shared it, or ended that.
     """
-    known = filters.select_related("tenant").first()
-    if known is None:
+    stored = filters.select_related("tenant").first()
+    if stored is None:
         return None
-    _lock_reader(user, known.tenant)
+    _lock_reader(user, stored.tenant)
     locking = filters.select_for_update(of=("self",))
     return locking.select_related("author", "tenant").first()
 
@@ -155,6 +155,6 @@ def _name(text: str) -> str:
     name = " ".join(text.split())
     if not name or len(name) > NAME_LIMIT:
         raise InvalidError({"name": [f"Give it a name of 1 to {NAME_LIMIT} characters."]})
-    if not all(each.isprintable() for each in name):
+    if not all(character.isprintable() for character in name):
         raise InvalidError({"name": ["The name has a character that cannot be seen."]})
     return name

@@ -159,8 +159,8 @@ class RecordFilter:
         cursors = {name: page_cursor(text) for name, text in pages.items()}
         unknown = [
             f"The filter “{LABELS[name]}” has no value “{words[name]}”."
-            for name, known in _FIXED.items()
-            if words[name] and words[name] not in known
+            for name, choices in _FIXED.items()
+            if words[name] and words[name] not in choices
         ]
         unknown += dates.problems
         unknown += [
@@ -177,7 +177,7 @@ class RecordFilter:
         )
 
     @property
-    def chosen(self) -> Mapping[str, str]:
+    def active_filters(self) -> Mapping[str, str]:
         """The filters that are set, by name."""
         names = (*_FREE, *_FIXED, *_RANGE)
         return {name: value for name in names if (value := getattr(self, name))}
@@ -185,7 +185,7 @@ class RecordFilter:
     @property
     def is_narrow(self) -> bool:
         """Whether any filter is set."""
-        return bool(self.chosen)
+        return bool(self.active_filters)
 
     def within(self, tenants: frozenset[UUID] | None, now: datetime) -> EntryFilter:
         """Return the filter for the selector, limited to `tenants`."""
@@ -210,21 +210,21 @@ class RecordFilter:
     @property
     def query(self) -> str:
         """Return the query string of this filter, from the first page on."""
-        return urlencode(self.chosen)
+        return urlencode(self.active_filters)
 
     def older(self, after: UUID | None) -> str:
         """Return the query string of the next page; empty on the last one."""
-        return "" if after is None else urlencode({**self.chosen, "after": str(after)})
+        return "" if after is None else urlencode({**self.active_filters, "after": str(after)})
 
     def newer(self, before: UUID | None) -> str:
         """Return the query string of the page before; empty on the first one."""
-        return "" if before is None else urlencode({**self.chosen, "before": str(before)})
+        return "" if before is None else urlencode({**self.active_filters, "before": str(before)})
 
     def only(self, *names: str) -> "RecordFilter":
         """Return the filter without what a list cannot be filtered by; `names` are what it can."""
         kept = {"tenant", *names, *(_RANGE if "dates" in names else ())}
-        others = [each for each in (*_FREE, *_FIXED, *_RANGE) if each not in kept]
-        cleared: dict[str, Any] = dict.fromkeys(others, "")
+        excluded = [name for name in (*_FREE, *_FIXED, *_RANGE) if name not in kept]
+        cleared: dict[str, Any] = dict.fromkeys(excluded, "")
         return replace(self, **cleared)
 
     def without(self, *names: str) -> "RecordFilter":
@@ -243,11 +243,11 @@ def page_cursor(text: str) -> UUID | None:
     return None
 
 
-def tenants_of(asked: RecordFilter) -> frozenset[UUID] | None:
+def tenants_of(record_filter: RecordFilter) -> frozenset[UUID] | None:
     """Return the tenant that the filter names, as a set; None means all tenants."""
-    if not asked.tenant:
+    if not record_filter.tenant:
         return None
-    return frozenset(Tenant.objects.filter(slug=asked.tenant).values_list("id", flat=True))
+    return frozenset(Tenant.objects.filter(slug=record_filter.tenant).values_list("id", flat=True))
 
 
 _NO_CALL = UUID(int=0)
@@ -255,15 +255,15 @@ _NO_CALL = UUID(int=0)
 
 def named_calls(calls: Iterable[ListedCall]) -> list[tuple[ListedCall, str]]:
     """Pair each call with the current slug of its tenant; of tasks, the state is the task's."""
-    found = tuple(calls)
-    uncertain = [each.entry.call for each in found if each.state in _UNCERTAIN]
+    listed_calls = tuple(calls)
+    uncertain = [listed.entry.call for listed in listed_calls if listed.state in _UNCERTAIN]
     tasks = of_calls([call for call in uncertain if call is not None]) if uncertain else {}
-    found = tuple(
-        replace(each, state=with_task(each.state, tasks.get(each.entry.call or _NO_CALL)))
-        for each in found
+    listed_calls = tuple(
+        replace(listed, state=with_task(listed.state, tasks.get(listed.entry.call or _NO_CALL)))
+        for listed in listed_calls
     )
-    known = slugs(each.entry.tenant for each in found)
-    return [(each, known.get(each.entry.tenant, "")) for each in found]
+    slug_by_tenant = slugs(listed.entry.tenant for listed in listed_calls)
+    return [(listed, slug_by_tenant.get(listed.entry.tenant, "")) for listed in listed_calls]
 
 
 def with_task(state: str, task: ListedTask | None) -> str:
@@ -275,9 +275,9 @@ def with_task(state: str, task: ListedTask | None) -> str:
 
 def named_waiting(questions: Iterable[WaitingQuestion]) -> list[tuple[WaitingQuestion, str]]:
     """Pair each waiting question with the current slug of its tenant."""
-    found = tuple(questions)
-    known = slugs(each.entry.tenant for each in found)
-    return [(each, known.get(each.entry.tenant, "")) for each in found]
+    waiting = tuple(questions)
+    slug_by_tenant = slugs(question.entry.tenant for question in waiting)
+    return [(question, slug_by_tenant.get(question.entry.tenant, "")) for question in waiting]
 
 
 def still_open(questions: Iterable[WaitingQuestion]) -> list[WaitingQuestion]:
@@ -286,13 +286,18 @@ def still_open(questions: Iterable[WaitingQuestion]) -> list[WaitingQuestion]:
     An answer to a task is recorded when its next round begins, which may be when the last one of
     several questions is answered.
     """
-    found = tuple(questions)
-    calls = {each.entry.call for each in found if each.entry.delivery == Delivery.TASK}
-    known = open_questions([call for call in calls if call is not None]) if calls else frozenset()
+    waiting = tuple(questions)
+    calls = {
+        question.entry.call for question in waiting if question.entry.delivery == Delivery.TASK
+    }
+    unanswered = (
+        open_questions([call for call in calls if call is not None]) if calls else frozenset()
+    )
     return [
-        each
-        for each in found
-        if each.entry.delivery != Delivery.TASK or (each.entry.call, each.key) in known
+        question
+        for question in waiting
+        if question.entry.delivery != Delivery.TASK
+        or (question.entry.call, question.key) in unanswered
     ]
 
 
@@ -311,6 +316,6 @@ def count_open(
 
 def named_entries(entries: Iterable[EntryView]) -> list[tuple[EntryView, str]]:
     """Pair each entry with the current slug of its tenant; empty for the platform's entries."""
-    found = tuple(entries)
-    known = slugs(each.tenant for each in found)
-    return [(each, known.get(each.tenant, "")) for each in found]
+    listed_entries = tuple(entries)
+    slug_by_tenant = slugs(entry.tenant for entry in listed_entries)
+    return [(entry, slug_by_tenant.get(entry.tenant, "")) for entry in listed_entries]

@@ -27,7 +27,7 @@ from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 from mcphost.tenants.selectors import slugs
 
-MOST_ROWS: Final = 50
+MAX_ROWS: Final = 50
 WIDTH: Final = 200
 """Width of a whole bar."""
 TITLE: Final = "What became of input requests"
@@ -40,7 +40,7 @@ class Segment:
     """A part of a bar. `stage` is the name of its colour, `word` what it is called."""
 
     stage: str
-    word: str
+    label: str
     count: int
     x: float
     width: float
@@ -89,32 +89,33 @@ def of_all(request: SignedInRequest) -> HttpResponseBase:
 def _listing(
     request: SignedInRequest, tenants: frozenset[UUID] | None, crumb: Crumb
 ) -> HttpResponseBase:
-    asked = asked_period(request.GET, Period.WEEK)
+    period_choice = asked_period(request.GET, Period.WEEK)
     now = timezone.now()
-    funnel = summaries.funnel(tenants, asked.period, now, limit=MOST_ROWS)
-    total = summaries.totals(tenants, asked.period, now)
+    funnel = summaries.funnel(tenants, period_choice.period, now, limit=MAX_ROWS)
+    total = summaries.totals(tenants, period_choice.period, now)
     whole = line(FunnelRow(UUID(int=0), "", "", total.input_requests, total.endings), "")
-    found = [line(row, slug) for row, slug in _named(funnel.rows)]
+    slug_by_tenant = slugs(row.tenant for row in funnel.rows)
+    lines = [line(row, slug_by_tenant.get(row.tenant, "")) for row in funnel.rows]
     return show(
         request,
         "records/funnel.html",
         TITLE,
         crumb,
-        lines=found,
+        lines=lines,
         whole=whole,
         stages=[
-            (stage, word)
-            for stage, word in STAGE_WORDS.items()
+            (stage, label)
+            for stage, label in STAGE_WORDS.items()
             if stage in USUAL or whole.by_stage[stage]
         ],
-        asked=asked,
+        period_choice=period_choice,
         is_cut=funnel.is_cut,
     )
 
 
 def line(row: FunnelRow, slug: str) -> FunnelLine:
     """Return a row of the table with its bar."""
-    counts = [sum(row.endings.get(each, 0) for each in names) for names in STAGES.values()]
+    counts = [sum(row.endings.get(ending, 0) for ending in names) for names in STAGES.values()]
     whole = max(1, sum(counts))
     segments, x = [], 0.0
     for stage, count in zip(STAGES, counts, strict=True):
@@ -123,8 +124,3 @@ def line(row: FunnelRow, slug: str) -> FunnelLine:
             segments.append(Segment(stage, STAGE_WORDS[stage], count, round(x, 2), width))
         x += width
     return FunnelLine(slug, row, counts, row.endings.get("refused", 0), segments)
-
-
-def _named(rows: Sequence[FunnelRow]) -> list[tuple[FunnelRow, str]]:
-    known = slugs(row.tenant for row in rows)
-    return [(row, known.get(row.tenant, "")) for row in rows]

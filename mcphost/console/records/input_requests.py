@@ -44,7 +44,7 @@ from mcphost.tenants.access import tenants_where
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
-_SAID: Final = {
+_CANCEL_MESSAGES: Final = {
     CancelResult.DONE: "The call is cancelled. Its client is told the reason.",
     CancelResult.RUNS: "The call was not cancelled: a response has come, and its round is running. "
     "It ends by itself.",
@@ -125,18 +125,18 @@ def _listing(
     now = timezone.now()
     targets = catalogue.targets(tenants)
     overdue = call_list.overdue(tenants, targets, now)
-    found = call_list.waiting(tenants, now, [each.call for each in overdue[:MAX_WAITING]])
-    rows = _rows(request, still_open(found), targets, now)
-    shown = {each.entry.call for each in found}
-    others = [each for each in overdue if each.call not in shown]
+    waiting = call_list.waiting(tenants, now, [call.call for call in overdue[:MAX_WAITING]])
+    rows = _rows(request, still_open(waiting), targets, now)
+    shown = {question.entry.call for question in waiting}
+    unread = [call for call in overdue if call.call not in shown]
     return show(
         request,
         "records/input_requests.html",
         title,
         rows=rows,
-        late=sum(row.is_late for row in rows) + _count(others),
+        late=sum(row.is_late for row in rows) + _count(unread),
         full=len(shown) >= MAX_WAITING,
-        most=MAX_WAITING,
+        max_calls=MAX_WAITING,
     )
 
 
@@ -148,69 +148,79 @@ def _rows(
 ) -> list[OpenRequest]:
     """Return the rows, overdue ones first, the latest first; then those that expire soonest."""
     may = tenants_where(request.user, Permission.CANCEL_CALLS)
-    theirs = {each.entry.tenant for each in questions if each.entry.tenant is not None}
-    cancels = frozenset(may.filter(pk__in=theirs).values_list("id", flat=True))
+    tenant_ids = {
+        question.entry.tenant for question in questions if question.entry.tenant is not None
+    }
+    cancels = frozenset(may.filter(pk__in=tenant_ids).values_list("id", flat=True))
     rows = []
-    for each, slug in named_waiting(questions):
-        seconds = targets.get((each.entry.tenant, each.entry.target)) if each.entry.tenant else None
+    for question, slug in named_waiting(questions):
+        seconds = (
+            targets.get((question.entry.tenant, question.entry.target))
+            if question.entry.tenant
+            else None
+        )
         target = None if seconds is None else timedelta(seconds=seconds)
-        late = None if target is None else now - each.entry.at - target
+        late = None if target is None else now - question.entry.at - target
         if late is not None and late <= timedelta():
             late = None
-        rows.append(OpenRequest(each, slug, target, late, each.entry.tenant in cancels))
+        rows.append(OpenRequest(question, slug, target, late, question.entry.tenant in cancels))
     return sorted(rows, key=lambda row: (-(row.late or timedelta()), row.question.expires_at))
 
 
 def _count(overdue: Sequence[OverdueCall]) -> int:
     """Count the open input requests of these calls."""
-    of_tasks = [each.call for each in overdue if each.delivery == Delivery.TASK]
-    others = sum(each.open for each in overdue if each.delivery != Delivery.TASK)
-    return others + (len(tasks.open_questions(of_tasks)) if of_tasks else 0)
+    of_tasks = [call.call for call in overdue if call.delivery == Delivery.TASK]
+    open_count = sum(call.open for call in overdue if call.delivery != Delivery.TASK)
+    return open_count + (len(tasks.open_questions(of_tasks)) if of_tasks else 0)
 
 
 @of_tenant(Permission.CANCEL_CALLS)
 def cancel(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpResponseBase:
     """Cancel a call that waits for a response, with a reason for its caller."""
-    found = call_list.call(call_id, frozenset({tenant.pk}), timezone.now())
-    if found is None:
+    timeline = call_list.call(call_id, frozenset({tenant.pk}), timezone.now())
+    if timeline is None:
         raise Http404
     listed = page_of(tenant, "input_requests", "Input requests")
     form = CancelForm(*form_input(request))
     if request.method == "POST" and form.is_valid():
         result = cancel_call(call_id, tenant.pk, form.cleaned_data["reason"], actor(request))
-        tell = messages.success if result is CancelResult.DONE else messages.error
-        tell(request, _SAID[result])
+        notify = messages.success if result is CancelResult.DONE else messages.error
+        notify(request, _CANCEL_MESSAGES[result])
         return redirect(reverse("admin:call", args=[tenant.slug, call_id]))
     return show(
         request,
         "confirm.html",
-        f"Cancel the call of {found.entries[0].target}",
+        f"Cancel the call of {timeline.entries[0].target}",
         listed,
         form=form,
         verb="Cancel the call",
         stay="Back",
         back=listed.url,
-        explanation=_explained(tenant, found),
+        explanation=_explanation(tenant, timeline),
     )
 
 
-def _explained(tenant: Tenant, found: Timeline) -> str:
-    first, last = found.entries[0], found.entries[-1]
-    open_keys = [each.entry.facts.get("key", "") for each in found.questions if each.fate == "open"]
+def _explanation(tenant: Tenant, timeline: Timeline) -> str:
+    first, last = timeline.entries[0], timeline.entries[-1]
+    open_keys = [
+        question.entry.facts.get("key", "")
+        for question in timeline.questions
+        if question.fate == "open"
+    ]
     task = None if first.call is None else tasks.of_call(first.call, tenant.pk)
-    state = with_task(found.state, task)
+    state = with_task(timeline.state, task)
     if task is not None and task.works:
         how = _HOW["task"]
-    elif found.state != "open":
+    elif timeline.state != "open":
         return f"The call no longer waits for a response: it is {state.replace('_', ' ')}."
     else:
         how = _HOW.get(str(last.delivery), _HOW["modern"])
-    answered = sum(bool(each.answers) for each in found.questions)
+    answered = sum(bool(question.answers) for question in timeline.questions)
     kept = f" {answered} given before stay recorded." if answered else ""
-    asked = ", ".join(map(str, open_keys)) or "nothing now"
-    who = first.actor_label or first.actor_kind
+    keys_text = ", ".join(map(str, open_keys)) or "nothing now"
+    caller = first.actor_label or first.actor_kind
     return (
-        f"The call of {who} waits for a response to {asked}. It ends without one, and no later "
+        f"The call of {caller} waits for a response to {keys_text}. It ends without one, and no later "
         f"response is taken. {how} What the call did so far stays done.{kept and ' Responses:' + kept} "
         "This cannot be undone."
     )

@@ -24,9 +24,9 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
     "words": ("Error text", "words"),
 }
 _CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "outcome": ("Outcome", {each: outcome(each) for each in STATES}),
+    "outcome": ("Outcome", {state: outcome(state) for state in STATES}),
     "questions": ("Input requests", QUESTIONS),
-    "area": ("Area", {name: said for name, (said, _) in AREAS.items()}),
+    "area": ("Area", {name: label for name, (label, _) in AREAS.items()}),
     "period": ("Period", PERIOD_NAMES),
 }
 OF_CALLS = (
@@ -36,30 +36,30 @@ FINDING_SECONDS = 0.05
 OF_REFUSALS = ("period", "dates", "tool", "principal", "client")
 OF_CHANGES = ("period", "dates", "area", "tool", "principal")
 """The filters of each list, in their order."""
-WHO: Mapping[str, str] = {"principal": "Who"}
+PRINCIPAL_LABELS: Mapping[str, str] = {"principal": "Who"}
 """The labels of the filters of changes, as the columns of the list are called."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pill:
-    """One filter: `said` are the words for its value, empty if it is not set.
+    """One filter: `shown_value` is its value in words, empty if it is not set.
 
-    `without` is the query string of the list without it, `others` are the fields of the other
+    `without` is the query string of the list without it, `other_filters` are the fields of the other
     filters, which a form that sets this one has to keep.
     """
 
     name: str
     label: str
-    said: str
+    shown_value: str
     without: str
-    others: Sequence[tuple[str, str]]
+    other_filters: Sequence[tuple[str, str]]
     value: str = ""
     hint: str = ""
     choices: Mapping[str, str] = field(default_factory=dict)
 
 
 def pills(
-    asked: RecordFilter,
+    record_filter: RecordFilter,
     *,
     of_all_tenants: bool,
     names: Sequence[str] = OF_CALLS,
@@ -70,33 +70,38 @@ def pills(
     `labels` are those of filters that the list calls otherwise, by name.
     """
     order = ("tenant", *names) if of_all_tenants else names
-    rare = ("trace",) if asked.trace else ()  # set by links only
-    found = (_pill(asked, name) for name in (*order, *rare))
-    return tuple(replace(each, label=labels.get(each.name, each.label)) for each in found)
+    rare = ("trace",) if record_filter.trace else ()  # set by links only
+    all_pills = (_pill(record_filter, name) for name in (*order, *rare))
+    return tuple(replace(pill, label=labels.get(pill.name, pill.label)) for pill in all_pills)
 
 
 def removals(
-    asked: RecordFilter, finds: Callable[[RecordFilter, float], bool], *, of_all_tenants: bool
+    record_filter: RecordFilter,
+    finds: Callable[[RecordFilter, float], bool],
+    *,
+    of_all_tenants: bool,
 ) -> Iterator[Pill]:
     """Yield the set filters without which the list would not be empty, as `finds` says.
 
     Begins no further search after FINDING_SECONDS; `finds` is given the time when they are over.
     """
     until = time.monotonic() + FINDING_SECONDS
-    active = [each for each in pills(asked, of_all_tenants=of_all_tenants) if each.said]
-    for each in active if len(active) > 1 else ():
+    active = [
+        pill for pill in pills(record_filter, of_all_tenants=of_all_tenants) if pill.shown_value
+    ]
+    for pill in active if len(active) > 1 else ():
         if time.monotonic() > until:
             return
-        if finds(asked.without(*_names(each.name)), until):
-            yield each
+        if finds(record_filter.without(*_names(pill.name)), until):
+            yield pill
 
 
-def _pill(asked: RecordFilter, name: str) -> Pill:
-    rest = asked.without(*_names(name))
-    kept = tuple(rest.chosen.items())
+def _pill(record_filter: RecordFilter, name: str) -> Pill:
+    rest = record_filter.without(*_names(name))
+    kept = tuple(rest.active_filters.items())
     if name == "dates":
-        return Pill(name, "Dates", _dates(asked), rest.query, kept)
-    value = getattr(asked, name)
+        return Pill(name, "Dates", _dates(record_filter), rest.query, kept)
+    value = getattr(record_filter, name)
     if name in _TEXTS:
         label, hint = _TEXTS[name]
         return Pill(name, label, value, rest.query, kept, value, hint)
@@ -108,10 +113,10 @@ def _names(name: str) -> tuple[str, ...]:
     return ("since", "until") if name == "dates" else (name,)
 
 
-def _dates(asked: RecordFilter) -> str:
+def _dates(record_filter: RecordFilter) -> str:
     ends = [
-        f"{word} {text.replace('T', ' ')}"
-        for word, text in (("from", asked.since), ("to", asked.until))
+        f"{side} {text.replace('T', ' ')}"
+        for side, text in (("from", record_filter.since), ("to", record_filter.until))
         if text
     ]
-    return f"{' '.join(ends)} ({asked.zone or 'UTC'})" if ends else ""
+    return f"{' '.join(ends)} ({record_filter.zone or 'UTC'})" if ends else ""

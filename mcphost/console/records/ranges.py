@@ -26,18 +26,18 @@ def range_of(since: str, until: str, zone: str) -> DateRange:
 
     A date without a time is the whole day: as `until` it includes it.
     """
-    place = _zone(zone)
-    if place is None:
+    time_zone = _zone(zone)
+    if time_zone is None:
         return DateRange(problems=(f"There is no time zone “{zone}”.",))
     problems = [
         f"“{text}” is no date from {YEARS[0]} to {YEARS[-1]}, such as 2026-07-28 or 2026-07-28T14:30."
         for text in (since, until)
-        if text and _moment(text, place) is None
+        if text and _moment(text, time_zone) is None
     ]
     if problems:
         return DateRange(problems=tuple(problems))
-    first = _moment(since, place) if since else None
-    last = _moment(until, place, end=True) if until else None
+    first = _moment(since, time_zone) if since else None
+    last = _moment(until, time_zone, end=True) if until else None
     if first is not None and last is not None and first >= last:
         return DateRange(problems=(f"The range ends ({until}) before it begins ({since}).",))
     return DateRange(first, last)

@@ -36,7 +36,7 @@ class SavedFilterForm(forms.ConsoleForm):
         "Shared", "All who may read this list see it. They run it with their own rights."
     )
 
-    def fields_given(self) -> FilterFields:
+    def filter_fields(self) -> FilterFields:
         """Return the fields, as the services take them."""
         return FilterFields(self.cleaned_data["name"], self.cleaned_data["shared"])
 
@@ -53,24 +53,24 @@ class ListedFilter:
     current: bool
 
 
-def listed(
-    request: SignedInRequest, tenant: Tenant | None, asked: RecordFilter
+def visible_filters(
+    request: SignedInRequest, tenant: Tenant | None, record_filter: RecordFilter
 ) -> Sequence[ListedFilter]:
     """Return the filters that the user sees above a list."""
-    found = filter_store.visible(request.user, tenant)[: filter_store.MOST_SHOWN]
+    filters = filter_store.visible(request.user, tenant)[: filter_store.MAX_SHOWN]
     any_of_them = filter_store.may_delete_shared(request.user, tenant)
     return [
         ListedFilter(
-            each.name,
-            each.query,
-            "" if each.author_id == request.user.pk else each.author.get_username(),
-            each.shared,
-            _url(tenant, "filter", each.pk)
-            if any_of_them or each.author_id == request.user.pk
+            saved.name,
+            saved.query,
+            "" if saved.author_id == request.user.pk else saved.author.get_username(),
+            saved.shared,
+            _url(tenant, "filter", saved.pk)
+            if any_of_them or saved.author_id == request.user.pk
             else "",
-            each.query == asked.query,
+            saved.query == record_filter.query,
         )
-        for each in found
+        for saved in filters
     ]
 
 
@@ -99,15 +99,15 @@ def edit_of_all(request: SignedInRequest, filter_id: UUID) -> HttpResponseBase:
 
 
 def _add(request: SignedInRequest, tenant: Tenant | None) -> HttpResponseBase:
-    asked = RecordFilter.of(request.GET)
+    record_filter = RecordFilter.of(request.GET)
     form = SavedFilterForm(*form_input(request))
-    if request.method == "POST" and form.is_valid() and not asked.unknown:
-        user, given = request.user, form.fields_given()
-        made = form.attempt(lambda: filter_store.save(user, tenant, given, asked.query))
+    if request.method == "POST" and form.is_valid() and not record_filter.unknown:
+        user, fields = request.user, form.filter_fields()
+        made = form.attempt(lambda: filter_store.save(user, tenant, fields, record_filter.query))
         if made is not None:
             messages.success(request, f"Saved as “{made.name}”.")
             return redirect(f"{_url(tenant)}?{made.query}")
-    return _form(request, tenant, asked, form)
+    return _form(request, tenant, record_filter, form)
 
 
 def _edit(request: SignedInRequest, tenant: Tenant | None, filter_id: UUID) -> HttpResponseBase:
@@ -123,46 +123,48 @@ def _edit(request: SignedInRequest, tenant: Tenant | None, filter_id: UUID) -> H
     initial = {"name": saved.name, "shared": saved.shared}
     form = SavedFilterForm(*form_input(request), initial=initial)
     if request.method == "POST" and own and form.is_valid():
-        user, given = request.user, form.fields_given()
+        user, fields = request.user, form.filter_fields()
         try:
-            changed = form.attempt(lambda: filter_store.change(user, filter_id, given))
+            changed = form.attempt(lambda: filter_store.change(user, filter_id, fields))
         except SavedFilter.DoesNotExist:  # deleted meanwhile
             raise Http404 from None
         if changed:
             messages.success(request, "Saved.")
             return redirect(f"{_url(tenant)}?{saved.query}")
-    asked = RecordFilter.of(QueryDict(saved.query))
-    return _form(request, tenant, asked, form, saved)
+    record_filter = RecordFilter.of(QueryDict(saved.query))
+    return _form(request, tenant, record_filter, form, saved)
 
 
 def _form(
     request: SignedInRequest,
     tenant: Tenant | None,
-    asked: RecordFilter,
+    record_filter: RecordFilter,
     form: SavedFilterForm,
     saved: SavedFilter | None = None,
 ) -> HttpResponseBase:
     back = _url(tenant)
-    chosen = [each for each in pills(asked, of_all_tenants=tenant is None) if each.said]
+    active_pills = [
+        pill for pill in pills(record_filter, of_all_tenants=tenant is None) if pill.shown_value
+    ]
     return show(
         request,
         "records/saved_filter.html",
         "Save filter" if saved is None else saved.name,
         Crumb("Calls" if tenant else "All calls", back),
         form=form,
-        asked=asked,
-        chosen=chosen,
+        record_filter=record_filter,
+        active_pills=active_pills,
         saved=saved,
         own=saved is None or saved.author_id == request.user.pk,
-        back=f"{back}?{asked.query}" if asked.query else back,
+        back=f"{back}?{record_filter.query}" if record_filter.query else back,
     )
 
 
-def add_url(tenant: Tenant | None, asked: RecordFilter) -> str:
+def add_url(tenant: Tenant | None, record_filter: RecordFilter) -> str:
     """Return the address of the page that saves a filter; empty if there is nothing to save."""
-    if not asked.chosen or asked.unknown:
+    if not record_filter.active_filters or record_filter.unknown:
         return ""
-    return f"{_url(tenant, 'filter_add')}?{urlencode(asked.chosen)}"
+    return f"{_url(tenant, 'filter_add')}?{urlencode(record_filter.active_filters)}"
 
 
 def _url(tenant: Tenant | None, page: str = "", *ids: UUID) -> str:

@@ -90,21 +90,21 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     page = tasks.page(tenant.pk, words["state"], words["tool"], after=after, before=before)
     if unknown:
         page = tasks.TaskPage((), None)
-    chosen = {name: words[name] for name in ("state", "tool") if words[name]}
+    active_filters = {name: words[name] for name in ("state", "tool") if words[name]}
     return show(
         request,
         "records/tasks.html",
         "Tasks",
         tasks=page.tasks,
-        callers=audit.callers([each.call for each in page.tasks]),
+        callers=audit.callers([task.call for task in page.tasks]),
         processes=nodes.names(),
         statuses=tasks.STATUSES,
         state=words["state"],
         tool=words["tool"],
-        narrow=bool(chosen) or bool(words["after"] or words["before"]),
+        narrow=bool(active_filters) or bool(words["after"] or words["before"]),
         unknown=unknown,
-        older=page.after and urlencode({**chosen, "after": page.after}),
-        newer=page.before and urlencode({**chosen, "before": page.before}),
+        older=page.after and urlencode({**active_filters, "after": page.after}),
+        newer=page.before and urlencode({**active_filters, "before": page.before}),
         tools=catalogue.target_names(tenant.pk, PrimitiveType.TOOL),
     )
 
@@ -113,38 +113,40 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
 @require_safe
 def task(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpResponseBase:
     """Show one task, its questions, and the rounds of its call."""
-    found = _task(tenant, call_id)
+    listed_task = _task(tenant, call_id)
     call = call_list.call(call_id, frozenset({tenant.pk}), timezone.now())
     return show(
         request,
         "records/task.html",
-        f"Task of {found.tool}",
+        f"Task of {listed_task.tool}",
         page_of(tenant, "tasks", "Tasks"),
-        task=found,
-        may_retry=changing.may_retry(found.id, tenant.pk),
+        task=listed_task,
+        may_retry=changing.may_retry(listed_task.id, tenant.pk),
         call=call,
-        picture=None if call is None else picture_of(call, found, timezone.now()),
+        picture=None if call is None else picture_of(call, listed_task, timezone.now()),
         caller=audit.callers([call_id]).get(call_id, ""),
         processes=nodes.names(),
-        said=None,
-        kept={} if call is None else audit.kept([each.id for each in call.entries], tenant.pk),
+        displayed_payloads=None,
+        kept={} if call is None else audit.kept([entry.id for entry in call.entries], tenant.pk),
     )
 
 
 @of_tenant(Permission.MANAGE_TASKS)
 def cancel(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpResponseBase:
     """Cancel a task, with a reason for its caller."""
-    return _act(request, tenant, call_id, CANCEL)
+    return _confirm_and_do(request, tenant, call_id, CANCEL)
 
 
 @of_tenant(Permission.MANAGE_TASKS)
 def retry(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpResponseBase:
     """Let the next round of a task run at once, after confirmation."""
-    return _act(request, tenant, call_id, RETRY)
+    return _confirm_and_do(request, tenant, call_id, RETRY)
 
 
-def _act(request: SignedInRequest, tenant: Tenant, call_id: UUID, act: TaskAct) -> HttpResponseBase:
-    found = _task(tenant, call_id)
+def _confirm_and_do(
+    request: SignedInRequest, tenant: Tenant, call_id: UUID, act: TaskAct
+) -> HttpResponseBase:
+    listed_task = _task(tenant, call_id)
     back = reverse("admin:task", args=[tenant.slug, call_id])
     form = CancelForm(*form_input(request)) if act.reasoned else None
     if request.method != "POST" or (form is not None and not form.is_valid()):
@@ -161,7 +163,7 @@ def _act(request: SignedInRequest, tenant: Tenant, call_id: UUID, act: TaskAct) 
             stay="Back",
         )
     reason = "" if form is None else form.cleaned_data["reason"]
-    if act.do(found, reason, actor(request)):
+    if act.do(listed_task, reason, actor(request)):
         messages.success(request, act.done)
     else:
         messages.error(request, act.refused)
@@ -169,10 +171,10 @@ def _act(request: SignedInRequest, tenant: Tenant, call_id: UUID, act: TaskAct) 
 
 
 def _task(tenant: Tenant, call_id: UUID) -> ListedTask:
-    found = tasks.of_call(call_id, tenant.pk)
-    if found is None:
+    listed_task = tasks.of_call(call_id, tenant.pk)
+    if listed_task is None:
         raise Http404
-    return found
+    return listed_task
 
 
 def summary(tenants: frozenset[UUID] | None) -> list[tuple[str, tasks.TaskTally]]:

@@ -45,36 +45,36 @@ class WireMessage:
     note: str = ""
 
 
-def of_call(call: Timeline, payloads: Payloads) -> Mapping[UUID, tuple[WireMessage, ...]]:
+def messages_of_call(call: Timeline, payloads: Payloads) -> Mapping[UUID, tuple[WireMessage, ...]]:
     """Return the messages of each run that has a payload, by the id of the run's last entry."""
-    found = {}
+    messages = {}
     for round in call.rounds:
         for attempt in round.attempts:
             end = attempt.finished
             kept = None if end is None else payloads.get(end.id)
             if end is not None and kept is not None and isinstance(kept.content, Mapping):
-                found[end.id] = tuple(_of_run(round, attempt, kept.content, payloads))
-    return found
+                messages[end.id] = tuple(_messages_of_run(round, attempt, kept.content, payloads))
+    return messages
 
 
-def _of_run(
+def _messages_of_run(
     round: TimelineRound, attempt: TimelineAttempt, content: Mapping[str, Any], payloads: Payloads
 ) -> Iterable[WireMessage]:
     entry = attempt.entry
-    taken = {
-        key_of(each.entry): _part(payloads, each.entry, "answer")
-        for each in round.answers
-        if each.entry.http_request_id == attempt.http_request_id
+    responses = {
+        key_of(answer.entry): _part(payloads, answer.entry, "answer")
+        for answer in round.answers
+        if answer.entry.http_request_id == attempt.http_request_id
     }
     if entry.era == Era.LEGACY and round.number > 1:
-        for key, answer in taken.items():
+        for key, answer in responses.items():
             yield WireMessage("client", f"Response to {key}", _reply(answer))
     else:
-        yield WireMessage("client", "Request", _request(entry, content.get("arguments"), taken))
+        yield WireMessage("client", "Request", _request(entry, content.get("arguments"), responses))
     yield from _replies(attempt, round.questions, content, payloads)
 
 
-def _request(entry: EntryView, arguments: Any, taken: Mapping[str, Any]) -> Json:
+def _request(entry: EntryView, arguments: Any, responses: Mapping[str, Any]) -> Json:
     """The request of a round as a client sends it."""
     params: Json = {}
     if entry.era != Era.LEGACY:
@@ -87,13 +87,13 @@ def _request(entry: EntryView, arguments: Any, taken: Mapping[str, Any]) -> Json
             "io.modelcontextprotocol/clientCapabilities": NOT_KEPT,
         }
     if (entry.round or 0) > 1 and entry.delivery == Delivery.TASK:
-        task = {**params, "taskId": NOT_KEPT, "inputResponses": dict(taken)}
+        task = {**params, "taskId": NOT_KEPT, "inputResponses": dict(responses)}
         return {"jsonrpc": "2.0", "id": NOT_KEPT, "method": "tasks/update", "params": task}
     params[NAME_FIELDS.get(entry.method, "name")] = entry.target
     if entry.method != "resources/read":
         params["arguments"] = arguments
     if (entry.round or 0) > 1:
-        params |= {"inputResponses": dict(taken), "requestState": NOT_KEPT}
+        params |= {"inputResponses": dict(responses), "requestState": NOT_KEPT}
     return {"jsonrpc": "2.0", "id": NOT_KEPT, "method": entry.method, "params": params}
 
 
@@ -105,13 +105,15 @@ def _replies(
 ) -> Iterable[WireMessage]:
     entry = attempt.entry
     if attempt.outcome == INPUT_REQUIRED:
-        asked = {key_of(each.entry): each.entry for each in questions}
-        requests = {key: _asked(each, payloads) for key, each in asked.items()}
+        entry_by_key = {key_of(question.entry): question.entry for question in questions}
+        requests = {
+            key: _input_request(requested, payloads) for key, requested in entry_by_key.items()
+        }
         if entry.era == Era.LEGACY:
-            for key, one in requests.items():
-                body = {"jsonrpc": "2.0", "id": NOT_KEPT, **one}
+            for key, input_request in requests.items():
+                body = {"jsonrpc": "2.0", "id": NOT_KEPT, **input_request}
                 yield WireMessage("server", f"Input request {key}", body)
-        elif any(each.delivery == Delivery.TASK for each in asked.values()):
+        elif any(requested.delivery == Delivery.TASK for requested in entry_by_key.values()):
             yield WireMessage(
                 "server", "Input requests of the task", {"inputRequests": requests}, _BY_TASK
             )
@@ -134,7 +136,7 @@ def _replies(
 _BY_TASK = "The client gets it with tasks/get."
 
 
-def _asked(entry: EntryView, payloads: Payloads) -> Json:
+def _input_request(entry: EntryView, payloads: Payloads) -> Json:
     """One input request, in the form of the call's revision."""
     method, params = str(entry.facts.get("method", "")), _part(payloads, entry, "question")
     revision = REVISIONS.get(entry.revision)

@@ -11,7 +11,7 @@ from typing import Any
 
 from mcphost.audit.entries import EntryView, PayloadView
 from mcphost.audit.records import ANSWER_RECEIVED, QUESTION_ASKED
-from mcphost.console.forms.previews import MOST_TEXT, Piece
+from mcphost.console.forms.previews import MAX_TEXT, Piece
 from mcphost.console.forms.uploads import Blob
 
 LONG = 700
@@ -46,7 +46,7 @@ class DisplayedPayload:
     def is_long(self) -> bool:
         """Whether it would fill the page."""
         length = sum(len(value) for _, value in self.facts)
-        return length + sum(len(each.text) for each in self.pieces) > LONG
+        return length + sum(len(piece.text) for piece in self.pieces) > LONG
 
 
 def display(entry: EntryView, payload: PayloadView) -> DisplayedPayload:
@@ -63,9 +63,9 @@ def display(entry: EntryView, payload: PayloadView) -> DisplayedPayload:
 
 def _question(params: Mapping[str, Any]) -> DisplayedPayload:
     if "messages" in params:
-        turns = (_turn(_mapping(each)) for each in _list(params["messages"]))
+        turns = (_turn(_mapping(message)) for message in _list(params["messages"]))
         pieces = tuple(piece for turn in turns for piece in turn)
-        return DisplayedPayload(facts=_named(params, _SAMPLING), pieces=pieces, raw=params)
+        return DisplayedPayload(facts=_named_facts(params, _SAMPLING), pieces=pieces, raw=params)
     text = _text(params.get("message", ""))
     if "url" in params:
         return DisplayedPayload(text, (("Opens", _text(params["url"])),), raw=params)
@@ -76,25 +76,28 @@ def _answer(result: Mapping[str, Any]) -> DisplayedPayload:
     if "roots" in result:
         facts = []
         for root in _list(result["roots"]):
-            found = _mapping(root)
-            facts.append((_text(found.get("name") or "Folder"), _text(found.get("uri", root))))
+            folder = _mapping(root)
+            facts.append((_text(folder.get("name") or "Folder"), _text(folder.get("uri", root))))
         return DisplayedPayload(facts=tuple(facts), raw=result)
     if "role" in result:
         return DisplayedPayload(
-            facts=_named(result, _SAMPLED), pieces=tuple(_turn(result)), raw=result
+            facts=_named_facts(result, _SAMPLED), pieces=tuple(_turn(result)), raw=result
         )
     content = _mapping(result.get("content"))
     return DisplayedPayload(
-        facts=tuple((name, _value(each)) for name, each in content.items()), raw=result
+        facts=tuple((name, _value(field_value)) for name, field_value in content.items()),
+        raw=result,
     )
 
 
-def _named(values: Mapping[str, Any], names: Iterable[str]) -> Facts:
+def _named_facts(values: Mapping[str, Any], names: Iterable[str]) -> Facts:
     """Return those of the values that have one of the names: `maxTokens` as "Max tokens"."""
     facts = []
     for name in names:
         if name in values:
-            words = "".join(f" {each.lower()}" if each.isupper() else each for each in name)
+            words = "".join(
+                f" {character.lower()}" if character.isupper() else character for character in name
+            )
             facts.append((words.capitalize(), _value(values[name])))
     return tuple(facts)
 
@@ -103,8 +106,8 @@ def _fields(schema: Mapping[str, Any]) -> Facts:
     """Return each field of a form, and the values that it takes."""
     required = _list(schema.get("required"))
     facts = []
-    for name, each in _mapping(schema.get("properties")).items():
-        field = _mapping(each)
+    for name, property_schema in _mapping(schema.get("properties")).items():
+        field = _mapping(property_schema)
         if choices := _choices(field):
             takes = [f"one of {', '.join(choices)}"]
         elif several := _choices(_mapping(field.get("items"))):
@@ -121,10 +124,10 @@ def _fields(schema: Mapping[str, Any]) -> Facts:
 
 def _choices(field: Mapping[str, Any]) -> list[str]:
     titled = [
-        _value(_mapping(each).get("title") or _mapping(each).get("const"))
-        for each in _list(field.get("oneOf") or field.get("anyOf"))
+        _value(_mapping(choice).get("title") or _mapping(choice).get("const"))
+        for choice in _list(field.get("oneOf") or field.get("anyOf"))
     ]
-    return titled or [_value(each) for each in _list(field.get("enum"))]
+    return titled or [_value(choice) for choice in _list(field.get("enum"))]
 
 
 def _turn(message: Mapping[str, Any]) -> list[Piece]:
@@ -132,15 +135,15 @@ def _turn(message: Mapping[str, Any]) -> list[Piece]:
     content, role = message.get("content"), _text(message.get("role", ""))
     role = role if role in _ROLES else ""
     pieces = []
-    for each in content if isinstance(content, list) else [content]:
-        block = _mapping(each)
+    for part in content if isinstance(content, list) else [content]:
+        block = _mapping(part)
         data, mime_type = block.get("data"), block.get("mimeType", "")
         if isinstance(data, str) and isinstance(mime_type, str):
             with suppress(ValueError):
                 pieces.append(Piece(role=role, blob=Blob.of(mime_type, data)))
                 continue
         text = _text(block["text"]) if "text" in block else _text(block)
-        pieces.append(Piece(role=role, text=text[:MOST_TEXT], cut=len(text) > MOST_TEXT))
+        pieces.append(Piece(role=role, text=text[:MAX_TEXT], cut=len(text) > MAX_TEXT))
     return pieces
 
 

@@ -12,7 +12,7 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince, timeuntil
 
-from mcphost.console.unseen import named, shown
+from mcphost.console.unseen import code_points, with_code_points
 
 register = template.Library()
 
@@ -61,10 +61,12 @@ def when(moment: datetime | None) -> str | SafeString:
         return "never"
     exact = moment.astimezone(UTC).isoformat(" ", "milliseconds").replace("+00:00", " UTC")
     iso = moment.isoformat()
-    return format_html('<time datetime="{}" title="{}">{}</time>', iso, exact, _said(moment))
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', iso, exact, _relative_time(moment)
+    )
 
 
-def _said(moment: datetime) -> str:
+def _relative_time(moment: datetime) -> str:
     now = timezone.now()
     if abs(now - moment) > NEAR:
         return moment.astimezone(timezone.get_current_timezone()).strftime("%Y-%m-%d")
@@ -95,8 +97,8 @@ def lasted(seconds: float | None) -> str:
     if seconds < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
-    hours, left = divmod(minutes, 60)
-    parts = ((hours, "h"), (left, "min")) if hours else ((minutes, "min"), (rest, "s"))
+    hours, spare_minutes = divmod(minutes, 60)
+    parts = ((hours, "h"), (spare_minutes, "min")) if hours else ((minutes, "min"), (rest, "s"))
     return " ".join(f"{number} {unit}" for number, unit in parts if number)
 
 
@@ -109,15 +111,15 @@ def size(count: int | None) -> str:
 
 
 @register.filter
-def badge(word: str) -> SafeString:
+def badge(state: str) -> SafeString:
     """A state or an outcome as a badge in its colour."""
-    tone = _TONES.get(word, "bad")
-    return toned(tone, word.replace("_", " "))
+    tone = _TONES.get(state, "bad")
+    return toned(tone, state.replace("_", " "))
 
 
-def toned(tone: str, said: str) -> SafeString:
+def toned(tone: str, text: str) -> SafeString:
     """A text as a badge in a colour."""
-    return format_html('<span class="c-badge c-{}">{}</span>', tone, said)
+    return format_html('<span class="c-badge c-{}">{}</span>', tone, text)
 
 
 _CODE = re.compile(r"`([^`]+)`")
@@ -132,18 +134,18 @@ def coded(text: object) -> SafeString:
 @register.filter
 def visible(text: object) -> str:
     """A foreign text with the characters that are not seen named, where it is cut afterwards."""
-    return shown(str(text))
+    return with_code_points(str(text))
 
 
 @register.filter
 def unseen(text: object) -> str:
     """The code points of the characters in a field's text that are not seen; empty without any."""
-    return named(text) if isinstance(text, str) else ""
+    return code_points(text) if isinstance(text, str) else ""
 
 
-MOST_INDENTED = 200_000
+MAX_INDENTED = 200_000
 """Characters of indented JSON. Indenting makes a text many times as long."""
-MOST_BEGINNING = 20_000
+MAX_BEGINNING = 20_000
 
 
 @register.filter
@@ -156,7 +158,7 @@ def pretty(value: Any) -> str:
     for part in json.JSONEncoder(indent=2, ensure_ascii=False, default=str).iterencode(value):
         written.append(part)
         length += len(part)
-        if length > MOST_INDENTED:
+        if length > MAX_INDENTED:
             return json.dumps(value, ensure_ascii=False, default=str)
     return "".join(written)
 
@@ -164,27 +166,27 @@ def pretty(value: Any) -> str:
 @register.filter
 def beginning(text: str) -> str:
     """The beginning of a long text, which says that it is cut."""
-    if len(text) <= MOST_BEGINNING:
+    if len(text) <= MAX_BEGINNING:
         return text
-    return f"{text[:MOST_BEGINNING]}… ({len(text)} characters)"
+    return f"{text[:MAX_BEGINNING]}… ({len(text)} characters)"
 
 
-MOST_SHOWN = 500
+MAX_SHOWN = 500
 """Characters shown of a string within JSON: long Base64 is not worth reading."""
 
 
 @register.filter
 def shortened(value: Any) -> Any:
     """JSON with long strings cut and their full length appended."""
-    if isinstance(value, str) and len(value) > MOST_SHOWN:
-        return f"{value[:MOST_SHOWN]}… ({len(value)} characters)"
+    if isinstance(value, str) and len(value) > MAX_SHOWN:
+        return f"{value[:MAX_SHOWN]}… ({len(value)} characters)"
     if isinstance(value, Mapping):
-        return {name: shortened(each) for name, each in value.items()}
-    return [shortened(each) for each in value] if isinstance(value, list | tuple) else value
+        return {name: shortened(member) for name, member in value.items()}
+    return [shortened(member) for member in value] if isinstance(value, list | tuple) else value
 
 
 # Not repeated: a version's label has its number and digest, and a user is shown as the target.
-_TOLD = frozenset({"digest", "number", "user"})
+_SHOWN_ELSEWHERE = frozenset({"digest", "number", "user"})
 _TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?\+00:00$")
 """A time as entries have it; its line shows it to the minute."""
 
@@ -195,7 +197,7 @@ def brief(facts: Mapping[str, Any]) -> str:
     return ", ".join(
         f"{name.replace('_', ' ')}: {_names(value) if name == 'changed' else _plain(value)}"
         for name, value in facts.items()
-        if value not in (None, "", []) and name not in _TOLD
+        if value not in (None, "", []) and name not in _SHOWN_ELSEWHERE
     )
 
 

@@ -115,7 +115,7 @@ _WHAT_REFUSED: Mapping[str, tuple[str, str]] = {
     ANSWER_REFUSED: ("response", "A response was rejected"),
     MESSAGE_REFUSED: ("message", "A message was blocked"),
 }
-_TOLD: Mapping[str, str] = {
+_CLIENT_NOTICES: Mapping[str, str] = {
     STATE_REFUSED: "The client was told only that the state is invalid.",
     ANSWER_REFUSED: "The client was not told: its request is always acknowledged.",
     MESSAGE_REFUSED: "Nothing was sent to the client.",
@@ -164,41 +164,41 @@ def action_name(action: str) -> str:
 
 
 @register.filter
-def delivered(word: str) -> str:
+def delivered(delivery_name: str) -> str:
     """How a call is delivered, in a word or two."""
-    return _SHORT_DELIVERIES.get(word, word)
+    return _SHORT_DELIVERIES.get(delivery_name, delivery_name)
 
 
 @register.filter
-def fate(word: str) -> SafeString:
+def fate(status: str) -> SafeString:
     """The status of a question, an answer, a round or a call, as a badge."""
-    known = _FATES.get(word)
-    return badge(word) if known is None else toned(*known)
+    tone_and_text = _FATES.get(status)
+    return badge(status) if tone_and_text is None else toned(*tone_and_text)
 
 
 @register.filter
-def outcome(word: str) -> str:
+def outcome(status: str) -> str:
     """The same status in words, without a badge."""
-    known = _FATES.get(word)
-    return word.replace("_", " ") if known is None else known[1]
+    tone_and_text = _FATES.get(status)
+    return status.replace("_", " ") if tone_and_text is None else tone_and_text[1]
 
 
 @register.filter
-def task_status(word: str) -> SafeString:
+def task_status(status: str) -> SafeString:
     """The status of a task, as a badge."""
-    return toned(*_STATUSES[word])
+    return toned(*_STATUSES[status])
 
 
 @register.filter
-def status_name(word: str) -> str:
+def status_name(status: str) -> str:
     """The status of a task, in words."""
-    return _STATUSES[word][1]
+    return _STATUSES[status][1]
 
 
 @register.filter
-def answer_state(word: str) -> SafeString:
+def answer_state(state: str) -> SafeString:
     """The state of a task's question, as a badge."""
-    return toned(*_ANSWERS[word])
+    return toned(*_ANSWERS[state])
 
 
 @register.filter
@@ -210,8 +210,11 @@ def that_was_done(entry: EntryView) -> str:
 @register.filter
 def tally(answers: Mapping[str, int]) -> str:
     """The number of answers of each outcome."""
-    said = ((count, _FATES[word][1] if word in _FATES else word) for word, count in answers.items())
-    return ", ".join(f"{count} {word}" for count, word in said)
+    counts = (
+        (count, _FATES[status][1] if status in _FATES else status)
+        for status, count in answers.items()
+    )
+    return ", ".join(f"{count} {text}" for count, text in counts)
 
 
 @register.filter
@@ -234,8 +237,8 @@ def _kind(entry: EntryView) -> tuple[str, str]:
 @register.filter
 def evidence(entry: EntryView) -> str:
     """How we know of an answer; an unknown kind of evidence is shown as it is."""
-    word = str(entry.facts.get("evidence", ""))
-    return _EVIDENCE.get(word, word)
+    kind = str(entry.facts.get("evidence", ""))
+    return _EVIDENCE.get(kind, kind)
 
 
 @register.filter
@@ -262,16 +265,16 @@ def that_refused(entry: EntryView) -> str:
 @register.filter
 def told_of_refusal(entry: EntryView) -> str:
     """What the client was told of a refusal."""
-    return _TOLD[entry.action]
+    return _CLIENT_NOTICES[entry.action]
 
 
 @register.filter
-def delivery(word: str) -> str:
+def delivery(delivery_name: str) -> str:
     """How the answers of a call come back."""
-    return _DELIVERIES.get(word, word)
+    return _DELIVERIES.get(delivery_name, delivery_name)
 
 
 @register.filter
 def that_are(questions: tuple[TimelineQuestion, ...], fate: str) -> list[TimelineQuestion]:
     """The questions that have the given status."""
-    return [each for each in questions if each.fate == fate]
+    return [question for question in questions if question.fate == fate]

@@ -15,7 +15,7 @@ from mcphost.console.templatetags.console import beginning, duration, lasted, pr
 
 register = template.Library()
 
-MOST_COLOURED = 1_000
+MAX_COLOURED = 1_000
 """Names and values of JSON in colours; what follows is plain. They make a text several times as long."""
 _TOKEN = re.compile(
     r'(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))|(?P<text>"(?:[^"\\]|\\.)*")'
@@ -34,18 +34,18 @@ def coloured(value: Any) -> SafeString:
 @register.filter
 def coloured_beginning(value: Any) -> SafeString:
     """The beginning of JSON in colours, which says that it is cut."""
-    return _coloured(visible(beginning(pretty(value))), MOST_COLOURED // 4)
+    return _coloured(visible(beginning(pretty(value))), MAX_COLOURED // 4)
 
 
-def _coloured(text: str, most: int = MOST_COLOURED) -> SafeString:
+def _coloured(text: str, limit: int = MAX_COLOURED) -> SafeString:
     parts: list[str] = []
     end = 0
-    for found in islice(_TOKEN.finditer(text), most):
-        parts.append(conditional_escape(text[end : found.start()]))
+    for match in islice(_TOKEN.finditer(text), limit):
+        parts.append(conditional_escape(text[end : match.start()]))
         parts.append(
-            f'<span class="c-json-{found.lastgroup}">{conditional_escape(found[0])}</span>'
+            f'<span class="c-json-{match.lastgroup}">{conditional_escape(match[0])}</span>'
         )
-        end = found.end()
+        end = match.end()
     parts.append(conditional_escape(text[end:]))
     return mark_safe("".join(parts))  # noqa: S308 - every part is escaped
 
@@ -62,12 +62,12 @@ def fingerprinted(value: Any) -> Any:
     """JSON with fingerprints in place of states and of ids that give access."""
     if isinstance(value, Mapping):
         return {
-            name: f"[fingerprint {fingerprint(each)}]"
-            if name in _SECRET and isinstance(each, str)
-            else fingerprinted(each)
-            for name, each in value.items()
+            name: f"[fingerprint {fingerprint(member)}]"
+            if name in _SECRET and isinstance(member, str)
+            else fingerprinted(member)
+            for name, member in value.items()
         }
-    return [fingerprinted(each) for each in value] if isinstance(value, list | tuple) else value
+    return [fingerprinted(member) for member in value] if isinstance(value, list | tuple) else value
 
 
 @register.filter

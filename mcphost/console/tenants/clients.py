@@ -94,14 +94,35 @@ def setups(
         "args": ["-y", "mcp-remote", url, "--header", "Authorization:${AUTHORIZATION}"],
         "env": {"AUTHORIZATION": authorization},
     }
+    variable = f"MCP_TOKEN_{slug.upper().replace('-', '_')}"
+    codex = (
+        f"export {variable}={quote(token)}\n"
+        f"codex mcp add {slug} --url {quote(url)} --bearer-token-env-var {variable}"
+    )
+    header = quote(f"Authorization: {authorization}")
+    gemini = f"gemini mcp add --transport http {slug} {quote(url)} -H {header}"
+    web = f"Name: {slug}\nRemote MCP server URL: {url}\nRequest header: Authorization: {authorization}"
     windsurf = {"serverUrl": url, "headers": {"Authorization": authorization}}
     return (
         terminal,
+        Snippet(
+            "Codex",
+            "in a terminal; the variable must be set wherever Codex runs",
+            codex,
+        ),
+        Snippet("Gemini CLI", "in a terminal", gemini),
         Snippet("Claude Desktop", "claude_desktop_config.json", _servers(slug, remote)),
         vs_code,
         cursor,
         Snippet("Windsurf", "~/.codeium/windsurf/mcp_config.json", _servers(slug, windsurf)),
-        Snippet("MCP Inspector", "in a terminal", _inspector(url, authorization)),
+        Snippet(
+            "claude.ai",
+            "Settings, Connectors, Add custom connector; request headers are a beta that some plans have",
+            web,
+        ),
+        Snippet(
+            "MCP Inspector", "in a terminal, with Node 22 or later", _inspector(url, authorization)
+        ),
         Snippet("Python", "pip install mcp", _python(url, authorization, called)),
         Snippet(
             "TypeScript",
@@ -132,8 +153,8 @@ def _python(url: str, authorization: str, called: ExampleCall | None) -> str:
 def _typescript(url: str, authorization: str, called: ExampleCall | None) -> str:
     call = ""
     if called is not None:
-        asked = {"name": called.tool, "arguments": dict(called.arguments)}
-        call = f"console.log(JSON.stringify(await client.callTool({json.dumps(asked)})));\n"
+        parameters = {"name": called.tool, "arguments": dict(called.arguments)}
+        call = f"console.log(JSON.stringify(await client.callTool({json.dumps(parameters)})));\n"
     return _TYPESCRIPT_PROGRAM.format(
         url=json.dumps(url), headers=json.dumps({"Authorization": authorization}), call=call
     )

@@ -22,22 +22,22 @@ class Count:
     @property
     def name(self) -> str:
         """The type's name, singular or plural to match the published number."""
-        return self.words.one if self.published == 1 else self.words.many
+        return self.words.singular if self.published == 1 else self.words.plural
 
 
 def counts(tenants: Collection[UUID]) -> Mapping[UUID, tuple[Count, ...]]:
     """Return the numbers of each primitive type by tenant, in the order of the menu."""
-    found = selectors.counts(tenants)
-    return {tenant: _counts(found.get(tenant, {})) for tenant in tenants}
+    counts_by_tenant = selectors.counts(tenants)
+    return {tenant: _counts(counts_by_tenant.get(tenant, {})) for tenant in tenants}
 
 
-def _counts(found: PrimitiveCounts) -> tuple[Count, ...]:
+def _counts(primitive_counts: PrimitiveCounts) -> tuple[Count, ...]:
     return tuple(
         Count(
             words,
-            published=found.get((sort, PrimitiveState.PUBLISHED), 0),
-            draft=found.get((sort, PrimitiveState.DRAFT), 0),
-            disabled=found.get((sort, PrimitiveState.DISABLED), 0),
+            published=primitive_counts.get((primitive_type, PrimitiveState.PUBLISHED), 0),
+            draft=primitive_counts.get((primitive_type, PrimitiveState.DRAFT), 0),
+            disabled=primitive_counts.get((primitive_type, PrimitiveState.DISABLED), 0),
         )
-        for sort, words in WORDS.items()
+        for primitive_type, words in WORDS.items()
     )

@@ -24,13 +24,13 @@ def invitation(request: SignedInRequest, link: str) -> HttpResponseBase:
     if request.method == "POST":
         if DECLINE in request.POST:
             done = invitations.decline(link, request.user, now)
-            said = "You declined the invitation."
+            message = "You declined the invitation."
         else:
             done = ACCEPT in request.POST and invitations.accept(link, request.user, now)
-            said = "You accepted the invitation."
+            message = "You accepted the invitation."
         if not done:
             return _unknown()
-        messages.success(request, said)
+        messages.success(request, message)
         return redirect("admin:you")
     offer = invitations.offer(link, request.user, now)
     if offer is None:

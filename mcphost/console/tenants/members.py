@@ -21,7 +21,7 @@ from mcphost.console.base import (
 )
 from mcphost.console.forms import forms
 from mcphost.console.forms.edits import Edit
-from mcphost.console.returning import listed
+from mcphost.console.returning import named_list_url
 from mcphost.console.tenants.tokens import asked_scopes
 from mcphost.tenants import invitations, services
 from mcphost.tenants.access import allowed, lock_open_tenant
@@ -74,13 +74,13 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         done = _appoint(request, tenant, form) if appointing else _invite(request, tenant, form)
         if done is not None:
             return done
-    found = Membership.objects.filter(tenant=tenant).select_related("user")
+    memberships = Membership.objects.filter(tenant=tenant).select_related("user")
     return show(
         request,
         "tenants/members.html",
         "Members",
         form=form,
-        members=found.order_by("user__username"),
+        members=memberships.order_by("user__username"),
         invitations=invitations.listing(tenant.pk, timezone.now()),
         appointing=appointing,
         roles=ROLES,
@@ -101,11 +101,11 @@ def _appoint(
 def _invite(
     request: SignedInRequest, tenant: Tenant, form: forms.ConsoleForm
 ) -> HttpResponseBase | None:
-    given = form.cleaned_data
-    role, days = Role(given["role"]), int(given["days"])
+    submitted = form.cleaned_data
+    role, days = Role(submitted["role"]), int(submitted["days"])
     issued = form.attempt(
         lambda: invitations.invite(
-            tenant.pk, given["username"], role, inviter=request.user, days=days
+            tenant.pk, submitted["username"], role, inviter=request.user, days=days
         )
     )
     if issued is None:
@@ -159,15 +159,15 @@ def scopes(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
     user = membership.user
     choices = sorted({*asked_scopes(tenant), *membership.scopes})
     form = ScopesForm(*form_input(request), initial={"scopes": membership.scopes})
-    form.fields["scopes"].choices = [(each, each) for each in choices]  # type: ignore[attr-defined]
+    form.fields["scopes"].choices = [(scope, scope) for scope in choices]  # type: ignore[attr-defined]
     editing = Edit(request, form, {"scopes": membership.scopes})
     if request.method == "POST" and form.is_valid():
-        given = sorted(form.cleaned_data["scopes"])
+        granted = sorted(form.cleaned_data["scopes"])
         saved = editing.save(
             user.get_username(),
-            {"scopes": given},
+            {"scopes": granted},
             lambda: {"scopes": _locked_scopes(request, tenant, user)},
-            lambda: services.grant_scopes(tenant.pk, user, given, actor=actor(request)),
+            lambda: services.grant_scopes(tenant.pk, user, granted, actor=actor(request)),
         )
         if saved is not None:
             messages.success(request, "Saved.")
@@ -212,7 +212,7 @@ def remove(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
 
 
 def _back(request: SignedInRequest, tenant: Tenant, row: str) -> HttpResponseBase:
-    return redirect(listed(request, "admin:members", tenant.slug, row=row))
+    return redirect(named_list_url(request, "admin:members", tenant.slug, row=row))
 
 
 def _locked_scopes(request: SignedInRequest, tenant: Tenant, user: User) -> list[str]:

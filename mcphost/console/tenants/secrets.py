@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 from mcphost.catalogue.selectors import SecretUse, secret_uses
 from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, page_of, show
 from mcphost.console.forms import forms
-from mcphost.console.returning import listed
+from mcphost.console.returning import named_list_url
 from mcphost.console.words import WORDS
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -60,13 +60,13 @@ class RulesForm(forms.ConsoleForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["places"].choices = [  # type: ignore[attr-defined]
-            (place, _PLACES[place]) for place in PLACES
+            (location, _PLACES[location]) for location in PLACES
         ]
 
-    def wanted(self) -> dict[str, list[str]]:
+    def rules(self) -> dict[str, list[str]]:
         """Return the rules, as the services take them."""
-        given = self.cleaned_data
-        return {"hosts": given["hosts"].split(), "places": given["places"]}
+        submitted = self.cleaned_data
+        return {"hosts": submitted["hosts"].split(), "places": submitted["places"]}
 
 
 class SecretForm(RulesForm):
@@ -114,13 +114,13 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """List the secrets: names, rules, times, and what uses them."""
     uses = secret_uses(tenant.pk)
     rows = tenant_secrets(tenant.pk)
-    known = {row.name for row in rows}
+    names = {row.name for row in rows}
     return show(
         request,
         "tenants/secrets.html",
         "Secrets",
         secrets=[(row, _linked(tenant, uses.get(row.name, ()))) for row in rows],
-        missing=[(name, _linked(tenant, uses[name])) for name in sorted(uses.keys() - known)],
+        missing=[(name, _linked(tenant, uses[name])) for name in sorted(uses.keys() - names)],
     )
 
 
@@ -135,7 +135,7 @@ def add(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         name, value = form.cleaned_data["name"], form.cleaned_data["value"]
         made = form.attempt(
             lambda: services.create_secret(
-                tenant.pk, name, value, **form.wanted(), actor=actor(request)
+                tenant.pk, name, value, **form.rules(), actor=actor(request)
             )
         )
         if made is not None:
@@ -170,10 +170,12 @@ def edit(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpRespo
     initial = {"hosts": "\n".join(secret.rules.hosts), "places": secret.rules.places}
     form = EditForm(*form_input(request), initial=initial)
     if request.method == "POST" and form.is_valid():
-        wanted, value = form.wanted(), form.cleaned_data["value"] or None
-        who = actor(request)
+        rules, value = form.rules(), form.cleaned_data["value"] or None
+        changer = actor(request)
         if form.attempt(
-            lambda: services.change_secret(tenant.pk, secret_id, **wanted, actor=who, value=value)
+            lambda: services.change_secret(
+                tenant.pk, secret_id, **rules, actor=changer, value=value
+            )
         ):
             replaced = "" if value is None else " The value was replaced by the one that you typed."
             messages.success(request, f"Saved.{replaced}")
@@ -187,8 +189,10 @@ def delete(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpRes
     secret = _secret(tenant, secret_id)
     form = DeleteForm(secret, *form_input(request))
     confirmed = request.method == "POST" and form.is_valid()
-    who = actor(request)
-    if confirmed and form.attempt(lambda: services.delete_secret(tenant.pk, secret_id, actor=who)):
+    deleter = actor(request)
+    if confirmed and form.attempt(
+        lambda: services.delete_secret(tenant.pk, secret_id, actor=deleter)
+    ):
         messages.success(request, f"Secret {secret.name} is deleted.")
         return redirect("admin:secrets", tenant.slug)
     used = ", ".join(use.name for use in secret_uses(tenant.pk).get(secret.name, ()))
@@ -222,14 +226,14 @@ def _form(
 
 
 def _back(request: SignedInRequest, tenant: Tenant, name: str) -> HttpResponseBase:
-    return redirect(listed(request, "admin:secrets", tenant.slug, row=f"secret-{name}"))
+    return redirect(named_list_url(request, "admin:secrets", tenant.slug, row=f"secret-{name}"))
 
 
 def _secret(tenant: Tenant, secret_id: UUID) -> SecretRow:
-    found = tenant_secret(tenant.pk, secret_id)
-    if found is None:
+    secret = tenant_secret(tenant.pk, secret_id)
+    if secret is None:
         raise Http404
-    return found
+    return secret
 
 
 def _linked(tenant: Tenant, uses: Sequence[SecretUse]) -> list[tuple[SecretUse, str]]:

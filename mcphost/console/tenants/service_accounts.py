@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 
 from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, page_of, show
 from mcphost.console.forms import forms
-from mcphost.console.returning import listed
+from mcphost.console.returning import named_list_url
 from mcphost.identity import service_accounts as services
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -57,11 +57,11 @@ def switch(
 ) -> HttpResponseBase:
     """Disable a service account, or enable it again."""
     account = _account(tenant, account_id)
-    service, said = _VERBS[verb]
+    service, outcome = _VERBS[verb]
     service(tenant.pk, account_id, actor=actor(request))
-    messages.success(request, f"Service account {account.name} {said}.")
+    messages.success(request, f"Service account {account.name} {outcome}.")
     row = f"account-{account_id}"
-    return redirect(listed(request, "admin:service_accounts", tenant.slug, row=row))
+    return redirect(named_list_url(request, "admin:service_accounts", tenant.slug, row=row))
 
 
 @of_tenant(Permission.MANAGE_TOKENS)
@@ -87,7 +87,7 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
 
 
 def _account(tenant: Tenant, account_id: UUID) -> services.AccountListing:
-    found = {each.id: each for each in services.accounts(tenant.pk)}.get(account_id)
-    if found is None:
+    account = {account.id: account for account in services.accounts(tenant.pk)}.get(account_id)
+    if account is None:
         raise Http404
-    return found
+    return account

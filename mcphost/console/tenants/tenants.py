@@ -92,26 +92,26 @@ class TenantForm(forms.ConsoleForm):
             "concurrent_calls": fields.concurrent_calls,
         }
 
-    def wanted(self, before: TenantFields) -> TenantFields:
+    def tenant_fields(self, before: TenantFields) -> TenantFields:
         """Return the fields with the submitted values."""
-        given = self.cleaned_data
-        file, icon = given["icon_file"], before.icon
+        submitted = self.cleaned_data
+        file, icon = submitted["icon_file"], before.icon
         if file is not None:
             # One byte more than allowed, so that the service detects a file that is too large.
             data = base64.b64encode(file.read(ICON_BYTES + 1)).decode()
             icon = f"data:{file.content_type};base64,{data}"
-        elif given["remove_icon"]:
+        elif submitted["remove_icon"]:
             icon = ""
         return replace(
             before,
-            title=given["title"],
+            title=submitted["title"],
             icon=icon,
-            instructions=given["instructions"].replace("\r\n", "\n"),
-            allowed_origins=tuple(given["allowed_origins"].split()),
-            outgoing_hosts=tuple(given["outgoing_hosts"].split()),
-            public=given["public"],
-            calls_per_minute=given["calls_per_minute"],
-            concurrent_calls=given["concurrent_calls"],
+            instructions=submitted["instructions"].replace("\r\n", "\n"),
+            allowed_origins=tuple(submitted["allowed_origins"].split()),
+            outgoing_hosts=tuple(submitted["outgoing_hosts"].split()),
+            public=submitted["public"],
+            calls_per_minute=submitted["calls_per_minute"],
+            concurrent_calls=submitted["concurrent_calls"],
         )
 
     def ask_for_file_again(self) -> None:
@@ -121,9 +121,11 @@ class TenantForm(forms.ConsoleForm):
                 "icon_file", "Choose the icon again: browsers do not keep a chosen file."
             )
 
-    def place(self, problems: forms.Problems) -> None:
+    def show_problems(self, problems: forms.Problems) -> None:
         """Show problems; those of the icon beside the upload field."""
-        super().place({"icon_file" if f == "icon" else f: said for f, said in problems.items()})
+        super().show_problems(
+            {"icon_file" if f == "icon" else f: sentences for f, sentences in problems.items()}
+        )
 
 
 class NewTenantForm(TenantForm):
@@ -151,11 +153,11 @@ class CloseForm(forms.ConsoleForm):
 @require_safe
 def listing(request: SignedInRequest) -> HttpResponseBase:
     """List the tenants that the user may see."""
-    wanted = query_text(request.GET, "q", 40)
-    found = visible_tenants(request.user)
-    if wanted:
-        found = found.filter(slug__contains=wanted.lower())
-    page = page_by_name(found, "slug", request.GET, {"q": wanted}, PER_PAGE)
+    search_text = query_text(request.GET, "q", 40)
+    tenants = visible_tenants(request.user)
+    if search_text:
+        tenants = tenants.filter(slug__contains=search_text.lower())
+    page = page_by_name(tenants, "slug", request.GET, {"q": search_text}, PER_PAGE)
     return show(
         request,
         "tenants/tenants.html",
@@ -163,7 +165,7 @@ def listing(request: SignedInRequest) -> HttpResponseBase:
         tenants=page.rows,
         older=page.following,
         newer=page.previous,
-        wanted=wanted,
+        search_text=search_text,
         may_create=allowed(request.user, None, Permission.MANAGE_TENANT),
     )
 
@@ -173,7 +175,7 @@ def add(request: SignedInRequest) -> HttpResponseBase:
     """Create a tenant."""
     form = NewTenantForm(*form_input(request))
     if request.method == "POST" and form.is_valid():
-        slug, fields = form.cleaned_data["slug"], form.wanted(TenantFields())
+        slug, fields = form.cleaned_data["slug"], form.tenant_fields(TenantFields())
         made = form.attempt(lambda: services.create_tenant(slug, fields, actor=actor(request)))
         if made is not None:
             messages.success(request, f"{made.slug} is open. Next, appoint its first owner.")
@@ -197,7 +199,7 @@ def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     may_read = allowed(request.user, tenant, Permission.VIEW_RECORDS)
     waiting = still_open(call_list.waiting(own, now)) if may_read else []
     recent = call_list.calls(EntryFilter(own), now, limit=RECENT).calls if may_read else ()
-    asked, steps = asked_period(request.GET), first_steps(request.user, tenant)
+    period_choice, steps = asked_period(request.GET), first_steps(request.user, tenant)
     viewer = Viewer(request.user, own if may_read else frozenset(), tenant)
     return show(
         request,
@@ -206,8 +208,8 @@ def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         counts=counts(own)[tenant.pk],
         steps=steps,
         hands=hands(viewer, [tenant], waiting, now) if tenant.closed_at is None else (),
-        panel=panel(own, asked, now) if may_read and steps is None else None,
-        asked=asked,
+        panel=panel(own, period_choice, now) if may_read and steps is None else None,
+        period_choice=period_choice,
         calls=named_calls(recent),
         waiting=named_waiting(waiting[:RECENT]),
         waiting_count=count_open(own, now) if may_read else 0,
@@ -222,12 +224,12 @@ def settings(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     form = TenantForm(*form_input(request), initial=TenantForm.starting(before))
     editing = Edit(request, form, asdict(before))
     if request.method == "POST" and form.is_valid():
-        wanted = form.wanted(before)
+        fields = form.tenant_fields(before)
         saved = editing.save(
             tenant.slug,
-            asdict(wanted),
+            asdict(fields),
             lambda: asdict(snapshot(_locked(request, tenant)).fields),
-            lambda: services.update_tenant(tenant.pk, wanted, actor=actor(request)),
+            lambda: services.update_tenant(tenant.pk, fields, actor=actor(request)),
         )
         if saved is not None:
             messages.success(request, "Saved.")

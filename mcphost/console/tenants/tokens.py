@@ -86,18 +86,18 @@ class TokenForm(forms.ConsoleForm):
         self.fields["scopes"].choices = scopes  # type: ignore[attr-defined]
         self.fields["scopes"].initial = [LIST_TOOLS, CALL_TOOLS]
 
-    def wanted(self, now: datetime) -> TokenRequest:
+    def token_request(self, now: datetime) -> TokenRequest:
         """Return the request for the service, with only the scopes that fit the audience."""
-        given = self.cleaned_data
-        audience = Audience(given["audience"] or Audience.MCP)
-        days = given["expires_at"]
+        submitted = self.cleaned_data
+        audience = Audience(submitted["audience"] or Audience.MCP)
+        days = submitted["expires_at"]
         return TokenRequest(
-            name=given["name"],
-            scopes=tuple(scope for scope in given["scopes"] if audience_of(scope) is audience),
+            name=submitted["name"],
+            scopes=tuple(scope for scope in submitted["scopes"] if audience_of(scope) is audience),
             audience=audience,
             expires_at=now + timedelta(days=int(days)) if days else None,
-            calls_per_minute=given["calls_per_minute"],
-            concurrent_calls=given["concurrent_calls"],
+            calls_per_minute=submitted["calls_per_minute"],
+            concurrent_calls=submitted["concurrent_calls"],
         )
 
 
@@ -113,9 +113,13 @@ def own_scopes(membership: Membership) -> forms.Choices:
 
 def asked_scopes(tenant: Tenant) -> tuple[str, ...]:
     """Return the scopes that single primitives of a tenant require."""
-    asked = set(catalogue.working_scopes(tenant.pk))
-    asked |= {scope for each in catalogue.offering(tenant.pk).everything for scope in each.scopes}
-    return tuple(sorted(asked - set(_SCOPES)))
+    scopes = set(catalogue.working_scopes(tenant.pk))
+    scopes |= {
+        scope
+        for primitive in catalogue.offering(tenant.pk).everything
+        for scope in primitive.scopes
+    }
+    return tuple(sorted(scopes - set(_SCOPES)))
 
 
 def _scopes(tenant: Tenant) -> forms.Choices:
@@ -158,9 +162,9 @@ def issue(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     itself = Membership.objects.filter(tenant=tenant, user=person).first()
     owners = [(str(person.pk), f"you ({person.get_username()}, {itself.role})")] if itself else []
     owners += [
-        (str(each.id), f"service account {each.name}")
-        for each in service_accounts.accounts(tenant.pk)
-        if each.disabled_at is None
+        (str(account.id), f"service account {account.name}")
+        for account in service_accounts.accounts(tenant.pk)
+        if account.disabled_at is None
     ]
     initial = {"owner": request.GET.get("owner", "")}
     form = TokenForm(owners, _scopes(tenant), *form_input(request), initial=initial)
@@ -180,10 +184,10 @@ def issue(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
 
 
 def _issue(request: SignedInRequest, tenant_id: UUID, form: TokenForm) -> IssuedToken:
-    wanted, who, owner = form.wanted(timezone.now()), actor(request), form.cleaned_data["owner"]
+    token_request, owner = form.token_request(timezone.now()), form.cleaned_data["owner"]
     if owner == str(request.user.pk):
-        return services.issue(tenant_id, request.user, wanted, actor=who)
-    return services.issue_for_service(tenant_id, UUID(owner), wanted, actor=who)
+        return services.issue(tenant_id, request.user, token_request, actor=actor(request))
+    return services.issue_for_service(tenant_id, UUID(owner), token_request, actor=actor(request))
 
 
 def shown_once(
@@ -207,20 +211,20 @@ def shown_once(
 @of_tenant(Permission.MANAGE_TOKENS)
 def revoke(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpResponseBase:
     """Revoke a token for good, after confirmation."""
-    found = selectors.token(tenant.pk, token_id)
-    if found is None:
+    token = selectors.token(tenant.pk, token_id)
+    if token is None:
         raise Http404
     page = Crumb("Tokens", token_url(tenant.slug, token_id))
     if request.method == "POST":
         services.revoke(tenant.pk, token_id, actor=actor(request))
-        messages.success(request, f"“{found.name}” is revoked.")
+        messages.success(request, f"“{token.name}” is revoked.")
         return redirect(list_url(request, page.url, row=f"token-{token_id}"))
     return show(
         request,
         "confirm.html",
         "Revoke a token",
         page,
-        explanation=f"“{found.name}” of {found.owner} stops working immediately and permanently.",
+        explanation=f"“{token.name}” of {token.owner} stops working immediately and permanently.",
         verb="Revoke",
         back=page.url,
         at_row=f"token-{token_id}",

@@ -54,7 +54,7 @@ def overview(request: SignedInRequest) -> HttpResponseBase:
         "users/you.html",
         TITLE,
         roles=_memberships(request.user).select_related("tenant").order_by("tenant__slug"),
-        tokens=[(each, each.state(now)) for each in selectors.tokens_of(request.user.pk)],
+        tokens=[(token, token.state(now)) for token in selectors.tokens_of(request.user.pk)],
     )
 
 
@@ -64,9 +64,9 @@ def issue(request: SignedInRequest, slug: str) -> HttpResponseBase:
     tenant = membership.tenant
     form = TokenForm((), own_scopes(membership), *form_input(request))
     if request.method == "POST" and form.is_valid():
-        wanted = form.wanted(timezone.now())
+        token_request = form.token_request(timezone.now())
         issued = form.attempt(
-            lambda: services.issue(tenant.pk, request.user, wanted, actor=actor(request))
+            lambda: services.issue(tenant.pk, request.user, token_request, actor=actor(request))
         )
         if issued is not None:
             return shown_once(request, issued, tenant.slug, _here())
@@ -82,25 +82,25 @@ def issue(request: SignedInRequest, slug: str) -> HttpResponseBase:
 
 def revoke(request: SignedInRequest, token_id: str) -> HttpResponseBase:
     """Revoke a token that acts for the user, even if another account issued it; confirmed."""
-    found = selectors.token_of(request.user.pk, token_id)
-    if found is None:
+    token = selectors.token_of(request.user.pk, token_id)
+    if token is None:
         raise Http404
     if request.method == "POST":
-        services.revoke(found.tenant, token_id, actor=actor(request))
-        messages.success(request, f"“{found.name}” is revoked.")
+        services.revoke(token.tenant, token_id, actor=actor(request))
+        messages.success(request, f"“{token.name}” is revoked.")
         return redirect("admin:you")
     return show(
         request,
         "confirm.html",
         "Revoke a token",
         _here(),
-        explanation=f"“{found.name}” for {found.slug} stops working immediately and permanently.",
+        explanation=f"“{token.name}” for {token.slug} stops working immediately and permanently.",
         verb="Revoke",
         back=_here().url,
     )
 
 
-def leave(request: SignedInRequest, slug: str) -> HttpResponseBase:
+def leave_tenant(request: SignedInRequest, slug: str) -> HttpResponseBase:
     """Give up the user's own role in a tenant, after confirmation."""
     tenant = _membership(request.user, slug).tenant
     if request.method == "POST":
@@ -129,8 +129,8 @@ def _memberships(user: User) -> QuerySet[Membership]:
 
 
 def _membership(user: User, slug: str) -> Membership:
-    found = _memberships(user).select_related("tenant")
-    return get_object_or_404(found, tenant__slug=slug)
+    memberships = _memberships(user).select_related("tenant")
+    return get_object_or_404(memberships, tenant__slug=slug)
 
 
 def _here() -> Crumb:

@@ -18,7 +18,7 @@ from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.roles import Permission
 from mcphost.tenants.services import keep_owners
 
-TAKEN = "A user with that name already exists."
+NAME_TAKEN = "A user with that name already exists."
 CHANGED = "Your password was changed meanwhile."
 
 
@@ -38,21 +38,21 @@ class PersonFields:
 
 
 @transaction.atomic
-def create(username: str, password: str, fields: PersonFields, who: Actor) -> User:
+def create(username: str, password: str, fields: PersonFields, actor: Actor) -> User:
     """Create a user who can sign in; the tenants decide what they may do.
 
     Raises InvalidError if the name is taken.
     """
-    require_still(who, None, Permission.MANAGE_MEMBERS)
+    require_still(actor, None, Permission.MANAGE_MEMBERS)
     user = User(username=username, **asdict(fields))
     user.set_password(password)
     try:
         with transaction.atomic():
             user.save()
     except IntegrityError:
-        raise InvalidError({"username": [TAKEN]}) from None
+        raise InvalidError({"username": [NAME_TAKEN]}) from None
     facts = {"is_active": fields.is_active, "is_staff": fields.is_staff}
-    _note("user.created", user, who, facts)
+    _note("user.created", user, actor, facts)
     return user
 
 
@@ -74,12 +74,12 @@ def locked_by(actor: Actor, user_id: int) -> User:
 
 
 @transaction.atomic
-def update(user: User, fields: PersonFields, who: Actor) -> User:
+def update(user: User, fields: PersonFields, actor: Actor) -> User:
     """Change a user, and return it. Without a difference, nothing is written.
 
     Raises InvalidError when deactivating the last owner of an open tenant, and User.DoesNotExist.
     """
-    user = locked_by(who, user.pk)
+    user = locked_by(actor, user.pk)
     before, after = asdict(PersonFields.of(user)), asdict(fields)
     changed = {name: value for name, value in after.items() if value != before[name]}
     if not changed:
@@ -92,7 +92,7 @@ def update(user: User, fields: PersonFields, who: Actor) -> User:
     switches: dict[str, Any] = {
         name: changed[name] for name in ("is_active", "is_staff") if name in changed
     }
-    _note("user.updated", user, who, {"changed": sorted(changed), **switches})
+    _note("user.updated", user, actor, {"changed": sorted(changed), **switches})
     return user
 
 
@@ -100,7 +100,7 @@ def update(user: User, fields: PersonFields, who: Actor) -> User:
 def set_password(
     user: User,
     password: str,
-    who: Actor,
+    actor: Actor,
     *,
     checked: str | None = None,
 ) -> User:
@@ -110,16 +110,16 @@ def set_password(
     password were checked with. If another one is stored by now, such as that of a password that staff
     set to shut an intruder out, it stays. Raises InvalidError then, and User.DoesNotExist.
     """
-    own = lock_account(who) if checked is not None and who.is_person(user.pk) else None
-    user = own or locked_by(who, user.pk)
+    own = lock_account(actor) if checked is not None and actor.is_person(user.pk) else None
+    user = own or locked_by(actor, user.pk)
     if checked is not None and user.password != checked:
         raise InvalidError({"present": [CHANGED]})
     user.set_password(password)
     user.save(update_fields=["password"])
-    _note("user.password_set", user, who, {})
+    _note("user.password_set", user, actor, {})
     return user
 
 
-def _note(action: str, user: User, who: Actor, facts: Mapping[str, Any]) -> None:
+def _note(action: str, user: User, actor: Actor, facts: Mapping[str, Any]) -> None:
     named = {**facts, "user": user.get_username()}
-    record(action, actor=who, target=str(user.pk), facts=named)
+    record(action, actor=actor, target=str(user.pk), facts=named)

@@ -55,18 +55,18 @@ class PersonForm(forms.ConsoleForm):
         self._itself = itself
 
     def clean(self) -> dict[str, Any]:
-        given: dict[str, Any] = super().clean() or {}
+        submitted: dict[str, Any] = super().clean() or {}
         for name in ("is_active", "is_staff"):
-            if self._itself and not given.get(name):
+            if self._itself and not submitted.get(name):
                 self.add_error(
                     name, "You cannot remove this from your own account. Ask another staff member."
                 )
-        return given
+        return submitted
 
-    def wanted(self) -> PersonFields:
-        given = self.cleaned_data
+    def person_fields(self) -> PersonFields:
+        submitted = self.cleaned_data
         names = PersonFields.__dataclass_fields__
-        return PersonFields(**{name: given[name] for name in names})
+        return PersonFields(**{name: submitted[name] for name in names})
 
 
 class NewPersonForm(PersonForm):
@@ -84,7 +84,7 @@ class NewPersonForm(PersonForm):
         if len(name) > _NAME_LENGTH:
             raise ValidationError(f"Use at most {_NAME_LENGTH} characters.")
         if User.objects.filter(username__iexact=name).exists():
-            raise ValidationError(changes.TAKEN)
+            raise ValidationError(changes.NAME_TAKEN)
         return name
 
     def clean_password(self) -> str:
@@ -146,11 +146,11 @@ def _strong(password: str, user: User | None = None) -> str:
 @require_safe
 def listing(request: SignedInRequest) -> HttpResponseBase:
     """List all users, by name."""
-    wanted = query_text(request.GET, "q", 100)
-    found = User.objects.prefetch_related("memberships__tenant")
-    if wanted:
-        found = found.filter(Q(username__icontains=wanted) | Q(email__icontains=wanted))
-    page = page_by_name(found, "username", request.GET, {"q": wanted}, PER_PAGE)
+    search_text = query_text(request.GET, "q", 100)
+    users = User.objects.prefetch_related("memberships__tenant")
+    if search_text:
+        users = users.filter(Q(username__icontains=search_text) | Q(email__icontains=search_text))
+    page = page_by_name(users, "username", request.GET, {"q": search_text}, PER_PAGE)
     return show(
         request,
         "users/users.html",
@@ -158,7 +158,7 @@ def listing(request: SignedInRequest) -> HttpResponseBase:
         people=page.rows,
         older=page.following,
         newer=page.previous,
-        wanted=wanted,
+        search_text=search_text,
         kept=returning.from_here(request),
     )
 
@@ -169,8 +169,8 @@ def add(request: SignedInRequest) -> HttpResponseBase:
     form = NewPersonForm(*form_input(request), initial={"is_active": True})
     if request.method == "POST" and form.is_valid():
         name, password = form.cleaned_data["username"], form.cleaned_data["password"]
-        wanted, who = form.wanted(), actor(request)
-        made = form.attempt(lambda: changes.create(name, password, wanted, who))
+        fields, creator = form.person_fields(), actor(request)
+        made = form.attempt(lambda: changes.create(name, password, fields, creator))
         if made is not None:
             messages.success(
                 request, f"The account {name} was created. Owners of a tenant can now invite it."
@@ -187,12 +187,12 @@ def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
     form = PersonForm(*form_input(request), initial=before, itself=user.pk == request.user.pk)
     editing = Edit(request, form, before)
     if request.method == "POST" and form.is_valid():
-        wanted = form.wanted()
+        fields = form.person_fields()
         saved = editing.save(
             user.get_username(),
-            asdict(wanted),
+            asdict(fields),
             lambda: asdict(PersonFields.of(changes.locked_by(actor(request), user_id))),
-            lambda: changes.update(user, wanted, actor(request)),
+            lambda: changes.update(user, fields, actor(request)),
         )
         if saved is not None:
             messages.success(request, "Saved.")
@@ -216,7 +216,7 @@ def set_password(request: SignedInRequest, user_id: int) -> HttpResponseBase:
     """Set the password of a user who lost it."""
     user = get_object_or_404(User, pk=user_id)
     form = PasswordForm(user, *form_input(request))
-    if request.method == "POST" and form.is_valid() and _set(request, user, form):
+    if request.method == "POST" and form.is_valid() and _set_password(request, user, form):
         messages.success(request, f"The password of {user.get_username()} was changed.")
         return redirect(row_url(request, "admin:user", user.pk))
     step = Crumb(user.get_username(), row_url(request, "admin:user", user.pk))
@@ -235,7 +235,7 @@ def set_password(request: SignedInRequest, user_id: int) -> HttpResponseBase:
 def own_password(request: SignedInRequest) -> HttpResponseBase:
     """Change the signed-in user's own password."""
     form = OwnPasswordForm(request)
-    if request.method == "POST" and form.is_valid() and _set(request, request.user, form):
+    if request.method == "POST" and form.is_valid() and _set_password(request, request.user, form):
         messages.success(request, "Your password was changed.")
         return redirect("admin:you")
     page = show(
@@ -244,13 +244,15 @@ def own_password(request: SignedInRequest) -> HttpResponseBase:
     return with_status(page, form.refusal)
 
 
-def _set(request: SignedInRequest, user: User, form: PasswordForm) -> bool:
+def _set_password(request: SignedInRequest, user: User, form: PasswordForm) -> bool:
     """Set a password, and return whether it was set. Users who change their own stay signed in."""
-    password, who = form.cleaned_data["password"], actor(request)
+    password, changer = form.cleaned_data["password"], actor(request)
     own = user.pk == request.user.pk
     checked = request.user.password if own else None
     try:
-        changed = form.attempt(lambda: changes.set_password(user, password, who, checked=checked))
+        changed = form.attempt(
+            lambda: changes.set_password(user, password, changer, checked=checked)
+        )
     except User.DoesNotExist:
         raise Http404 from None
     if changed is not None and own:

@@ -9,7 +9,7 @@ from uuid import UUID
 from mcphost.catalogue.selectors import cached_offering, offering
 from mcphost.catalogue.updates import announce_updates, nothing_at, served_as
 from mcphost.feed.cache import MISS
-from mcphost.protocol.uris import normalize
+from mcphost.protocol.uris import normalize, percent_encoded
 from mcphost.runtime.ports import NotAnnouncedError
 from mcphost.serving.database import in_database
 from mcphost.serving.events import Relay
@@ -117,7 +117,7 @@ class TenantAnnouncer:
 
 def _normal(uri: str) -> str | None:
     try:
-        return normalize(uri)
+        return normalize(percent_encoded(uri))
     except ValueError:
         return None
 

@@ -1,7 +1,7 @@
 """Run a call's request on any primitive, within the caller's limits, and return the reply."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from mcphost.audit.records import new_id
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError
@@ -14,6 +14,7 @@ from mcphost.runtime.ports import (
     Http,
     Links,
     Misuse,
+    NoStore,
     Notifier,
     RoundLimits,
     Store,
@@ -50,6 +51,9 @@ from mcphost.serving.request_state import InvalidStateError
 from mcphost.vault.sealer import is_warm
 
 UNCERTAIN = "The server stopped while the program ran; it may have taken effect"
+
+
+NO_USER: Final = "This caller is no person, so it has no store of its own."
 
 
 class RoundPorts:
@@ -114,6 +118,12 @@ class RoundPorts:
     @property
     def store(self) -> Store:
         return TenantStore(self._turn.call.tenant)
+
+    @property
+    def user_store(self) -> Store:
+        call = self._turn.call
+        user = call.principal.user
+        return NoStore(NO_USER) if user is None else TenantStore(call.tenant, user.id)
 
     @property
     def http(self) -> Http:

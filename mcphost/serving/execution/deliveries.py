@@ -141,7 +141,7 @@ class Sessions:
         if self.requests_made(turn, requests) > MAX_QUESTIONS:
             message = f"The call was ended: it made more than {MAX_QUESTIONS} input requests."
             return Failure(FailureKind.ASKED_TOO_OFTEN, message)
-        return _cannot_carry(turn.call.revision, requests)
+        return _cannot_carry(turn.call, requests)
 
     def requests_made(self, turn: Turn, requests: Requests) -> int:
         state = turn.resumed.state
@@ -347,15 +347,15 @@ def _state(turn: Turn, policy: Policy, requests: Requests, journal: Journal) -> 
     )
 
 
-def _cannot_carry(revision: str, requests: Requests) -> Failure | None:
+def _cannot_carry(call: Call, requests: Requests) -> Failure | None:
     """The failure for the first input request that the session's revision does not have, if any."""
     for request in requests:
         try:
-            questions.params_of(REVISIONS[revision], request.method, request.params)
+            questions.params_of(REVISIONS[call.revision], request.method, request.params)
         except NotCarriedError as why:
-            missing = CapabilityMissingError(why.capability)
+            missing = CapabilityMissingError(why.capability, call.method)
             detail = f"the question {request.key!r} cannot be put: {why}"
-            message = f"{missing} Protocol revision {revision} has no such input request."
+            message = f"{missing} Protocol revision {call.revision} has no such input request."
             kind = FailureKind.CAPABILITY_MISSING
             return Failure(kind, message, detail, required=missing.required)
     return None

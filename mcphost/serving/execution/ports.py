@@ -110,24 +110,25 @@ log = logging.getLogger(__name__)
 
 
 class TenantStore:
-    """Implements `runtime.ports.Store` for the calls of one tenant, without access to others."""
+    """Implements `runtime.ports.Store` for the calls of one tenant, or for those of one `member` of
+    it, without access to others."""
 
-    __slots__ = ("_tenant",)
+    __slots__ = ("_owner",)
 
-    def __init__(self, tenant: UUID) -> None:
-        self._tenant = tenant
+    def __init__(self, tenant: UUID, member: UUID | None = None) -> None:
+        self._owner = store.StoreOwner(tenant, member)
 
     async def get(self, key: str) -> Stored:
         with _reaching():
-            return await in_database(store.get, self._tenant, key)
+            return await in_database(store.get, self._owner, key)
 
     async def put(self, key: str, value: Any, revision: int) -> bool:
         with _reaching():  # run twice, it would look like a conflict
-            return await in_database_once(store.put, self._tenant, key, value, revision)
+            return await in_database_once(store.put, self._owner, key, value, revision)
 
     async def delete(self, key: str, revision: int) -> bool:
         with _reaching():
-            return await in_database_once(store.delete, self._tenant, key, revision)
+            return await in_database_once(store.delete, self._owner, key, revision)
 
 
 @contextmanager

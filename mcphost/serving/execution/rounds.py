@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Awaitable, Coroutine, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol, TypeVar, assert_never
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, assert_never
 
 import orjson
 
@@ -445,9 +445,14 @@ async def _outcome(turn: Turn, ports: Ports) -> Measured:
         return Failed(Failure(FailureKind.INVALID_RESULT, message, repr(error))), 0
 
 
+_EXPECTED: Final = frozenset({FailureKind.TOOL_ERROR, FailureKind.CAPABILITY_MISSING})
+"""Failures that the program or the client intends."""
+
+
 def _explain(turn: Turn, error: Failure) -> None:
     facts = {**turn.facts, "kind": error.kind.value}
     if error.kind is FailureKind.INVALID_ARGUMENTS:  # the message names the caller's own fields
         log.info("a round's arguments did not fit the input schema", extra=facts)
         return
-    log.warning("a round failed: %s", error.detail or error.message, extra=facts)
+    level = logging.INFO if error.kind in _EXPECTED else logging.WARNING
+    log.log(level, "a round failed: %s", error.detail or error.message, extra=facts)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -23,13 +23,14 @@ from mcphost.catalogue.drafts import compile_draft
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.snapshots import ToolSnapshot
 from mcphost.catalogue.states import PrimitiveState
+from mcphost.identity.selectors import person_in
 from mcphost.protocol import messages
 from mcphost.protocol.eras import REVISION, Era
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcphost.protocol.exchange import Exchange, Meta
 from mcphost.protocol.headers import Headers
 from mcphost.protocol.params import check_responses
-from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
+from mcphost.runtime.call import Call, CallUser, Client, Delivery, Principal, PrincipalKind
 from mcphost.runtime.journal import EMPTY, FAILED, Answer, Journal
 from mcphost.runtime.outcomes import Failed, InputRequired, Outcome
 from mcphost.runtime.ports import Ports
@@ -164,10 +165,11 @@ async def run(trial: Trial) -> TrialRound:
     definition cannot be published, TrialEndedError if the tool was disabled, archived or deleted since
     the trial began.
     """
-    tenant, tool, tool_state = await in_database(_prepared, trial)
+    prepared = await in_database(_prepared, trial)
+    tenant, tool = prepared.tenant, prepared.tool
     watched, stream = _Watched(tool.program), _Received()
     seconds = min(tool.time_limit or options().tool_seconds, MAX_SECONDS)
-    turn = _turn(trial, tenant, replace(tool, program=watched, time_limit=seconds))
+    turn = _turn(trial, prepared.user, tenant, replace(tool, program=watched, time_limit=seconds))
     began = time.perf_counter()
     reply, error, received = None, None, b""
     try:
@@ -195,7 +197,7 @@ async def run(trial: Trial) -> TrialRound:
         detail=_detail(watched.outcome, tool),
         received=[*map(orjson.loads, stream.messages), orjson.loads(received)],
         dropped=stream.dropped,
-        tool_state=tool_state,
+        tool_state=prepared.tool_state,
     )
 
 
@@ -204,13 +206,21 @@ def end(call: UUID, tenant: UUID, reason: str, actor: Actor) -> None:
     cancelling.cancel(call, tenant, reason, actor)
 
 
-def _prepared(trial: Trial) -> tuple[TenantSnapshot, ToolSnapshot, str]:
+class _Prepared(NamedTuple):
+    tenant: TenantSnapshot
+    tool: ToolSnapshot
+    tool_state: str
+    user: CallUser | None
+
+
+def _prepared(trial: Trial) -> _Prepared:
     tenant = tenants.tenant(trial.tenant)
     operator = User.objects.filter(pk=trial.operator.pk or 0).first()  # as the account is now
     if tenant is None or operator is None or not allowed(operator, tenant, Permission.EDIT_TOOLS):
         raise PermissionDenied
     tool_state = _tool_state(trial)
-    return tenant, compile_draft(tenant.id, trial.definition, trial.primitive), tool_state
+    tool = compile_draft(tenant.id, trial.definition, trial.primitive)
+    return _Prepared(tenant, tool, tool_state, person_in(tenant.id, operator.pk))
 
 
 def _tool_state(trial: Trial) -> str:
@@ -232,7 +242,7 @@ def _tool_state(trial: Trial) -> str:
     return trial.tool_state
 
 
-def _turn(trial: Trial, tenant: TenantSnapshot, tool: ToolSnapshot) -> Turn:
+def _turn(trial: Trial, user: CallUser | None, tenant: TenantSnapshot, tool: ToolSnapshot) -> Turn:
     operator = trial.operator
     principal = Principal(
         PrincipalKind.PERSON,
@@ -241,6 +251,7 @@ def _turn(trial: Trial, tenant: TenantSnapshot, tool: ToolSnapshot) -> Turn:
         operator.get_username(),
         COMMON_SCOPES | tool.scopes,
         operator.pk,
+        user=user,
     )
     info = {"name": CLIENT.name, "version": CLIENT.version}
     params = {"name": tool.name, "arguments": trial.arguments}

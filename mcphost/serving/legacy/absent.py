@@ -56,8 +56,8 @@ async def awaits_another(call: SessionTarget) -> bool:
 
 async def require_code(incoming: Incoming) -> None:
     """Raise ProtocolError if no process is known to have the code of a call that goes on."""
-    held = incoming.owned_call
-    if held is None or not (held.uncertain or held.resumed.state is not None):
+    owned_call = incoming.owned_call
+    if owned_call is None or not (owned_call.uncertain or owned_call.resumed.state is not None):
         return
     call = target_of(incoming)
     if call is not None:
@@ -67,5 +67,5 @@ async def require_code(incoming: Incoming) -> None:
 
 
 async def _offering(tenant: UUID) -> Offering:
-    known = catalogue.cached_offering(tenant)
-    return known if known is not MISS else await in_database_unbounded(catalogue.offering, tenant)
+    cached = catalogue.cached_offering(tenant)
+    return cached if cached is not MISS else await in_database_unbounded(catalogue.offering, tenant)

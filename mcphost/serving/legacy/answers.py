@@ -23,8 +23,9 @@ from mcphost.sealing.tokens import Purpose, SealError
 from mcphost.serving import sealing
 from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database
+from mcphost.serving.execution.commits import error_for
 from mcphost.serving.legacy import outbound_guard
-from mcphost.serving.legacy.questions import Given, open_round
+from mcphost.serving.legacy.questions import IncomingResponse, open_round
 from mcphost.serving.legacy.refusal_records import refuse
 from mcphost.serving.legacy.session import check
 from mcphost.serving.legacy.takeover import takeovers
@@ -47,42 +48,46 @@ async def take(session: ClientSession, principal: Principal, response: LegacyRes
         return
     try:
         question, owner = await _opened(session, response.id)
-    except SealError as error:
+    except SealError as unreadable:
         await check(session)
-        await refused(NOT_ASKED, facts={"why": error.reason})
+        await refused(NOT_ASKED, facts={"why": unreadable.reason})
         return
-    given = Given(session.tenant, question, _said(response))
-    if await _given(session, given):
+    refusal = response.error
+    encoded = orjson.dumps({"result": response.result} if refusal is None else {"error": refusal})
+    input_response = IncomingResponse(session.tenant, question, encoded)
+    if await _pass_to_open_round(session, input_response):
         return
     await check(session)
     if owner != session.id:
         await refused(FOREIGN)
         return
-    answer = _Answer(session, given)
-    taken = await in_database(answer.keep)
-    if taken is not None and taken.owner != heartbeat.id:
-        await takeovers.go_on(taken.call, session.tenant)
-    if taken is None:
-        found = await in_database(questions.find, question, session.id)
-        if found is None:
+    answer = _Answer(session, input_response)
+    answered = await in_database(answer.store)
+    if answered is not None and answered.owner != heartbeat.id:
+        await takeovers.go_on(answered.call, session.tenant)
+    if answered is None:
+        status = await in_database(questions.find, question, session.id)
+        if status is None:
             await refused(NOT_ASKED)
-        elif not (answer.again and found.state is QuestionState.ANSWERED):
-            reason = ANSWERED if found.state is QuestionState.ANSWERED else LATE
-            await refused(reason, found.call, {"key": found.key})
+        elif not (answer.again and status.state is QuestionState.ANSWERED):
+            reason = ANSWERED if status.state is QuestionState.ANSWERED else LATE
+            await refused(reason, status.call, {"key": status.key})
 
 
-async def _given(session: ClientSession, given: Given) -> bool:
+async def _pass_to_open_round(session: ClientSession, input_response: IncomingResponse) -> bool:
     """Give the response to the call that waits for it in this process; False if none does.
 
-    Raises ProtocolError (UNAVAILABLE) if it could not be stored.
+    Raises ProtocolError if it could not be stored: UNAVAILABLE if it may be sent again.
     """
-    waiting = open_round(given.question, session.id)
+    waiting = open_round(input_response.question, session.id)
     if waiting is None:
         return False
     try:
-        return await waiting.take(given)
-    except (RecordLostError, RecordRefusedError):
+        return await waiting.take(input_response)
+    except RecordLostError:
         raise unavailable("The input response could not be stored; send it again") from None
+    except RecordRefusedError as error:  # the same response would be refused again
+        raise error_for(error) from None
 
 
 class _Answer:
@@ -91,26 +96,20 @@ class _Answer:
     `again`: `keep` was repeated, and the call may have ended since.
     """
 
-    def __init__(self, session: ClientSession, given: Given) -> None:
+    def __init__(self, session: ClientSession, input_response: IncomingResponse) -> None:
         self._session = session
-        self._given = given
+        self._input_response = input_response
         self._kept = False
         self.again = False
 
-    def keep(self) -> AnsweredQuestion | None:
+    def store(self) -> AnsweredQuestion | None:
         """Store the response; None if it was not accepted. In a database thread."""
         self.again = self._kept
-        sealed, self._kept = self._given.sealed(), True
-        return questions.answer(self._given.question, self._session.id, sealed)
+        sealed, self._kept = self._input_response.sealed(), True
+        return questions.answer(self._input_response.question, self._session.id, sealed)
 
 
 async def _opened(session: ClientSession, id: str | int) -> tuple[UUID, UUID]:
     """The ids of the input request that a response names, and of its session. Raises SealError."""
     payload = await sealing.unseal(Purpose.REQUEST_ID, session.tenant, str(id))
     return UUID(bytes=payload[:16]), UUID(bytes=payload[16:])
-
-
-def _said(response: LegacyResponse) -> bytes:
-    if response.error is not None:
-        return orjson.dumps({"error": response.error})
-    return orjson.dumps({"result": response.result})

@@ -85,12 +85,12 @@ _in_progress = InProgress()
 class Capacity:
     """What one call counts for in the limits of its caller and tenant: itself and its size."""
 
-    __slots__ = ("_keys", "_size", "taken")
+    __slots__ = ("_keys", "_size", "counted")
 
     def __init__(self, incoming: Incoming) -> None:
         self._keys = (caller(incoming.principal, incoming.source), str(incoming.tenant.id))
         self._size = incoming.size
-        self.taken = False
+        self.counted = False
 
     def take(self, *, anyway: bool = False) -> None:
         """Count the call until `give_back`.
@@ -100,13 +100,13 @@ class Capacity:
         if not anyway:
             for key, times in zip(self._keys, (1, TIMES), strict=True):
                 _in_progress.check(key, times)
-        self.taken = True
+        self.counted = True
         _in_progress.take(self._keys, self._size)
 
     def give_back(self) -> None:
         """Count the call no longer, if it was counted."""
-        if self.taken:
-            self.taken = False
+        if self.counted:
+            self.counted = False
             _in_progress.give_back(self._keys, self._size)
 
 
@@ -145,12 +145,12 @@ class SessionCall:
     """
 
     __slots__ = (
-        "_asked",
         "_capacity",
         "_context",
-        "_held",
         "_incoming",
         "_moves",
+        "_open_round",
+        "_owned_call",
         "_pick_up",
         "_reason",
         "_refusal",
@@ -180,13 +180,13 @@ class SessionCall:
         self._settled: asyncio.Future[JsonAnswer | None] = loop.create_future()
         gate = Gate(incoming.session, incoming.principal, incoming.exchange.id)
         self.outgoing = Outgoing(stored, gate, self._streams, self._give_up, last)
-        self._held = HeldCall(self.outgoing)
-        self._incoming = incoming._replace(owned_call=self._held)
+        self._owned_call = HeldCall(self.outgoing)
+        self._incoming = incoming._replace(owned_call=self._owned_call)
         # Register at once: a second request with the same id must be refused.
         cancellations.begin(self._session.id, stored.request_name, self._cancel)
         self._capacity = Capacity(incoming)
         self._context = copy_context()
-        self._asked: OpenRound | None = None
+        self._open_round: OpenRound | None = None
         self._task: asyncio.Task[None] | None = None
         self._start()
         self._timer = loop.call_later(PRESENT_AFTER_SECONDS, presences.register, self)
@@ -212,7 +212,7 @@ class SessionCall:
 
     def release(self) -> None:
         """Release the call at shutdown if it waits for input: another process continues it."""
-        if self._held.waiting is not None and self._refusal is None:
+        if self._owned_call.waiting is not None and self._refusal is None:
             self._interrupt("the server is about to stop", OwnedCallEvent.RELEASE)
 
     def _cancel(self) -> None:
@@ -243,7 +243,7 @@ class SessionCall:
         elif self._task is not None:
             self._task.cancel(reason)
 
-    def _go_on(self) -> None:
+    def _wake(self) -> None:
         """Go on after a rest: there may be input responses."""
         if self._state is OwnedCallState.RESTING:
             self._become(OwnedCallEvent.WAKE)
@@ -256,7 +256,7 @@ class SessionCall:
         if not self._settled.done():
             self._settled.set_result(answer)
 
-    def _leave(self) -> None:
+    def _unregister(self) -> None:
         self._become(OwnedCallEvent.END)
         session_uses.note(self._session.id)
         name = self.outgoing.stored.request_name
@@ -264,12 +264,12 @@ class SessionCall:
         self._timer.cancel()
         presences.unregister(self)
         self._capacity.give_back()
-        self._close_asked()
+        self._close_open_round()
 
-    def _close_asked(self) -> None:
-        if self._asked is not None:
-            self._asked.close()
-            self._asked = None
+    def _close_open_round(self) -> None:
+        if self._open_round is not None:
+            self._open_round.close()
+            self._open_round = None
 
     def _over(self, task: "asyncio.Task[None]") -> None:
         """Clean up after the last task, even one that was cancelled before it began to run."""
@@ -279,7 +279,7 @@ class SessionCall:
             self._task = None
             return
         under_way.discard(self)
-        self._leave()
+        self._unregister()
         answer = self._refused() if task.cancelled() else JsonAnswer(b"")
         self._settle(answer)
         if task.cancelled() and self.outgoing.streaming and not self.outgoing.closed:
@@ -298,7 +298,7 @@ class SessionCall:
             answer = self._refused()
         finally:
             if self._state is not OwnedCallState.RESTING:
-                self._leave()
+                self._unregister()
         if self._state is not OwnedCallState.RESTING:
             await self._end(answer)
 
@@ -318,51 +318,55 @@ class SessionCall:
             raise
         except CallCancelledError as end:
             self._reason = CALLED_OFF.format(end.reason)
-            return _told(self._incoming, end.reason)
+            exchange = self._incoming.exchange
+            reply = reply_for(exchange.method, str(exchange.params.get("uri", "")), end.reason)
+            if isinstance(reply, Refused):
+                return _refused(self._incoming, reply.error)
+            return JsonAnswer(messages.response(identifier, reply.result))
         except Exception as error:  # noqa: BLE001 - it is reported, and logged unless it is a refusal
             return _refused(self._incoming, error_for(error))
         return JsonAnswer(b"" if result is None else messages.response(identifier, result))
 
     async def _run_rounds(self) -> Mapping[str, Any] | None:
         """Run rounds until the method has a result, and return it; None if the call rests."""
-        if not self._capacity.taken:
+        if not self._capacity.counted:
             self._capacity.take(anyway=self._pick_up is not None)
         if self._pick_up is not None:
             pick_up, self._pick_up = self._pick_up, None
-            await pick_up(self._held)
-            self._asked = self._held.waiting
+            await pick_up(self._owned_call)
+            self._open_round = self._owned_call.waiting
             self._go_if_leaving()
         while await self._is_ready():
             result = await self._round()
-            if self._held.asking is not None:
-                await self._ask(*self._held.asking)
+            if self._owned_call.asking is not None:
+                await self._ask(*self._owned_call.asking)
             elif result is not None:
                 return result
         return None
 
     async def _is_ready(self) -> bool:
         """Prepare the next round, unless the call waits for input responses: then let it rest."""
-        waiting = self._held.waiting
+        waiting = self._owned_call.waiting
         if waiting is None:
             return True
-        while (resumed := await waiting.look()) is None:
-            if waiting.rest(self._go_on, self._tick):
+        while (resumed := await waiting.read_responses()) is None:
+            if waiting.rest(self._wake, self._tick):
                 self._become(OwnedCallEvent.REST)
                 return False
-        if any(each.answer.failure == TIMED_OUT for each in resumed.responses):
+        if any(response.answer.failure == TIMED_OUT for response in resumed.responses):
             await self._withdraw(waiting)
-        self._held.go_on(resumed, waiting.last)
+        self._owned_call.go_on(resumed, waiting.last)
         return True
 
     async def _round(self) -> Mapping[str, Any] | None:
         """Run the next round; None if it did not start, because its last input response was not
         accepted: then the call waits again."""
-        waiting = self._asked
+        waiting = self._open_round
         try:
             return await methods.dispatch(self._incoming, self._session, self.outgoing)
         except NotTakenError:
             assert waiting is not None
-            self._held.wait(waiting.again())
+            self._owned_call.wait(waiting.again())
             return None
         finally:
             if waiting is not None:
@@ -374,13 +378,15 @@ class SessionCall:
         stream = self.outgoing.stored.stream
         requests, call = await questions.prepare(stream, revision, asking, sealed)
         merges = not limits.are_set(self._incoming)
-        self._close_asked()
-        asked, progress = (
+        self._close_open_round()
+        round_questions, progress = (
             questions.without_messages(call.round_questions),
             sealed.state.journal.progress,
         )
-        self._asked = OpenRound(asked, progress, self._held.store, sealed, merges=merges)
-        self._held.wait(self._asked)
+        self._open_round = OpenRound(
+            round_questions, progress, self._owned_call.store, sealed, merges=merges
+        )
+        self._owned_call.wait(self._open_round)
         await self._committed(partial(self.outgoing.ask, requests, call))
         self._moves = not (asking.requests or shutdown.draining())
         self._go_if_leaving()
@@ -390,7 +396,7 @@ class SessionCall:
 
         Raises the error to reply with if its records could not be committed.
         """
-        ending = self._held.take_ending()
+        ending = self._owned_call.take_ending()
         if ending is None:
             await write(())
             return
@@ -407,7 +413,7 @@ class SessionCall:
     def _go_if_leaving(self) -> None:
         """Release a waiting call if its next round is another process's, or if the drain has begun:
         `release_all` ran before it was waiting."""
-        if (self._moves or shutdown.draining()) and self._held.waiting is not None:
+        if (self._moves or shutdown.draining()) and self._owned_call.waiting is not None:
             self._become(OwnedCallEvent.RELEASE)
             raise asyncio.CancelledError
 
@@ -419,16 +425,16 @@ class SessionCall:
 
     def _send_progress(self, token: str | int) -> None:
         text = WAITING if REVISIONS[self._session.revision].audio else None
-        self.outgoing.send(messages.progress(token, self._held.next_progress(), message=text))
+        self.outgoing.send(messages.progress(token, self._owned_call.next_progress(), message=text))
 
     async def _end(self, answer: JsonAnswer) -> None:
         if not self.outgoing.streaming:
             self.outgoing.abandon()
             self._settle(await self._recorded(answer))
         elif self._state is OwnedCallState.RELEASED:
-            waiting = self._held.waiting
-            told = waiting is None or not waiting.asked.questions
-            await self.outgoing.release(told=told, stays=self._moves)
+            waiting = self._owned_call.waiting
+            notify = waiting is None or not waiting.round_questions.questions
+            await self.outgoing.release(notify=notify, stays=self._moves)
         else:
             await self._end_waiting()
             await self._finish(answer)
@@ -454,29 +460,29 @@ class SessionCall:
 
     async def _end_waiting(self) -> None:
         """Cancel the open input requests of a call that has ended, and record that."""
-        waiting, stream = self._held.waiting, self.outgoing.stored.stream
+        waiting, stream = self._owned_call.waiting, self.outgoing.stored.stream
         if waiting is None or self.outgoing.closed:
             return
         try:
             await self._withdraw(waiting)
-            number = waiting.asked.round
-            call = self._held.call
+            number = waiting.round_questions.round
+            call = self._owned_call.call
             await in_database_unbounded(end_waiting, call, stream.tenant, number, self._reason)
         except Error as error:
             log.error("the end of a waiting call is not recorded: %r", error, extra=self._facts)
 
     async def _withdraw(self, waiting: OpenRound) -> None:
         """Notify the client of the input requests of a round that it need not respond to any more."""
-        call, number = self._held.call, waiting.asked.round
+        call, number = self._owned_call.call, waiting.round_questions.round
         try:
-            for each in await in_database_unbounded(questions.withdrawals, call, number):
-                self.outgoing.send(each)
+            for notification in await in_database_unbounded(questions.withdrawals, call, number):
+                self.outgoing.send(notification)
         except Error as error:
             log.error("input requests could not be cancelled: %r", error, extra=self._facts)
 
     @property
     def _facts(self) -> dict[str, str]:
-        return {"call": str(self._held.call)}
+        return {"call": str(self._owned_call.call)}
 
 
 under_way: Final[set[SessionCall]] = set()
@@ -485,38 +491,26 @@ under_way: Final[set[SessionCall]] = set()
 
 def sessions_in_use() -> list[UUID]:
     """The sessions of the calls in progress in this process. From any thread."""
-    return [each.outgoing.stored.stream.session for each in tuple(under_way)]
+    return [call.outgoing.stored.stream.session for call in tuple(under_way)]
 
 
 def begin(incoming: Incoming, session: ClientSession) -> SessionCall:
     """Start a call. On the event loop."""
-    return SessionCall(incoming, _stored(incoming, session))
-
-
-def release_all() -> None:
-    """Release all waiting calls at shutdown: other processes continue them. On the event loop."""
-    for each in tuple(under_way):
-        each.release()
-
-
-def _stored(incoming: Incoming, session: ClientSession) -> StoredStream:
     assert incoming.exchange.id is not None
-    return StoredStream(
+    stored = StoredStream(
         Lease(new_id(), session.tenant, heartbeat.id, 1),
         StreamRow(new_id(), session.tenant, session.id),
         name_of(session.id, incoming.exchange.id),
         partial(stored_requests.write, incoming),
         REVISIONS[session.revision].polling,
     )
+    return SessionCall(incoming, stored)
 
 
-def _told(incoming: Incoming, reason: str) -> JsonAnswer:
-    """The response of a call that a user cancelled."""
-    exchange = incoming.exchange
-    reply = reply_for(exchange.method, str(exchange.params.get("uri", "")), reason)
-    if isinstance(reply, Refused):
-        return _refused(incoming, reply.error)
-    return JsonAnswer(messages.response(exchange.id or 0, reply.result))
+def release_all() -> None:
+    """Release all waiting calls at shutdown: other processes continue them. On the event loop."""
+    for call in tuple(under_way):
+        call.release()
 
 
 async def _submitted(records: Sequence[Record]) -> None:
@@ -528,5 +522,5 @@ def _refused(incoming: Incoming, error: ProtocolError) -> JsonAnswer:
     counters.refused(error.code)
     tracing.refused(error.code)
     named = error.with_id(incoming.exchange.id)
-    told = in_session(named, incoming.exchange.method)
-    return JsonAnswer(messages.error_response(told), told.status, named)
+    converted = in_session(named, incoming.exchange.method)
+    return JsonAnswer(messages.error_response(converted), converted.status, named)

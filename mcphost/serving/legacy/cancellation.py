@@ -67,16 +67,16 @@ class Cancellations:
 
     def on_change(self, news: ChangeNews) -> None:
         """Cancel a request, as another process was asked to. From the change log's thread."""
-        self._have_done(self._cancel, news.object_id)
+        self._call_soon(self._cancel, news.object_id)
 
     def ended(self, news: ChangeNews) -> None:
         """Cancel all requests of a session that has ended. From the change log's thread."""
-        self._have_done(self._end, UUID(news.object_id))
+        self._call_soon(self._end, UUID(news.object_id))
 
-    def _have_done(self, what: Callable[[T], object], about: T) -> None:
+    def _call_soon(self, action: Callable[[T], object], about: T) -> None:
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop has ended, and its requests with it
-                self._loop.call_soon_threadsafe(what, about)
+                self._loop.call_soon_threadsafe(action, about)
 
     def _end(self, session: UUID) -> None:
         for name in tuple(self._of_session.get(session, ())):

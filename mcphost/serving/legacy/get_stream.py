@@ -22,14 +22,14 @@ from mcphost.calls.sessions import session_uses
 from mcphost.feed.loop import ChangeNews
 from mcphost.feed.nodes import heartbeat
 from mcphost.protocol.subscriptions import LISTS
-from mcphost.protocol.uris import normalize
+from mcphost.protocol.uris import normalize, percent_encoded
 from mcphost.runtime.call import Principal
 from mcphost.runtime.ports import SystemClock
 from mcphost.serving import limits, policy
 from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy.outbound_guard import Gate, pinging
-from mcphost.serving.legacy.session import gone, open_stream
+from mcphost.serving.legacy.session import open_stream, session_gone
 from mcphost.serving.options import options
 from mcphost.serving.ports import LongLivedStream
 from mcphost.serving.revocation import presences
@@ -44,24 +44,24 @@ log = logging.getLogger(__name__)
 _CLOCK = SystemClock()
 
 
-class ToldTask(NamedTuple):
+class SentTask(NamedTuple):
     """What a stream has sent of a task last: its status with the message, and its progress."""
 
     state: tuple[str, str] | None = None
     progress: float | None = None
 
 
-UNTOLD: Final = ToldTask()
+NOTHING_SENT: Final = SentTask()
 
 
 class SessionStream(Listener):
     """A GET stream. It sends notifications only while it is its session's newest.
 
     `unread`: the session's subscriptions are to be read once the stream is registered. `is_over`:
-    its session has ended. `told` is what was sent of tasks, by id.
+    its session has ended. `sent_states` is what was sent of tasks, by id.
     """
 
-    __slots__ = ("gate", "is_over", "newest", "session", "stream_id", "told", "unread")
+    __slots__ = ("gate", "is_over", "newest", "sent_states", "session", "stream_id", "unread")
 
     def __init__(
         self, session: ClientSession, principal: Principal, stream: LongLivedStream
@@ -74,21 +74,21 @@ class SessionStream(Listener):
         self.newest = False
         self.unread = False
         self.is_over = False
-        self.told: dict[UUID, ToldTask] = {}
+        self.sent_states: dict[UUID, SentTask] = {}
 
-    def tell(self, topic: str) -> None:
+    def notify_change(self, topic: str) -> None:
         if self.newest:
-            super().tell(topic)
+            super().notify_change(topic)
 
-    def say(self, message: bytes) -> None:
+    def send_message(self, message: bytes) -> None:
         if self.gate.says(message):
-            super().say(message)
+            super().send_message(message)
 
-    async def wanted(self) -> Mapping[str, str]:
+    async def subscribed_uris(self) -> Mapping[str, str]:
         """The resource URIs to which its session is subscribed, by normal form."""
         may = self.principal.may(policy.CALL)
         uris = await in_database(rows.topics, self.session.id) if may else ()
-        return {normalize(uri): uri for uri in reversed(uris)}
+        return {normalize(percent_encoded(uri)): uri for uri in reversed(uris)}
 
 
 class GetStreams:
@@ -122,7 +122,7 @@ class GetStreams:
 
     def newest(self, session: UUID) -> SessionStream | None:
         """The newest stream of a session, if it is here."""
-        return next((one for one in self._of(session).values() if one.newest), None)
+        return next((stream for stream in self._of(session).values() if stream.newest), None)
 
     async def opened(self, news: Sequence[ChangeNews]) -> None:
         """Handle opened streams, of any process: each becomes its session's newest."""
@@ -143,20 +143,20 @@ class GetStreams:
 
     async def ended(self, news: Sequence[ChangeNews]) -> None:
         """End the streams of sessions that have ended."""
-        for one in news:
-            for stream in tuple(self._of(UUID(one.object_id)).values()):
+        for change in news:
+            for stream in tuple(self._of(UUID(change.object_id)).values()):
                 stream.is_over = True
                 stream.stream.end_stay()
 
     async def topics_changed(self, news: Sequence[ChangeNews]) -> None:
         """Read the subscriptions of these sessions again."""
-        for session in {UUID(one.object_id) for one in news}:
+        for session in {UUID(change.object_id) for change in news}:
             await self._turn(session)
 
     async def gap(self, news: Sequence[ChangeNews]) -> None:
         """Forget other processes' streams after a gap: a message sent twice is better than none."""
         for session, here in self._here.items():
-            self._opened[session] = [one for one in self._opened[session] if one in here]
+            self._opened[session] = [stream for stream in self._opened[session] if stream in here]
             self._choose(session)
 
     def on_gap(self) -> None:
@@ -165,7 +165,7 @@ class GetStreams:
 
     async def _turn(self, session: UUID) -> None:
         for stream in tuple(self._of(session).values()):
-            topics = await stream.wanted()
+            topics = await stream.subscribed_uris()
             if stream.stream_id in self._of(session):
                 listeners.replace_topics(stream, topics)
 
@@ -174,7 +174,7 @@ class GetStreams:
 
     def _concerning(self, news: Sequence[ChangeNews]) -> list[tuple[UUID, UUID]]:
         """The session and stream of each news item whose session has a stream here."""
-        named = [one.object_id.split() for one in news]
+        named = [change.object_id.split() for change in news]
         pairs = [(UUID(session), UUID(stream)) for session, stream in named]
         return [pair for pair in pairs if pair[0] in self._here]
 
@@ -202,37 +202,37 @@ async def open_get_stream(
     limits.count_change(principal, source)
     places = listeners.take_place(principal, source)
     try:
-        one = SessionStream(session, principal, stream)
-        async with _joined(one):
-            await _tell_opened(one)
+        session_stream = SessionStream(session, principal, stream)
+        async with _joined(session_stream):
+            await _tell_opened(session_stream)
             try:
                 yield
             finally:
-                await _tell_closed(one)
+                await _tell_closed(session_stream)
     finally:
         listeners.give_back(places)
 
 
 async def _tell_opened(stream: SessionStream) -> None:
     """Announce the stream; its own process reads the session's subscriptions, if it has any."""
-    session, most = stream.session, options().sessions.streams
+    session, max_streams = stream.session, options().sessions.streams
     if await open_stream(session, stream.stream_id):
         return
     stream.unread = True
     await _rejoin(stream)
-    opened = session.id, session.tenant, stream.stream_id, heartbeat.id, most
+    opened = session.id, session.tenant, stream.stream_id, heartbeat.id, max_streams
     try:
         await in_database(rows.stream_opened, *opened)
     except rows.SessionOverError:
-        raise gone() from None
+        raise session_gone() from None
 
 
 async def _rejoin(stream: SessionStream) -> None:
     """Listen for the resources, too, to which the session is subscribed."""
-    topics = await stream.wanted()
+    topics = await stream.subscribed_uris()
     served, readable = await look_at(stream.principal, tuple(topics))
     read = {normal: readable[normal].reading if normal in readable else None for normal in topics}
-    listeners.leave(stream)
+    listeners.remove(stream)
     stream.uris = topics
     listeners.join(stream, served, read)
 
@@ -262,13 +262,13 @@ async def _joined(stream: SessionStream) -> AsyncIterator[None]:
     seconds = (stream.session.expires_at - _CLOCK.now()).total_seconds()
     expiry = asyncio.get_running_loop().call_later(seconds, stream.stream.end_stay)
     try:
-        with pinging(stream.say, options().ping_seconds, stream.stream_id):
+        with pinging(stream.send_message, options().ping_seconds, stream.stream_id):
             yield
     finally:
         expiry.cancel()
         get_streams.discard(stream)
         presences.unregister(stream)
-        listeners.leave(stream)
+        listeners.remove(stream)
 
 
 get_streams = GetStreams()

@@ -16,7 +16,7 @@ from mcphost.runtime.call import Delivery
 from mcphost.serving.context import FRESH, Resumed, RoundEnding
 from mcphost.serving.database import in_database_unbounded
 from mcphost.serving.execution.cancelled_calls import CallCancelledError
-from mcphost.serving.legacy.questions import Given, OpenRound
+from mcphost.serving.legacy.questions import IncomingResponse, OpenRound
 from mcphost.serving.legacy.stream import Outgoing
 from mcphost.serving.replies import Asking, Delivered, SealedState
 
@@ -58,7 +58,7 @@ class HeldCall:
         self.waiting: OpenRound | None = None
         self.asking: tuple[Asking, SealedState] | None = None
         self.ending: RoundEnding | None = None
-        self._answer: Given | None = None
+        self._answer: IncomingResponse | None = None
         self._begun = True
         self._progress = 0.0
 
@@ -90,7 +90,9 @@ class HeldCall:
         self._progress += PROGRESS
         return self._progress
 
-    def go_on(self, resumed: Resumed, answer: Given | None = None, *, begun: bool = False) -> None:
+    def go_on(
+        self, resumed: Resumed, answer: IncomingResponse | None = None, *, begun: bool = False
+    ) -> None:
         """Prepare the next round. `answer` is the input response to be committed with its start.
         `begun`: a process that has died since has recorded its start."""
         if self._progress:
@@ -123,27 +125,27 @@ class HeldCall:
         reason = await in_database_unbounded(cancelled.reason_of, self.call, tenant)
         raise SupersededError if reason is None else CallCancelledError(reason)
 
-    async def _start_with(self, answer: Given, records: Sequence[Record]) -> None:
+    async def _start_with(self, answer: IncomingResponse, records: Sequence[Record]) -> None:
         self._answer = None
         condition = self._outgoing.stored.answer(answer, self.round, CallState.RUNNING)
         try:
-            taken = await self._outgoing.commit(condition, records)
+            accepted = await self._outgoing.commit(condition, records)
         except (RecordLostError, RecordRefusedError) as error:
             answer.settle(error)
             if isinstance(error, RecordRefusedError):
                 raise
             raise NotTakenError from None
-        answer.settle(taken)
-        if not taken:
+        answer.settle(accepted)
+        if not accepted:
             raise NotTakenError
 
-    async def store(self, answer: Given) -> bool:
+    async def store(self, answer: IncomingResponse) -> bool:
         """Commit an input response without a round's start; return whether it was accepted.
 
         Raises RecordLostError, RecordRefusedError.
         """
         waiting = self.waiting
-        number = self.round if waiting is None else waiting.asked.round + 1
+        number = self.round if waiting is None else waiting.round_questions.round + 1
         condition = self._outgoing.stored.answer(answer, number, CallState.WAITING)
         return await self._outgoing.commit(condition)
 

@@ -15,12 +15,12 @@ from mcphost.protocol.messages import LOG_LEVELS
 from mcphost.protocol.resources import resource_not_found
 from mcphost.protocol.results import INPUT_REQUIRED, TASK
 from mcphost.protocol.revisions import REVISIONS
-from mcphost.protocol.uris import normalize
+from mcphost.protocol.uris import normalize, percent_encoded
 from mcphost.serving import limits, policy
 from mcphost.serving.context import ClientSession, Incoming
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import absent, tasks
-from mcphost.serving.legacy.session import gone, set_log_level
+from mcphost.serving.legacy.session import session_gone, set_log_level
 from mcphost.serving.lookups import offering
 from mcphost.serving.methods.dispatch import HANDLERS
 from mcphost.serving.options import options
@@ -79,15 +79,15 @@ async def _subscribe(incoming: Incoming, session: ClientSession) -> Mapping[str,
     if offered.read_at(normal, incoming.principal.scopes) is None:
         raise resource_not_found(uri)
     limits.count_change(incoming.principal, incoming.source)
-    most = options().listeners.uris
+    max_uris = options().listeners.uris
     try:
-        await in_database(sessions.subscribe, session.id, session.tenant, uri, most)
+        await in_database(sessions.subscribe, session.id, session.tenant, uri, max_uris)
     except sessions.TooManyTopicsError:
         raise ProtocolError(
-            OVER_LIMIT, f"A session can subscribe to at most {most} resources"
+            OVER_LIMIT, f"A session can subscribe to at most {max_uris} resources"
         ) from None
     except sessions.SessionOverError:
-        raise gone() from None
+        raise session_gone() from None
     return {}
 
 
@@ -104,7 +104,7 @@ def _uri(incoming: Incoming) -> tuple[str, str]:
     if not isinstance(uri, str):
         raise invalid_params("params.uri must be a string")
     try:
-        return uri, normalize(uri)
+        return uri, normalize(percent_encoded(uri))
     except ValueError as error:
         raise invalid_params(f"params.uri: {error}", {"uri": uri}) from None
 

@@ -25,7 +25,7 @@ PREFIX: Final = "ping-"
 """The prefix of the server's ping ids. Ids of input requests are sealed tokens without it."""
 BEGINNING: Final = b'{"jsonrpc":"2.0","id":"ping-'
 
-Say = Callable[[bytes], None]
+SendMessage = Callable[[bytes], None]
 
 
 def is_answer(id: str | int) -> bool:
@@ -34,8 +34,8 @@ def is_answer(id: str | int) -> bool:
 
 
 @contextmanager
-def pinging(say: Say, seconds: float, stream: UUID) -> Iterator[None]:
-    """Send a ping with `say` every `seconds` inside the context; never if that is 0.
+def pinging(send_message: SendMessage, seconds: float, stream: UUID) -> Iterator[None]:
+    """Send a ping with `send_message` every `seconds` inside the context; never if that is 0.
 
     On the event loop. The ping's id contains the stream's id: an id must not be used twice within a
     session (basic/index, Requests), and a session may have several streams, on any processes.
@@ -43,7 +43,7 @@ def pinging(say: Say, seconds: float, stream: UUID) -> Iterator[None]:
     if not seconds:
         yield
         return
-    pings = _Pings(say, seconds, stream)
+    pings = _Pings(send_message, seconds, stream)
     try:
         yield
     finally:
@@ -51,8 +51,8 @@ def pinging(say: Say, seconds: float, stream: UUID) -> Iterator[None]:
 
 
 class _Pings:
-    def __init__(self, say: Say, seconds: float, stream: UUID) -> None:
-        self._say = say
+    def __init__(self, send_message: SendMessage, seconds: float, stream: UUID) -> None:
+        self._send_message = send_message
         self._seconds = seconds
         self._beginning = BEGINNING + f"{stream.hex}-".encode()
         self._numbers = count(1)
@@ -65,7 +65,7 @@ class _Pings:
         self._timer = asyncio.get_running_loop().call_later(self._seconds, self._ping)
 
     def _ping(self) -> None:
-        self._say(b'%s%d","method":"ping"}' % (self._beginning, next(self._numbers)))
+        self._send_message(b'%s%d","method":"ping"}' % (self._beginning, next(self._numbers)))
         self._wait()
 
 
@@ -89,7 +89,9 @@ class Gate:
     ) -> None:
         self._session = session
         self._principal = principal
-        self._answer = b"" if request is None else _beginning_of_answer(request)
+        self._answer = b""
+        if request is not None:
+            self._answer = b'{"jsonrpc":"2.0","id":' + orjson.dumps(request) + b","
 
     def says(self, message: bytes) -> bool:
         """Whether `message` may be sent apart from the response: a notification; on a GET stream
@@ -104,19 +106,21 @@ class Gate:
         own = bool(self._answer) and message.startswith(self._answer)
         return not message or own or self._stop(NOT_ITS_STREAM)
 
-    def asks(self, asked: RoundQuestions, taking: Lease, stream: StreamRow, *, live: bool) -> None:
+    def asks(
+        self, round_questions: RoundQuestions, lease: Lease, stream: StreamRow, *, live: bool
+    ) -> None:
         """Check that input requests belong to this stream, session and caller, and the call is
         `live`.
 
         Raises Stopped if not.
         """
-        whose = (asked.tenant, asked.session, asked.call)
-        here = (stream.tenant, stream.session, taking.id)
-        if whose != here or not self._is_bound(stream):
-            self._stop(NOT_ITS_STREAM, asked)
+        requested_by = (round_questions.tenant, round_questions.session, round_questions.call)
+        here = (stream.tenant, stream.session, lease.id)
+        if requested_by != here or not self._is_bound(stream):
+            self._stop(NOT_ITS_STREAM, round_questions)
             raise Stopped(NOT_ITS_STREAM)
         if not live:
-            self._stop(OVER, asked)
+            self._stop(OVER, round_questions)
             raise Stopped(OVER)
 
     def _is_bound(self, stream: StreamRow) -> bool:
@@ -126,11 +130,7 @@ class Gate:
             session.principal_key == request_state.principal_key(self._principal)
         )
 
-    def _stop(self, reason: str, asked: RoundQuestions | None = None) -> bool:
-        call = None if asked is None else asked.call
+    def _stop(self, reason: str, round_questions: RoundQuestions | None = None) -> bool:
+        call = None if round_questions is None else round_questions.call
         refuse_soon(MESSAGE_REFUSED, self._session, self._principal, reason, call)
         return False
-
-
-def _beginning_of_answer(request: str | int) -> bytes:
-    return b'{"jsonrpc":"2.0","id":' + orjson.dumps(request) + b","

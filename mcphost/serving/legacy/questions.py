@@ -67,18 +67,18 @@ class AskingCancelledError(Exception):
     """A call was cancelled while it waited for input responses: by its client, or by a user."""
 
 
-class Given:
+class IncomingResponse:
     """An input response that this process received for a call of its own.
 
     It is sealed only once. So a repeated commit recognizes its own row. `stored` is resolved when
     the response is committed, with whether it was accepted.
     """
 
-    __slots__ = ("_sealed", "_tenant", "question", "said", "stored")
+    __slots__ = ("_sealed", "_tenant", "encoded", "question", "stored")
 
-    def __init__(self, tenant: UUID, question: UUID, said: bytes) -> None:
+    def __init__(self, tenant: UUID, question: UUID, encoded: bytes) -> None:
         self.question: UUID = question
-        self.said = said
+        self.encoded = encoded
         self.stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._tenant = tenant
         self._sealed = ""
@@ -90,7 +90,7 @@ class Given:
         """
         if not self._sealed:
             context = answer_context(self.question)
-            self._sealed = storage.seal(self._tenant, context, self.said)
+            self._sealed = storage.seal(self._tenant, context, self.encoded)
         return self._sealed
 
     def settle(self, outcome: bool | Exception) -> None:
@@ -107,7 +107,7 @@ class Given:
 class OpenRound(Waiter):
     """The input requests of one round that a call of this process waits for, until `close`.
 
-    `asked` are the requests, `progress` is what the call had reported before. `sealed` is None if
+    `round_questions` are the requests, `progress` is what the call had reported before. `sealed` is None if
     another process sent the requests: then this one reads the rows. `store` commits a
     response apart from the start of the next round. `merges`: that start commits the response to
     the last request, `last`. Only for the event loop's thread, except `notify`.
@@ -118,57 +118,57 @@ class OpenRound(Waiter):
         "_expired",
         "_merges",
         "_open",
+        "_responses",
         "_rests_for",
-        "_said",
         "_sealed",
         "_store",
         "_storing",
         "_tick",
         "_timer",
-        "asked",
         "last",
         "progress",
+        "round_questions",
     )
 
     def __init__(
         self,
-        asked: RoundQuestions,
+        round_questions: RoundQuestions,
         progress: float | None,
-        store: Callable[[Given], Awaitable[bool]],
+        store: Callable[[IncomingResponse], Awaitable[bool]],
         sealed: SealedState | None = None,
         *,
         merges: bool = False,
     ) -> None:
         super().__init__()
-        self.asked = asked
+        self.round_questions = round_questions
         self.progress = progress or 0.0
-        self.last: Given | None = None
+        self.last: IncomingResponse | None = None
         self._sealed = sealed
         self._store = store
         self._merges = merges
-        self._open = {one.id for one in asked.questions}
-        self._said: dict[UUID, bytes] = {}
+        self._open = {question.id for question in round_questions.questions}
+        self._responses: dict[UUID, bytes] = {}
         self._storing = 0
         self._elsewhere = sealed is None
         self._expired = False
         self._rests_for: Callable[[], None] | None = None
         self._tick: Callable[[], object] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        for each in asked.questions:
-            _open_rounds[each.id] = self
+        for question in round_questions.questions:
+            _open_rounds[question.id] = self
         waiters.add(self._key, self)
 
     @property
     def _key(self) -> tuple[UUID, str]:
-        return self.asked.tenant, self.asked.call.hex
+        return self.round_questions.tenant, self.round_questions.call.hex
 
     def close(self) -> None:
         """Accept no more responses here. A last one that was not committed is stored as a row."""
         self._rests_for = None
         self._stop_timer()
         waiters.remove(self._key, self)
-        for each in self.asked.questions:
-            _open_rounds.pop(each.id, None)
+        for question in self.round_questions.questions:
+            _open_rounds.pop(question.id, None)
         if self.last is not None:  # interrupted before it was committed
             self.last.settle(outcome=False)
 
@@ -177,30 +177,30 @@ class OpenRound(Waiter):
         self._elsewhere = True
         super().notify()
 
-    async def take(self, given: Given) -> bool:
+    async def take(self, response: IncomingResponse) -> bool:
         """Accept the first response to one of the requests; return once it is stored.
 
         False if it was not accepted. Raises RecordLostError, RecordRefusedError.
         """
-        if given.question not in self._open:
+        if response.question not in self._open:
             return False
-        self._open.discard(given.question)
-        self._said[given.question] = given.said
+        self._open.discard(response.question)
+        self._responses[response.question] = response.encoded
         if self._merges and not (self._open or self._storing or self._elsewhere):
-            self.last = given
+            self.last = response
             self._wake()
-            return await asyncio.shield(given.stored)
+            return await asyncio.shield(response.stored)
         self._storing += 1
         stored = False
         try:
-            stored = await self._store(given)
+            stored = await self._store(response)
         finally:
             self._storing -= 1
             self._elsewhere = self._elsewhere or not stored
             self._wake()
         return stored
 
-    async def look(self) -> Resumed | None:
+    async def read_responses(self) -> Resumed | None:
         """Return what the next round resumes from; None while an input request is open.
 
         Rows are read only once another process may have changed them, and after the expiry. Raises
@@ -211,18 +211,22 @@ class OpenRound(Waiter):
             return self._resumed()  # if the rows have changed elsewhere, its commit will tell
         if self._storing:
             return None
-        asked = self.asked
+        round_questions = self.round_questions
         if self._expired:
             self._expired, self._elsewhere = False, True
-            await in_database_unbounded(questions.expire, asked.call, asked.round)
+            await in_database_unbounded(
+                questions.expire, round_questions.call, round_questions.round
+            )
         if not self._elsewhere:
             return None if self._open else self._resumed()
-        if await in_database_unbounded(questions.any_open, asked.call, asked.round):
+        if await in_database_unbounded(
+            questions.any_open, round_questions.call, round_questions.round
+        ):
             return None
-        return await take_in(asked.tenant, asked.call)
+        return await take_in(round_questions.tenant, round_questions.call)
 
     def rest(self, wake: Callable[[], None], tick: Callable[[], object] | None) -> bool:
-        """Call `wake` when `look` may have another result, and until then `tick` every 15 seconds.
+        """Call `wake` when `read_responses` may have another result, and until then `tick` every 15 seconds.
 
         Returns False if that is so already.
         """
@@ -233,15 +237,15 @@ class OpenRound(Waiter):
         return True
 
     def _set_timer(self) -> None:
-        left = (self.asked.expires_at - _CLOCK.now()).total_seconds()
-        if left <= 0:  # by the database's clock they are still open
-            left = LOOK_SECONDS
+        seconds = (self.round_questions.expires_at - _CLOCK.now()).total_seconds()
+        if seconds <= 0:  # by the database's clock they are still open
+            seconds = LOOK_SECONDS
         elif self._tick is not None:
-            left = min(left, TICK_SECONDS)
-        self._timer = self._loop.call_later(left, self._time, context=Context())
+            seconds = min(seconds, TICK_SECONDS)
+        self._timer = self._loop.call_later(seconds, self._time, context=Context())
 
     def _time(self) -> None:
-        if _CLOCK.now() >= self.asked.expires_at:
+        if _CLOCK.now() >= self.round_questions.expires_at:
             self._expired = True
             self._wake()
             return
@@ -281,13 +285,13 @@ class OpenRound(Waiter):
     def _resumed(self) -> Resumed:
         assert self._sealed is not None
         state = self._sealed.state
-        known = state.journal
-        taken = []
-        for each in self.asked.questions:
-            answer = _answer(self._said[each.id], each.digest, state.version)
-            taken.append(TakenAnswer(each.key, each.method, answer))
-            known = known.with_answer(each.key, answer)
-        return Resumed(state, known, tuple(taken), self._sealed.key_id)
+        journal = state.journal
+        responses = []
+        for question in self.round_questions.questions:
+            answer = _answer(self._responses[question.id], question.digest, state.version)
+            responses.append(TakenAnswer(question.key, question.method, answer))
+            journal = journal.with_answer(question.key, answer)
+        return Resumed(state, journal, tuple(responses), self._sealed.key_id)
 
 
 _open_rounds: Final[dict[UUID, OpenRound]] = {}
@@ -296,8 +300,12 @@ _open_rounds: Final[dict[UUID, OpenRound]] = {}
 
 def open_round(question: UUID, session: UUID) -> OpenRound | None:
     """The round of a call of this process that waits for this input request of the session."""
-    found = _open_rounds.get(question)
-    return None if found is None or found.asked.session != session else found
+    waiting_round = _open_rounds.get(question)
+    return (
+        None
+        if waiting_round is None or waiting_round.round_questions.session != session
+        else waiting_round
+    )
 
 
 async def prepare(
@@ -309,19 +317,24 @@ async def prepare(
     state = sealed.state
     requests: list[bytes] = []
     rows: list[StoredQuestion] = []
-    for key, one in asking.requests.items():
+    for key, input_request in asking.requests.items():
         identifier = new_id()
         payload = identifier.bytes + stream.session.bytes
         token = await sealing.seal(Purpose.REQUEST_ID, stream.tenant, payload)
-        method, params = one["method"], params_of(revision, one["method"], one["params"])
+        method, params = (
+            input_request["method"],
+            params_of(revision, input_request["method"], input_request["params"]),
+        )
         request = {"jsonrpc": "2.0", "id": token, "method": method, "params": params}
         requests.append(orjson.dumps(request))
         rows.append(
             StoredQuestion(identifier, key, state.input_requests[key].question, method, token)
         )
     until = datetime.fromtimestamp(state.expires_at, UTC)
-    asked = RoundQuestions(stream.tenant, stream.session, state.call, state.round, rows, until)
-    return requests, WaitingCall(asking.state, asked)
+    round_questions = RoundQuestions(
+        stream.tenant, stream.session, state.call, state.round, rows, until
+    )
+    return requests, WaitingCall(asking.state, round_questions)
 
 
 async def take_in(tenant: UUID, call: UUID) -> Resumed:
@@ -349,14 +362,14 @@ def waiting_of(stream: StreamRow, call: UUID, journal: str) -> tuple[RoundQuesti
     """Restore what a call waits for that another process began, and its progress."""
     state = _state(stream.tenant, call, journal)
     until = datetime.fromtimestamp(state.expires_at, UTC)
-    asked = RoundQuestions(stream.tenant, stream.session, call, state.round, (), until)
-    return asked, state.journal.progress
+    round_questions = RoundQuestions(stream.tenant, stream.session, call, state.round, (), until)
+    return round_questions, state.journal.progress
 
 
-def without_messages(asked: RoundQuestions) -> RoundQuestions:
+def without_messages(round_questions: RoundQuestions) -> RoundQuestions:
     """The same, without the ids of the requests sent, which are not needed while a call waits."""
-    slim = tuple(each._replace(message="") for each in asked.questions)
-    return asked._replace(questions=slim)
+    slim = tuple(question._replace(message="") for question in round_questions.questions)
+    return round_questions._replace(questions=slim)
 
 
 def withdrawals(call: UUID, number: int) -> list[bytes]:
@@ -364,10 +377,11 @@ def withdrawals(call: UUID, number: int) -> list[bytes]:
     (spec: basic/utilities/cancellation)."""
     return [
         messages.notification(
-            "notifications/cancelled", {"requestId": each.message, "reason": _WITHDRAWN[each.state]}
+            "notifications/cancelled",
+            {"requestId": status.message, "reason": _WITHDRAWN[status.state]},
         )
-        for each in questions.statuses(call, number)
-        if each.state in _WITHDRAWN
+        for status in questions.statuses(call, number)
+        if status.state in _WITHDRAWN
     ]
 
 
@@ -377,26 +391,26 @@ def _resumed(tenant: UUID, call: UUID) -> Resumed:
         raise AskingCancelledError
     state = _state(tenant, call, journal)
     statuses = questions.statuses(call, state.round)
-    if any(each.state is QuestionState.CANCELLED for each in statuses):
+    if any(status.state is QuestionState.CANCELLED for status in statuses):
         raise AskingCancelledError
-    taken = tuple(_taken(tenant, state, each) for each in statuses)
-    known = state.journal
-    for one in taken:
-        known = known.with_answer(one.key, one.answer)
-    return Resumed(state, known, taken, key_id(journal))
+    responses = tuple(_answer_to(tenant, state, status) for status in statuses)
+    answered_journal = state.journal
+    for response in responses:
+        answered_journal = answered_journal.with_answer(response.key, response.answer)
+    return Resumed(state, answered_journal, responses, key_id(journal))
 
 
-def _taken(tenant: UUID, state: RequestState, status: QuestionStatus) -> TakenAnswer:
+def _answer_to(tenant: UUID, state: RequestState, status: QuestionStatus) -> TakenAnswer:
     if status.state is not QuestionState.ANSWERED:
         answer = Answer(status.digest, state.version, {}, TIMED_OUT)
     else:
-        said = storage.unseal(tenant, answer_context(status.id), status.answer)
-        answer = _answer(said, status.digest, state.version)
+        encoded = storage.unseal(tenant, answer_context(status.id), status.answer)
+        answer = _answer(encoded, status.digest, state.version)
     return TakenAnswer(status.key, status.method, answer)
 
 
-def _answer(said: bytes, digest: str, version: str) -> Answer:
-    response = orjson.loads(said)
+def _answer(encoded: bytes, digest: str, version: str) -> Answer:
+    response = orjson.loads(encoded)
     if "result" in response:
         return Answer(digest, version, response["result"])
     error = {"message": str(response["error"].get("message", ""))[:LONGEST_ERROR]}

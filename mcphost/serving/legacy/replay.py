@@ -21,6 +21,7 @@ from mcphost.serving.context import ClientSession
 from mcphost.serving.database import in_database_unbounded
 from mcphost.serving.events import Waiter, waiters
 from mcphost.serving.legacy import stream as outgoing
+from mcphost.serving.legacy.reconnection import retry_ms
 from mcphost.serving.legacy.storage import event_id, message_of
 from mcphost.serving.legacy.takeover import takeovers
 from mcphost.serving.limits import may_notify
@@ -47,10 +48,10 @@ async def follow(session: ClientSession, last_event_id: str, reader: Reader) -> 
     the database is unreachable.
     """
     stream, after = _parse(last_event_id)
-    found = await in_database_unbounded(streams.find, stream, session.tenant)
-    if found is None or found.session != session.id:
+    row = await in_database_unbounded(streams.find, stream, session.tenant)
+    if row is None or row.session != session.id:
         raise _no_event()
-    await _Following(found, after, reader).run()
+    await _Following(row, after, reader).run()
 
 
 def replay(stream: StreamRow, after: int, reader: Reader) -> None:
@@ -62,10 +63,10 @@ def replay(stream: StreamRow, after: int, reader: Reader) -> None:
 
 async def _replay(stream: StreamRow, after: int, reader: Reader) -> None:
     try:
-        with outgoing.following.place(stream.session.hex):
+        with outgoing.following.count_replay(stream.session.hex):
             await _Following(stream, after, reader).run()
     except ProtocolError:
-        reader.end(outgoing.RETRY_MS)
+        reader.end(retry_ms())
 
 
 class _Following:
@@ -75,7 +76,7 @@ class _Following:
         self._stream = stream
         self._after = after
         self._reader = reader
-        self._look = FIRST_LOOK_SECONDS
+        self._poll_seconds = FIRST_LOOK_SECONDS
 
     async def run(self) -> None:
         try:
@@ -100,7 +101,7 @@ class _Following:
                 )
             while not page.whole and not self._reader.closed:
                 if shutdown.draining():  # its client resumes it at another process
-                    self._reader.end(outgoing.RETRY_MS)
+                    self._reader.end(retry_ms())
                     return
                 if len(page.events) < streams.READ_AT_ONCE:
                     await self._wait(waiter)
@@ -111,9 +112,9 @@ class _Following:
         """Wait for more events; take over the call first if its owner process is dead."""
         if self._stream.id not in outgoing.live:
             await takeovers.take_over(stream=self._stream.id)
-        await waiter.wait(self._look)
+        await waiter.wait(self._poll_seconds)
         longest = LOOK_HERE_SECONDS if self._stream.id in outgoing.live else LOOK_SECONDS
-        self._look = min(2 * self._look, longest)
+        self._poll_seconds = min(2 * self._poll_seconds, longest)
 
     async def _show(self) -> Page:
         """Read and show the next page of events."""
@@ -128,7 +129,7 @@ class _Following:
 
 
 def _opened(stream: StreamRow, page: Page) -> list[bytes]:
-    return [message_of(stream, each) for each in page.events]
+    return [message_of(stream, event) for event in page.events]
 
 
 def _parse(last_event_id: str) -> tuple[UUID, int]:

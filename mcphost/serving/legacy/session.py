@@ -47,7 +47,7 @@ class NoSessionError(Exception):
     """The session is unknown, has ended, or is another caller's. The client has to start anew."""
 
 
-def gone() -> ProtocolError:
+def session_gone() -> ProtocolError:
     """The error for a session that was not found."""
     return ProtocolError(SESSION_GONE, "Session not found: send initialize again")
 
@@ -66,7 +66,7 @@ async def begin(
     session = ClientSession(
         id=identifier,
         tenant=principal.tenant,
-        principal_key=_who(principal, identifier),
+        principal_key=_principal_key_of(principal, identifier),
         revision=revision.name,
         client=_client(revision, params),
         log_level="",
@@ -80,13 +80,15 @@ async def begin(
 
 
 async def _write(session: ClientSession) -> None:
-    row, most = _row(session), options().sessions.at_once
-    if await _holds(sessions.begin_within(row, most)):
+    row, max_sessions = _row(session), options().sessions.at_once
+    if await _holds(sessions.begin_within(row, max_sessions)):
         return
     try:
-        ended = await in_database(sessions.begin, row, most, cancellations.any_of)
+        ended = await in_database(sessions.begin, row, max_sessions, cancellations.any_of)
     except TooManySessionsError:
-        message = f"This caller has the maximum of {most} sessions and none is idle: end one"
+        message = (
+            f"This caller has the maximum of {max_sessions} sessions and none is idle: end one"
+        )
         raise over_limit(message, RETRY_SECONDS) from None
     counters.sessions_displaced.add(len(ended))
 
@@ -101,9 +103,9 @@ async def find(principal: Principal, token: str, *, checked: bool = True) -> Cli
     except SealError:
         raise NoSessionError from None
     identifier = UUID(bytes=payload[:16])
-    if payload[16:] != _bound(_who(principal, identifier)):
+    if payload[16:] != _bound(_principal_key_of(principal, identifier)):
         raise NoSessionError
-    session = _known.get(identifier)
+    session = _cached.get(identifier)
     if session is None:
         session = await _read(identifier, principal.tenant)
     elif checked:
@@ -120,7 +122,7 @@ async def check(session: ClientSession) -> ClientSession:
 
 
 async def _read(session: UUID, tenant: UUID) -> ClientSession:
-    _known.pop(session, None)
+    _cached.pop(session, None)
     row = await in_database(sessions.find, session, tenant)
     if row is None and session_uses.has(session):  # it was used, and that is not written yet
         await in_database(session_uses.flush)
@@ -128,7 +130,7 @@ async def _read(session: UUID, tenant: UUID) -> ClientSession:
     if row is None or row.revision not in REVISIONS:
         raise NoSessionError
     client = Client(row.client["name"], row.client["version"], row.client["capabilities"])
-    found = ClientSession(
+    client_session = ClientSession(
         row.id,
         row.tenant,
         row.who,
@@ -138,13 +140,13 @@ async def _read(session: UUID, tenant: UUID) -> ClientSession:
         (row.created_at or _CLOCK.now()) + _longest(),
         row.holder,
     )
-    _remember(found)
-    return found
+    _remember(client_session)
+    return client_session
 
 
 async def end(session: ClientSession) -> None:
     """End the session on every process. Raises NoSessionError if it has ended before."""
-    _known.pop(session.id, None)
+    _cached.pop(session.id, None)
     if not await _holds(sessions.end(session.id, session.tenant)):
         await check(session)
         raise unavailable("The session could not be ended; try again soon")
@@ -152,7 +154,7 @@ async def end(session: ClientSession) -> None:
 
 async def set_log_level(session: ClientSession, level: str) -> None:
     """Set the lowest level of log messages that the client wants, for its next requests."""
-    _known.pop(session.id, None)
+    _cached.pop(session.id, None)
     await in_database(sessions.set_log_level, session.id, level)
 
 
@@ -161,8 +163,8 @@ async def open_stream(session: ClientSession, stream: UUID) -> bool:
 
     False if it was not registered, because of that or because the session has ended.
     """
-    most = options().sessions.streams
-    opening = sessions.open_stream(session.id, session.tenant, stream, heartbeat.id, most)
+    max_streams = options().sessions.streams
+    opening = sessions.open_stream(session.id, session.tenant, stream, heartbeat.id, max_streams)
     return await _holds(opening)
 
 
@@ -176,16 +178,16 @@ async def _holds(condition: Condition) -> bool:
         return False
 
 
-_known: Final[dict[UUID, ClientSession]] = {}
+_cached: Final[dict[UUID, ClientSession]] = {}
 """Sessions that this process has served, the latest last: all but their log levels never change, and
 those are checked."""
 
 
 def _remember(session: ClientSession) -> None:
-    _known.pop(session.id, None)
-    _known[session.id] = session
-    if len(_known) > MOST_KNOWN:
-        del _known[next(iter(_known))]
+    _cached.pop(session.id, None)
+    _cached[session.id] = session
+    if len(_cached) > MOST_KNOWN:
+        del _cached[next(iter(_cached))]
 
 
 def principal_in(session: ClientSession, principal: Principal) -> Principal:
@@ -199,7 +201,7 @@ def _longest() -> timedelta:
     return timedelta(seconds=options().sessions.max_seconds)
 
 
-def _who(principal: Principal, session: UUID) -> str:
+def _principal_key_of(principal: Principal, session: UUID) -> str:
     if principal.kind is PrincipalKind.ANONYMOUS:
         return f"{principal.kind}:{session}"
     return request_state.principal_key(principal)
@@ -209,13 +211,13 @@ def _payload(session: ClientSession) -> bytes:
     return session.id.bytes + _bound(session.principal_key)
 
 
-def _bound(who: str) -> bytes:
-    return who.encode()
+def _bound(principal_key: str) -> bytes:
+    return principal_key.encode()
 
 
 def _row(session: ClientSession) -> SessionRow:
     client = session.client
-    said = {
+    client_fields = {
         "name": client.name,
         "version": client.version,
         "capabilities": dict(client.capabilities),
@@ -225,7 +227,7 @@ def _row(session: ClientSession) -> SessionRow:
         session.tenant,
         session.principal_key,
         session.revision,
-        said,
+        client_fields,
         min(_CLOCK.now() + timedelta(seconds=options().sessions.idle_seconds), session.expires_at),
         holder=session.holder,
     )
@@ -234,22 +236,22 @@ def _row(session: ClientSession) -> SessionRow:
 def _client(revision: Revision, params: Mapping[str, Any]) -> Client:
     """The client's name, version and capabilities, limited in size; malformed ones are dropped."""
     info = params.get("clientInfo")
-    said = info if isinstance(info, Mapping) else {}
+    fields = info if isinstance(info, Mapping) else {}
     can = params.get("capabilities")
     capabilities = client_capabilities(revision, can if isinstance(can, Mapping) else {})
     if len(orjson.dumps(capabilities)) > 16_384:
         capabilities = {name: {} for name in capabilities}
     return Client(
-        _text(said.get("name", "")),
-        _text(said.get("version", "")),
+        _text(fields.get("name", "")),
+        _text(fields.get("version", "")),
         clean_json(capabilities),
     )
 
 
-def _text(said: Any) -> str:
+def _text(field: Any) -> str:
     """The first LONGEST_NAME characters of a name or version.
 
     A list or an object becomes an empty text: formatting a large one takes several times as long as
     reading its request.
     """
-    return "" if isinstance(said, list | dict) else clean_text(str(said)[:LONGEST_NAME])
+    return "" if isinstance(field, list | dict) else clean_text(str(field)[:LONGEST_NAME])

@@ -32,12 +32,12 @@ PICK_UP = timedelta(hours=1)
 class NumberedMessages(NamedTuple):
     """Messages that are written together. `first` is the number of the first one.
 
-    `told`: notify other processes, because one of them reads the stream.
+    `notify`: notify other processes, because one of them reads the stream.
     """
 
     first: int
     messages: Sequence[bytes]
-    told: bool = False
+    notify: bool = False
 
 
 class StoredStream(NamedTuple):
@@ -54,7 +54,7 @@ class StoredStream(NamedTuple):
     request: Callable[[], bytes]
     polling: bool
 
-    def begin(self, said: NumberedMessages, waiting: WaitingCall | None = None) -> Condition:
+    def begin(self, numbered: NumberedMessages, waiting: WaitingCall | None = None) -> Condition:
         """Write the call and its stream; if `waiting`, with input requests."""
 
         def written() -> BeginningCall:
@@ -62,24 +62,24 @@ class StoredStream(NamedTuple):
             keys = sealer.fetch(self.stream.tenant)
             request = keys.seal(Purpose.ROW, self.request(), context=call.bytes)
             return BeginningCall(
-                StoredCall(call, self.request_name, request), self._batch(said), waiting
+                StoredCall(call, self.request_name, request), self._batch(numbered), waiting
             )
 
         return session_calls.begin(self.owner, self.stream, written)
 
-    def append(self, said: NumberedMessages) -> Condition:
+    def append(self, numbered: NumberedMessages) -> Condition:
         """Write more messages."""
-        return session_calls.append(self.owner, self.stream, partial(self._batch, said))
+        return session_calls.append(self.owner, self.stream, partial(self._batch, numbered))
 
-    def ask(self, waiting: WaitingCall, said: NumberedMessages) -> Condition:
+    def ask(self, waiting: WaitingCall, numbered: NumberedMessages) -> Condition:
         """Write input requests."""
-        return session_calls.ask(self.owner, self.stream, waiting, partial(self._batch, said))
+        return session_calls.ask(self.owner, self.stream, waiting, partial(self._batch, numbered))
 
-    def finish(self, state: CallState, said: NumberedMessages) -> Condition:
+    def finish(self, state: CallState, numbered: NumberedMessages) -> Condition:
         """Write the last messages and end the call."""
 
         def written() -> Batch:
-            return self._batch(said)._replace(kept=PICK_UP)
+            return self._batch(numbered)._replace(kept=PICK_UP)
 
         return session_calls.finish(self.owner, self.stream, state, written)
 
@@ -87,28 +87,28 @@ class StoredStream(NamedTuple):
         """Start a round of the waiting call."""
         return session_calls.start(self.owner, number)
 
-    def answer(self, given: GivenAnswer, number: int, state: CallState) -> Condition:
+    def answer(self, response: GivenAnswer, number: int, state: CallState) -> Condition:
         """Store an input response; if `state` is running, start the round with that number."""
-        return session_calls.answer(self.owner, self.stream, given, number, state)
+        return session_calls.answer(self.owner, self.stream, response, number, state)
 
     def is_mine(self) -> bool:
         """Whether this process still owns the call. In a database thread."""
         return session_calls.is_owned_by(self.owner)
 
-    def release(self, told: bool) -> None:
-        """Release the waiting call. `told`: notify other processes, because it can go on now.
+    def release(self, notify: bool) -> None:
+        """Release the waiting call. `notify`: notify other processes, because it can go on now.
 
         In a database thread.
         """
-        session_calls.release(self.owner, notify=told)
+        session_calls.release(self.owner, notify=notify)
 
-    def _batch(self, said: NumberedMessages) -> Batch:
+    def _batch(self, numbered: NumberedMessages) -> Batch:
         keys = sealer.fetch(self.stream.tenant)
         events = [
             Event(number, keys.seal(Purpose.ROW, message, context=_context(self.stream.id, number)))
-            for number, message in enumerate(said.messages, said.first)
+            for number, message in enumerate(numbered.messages, numbered.first)
         ]
-        return Batch(events, kept_for(), said.told)
+        return Batch(events, kept_for(), numbered.notify)
 
 
 def kept_for() -> timedelta:

@@ -28,13 +28,12 @@ from mcphost.serving.background import background
 from mcphost.serving.database import commit_patiently, in_database, in_database_unbounded
 from mcphost.serving.events import Relay, waiters
 from mcphost.serving.legacy.outbound_guard import Gate
+from mcphost.serving.legacy.reconnection import retry_ms
 from mcphost.serving.legacy.storage import NumberedMessages, StoredStream, event_id
 from mcphost.serving.limits import InUse
 from mcphost.serving.ports import Reader
 
-RETRY_MS: Final = 1000
-"""The SSE `retry` value for a response that is ended while its stream goes on."""
-MOST: Final = 4
+MAX_READERS: Final = 4
 """Responses that may replay one stream here. A client needs one, or more while old connections
 break."""
 MOST_OF_CALLER: Final = 1000
@@ -46,7 +45,7 @@ Replay = Callable[[StreamRow, int, Reader], None]
 
 
 def _end_reader(stream: StreamRow, after: int, reader: Reader) -> None:
-    reader.end(RETRY_MS)
+    reader.end(retry_ms())
 
 
 class Readers:
@@ -65,10 +64,10 @@ class Readers:
 
     @contextmanager
     def present(self, stream: UUID, reader: Reader) -> Iterator[None]:
-        """Register the reader inside the context. Of more than MOST readers the oldest ends."""
+        """Register the reader inside the context. Of more than MAX_READERS the oldest ends."""
         present = self._present.setdefault(stream, [])
         present.append(reader)
-        if len(present) > MOST:
+        if len(present) > MAX_READERS:
             present.pop(0).end()
         try:
             yield
@@ -79,7 +78,7 @@ class Readers:
                 self._present.pop(stream, None)
 
     @contextmanager
-    def place(self, key: str) -> Iterator[None]:
+    def count_replay(self, key: str) -> Iterator[None]:
         """Count one more replay for a caller or session inside the context.
 
         Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` when it has too many.
@@ -93,7 +92,7 @@ class Readers:
     def send_away(self, stream: UUID) -> None:
         """End the responses that show the stream. Their clients reconnect for the rest."""
         for reader in tuple(self._present.get(stream, ())):
-            reader.end(RETRY_MS)
+            reader.end(retry_ms())
 
     def send_all_away(self) -> None:
         """End all such responses, at shutdown."""
@@ -317,16 +316,16 @@ class Outgoing:
         if self._state is not StreamState.OPEN:
             return
         self._become(StreamStep.FINISH)
-        said = [message] if message and self._gate.answers(message) else []
+        messages = [message] if message and self._gate.answers(message) else []
         write = partial(self.stored.finish, state)
-        portion = _Portion(said, write, records, awaited=bool(records))
+        portion = _Portion(messages, write, records, awaited=bool(records))
         self._put(portion)
         if records:
             await self._finished(portion)
             return
         seconds = 0 if failed and availability.away else settings.MCPHOST_DATABASE_WAIT_SECONDS
         if not await _in_time(portion.done, seconds):
-            self._show_last(said)
+            self._show_last(messages)
             await asyncio.wait([portion.done])
 
     async def _finished(self, portion: _Portion) -> None:
@@ -364,7 +363,7 @@ class Outgoing:
         self._unshown = None
         if self._away:
             self._away = False
-            reader.end(RETRY_MS)
+            reader.end(retry_ms())
         elif self._state is StreamState.MOVED:
             following.replay(self.stored.stream, self._number, reader)
         elif not self._is_mine:
@@ -384,7 +383,7 @@ class Outgoing:
         self._away = self._unshown is not None
         readers, self._readers = self._readers, []
         for reader in readers:
-            reader.end(RETRY_MS)
+            reader.end(retry_ms())
 
     def pause(self) -> None:
         """End the readers' responses once all so far is written, if their clients can reconnect."""
@@ -394,10 +393,10 @@ class Outgoing:
             portion.done.add_done_callback(lambda _: self.send_away())
             self._put(portion)
 
-    async def release(self, *, told: bool, stays: bool = False) -> None:
+    async def release(self, *, notify: bool, stays: bool = False) -> None:
         """Release the waiting call for another process to take over.
 
-        `told`: notify other processes, because the call can go on now. `stays`: this process does not
+        `notify`: notify other processes, because the call can go on now. `stays`: this process does not
         leave, and its readers are shown what the other one writes; else their clients reconnect.
         """
         await self.written()
@@ -410,7 +409,7 @@ class Outgoing:
                 following.replay(self.stored.stream, self._number, reader)
         else:
             self.abandon()
-        await in_database_unbounded(self.stored.release, told)
+        await in_database_unbounded(self.stored.release, notify)
 
     def abandon(self) -> None:
         """Stop writing in this process; another may go on. Readers' clients reconnect."""
@@ -456,12 +455,12 @@ class Outgoing:
         portion = self._queue[0]
         messages = portion.messages[:MOST_AT_ONCE] if portion.write is None else portion.messages
         write = portion.write or self.stored.append
-        said = NumberedMessages(self._number + 1, tuple(messages), self.followed)
+        numbered = NumberedMessages(self._number + 1, tuple(messages), self.followed)
         try:
             if portion.awaited:
-                held = await writer.submit_if(write(said), portion.records)
+                committed = await writer.submit_if(write(numbered), portion.records)
             else:
-                held = await commit_patiently(write(said))
+                committed = await commit_patiently(write(numbered))
         except (RecordLostError, RecordRefusedError) as error:
             if not portion.awaited:
                 raise
@@ -470,7 +469,7 @@ class Outgoing:
         if not self._is_mine:
             return
         self._begun, ends = True, self._state is StreamState.LAST
-        if not held:
+        if not committed:
             if not portion.awaited or (ends and portion is self._queue[-1]):
                 raise SupersededError
             self._drop(portion).set_result(False)
@@ -509,7 +508,7 @@ class Outgoing:
                 self._show_to(reader, event_id(stream, self._number), message)
         waiters.notify((self.stored.stream.tenant, stream.hex))
 
-    def _show_last(self, said: Sequence[bytes]) -> None:
+    def _show_last(self, messages: Sequence[bytes]) -> None:
         """Show the last message before it is written, under the number that it will have.
 
         Queued messages before it are not shown: a client may miss any message but the last.
@@ -517,7 +516,7 @@ class Outgoing:
         number = self._number + sum(len(portion.messages) for portion in self._queue)
         readers, self._readers = self._readers, []
         for reader in readers:
-            for message in said if not reader.closed else ():
+            for message in messages if not reader.closed else ():
                 reader.write(event_id(self.stored.stream.id, number), message)
             reader.end()
 

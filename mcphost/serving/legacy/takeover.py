@@ -53,44 +53,44 @@ class Takeovers:
     """The takeovers of one process, one at a time for each call."""
 
     def __init__(self) -> None:
-        self._found: Relay[UUID] = Relay(self._take_over_all)
-        self._left: dict[UUID, SessionTarget] = {}
+        self._orphans: Relay[UUID] = Relay(self._take_over_all)
+        self._deferred: dict[UUID, SessionTarget] = {}
         """Calls that were left to other processes, and what they run."""
         self._in_hand: dict[UUID, asyncio.Future[None]] = {}
         """Calls that are being taken over, so that only one task does it; others wait for it. For the
         event loop's thread."""
 
-    def look(self) -> None:
+    def find_orphans(self) -> None:
         """Take over calls that no living process owns. In a database thread."""
         if not shutdown.draining():
             # Those that are left do not keep it from finding the others.
-            limit = session_calls.FOUND_AT_ONCE + len(self._left)
+            limit = session_calls.FOUND_AT_ONCE + len(self._deferred)
             orphans = dict.fromkeys(session_calls.orphans(heartbeat.id, limit))
-            for call in tuple(self._left):  # the event loop's thread changes it meanwhile
+            for call in tuple(self._deferred):  # the event loop's thread changes it meanwhile
                 if call not in orphans:
-                    self._left.pop(call, None)
+                    self._deferred.pop(call, None)
             for call in orphans:
-                self._found.put(call)
+                self._orphans.put(call)
 
-    def look_again(self) -> None:
+    def retry_deferred(self) -> None:
         """Look at the calls that were left to other processes, whose functions have changed. From the
         change log's thread."""
-        for call in tuple(self._left):
-            self._found.put(call)
+        for call in tuple(self._deferred):
+            self._orphans.put(call)
 
     def on_change(self, news: ChangeNews) -> None:
         """Take over a call that a process has released. From the change log's thread."""
         if not shutdown.draining():
-            self._found.put(UUID(news.object_id))
+            self._orphans.put(UUID(news.object_id))
 
     def start(self) -> None:
         """Continue calls, on the running loop."""
-        self._found.start()
+        self._orphans.start()
 
     async def stop(self) -> None:
         """Take over no more calls."""
-        await self._found.stop()
-        self._left.clear()
+        await self._orphans.stop()
+        self._deferred.clear()
 
     async def take_over(self, **which: UUID) -> None:
         """Take over calls that no living process owns; `which` filters by column values.
@@ -106,16 +106,16 @@ class Takeovers:
         """Continue a call of another process that has a new input response: here if no living process
         owns it, or where its code is."""
         await self.take_over(id=call)
-        if call in self._left:
+        if call in self._deferred:
             await in_database_unbounded(session_calls.announce_released, call, tenant)
 
-    async def _take_over_all(self, found: Sequence[UUID]) -> None:
-        for call in found:
+    async def _take_over_all(self, calls: Sequence[UUID]) -> None:
+        for call in calls:
             if shutdown.draining():  # other processes take over the rest without waiting
                 return
-            other = self._in_hand.get(call)
-            if other is not None:
-                await asyncio.wait((other,))
+            takeover = self._in_hand.get(call)
+            if takeover is not None:
+                await asyncio.wait((takeover,))
                 continue
             done = self._in_hand[call] = asyncio.get_running_loop().create_future()
             try:
@@ -134,13 +134,13 @@ class Takeovers:
 
     async def _is_left(self, call: UUID) -> bool:
         """Whether the call is left to another process, which can run it. Its request is read once."""
-        target = self._left.get(call) or await _target(call)
+        target = self._deferred.get(call) or await _target(call)
         if target is None or not await absent.awaits_another(target):
-            self._left.pop(call, None)
+            self._deferred.pop(call, None)
             return False
-        if call not in self._left:
+        if call not in self._deferred:
             log.info("a call is left to processes that have its code", extra={"call": str(call)})
-            self._left[call] = target
+            self._deferred[call] = target
         return True
 
 
@@ -214,19 +214,23 @@ async def _present(incoming: Incoming) -> Principal | None:
 
 
 async def _pick_up(
-    taken_over: TakenOver, before: Principal, now: Principal | None, ended: bool, held: HeldCall
+    taken_over: TakenOver,
+    before: Principal,
+    now: Principal | None,
+    ended: bool,
+    owned_call: HeldCall,
 ) -> None:
-    """Restore the state of the call in `held`.
+    """Restore the state of the call in `owned_call`.
 
     Raises ProtocolError if the caller may no longer go on, CancelledError if the client cancelled
     the request or ended the session, and CallCancelledError if a user cancelled the call.
     """
     tenant, call = taken_over.stream.tenant, taken_over.call.id
     if taken_over.journal and taken_over.state is not CallState.RUNNING:
-        asked, progress = await in_database_unbounded(
+        round_questions, progress = await in_database_unbounded(
             questions.waiting_of, taken_over.stream, call, taken_over.journal
         )
-        held.wait(OpenRound(asked, progress, held.store))
+        owned_call.wait(OpenRound(round_questions, progress, owned_call.store))
     if ended:
         raise asyncio.CancelledError(ENDED)
     if taken_over.state is CallState.CANCELLED:
@@ -234,12 +238,12 @@ async def _pick_up(
     refusal = revocation.refusal(before, now)
     if refusal is not None:
         raise refusal
-    if held.waiting is not None:
+    if owned_call.waiting is not None:
         return
     if taken_over.journal:
-        held.go_on(await questions.take_in(tenant, call), begun=True)
+        owned_call.go_on(await questions.take_in(tenant, call), begun=True)
     else:
-        held.uncertain = True
+        owned_call.uncertain = True
 
 
 takeovers: Final = Takeovers()

@@ -18,7 +18,7 @@ from mcphost.serving import lookups, policy
 from mcphost.serving.database import in_database
 from mcphost.serving.events import Relay
 from mcphost.serving.execution import stored_tasks
-from mcphost.serving.legacy.get_stream import UNTOLD, SessionStream, ToldTask, get_streams
+from mcphost.serving.legacy.get_stream import NOTHING_SENT, SentTask, SessionStream, get_streams
 from mcphost.serving.replies import server_info
 from mcphost.tasks import selectors
 from mcphost.tasks.changes import PROGRESS
@@ -34,7 +34,7 @@ class TaskChange(NamedTuple):
 
     task: UUID
     stream: SessionStream
-    what: str
+    kind: str
 
 
 class SessionTaskNotices:
@@ -44,7 +44,7 @@ class SessionTaskNotices:
     """
 
     def __init__(self) -> None:
-        self._relay: Relay[TaskChange] = Relay(self._tell)
+        self._relay: Relay[TaskChange] = Relay(self._notify)
 
     def start(self) -> None:
         """Notify, on the running loop."""
@@ -57,21 +57,21 @@ class SessionTaskNotices:
         """Find the streams of changed tasks. For the registry of listeners."""
         if not len(get_streams):
             return
-        tasks = {one: UUID(one.object_id) for one in news}
+        tasks = {change: UUID(change.object_id) for change in news}
         sessions = await in_database(selectors.sessions_of, set(tasks.values()))
-        for one, task in tasks.items():
+        for change, task in tasks.items():
             stream = get_streams.newest(sessions[task]) if task in sessions else None
             if stream is not None:
-                self._relay.put(TaskChange(task, stream, one.kind))
+                self._relay.put(TaskChange(task, stream, change.kind))
 
-    async def _tell(self, changes: Sequence[TaskChange]) -> None:
+    async def _notify(self, changes: Sequence[TaskChange]) -> None:
         for task in dict.fromkeys(change.task for change in changes):
             row = await in_database(selectors.find, task)
             if row is not None:
-                await _tell(row, [change for change in changes if change.task == task])
+                await _notify_of_task(row, [change for change in changes if change.task == task])
 
 
-async def _tell(row: TaskRow, changes: Sequence[TaskChange]) -> None:
+async def _notify_of_task(row: TaskRow, changes: Sequence[TaskChange]) -> None:
     """Send the state of a task, or its progress, on the streams of these changes."""
     tenant = await lookups.tenant(row.tenant)
     if tenant is None:
@@ -85,7 +85,7 @@ async def _tell(row: TaskRow, changes: Sequence[TaskChange]) -> None:
     for change in changes:
         if not _may_know(change.stream, row):
             continue
-        if change.what != PROGRESS:
+        if change.kind != PROGRESS:
             _tell_status(change.stream, row.id, view)
         elif progress is not None:
             _tell_progress(change.stream, row.id, progress)
@@ -99,20 +99,20 @@ def _may_know(stream: SessionStream, row: TaskRow) -> bool:
 
 def _tell_status(stream: SessionStream, task: UUID, view: TaskView) -> None:
     state = (view.status, view.message)
-    told = stream.told.get(task, UNTOLD)
-    if told.state != state:
-        _remember(stream, task, told._replace(state=state))
-        stream.say(written.status_notification(view))
+    sent = stream.sent_states.get(task, NOTHING_SENT)
+    if sent.state != state:
+        _remember(stream, task, sent._replace(state=state))
+        stream.send_message(written.status_notification(view))
 
 
-def _tell_progress(stream: SessionStream, task: UUID, said: written.TaskProgress) -> None:
-    told = stream.told.get(task, UNTOLD)
-    if told.progress is None or said.progress > told.progress:
-        _remember(stream, task, told._replace(progress=said.progress))
-        stream.say(written.progress_notification(task.hex, said))
+def _tell_progress(stream: SessionStream, task: UUID, progress: written.TaskProgress) -> None:
+    sent = stream.sent_states.get(task, NOTHING_SENT)
+    if sent.progress is None or progress.progress > sent.progress:
+        _remember(stream, task, sent._replace(progress=progress.progress))
+        stream.send_message(written.progress_notification(task.hex, progress))
 
 
-def _remember(stream: SessionStream, task: UUID, told: ToldTask) -> None:
-    stream.told[task] = told
-    if len(stream.told) > REMEMBERED:
-        del stream.told[next(iter(stream.told))]
+def _remember(stream: SessionStream, task: UUID, sent: SentTask) -> None:
+    stream.sent_states[task] = sent
+    if len(stream.sent_states) > REMEMBERED:
+        del stream.sent_states[next(iter(stream.sent_states))]

@@ -58,15 +58,15 @@ CANCELLED: Final = "The task was cancelled"
 
 async def get(incoming: Incoming, session: ClientSession) -> Mapping[str, Any]:
     """`tasks/get`: the state of a task, without its result."""
-    return written.task(await tasks.view(await _found(incoming), incoming))
+    return written.task(await tasks.view(await _named_task(incoming), incoming))
 
 
 async def cancel(incoming: Incoming, session: ClientSession) -> Mapping[str, Any]:
     """`tasks/cancel`: cancel a task, and return its state. Raises ProtocolError once it has ended."""
-    row = await _found(incoming)
+    row = await _named_task(incoming)
     if row.state is not TaskState.WORKING or not await tasks.cancel(incoming, row):
-        raise written.has_ended(await tasks.view(await _found(incoming), incoming))
-    return written.task(await tasks.view(await _found(incoming), incoming))
+        raise written.has_ended(await tasks.view(await _named_task(incoming), incoming))
+    return written.task(await tasks.view(await _named_task(incoming), incoming))
 
 
 async def list_tasks(incoming: Incoming, session: ClientSession) -> Mapping[str, Any]:
@@ -97,34 +97,38 @@ async def result(incoming: Incoming, session: ClientSession) -> Mapping[str, Any
     Meanwhile sends the task's questions on the stream of this request. Raises the error of a task
     that failed.
     """
-    held = incoming.owned_call
-    assert held is not None
-    await commits.committed(held.start(()))
-    row = await _found(incoming)
-    await _take_answers(row, held)
+    owned_call = incoming.owned_call
+    assert owned_call is not None
+    await commits.committed(owned_call.start(()))
+    row = await _named_task(incoming)
+    await _take_answers(row, owned_call)
     try:
-        await in_database(services.carry, row.id, held.call)
-        return await _wait(incoming, session, held, row)
+        await in_database(services.carry, row.id, owned_call.call)
+        return await _wait(incoming, session, owned_call, row)
     except asyncio.CancelledError:  # before it streams, other requests cannot see that it is over
-        background.start(_leave(row, held.call))
+        background.start(_release_questions(row, owned_call.call))
         raise
 
 
 async def _wait(
-    incoming: Incoming, session: ClientSession, held: OwnedCall, row: TaskRow
+    incoming: Incoming, session: ClientSession, owned_call: OwnedCall, row: TaskRow
 ) -> Mapping[str, Any]:
     """Wait for the task's end and return its result; an empty one once its questions are sent."""
     give_up_at, unsent = time.monotonic() + SENT_SECONDS, _Unsent()
     with waiters.expecting((row.tenant, row.id.hex), until_drain=True) as waiter:
         while not shutdown.draining():
-            found = await in_database(selectors.find, row.id, row.tenant)
-            if found is None:
+            current = await in_database(selectors.find, row.id, row.tenant)
+            if current is None:
                 raise unknown_task()
-            if found.state is not TaskState.WORKING:
-                return await _ended(found, incoming)
-            carries = await _carries(found, held.call, session, late=unsent.for_long(found))
-            if carries and await _takes(found, held.call, late=time.monotonic() > give_up_at):
-                await _ask(incoming, held, found)
+            if current.state is not TaskState.WORKING:
+                return await _ended(current, incoming)
+            carries = await _carries(
+                current, owned_call.call, session, late=unsent.for_long(current)
+            )
+            if carries and await _takes(
+                current, owned_call.call, late=time.monotonic() > give_up_at
+            ):
+                await _ask(incoming, owned_call, current)
                 return {}
             await waiter.wait(CARRIED_SECONDS if carries else LOOK_SECONDS)
     raise unavailable("The server is about to stop; send the request again")
@@ -140,7 +144,7 @@ class _Unsent:
 
     def for_long(self, row: TaskRow) -> bool:
         """Whether that is for longer than a request needs to send them."""
-        if not row.open or any(one.sender is not None for one in row.open):
+        if not row.open or any(question.sender is not None for question in row.open):
             self._since = None
             return False
         now = time.monotonic()
@@ -148,7 +152,7 @@ class _Unsent:
         return now > self._since + SENT_SECONDS
 
 
-async def _leave(row: TaskRow, call: UUID) -> None:
+async def _release_questions(row: TaskRow, call: UUID) -> None:
     """Let the next request that can send the task's questions do so instead of this one."""
     with suppress(Error, DatabaseAwayError):  # then the next does so once they are late
         if await in_database(services.carry_instead, row.id, None, call):
@@ -162,9 +166,9 @@ async def _listed(row: TaskRow, incoming: Incoming) -> TaskView | None:
     return None
 
 
-async def _found(incoming: Incoming) -> TaskRow:
+async def _named_task(incoming: Incoming) -> TaskRow:
     required(incoming.exchange.params, "taskId", str, "params")
-    return await tasks.found(incoming)
+    return await tasks.find_task(incoming)
 
 
 async def _ended(row: TaskRow, incoming: Incoming) -> Mapping[str, Any]:
@@ -177,44 +181,50 @@ async def _ended(row: TaskRow, incoming: Incoming) -> Mapping[str, Any]:
     return written.related(convert_result(revision, "tools/call", view.result), view.id)
 
 
-async def _take_answers(row: TaskRow, held: OwnedCall) -> None:
+async def _take_answers(row: TaskRow, owned_call: OwnedCall) -> None:
     """Store the answers that came on the stream."""
-    for one in held.resumed.responses:
-        if one.answer.failure == TIMED_OUT:  # or a later request has taken the question
+    for response in owned_call.resumed.responses:
+        if response.answer.failure == TIMED_OUT:  # or a later request has taken the question
             continue
-        question = UUID(hex=one.answer.question)
+        question = UUID(hex=response.answer.question)
         try:
-            await stored_tasks.store_answer(row, question, one.answer.result, one.answer.failure)
+            await stored_tasks.store_answer(
+                row, question, response.answer.result, response.answer.failure
+            )
         except (RecordLostError, RecordRefusedError, SealError, VaultError) as error:
             raise tasks.not_stored(error) from None
 
 
-async def _ask(incoming: Incoming, held: OwnedCall, row: TaskRow) -> None:
+async def _ask(incoming: Incoming, owned_call: OwnedCall, row: TaskRow) -> None:
     """End this round of the request with the task's questions."""
-    requests = {one.key: await _request(row, one) for one in row.open}
-    state = _state(incoming, held, row)
+    requests = {question.key: await _request(row, question) for question in row.open}
+    state = _state(incoming, owned_call, row)
     try:
         token = await sealing.seal(
             Purpose.ROW,
             row.tenant,
             request_state.write(state),
-            context=state_context(held.call),
+            context=state_context(owned_call.call),
         )
     except (SealError, VaultError) as error:
         raise tasks.not_stored(error) from None
-    asked = tuple(InputRequest(key, one["method"], one["params"]) for key, one in requests.items())
-    delivered = Delivered(
-        InputRequired(asked, EMPTY), Asking(requests, token), SealedState(state, key_id(token))
+    input_requests = tuple(
+        InputRequest(key, request["method"], request["params"]) for key, request in requests.items()
     )
-    await held.conclude(delivered, RoundEnding(()))
-    _Watch(row, held.call)
+    delivered = Delivered(
+        InputRequired(input_requests, EMPTY),
+        Asking(requests, token),
+        SealedState(state, key_id(token)),
+    )
+    await owned_call.conclude(delivered, RoundEnding(()))
+    _Watch(row, owned_call.call)
 
 
 async def _can_ask(row: TaskRow, session: ClientSession) -> bool:
     """Whether the client of this session can answer all open questions of the task."""
-    for one in row.open:
-        asked = await stored_tasks.request(row.tenant, one)
-        if not session.client.can(needed(asked["method"], asked["params"])):
+    for question in row.open:
+        request = await stored_tasks.request(row.tenant, question)
+        if not session.client.can(needed(request["method"], request["params"])):
             return False
     return True
 
@@ -226,7 +236,7 @@ async def _carries(row: TaskRow, call: UUID, session: ClientSession, *, late: bo
     So that of a client that has disconnected sends none, and however many wait, one of them polls.
     Nor does it send questions that have expired, which the task is about to notice.
     """
-    if not row.open or min(one.expires_at for one in row.open) <= timezone.now():
+    if not row.open or min(question.expires_at for question in row.open) <= timezone.now():
         return False
     can, before = await _can_ask(row, session), row.carrier
     if before == call:
@@ -247,36 +257,38 @@ async def _takes(row: TaskRow, call: UUID, *, late: bool) -> bool:
     What was sent expires before it is sent again: so a question is on one stream at a time. A sender
     that has sent none is about to, unless it is over, or it is `late` for that: its process has died.
     """
-    for one in row.open:
-        if one.sender not in (None, call):
-            sent = await in_database(questions.expire_digests, row.tenant, [one.id.hex])
-            if not (sent or late or await in_database(session_calls.is_over, one.sender)):
+    for question in row.open:
+        if question.sender not in (None, call):
+            sent = await in_database(questions.expire_digests, row.tenant, [question.id.hex])
+            if not (sent or late or await in_database(session_calls.is_over, question.sender)):
                 return False
     return await in_database(services.send, row.open, call)
 
 
-async def _request(row: TaskRow, asked: QuestionRow) -> Mapping[str, Any]:
-    one = await stored_tasks.request(row.tenant, asked)
-    return {**one, "params": written.related(one["params"], row.id.hex)}
+async def _request(row: TaskRow, question: QuestionRow) -> Mapping[str, Any]:
+    request = await stored_tasks.request(row.tenant, question)
+    return {**request, "params": written.related(request["params"], row.id.hex)}
 
 
-def _state(incoming: Incoming, held: OwnedCall, row: TaskRow) -> RequestState:
+def _state(incoming: Incoming, owned_call: OwnedCall, row: TaskRow) -> RequestState:
     """The state of this request while it waits for the answers to all open questions."""
     exchange, now = incoming.exchange, time.time()
-    number = 1 if held.resumed.state is None else held.resumed.state.round + 1
+    number = 1 if owned_call.resumed.state is None else owned_call.resumed.state.round + 1
     arguments = digest({"taskId": row.id.hex})
     return RequestState(
         bound=request_state.StateBinding(
             principal_key(incoming.principal), exchange.method, row.id.hex, arguments
         ),
-        call=held.call,
+        call=owned_call.call,
         round=number,
         requests_made=0,
         shed=False,
         issued_at=now,
-        expires_at=min(one.expires_at for one in row.open).timestamp(),
+        expires_at=min(question.expires_at for question in row.open).timestamp(),
         version="",
-        input_requests={one.key: AskedQuestion(one.method, one.id.hex) for one in row.open},
+        input_requests={
+            question.key: AskedQuestion(question.method, question.id.hex) for question in row.open
+        },
         journal=EMPTY,
         claim=number + 1,
     )
@@ -289,24 +301,26 @@ class _Watch(Waiter):
     that it goes on and finds what became of the task.
     """
 
-    __slots__ = ("_asked", "_call", "_key")
+    __slots__ = ("_call", "_key", "_questions")
 
     def __init__(self, row: TaskRow, call: UUID) -> None:
         super().__init__()
-        self._asked = {one.id for one in row.open}
+        self._questions = {question.id for question in row.open}
         self._call = call
         self._key = (row.tenant, row.id.hex)
         waiters.add(self._key, self)
 
     def _wake(self) -> None:
-        background.start(self._look())
+        background.start(self._expire_closed())
 
-    async def _look(self) -> None:
+    async def _expire_closed(self) -> None:
         tenant, task = self._key
         row = await in_database(selectors.find, UUID(hex=task), tenant)
-        left = set() if row is None else {one.id for one in row.open}
-        gone = self._asked - left
-        if gone:
-            await in_database(questions.expire_digests, tenant, [one.hex for one in gone])
-        if gone or not await in_database(questions.any_of_call, self._call):
+        open_questions = set() if row is None else {question.id for question in row.open}
+        closed_questions = self._questions - open_questions
+        if closed_questions:
+            await in_database(
+                questions.expire_digests, tenant, [question.hex for question in closed_questions]
+            )
+        if closed_questions or not await in_database(questions.any_of_call, self._call):
             waiters.discard(self._key, self)

@@ -19,7 +19,7 @@ from mcphost.serving.lookups import offering
 from mcphost.serving.ports import EventStream
 from mcphost.serving.replies import server_info
 
-MOST = 100
+MAX_VALUES = 100
 NOTHING: Mapping[str, Any] = {"completion": {"values": [], "total": 0, "hasMore": False}}
 
 
@@ -27,7 +27,7 @@ async def complete(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]
     """Suggest values for one argument of a prompt or one variable of a resource template."""
     policy.require_scope(incoming.principal, policy.CALL)
     params = incoming.exchange.params
-    found, names = _referred(await offering(incoming.tenant.id), params["ref"], incoming)
+    referenced, names = _referred(await offering(incoming.tenant.id), params["ref"], incoming)
     argument = params["argument"]
     if argument["name"] not in names:
         takes = ", ".join(names) or "none"
@@ -35,20 +35,22 @@ async def complete(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]
             f"params.argument.name: {shown(argument['name'])} is not one of them ({takes})"
         )
     result = NOTHING
-    if found is not None and found.completer is not None:
+    if referenced is not None and referenced.completer is not None:
         filled = (params.get("context") or {}).get("arguments") or {}
-        known = {name: value for name, value in filled.items() if name in names}
+        filled_arguments = {name: value for name, value in filled.items() if name in names}
         arguments = {
             "argument": {"name": argument["name"], "value": argument["value"]},
-            "context": {"arguments": known},
+            "context": {"arguments": filled_arguments},
         }
-        completing = replace(found, program=found.completer)
-        turn = calls.turn_of(incoming, completing, found.name, arguments)
+        completing = replace(referenced, program=referenced.completer)
+        turn = calls.turn_of(incoming, completing, referenced.name, arguments)
         result = await calls.run_unrecorded(turn, stream)
         values = result["completion"]["values"]
-        if len(values) > MOST:
+        if len(values) > MAX_VALUES:
             total = max(len(values), result["completion"].get("total", 0))
-            result = {"completion": {"values": values[:MOST], "total": total, "hasMore": True}}
+            result = {
+                "completion": {"values": values[:MAX_VALUES], "total": total, "hasMore": True}
+            }
     return results.complete(result, server_info(incoming.tenant.title, incoming.tenant.icon))
 
 

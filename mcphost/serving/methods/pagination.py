@@ -111,12 +111,12 @@ async def page(
     if "cursor" in exchange.params:
         start = await read(principal, exchange.method, exchange.params["cursor"])
     offered = await offering(tenant.id)
-    most = options().page_size, options().result_limit
-    name = (exchange.method, exchange.revision, principal.scopes, start, most)
+    limits = options().page_size, options().result_limit
+    name = (exchange.method, exchange.revision, principal.scopes, start, limits)
     prepared: PreparedPage | None = offered.pages.get(name)
     if prepared is None:
         prepared = _prepared(incoming, entries(offered), start, key)
-        size = sum(len(one.entries) for one in offered.pages.values())
+        size = sum(len(kept_page.entries) for kept_page in offered.pages.values())
         if size > PAGES_BYTES or len(offered.pages) >= MOST_PAGES:
             offered.pages.clear()
         if len(prepared.entries) <= PAGES_BYTES:
@@ -133,23 +133,27 @@ async def page(
 def _prepared(
     incoming: Incoming, entries: Sequence[E], start: str, key: Callable[[E], str]
 ) -> PreparedPage:
-    shown = [one for one in entries if key(one) > start and policy.visible(incoming.principal, one)]
+    shown = [
+        entry
+        for entry in entries
+        if key(entry) > start and policy.visible(incoming.principal, entry)
+    ]
     size = _size(shown)
     legacy = REVISIONS.get(incoming.exchange.revision)
     listed = [
-        one.encoded if legacy is None else orjson.dumps(list_entry(legacy, _listed(one)))
-        for one in shown[:size]
+        entry.encoded if legacy is None else orjson.dumps(list_entry(legacy, _listed(entry)))
+        for entry in shown[:size]
     ]
     last = key(shown[size - 1]) if len(shown) > size else ""
     return PreparedPage(
-        b"[%b]" % b",".join(listed), last, same_for_all=not any(one.scopes for one in entries)
+        b"[%b]" % b",".join(listed), last, same_for_all=not any(entry.scopes for entry in entries)
     )
 
 
-def _listed(one: ListedPrimitive) -> Mapping[str, Any]:
+def _listed(entry: ListedPrimitive) -> Mapping[str, Any]:
     """The entry with what only the session-based revisions list (2025-11-25: server/tools)."""
-    support = _TASK_SUPPORT.get(one.task_support)
-    return one.listing if support is None else {**one.listing, "execution": support}
+    support = _TASK_SUPPORT.get(entry.task_support)
+    return entry.listing if support is None else {**entry.listing, "execution": support}
 
 
 _TASK_SUPPORT: Mapping[TaskSupport, Mapping[str, str]] = {
@@ -165,10 +169,10 @@ def _size(entries: Sequence[ListedPrimitive]) -> int:
 
     With icons an entry may have half a megabyte.
     """
-    left = options().result_limit
+    remaining = options().result_limit
     size = options().page_size
-    for number, one in enumerate(entries[:size]):
-        left -= len(one.encoded)
-        if left < 0:
+    for number, entry in enumerate(entries[:size]):
+        remaining -= len(entry.encoded)
+        if remaining < 0:
             return max(1, number)
     return size

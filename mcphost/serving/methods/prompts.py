@@ -35,9 +35,9 @@ async def get_prompt(incoming: Incoming, stream: EventStream) -> Mapping[str, An
         raise invalid_params(problem)
     limits.check_size(incoming, prompt.input_validator, arguments)
     reply = await calls.run(incoming, prompt, prompt.name, arguments, stream)
-    said = {key: prompt.listing[key] for key in ("description",) if key in prompt.listing}
+    described = {key: prompt.listing[key] for key in ("description",) if key in prompt.listing}
     return finish(
         reply,
         server_info(incoming.tenant.title, incoming.tenant.icon),
-        lambda result: {**said, **result},
+        lambda result: {**described, **result},
     )

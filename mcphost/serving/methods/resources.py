@@ -7,6 +7,7 @@ from typing import Any
 from mcphost.protocol import results
 from mcphost.protocol.errors import invalid_params
 from mcphost.protocol.resources import resource_not_found
+from mcphost.protocol.uris import percent_encoded
 from mcphost.serving import lookups, policy
 from mcphost.serving.context import Incoming
 from mcphost.serving.execution import calls
@@ -34,16 +35,17 @@ async def read_resource(incoming: Incoming, stream: EventStream) -> Mapping[str,
     The result is never cached for other callers: the program may depend on the caller.
     """
     policy.require_scope(incoming.principal, policy.CALL)
-    uri = incoming.exchange.params["uri"]
+    written = incoming.exchange.params["uri"]
+    uri = percent_encoded(written)
     offered, scopes = await offering(incoming.tenant.id), incoming.principal.scopes
     try:
-        found = lookups.resource(offered, uri, scopes)
+        match = lookups.resource(offered, uri, scopes)
     except ValueError as error:
-        raise invalid_params(f"params.uri: {error}", {"uri": uri}) from None
-    if found is None:
+        raise invalid_params(f"params.uri: {error}", {"uri": written}) from None
+    if match is None:
         absent = lookups.absent(offered, CallTarget("resources/read", uri), scopes)
-        raise absent or resource_not_found(uri)
-    primitive, arguments = found
+        raise absent or resource_not_found(written)
+    primitive, arguments = match
     reply = await calls.run(incoming, primitive, uri, arguments, stream)
     return finish(reply, server_info(incoming.tenant.title, incoming.tenant.icon), _cacheable)
 

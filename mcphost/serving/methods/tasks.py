@@ -40,7 +40,7 @@ tasks_of_callers = BatchReader(selectors.find_all)
 
 async def get_task(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
     """Return the state of a task of the caller, with its open questions or its result."""
-    row = await _found(incoming)
+    row = await _declared_task(incoming)
     return task_result(await view(row, incoming), _server(incoming))
 
 
@@ -49,31 +49,33 @@ async def update_task(incoming: Incoming, stream: EventStream) -> Mapping[str, A
 
     Returns once they are stored; the task goes on when all its questions have answers.
     """
-    row = await _found(incoming)
+    row = await _declared_task(incoming)
     responses = incoming.exchange.params["inputResponses"]
-    given = [(one, responses[one.key]) for one in row.open if one.key in responses]
-    await with_shapes(check_responses, {one.key: response for one, response in given})
-    for asked, response in given:
-        resume.check_kind(asked.key, asked.method, response)
-    await asyncio.gather(*(_store(row, asked, response) for asked, response in given))
+    answered = [
+        (question, responses[question.key]) for question in row.open if question.key in responses
+    ]
+    await with_shapes(check_responses, {question.key: response for question, response in answered})
+    for question, response in answered:
+        resume.check_kind(question.key, question.method, response)
+    await asyncio.gather(*(_store(row, question, response) for question, response in answered))
     return acknowledged_task(_server(incoming))
 
 
 async def cancel_task(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
     """Cancel a task, and the round that runs. Does nothing once it has ended."""
-    row = await _found(incoming)
+    row = await _declared_task(incoming)
     if row.state is TaskState.WORKING:
         await cancel(incoming, row)
     return acknowledged_task(_server(incoming))
 
 
-async def _found(incoming: Incoming) -> TaskRow:
+async def _declared_task(incoming: Incoming) -> TaskRow:
     if not declared(incoming.exchange.meta.capabilities):
         raise extension_missing()
-    return await found(incoming)
+    return await find_task(incoming)
 
 
-async def found(incoming: Incoming) -> TaskRow:
+async def find_task(incoming: Incoming) -> TaskRow:
     """The task that the request names.
 
     Raises ProtocolError: the same for ids of no task, of other callers, of expired tasks and of
@@ -101,9 +103,9 @@ async def view(row: TaskRow, incoming: Incoming) -> TaskView:
         raise ProtocolError(INTERNAL_ERROR, stored_tasks.UNREADABLE) from None
 
 
-async def _store(row: TaskRow, asked: QuestionRow, response: Mapping[str, Any]) -> None:
+async def _store(row: TaskRow, question: QuestionRow, response: Mapping[str, Any]) -> None:
     try:
-        await stored_tasks.store_answer(row, asked.id, response)
+        await stored_tasks.store_answer(row, question.id, response)
     except (RecordLostError, RecordRefusedError, SealError, VaultError) as error:
         raise not_stored(error) from None
 

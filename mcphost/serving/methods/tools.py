@@ -56,10 +56,10 @@ def _check_task_support(incoming: Incoming, tool: ToolSnapshot) -> None:
         if support is TaskSupport.REQUIRED and not declared(incoming.exchange.meta.capabilities):
             raise extension_missing()
         return
-    wanted = wants_task(incoming)
-    if wanted:
+    as_task = wants_task(incoming)
+    if as_task:
         wanted_ttl(incoming.exchange.params)
-    if wanted and support is TaskSupport.NEVER:
+    if as_task and support is TaskSupport.NEVER:
         raise no_task(tool.name)
-    if support is TaskSupport.REQUIRED and not wanted:
+    if support is TaskSupport.REQUIRED and not as_task:
         raise only_task(tool.name)

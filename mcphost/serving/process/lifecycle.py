@@ -196,7 +196,9 @@ class _Threads:
         self._facts = facts
         self._companions = companions
         self._watch = LoopWatch(tool_on, lag=load.lag)
-        self._housekeeping = Housekeeping(takeovers.look, find_tasks, left_rounds.find_rounds)
+        self._housekeeping = Housekeeping(
+            takeovers.find_orphans, find_tasks, left_rounds.find_rounds
+        )
         self._summaries = SummariesThread()
         self._probes = ExitStack()
 

@@ -10,7 +10,7 @@ from mcphost.protocol import subscriptions
 from mcphost.protocol.errors import invalid_params, invalid_request
 from mcphost.protocol.subscriptions import LISTS, Filter
 from mcphost.protocol.tasks import task_id
-from mcphost.protocol.uris import MAX_LENGTH, normalize
+from mcphost.protocol.uris import MAX_LENGTH, normalize, percent_encoded
 from mcphost.runtime.call import Principal
 from mcphost.serving import limits, policy
 from mcphost.serving.context import Incoming
@@ -48,12 +48,12 @@ async def listen(incoming: Incoming, stream: LongLivedStream) -> Mapping[str, An
     """
     if len(str(_id(incoming))) > MAX_ID:
         raise invalid_request(f"The id of a subscription has at most {MAX_ID} characters")
-    wanted = _wanted(incoming.exchange.params)
+    requested = _read_filter(incoming.exchange.params)
     if limits.are_set(incoming):
         limits.count_call(incoming)
     places = listeners.take_place(incoming.principal, incoming.source)
     try:
-        await _attend(incoming, wanted, stream)
+        await _attend(incoming, requested, stream)
     finally:
         listeners.give_back(places)
     return subscriptions.ended(
@@ -61,56 +61,56 @@ async def listen(incoming: Incoming, stream: LongLivedStream) -> Mapping[str, An
     )
 
 
-async def _attend(incoming: Incoming, wanted: Filter, stream: LongLivedStream) -> None:
+async def _attend(incoming: Incoming, requested: Filter, stream: LongLivedStream) -> None:
     principal = incoming.principal
-    lists = wanted.lists if principal.may(policy.LIST) else ()
-    asked = wanted.uris if principal.may(policy.CALL) else ()
-    served, readable = await look_at(principal, asked)
-    uris = {normal: one.uri for normal, one in readable.items()}
-    followed = await _own_tasks(incoming, wanted.tasks) if principal.may(policy.CALL) else {}
+    lists = requested.lists if principal.may(policy.LIST) else ()
+    requested_uris = requested.uris if principal.may(policy.CALL) else ()
+    served, readable = await look_at(principal, requested_uris)
+    uris = {normal: resource.uri for normal, resource in readable.items()}
+    followed = await _own_tasks(incoming, requested.tasks) if principal.may(policy.CALL) else {}
     listener = Listener(_id(incoming), principal, stream, lists, uris, frozenset(followed.values()))
     honoured = Filter(tuple(lists), tuple(uris.values()), tuple(followed))
     stream.send(subscriptions.acknowledged(_id(incoming), honoured))
     if not honoured or draining():
         return
-    read = {normal: one.reading for normal, one in readable.items()}
+    read = {normal: resource.reading for normal, resource in readable.items()}
     listeners.join(listener, served, read)
     presences.register(listener)
     try:
         await stream.stay()
     finally:
         presences.unregister(listener)
-        listeners.leave(listener)
+        listeners.remove(listener)
 
 
 async def _own_tasks(incoming: Incoming, ids: Sequence[str]) -> dict[str, UUID]:
     """Those of the tasks that are the caller's."""
-    wanted = {id: task for id in ids if (task := task_id(id)) is not None}
-    if not wanted:
+    task_ids = {id: task for id in ids if (task := task_id(id)) is not None}
+    if not task_ids:
         return {}
     caller = principal_key(incoming.principal)
     era, tenant = incoming.exchange.era, incoming.tenant.id
-    own = await in_database(tasks.owned, tuple(wanted.values()), tenant, caller, era)
-    return {id: task for id, task in wanted.items() if task in own}
+    own = await in_database(tasks.owned, tuple(task_ids.values()), tenant, caller, era)
+    return {id: task for id, task in task_ids.items() if task in own}
 
 
-def _wanted(params: Mapping[str, Any]) -> Filter:
+def _read_filter(params: Mapping[str, Any]) -> Filter:
     """The requested filter. Raises ProtocolError (INVALID_PARAMS) if it is empty or too large."""
-    wanted = Filter.read(params["notifications"])
-    if not wanted:
+    requested = Filter.read(params["notifications"])
+    if not requested:
         fields = ", ".join((*LISTS.values(), "resourceSubscriptions", "taskIds"))
         raise invalid_params(f"params.notifications requests nothing; its fields are {fields}")
-    most = options().listeners.uris
-    if len(wanted.uris) > most:
+    max_uris = options().listeners.uris
+    if len(requested.uris) > max_uris:
         raise invalid_params(
-            f"params.notifications.resourceSubscriptions has more than {most} URIs"
+            f"params.notifications.resourceSubscriptions has more than {max_uris} URIs"
         )
-    if any(len(uri) > MAX_LENGTH for uri in wanted.uris):
+    if any(len(uri) > MAX_LENGTH for uri in requested.uris):
         raise invalid_params(
             "params.notifications.resourceSubscriptions has a URI of more than "
             f"{MAX_LENGTH} characters"
         )
-    return wanted
+    return requested
 
 
 async def look_at(
@@ -123,30 +123,32 @@ async def look_at(
     """
     tenant, scopes = principal.tenant, principal.scopes
     served = await offering(tenant)
-    found = await _look(uris, served, scopes)
+    readable = await _read_resources(uris, served, scopes)
     for _ in range(LOOKS - 1):
         if served is await offering(tenant):
             break
         served = await offering(tenant)
-        found = await _look(uris, served, scopes)
-    return served, found
+        readable = await _read_resources(uris, served, scopes)
+    return served, readable
 
 
-async def _look(uris: Sequence[str], served: Offering, scopes: Scopes) -> dict[str, Readable]:
-    found: dict[str, Readable] = {}
+async def _read_resources(
+    uris: Sequence[str], served: Offering, scopes: Scopes
+) -> dict[str, Readable]:
+    readable: dict[str, Readable] = {}
     timer = YieldTimer()
     for uri in uris:
         if timer.is_due():
             await asyncio.sleep(0)
         try:
-            normal = normalize(uri)
+            normal = normalize(percent_encoded(uri))
         except ValueError:
             continue
         # The first of those with one normal form.
-        reading = None if normal in found else registry.reading(served, normal, scopes)
+        reading = None if normal in readable else registry.reading(served, normal, scopes)
         if reading is not None:
-            found[normal] = Readable(uri, reading)
-    return found
+            readable[normal] = Readable(uri, reading)
+    return readable
 
 
 def _id(incoming: Incoming) -> str | int:

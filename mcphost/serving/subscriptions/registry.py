@@ -78,8 +78,8 @@ def reading(offering: Offering, uri: str, scopes: Scopes) -> tuple[UUID, str] | 
 
     `uri` is in its normal form.
     """
-    found = offering.read_at(uri, scopes)
-    return None if found is None else (found[0].id, found[0].version)
+    match = offering.read_at(uri, scopes)
+    return None if match is None else (match[0].id, match[0].version)
 
 
 RETRY_SECONDS = 30
@@ -130,26 +130,26 @@ class Listener:
         """End the stream. The subscription ends with its result, whatever the reason."""
         self.stream.end_stay()
 
-    def tell(self, topic: str) -> None:
+    def notify_change(self, topic: str) -> None:
         if topic in LISTS:
-            self.say(subscriptions.list_changed(self.id, topic))
+            self.send_message(subscriptions.list_changed(self.id, topic))
         else:
-            self.say(subscriptions.resource_updated(self.id, self.uris[topic]))
+            self.send_message(subscriptions.resource_updated(self.id, self.uris[topic]))
 
-    def say(self, message: bytes) -> None:
+    def send_message(self, message: bytes) -> None:
         self.stream.send(message)
 
 
 class Group:
     """The listeners of one tenant with the same scopes, and the last state of their topics."""
 
-    __slots__ = ("by_topic", "members", "scopes", "seen")
+    __slots__ = ("by_topic", "members", "scopes", "states")
 
     def __init__(self, scopes: Scopes) -> None:
         self.scopes = scopes
         self.members: set[Listener] = set()
         self.by_topic: dict[str, set[Listener]] = {}
-        self.seen: dict[str, object] = {}
+        self.states: dict[str, object] = {}
 
     def add(self, listener: Listener, offering: Offering, read: Mapping[str, object]) -> None:
         """Add a listener. `read` is what these scopes read of the offering at its URIs."""
@@ -158,7 +158,9 @@ class Group:
             if topic not in self.by_topic:
                 self.by_topic[topic] = set()
                 listed = topic in LISTS
-                self.seen[topic] = _seen(offering, topic, self.scopes) if listed else read[topic]
+                self.states[topic] = (
+                    _state_of(offering, topic, self.scopes) if listed else read[topic]
+                )
             self.by_topic[topic].add(listener)
 
     def discard(self, listener: Listener) -> None:
@@ -171,7 +173,7 @@ class Group:
             present.discard(listener)
             if not present:
                 self.by_topic.pop(topic, None)
-                self.seen.pop(topic, None)
+                self.states.pop(topic, None)
 
     def concerned(self, changes: "TenantChanges") -> tuple[str, ...]:
         """The topics that the changes may concern. A changed resource may be read at any URI."""
@@ -184,13 +186,13 @@ class Group:
         """The listeners to notify of a topic: none if these scopes see the same state as before."""
         if topic not in self.by_topic:
             return set()
-        now = _seen(offering, topic, self.scopes)
-        before, self.seen[topic] = self.seen[topic], now
-        told = now is not None and (updated or now != before)
-        return self.by_topic[topic] if told else set()
+        now = _state_of(offering, topic, self.scopes)
+        before, self.states[topic] = self.states[topic], now
+        is_changed = now is not None and (updated or now != before)
+        return self.by_topic[topic] if is_changed else set()
 
 
-def _seen(offering: Offering, topic: str, scopes: Scopes) -> object:
+def _state_of(offering: Offering, topic: str, scopes: Scopes) -> object:
     if topic in LISTS:
         return digest(offering, topic, scopes)
     return reading(offering, topic, scopes)
@@ -215,7 +217,7 @@ class Listeners:
         self._handlers: dict[str, ChangeHandler] = {}
         self._by_task: dict[UUID, set[Listener]] = {}
         self.followed: Callable[[frozenset[UUID]], None] = _unheard
-        self._relay: Relay[ChangeNews] = Relay(self._tell, _pause)
+        self._relay: Relay[ChangeNews] = Relay(self._notify, _pause)
 
     def __len__(self) -> int:
         return self._counts[""]
@@ -240,9 +242,9 @@ class Listeners:
             (str(principal.tenant), share(limit.per_tenant), "for this tenant"),
             ("", limit.in_all, "on this server"),
         )
-        for key, most, whose in places:
-            if self._counts[key] >= most:
-                message = f"Too many subscriptions {whose}"
+        for key, max_count, phrase in places:
+            if self._counts[key] >= max_count:
+                message = f"Too many subscriptions {phrase}"
                 raise over_limit(message, RETRY_SECONDS)
         keys = tuple(key for key, _, _ in places)
         self._counts.take(keys)
@@ -278,21 +280,21 @@ class Listeners:
         Their present state is not read, so the first change that may concern one is notified.
         """
         group = self._groups[listener.principal.tenant][listener.principal.scopes]
-        gone = set(listener.uris) - set(uris)
+        removed = set(listener.uris) - set(uris)
         listener.uris = uris
         for topic in uris:
             group.by_topic.setdefault(topic, set()).add(listener)
-            group.seen.setdefault(topic, NOT_LOOKED_AT)
-        group.discard_from(gone, listener)
+            group.states.setdefault(topic, NOT_LOOKED_AT)
+        group.discard_from(removed, listener)
 
-    def register_handler(self, what: str, handler: ChangeHandler) -> None:
-        """Register `handler` for changes of the kind `what`, in change log order with notifications.
+    def register_handler(self, kind: str, handler: ChangeHandler) -> None:
+        """Register `handler` for changes of the kind `kind`, in change log order with notifications.
 
         It must accept the same change twice.
         """
-        self._handlers[what] = handler
+        self._handlers[kind] = handler
 
-    def leave(self, listener: Listener) -> None:
+    def remove(self, listener: Listener) -> None:
         """Stop notifying a listener that has joined."""
         principal = listener.principal
         groups = self._groups[principal.tenant]
@@ -326,18 +328,18 @@ class Listeners:
         if later := listeners[ENDED_AT_ONCE:]:
             asyncio.get_running_loop().call_soon(self._end, later)
 
-    async def _tell(self, news: Sequence[ChangeNews]) -> None:
-        for what, some in groupby(news, self._kind_of):
-            handler = self._handlers.get(what)
+    async def _notify(self, news: Sequence[ChangeNews]) -> None:
+        for kind, changes in groupby(news, self._kind_of):
+            handler = self._handlers.get(kind)
             if handler is None:
-                await self._tell_of(tuple(some))
+                await self._notify_listeners(tuple(changes))
             else:
-                await handler(tuple(some))
+                await handler(tuple(changes))
 
     def _kind_of(self, news: ChangeNews) -> str:
         return news.kind if news.kind in self._handlers else ""
 
-    async def _tell_of(self, news: Sequence[ChangeNews]) -> None:
+    async def _notify_listeners(self, news: Sequence[ChangeNews]) -> None:
         timer = YieldTimer()
         for tenant, changes in self._sorted(news).items():
             if tenant not in self._groups:
@@ -349,20 +351,20 @@ class Listeners:
                     if timer.is_due():
                         await asyncio.sleep(0)
                     for listener in tuple(changed):
-                        listener.tell(topic)
+                        listener.notify_change(topic)
                         if timer.is_due():
                             await asyncio.sleep(0)
 
     def _sorted(self, news: Sequence[ChangeNews]) -> dict[UUID, TenantChanges]:
         """Group the changes by tenant. A change without a tenant concerns all tenants."""
         by_tenant: dict[UUID, TenantChanges] = {}
-        for one in news:
-            for tenant in tuple(self._groups) if one.tenant is None else (one.tenant,):
+        for change in news:
+            for tenant in tuple(self._groups) if change.tenant is None else (change.tenant,):
                 changes = by_tenant.setdefault(tenant, TenantChanges(set(), set()))
-                if one.kind in (UPDATED, LIST):
-                    changes.updated.add(one.object_id)
-                elif one.kind in LISTS:
-                    changes.lists.add(one.kind)
+                if change.kind in (UPDATED, LIST):
+                    changes.updated.add(change.object_id)
+                elif change.kind in LISTS:
+                    changes.lists.add(change.kind)
                 else:
                     changes.lists.update(LISTS)
                     for group in self._groups.get(tenant, {}).values():

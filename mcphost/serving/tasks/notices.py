@@ -57,7 +57,7 @@ async def _notify_listeners(task: UUID) -> None:
         return
     for listener in listeners.of_task(task):
         if listener.id is not None:
-            listener.say(task_notification(listener.id, view))
+            listener.send_message(task_notification(listener.id, view))
 
 
 async def _view(task: UUID) -> TaskView | None:

@@ -12,6 +12,7 @@ from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Principal
 from mcphost.serving.context import ClientSession
 from mcphost.serving.legacy.get_stream import open_get_stream
+from mcphost.serving.legacy.reconnection import retry_ms
 from mcphost.serving.legacy.replay import follow
 from mcphost.serving.legacy.stream import following
 from mcphost.serving.limits import caller
@@ -20,7 +21,7 @@ from mcphost.serving.revocation import presences
 from mcphost.serving.shutdown import draining
 from mcphost.transport.authentication import Admitted
 from mcphost.transport.legacy.post import find
-from mcphost.transport.legacy.stream_response import RETRY_MS, HttpWire, StreamReader, until_end
+from mcphost.transport.legacy.stream_response import HttpWire, StreamReader, until_end
 from mcphost.transport.request import HttpRequest
 
 EVENT_HEADER = "last-event-id"
@@ -28,10 +29,6 @@ REFUSED_WITHIN_SECONDS = 0.5
 """How long a resuming client may wait for its headers. Then the stream opens with comments."""
 
 log = logging.getLogger(__name__)
-
-RESTART_MS = 10_000
-"""SSE `retry` of a stream that ends because its process stops: SDKs try twice, and a restart of a single
-process takes up to 17 seconds."""
 
 
 async def get(request: HttpRequest, admitted: Admitted, wire: HttpWire) -> int:
@@ -44,7 +41,7 @@ async def get(request: HttpRequest, admitted: Admitted, wire: HttpWire) -> int:
         wire = wire._replace(polling=REVISIONS[session.revision].polling)
         if not last_event:  # an empty header counts as none
             return await _listen(session, admitted, request, wire)
-        with following.place(caller(admitted.principal, request.source)):
+        with following.count_replay(caller(admitted.principal, request.source)):
             return await _resume(session, admitted, last_event, wire)
     except Exception as error:
         raise in_session(error_for(error)) from error
@@ -65,7 +62,7 @@ async def _listen(
                 await stream.stay()
 
     def last() -> bytes:
-        return sse.retry(RESTART_MS if draining() else RETRY_MS) if wire.polling else b""
+        return sse.retry(retry_ms()) if wire.polling else b""
 
     return await until_end(stream, listen(), last)
 

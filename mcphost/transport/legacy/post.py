@@ -79,18 +79,18 @@ def label(body: LegacyBody) -> str:
 async def post(posted: Post, wire: HttpWire) -> int | Shown:
     """Answer a POST; return the HTTP status, or the streams that it shows. Raises SessionError if the whole POST is refused."""
     try:
-        if any(one.method == INITIALIZE for one in posted.body.requests):
+        if any(request.method == INITIALIZE for request in posted.body.requests):
             return await _initialize(posted, wire)
         answers_only = not (posted.body.requests or posted.body.refused) and all(
-            isinstance(each, LegacyResponse) for each in posted.body.messages
+            isinstance(message, LegacyResponse) for message in posted.body.messages
         )
         # Responses are stored only in a session that is open: that is part of their commit.
         session = await find(posted.admitted, posted.request.headers, checked=not answers_only)
         body = await with_shapes(fitting, posted.body, REVISIONS[session.revision])
-        body = body.without_refused(lambda one: _check_id(session, one))
+        body = body.without_refused(lambda message: _check_id(session, message))
         await _take(posted, session, body)
     except NoSessionError:
-        raise _as_answer(sessions.gone(), posted.body) from None
+        raise _as_answer(sessions.session_gone(), posted.body) from None
     except Exception as error:
         raise _as_answer(error, posted.body) from error
     if not (body.requests or body.refused):
@@ -102,18 +102,18 @@ async def post(posted: Post, wire: HttpWire) -> int | Shown:
 async def delete(request: HttpRequest, admitted: Admitted, wire: HttpWire) -> int:
     """End the session; return the HTTP status. Raises SessionError if there is none."""
     try:
-        await _end(await find(admitted, request.headers, checked=False))
+        await _end_session(await find(admitted, request.headers, checked=False))
     except Exception as error:
         raise in_session(error_for(error)) from error
     await send_empty(wire.send, 204, wire.headers)
     return 204
 
 
-async def _end(session: ClientSession) -> None:
+async def _end_session(session: ClientSession) -> None:
     try:
         await sessions.end(session)
     except NoSessionError:
-        raise sessions.gone() from None
+        raise sessions.session_gone() from None
 
 
 async def find(admitted: Admitted, headers: Headers, *, checked: bool = True) -> ClientSession:
@@ -130,7 +130,7 @@ async def find(admitted: Admitted, headers: Headers, *, checked: bool = True) ->
     try:
         return await sessions.find(admitted.principal, token, checked=checked)
     except NoSessionError:
-        raise sessions.gone() from None
+        raise sessions.session_gone() from None
 
 
 async def _initialize(posted: Post, wire: HttpWire) -> int:
@@ -183,11 +183,11 @@ def _as_answer(error: Exception, body: LegacyBody) -> ProtocolError:
 def _answer(
     posted: Post, session: ClientSession, body: LegacyBody, wire: HttpWire
 ) -> Awaitable[int | Shown]:
-    incoming = [_incoming(posted, session, one) for one in body.requests]
+    incoming = [_incoming(posted, session, request) for request in body.requests]
     refused = [_refused(error) for error in body.refused]
     wire = wire._replace(polling=REVISIONS[session.revision].polling)
     if body.batch:
-        return answer_batch([_begin(one, session) for one in incoming], refused, wire)
+        return answer_batch([_begin(request, session) for request in incoming], refused, wire)
     if tracing.tracer is None:
         return answer(_begin(incoming[0], session), wire)
     answering = _answer_one(incoming[0], session, wire)

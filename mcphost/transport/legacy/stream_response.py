@@ -10,15 +10,13 @@ from typing import NamedTuple
 
 from mcphost.protocol import sse
 from mcphost.serving.legacy.call import JsonAnswer, SessionCall
+from mcphost.serving.legacy.reconnection import RETRY_MS
 from mcphost.transport import errors
 from mcphost.transport.long_stream import LongStream
 from mcphost.transport.options import options
 from mcphost.transport.request import Receive
 from mcphost.transport.request_cycle import DISCONNECTED, WhenSlow
 from mcphost.transport.response import RawHeaders, Send, send_empty, send_json
-
-RETRY_MS = 1000
-"""SSE `retry`: when a client should resume a stream that broke off."""
 
 
 class HttpWire(NamedTuple):
@@ -129,8 +127,8 @@ async def answer_batch(
     Once one of them streams, all do, and each is answered by its own event.
     """
     settled = await _settled(calls)
-    bodies = [*refused, *(one.body for one in settled if one is not None and one.body)]
-    streaming = [call for call, one in zip(calls, settled, strict=True) if one is None]
+    bodies = [*refused, *(result.body for result in settled if result is not None and result.body)]
+    streaming = [call for call, result in zip(calls, settled, strict=True) if result is None]
     if streaming:
         return _show(streaming, bodies, wire)
     if not bodies:
@@ -164,11 +162,11 @@ async def _any_streams(calls: Sequence[SessionCall]) -> None:
     try:
         while waiting:
             done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            if any(one.result() is None for one in done):
+            if any(task.result() is None for task in done):
                 return
     finally:
-        for one in waiting:
-            one.cancel()
+        for task in waiting:
+            task.cancel()
 
 
 def _show(calls: Sequence[SessionCall], bodies: Sequence[bytes], wire: HttpWire) -> Shown:

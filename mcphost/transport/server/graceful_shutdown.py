@@ -82,8 +82,8 @@ class GracefulServer(Server):
     def __init__(self, config: Config, shutdown_times: ShutdownTimes) -> None:
         super().__init__(config)
         self._shutdown_times = shutdown_times
-        self._told = 0
-        self._told_at = 0.0
+        self._signal = 0
+        self._signal_at = 0.0
         self._notice_ends = 0.0
         self._last_resort: threading.Timer | None = None
 
@@ -99,10 +99,10 @@ class GracefulServer(Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         now = time.monotonic()
         if self.should_exit:
-            echo = sig == signal.SIGTERM == self._told and now < self._told_at + ECHO_SECONDS
+            echo = sig == signal.SIGTERM == self._signal and now < self._signal_at + ECHO_SECONDS
             self.force_exit = self.force_exit or not echo
             return
-        self._told, self._told_at = sig, now
+        self._signal, self._signal_at = sig, now
         if sig != signal.SIGINT:
             self._notice_ends = now + self._shutdown_times.notice_seconds
         self.should_exit = True
@@ -201,9 +201,9 @@ class GracefulServer(Server):
 
     async def _cut(self) -> None:
         """End what is left: calls with an error that says why, the rest by closing connections."""
-        left = len(self.server_state.tasks)
-        if left:
-            log.warning("drain ended: cancelling unfinished requests: %d", left)
+        remaining = len(self.server_state.tasks)
+        if remaining:
+            log.warning("drain ended: cancelling unfinished requests: %d", remaining)
         if len(running_tasks):
             log.warning("drain ended: cutting rounds of tasks: %d", len(running_tasks))
         drain.cut()

@@ -50,7 +50,7 @@ class Cork:
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
         self._loop = loop
-        self._held: list[bytes] = []
+        self._chunks: list[bytes] = []
         self._written = 0
 
     @property
@@ -59,19 +59,19 @@ class Cork:
         return self._transport
 
     @property
-    def taken(self) -> int:
+    def sent_bytes(self) -> int:
         """How many bytes have been handed to the kernel."""
         return self._written - self._transport.get_write_buffer_size()
 
     def write(self, data: bytes) -> None:
-        if not self._held:
+        if not self._chunks:
             self._loop.call_soon(self.flush)
-        self._held.append(data)
+        self._chunks.append(data)
 
     def flush(self) -> None:
-        held, self._held = self._held, []
-        if held and not self._transport.is_closing():
-            data = b"".join(held)
+        chunks, self._chunks = self._chunks, []
+        if chunks and not self._transport.is_closing():
+            data = b"".join(chunks)
             self._written += len(data)
             self._transport.write(data)
 
@@ -216,8 +216,8 @@ class TimeoutHttpProtocol(HttpToolsProtocol):
         """Return whether the request becomes a WebSocket: only of our pages, and not while an earlier
         request of the connection is unanswered."""
         if self._upgrades is None:
-            ours = self.url.startswith(PREFIX) and self._all_answered()
-            self._upgrades = ours and super()._should_upgrade()
+            is_page = self.url.startswith(PREFIX) and self._all_answered()
+            self._upgrades = is_page and super()._should_upgrade()
         return self._upgrades
 
     def handle_websocket_upgrade(self) -> None:
@@ -330,12 +330,12 @@ class TimeoutHttpProtocol(HttpToolsProtocol):
 
     def _watch_reader(self) -> None:
         self._stalled = self.loop.call_later(
-            self.stalled_seconds, self._look_at_reader, self._cork.taken
+            self.stalled_seconds, self._check_reader, self._cork.sent_bytes
         )
 
-    def _look_at_reader(self, taken: int) -> None:
+    def _check_reader(self, sent_before: int) -> None:
         """Abort if the client has read nothing since: closing would wait for it for ever."""
-        if self._cork.taken > taken:
+        if self._cork.sent_bytes > sent_before:
             self._watch_reader()
         else:
             self.transport.abort()

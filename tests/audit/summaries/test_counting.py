@@ -47,7 +47,7 @@ def resolutions() -> set[Resolution]:
     return {Resolution(each) for each in rows.values_list("resolution", flat=True)}
 
 
-def test_a_minute_an_hour_and_a_day_that_are_over_are_made_of_shorter_ones(clock: Clock) -> None:
+def test_ended_buckets_are_summed_from_buckets_of_the_next_shorter_resolution(clock: Clock) -> None:
     follow()
     keep(plain(ago=timedelta()))
     for wait, *expected in (
@@ -63,7 +63,9 @@ def test_a_minute_an_hour_and_a_day_that_are_over_are_made_of_shorter_ones(clock
         assert selectors.totals(frozenset({ACME}), Period.MONTH, clock.now).calls == 1
 
 
-def test_a_call_that_ends_late_is_counted_again_in_every_bucket_around_it(clock: Clock) -> None:
+def test_a_call_that_continues_late_is_recounted_in_every_bucket_that_covers_it(
+    clock: Clock,
+) -> None:
     follow()
     made = Story.of(ACME, "asking", at=clock.now)
     made.expires = 10 * DAY
@@ -81,7 +83,7 @@ def test_a_call_that_ends_late_is_counted_again_in_every_bucket_around_it(clock:
     assert not RollUpDue.objects.exists()
 
 
-def test_nothing_is_left_out_after_days_in_which_no_process_followed(clock: Clock) -> None:
+def test_every_call_is_counted_after_days_without_a_follower(clock: Clock) -> None:
     follow()
     for _ in range(20):
         clock.later(5 * HOUR)
@@ -91,7 +93,7 @@ def test_nothing_is_left_out_after_days_in_which_no_process_followed(clock: Cloc
     assert selectors.totals(frozenset({ACME}), Period.MONTH, clock.now).calls == 20
 
 
-def test_a_change_while_its_bucket_is_counted_is_counted_by_the_next_fold(
+def test_the_next_fold_counts_a_change_made_while_its_bucket_is_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     follow()
@@ -114,7 +116,7 @@ def test_a_change_while_its_bucket_is_counted_is_counted_by_the_next_fold(
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_buckets_cover_a_time_exactly_once(seed: int, clock: Clock) -> None:
+def test_buckets_cover_a_time_range_without_gaps_or_overlaps(seed: int, clock: Clock) -> None:
     follow()
     rng = random.Random(seed)
     keep(plain(ago=timedelta()))
@@ -131,7 +133,7 @@ def test_buckets_cover_a_time_exactly_once(seed: int, clock: Clock) -> None:
         assert max(each.resolution for each in buckets) <= longest
 
 
-def test_a_call_of_a_clock_that_was_far_ahead_keeps_no_other_from_being_counted() -> None:
+def test_a_call_dated_far_in_the_future_does_not_stop_the_counting_of_other_calls() -> None:
     follow()
     entries = [row(each) for each in plain().made]
     for each in entries:
@@ -152,7 +154,7 @@ def test_a_call_of_a_clock_that_was_far_ahead_keeps_no_other_from_being_counted(
         ({"open_hour": 0}, 24 * 34, Resolution.DAY),
     ],
 )
-def test_a_late_call_is_counted_in_what_its_open_hour_or_day_is_to_be_made_of(
+def test_a_late_call_is_counted_in_the_buckets_from_which_its_open_hour_or_day_is_summed(
     clock: Clock, opened: dict[str, int], ago: int, expected: Resolution
 ) -> None:
     """`opened`: how many hours behind the process is that makes hours and days."""

@@ -119,7 +119,7 @@ def _same(found: CallSums, wanted: CallSums) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_there_before_the_summaries_began_is_read_backwards_in_portions(monkeypatch):
+def test_entries_older_than_the_summaries_are_read_backwards_in_portions(monkeypatch):
     monkeypatch.setattr(unseen, "PORTION", 3)
     monkeypatch.setattr(batches, "AT_ONCE", 2)
     keep(
@@ -150,7 +150,7 @@ def test_an_entry_that_is_committed_late_is_not_lost() -> None:
     check()
 
 
-def test_a_call_that_goes_on_hours_later_counts_once_as_it_is_now() -> None:
+def test_a_call_that_continues_hours_later_counts_once_with_its_latest_state() -> None:
     made = Story.of(ACME, "asking", at=timezone.now() - timedelta(hours=20))
     made.expires = timedelta(days=2)
     keep(made.play("start; ask a b"))
@@ -165,7 +165,7 @@ def test_a_call_that_goes_on_hours_later_counts_once_as_it_is_now() -> None:
     assert (found.calls, found.input_requests, found.endings) == (1, 2, {"accept": 1, "decline": 1})
 
 
-def test_nothing_changes_when_the_same_entries_are_read_again() -> None:
+def test_reading_the_same_entries_again_changes_no_summary() -> None:
     keep(plain(), asking(), forked(Story.of(OTHER, at=timezone.now() - HALF_HOUR)))
     follow()
     before = selectors.newest()
@@ -177,7 +177,7 @@ def test_nothing_changes_when_the_same_entries_are_read_again() -> None:
     check()
 
 
-def test_calls_whose_time_is_over_are_projected_by_the_next_step(monkeypatch: pytest.MonkeyPatch):
+def test_the_next_step_marks_calls_past_their_expiry_as_expired(monkeypatch: pytest.MonkeyPatch):
     keep(asking())
     follow()
     assert CallSummary.objects.get().state == "open"
@@ -190,7 +190,7 @@ def test_calls_whose_time_is_over_are_projected_by_the_next_step(monkeypatch: py
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_step_that_ends_halfway_is_continued_by_any_process(monkeypatch: pytest.MonkeyPatch):
+def test_any_process_continues_a_step_that_was_interrupted(monkeypatch: pytest.MonkeyPatch):
     keep(plain())
     follow()
     monkeypatch.setattr("mcphost.audit.summaries.follower.AT_ONCE", 2)
@@ -214,7 +214,7 @@ def test_a_step_that_ends_halfway_is_continued_by_any_process(monkeypatch: pytes
     check()
 
 
-def test_one_process_follows_and_another_takes_over_when_its_lease_ends() -> None:
+def test_one_process_holds_the_lease_and_another_takes_over_when_it_ends() -> None:
     keep(plain())
     one, other = Follower(), Follower()
     assert one.step().leads
@@ -236,7 +236,7 @@ def _long_name(seed: int) -> str:
     return "".join(chr(chosen.randrange(0x10000, 0x10FFFF)) for _ in range(512))
 
 
-def test_names_that_are_too_long_for_an_index_are_counted_together() -> None:
+def test_targets_and_clients_too_long_for_an_index_are_counted_as_other() -> None:
     """PostgreSQL refuses rows of an index with more than 2,704 bytes, and all that follows stops."""
     for seed in (1, 2):
         client = Client(_long_name(3))
@@ -251,7 +251,7 @@ def test_names_that_are_too_long_for_an_index_are_counted_together() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_rewritten_or_restored_table_is_read_again() -> None:
+def test_a_table_that_was_rewritten_or_restored_is_read_again() -> None:
     keep(plain(), plain())
     follow()
     Following.objects.update(position=1 << 60, checked=1 << 60)
@@ -288,7 +288,7 @@ def _happen(rng: random.Random, made: Story) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_rows_and_sums_follow_from_any_history_committed_in_any_order(seed: int) -> None:
+def test_rows_and_sums_are_the_same_for_any_order_of_commits(seed: int) -> None:
     rng = random.Random(seed)
     entries = [
         row(each) for _ in range(40) for each in _history(rng, rng.choice((ACME, OTHER))).made
@@ -338,7 +338,7 @@ def _transaction(end: str) -> Iterator[Any]:
 
 @pytest.mark.postgresql  # SQLite has one writing transaction at a time
 @pytest.mark.django_db(transaction=True)
-def test_an_entry_of_a_transaction_that_ends_after_later_ones_is_not_lost() -> None:
+def test_an_entry_is_summarized_when_its_transaction_commits_after_later_ones() -> None:
     follow()
     fields = Entry._meta.concrete_fields
     places = ", ".join(["%s"] * len(fields))
@@ -358,7 +358,7 @@ def test_an_entry_of_a_transaction_that_ends_after_later_ones_is_not_lost() -> N
 
 @pytest.mark.postgresql  # SQLite has one writing transaction at a time
 @pytest.mark.django_db(transaction=True)
-def test_a_long_transaction_lets_nothing_be_read_again_and_nothing_be_lost() -> None:
+def test_a_long_transaction_causes_no_entry_to_be_lost_or_read_twice() -> None:
     cancelled = asking()
     keep(cancelled)
     follow()

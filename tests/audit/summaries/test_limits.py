@@ -30,7 +30,7 @@ WAITING = (
 pytestmark = pytest.mark.django_db
 
 
-def test_the_lease_lasts_as_long_as_a_pass_that_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_that_pauses_keeps_its_lease_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     follow()
     monkeypatch.setattr(follower, "AT_ONCE", 1)
     clock = [timezone.now()]
@@ -50,7 +50,7 @@ def test_the_lease_lasts_as_long_as_a_pass_that_pauses(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("leased", [-MINUTE, MINUTE, None])
-def test_a_reader_writes_a_few_calls_and_leaves_more_to_who_follows(leased, monkeypatch):
+def test_a_reader_summarizes_a_few_calls_and_leaves_more_to_the_follower(leased, monkeypatch):
     now = timezone.now()
     follow()
     Following.objects.update(leased_until=leased and now + leased)
@@ -83,7 +83,9 @@ def another_process_writes() -> Iterator[Any]:
 
 @pytest.mark.postgresql
 @pytest.mark.django_db(transaction=True)
-def test_a_reader_waits_for_a_process_that_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_waits_for_a_process_that_is_writing_summaries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(follower, "LOCK_TIMEOUT", "60s")
     follow()
     keep(plain(), plain())
@@ -104,7 +106,9 @@ def test_a_reader_waits_for_a_process_that_writes(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.postgresql
 @pytest.mark.django_db(transaction=True)
-def test_a_reader_does_not_wait_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_stops_waiting_for_the_writing_process_at_its_lock_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(follower, "LOCK_TIMEOUT", "1ms")
     follow()
     keep(plain(), plain())
@@ -113,7 +117,7 @@ def test_a_reader_does_not_wait_for_long(monkeypatch: pytest.MonkeyPatch) -> Non
     assert CallSummary.objects.count() == 0
 
 
-def test_calls_under_a_lost_key_are_projected_in_portions_and_not_by_readers(monkeypatch):
+def test_the_follower_and_not_readers_marks_calls_under_a_lost_key_in_portions(monkeypatch):
     monkeypatch.setattr(follower, "DUE_AT_ONCE", 2)
     keep(*(asking() for _ in range(5)))
     follow()
@@ -128,7 +132,7 @@ def test_calls_under_a_lost_key_are_projected_in_portions_and_not_by_readers(mon
     check()
 
 
-def test_a_bucket_is_kept_for_as_long_as_its_resolution() -> None:
+def test_a_bucket_is_pruned_after_the_retention_of_its_resolution() -> None:
     keep(plain(), plain(ago=timedelta(days=3)))
     follow()
     opened = 1 << 40

@@ -50,13 +50,15 @@ def test_calls_errors_and_latency_are_counted(now: datetime) -> None:
         ("answer a decline; ask b; back; answer b; end tool_error", 1),
     ],
 )
-def test_a_tool_that_a_person_kept_from_its_work_has_not_failed(now, script, errors):
+def test_a_tool_error_after_a_declined_input_request_is_not_counted_as_an_error(
+    now, script, errors
+):
     keep(asking("a").play("back").play(script))
     found = selectors.totals(OURS, Period.DAY, now)
     assert (found.calls, found.errors) == (1, errors)
 
 
-def test_input_requests_are_counted_by_how_they_ended(now: datetime) -> None:
+def test_input_requests_are_counted_by_outcome(now: datetime) -> None:
     answered = asking("a", "b").play("back; answer a; answer b cancel; end")
     declined = asking("a").play("back; answer a decline; end")
     keep(answered, declined, asking("a"), asking("a", ago=2 * HALF_HOUR))
@@ -67,7 +69,7 @@ def test_input_requests_are_counted_by_how_they_ended(now: datetime) -> None:
     assert abs(found.p50_answer_ms - 61_500) <= 61_500 * 0.05
 
 
-def test_trials_in_the_console_are_listed_and_are_no_traffic(now: datetime) -> None:
+def test_console_trials_are_listed_but_not_counted_as_traffic(now: datetime) -> None:
     tried = {"delivery": Delivery.PLAYGROUND, "client": Client("console", "1")}
     trials = [
         Story.of(ACME, "tried", at=now - MINUTE, **tried).play(script)
@@ -113,14 +115,14 @@ def test_the_points_of_a_series_add_up_to_the_totals(period: Period, now: dateti
         assert (total > 0) is (target != "unknown")
 
 
-def test_the_funnel_has_a_row_for_each_target_and_client_that_was_asked(now: datetime) -> None:
+def test_the_funnel_has_a_row_per_target_and_client_with_input_requests(now: datetime) -> None:
     keep(asking("a").play("back; answer a; end"), asking("a"), plain())
     (row,) = selectors.funnel(OURS, Period.DAY, now, limit=5).rows
     assert (row.tenant, row.target, row.input_requests) == (ACME, "asking", 2)
     assert row.endings == {"accept": 1, "open": 1}
 
 
-def test_changes_are_read_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_changed_call_is_returned_once_per_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
     keep(plain("earlier"))
     before, ours = selectors.newest(), plain()
     keep(ours)

@@ -181,7 +181,7 @@ def test_a_change_its_effects_and_its_records_are_committed_together(start: Star
     assert submit(writer, (condition(_ADD, "b", effects={_NOTE: []}), [])) == [False]
 
 
-def test_of_a_change_that_does_not_take_hold_nothing_is_written(start: Start) -> None:
+def test_rejected_changes_write_no_effect_and_no_record(start: Start) -> None:
     put("probe", a="old")
     called = threading.Event()
     effects = {note(called.set): noting(1), _SUM: noting(1)}
@@ -191,7 +191,7 @@ def test_of_a_change_that_does_not_take_hold_nothing_is_written(start: Start) ->
     assert not called.is_set()
 
 
-def test_effects_of_many_conditions_are_told_apart_in_one_batch(start: Start) -> None:
+def test_effects_in_a_batch_apply_to_the_conditions_that_succeeded_only(start: Start) -> None:
     put("probe", **{f"n{number}": "old" for number in range(0, 40, 2)})
     called: list[str] = []
     effect = note(lambda: called.append(threading.current_thread().name))
@@ -211,7 +211,9 @@ def test_effects_of_many_conditions_are_told_apart_in_one_batch(start: Start) ->
     assert called == ["mcphost-writer"], "once for the batch"
 
 
-def test_conditions_and_unconditional_records_share_a_batch(start: Start, gate: GateCipher) -> None:
+def test_a_batch_commits_conditions_and_unconditional_records_together(
+    start: Start, gate: GateCipher
+) -> None:
     put("probe", b="old")
     writer = start()
     held = block(writer, gate)
@@ -228,7 +230,7 @@ def test_conditions_and_unconditional_records_share_a_batch(start: Start, gate: 
 # --- steps ---
 
 
-def test_a_later_step_changes_only_rows_that_the_step_before_it_returned(start: Start) -> None:
+def test_a_later_step_changes_only_rows_that_the_previous_step_returned(start: Start) -> None:
     put("probe", free="old", closed="old", other="other", bare="old")
     put("probe_lock", free="open", closed="shut", other="open")
     writer, own = start(), record()
@@ -257,7 +259,7 @@ LOSSES: Sequence[tuple[Loss, ...]] = [
 
 
 @pytest.mark.parametrize("losses", LOSSES)
-def test_after_a_lost_connection_each_condition_is_told_its_own_fate(start, monkeypatch, losses):
+def test_each_condition_gets_its_own_outcome_after_a_lost_connection(start, monkeypatch, losses):
     put("probe", taken="old", set="old", unset="other")
     lose_connections(monkeypatch, *losses)
     called: list[int] = []
@@ -275,7 +277,9 @@ def test_after_a_lost_connection_each_condition_is_told_its_own_fate(start, monk
     assert called == [1], "what follows from a commit is done once"
 
 
-def test_nothing_follows_from_a_commit_that_never_succeeds(start, failures, clock, monkeypatch):
+def test_a_commit_that_never_succeeds_runs_no_effect_and_no_callback(
+    start, failures, clock, monkeypatch
+):
     called = threading.Event()
 
     def never(*_: Any) -> None:
@@ -297,7 +301,7 @@ def test_nothing_follows_from_a_commit_that_never_succeeds(start, failures, cloc
 
 
 @pytest.mark.parametrize("place", [0, 29])
-def test_an_effect_that_the_database_refuses_costs_its_own_condition_only(start: Start, place: int):
+def test_an_effect_refused_by_the_database_fails_its_own_condition_only(start: Start, place: int):
     jobs = [(condition(_ADD, f"n{n}", effects={_NOTE: noting(n)}), [record()]) for n in range(30)]
     bad = [{"number": place, "said": None}]
     jobs[place] = (condition(_ADD, f"n{place}", effects={_NOTE: bad}), [record()])
@@ -308,7 +312,7 @@ def test_an_effect_that_the_database_refuses_costs_its_own_condition_only(start:
     assert f"n{place}" not in states()
 
 
-def test_a_condition_whose_values_fail_leaves_the_others_alone(start, caplog):
+def test_a_condition_whose_values_raise_fails_alone(start, caplog):
     def broken() -> Values:
         raise ValueError("canary")
 
@@ -323,7 +327,7 @@ def test_a_condition_whose_values_fail_leaves_the_others_alone(start, caplog):
 # --- conditions that only read ---
 
 
-def test_a_batch_that_only_reads_waits_for_no_writer(start: Start) -> None:
+def test_a_batch_that_only_reads_does_not_wait_for_a_write_lock(start: Start) -> None:
     put("probe", a="old", b="other")
     writer = start()
     jobs: Jobs = [(condition(_LOOK, nonce, was="old"), []) for nonce in ("a", "b", "c")]
@@ -333,7 +337,7 @@ def test_a_batch_that_only_reads_waits_for_no_writer(start: Start) -> None:
     assert stored() == set()
 
 
-def test_what_comes_with_a_condition_that_only_reads_is_written_if_it_takes_hold(start: Start):
+def test_records_and_effects_of_a_read_only_condition_are_written_only_if_it_holds(start: Start):
     put("probe", a="old")
     called, own, lost = threading.Event(), record(), record()
     effects = {note(called.set): noting(1)}
@@ -351,7 +355,7 @@ def test_what_comes_with_a_condition_that_only_reads_is_written_if_it_takes_hold
 # --- what a batch consists of ---
 
 
-def test_conditions_and_effects_are_in_an_order_that_does_not_depend_on_submission() -> None:
+def test_conditions_and_effects_have_the_same_order_for_any_order_of_submission() -> None:
     bound = [
         BoundCondition.of(condition(change, nonce, effects={_SUM: noting(1), _NOTE: noting(1)}), [])
         for change, nonce in ((_SET, "b"), (_ADD, "c"), (_SET, "a"), (_ADD, "d"))

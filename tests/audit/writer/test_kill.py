@@ -71,7 +71,7 @@ def _fetch(query: str) -> list[Any]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_acknowledged_before_a_kill_is_in_the_database(tmp_path: Path) -> None:
+def test_records_acknowledged_before_a_kill_are_in_the_database(tmp_path: Path) -> None:
     acknowledged = kill_after(start_recording(tmp_path), COUNT)
     entries, payloads, with_payload = found(tmp_path)
     assert len(acknowledged) >= COUNT

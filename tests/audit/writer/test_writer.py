@@ -78,7 +78,7 @@ def with_payload(**columns: Any) -> Record:
     return record(tenant=TENANT, payload={"request": {"text": "hello"}}, **columns)
 
 
-def test_what_was_submitted_is_there_when_the_future_is_done(start: Start) -> None:
+def test_a_submitted_record_is_in_the_database_when_its_future_is_done(start: Start) -> None:
     full = Record(
         new_id(), AT, TENANT, uuid4(), uuid4(), 3, 120, 300, 200, *(f"text {n}" for n in range(17)),
         {"number": 1, "list": ["ü", None]}, {"request": {"a": 1}, "result": "ok"},
@@ -96,7 +96,7 @@ def test_what_was_submitted_is_there_when_the_future_is_done(start: Start) -> No
     assert len(bytes(entry.commitment or b"")) == 32
 
 
-def test_many_records_of_many_callers_all_land(start: Start) -> None:
+def test_all_records_of_many_callers_are_written(start: Start) -> None:
     jobs = [[record(), with_payload(), record()] for _ in range(700)]
     written, rows = counters.records_written.value, counters.commit_rows.count()
     assert commit(start(), *jobs) == [None] * 700
@@ -106,7 +106,7 @@ def test_many_records_of_many_callers_all_land(start: Start) -> None:
     assert Payload.objects.count() == 700
 
 
-def test_nothing_is_done_at_once_and_the_same_record_twice_lands_once(start: Start) -> None:
+def test_an_empty_submission_succeeds_and_a_repeated_record_is_written_once(start: Start) -> None:
     one, writer = with_payload(), start()
     assert commit(writer, [], [one, one], [one]) == [None] * 3
     assert commit(writer, [one]) == [None]
@@ -115,7 +115,7 @@ def test_nothing_is_done_at_once_and_the_same_record_twice_lands_once(start: Sta
 
 
 @pytest.mark.parametrize("text", ["\0", "a\0b\0", "\ud800", "ü\0\udfff", "\\u0000"])
-def test_text_that_no_database_takes_is_written_escaped(start: Start, text: str) -> None:
+def test_text_that_databases_refuse_is_written_escaped(start: Start, text: str) -> None:
     columns = dict.fromkeys(Record._fields[9:-2], text)
     odd = record(**columns, facts={text: [text, {"k": text}]}, tenant=TENANT, payload={"p": text})
     assert commit(start(), [odd]) == [None]
@@ -136,7 +136,7 @@ BAD = [
 
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("place", [0, 29])
-def test_a_bad_row_stands_alone_and_the_rest_lands(start, gate, bad, place):
+def test_a_bad_row_fails_its_own_submission_and_the_others_are_written(start, gate, bad, place):
     writer = start()
     held = block(writer, gate)
     jobs = [[record(), record()] for _ in range(29)]
@@ -156,7 +156,9 @@ def test_a_bad_row_stands_alone_and_the_rest_lands(start, gate, bad, place):
     [(None, "no payload cipher"), (BrokenCipher(ValueError("canary: hello")), "")],
     ids=["none", "one that raises"],
 )
-def test_a_failing_cipher_costs_its_own_record_only_and_leaks_nothing(start, caplog, cipher, words):
+def test_a_failing_cipher_fails_its_own_record_only_and_leaks_no_plaintext(
+    start, caplog, cipher, words
+):
     set_payload_cipher(cipher)
     good = record()
     refused, landed = commit(start(), [with_payload()], [good])
@@ -167,13 +169,15 @@ def test_a_failing_cipher_costs_its_own_record_only_and_leaks_nothing(start, cap
     assert "canary" not in f"{caplog.text} {refused}"
 
 
-def test_a_key_that_cannot_be_read_now_is_asked_for_again(start: Start) -> None:
+def test_the_writer_retries_while_a_payload_key_cannot_be_read(start: Start) -> None:
     set_payload_cipher(BrokenCipher(OperationalError("gone for a moment"), times=3))
     assert commit(start(), [with_payload()], [record()]) == [None, None]
     assert len(stored()) == 2
 
 
-def test_a_database_locked_for_too_long_half_writes_no_record(start, failures, clock, monkeypatch):
+def test_a_submission_that_times_out_on_a_locked_database_writes_no_part_of_itself(
+    start, failures, clock, monkeypatch
+):
     impatient(monkeypatch)
     writer = start(give_up=10)
     with locked():
@@ -189,7 +193,9 @@ def test_a_database_locked_for_too_long_half_writes_no_record(start, failures, c
 
 
 @pytest.mark.sqlite  # the file of this test can be full
-def test_a_full_disk_loses_whole_records_and_is_forgotten_with_room(start, failures, clock):
+def test_a_full_disk_loses_whole_records_and_writing_resumes_when_space_is_free(
+    start, failures, clock
+):
     writer = start()
     large = record(tenant=TENANT, payload={"text": "x" * 200_000})
     with full_disk():
@@ -205,7 +211,7 @@ def test_a_full_disk_loses_whole_records_and_is_forgotten_with_room(start, failu
     assert stored() == {large.id}
 
 
-def test_a_connection_that_was_lost_is_replaced(start, failures, monkeypatch):
+def test_the_writer_replaces_a_lost_connection(start, failures, monkeypatch):
     impatient(monkeypatch)
     writer = start()
     first, second = record(), with_payload()
@@ -222,7 +228,7 @@ def test_a_connection_that_was_lost_is_replaced(start, failures, monkeypatch):
     assert stored() == {first.id, second.id}
 
 
-def test_records_whose_commit_was_not_confirmed_land_once_and_are_not_lost(start, monkeypatch):
+def test_records_whose_commit_was_not_confirmed_are_written_exactly_once(start, monkeypatch):
     confirmed = writer_module.sink
     losses = [True, True]
 
@@ -247,7 +253,7 @@ def test_records_whose_commit_was_not_confirmed_land_once_and_are_not_lost(start
     assert (Entry.objects.count(), Payload.objects.count()) == (2, 1)
 
 
-def test_stopping_writes_what_waits(start: Start, gate: GateCipher) -> None:
+def test_stopping_the_writer_writes_the_queued_records(start: Start, gate: GateCipher) -> None:
     writer = start()
     held = block(writer, gate)
     more = [record() for _ in range(50)]
@@ -260,7 +266,7 @@ def test_stopping_writes_what_waits(start: Start, gate: GateCipher) -> None:
     assert len(stored()) == 51
 
 
-def test_a_writer_that_is_stopped_or_was_never_started_refuses_and_may_be_started(start: Start):
+def test_a_stopped_or_unstarted_writer_refuses_records_until_it_is_started(start: Start):
     assert Writer().stop() is True
     with pytest.raises(RecordLostError):
         submit_and_wait(Writer(), [record()])
@@ -281,7 +287,7 @@ def test_a_writer_that_is_stopped_or_was_never_started_refuses_and_may_be_starte
     assert commit(writer, [record()]) == [None]
 
 
-def test_stopping_has_an_end_even_if_the_database_takes_nothing(start, failures, monkeypatch):
+def test_stopping_the_writer_ends_even_if_the_database_stays_locked(start, failures, monkeypatch):
     impatient(monkeypatch)
     writer = start()
     with locked():
@@ -294,7 +300,7 @@ def test_stopping_has_an_end_even_if_the_database_takes_nothing(start, failures,
     assert len(stored()) == 1
 
 
-def test_a_locked_database_is_tried_again_and_new_calls_wait_for_it(start, failures, monkeypatch):
+def test_the_writer_retries_a_locked_database_while_new_calls_wait(start, failures, monkeypatch):
     impatient(monkeypatch)
     writer = start()
     mine = [with_payload(), record()]
@@ -328,7 +334,7 @@ def test_the_process_is_unready_while_the_oldest_record_waits_too_long(start, ga
     assert writer.problem() is None
 
 
-def test_the_queue_is_bounded(start: Start, gate: GateCipher) -> None:
+def test_the_queue_of_the_writer_is_bounded(start: Start, gate: GateCipher) -> None:
     writer = start(waiting=4)
     held = block(writer, gate)
 
@@ -346,7 +352,9 @@ def test_the_queue_is_bounded(start: Start, gate: GateCipher) -> None:
     assert writer.problem() is None
 
 
-def test_giving_up_waiting_does_not_give_up_the_record(start: Start, gate: GateCipher) -> None:
+def test_a_record_is_written_even_if_its_submitter_stops_waiting(
+    start: Start, gate: GateCipher
+) -> None:
     writer = start()
     cancelled, abandoned = with_payload(), record()
 
@@ -373,7 +381,7 @@ def test_giving_up_waiting_does_not_give_up_the_record(start: Start, gate: GateC
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_thread_that_dies_loses_nothing_in_silence(start: Start) -> None:
+def test_a_dead_writer_thread_fails_its_records_and_reports_a_problem(start: Start) -> None:
     set_payload_cipher(BrokenCipher(SystemExit(), times=1))
     writer = start()
     fates = commit(writer, [with_payload()], [record()])

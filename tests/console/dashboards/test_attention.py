@@ -50,7 +50,7 @@ def token(cast: Cast, name: str, left: timedelta, life: timedelta = timedelta(da
     Token.objects.filter(pk=made.id).update(created_at=now + left - life)
 
 
-def test_open_requests_near_their_end_lead_to_their_calls(cast: Cast, auditor: Client) -> None:
+def test_input_requests_that_expire_soon_link_to_their_calls(cast: Cast, auditor: Client) -> None:
     waiting(cast, timedelta(minutes=4))
     waiting(cast, timedelta(minutes=25), "far")
     waiting(cast, timedelta(minutes=2), "tried", delivery=Delivery.PLAYGROUND)
@@ -66,7 +66,7 @@ def test_open_requests_near_their_end_lead_to_their_calls(cast: Cast, auditor: C
     assert len(auditor.get(last.url).context["calls"]) == 7  # the trial too
 
 
-def test_tokens_about_to_expire_are_for_those_who_manage_them(cast, owner, operator, staff):
+def test_expiring_tokens_are_shown_to_users_who_manage_them(cast, owner, operator, staff):
     token(cast, "laptop", timedelta(days=3))
     token(cast, "tonight", timedelta(hours=5))
     token(cast, "later", timedelta(days=20))
@@ -84,7 +84,7 @@ def test_tokens_about_to_expire_are_for_those_who_manage_them(cast, owner, opera
     assert texts(owner) == []
 
 
-def test_a_tool_that_is_not_served_leads_to_its_page(cast: Cast, acme: Things, owner: Client):
+def test_a_tool_that_is_not_served_links_to_its_page(cast: Cast, acme: Things, owner: Client):
     Grant.objects.all().delete()
     catalogue.forget_all()
     line = hands(owner)[0]
@@ -95,7 +95,7 @@ def test_a_tool_that_is_not_served_leads_to_its_page(cast: Cast, acme: Things, o
     assert [each.tenant for each in hands(owner, "/admin/")] == ["acme"]
 
 
-def test_a_spike_of_errors_leads_to_the_calls(cast: Cast, operator: Client, staff: Client) -> None:
+def test_a_spike_of_errors_links_to_the_calls(cast: Cast, operator: Client, staff: Client) -> None:
     calls(cast.acme.id, 12, target="report", outcome="tool_error")
     calls(cast.acme.id, 8, target="report")
     calls(cast.acme.id, 100, target="report", ago=timedelta(hours=5))
@@ -108,7 +108,7 @@ def test_a_spike_of_errors_leads_to_the_calls(cast: Cast, operator: Client, staf
         assert len(client.get(hands(client)[0].url).context["calls"]) == 20
 
 
-def test_what_is_wrong_with_the_process_is_for_staff(cast: Cast, owner: Client, staff: Client):
+def test_problems_of_the_process_are_shown_to_staff_only(cast: Cast, owner: Client, staff: Client):
     remove = health.register("console-test", lambda: "the disk is full")
     try:
         assert texts(staff, "/admin/") == ["console-test: the disk is full"]
@@ -117,7 +117,7 @@ def test_what_is_wrong_with_the_process_is_for_staff(cast: Cast, owner: Client, 
         remove()
 
 
-def test_the_most_urgent_comes_first_and_a_stranger_sees_none(cast, acme, owner, browse):
+def test_the_most_urgent_line_is_first_and_other_tenants_see_none(cast, acme, owner, browse):
     token(cast, "laptop", timedelta(days=3))
     waiting(cast, timedelta(minutes=4))
     calls(cast.acme.id, 12, outcome="tool_error")

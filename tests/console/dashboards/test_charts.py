@@ -39,7 +39,7 @@ def lines(*values: Value) -> Chart:
     return drawn_lines(axes(len(values)), [Measure("strong", "p95", values)])
 
 
-def test_the_table_has_the_numbers_that_are_drawn() -> None:
+def test_the_table_of_a_chart_has_the_numbers_of_its_bars() -> None:
     chart = bars([1, 0, 4], [3, 2, 1234])
     assert [[cell for _, cell in row.cells] for row in chart.rows] == [
         ["1", "3"],
@@ -59,7 +59,7 @@ def test_the_table_has_the_numbers_that_are_drawn() -> None:
 
 
 @pytest.mark.parametrize("chart", [bars([0, 0]), lines(None, None), bars([])])
-def test_without_numbers_there_is_a_sentence_and_no_chart(chart: Chart) -> None:
+def test_an_empty_chart_is_replaced_by_a_sentence(chart: Chart) -> None:
     assert chart.empty
     drawn = render_to_string("console/dashboards/chart.html", {"chart": chart})
     assert "Nothing in this period." in drawn

@@ -42,7 +42,7 @@ def add_tool(cast: Cast, *, publish: bool = True) -> None:
         catalogue.publish(made.id, ACTOR)
 
 
-def test_each_step_is_done_by_what_it_says(bare: Cast, owner: Client) -> None:
+def test_each_first_step_is_completed_by_its_action(bare: Cast, owner: Client) -> None:
     add_tool(bare, publish=False)
     assert done(owner) == [False] * 4
     assert steps(owner).steps[0].title == "Publish a tool"
@@ -62,7 +62,7 @@ def test_a_public_tenant_needs_no_token(bare: Cast, owner: Client) -> None:
     assert "clients also connect without one" in owner.get("/admin/t/acme/").content.decode()
 
 
-def test_a_trial_in_the_admin_is_not_the_first_call(bare: Cast, owner: Client) -> None:
+def test_a_console_trial_is_not_the_first_call(bare: Cast, owner: Client) -> None:
     calls(bare.acme.id, 1, delivery=Delivery.PLAYGROUND)
     assert not done(owner)[3]
 
@@ -74,7 +74,7 @@ def test_a_trial_in_the_admin_is_not_the_first_call(bare: Cast, owner: Client) -
         ("auditor", False, True),
     ],
 )
-def test_steps_that_a_user_may_not_do_say_who_can(bare, browse, who, adds, makes):
+def test_steps_without_permission_name_the_roles_that_have_it(bare, browse, who, adds, makes):
     client = browse(getattr(bare, who))
     tool, token = steps(client).steps[:2]
     assert (bool(tool.url), bool(token.url)) == (adds, makes)
@@ -84,7 +84,7 @@ def test_steps_that_a_user_may_not_do_say_who_can(bare, browse, who, adds, makes
         assert not each.url or client.get(each.url).status_code == 200
 
 
-def test_the_fragment_says_when_the_first_call_has_arrived(bare: Cast, owner: Client) -> None:
+def test_the_fragment_reports_the_arrival_of_the_first_call(bare: Cast, owner: Client) -> None:
     before = owner.get(PATH)
     assert before["Cache-Control"].startswith("max-age=0")
     assert f'data-poll="{PATH}"' in before.content.decode()

@@ -37,7 +37,7 @@ def asked(cast: Cast, outcome: str = "accept", *, seconds: float = 12.0) -> None
     keep(story)
 
 
-def test_the_numbers_are_those_of_the_rows(cast: Cast, owner: Client) -> None:
+def test_the_dashboard_numbers_match_the_recorded_calls(cast: Cast, owner: Client) -> None:
     calls(cast.acme.id, 7)
     calls(cast.acme.id, 3, outcome="tool_error", duration_us=900_000)
     calls(cast.globex.id, 50)
@@ -63,7 +63,7 @@ def test_the_numbers_are_those_of_the_rows(cast: Cast, owner: Client) -> None:
     ("period", "expected", "points"),
     [("1h", "1", 60), ("24h", "3", 24), ("7d", "6", 42), ("30d", "10", 30)],
 )
-def test_the_period_is_in_the_address(cast, owner, period, expected, points):
+def test_the_period_is_read_from_the_url(cast, owner, period, expected, points):
     for count, ago in ((1, 0), (2, 5), (3, 50), (4, 400), (5, 1000)):
         calls(cast.acme.id, count, ago=timedelta(hours=ago))
     page = owner.get(f"/admin/t/acme/?period={period}")
@@ -87,7 +87,7 @@ def test_the_dashboard_counts_only_what_the_user_may_read(cast, browse, who, exp
     assert foreign is None or foreign not in page.content.decode()
 
 
-def test_each_of_the_most_used_leads_to_its_calls(cast: Cast, owner: Client) -> None:
+def test_each_entry_of_the_top_lists_links_to_its_calls(cast: Cast, owner: Client) -> None:
     calls(cast.acme.id, 3, target="a&b=c", client_name="x y", actor_label="olga (laptop)")
     calls(cast.acme.id, 1, target="other", client_name="z", actor_label="ben")
     for top in panel(owner).tops:

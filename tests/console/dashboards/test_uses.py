@@ -22,7 +22,7 @@ def use_of(client: Client, path: str, name: str) -> Use:
     return found
 
 
-def test_the_list_has_the_numbers_of_the_last_seven_days(cast: Cast, owner: Client) -> None:
+def test_the_tool_list_shows_the_numbers_of_the_last_seven_days(cast: Cast, owner: Client) -> None:
     calls(cast.acme.id, 9, target=TOOL, ago=timedelta(days=2))
     calls(cast.acme.id, 1, target=TOOL, outcome="tool_error", ago=timedelta(days=1))
     calls(cast.acme.id, 5, target=TOOL, ago=timedelta(days=12))
@@ -35,7 +35,7 @@ def test_the_list_has_the_numbers_of_the_last_seven_days(cast: Cast, owner: Clie
     assert len(owner.get(use.url).context["calls"]) == 11
 
 
-def test_prompts_and_resources_have_them_alike_and_templates_have_none(cast, acme, owner):
+def test_prompts_and_resources_have_usage_numbers_and_templates_have_none(cast, acme, owner):
     calls(cast.acme.id, 2, target="canary-acme-prompt", method="prompts/get")
     calls(cast.acme.id, 3, target="docs://canary-acme", method="resources/read")
     assert use_of(owner, "/admin/t/acme/prompts/", "canary-acme-prompt").calls == "2"
@@ -46,7 +46,7 @@ def test_prompts_and_resources_have_them_alike_and_templates_have_none(cast, acm
     assert owner.get(f"/admin/t/acme/templates/{acme.template}/").context["use"] is None
 
 
-def test_a_tools_page_has_its_numbers_over_a_period_and_a_chart_with_its_table(cast, acme, auditor):
+def test_the_page_of_a_tool_has_numbers_per_period_and_a_chart(cast, acme, auditor):
     calls(cast.acme.id, 3, target=TOOL, ago=timedelta(hours=30))
     calls(cast.acme.id, 2, target=TOOL, outcome="tool_error", ago=timedelta(hours=60))
     calls(cast.acme.id, 40, target="other")

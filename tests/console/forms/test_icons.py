@@ -8,7 +8,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from mcphost.catalogue.models import Primitive
-from mcphost.console.forms.icons import MOST_BYTES
+from mcphost.console.forms.icons import MAX_BYTES
 
 NEW = "/admin/t/acme/tools/new/"
 PNG = b"\x89PNG\r\n\x1a\n of a kind"
@@ -41,7 +41,7 @@ def kept(client: Client, page: str) -> list[str]:
     return [row.carried for row in client.get(page).context["form"].icons.filled]
 
 
-def test_images_are_kept_in_the_order_of_the_page_and_known_by_their_content(operator: Client):
+def test_uploaded_icons_keep_the_order_of_the_form_and_their_detected_type(operator: Client):
     rows = {
         "icons-7-kept": "",
         "icons-7-file": image(WEBP, "image/png"),
@@ -65,7 +65,7 @@ def test_images_are_kept_in_the_order_of_the_page_and_known_by_their_content(ope
     ]
 
 
-def test_an_edit_keeps_drops_and_replaces(operator: Client) -> None:
+def test_an_edit_can_keep_remove_and_replace_icons(operator: Client) -> None:
     operator.post(NEW, form(**{"icons-0-file": image(), "icons-1-file": image(WEBP)}))
     page = edit_page()
     png, webp = kept(operator, page)
@@ -82,7 +82,7 @@ def test_an_edit_keeps_drops_and_replaces(operator: Client) -> None:
     assert saved() == []
 
 
-def test_an_image_survives_an_error_elsewhere(operator: Client) -> None:
+def test_an_uploaded_icon_survives_an_error_in_another_field(operator: Client) -> None:
     page = operator.post(NEW, form(name="no blanks please", **{"icons-0-file": image()}))
     (row,) = page.context["form"].icons.filled
     assert row.carried == uri(PNG)
@@ -95,13 +95,13 @@ def test_an_image_survives_an_error_elsewhere(operator: Client) -> None:
     ("fields", "field", "said"),
     [
         ({"icons-0-file": image(b"GIF89a")}, "file", "not a PNG, JPEG or WebP"),
-        ({"icons-0-file": image(PNG + b"0" * MOST_BYTES)}, "file", "larger than 47 KiB"),
+        ({"icons-0-file": image(PNG + b"0" * MAX_BYTES)}, "file", "larger than 47 KiB"),
         ({"icons-0-file": image(), "icons-0-address": "https://a/b.png"}, "address", "not both"),
         ({"icons-0-kept": "0" * 64}, "kept", "Choose it again"),
-        ({"icons-0-kept": uri(PNG + b"0" * MOST_BYTES)}, "kept", "larger than"),
+        ({"icons-0-kept": uri(PNG + b"0" * MAX_BYTES)}, "kept", "larger than"),
     ],
 )
-def test_what_is_wrong_with_an_icon_stands_in_its_row(operator, fields, field, said):
+def test_an_icon_problem_is_shown_in_its_row(operator, fields, field, said):
     page = operator.post(NEW, form(**fields))
     (row,) = page.context["form"].icons.filled
     assert list(row.errors) == [field]

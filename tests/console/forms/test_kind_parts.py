@@ -9,7 +9,7 @@ from django.http import QueryDict
 from django.utils.datastructures import MultiValueDict
 
 from mcphost.console.forms.kind_parts import (
-    MOST_BYTES,
+    MAX_BYTES,
     Part,
     PromptPart,
     ResourcePart,
@@ -82,14 +82,14 @@ CONVERSATION: dict[str, Any] = {
 }
 
 
-def test_a_conversation_comes_out_of_its_form_as_it_went_in() -> None:
+def test_the_form_of_a_prompt_returns_a_stored_conversation_unchanged() -> None:
     first = PromptPart(NOTHING, CONVERSATION)
     fields = {**posted(first.arguments), **posted(first.messages)}
     assert not [value for value in fields.values() if base64(PNG) in value]
     assert config(PromptPart(sent(fields), CONVERSATION)) == CONVERSATION
 
 
-def test_a_new_conversation_is_made_of_the_rows_that_hold_something() -> None:
+def test_empty_rows_of_a_prompt_form_are_ignored() -> None:
     fields = {
         "arguments-0-name": "who",
         "arguments-0-choices": " Ada \r\n\r\nAlan",
@@ -125,17 +125,17 @@ def test_a_new_conversation_is_made_of_the_rows_that_hold_something() -> None:
         (("messages", "2"), "messages", 2, "__all__"),
     ],
 )
-def test_a_problem_stands_in_the_row_that_it_is_about(path, rows, number, field):
+def test_a_problem_is_shown_in_the_row_that_it_concerns(path, rows, number, field):
     fields = posted(PromptPart(NOTHING, CONVERSATION).arguments)
     fields |= posted(PromptPart(NOTHING, CONVERSATION).messages)
     part = PromptPart(sent(fields), CONVERSATION)
     config(part)
-    part.place_at(path, ["No."])
+    part.show_problems_at(path, ["No."])
     assert part.wrong
     assert getattr(part, rows).filled[number].errors == {field: ["No."]}
 
 
-def test_a_resource_is_a_text_or_a_file() -> None:
+def test_the_resource_form_accepts_a_text_or_a_file() -> None:
     uri = {"uri": "docs://a"}
     text = {**uri, "holds": "text", "text": "a\r\nb"}
     assert config(ResourcePart(sent(text), {})) == {**uri, "text": "a\nb"}
@@ -154,14 +154,14 @@ def test_a_resource_is_a_text_or_a_file() -> None:
     assert config(other)["mime_type"] == "image/png"
 
 
-def test_a_file_that_is_too_large_is_refused_beside_it() -> None:
-    large = uploaded(b"0" * (MOST_BYTES + 1), "")
+def test_an_oversized_file_is_refused_at_its_field() -> None:
+    large = uploaded(b"0" * (MAX_BYTES + 1), "")
     part = ResourcePart(sent({"holds": "file"}, file=large), {})
     assert not part.is_valid()
     assert part.errors == {"file": ["The file is larger than 1 MiB."]}
 
 
-def test_a_template_has_a_text_and_what_is_suggested_for_its_variables() -> None:
+def test_the_template_form_has_a_text_and_suggestions_for_its_variables() -> None:
     stored = {"uri": "docs://{a}", "text": "{a}", "choices": {"a": ["1", "2"]}}
     first = TemplatePart(NOTHING, stored)
     fields = {**posted(first.variables), "uri": "docs://{a}", "text": "{a}"}
@@ -169,8 +169,8 @@ def test_a_template_has_a_text_and_what_is_suggested_for_its_variables() -> None
     assert config(part) == stored
     twice = {**fields, "variables-9-name": "a", "variables-9-choices": "3"}
     assert config(TemplatePart(sent(twice), stored))["choices"] == {"a": ["1", "2", "3"]}
-    part.place_at(["choices", "a", "0"], ["No."])
-    part.place_at(["choices", "b"], ["Unknown."])
-    part.place_at(["text"], ["Empty."])
+    part.show_problems_at(["choices", "a", "0"], ["No."])
+    part.show_problems_at(["choices", "b"], ["Unknown."])
+    part.show_problems_at(["text"], ["Empty."])
     assert part.variables.filled[0].errors == {"choices": ["No."]}
     assert (part.variables.errors, part.errors) == (["Unknown."], {"text": ["Empty."]})

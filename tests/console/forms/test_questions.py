@@ -42,7 +42,7 @@ def test_an_accepted_form_returns_its_content() -> None:
     assert form.message == "Which <b>one</b>?"
 
 
-def test_content_is_checked_only_if_it_is_accepted() -> None:
+def test_content_is_validated_only_for_accept() -> None:
     request = asking(name={"type": "string", "minLength": 2}, age={"type": "integer"})
     wrong = sent(request, "accept", name="A", age="x")
     assert not wrong.is_valid()
@@ -53,13 +53,13 @@ def test_content_is_checked_only_if_it_is_accepted() -> None:
         assert form.response() == {"action": action}
 
 
-def test_a_button_must_have_been_pressed() -> None:
+def test_a_response_requires_one_of_the_three_actions() -> None:
     request = asking()
     assert form_of(request, "k", {}).errors == {"action": ["Accept, decline or cancel."]}
     assert "action" in sent(request, "perhaps").errors
 
 
-def test_an_address_is_opened_by_a_link_that_names_its_host() -> None:
+def test_the_link_of_a_url_request_names_its_host() -> None:
     form = sent(opening("https://bank.example/pay?x=1"), "accept")
     assert (form.url, form.message) == ("https://bank.example/pay?x=1", "Sign in")
     assert form.link_text == "Open bank.example in a new window"
@@ -68,6 +68,6 @@ def test_an_address_is_opened_by_a_link_that_names_its_host() -> None:
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "https://", "http://[", "//a.example"])
-def test_an_address_that_a_browser_must_not_open_has_no_link(url: str) -> None:
+def test_an_unsafe_url_has_no_link(url: str) -> None:
     form = form_of(opening(url), "k")
     assert (form.url, form.link_text) == ("", "")

@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcphost.console.forms.schema_forms import MOST_FIELDS, MOST_JSON, ArgumentsForm, form_of
+from mcphost.console.forms.schema_forms import MAX_FIELDS, MAX_JSON, ArgumentsForm, form_of
 
 MODE, TEXT = "arguments-mode", "arguments-json"
 
@@ -69,7 +69,9 @@ def problem(form: ArgumentsForm, name: str) -> str:
         ({}, "null", None),
     ],
 )
-def test_what_is_typed_becomes_json_of_the_type(property_: Any, typed: Any, value: Any) -> None:
+def test_typed_input_becomes_json_of_the_schema_type(
+    property_: Any, typed: Any, value: Any
+) -> None:
     form = sent(of(a=property_), a=typed)
     assert form.is_valid(), form.errors
     assert form.arguments() == {"a": value}
@@ -91,13 +93,13 @@ def test_what_is_typed_becomes_json_of_the_type(property_: Any, typed: Any, valu
         ({"type": "string"}, "a\0b", "Null characters are not allowed."),
     ],
 )
-def test_bad_input_is_said_beside_its_field_and_kept(property_: Any, typed: str, sentence: str):
+def test_invalid_input_is_reported_at_its_field_and_kept(property_: Any, typed: str, sentence: str):
     form = sent(of(a=property_), a=typed)
     assert sentence in problem(form, "a")
     assert form["value-a"].value() == typed
 
 
-def test_references_to_definitions_are_followed_and_cycles_end() -> None:
+def test_schema_references_are_resolved_and_cycles_terminate() -> None:
     schema = {
         **of(a={"$ref": "#/$defs/A"}, b={"$ref": "#/$defs/B"}, c={"$ref": "#/$defs/none"}),
         "$defs": {"A": {"enum": ["x", "y"], "title": "Letter"}, "B": {"$ref": "#/$defs/B"}},
@@ -110,7 +112,7 @@ def test_references_to_definitions_are_followed_and_cycles_end() -> None:
 NAMES = ["mode", "json", "__proto__", "", "with space", "nul\0", "a.b", "a", "value-a", "ü/<&>"]
 
 
-def test_names_that_collide_or_look_odd_are_told_apart() -> None:
+def test_colliding_or_unusual_property_names_stay_distinct() -> None:
     schema = of(**{name: {"type": "string"} for name in NAMES})
     first = form_of(schema, starting={name: f"of {name!r}" for name in NAMES})
     again = form_of(schema, posted(first))
@@ -119,7 +121,7 @@ def test_names_that_collide_or_look_odd_are_told_apart() -> None:
     assert "\0" not in page(first)
 
 
-def test_hostile_texts_are_escaped() -> None:
+def test_hostile_texts_in_a_schema_are_escaped() -> None:
     evil = "<script>alert(1)</script>\0"
     schema = of(**{evil: {"title": evil, "description": evil, "enum": [evil], "default": evil}})
     html = page(form_of(schema)) + page(sent(schema, x=evil))
@@ -130,13 +132,15 @@ def test_hostile_texts_are_escaped() -> None:
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
-        (of(**{f"p{number}": {} for number in range(10_000)}), f"more than {MOST_FIELDS}"),
+        (of(**{f"p{number}": {} for number in range(10_000)}), f"more than {MAX_FIELDS}"),
         ({"type": "object", "properties": {}, "required": ["a"]}, "does not describe"),
         ({"type": "object", "additionalProperties": True}, "no properties"),
         ({"type": "object", "oneOf": [of(a={}), of(b={})]}, "no properties"),
     ],
 )
-def test_a_schema_that_no_form_can_express_has_json_only(schema: dict[str, Any], why: str) -> None:
+def test_a_schema_that_no_form_can_express_gets_a_json_field(
+    schema: dict[str, Any], why: str
+) -> None:
     form = form_of(schema)
     assert why in form.why_json
     assert (form.values, form.chosen_mode) == ([], "json")
@@ -152,17 +156,17 @@ def test_a_schema_that_no_form_can_express_has_json_only(schema: dict[str, Any],
         ('{"a": NaN}', "NaN is no JSON number"),
         ('{"a": {"b": 1, "b": 2}}', 'The name "b" is given twice in one object.'),
         ("[" * 100_000, "nested deeper"),
-        (" " * (MOST_JSON + 1), "longer than 524,288 characters"),
+        (" " * (MAX_JSON + 1), "longer than 524,288 characters"),
     ],
 )
-def test_json_that_cannot_be_sent_is_refused_in_words(text: str, sentence: str) -> None:
+def test_invalid_json_is_refused_with_a_message(text: str, sentence: str) -> None:
     form = as_json(of(a={}), text)
     assert not form.is_valid()
     assert sentence in form.errors["json"][0]
     assert form["json"].value() == text
 
 
-def test_json_may_be_what_the_schema_forbids_because_the_call_checks_it() -> None:
+def test_the_json_field_does_not_validate_against_the_schema() -> None:
     form = as_json(needing(a={"type": "integer"}), '{"b": true}')
     assert form.is_valid(), form.errors
     assert form.arguments() == {"b": True}
@@ -211,7 +215,9 @@ fitting = st.one_of(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.text(max_size=8), fitting, max_size=5))
-def test_values_that_fit_survive_their_form(properties: dict[str, tuple[Any, Any]]) -> None:
+def test_valid_values_survive_a_round_trip_through_the_form(
+    properties: dict[str, tuple[Any, Any]],
+) -> None:
     schema = of(**{name: property_ for name, (property_, _) in properties.items()})
     values = {name: value for name, (_, value) in properties.items()}
     again = form_of(schema, posted(form_of(schema, starting=values)))

@@ -56,7 +56,7 @@ def edit() -> str:
     return f"/admin/t/acme/tools/{saved().id}/edit/"
 
 
-def test_the_documented_kind_is_chosen_written_and_published_and_runs(operator: Client) -> None:
+def test_the_documented_kind_can_be_selected_published_and_run(operator: Client) -> None:
     page = operator.get(f"{NEW}?kind=checklist").content.decode()
     assert "<b>A checklist</b><span>When the model should follow the steps" in page
     assert "What is to be done. One per line." in page
@@ -69,7 +69,7 @@ def test_the_documented_kind_is_chosen_written_and_published_and_runs(operator: 
     assert tried.text == "- Build"
 
 
-def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_saved(operator: Client) -> None:
+def test_invalid_fields_of_a_kind_are_reported_and_nothing_is_saved(operator: Client) -> None:
     fields = {"config-value-steps": " ", "config-value-marks": "stars"}
     part = operator.post(NEW, form(**fields)).context["form"].part
     assert part.errors.keys() == {"value-steps", "value-marks"}
@@ -77,7 +77,7 @@ def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_saved(operator: C
     assert not Primitive.objects.filter(name="release").exists()
 
 
-def test_an_edit_shows_what_was_stored_and_keeps_what_is_not_changed(operator: Client) -> None:
+def test_an_edit_shows_stored_values_and_keeps_unchanged_ones(operator: Client) -> None:
     operator.post(NEW, form())
     odd = ["Two\nlines", "Build"]  # one per line, they would be three
     Primitive.objects.filter(id=saved().id).update(config={"steps": odd})
@@ -89,12 +89,12 @@ def test_an_edit_shows_what_was_stored_and_keeps_what_is_not_changed(operator: C
     assert saved().config == {"steps": ["One"], "marks": "dashes"}
 
 
-def test_a_problem_that_the_kind_finds_stands_beside_its_field() -> None:
+def test_a_problem_reported_by_the_kind_is_shown_at_its_field() -> None:
     part = SchemaPart(({"config-value-a": "1"}, None), {}, ANY)
     assert part.is_valid(), part.errors
     assert not part.wrong
-    part.place_at(["a", "0"], ["No."])
-    part.place_at(["b"], ["Unknown."])
-    part.place_at([], ["Nothing."])
+    part.show_problems_at(["a", "0"], ["No."])
+    part.show_problems_at(["b"], ["Unknown."])
+    part.show_problems_at([], ["Nothing."])
     assert part.errors == {"value-a": ["No."], "__all__": ["Unknown.", "Nothing."]}
     assert part.wrong

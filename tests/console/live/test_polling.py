@@ -30,7 +30,7 @@ def asked(client: Client, query: str, path: str = ACME) -> Any:
     return json.loads(client.get(f"{path}?{query}").content)
 
 
-def test_a_poll_returns_what_changed_and_the_cursor_to_go_on_from(auditor, acme, globex):
+def test_a_poll_returns_changed_calls_and_the_next_cursor(auditor, acme, globex):
     since = selectors.newest()
     assert asked(auditor, f"cursor={since}") == {"cursor": str(since)}
     made = uuid4()
@@ -41,7 +41,7 @@ def test_a_poll_returns_what_changed_and_the_cursor_to_go_on_from(auditor, acme,
     assert asked(auditor, f"cursor={found['cursor']}") == {"cursor": str(selectors.newest())}
 
 
-def test_the_filters_of_the_address_apply(staff: Client, acme: Things, globex: Things) -> None:
+def test_a_poll_applies_the_filters_of_the_url(staff: Client, acme: Things, globex: Things) -> None:
     since = selectors.newest()
     recorded(acme.tenant, uuid4(), target="one")
     recorded(globex.tenant, uuid4(), target="two")
@@ -51,7 +51,7 @@ def test_the_filters_of_the_address_apply(staff: Client, acme: Things, globex: T
     assert asked(staff, f"cursor={since}&tool=two&tenant=acme", ALL)["rows"] == []
 
 
-def test_a_cursor_that_is_none_is_an_error_in_words(auditor: Client, acme: Things) -> None:
+def test_an_invalid_cursor_is_refused_with_a_message(auditor: Client, acme: Things) -> None:
     for query in ("", "cursor=x", "cursor=-1"):
         reply = auditor.get(f"{ACME}?{query}")
         assert reply.status_code == 400
@@ -70,7 +70,9 @@ FILTERS: list[dict[str, str]] = [
 ]
 
 
-def test_each_filter_chooses_the_same_live(acme: Things, globex: Things) -> None:
+def test_each_filter_selects_the_same_calls_live_as_in_the_list(
+    acme: Things, globex: Things
+) -> None:
     now = timezone.now()
     told(asking(acme), asking(globex))
     done = Story.of(acme.tenant, "deploy", at=now - timedelta(minutes=3))
@@ -97,7 +99,9 @@ def test_each_filter_chooses_the_same_live(acme: Things, globex: Things) -> None
     assert chosen > len(FILTERS)
 
 
-def test_a_turn_reads_as_often_for_many_lists_and_calls_as_for_one(acme, django_assert_num_queries):
+def test_the_number_of_queries_does_not_grow_with_live_lists_and_calls(
+    acme, django_assert_num_queries
+):
     now = timezone.now()
 
     def read(many: int) -> tuple[frozenset[UUID], list[LiveView]]:

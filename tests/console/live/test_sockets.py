@@ -34,7 +34,7 @@ async def call(tenant: UUID, target: str = "echo", **columns: object) -> UUID:
     return made
 
 
-async def test_a_call_that_is_made_appears_as_the_row_of_the_page(auditor: Client, acme: Things):
+async def test_a_new_call_arrives_as_the_row_that_the_page_shows(auditor: Client, acme: Things):
     async with reading(ACME, session_of(auditor)) as reader:
         made = await call(acme.tenant, "<b>echo")
         (row,) = await reader.rows()
@@ -58,7 +58,9 @@ async def test_staff_read_the_calls_of_all_tenants_or_of_one(staff, acme, globex
         assert "second" in row
 
 
-async def test_a_call_that_no_longer_matches_is_named(auditor: Client, acme: Things) -> None:
+async def test_a_call_that_no_longer_matches_the_filter_is_reported(
+    auditor: Client, acme: Things
+) -> None:
     story = Story.of(acme.tenant, "deploy").play("ask sure")
     await in_database(told, story)
     story.made.clear()
@@ -72,11 +74,11 @@ async def test_a_call_that_no_longer_matches_is_named(auditor: Client, acme: Thi
     assert message["rows"] == []
 
 
-async def test_a_client_that_comes_back_gets_the_newest_that_it_missed(auditor, acme, monkeypatch):
+async def test_a_reconnecting_client_gets_the_newest_missed_calls(auditor, acme, monkeypatch):
     since = await newest()
     for number in range(5):
         await call(acme.tenant, f"tool{number}")
-    monkeypatch.setattr(views, "MOST_ROWS", 2)
+    monkeypatch.setattr(views, "MAX_ROWS", 2)
     reader = Reader(ACME, session_of(auditor), f"cursor={since}")
     assert await reader.connect()
     message = await reader.message()
@@ -84,7 +86,7 @@ async def test_a_client_that_comes_back_gets_the_newest_that_it_missed(auditor, 
     rows = [row["html"] for row in message["rows"]]
     assert ["tool4" in rows[0], "tool3" in rows[1]] == [True, True]
     await reader.leave()
-    monkeypatch.setattr(hubs, "MOST_MISSED", 3)
+    monkeypatch.setattr(hubs, "MAX_MISSED", 3)
     late = Reader(ACME, session_of(auditor), f"cursor={since}")
     assert await late.connect()
     message = await late.message()
@@ -119,7 +121,7 @@ async def test_a_page_of_another_origin_is_refused_before_anything_is_read(audit
     assert hub().feeding is None
 
 
-async def test_a_trusted_origin_is_taken(auditor: Client, settings: Settings) -> None:
+async def test_only_trusted_origins_are_accepted(auditor: Client, settings: Settings) -> None:
     settings.CSRF_TRUSTED_ORIGINS = ["https://*.example.com", "https://ops.example.org"]
     session = session_of(auditor)
     for origin, taken in (
@@ -141,11 +143,11 @@ async def test_a_trusted_origin_is_taken(auditor: Client, settings: Settings) ->
         f"cursor=0&tool={'x' * 5000}",
     ],
 )
-async def test_a_cursor_that_is_none_and_a_long_address_are_refused(auditor: Client, query: str):
+async def test_an_invalid_cursor_and_a_long_url_are_refused(auditor: Client, query: str):
     assert not await Reader(ACME, session_of(auditor), query).connect()
 
 
-async def test_without_a_session_or_elsewhere_a_socket_is_refused(auditor: Client) -> None:
+async def test_a_socket_without_a_session_or_at_another_path_is_refused(auditor: Client) -> None:
     for session in ("", "short", "A" * 32, "a" * 32, "a" * 400, "é" * 32):
         assert not await Reader(ACME, session, "cursor=0").connect(), session
     for path in ("/admin/", "/t/acme/mcp", "/admin/t/acme/calls/"):
@@ -163,13 +165,13 @@ async def test_too_many_sockets_of_a_user_or_a_process_are_refused(auditor, oper
             assert len(hub()) == 1
 
 
-async def test_a_client_that_says_anything_is_disconnected(auditor: Client) -> None:
+async def test_a_client_that_sends_a_message_is_disconnected(auditor: Client) -> None:
     async with reading(ACME, session_of(auditor)) as reader:
         await reader.say("hello")
         assert await reader.closed() == CloseCode.UNEXPECTED
 
 
-async def test_a_slow_reader_is_dropped_and_nothing_more_is_kept_for_it() -> None:
+async def test_a_slow_reader_is_disconnected_and_its_queue_is_dropped() -> None:
     viewer, view = object(), object()
     socket = LiveSocket(viewer, view)  # type: ignore[arg-type]
     for number in range(QUEUED):
@@ -212,7 +214,7 @@ LOSSES: Mapping[str, tuple[str, Callable[[Cast, Client], object]]] = {
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-async def test_a_right_that_is_lost_closes_the_socket_before_the_next_row(cast, browse, loss):
+async def test_losing_the_permission_closes_the_socket(cast, browse, loss):
     person, lose = LOSSES[loss]
     client = await in_database(browse, getattr(cast, person))
     async with reading(ALL if person == "staff" else ACME, session_of(client)) as reader:
@@ -220,14 +222,14 @@ async def test_a_right_that_is_lost_closes_the_socket_before_the_next_row(cast, 
         assert await reader.closed() == CloseCode.NO_ACCESS
 
 
-async def test_the_drain_closes_all_sockets_and_admits_no_more(auditor: Client) -> None:
+async def test_a_drain_closes_all_sockets_and_refuses_new_ones(auditor: Client) -> None:
     async with reading(ACME, session_of(auditor)) as reader:
         shutdown.begin()
         assert await reader.closed() == CloseCode.RESTART
         assert not await Reader(ACME, session_of(auditor), "cursor=0").connect()
 
 
-async def test_a_client_that_left_before_it_was_admitted_takes_no_place(auditor: Client) -> None:
+async def test_a_client_that_disconnects_while_connecting_occupies_no_slot(auditor: Client) -> None:
     reader = Reader(ACME, session_of(auditor), "cursor=0")
     connecting = asyncio.ensure_future(reader.connect())
     await asyncio.sleep(0)

@@ -15,7 +15,7 @@ URL = "https://api.example.com/orders"
 pytestmark = pytest.mark.django_db
 
 
-def test_a_problem_is_placed_by_its_path(operator: Client, acme: Things) -> None:
+def test_a_problem_is_shown_at_the_field_of_its_path(operator: Client, acme: Things) -> None:
     operator.post(NEW, {"kind": "http", "name": "order", "description": "d", "method": "POST",
                         "url": URL, "body": "json", "body_json": "{}",
                         "query-0-name": "a", "query-0-value": "1"})  # fmt: skip

@@ -23,12 +23,14 @@ def shown(client: Client) -> list[str]:
     return [row.reference for row in client.get(FUNCTIONS).context["functions"]]
 
 
-def test_staff_see_every_function_and_others_those_of_their_tenant(staff: Client, operator: Client):
+def test_staff_see_all_functions_and_other_users_see_those_of_their_tenant(
+    staff: Client, operator: Client
+):
     assert shown(operator) == ["probe.echo"]
     assert set(shown(staff)) == {name for name, _ in kinds.functions()}
 
 
-def test_chosen_functions_are_granted_and_revoked_together(staff: Client) -> None:
+def test_selected_functions_are_granted_and_revoked_together(staff: Client) -> None:
     both = ["probe.write", "probe.echo"]
     answer = staff.post(
         f"{FUNCTIONS}change/", {"function": both, "verb": "grant", "list": "q=probe"}
@@ -43,13 +45,13 @@ def test_chosen_functions_are_granted_and_revoked_together(staff: Client) -> Non
 
 
 @pytest.mark.parametrize("chosen", [["no.such"], ["probe.write", "no.such"]])
-def test_what_is_not_in_the_code_is_not_granted_nor_what_was_chosen_with_it(staff, chosen):
+def test_a_selection_with_an_unknown_function_grants_none(staff, chosen):
     staff.post(f"{FUNCTIONS}change/", {"function": chosen, "verb": "grant"})
     assert granted() == ["probe.echo"]
     assert "There is no function" in staff.get(FUNCTIONS).content.decode()
 
 
-def test_staff_see_what_the_code_holds_and_what_is_broken(staff, acme, monkeypatch):
+def test_staff_see_loaded_missing_and_broken_functions(staff, acme, monkeypatch):
     Grant.objects.create(tenant_id=acme.tenant, function="gone.away")
     broken = ArgumentProblem("tools/broken.py:3", "SyntaxError: invalid syntax")
     monkeypatch.setattr(kinds.KINDS["python"], "check", lambda: [broken])
@@ -98,7 +100,7 @@ def made(acme: Things, settings: Settings, tmp_path: Path) -> Iterator[Things]:
 
 
 @pytest.mark.parametrize(("sort", "name"), MADE.items())
-def test_each_sort_is_offered_its_own_functions_and_registered(operator, made, sort, name):
+def test_each_primitive_type_offers_its_own_functions(operator, made, sort, name):
     new = f"/admin/t/acme/{sort}s/new/"
     assert list(operator.get(new, {"kind": "python"}).context["authors"]) == [f"made.{name}"]
     fields = {"kind": "python", "function": f"made.{name}", "name": name, "_publish": ""}

@@ -34,7 +34,7 @@ def allow(cast: Cast, *hosts: str) -> None:
     update_tenant(cast.acme.id, fields, actor=Actor.system("tests"))
 
 
-def test_every_file_of_the_folder_is_a_template() -> None:
+def test_every_file_of_the_gallery_folder_is_a_template() -> None:
     assert sorted(path.stem for path in FOLDER.iterdir()) == EVERY
     assert {each.kind for each in templates().values()} == {"http", "script"}
     assert len({each.name for each in templates().values()}) == len(EVERY)
@@ -63,7 +63,7 @@ def test_a_template_has_texts_and_passes_all_checks_of_its_kind(key: str) -> Non
 
 
 @pytest.mark.parametrize("key", EVERY)
-def test_picking_a_template_fills_in_the_form_and_saving_that_saves_the_template(operator, key):
+def test_a_selected_template_fills_the_form_and_is_saved_only_by_saving(operator, key):
     before = Primitive.objects.count()
     template = templates()[key]
     address = MINE if template.address else ""
@@ -71,7 +71,7 @@ def test_picking_a_template_fills_in_the_form_and_saving_that_saves_the_template
     form = page.context["form"]
     assert (form.kind, form["name"].value()) == (template.kind, template.name)
     assert template.title in page.content.decode()
-    assert [way.kind for way in page.context["ways"] if way.chosen] == [template.kind]
+    assert [way.kind for way in page.context["ways"] if way.current] == [template.kind]
     assert Primitive.objects.count() == before
     saved = operator.post(NEW, SentForm(page.content.decode()).fields)
     assert saved.status_code == 302, saved.context["form"].errors
@@ -93,7 +93,7 @@ def test_picking_a_template_fills_in_the_form_and_saving_that_saves_the_template
         ("https://other.example.com", "not among the hosts"),
     ],
 )
-def test_a_wrong_address_is_refused_at_its_field_and_not_filled_in(operator, cast, address, said):
+def test_an_invalid_address_is_refused_at_its_field_and_not_inserted(operator, cast, address, said):
     allow(cast, "shop.example.com")
     page = operator.get(NEW, picking("approval", address=address))
     assert page.status_code == 200

@@ -222,12 +222,12 @@ async def by_a_client_of_a_session(cast: Cast, tool: str, talk: Talk) -> Heard:
                 return heard
 
 
-def test_every_template_is_called() -> None:
+def test_every_template_has_a_test_call() -> None:
     assert {key.split("-")[0] for key in TALKS} == set(templates())
 
 
 @pytest.mark.parametrize("name", TALKS)
-async def test_a_template_works_when_picked_for_clients_of_both_eras(acme, settings, name):
+async def test_a_published_template_works_for_clients_of_both_eras(acme, settings, name):
     key, talk = name.split("-")[0], TALKS[name]
     async with published(acme, key, settings) as shop:
         for call_by_client in (by_a_stateless_client, by_a_client_of_a_session):
@@ -238,7 +238,7 @@ async def test_a_template_works_when_picked_for_clients_of_both_eras(acme, setti
             assert (shop.seen, shop.deleted) == (list(talk.seen), list(talk.deleted))
 
 
-async def test_the_long_task_is_a_task_for_clients_that_follow_tasks(acme, settings):
+async def test_the_long_task_template_becomes_a_task_for_clients_that_support_tasks(acme, settings):
     talk = TALKS["long_task"]
     async with published(acme, "long_task", settings) as shop:
         follower = Follower(acme.member.mcp_token)
@@ -256,7 +256,9 @@ async def test_the_long_task_is_a_task_for_clients_that_follow_tasks(acme, setti
         ("question", {"number": 5, "result": "solved"}, "404"),
     ],
 )
-async def test_what_is_wrong_is_an_error_for_the_caller(acme, settings, key, arguments, said):
+async def test_a_failing_template_call_returns_an_error_to_the_caller(
+    acme, settings, key, arguments, said
+):
     async with published(acme, key, settings):
         heard = await by_a_stateless_client(acme, templates()[key].name, Talk(arguments, None))
         assert heard.result["isError"] is True

@@ -52,7 +52,7 @@ def shown(page: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, False)}
 
 
-def test_a_request_is_written_published_and_offered(operator: Client, acme: Things) -> None:
+def test_an_http_tool_is_written_published_and_offered(operator: Client, acme: Things) -> None:
     fields = form(
         **{
             "method": "POST",
@@ -165,14 +165,14 @@ def imported(acme: Things, config: dict[str, Any] = IMPORTED) -> str:
         None,
     ],
 )
-def test_a_form_that_is_saved_as_it_is_shown_changes_nothing(operator, acme, body):
+def test_saving_an_unchanged_form_changes_nothing(operator, acme, body):
     config = {**IMPORTED, "request": {**IMPORTED["request"], "body": body}}
     page = imported(acme, config)
     assert operator.post(page, shown(operator.get(page))).status_code == 302
     assert written().config == config
 
 
-def test_how_values_are_written_survives_a_change(operator: Client, acme: Things) -> None:
+def test_serialization_styles_of_values_survive_an_edit(operator: Client, acme: Things) -> None:
     url = "https://api.example.com/{arguments.id}"
     field = {"name": "a", "value": "{arguments.id}", "style": "form", "explode": False}
     request = {
@@ -194,7 +194,9 @@ def test_how_values_are_written_survives_a_change(operator: Client, acme: Things
     assert {name: saved[name] for name in request} == {**request, "url": f"{url}/b"}
 
 
-def test_what_the_form_does_not_show_survives_a_change(operator: Client, acme: Things) -> None:
+def test_settings_that_the_form_does_not_show_survive_an_edit(
+    operator: Client, acme: Things
+) -> None:
     page = imported(acme)
     fields = {**shown(operator.get(page)), "url": "https://api.example.com/v2/orders"}
     assert operator.post(page, fields).status_code == 302
@@ -248,7 +250,9 @@ def row(rows: str, name: str, value: str) -> dict[str, str]:
         ),
     ],
 )
-def test_what_is_wrong_is_said_in_its_place_and_what_was_typed_kept(operator, changes, where, said):
+def test_invalid_input_is_reported_at_its_field_and_typed_values_are_kept(
+    operator, changes, where, said
+):
     page = operator.post(NEW, {**form(**changes), "_publish": ""})
     assert page.status_code == 200
     assert said in problems(page.context["form"], where)
@@ -259,7 +263,7 @@ def test_what_is_wrong_is_said_in_its_place_and_what_was_typed_kept(operator, ch
     assert not Primitive.objects.filter(name="order").exists()
 
 
-def test_publishing_says_beside_the_field_that_its_secret_is_missing_and_saving_warns(operator):
+def test_a_missing_secret_stops_publishing_at_its_field_and_saving_only_warns(operator):
     header = {"headers-0-name": "X-Key", "headers-0-value": "{secrets.api_key}"}
     page = operator.post(NEW, form(**header, _publish=""))
     (row,) = page.context["form"].part.headers.filled

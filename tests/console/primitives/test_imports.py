@@ -88,13 +88,13 @@ def states(page: Any) -> dict[str, str]:
     found = {}
     for row in page.context["listed"]:
         known = "changed" if row.changes else "same"
-        found[row.source] = "new" if row.is_new else row.found.operation.problem or known
+        found[row.source] = "new" if row.is_new else row.found_operation.operation.problem or known
     return found
 
 
 def kept(page: Any) -> dict[str, Any]:
     """Return the field that names the document on later pages."""
-    return {"kept": str(page.context["found"].kept)}
+    return {"kept": str(page.context["document_import"].kept)}
 
 
 def listed(browser: Client, text: str) -> dict[str, Any]:
@@ -113,10 +113,14 @@ def errors(page: Any) -> str:
 
 def fields_of(page: Any) -> dict[str, str]:
     """Return the fields of the changes on a preview, by their labels."""
-    return {row.change.label: row.field for each in page.context["chosen"] for row in each.changes}
+    return {
+        row.change.label: row.field
+        for each in page.context["selected_rows"]
+        for row in each.changes
+    }
 
 
-def test_operations_are_listed_and_previewed_and_nothing_is_made(operator: Client) -> None:
+def test_listing_and_previewing_operations_creates_no_tool(operator: Client) -> None:
     page = operator.post(PAGE, {"document": document()})
     said = states(page)
     assert list(said) == ["GET /orders", "POST /orders", "POST /files"]
@@ -127,7 +131,7 @@ def test_operations_are_listed_and_previewed_and_nothing_is_made(operator: Clien
         assert part in text
     fields = {**kept(page), "chosen": ["GET /orders", "POST /files"], "name-0": "all_orders"}
     page = operator.post(PAGE, {**fields, "_preview": ""})
-    (row,) = page.context["chosen"]
+    (row,) = page.context["selected_rows"]
     hints = "read-only, may be repeated"
     assert (row.source, row.name, row.hints) == ("GET /orders", "all_orders", hints)
     text = page.content.decode()
@@ -136,7 +140,7 @@ def test_operations_are_listed_and_previewed_and_nothing_is_made(operator: Clien
     assert not made()
 
 
-def test_the_chosen_ones_become_drafts_with_names_descriptions_and_secrets(operator: Client):
+def test_selected_operations_become_drafts_with_names_descriptions_and_secrets(operator: Client):
     fields = {"name-1": "make_order", "secret:key": "canary_acme_secret"}
     text = {"description-1": "Makes an order."}
     made_now = imported(
@@ -153,7 +157,7 @@ def test_the_chosen_ones_become_drafts_with_names_descriptions_and_secrets(opera
     assert operator.get(f"/admin/t/acme/tools/{row.id}/edit/").status_code == 200
 
 
-def test_importing_again_shows_what_is_new_changed_and_gone(operator: Client) -> None:
+def test_importing_again_shows_new_changed_and_removed_operations(operator: Client) -> None:
     imported(operator, "GET /orders", "POST /orders")
     changed = json.loads(with_page())
     del changed["paths"]["/orders"]["post"]
@@ -161,14 +165,14 @@ def test_importing_again_shows_what_is_new_changed_and_gone(operator: Client) ->
     page = operator.post(PAGE, {"document": json.dumps(changed)})
     assert states(page)["GET /orders"] == "changed"
     assert states(page)["GET /pets"] == "new"
-    assert [tool.name for tool in page.context["gone"]] == ["order"]
+    assert [tool.name for tool in page.context["removed"]] == ["order"]
     assert "The document has it no more" in page.content.decode()
     elsewhere = operator.post(PAGE, {**kept(page), "base_url": "https://other.example.com"})
     assert states(elsewhere)["GET /orders"] == "new"
-    assert elsewhere.context["gone"] == []
+    assert elsewhere.context["removed"] == []
 
 
-def test_a_change_of_the_document_is_shown_and_taken_over(operator: Client) -> None:
+def test_a_change_of_the_document_is_previewed_and_applied(operator: Client) -> None:
     imported(operator, "GET /orders", "POST /orders")
     row = made()["GET /orders"]
     row.title, row.config["response"] = "Mine", {"select": "items"}
@@ -186,7 +190,7 @@ def test_a_change_of_the_document_is_shown_and_taken_over(operator: Client) -> N
     assert states(operator.post(PAGE, {"document": with_page()}))["GET /orders"] == "same"
 
 
-def test_a_choice_does_not_count_for_another_change(operator: Client) -> None:
+def test_a_choice_made_for_an_earlier_change_is_not_applied(operator: Client) -> None:
     imported(operator, "GET /orders")
     rows = Primitive.objects.filter(config__source="GET /orders")
     rows.update(title="Mine")
@@ -202,11 +206,13 @@ def test_a_choice_does_not_count_for_another_change(operator: Client) -> None:
     ("name", "said"),
     [("no blanks", "A name is"), ("canary-acme-tool", "Another tool"), ("orders", "Another tool")],
 )
-def test_one_that_is_wrong_stops_all_and_says_so_beside_it(operator: Client, name: str, said: str):
+def test_an_invalid_operation_stops_the_whole_import_and_is_reported(
+    operator: Client, name: str, said: str
+):
     given, entries = listed(operator, document()), Entry.objects.count()
     fields = {"chosen": ["GET /orders", "POST /orders"], "name-1": name, "_create": ""}
     page = operator.post(PAGE, {**given, **fields})
-    problems = {each.source: each.problems for each in page.context["chosen"]}
+    problems = {each.source: each.problems for each in page.context["selected_rows"]}
     assert said in " ".join(problems["POST /orders"])
     assert not problems["GET /orders"]
     assert f'value="{name}"' in page.content.decode()
@@ -228,7 +234,7 @@ def test_one_that_is_wrong_stops_all_and_says_so_beside_it(operator: Client, nam
         ({"kept": "00000000-0000-0000-0000-000000000000"}, "__all__", "not kept any more"),
     ],
 )
-def test_what_cannot_be_read_says_why(operator, fields, field, said):
+def test_an_unreadable_document_is_refused_with_the_reason(operator, fields, field, said):
     page = operator.post(PAGE, fields)
     assert page.status_code == 200
     assert said in " ".join(page.context["form"].errors[field])
@@ -236,7 +242,7 @@ def test_what_cannot_be_read_says_why(operator, fields, field, said):
     assert not KeptDocument.objects.exists()
 
 
-def test_a_document_is_given_once_and_forgotten_when_tools_are_made(operator, monkeypatch):
+def test_a_document_is_kept_until_its_tools_are_created(operator, monkeypatch):
     monkeypatch.undo()  # jobs have processes of their own
     page = operator.post(PAGE, {"file": upload(YAML.encode())})
     (row,) = KeptDocument.objects.all()
@@ -248,7 +254,7 @@ def test_a_document_is_given_once_and_forgotten_when_tools_are_made(operator, mo
     assert not KeptDocument.objects.exists()
 
 
-def test_a_document_is_for_one_user_of_one_tenant(operator, owner, browse, cast, globex):
+def test_a_kept_document_belongs_to_one_user_and_one_tenant(operator, owner, browse, cast, globex):
     given = listed(operator, document())
     assert "not kept any more" in errors(owner.post(PAGE, given))
     stranger = browse(cast.stranger)
@@ -256,7 +262,7 @@ def test_a_document_is_for_one_user_of_one_tenant(operator, owner, browse, cast,
     assert not errors(operator.post(PAGE, given))
 
 
-def test_a_document_is_kept_for_an_hour_and_opens_in_its_row_only(operator: Client) -> None:
+def test_a_kept_document_expires_after_an_hour_and_is_bound_to_its_row(operator: Client) -> None:
     first, second = (listed(operator, document()) for _ in range(2))
     content = KeptDocument.objects.get(id=first["kept"]).content
     KeptDocument.objects.filter(id=second["kept"]).update(content=content)
@@ -268,7 +274,9 @@ def test_a_document_is_kept_for_an_hour_and_opens_in_its_row_only(operator: Clie
     assert [str(row.id) for row in KeptDocument.objects.all()] == [second["kept"]]
 
 
-def test_a_user_and_a_tenant_import_one_at_a_time_and_a_process_two(operator: Client, cast: Cast):
+def test_imports_are_limited_to_one_per_user_and_tenant_and_two_per_process(
+    operator: Client, cast: Cast
+):
     fields = {"document": document()}
     here, other = cast.acme.id, cast.globex.id
     with imports.admission.of(cast.operator.user.pk, other):
@@ -316,7 +324,7 @@ def serving(*answers: Answer) -> Iterator[str]:
         server.server_close()
 
 
-def test_a_document_is_fetched_and_its_relative_server_is_where_it_was(operator: Client) -> None:
+def test_the_relative_server_of_a_fetched_document_is_resolved_by_its_url(operator: Client) -> None:
     text = YAML.replace("https://api.example.com", "../v2")
     moved = (302, {"Location": "/docs/openapi.yaml"}, b"")
     with serving(moved, (200, {}, text.encode())) as base:
@@ -333,12 +341,12 @@ def api(base: str, *names: str, **more: Any) -> str:
 
 
 @pytest.mark.parametrize("bases", [("crm", "shop"), ("v1", "v2"), ("a", "a/b")])
-def test_two_apis_on_one_host_do_not_touch_each_other(operator: Client, bases: tuple[str, str]):
+def test_imports_of_two_apis_on_one_host_are_independent(operator: Client, bases: tuple[str, str]):
     first, second = bases
     imported(operator, "GET /people", "GET /tags", text=api(first, "people", "tags"))
     page = operator.post(PAGE, {"document": api(second, "people", "offers")})
     assert states(page) == {"GET /people": "new", "GET /offers": "new"}
-    assert page.context["gone"] == []
+    assert page.context["removed"] == []
     imported(operator, "GET /people", text=api(second, "people", "offers"))
     urls = Primitive.objects.filter(kind="http").values_list("config__request__url", flat=True)
     assert sorted(url for url in urls if url.endswith("people")) == sorted(
@@ -346,10 +354,10 @@ def test_two_apis_on_one_host_do_not_touch_each_other(operator: Client, bases: t
     )
     page = operator.post(PAGE, {"document": api(first, "people")})
     assert states(page) == {"GET /people": "same"}
-    assert [tool.fields.config["source"] for tool in page.context["gone"]] == ["GET /tags"]
+    assert [tool.fields.config["source"] for tool in page.context["removed"]] == ["GET /tags"]
 
 
-def test_a_tool_whose_address_was_changed_is_still_the_operations(operator: Client) -> None:
+def test_a_tool_with_an_edited_address_still_matches_its_operation(operator: Client) -> None:
     imported(operator, "GET /people", text=api("crm", "people"))
     row = made()["GET /people"]
     row.config["request"]["url"] = "https://sandbox.example.com/people"
@@ -373,14 +381,14 @@ SECURED: dict[str, Any] = {
 }
 
 
-def test_every_secret_that_is_proposed_can_be_stored(operator: Client, cast: Cast) -> None:
+def test_every_proposed_secret_name_can_be_stored(operator: Client, cast: Cast) -> None:
     schemes = SECURED["components"]["securitySchemes"]
     given = json.loads(api("crm", **SECURED))
     given["paths"] = {
         f"/{number}": {"get": {"security": [{name: []}]}} for number, name in enumerate(schemes)
     }
     page = operator.post(PAGE, {"document": json.dumps(given)})
-    names = [scheme.credential.secret for scheme in page.context["found"].schemes]
+    names = [scheme.credential.secret for scheme in page.context["document_import"].schemes]
     assert names[:2] == ["bearer_auth", "bearer_auth_2"]
     assert names[3] == "oauth2"
     assert len(set(names)) == len(schemes)
@@ -388,7 +396,7 @@ def test_every_secret_that_is_proposed_can_be_stored(operator: Client, cast: Cas
         check_new(name, "a value of 1", ["api.example.com"], ["header"])
 
 
-def test_the_preview_names_the_secrets_that_are_missing(operator: Client) -> None:
+def test_the_preview_names_missing_secrets(operator: Client) -> None:
     given = listed(operator, api("crm", "people", **SECURED))
     page = operator.post(PAGE, {**given, "chosen": "GET /people", "_preview": ""})
     (missing,) = page.context["missing"]
@@ -399,7 +407,7 @@ def test_the_preview_names_the_secrets_that_are_missing(operator: Client) -> Non
     assert not operator.post(PAGE, {**given, **fields}).context["missing"]
 
 
-def test_a_second_import_changes_the_secret_that_is_chosen(operator: Client) -> None:
+def test_a_second_import_can_change_the_selected_secret(operator: Client) -> None:
     text = api("crm", "people", **SECURED)
     imported(operator, "GET /people", text=text)
     assert states(operator.post(PAGE, {"document": text})) == {"GET /people": "same"}
@@ -412,7 +420,7 @@ def test_a_second_import_changes_the_secret_that_is_chosen(operator: Client) -> 
     assert states(operator.post(PAGE, {"document": text, **chosen})) == {"GET /people": "same"}
 
 
-def test_a_header_for_operations_without_credentials(operator: Client) -> None:
+def test_an_extra_header_is_added_to_operations_without_credentials(operator: Client) -> None:
     text, sources = api("crm", "people", "tags"), ["GET /people", "GET /tags"]
     page = operator.post(PAGE, {"document": text})
     assert page.content.decode().count("It is sent without credentials.") == 2
@@ -431,7 +439,7 @@ def test_a_header_for_operations_without_credentials(operator: Client) -> None:
 
 
 @pytest.mark.parametrize("secured", [{}, {"security": [{}, {"BearerAuth": []}]}])
-def test_operations_without_credentials_are_said_at_the_preview(operator: Client, secured: Any):
+def test_the_preview_names_operations_without_credentials(operator: Client, secured: Any):
     text = api("crm", "people", **{**SECURED, "security": [], **secured})
     page = operator.post(PAGE, {**listed(operator, text), "chosen": "GET /people", "_preview": ""})
     assert "It is sent without credentials." in page.content.decode()
@@ -476,7 +484,7 @@ TROUBLED: dict[str, Any] = {
 }
 
 
-def test_nothing_that_is_listed_as_new_stops_the_others(operator: Client) -> None:
+def test_every_operation_listed_as_new_can_be_imported(operator: Client) -> None:
     text = document(**TROUBLED)
     page = operator.post(PAGE, {"document": text})
     sources = [source for source, state in states(page).items() if state == "new"]
@@ -495,7 +503,7 @@ def test_nothing_that_is_listed_as_new_stops_the_others(operator: Client) -> Non
     assert long.description.endswith("word …")
 
 
-def test_what_is_left_out_or_changed_is_said(operator: Client) -> None:
+def test_omissions_and_changes_of_an_import_are_reported(operator: Client) -> None:
     changed = json.loads(document(**TROUBLED))
     changed["servers"] = [
         {

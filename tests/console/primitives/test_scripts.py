@@ -30,7 +30,7 @@ def written() -> Primitive:
     return Primitive.objects.get(tenant__slug="acme", name="greet")
 
 
-def test_the_initial_text_is_a_tool_that_can_be_published(operator: Client, acme: Things) -> None:
+def test_the_initial_script_can_be_published(operator: Client, acme: Things) -> None:
     assert operator.get(SCRIPT).context["form"].part["code"].value() == START
     operator.post(NEW, form(read_only="yes", destructive="no", _publish=""))
     tool = written()
@@ -52,7 +52,9 @@ def test_the_initial_text_is_a_tool_that_can_be_published(operator: Client, acme
         ("1 / 0\ndef f(): pass", 1, 1, "ZeroDivisionError"),
     ],
 )
-def test_problems_have_a_place_and_are_those_of_saving(operator, code, line, column, said):
+def test_the_check_reports_the_same_positioned_problems_as_saving(
+    operator, code, line, column, said
+):
     (problem, *_) = operator.post(CHECK, {"code": code}).json()["problems"]
     assert (problem["line"], problem["column"]) == (line, column)
     assert said.lower() in problem["message"].lower()
@@ -68,7 +70,9 @@ def test_problems_have_a_place_and_are_those_of_saving(operator, code, line, col
         ("</textarea><script>alert(1)</script>", "Line 1, column"),
     ],
 )
-def test_what_is_wrong_stands_beside_the_code_which_is_kept(operator: Client, code: str, said: str):
+def test_script_problems_are_shown_at_the_code_and_the_code_is_kept(
+    operator: Client, code: str, said: str
+):
     page = operator.post(NEW, form(code=code, _publish=""))
     assert said in " ".join(page.context["form"].part.errors["code"])
     assert page.context["form"].part["code"].value() == code
@@ -76,7 +80,7 @@ def test_what_is_wrong_stands_beside_the_code_which_is_kept(operator: Client, co
     assert not Primitive.objects.filter(name="greet").exists()
 
 
-def test_checks_while_typing_and_saving_share_the_places(operator, cast, monkeypatch):
+def test_checks_while_typing_and_saving_share_the_slots(operator, cast, monkeypatch):
     slots = script_kind.sandbox.check_slots
     with slots.slot(str(cast.acme.id)):
         refused = operator.post(CHECK, {"code": START})
@@ -89,7 +93,7 @@ def test_checks_while_typing_and_saving_share_the_places(operator, cast, monkeyp
     assert operator.post(CHECK, {"code": START}).status_code == 200
 
 
-def test_a_check_that_no_worker_can_make_is_said_and_frees_its_place(operator, monkeypatch):
+def test_a_check_without_a_worker_is_reported_and_releases_its_slot(operator, monkeypatch):
     def lost(*args: object) -> None:
         raise WorkerLostError("it did not start")
 

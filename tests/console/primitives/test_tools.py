@@ -31,7 +31,7 @@ def served(things: Things) -> list[str]:
     return [tool.name for tool in selectors.offering(things.tenant).tools]
 
 
-def test_a_tool_is_registered_as_a_draft_and_published_then_or_at_once(operator, acme):
+def test_a_tool_is_saved_as_a_draft_or_published_at_once(operator, acme):
     response = operator.post(NEW, form(scopes="mcp:a, mcp:b", time_limit_seconds="2.5"))
     tool = row("say")
     assert response["Location"] == f"{TOOLS}{tool.id}/"
@@ -72,7 +72,7 @@ def test_only_functions_granted_to_the_tenant_are_offered(operator, acme, globex
         ({"answer_within_seconds": "86401"}, "answer_within_seconds"),
     ],
 )
-def test_what_is_wrong_stands_beside_its_field_and_nothing_is_saved(operator, acme, changes, field):
+def test_invalid_fields_of_a_tool_are_reported_and_nothing_is_saved(operator, acme, changes, field):
     response = operator.post(NEW, form(**changes, _publish=""))
     assert list(response.context["form"].errors) == [field]
     assert response.context["form"].errors[field][0] in response.context["form"].as_p().replace(
@@ -81,7 +81,7 @@ def test_what_is_wrong_stands_beside_its_field_and_nothing_is_saved(operator, ac
     assert Primitive.objects.filter(tenant__slug="acme", sort="tool").count() == 1
 
 
-def test_an_edit_changes_the_working_copy_and_the_page_says_what_differs(operator, acme):
+def test_an_edit_changes_the_working_copy_and_the_page_shows_the_differences(operator, acme):
     path = f"{TOOLS}{acme.tool}/"
     assert operator.get(f"{path}edit/").context["form"].initial["name"] == "canary-acme-tool"
     fields = form(name="canary-acme-tool", title="Another", scopes="mcp:x")
@@ -102,7 +102,7 @@ def test_an_edit_changes_the_working_copy_and_the_page_says_what_differs(operato
     assert "cannot be changed" in renamed.context["form"].errors["name"][0]
 
 
-def test_a_disabled_tool_is_gone_at_once_and_comes_back_when_enabled(operator, acme):
+def test_a_disabled_tool_is_not_served_until_it_is_enabled(operator, acme):
     path = f"{TOOLS}{acme.tool}/"
     assert "/enable/" not in operator.get(path).content.decode()
     assert operator.post(f"{path}disable/")["Location"] == path
@@ -118,7 +118,7 @@ def test_a_disabled_tool_is_gone_at_once_and_comes_back_when_enabled(operator, a
 
 
 @pytest.mark.parametrize("page", ["edit", "new"])
-def test_a_form_looks_only_at_the_functions_that_are_granted(operator, acme, page):
+def test_a_form_inspects_only_granted_functions(operator, acme, page):
     path = f"{TOOLS}{acme.tool}/edit/" if page == "edit" else f"{NEW}?kind=python"
     operator.get(path)  # what is loaded once
     calls: Counter[str] = Counter()

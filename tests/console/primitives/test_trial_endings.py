@@ -92,7 +92,9 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("state", "actions", "sentence", "goes_on"), TABLE)
-def test_a_trial_goes_on_if_the_page_says_so(operator, acme, state, actions, sentence, goes_on):
+def test_a_trial_continues_after_a_change_only_if_the_page_says_so(
+    operator, acme, state, actions, sentence, goes_on
+):
     page = tool(acme.tenant, published=state != DRAFT)
     if actions == ["roll-back"]:
         fields = PrimitiveFields("order", {"code": SCRIPT}, kind="script", description="Two.")
@@ -135,7 +137,9 @@ def test_a_trial_goes_on_if_the_page_says_so(operator, acme, state, actions, sen
         ("no longer active", True),
     ],
 )
-def test_a_trial_ends_with_its_operators_rights(operator, cast, acme, change, is_saved):
+def test_a_trial_ends_when_its_operator_loses_the_permission(
+    operator, cast, acme, change, is_saved
+):
     path = f"{tool(acme.tenant, published=True)}try/" if is_saved else TRY
     asked = begin(operator, path=path, item="tea")
     call, user = waiting(), cast.operator.user
@@ -195,7 +199,7 @@ def left(browser: Client, page: HttpResponse) -> HttpResponse:
     return browser.post(address, {"_end": sent(page)["_end"]})  # type: ignore[return-value]
 
 
-def test_a_trial_whose_page_is_left_is_recorded_as_cancelled(operator: Client) -> None:
+def test_leaving_the_page_of_a_trial_records_it_as_cancelled(operator: Client) -> None:
     asked = begin(operator, item="tea")
     call = waiting()
     assert left(operator, asked).status_code == 204
@@ -206,7 +210,7 @@ def test_a_trial_whose_page_is_left_is_recorded_as_cancelled(operator: Client) -
     assert Entry.objects.filter(call=call, action=CALL_CANCELLED).count() == 1
 
 
-def test_what_ends_a_trial_is_of_its_user_only_and_no_other_text(cast, browse, operator):
+def test_only_the_end_token_of_the_same_user_ends_a_trial(cast, browse, operator):
     asked = begin(operator, item="tea")
     call = waiting()
     assert left(browse(cast.owner), asked).status_code == 204
@@ -218,7 +222,7 @@ def test_what_ends_a_trial_is_of_its_user_only_and_no_other_text(cast, browse, o
 
 
 @pytest.mark.parametrize("button", ["_stop", "_run"])
-def test_a_trial_that_is_stopped_is_recorded_as_cancelled(operator: Client, button: str) -> None:
+def test_stopping_a_trial_records_it_as_cancelled(operator: Client, button: str) -> None:
     asked = begin(operator, item="tea")
     call = waiting()
     operator.post(TRY, {**sent(asked, 1), button: "1"})

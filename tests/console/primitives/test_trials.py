@@ -92,7 +92,7 @@ DECLINED = {"answer-sure-action": "decline"}
 CANCELLED = {"answer-sure-action": "cancel"}
 
 
-def test_a_draft_is_run_with_arguments_that_fit_asks_and_goes_on(operator: Client) -> None:
+def test_a_trial_validates_arguments_asks_for_input_and_continues(operator: Client) -> None:
     page = operator.post(TRY, form())
     assert 'name="arguments-value-item"' in text(page)
     assert "This field is required." in text(operator.post(TRY, {**sent(page), "_run": "1"}))
@@ -112,14 +112,16 @@ def test_a_draft_is_run_with_arguments_that_fit_asks_and_goes_on(operator: Clien
     assert not Primitive.objects.filter(kind="script").exists()
 
 
-def test_an_answer_that_is_sent_twice_runs_the_round_once(operator: Client) -> None:
+def test_an_input_response_that_is_sent_twice_runs_the_round_once(operator: Client) -> None:
     asked = begin(operator, item="tea")
     pages = [answer(operator, asked, **CANCELLED) for _ in range(2)]
     assert ["cancel tea" in text(page) for page in pages] == [True, True]
     assert Entry.objects.filter(delivery="playground", action=ROUND_FINISHED).count() == 2
 
 
-def test_what_cannot_be_tried_is_said_and_reading_runs_nothing(operator: Client, acme: Things):
+def test_an_invalid_draft_is_reported_and_a_get_request_runs_no_trial(
+    operator: Client, acme: Things
+):
     before = Entry.objects.count()
     for code, said in (("def", "code:"), ("def f() -> int:\n    return 'a'", "line 2")):
         page = operator.post(TRY, form(code))
@@ -132,7 +134,7 @@ def test_what_cannot_be_tried_is_said_and_reading_runs_nothing(operator: Client,
     assert Entry.objects.count() == before
 
 
-def test_the_working_copy_of_a_tool_is_tried_on_its_page(operator: Client, acme: Things) -> None:
+def test_the_page_of_a_tool_runs_its_working_copy(operator: Client, acme: Things) -> None:
     path = f"/admin/t/acme/tools/{acme.tool}/try/"
     page = operator.get(path)
     done = operator.post(path, {**sent(page), "_run": "1", "arguments-value-text": "hello"})
@@ -142,7 +144,7 @@ def test_the_working_copy_of_a_tool_is_tried_on_its_page(operator: Client, acme:
     assert {entry.actor_label for entry in entries} == {"operator"}
 
 
-def test_the_form_of_a_saved_tool_is_tried_as_it_is_now(operator: Client, acme: Things) -> None:
+def test_the_unsaved_form_of_a_saved_tool_is_run(operator: Client, acme: Things) -> None:
     fields = PrimitiveFields("order", {"code": SCRIPT.strip()}, kind="script", description="Order.")
     row = services.create(acme.tenant, fields, ACTOR)
     path = f"/admin/t/acme/tools/{row.id}/try/"
@@ -153,7 +155,9 @@ def test_the_form_of_a_saved_tool_is_tried_as_it_is_now(operator: Client, acme: 
     assert Primitive.objects.get(pk=row.id).config["code"] == SCRIPT.strip()
 
 
-def test_the_document_has_the_strict_policy_and_may_be_framed_by_us_only(operator, auditor, acme):
+def test_trial_pages_have_the_strict_csp_and_may_be_framed_by_the_console_only(
+    operator, auditor, acme
+):
     for page in (operator.get(TRY), operator.post(TRY, form()), begin(operator, item="tea")):
         assert page["Content-Security-Policy"] == POLICY
         assert page["X-Frame-Options"] == "SAMEORIGIN"
@@ -177,7 +181,7 @@ def test_the_document_has_the_strict_policy_and_may_be_framed_by_us_only(operato
     assert b"allow-scripts" not in operator.get(NEW).content
 
 
-def test_hostile_texts_of_a_tool_are_only_text(operator: Client) -> None:
+def test_hostile_texts_of_a_tool_are_escaped_in_a_trial(operator: Client) -> None:
     code = f"""
     async def order(item: str) -> dict:
         \"\"\"Order.\"\"\"
@@ -198,7 +202,7 @@ def test_hostile_texts_of_a_tool_are_only_text(operator: Client) -> None:
         assert "⟨U+200B⟩" in raw
 
 
-def test_an_image_is_shown_only_if_it_is_one_and_an_address_is_no_link() -> None:
+def test_only_valid_images_are_shown_and_resource_links_are_not_clickable() -> None:
     content = [
         {"type": "image", "mimeType": "image/png", "data": PIXEL},
         {"type": "image", "mimeType": "image/svg+xml", "data": "PHN2Zz4="},
@@ -208,7 +212,7 @@ def test_an_image_is_shown_only_if_it_is_one_and_an_address_is_no_link() -> None
     ]
     given = TrialRound(uuid4(), 1, 0.1, {"content": content}, received=[{"id": 1}])
     tool = {"name": "t", "version": "1", "task_support": TaskSupport.NEVER}
-    context = {"tool": tool, "given": given, "blocks": list(blocks(given.result or {}))}
+    context = {"tool": tool, "trial_round": given, "blocks": list(blocks(given.result or {}))}
     raw = render_to_string("console/primitives/trial.html", context)
     assert raw.count("<img") == 1
     assert f'src="data:image/png;base64,{PIXEL}"' in raw
@@ -217,7 +221,7 @@ def test_an_image_is_shown_only_if_it_is_one_and_an_address_is_no_link() -> None
     assert "nothing to show" in raw
 
 
-def test_what_the_page_carries_is_good_for_its_user_and_tenant_only(operator, cast, browse):
+def test_the_sealed_state_of_a_trial_is_valid_for_its_user_and_tenant_only(operator, cast, browse):
     asked = begin(operator, item="tea")
     other = browse(cast.owner).post(TRY, {**sent(asked), **DECLINED})
     in_globex = "/admin/t/globex/tools/try/"
@@ -229,7 +233,7 @@ def test_what_the_page_carries_is_good_for_its_user_and_tenant_only(operator, ca
     assert "decline tea" in text(answer(operator, asked, **DECLINED))
 
 
-def test_questions_that_are_asked_side_by_side_are_answered_in_one_form(operator: Client) -> None:
+def test_concurrent_input_requests_are_answered_in_one_form(operator: Client) -> None:
     code = '''
     import asyncio
 
@@ -259,7 +263,7 @@ def test_questions_that_are_asked_side_by_side_are_answered_in_one_form(operator
     assert "Round 2" in text(done)
 
 
-def test_a_user_runs_one_trial_at_once_and_a_tenant_leaves_a_place_to_others(operator, acme, cast):
+def test_trials_are_limited_to_one_per_user_and_below_all_slots_per_tenant(operator, acme, cast):
     page = operator.post(TRY, form())
     run = {**sent(page), "_run": "1", "arguments-value-item": "tea"}
     with trials._admitted(cast.operator.user.pk, cast.globex.id):
@@ -267,7 +271,7 @@ def test_a_user_runs_one_trial_at_once_and_a_tenant_leaves_a_place_to_others(ope
     assert (busy.status_code, busy["Retry-After"]) == (429, "2")
     assert "Another trial of yours runs" in unescape(busy.content.decode())
     with ExitStack() as running:
-        for number in range(1, trials.MOST_AT_ONCE):
+        for number in range(1, trials.MAX_AT_ONCE):
             assert not running.enter_context(trials._admitted(-number, cast.acme.id))
         refused = operator.post(TRY, run)
         assert refused.status_code == 429
@@ -277,7 +281,7 @@ def test_a_user_runs_one_trial_at_once_and_a_tenant_leaves_a_place_to_others(ope
     assert "Really order" in text(operator.post(TRY, run))
 
 
-def test_a_refusal_in_the_frame_is_a_page_that_the_frame_may_show(cast, operator, acme):
+def test_refusals_inside_the_trial_frame_may_be_framed(cast, operator, acme):
     """A role that ended, or a tool that is gone: the page for 403 may not be framed."""
     gone = operator.get(f"/admin/t/acme/tools/{uuid4()}/try/")
     set_member(acme.tenant, cast.operator.user, Role.AUDITOR, actor=ACTOR)
@@ -289,7 +293,7 @@ def test_a_refusal_in_the_frame_is_a_page_that_the_frame_may_show(cast, operator
         assert "You have no access here any more" in page.content.decode()
 
 
-def test_without_a_session_the_frame_leads_to_the_sign_in(cast: Cast, acme: Things) -> None:
+def test_a_trial_frame_without_a_session_links_to_the_sign_in(cast: Cast, acme: Things) -> None:
     for path, after in (
         (TRY, "/admin/t/acme/tools/new/"),
         (f"/admin/t/acme/tools/{acme.tool}/try/", f"/admin/t/acme/tools/{acme.tool}/"),

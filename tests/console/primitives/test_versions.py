@@ -39,7 +39,7 @@ def version(number: int) -> str:
     return f"versions/{PrimitiveVersion.objects.get(primitive=row(), number=number).id}/"
 
 
-def test_a_version_shows_who_published_it_why_and_what_it_changed(operator, auditor, say):
+def test_the_page_of_a_version_shows_its_publisher_note_and_changes(operator, auditor, say):
     text = operator.get(say).content.decode()
     assert "the beginning" in text
     response = operator.get(say + version(2))
@@ -59,7 +59,7 @@ def test_a_version_shows_who_published_it_why_and_what_it_changed(operator, audi
         assert operator.get(f"{say}{verb}/").status_code == 405
 
 
-def test_an_earlier_version_is_served_again_after_a_confirmation(operator: Client, say: str):
+def test_an_earlier_version_is_served_again_after_confirmation(operator: Client, say: str):
     serve = f"{say}{version(1)}serve/"
     before = Entry.objects.count()
     assert "No call waits" in operator.get(serve).content.decode()
@@ -76,7 +76,7 @@ def test_an_earlier_version_is_served_again_after_a_confirmation(operator: Clien
     assert "Nothing was changed" in operator.post(serve, follow=True).content.decode()
 
 
-def test_a_version_published_meanwhile_is_not_taken_out_of_service_unseen(operator, say):
+def test_a_roll_back_does_not_replace_a_version_published_in_the_meantime(operator, say):
     serve = f"{say}{version(1)}serve/"
     page = operator.get(serve)
     assert f'name="based_on" value="{row().live}"' in page.content.decode()
@@ -104,7 +104,7 @@ def test_a_version_of_another_tool_or_tenant_is_unknown(operator, acme, globex, 
             assert operator.post(page).status_code in (404, 405)
 
 
-def test_disabling_says_first_which_calls_wait(operator: Client, acme: Things) -> None:
+def test_disabling_first_shows_the_waiting_calls(operator: Client, acme: Things) -> None:
     story = asking(acme)
     put(story)
     name = story.made[0].target
@@ -118,7 +118,7 @@ def test_disabling_says_first_which_calls_wait(operator: Client, acme: Things) -
     assert Primitive.objects.get(pk=acme.tool).state == "archived"
 
 
-def test_a_tool_is_deleted_only_when_archived_and_its_name_is_typed(operator, acme, say):
+def test_deleting_a_tool_requires_archiving_and_typing_its_name(operator, acme, say):
     refused = operator.post(f"{say}delete/", {"name": "say"}, follow=True).content.decode()
     assert "Archive say before you delete it" in refused
     operator.post(f"{say}archive/")
@@ -131,7 +131,7 @@ def test_a_tool_is_deleted_only_when_archived_and_its_name_is_typed(operator, ac
     assert not Primitive.objects.filter(tenant=acme.tenant, name="say").exists()
 
 
-def test_what_another_user_saved_meanwhile_is_not_overwritten(operator, cast, browse, say):
+def test_an_edit_does_not_overwrite_a_concurrent_edit_of_another_user(operator, cast, browse, say):
     edit = f"{say}edit/"
     read = operator.get(edit).context["based_on"]
     browse(cast.owner).post(edit, form(title="Theirs", based_on=read))
@@ -150,7 +150,7 @@ def test_what_another_user_saved_meanwhile_is_not_overwritten(operator, cast, br
     assert row().title == "Mine"
 
 
-def test_a_form_that_was_sent_twice_is_no_conflict(operator: Client, say: str) -> None:
+def test_submitting_the_form_of_a_tool_twice_is_no_conflict(operator: Client, say: str) -> None:
     edit, updated = f"{say}edit/", Entry.objects.filter(action="tool.updated")
     before = updated.count()
     for buttons in ({}, {"_publish": "1"}):
@@ -166,7 +166,7 @@ def posted(client: Client, page: str, pattern: str) -> list[str]:
     return re.findall(pattern, client.get(page).content.decode())
 
 
-def test_publishing_a_working_copy_that_was_not_reviewed_is_refused(operator, cast, browse, say):
+def test_publishing_an_unreviewed_working_copy_is_refused(operator, cast, browse, say):
     operator.post(f"{say}edit/", form(title="Reviewed"))
     (based_on,) = posted(operator, say, r'name="based_on" value="(\w{64})"')
     browse(cast.owner).post(f"{say}edit/", form(title="Unreviewed"))
@@ -185,7 +185,7 @@ def test_publishing_a_working_copy_that_was_not_reviewed_is_refused(operator, ca
     assert row().live.snapshot["title"] == "Unreviewed"
 
 
-def test_of_several_tools_those_changed_meanwhile_are_not_published(operator, cast, browse, say):
+def test_bulk_publishing_skips_tools_changed_in_the_meantime(operator, cast, browse, say):
     operator.post(f"{say}edit/", form(title="Reviewed"))
     operator.post(f"{TOOLS}new/", form(name="other"))
     other = Primitive.objects.get(tenant__slug="acme", name="other")
@@ -206,7 +206,9 @@ def test_of_several_tools_those_changed_meanwhile_are_not_published(operator, ca
 
 
 @pytest.mark.parametrize("verb", ["edit", "publish", "delete"])
-def test_what_another_user_deleted_meanwhile_is_gone(operator: Client, verb: str) -> None:
+def test_a_change_of_a_tool_deleted_in_the_meantime_is_not_found(
+    operator: Client, verb: str
+) -> None:
     operator.post(f"{TOOLS}new/", form())
     gone = row()
 

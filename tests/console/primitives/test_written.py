@@ -55,7 +55,7 @@ FORMS = {"prompt": prompt, "resource": resource, "template": template}
 
 
 @pytest.mark.parametrize("sort", FORMS)
-def test_what_is_written_is_saved_published_edited_and_disabled(operator, acme, sort):
+def test_primitives_of_each_type_are_saved_published_edited_and_disabled(operator, acme, sort):
     fields = FORMS[sort]()
     response = operator.post(path(sort, "new/"), fields)
     made = row(fields["name"])
@@ -99,7 +99,7 @@ PNG_CARRIED = f"data:image/png;base64,{b64encode(PNG).decode()}"
         ),
     ],
 )
-def test_what_is_wrong_is_said_there_and_nothing_saved_or_lost(
+def test_invalid_fields_are_reported_and_no_input_is_saved_or_lost(
     operator: Client, sort: str, changes: dict[str, str], where: str, said: str
 ) -> None:
     fields = FORMS[sort](**{**changes, "title": "kept title"})
@@ -114,7 +114,7 @@ def test_what_is_wrong_is_said_there_and_nothing_saved_or_lost(
     assert not Primitive.objects.filter(name=fields["name"]).exists()
 
 
-def test_a_file_is_kept_through_an_error_and_an_edit_and_read_as_it_is(operator: Client) -> None:
+def test_an_uploaded_file_survives_errors_and_edits_unchanged(operator: Client) -> None:
     file = SimpleUploadedFile("a.png", PNG, "image/png")
     page = operator.post(path("resource", "new/"), resource(name="", holds="file", file=file))
     carried = page.context["form"].part.carried
@@ -133,7 +133,9 @@ def test_a_file_is_kept_through_an_error_and_an_edit_and_read_as_it_is(operator:
     assert row("a").title == "B"
 
 
-def test_a_file_of_another_tenant_is_not_to_be_had_by_its_digest(operator: Client, globex: Things):
+def test_the_digest_of_a_file_gives_no_access_to_a_file_of_another_tenant(
+    operator: Client, globex: Things
+):
     config = {"uri": "docs://b", "mime_type": "image/png", "blob": b64encode(PNG).decode()}
     services.create(globex.tenant, text_fields(PrimitiveType.RESOURCE, "b", config), ACTOR)
     file = SimpleUploadedFile("a.png", PNG, "image/png")
@@ -143,7 +145,7 @@ def test_a_file_of_another_tenant_is_not_to_be_had_by_its_digest(operator: Clien
     assert "Choose it again" in page.content.decode()
 
 
-def test_a_prompt_is_shown_as_it_will_be_with_values_that_fit(operator: Client) -> None:
+def test_the_preview_of_a_prompt_is_rendered_with_example_values(operator: Client) -> None:
     rows = {
         "messages-1-role": "assistant",
         "messages-1-type": "image",
@@ -166,7 +168,7 @@ def test_a_prompt_is_shown_as_it_will_be_with_values_that_fit(operator: Client) 
     assert "prompts/get" in offer.curl
 
 
-def test_something_of_another_sort_is_unknown_under_this_ones_address(operator, acme):
+def test_a_primitive_is_not_found_under_the_url_of_another_type(operator, acme):
     for sort in FORMS:
         assert operator.get(path(sort, f"{acme.tool}/")).status_code == 404
     assert operator.get(path("tool", f"{acme.prompt}/edit/")).status_code == 404
@@ -178,7 +180,7 @@ def announced() -> list[str]:
     return list(changes.values_list("object_id", flat=True))
 
 
-def test_subscribers_are_told_after_a_question_and_it_is_recorded(operator: Client, acme: Things):
+def test_announcing_a_resource_is_confirmed_and_recorded(operator: Client, acme: Things):
     page = path("resource", f"{acme.resource}/")
     ask = f"{page}announce/"
     assert ask in operator.get(page).content.decode()
@@ -190,7 +192,7 @@ def test_subscribers_are_told_after_a_question_and_it_is_recorded(operator: Clie
     assert (entry.target, entry.actor_label) == ("docs://canary-acme", "operator")
 
 
-def test_nobody_is_told_of_what_is_not_served_or_by_who_may_not_edit(operator, auditor, acme):
+def test_unserved_resources_and_auditors_cannot_announce_updates(operator, auditor, acme):
     page = path("resource", f"{acme.resource}/")
     assert "announce/" not in auditor.get(page).content.decode()
     services.disable(acme.resource, ACTOR)
@@ -200,7 +202,7 @@ def test_nobody_is_told_of_what_is_not_served_or_by_who_may_not_edit(operator, a
 
 
 @pytest.mark.parametrize("sort", ["tool", *FORMS])
-def test_what_people_wrote_is_never_markup_where_it_is_served(operator: Client, sort: str) -> None:
+def test_texts_of_published_primitives_are_escaped(operator: Client, sort: str) -> None:
     """Snapshots of versions are not among the rows in which the walk plants hostile texts."""
     texts = {"title": EVIL, "description": EVIL, "text": EVIL, "messages-0-text": EVIL}
     tool = {"kind": "python", "function": "probe.echo", "name": "say"}

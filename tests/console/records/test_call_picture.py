@@ -45,7 +45,7 @@ def widths(picture: CallPicture) -> list[float]:
     return [number(each.width) for each in picture.bars]
 
 
-def test_a_call_of_two_rounds_is_server_time_and_the_wait_between() -> None:
+def test_a_call_of_two_rounds_is_drawn_as_server_time_and_waiting_time() -> None:
     story = Story().play("start; ask reason colour")
     story.back(2 * MINUTE).answer("reason")
     story.play("start; end")
@@ -56,7 +56,7 @@ def test_a_call_of_two_rounds_is_server_time_and_the_wait_between() -> None:
     ]
 
 
-def test_a_call_that_waits_or_waited_shows_that_too() -> None:
+def test_an_open_or_expired_input_request_is_drawn_as_waiting_time() -> None:
     story = Story().play("ask sure")
     story.later(5 * MINUTE)
     (_, waiting) = parts(read(story), story.at)
@@ -68,7 +68,7 @@ def test_a_call_that_waits_or_waited_shows_that_too() -> None:
     assert expired.end - NOW == HALF_HOUR + SECOND
 
 
-def test_a_task_is_queued_from_the_response_to_its_next_round() -> None:
+def test_a_task_is_drawn_as_queued_from_the_response_to_its_next_round() -> None:
     story = Story().play("ask sure")
     story.back(MINUTE).answer("sure")
     story.end()
@@ -81,7 +81,7 @@ def test_a_task_is_queued_from_the_response_to_its_next_round() -> None:
     assert found[1].end == found[2].start == answered
 
 
-def test_a_long_wait_leaves_room_for_short_rounds_and_shows_its_break() -> None:
+def test_a_long_wait_is_compressed_with_a_visible_gap() -> None:
     picture = drawn(
         (PartType.SERVER, 3 * MS), (PartType.RESPONSE, timedelta(days=2)), (PartType.SERVER, 9 * MS)
     )

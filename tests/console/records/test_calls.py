@@ -55,7 +55,7 @@ def story(acme: Things) -> Story:
     return made
 
 
-def test_a_call_tells_who_answered_what_how_fast_and_what_came_of_it(operator, story):
+def test_the_page_of_a_call_shows_responders_response_times_and_outcomes(operator, story):
     page = shown(operator, page_of(story))
     for part in (
         "The call is waiting for a response to colour",
@@ -74,7 +74,7 @@ def test_a_call_tells_who_answered_what_how_fast_and_what_came_of_it(operator, s
 
 
 @pytest.mark.parametrize("who", ["owner", "staff"])
-def test_who_is_no_auditor_sees_that_something_was_said_and_not_what(cast, browse, story, who):
+def test_non_auditors_see_that_a_payload_exists_but_not_its_content(cast, browse, story, who):
     client = browse(getattr(cast, who))
     page = shown(client, page_of(story))
     assert "Input request: encrypted; auditors can read it" in page
@@ -83,7 +83,7 @@ def test_who_is_no_auditor_sees_that_something_was_said_and_not_what(cast, brows
     assert "canary-acme-answer" not in page
 
 
-def test_an_auditor_reads_a_whole_call_and_every_payload_read_is_on_record(auditor, story):
+def test_an_auditor_reads_all_payloads_of_a_call_and_each_view_is_recorded(auditor, story):
     assert f"{page_of(story)}payloads/" in auditor.get(page_of(story)).content.decode()
     assert not Entry.objects.filter(action="payload.viewed").exists()
     with CaptureQueriesContext(connection) as made:
@@ -96,7 +96,7 @@ def test_an_auditor_reads_a_whole_call_and_every_payload_read_is_on_record(audit
     assert set(viewed.values_list("target", flat=True)) == kept
 
 
-def test_what_was_erased_is_told_as_such_and_not_as_read(auditor, owner, story):
+def test_an_erased_payload_is_shown_as_erased_and_not_recorded_as_viewed(auditor, owner, story):
     answer = next(each for each in story.made if each.action == ANSWER_RECEIVED)
     owner.post(f"/admin/t/acme/payloads/{answer.id}/erase/")
     page = shown(auditor, f"{page_of(story)}payloads/")
@@ -114,7 +114,7 @@ def test_what_was_erased_is_told_as_such_and_not_as_read(auditor, owner, story):
         ("received", "responded"),
     ],
 )
-def test_every_answer_is_told_and_found_by_its_outcome(operator, acme, outcome, said):
+def test_input_responses_are_shown_and_filtered_by_outcome(operator, acme, outcome, said):
     story = a_story(acme).play("ask sure")
     story.back().answer("sure", outcome)
     story.end()
@@ -140,7 +140,7 @@ def badges(client: Client, path: str) -> list[tuple[str, str]]:
         ("after=zzz", "There is no page “zzz”."),
     ],
 )
-def test_a_filter_value_that_does_not_exist_is_named_and_shows_nothing(auditor, acme, query, said):
+def test_an_unknown_filter_value_is_named_and_matches_nothing(auditor, acme, query, said):
     put(a_refused(acme))
     for path in (CALLS, REFUSALS, "/admin/t/acme/audit-log/"):
         page = auditor.get(f"{path}?{query}")
@@ -153,7 +153,9 @@ def a_refused(acme: Things) -> Story:
     return a_story(acme).play("ask sure; refuse expired")
 
 
-def test_why_an_answer_did_not_fit_is_for_auditors(operator: Client, auditor: Client, acme: Things):
+def test_only_auditors_see_why_an_input_response_is_invalid(
+    operator: Client, auditor: Client, acme: Things
+):
     """The reason may quote the answer."""
     story = a_story(acme).play("ask sure; back; answer sure")
     story.ask("sure", invalid={"sure": "maybe is no answer"})
@@ -165,7 +167,7 @@ def test_why_an_answer_did_not_fit_is_for_auditors(operator: Client, auditor: Cl
     assert targets(operator, "?questions=invalid") == ["deploy"]
 
 
-def test_states_that_were_refused_are_listed_with_their_true_reason(operator, staff, acme, globex):
+def test_refused_request_states_are_listed_with_their_actual_reason(operator, staff, acme, globex):
     assert "No refusals yet" in shown(operator, REFUSALS)
     story = a_story(acme).play("ask sure")
     story.refuse("of another principal")
@@ -193,7 +195,9 @@ def test_states_that_were_refused_are_listed_with_their_true_reason(operator, st
     assert "state.refused" not in shown(operator, "/admin/t/acme/audit-log/")
 
 
-def test_what_waits_is_on_the_dashboard_and_on_the_tenants_page(owner, staff, story):
+def test_open_input_requests_are_on_the_dashboard_and_on_the_page_of_the_tenant(
+    owner, staff, story
+):
     for client, path in ((owner, "/admin/"), (staff, "/admin/"), (owner, "/admin/t/acme/")):
         page = client.get(path)
         assert [each.key for each, _ in page.context["waiting"]] == ["colour"]
@@ -201,7 +205,7 @@ def test_what_waits_is_on_the_dashboard_and_on_the_tenants_page(owner, staff, st
     assert targets(owner, "?outcome=open") == [story.call.target]
 
 
-def test_pages_cost_the_same_however_much_is_on_them(auditor: Client, acme: Things) -> None:
+def test_the_number_of_queries_of_call_pages_does_not_grow(auditor: Client, acme: Things) -> None:
     first = a_story(acme).play("ask q0")
     told(first)
     longer = a_story(acme).play("ask q0 q1 q2")

@@ -23,7 +23,7 @@ def targets(client: Client, query: str = "", path: str = CALLS) -> list[str]:
     return [row.entry.target for row, _ in page.context["calls"]]
 
 
-def test_calls_are_narrowed_by_each_filter(operator: Client, acme: Things) -> None:
+def test_each_filter_narrows_the_list_of_calls(operator: Client, acme: Things) -> None:
     call = uuid4()
     named = {"actor_id": "t1", "token_id": "t1", "actor_label": "ted (desk)"}
     recorded(acme.tenant, call, target="other", outcome="crashed", client_name="curl", **named)
@@ -42,7 +42,7 @@ def test_calls_are_narrowed_by_each_filter(operator: Client, acme: Things) -> No
     assert "No matching calls" in operator.get(f"{CALLS}?tool=none").content.decode()
 
 
-def test_long_lists_are_read_page_by_page_with_their_filter(operator: Client, acme: Things) -> None:
+def test_long_lists_are_paged_with_their_filter(operator: Client, acme: Things) -> None:
     for number in range(selectors.PAGE + 3):
         recorded(acme.tenant, uuid4(), target="many", reason=str(number))
     first = operator.get(f"{CALLS}?tool=many")
@@ -68,7 +68,7 @@ def test_a_call_shows_all_of_its_entries(operator: Client, acme: Things) -> None
         assert part in text
 
 
-def test_an_auditor_reads_what_was_said_and_that_leaves_an_entry(auditor: Client, acme: Things):
+def test_an_auditor_reads_a_payload_and_the_view_is_recorded(auditor: Client, acme: Things):
     assert f"{PAYLOADS}{acme.entry}/" in auditor.get(f"{CALLS}{acme.call}/").content.decode()
     assert "auditors can read it" not in auditor.get(f"{CALLS}{acme.call}/").content.decode()
     assert "canary-acme-said" in auditor.get(f"{PAYLOADS}{acme.entry}/").content.decode()
@@ -82,7 +82,7 @@ def test_an_auditor_reads_what_was_said_and_that_leaves_an_entry(auditor: Client
     assert "The payload cannot be read" in auditor.get(f"{PAYLOADS}{acme.entry}/").content.decode()
 
 
-def test_an_owner_erases_what_was_said_and_the_proof_stays(owner, auditor, acme):
+def test_an_owner_erases_a_payload_and_its_entry_stays(owner, auditor, acme):
     path = f"{PAYLOADS}{acme.entry}/erase/"
     assert "erased and cannot be recovered" in owner.get(path).content.decode()
     assert owner.post(path)["Location"] == f"{CALLS}{acme.call}/"
@@ -94,7 +94,9 @@ def test_an_owner_erases_what_was_said_and_the_proof_stays(owner, auditor, acme)
     assert "canary-acme-said" not in page
 
 
-def test_changes_say_who_did_what(owner: Client, staff: Client, acme: Things) -> None:
+def test_the_audit_log_shows_the_actor_and_the_changed_fields(
+    owner: Client, staff: Client, acme: Things
+) -> None:
     owner.post("/admin/t/acme/settings/", {"title": "Other"})
     page = owner.get("/admin/t/acme/audit-log/")
     entry = page.context["entries"][0][0]
@@ -109,13 +111,13 @@ def test_changes_say_who_did_what(owner: Client, staff: Client, acme: Things) ->
 OF_CALLS = ("answer.", "callback.", "link.", "message.", "question.", "round.", "state.")
 
 
-def test_every_action_outside_of_calls_belongs_to_one_area() -> None:
+def test_every_action_outside_calls_belongs_to_one_area() -> None:
     for action in actions():
         areas = [name for name, (_, starts) in AREAS.items() if action.startswith(starts)]
         assert len(areas) == (0 if action.startswith(OF_CALLS) else 1), (action, areas)
 
 
-def test_the_audit_log_is_filtered_by_what_actions_are_about(staff: Client, acme: Things) -> None:
+def test_the_audit_log_is_filtered_by_area(staff: Client, acme: Things) -> None:
     for action in ("salt.destroyed", "secrets.created", "secret.created", "key.rotated"):
         recorded(acme.tenant, None, action=action, target="it", outcome="")
     for area, found in (
@@ -131,7 +133,7 @@ def test_the_audit_log_is_filtered_by_what_actions_are_about(staff: Client, acme
 @pytest.mark.parametrize(
     "page", ["calls/?call=ffff", "audit-log/?principal=zzz", "refusals/?principal=zzz"]
 )
-def test_a_search_that_ends_early_leads_to_its_next_page(operator, acme, monkeypatch, page):
+def test_a_search_that_stops_early_links_to_its_next_page(operator, acme, monkeypatch, page):
     for number in range(4):
         recorded(acme.tenant, UUID(int=number))
         for action in ("key.rotated", STATE_REFUSED):

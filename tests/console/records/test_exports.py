@@ -30,7 +30,7 @@ def objects(client: Client, url: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in client.get(url).content.decode().splitlines()]
 
 
-def test_calls_are_exported_with_an_end_that_says_they_are_all(auditor, acme, globex):
+def test_a_complete_export_ends_with_a_line_that_says_so(auditor, acme, globex):
     head, call, end = rows(auditor, CSV)
     told = dict(zip(head, call, strict=True))
     assert (told["tenant"], told["call"]) == ("acme", str(acme.call))
@@ -43,7 +43,7 @@ def test_calls_are_exported_with_an_end_that_says_they_are_all(auditor, acme, gl
     assert "globex" not in auditor.get(JSONL).content.decode()
 
 
-def test_the_filter_of_the_list_applies(auditor: Client, acme: Things) -> None:
+def test_an_export_applies_the_filter_of_the_list(auditor: Client, acme: Things) -> None:
     recorded(acme.tenant, uuid4(), target="other")
     assert [each["target"] for each in objects(auditor, f"{JSONL}?tool=other")[:-1]] == ["other"]
     refused = auditor.get(f"{JSONL}?outcome=nonsense")
@@ -63,7 +63,7 @@ def test_the_filter_of_the_list_applies(auditor: Client, acme: Things) -> None:
         *("\u00a0@x", "\uff1d1", "\u202a=1"),
     ],
 )
-def test_no_cell_is_a_formula(auditor: Client, acme: Things, text: str) -> None:
+def test_no_csv_cell_is_a_formula(auditor: Client, acme: Things, text: str) -> None:
     recorded(acme.tenant, uuid4(), target=text, reason='"; =2;"=3;\t=4')
     _, row, *_ = rows(auditor, CSV)
     assert row[4].startswith("'")
@@ -110,12 +110,12 @@ def parts(client: Client, form: str, query: str = "") -> tuple[str, list[dict[st
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exports, "MOST_IN_PART", 2)
+    monkeypatch.setattr(exports, "MAX_IN_PART", 2)
     monkeypatch.setattr(exports, "_AT_ONCE", 1)
 
 
 @pytest.mark.usefixtures("small")
-def test_the_parts_make_up_one_file_with_one_head_and_one_end(auditor, acme, globex):
+def test_the_parts_of_an_export_form_one_file_with_one_header_and_one_end(auditor, acme, globex):
     targets = ["tool3", "tool2", "tool1", "tool0"]
     for target in reversed(targets):
         recorded(acme.tenant, uuid4(), target=target)
@@ -132,7 +132,7 @@ def test_the_parts_make_up_one_file_with_one_head_and_one_end(auditor, acme, glo
 
 
 @pytest.mark.usefixtures("small")
-def test_a_file_that_was_cut_says_so_and_from_where_to_go_on(auditor: Client, acme: Things) -> None:
+def test_an_interrupted_export_states_where_to_continue(auditor: Client, acme: Things) -> None:
     for number in range(3):
         recorded(acme.tenant, uuid4(), target=f"tool{number}")
     first = auditor.get("/admin/t/acme/calls/export/part.jsonl").json()
@@ -144,8 +144,8 @@ def test_a_file_that_was_cut_says_so_and_from_where_to_go_on(auditor: Client, ac
 
 
 @pytest.mark.usefixtures("small")
-def test_a_file_has_a_bound_and_names_where_the_next_begins(auditor, acme, monkeypatch):
-    monkeypatch.setattr(exports, "MOST_EXPORTED", 3)
+def test_an_export_is_limited_and_states_where_the_next_one_begins(auditor, acme, monkeypatch):
+    monkeypatch.setattr(exports, "MAX_EXPORTED", 3)
     for number in range(4):
         recorded(acme.tenant, uuid4(), target=f"tool{number}")
     text, found = parts(auditor, "jsonl")
@@ -154,7 +154,7 @@ def test_a_file_has_a_bound_and_names_where_the_next_begins(auditor, acme, monke
 
 
 @pytest.mark.usefixtures("small")
-def test_each_part_asks_again_whether_the_user_may_read(auditor, cast, acme, globex):
+def test_each_part_of_an_export_checks_the_permission_again(auditor, cast, acme, globex):
     recorded(acme.tenant, uuid4())
     recorded(acme.tenant, uuid4())
     path = "/admin/t/acme/calls/export/part.jsonl"
@@ -165,7 +165,7 @@ def test_each_part_asks_again_whether_the_user_may_read(auditor, cast, acme, glo
 
 
 @pytest.mark.usefixtures("small")
-def test_an_export_in_parts_is_recorded_at_its_beginning_and_at_its_end(auditor, acme):
+def test_an_export_in_parts_is_recorded_at_its_start_and_at_its_end(auditor, acme):
     for _ in range(4):
         recorded(acme.tenant, uuid4())
     parts(auditor, "csv", "period=24h")
@@ -178,7 +178,9 @@ def test_an_export_in_parts_is_recorded_at_its_beginning_and_at_its_end(auditor,
 
 
 @pytest.mark.usefixtures("small")
-def test_no_part_is_fetched_without_a_recorded_beginning(auditor, owner, cast, acme, globex):
+def test_no_part_of_an_export_is_served_without_a_recorded_start(
+    auditor, owner, cast, acme, globex
+):
     for _ in range(4):
         recorded(acme.tenant, uuid4())
     path = "/admin/t/acme/calls/export/part.jsonl"

@@ -42,7 +42,7 @@ def targets(client: Client, query: str) -> list[str]:
     return [row.entry.target for row, _ in client.get(f"{CALLS}{query}").context["calls"]]
 
 
-def test_each_set_filter_is_a_chip_whose_cross_removes_only_it(auditor: Client, staff: Client):
+def test_each_active_filter_is_a_chip_that_removes_only_itself(auditor: Client, staff: Client):
     assert removed_by(auditor, "") == {}
     found = removed_by(auditor, "?tool=a%20b&client=x&since=2026-01-01")
     assert found == {
@@ -55,23 +55,25 @@ def test_each_set_filter_is_a_chip_whose_cross_removes_only_it(auditor: Client, 
     assert removed_by(staff, "?tenant=acme", "/admin/calls/") == {"Tenant": "/admin/calls/"}
 
 
-def test_a_hostile_value_is_text_in_its_chip(auditor: Client) -> None:
+def test_a_hostile_filter_value_is_escaped_in_its_chip(auditor: Client) -> None:
     found = auditor.get(f"{CALLS}?tool=%3Cscript%3E%E2%80%AEx%22").content.decode()
     assert "<script>\u202e" not in found
     assert "&lt;script&gt;⟨U+202E⟩x&quot;" in found
 
 
-def test_an_empty_list_says_which_filter_to_remove(auditor):
+def test_an_empty_list_names_the_filter_to_remove(auditor):
     found = auditor.get(f"{CALLS}?tool=canary-acme-tool&client=nobody&period=30d").context
     assert [each.label for each in found["removals"]] == ["Client"]
-    assert [each.said for each in found["removals"]] == ["nobody"]
+    assert [each.shown_value for each in found["removals"]] == ["nobody"]
     none = auditor.get(f"{CALLS}?tool=nothing&client=nobody")
     assert none.context["removals"] == []
     assert "No matching calls" in none.content.decode()
     assert auditor.get(f"{CALLS}?client=nobody").context["removals"] == []
 
 
-def test_an_empty_list_looks_beyond_the_tenant_only_for_staff(staff, auditor, globex):
+def test_only_staff_are_offered_to_remove_the_tenant_filter_of_an_empty_list(
+    staff, auditor, globex
+):
     query = "?tool=canary-globex-tool&tenant=acme"
     found = staff.get(f"/admin/calls/{query}").context["removals"]
     assert [each.label for each in found] == ["Tenant", "Target"]
@@ -81,7 +83,7 @@ def test_an_empty_list_looks_beyond_the_tenant_only_for_staff(staff, auditor, gl
     ]
 
 
-def test_dates_limit_the_list_in_the_zone_of_the_link(auditor: Client, acme: Things) -> None:
+def test_dates_limit_the_list_in_the_time_zone_of_the_link(auditor: Client, acme: Things) -> None:
     at = datetime(2026, 3, 1, 22, 30, tzinfo=UTC)
     Entry.objects.create(
         id=UUID(int=int(at.timestamp() * 1000) << 80 | 7),
@@ -117,7 +119,7 @@ def test_dates_limit_the_list_in_the_zone_of_the_link(auditor: Client, acme: Thi
         ("before=zzz", "There is no page “zzz”."),
     ],
 )
-def test_a_range_that_cannot_be_is_answered_in_words(auditor: Client, query: str, said: str):
+def test_an_invalid_date_range_is_refused_with_a_message(auditor: Client, query: str, said: str):
     for path in (CALLS, *OTHERS[:2]):
         text = page(auditor, f"?{query}", path)
         assert said in text
@@ -141,7 +143,7 @@ def ids(client: Client, path: str, query: str) -> list[UUID]:
 
 
 @pytest.mark.parametrize("path", OTHERS)
-def test_the_audit_log_and_refusals_are_limited_to_dates_of_a_zone(cast, browse, acme, path):
+def test_the_audit_log_and_refusals_are_limited_to_dates_of_a_time_zone(cast, browse, acme, path):
     client = browse(cast.staff if "/t/" not in path else cast.auditor)
     late, early = entries_at(
         path,
@@ -160,7 +162,7 @@ def test_the_audit_log_and_refusals_are_limited_to_dates_of_a_zone(cast, browse,
 
 
 @pytest.mark.parametrize("path", OTHERS[:2])
-def test_pages_of_the_audit_log_and_refusals_lead_to_older_and_newer_ones(cast, browse, acme, path):
+def test_pages_of_the_audit_log_and_refusals_link_to_older_and_newer_ones(cast, browse, acme, path):
     client = browse(cast.staff if "/t/" not in path else cast.auditor)
     now = timezone.now()
     times = (now - timedelta(seconds=age) for age in range(PAGE + 1))

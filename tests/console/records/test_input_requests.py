@@ -1,4 +1,4 @@
-"""Tests of the pages of open input requests, of cancelling a call, and of what became of them."""
+"""Tests of the pages of open input requests, of cancelling a call, and of outcomes."""
 
 import re
 from dataclasses import replace
@@ -48,7 +48,9 @@ def aim(things: Things, seconds: float) -> str:
     return row.name
 
 
-def test_each_row_says_what_waits_for_whom_and_until_when(operator: Client, acme: Things) -> None:
+def test_each_open_input_request_shows_its_tool_caller_and_expiry(
+    operator: Client, acme: Things
+) -> None:
     waits(acme, "<i>deploy", MINUTE, "colour", "size")
     page = operator.get(PAGE).content.decode()
     assert "&lt;i&gt;deploy" in page
@@ -61,7 +63,7 @@ def test_each_row_says_what_waits_for_whom_and_until_when(operator: Client, acme
     assert page.count("Cancel…") == 2
 
 
-def test_a_target_time_holds_at_once_and_is_no_change_to_publish(operator: Client, acme: Things):
+def test_a_target_time_takes_effect_without_publishing(operator: Client, acme: Things):
     aim(acme, 90)
     row = selectors.primitive(acme.tool)
     assert not row.edited
@@ -77,7 +79,7 @@ def test_a_target_time_holds_at_once_and_is_no_change_to_publish(operator: Clien
     assert page.context["form"].errors["target_seconds"]
 
 
-def test_who_may_cancel_gives_a_reason_which_is_recorded_and_shown(auditor, operator, acme):
+def test_cancelling_a_call_requires_permission_and_records_the_reason(auditor, operator, acme):
     client, who, story = operator, "operator", waits(acme, "deploy", MINUTE)
     assert "Cancel…" not in shown(auditor, PAGE)
     before = shown(client, cancels(story))
@@ -104,7 +106,9 @@ def test_who_may_cancel_gives_a_reason_which_is_recorded_and_shown(auditor, oper
 
 
 @pytest.mark.parametrize("reason", ["", "   ", "\u202e\u200b", "x" * 301])
-def test_a_reason_is_required_and_bounded(operator: Client, acme: Things, reason: str) -> None:
+def test_a_cancellation_reason_is_required_and_has_a_maximum_length(
+    operator: Client, acme: Things, reason: str
+) -> None:
     story = waits(acme, "deploy", MINUTE)
     response = operator.post(cancels(story), {"reason": reason})
     assert response.status_code == 200
@@ -112,7 +116,9 @@ def test_a_reason_is_required_and_bounded(operator: Client, acme: Things, reason
     assert not CancelledCall.objects.exists()
 
 
-def test_a_call_that_has_ended_says_so_before_and_after(operator: Client, acme: Things) -> None:
+def test_an_ended_call_cannot_be_cancelled_and_the_page_says_so(
+    operator: Client, acme: Things
+) -> None:
     story = waits(acme, "deploy", MINUTE)
     story.play("back; answer colour; end")
     told(replace(story, made=story.made[2:]))
@@ -123,7 +129,7 @@ def test_a_call_that_has_ended_says_so_before_and_after(operator: Client, acme: 
     assert not Claim.objects.exists()
 
 
-def test_a_response_that_is_being_processed_keeps_the_call_from_being_cancelled(operator, acme):
+def test_a_call_with_a_running_round_cannot_be_cancelled(operator, acme):
     story = waits(acme, "deploy", MINUTE)
     story.back(timedelta(seconds=20)).answer("colour")
     story.start()
@@ -141,7 +147,7 @@ def asked(things: Things, target: str, ending: str = "") -> None:
     told(story)
 
 
-def test_staff_see_the_requests_of_all_tenants_and_their_ends(staff, acme, globex):
+def test_staff_see_the_input_requests_and_outcomes_of_all_tenants(staff, acme, globex):
     asked(acme, "deploy", "accept")
     asked(globex, "rename", "decline")
     page = shown(staff, "/admin/input-requests/funnel/")

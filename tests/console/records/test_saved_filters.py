@@ -1,4 +1,4 @@
-"""Tests of saved filters: whose they are, who sees them, and what is recorded."""
+"""Tests of saved filters: ownership, visibility and records."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,7 +39,7 @@ def actions() -> list[str]:
     return list(found.values_list("action", flat=True))
 
 
-def test_a_saved_filter_leads_back_to_its_list(auditor: Client) -> None:
+def test_a_saved_filter_links_to_its_list(auditor: Client) -> None:
     page = auditor.get(f"{CALLS}?tool=echo&period=24h").content.decode()
     assert f'href="{NEW}?tool=echo&amp;period=24h"' in page
     response = auditor.post(f"{NEW}?tool=echo&period=24h&after=zzz", {"name": "Echo"})
@@ -53,7 +53,7 @@ def test_a_saved_filter_leads_back_to_its_list(auditor: Client) -> None:
     assert not saved.shared
 
 
-def test_a_private_one_is_seen_by_its_author_only_and_leaves_no_entry(auditor, owner, staff):
+def test_a_private_filter_is_visible_to_its_author_only_and_not_recorded(auditor, owner, staff):
     before = actions()
     saved = save(auditor, "Mine")
     assert names(auditor) == ["Mine", "canary-acme-filter"]
@@ -64,7 +64,9 @@ def test_a_private_one_is_seen_by_its_author_only_and_leaves_no_entry(auditor, o
     assert actions() == before
 
 
-def test_a_shared_one_is_seen_by_readers_of_it_only(auditor, operator, cast, browse, acme, globex):
+def test_a_shared_filter_is_visible_to_users_of_its_tenant_only(
+    auditor, operator, cast, browse, acme, globex
+):
     save(auditor, "Ours", shared="on")
     assert "Ours" in names(operator)
     assert names(browse(cast.stranger), "/admin/t/globex/calls/") == ["canary-globex-filter"]
@@ -77,7 +79,7 @@ def test_a_shared_one_is_seen_by_readers_of_it_only(auditor, operator, cast, bro
     )
 
 
-def test_the_author_renames_shares_and_deletes_and_others_do_not(auditor: Client, operator: Client):
+def test_only_the_author_renames_shares_and_deletes_a_filter(auditor: Client, operator: Client):
     saved = save(auditor, "First")
     page = f"{CALLS}filters/{saved.pk}/"
     auditor.post(page, {"name": "Second", "shared": "on"})
@@ -97,7 +99,7 @@ def test_the_author_renames_shares_and_deletes_and_others_do_not(auditor: Client
     ]
 
 
-def test_an_owner_deletes_a_shared_one_of_another_and_cannot_rename_it(auditor, owner):
+def test_an_owner_can_delete_but_not_rename_a_shared_filter_of_another_user(auditor, owner):
     saved = save(auditor, "Ours", shared="on")
     page = f"{CALLS}filters/{saved.pk}/"
     owner.post(page, {"name": "Stolen", "shared": "on"})
@@ -116,14 +118,14 @@ def test_an_owner_deletes_a_shared_one_of_another_and_cannot_rename_it(auditor, 
         ("a\u202eb", "The name has a character that cannot be seen."),
     ],
 )
-def test_a_name_that_cannot_be_is_refused_beside_the_field(auditor: Client, name: str, said: str):
+def test_an_invalid_filter_name_is_refused_at_its_field(auditor: Client, name: str, said: str):
     response = auditor.post(f"{NEW}?tool=echo", {"name": name})
     assert response.status_code == 200
     assert said in unescape(response.content.decode())
     assert SavedFilter.objects.count() == 1
 
 
-def test_a_name_is_taken_once_by_each_author(auditor: Client, operator: Client) -> None:
+def test_filter_names_are_unique_per_author(auditor: Client, operator: Client) -> None:
     save(auditor, "Echo")
     response = auditor.post(f"{NEW}?tool=other", {"name": "Echo"})
     assert "You have a filter of this name already." in unescape(response.content.decode())
@@ -158,7 +160,7 @@ def elsewhere(verb: Callable[[], object]) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("sent", [{"name": "Second", "shared": "on"}, {"_delete": "1"}])
-def test_a_filter_that_is_deleted_meanwhile_is_not_found(auditor: Client, sent: dict[str, str]):
+def test_a_filter_deleted_in_the_meantime_is_not_found(auditor: Client, sent: dict[str, str]):
     saved = save(auditor, "First")
     with elsewhere(SavedFilter.objects.filter(pk=saved.pk).delete):
         assert auditor.post(f"{CALLS}filters/{saved.pk}/", sent).status_code == 404
@@ -166,8 +168,8 @@ def test_a_filter_that_is_deleted_meanwhile_is_not_found(auditor: Client, sent: 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_sessions_that_save_at_once_do_not_exceed_the_most(cast, monkeypatch):
-    monkeypatch.setattr(filter_store, "MOST_OWN", 2)
+def test_concurrent_saves_stay_within_the_filter_limit(cast, monkeypatch):
+    monkeypatch.setattr(filter_store, "MAX_OWN", 2)
     tenant, user, numbers = Tenant.objects.get(slug="acme"), cast.auditor.user, count()
 
     def save_another() -> bool:

@@ -71,7 +71,7 @@ def test_tasks_are_listed_newest_first_with_state_process_and_questions(auditor,
     assert auditor.get(TASKS).context["processes"][heartbeat.id] in text
 
 
-def test_retry_is_offered_for_tasks_that_could_run(operator: Client, acme: Things) -> None:
+def test_retry_is_offered_for_runnable_tasks_only(operator: Client, acme: Things) -> None:
     heartbeat.beat()
     idle, asks = a_task(acme.tenant), a_task(acme.tenant)
     runs = a_task(acme.tenant, owner=heartbeat.id)
@@ -89,7 +89,7 @@ def test_retry_is_offered_for_tasks_that_could_run(operator: Client, acme: Thing
     }
 
 
-def test_nothing_sealed_and_no_id_of_a_task_is_on_the_pages(auditor: Client, acme: Things) -> None:
+def test_task_pages_show_no_sealed_data_and_no_task_id(auditor: Client, acme: Things) -> None:
     """The id of an anonymous caller's task is all that it takes to follow the task."""
     task = a_task(acme.tenant)
     a_question(task)
@@ -149,7 +149,7 @@ def test_an_operator_cancels_a_task(operator: Client, cast: Cast, acme: Things) 
     assert "No input request is waiting" in shown(operator, "/admin/")
 
 
-def test_a_task_that_has_ended_is_not_cancelled_and_nothing_is_recorded(operator, acme):
+def test_an_ended_task_is_not_cancelled_and_no_entry_is_recorded(operator, acme):
     task = a_task(acme.tenant, state=TaskState.COMPLETED)
     reply = operator.post(f"{page_of(task)}cancel/", {"reason": "Late"}, follow=True)
     assert "The task had already ended." in reply.content.decode()
@@ -157,7 +157,7 @@ def test_a_task_that_has_ended_is_not_cancelled_and_nothing_is_recorded(operator
     assert "Cancel…" not in reply.content.decode()
 
 
-def test_an_operator_retries_a_task_that_pauses(operator: Client, acme: Things) -> None:
+def test_an_operator_retries_a_paused_task(operator: Client, acme: Things) -> None:
     later = timezone.now() + timedelta(hours=1)
     task = a_task(acme.tenant, attempts=4, due_at=later)
     operator.post(f"{page_of(task)}retry/")
@@ -168,7 +168,9 @@ def test_an_operator_retries_a_task_that_pauses(operator: Client, acme: Things) 
     assert Entry.objects.get(action=TASK_RETRIED).call == task.call
 
 
-def test_a_task_that_waits_for_answers_is_not_retried(operator: Client, acme: Things) -> None:
+def test_a_task_that_waits_for_input_responses_is_not_retried(
+    operator: Client, acme: Things
+) -> None:
     task = a_task(acme.tenant)
     a_question(task)
     reply = operator.post(f"{page_of(task)}retry/", follow=True)
@@ -176,7 +178,9 @@ def test_a_task_that_waits_for_answers_is_not_retried(operator: Client, acme: Th
     assert not Entry.objects.filter(action=TASK_RETRIED).exists()
 
 
-def test_a_question_of_a_task_waits_until_it_is_answered(auditor: Client, acme: Things) -> None:
+def test_an_input_request_of_a_task_is_listed_until_its_response(
+    auditor: Client, acme: Things
+) -> None:
     story = a_story(acme).play("start; ask colour size")
     told(story)
     task = task_of(story)

@@ -41,7 +41,7 @@ def payloads(story: Story) -> dict[Any, PayloadView]:
 
 
 def messages(story: Story) -> list[tuple[WireMessage, ...]]:
-    return list(wire.of_call(read(story), payloads(story)).values())
+    return list(wire.messages_of_call(read(story), payloads(story)).values())
 
 
 def two_rounds(**columns: Any) -> Story:
@@ -51,7 +51,7 @@ def two_rounds(**columns: Any) -> Story:
     return story
 
 
-def test_a_request_and_its_retry_are_shown_as_the_client_sent_them() -> None:
+def test_a_request_and_its_retry_are_reconstructed_as_sent_by_the_client() -> None:
     first, second = messages(two_rounds())
     assert [each.sender for each in (*first, *second)] == ["client", "server"] * 2
     assert first[0].body["params"]["arguments"] == {"a": 1}
@@ -76,7 +76,7 @@ def body(command: CurlCommand) -> Any:
     return json.loads(shlex.split(command.text)[-1])
 
 
-def test_the_command_has_the_headers_of_its_revision_and_no_credential() -> None:
+def test_the_curl_command_has_the_headers_of_its_revision_and_no_credential() -> None:
     command = repeat(Repetition(URL, read(two_rounds()), {"a": 1}))
     assert headers(command)["Authorization"] == "Bearer $MCP_TOKEN"
     assert headers(command)["Mcp-Method"] == "tools/call"
@@ -85,7 +85,7 @@ def test_the_command_has_the_headers_of_its_revision_and_no_credential() -> None
     assert set(capable) == {"elicitation"}
 
 
-def test_arguments_that_a_tool_wants_in_headers_are_there_too() -> None:
+def test_the_curl_command_sends_header_parameters_as_headers() -> None:
     story = Story()
     story.call = story.call._replace(target="wh\u00e4lt")
     story.end()
@@ -109,7 +109,7 @@ def test_arguments_that_a_tool_wants_in_headers_are_there_too() -> None:
     assert "`Mcp-Param-Region` with the argument `where.region`" in hidden.notes[1]
 
 
-def test_hostile_arguments_stay_one_word_of_the_shell() -> None:
+def test_hostile_arguments_are_quoted_as_one_shell_word() -> None:
     story = Story()
     story.call = story.call._replace(target=HOSTILE)
     story.end()
@@ -124,7 +124,7 @@ def test_hostile_arguments_stay_one_word_of_the_shell() -> None:
     assert hidden.text.endswith('"arguments": \'"$ARGUMENTS"\'}}\'')
 
 
-def test_states_and_ids_that_give_access_are_fingerprints() -> None:
+def test_request_states_and_task_ids_are_shown_as_fingerprints() -> None:
     secret = "mcph_state_secret"
     found = json.dumps(
         fingerprinted([{"requestState": secret, "task": {"taskId": secret, "ttl": 1}}])
@@ -137,7 +137,7 @@ def test_states_and_ids_that_give_access_are_fingerprints() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("who", ["operator", "auditor"])
-def test_the_page_without_payloads_has_neither_messages_nor_arguments(cast, browse, acme, who):
+def test_the_call_page_without_payloads_shows_no_messages_or_arguments(cast, browse, acme, who):
     story = asking(acme)
     told(story)
     page = shown(browse(getattr(cast, who)), page_of(story))
@@ -149,7 +149,9 @@ def test_the_page_without_payloads_has_neither_messages_nor_arguments(cast, brow
 
 
 @pytest.mark.django_db
-def test_an_auditor_reads_the_messages_and_copies_the_arguments(auditor: Client, acme: Things):
+def test_an_auditor_sees_the_messages_and_the_arguments_in_the_curl_command(
+    auditor: Client, acme: Things
+):
     story = asking(acme)
     told(story)
     page = shown(auditor, f"{page_of(story)}payloads/")
@@ -158,7 +160,7 @@ def test_an_auditor_reads_the_messages_and_copies_the_arguments(auditor: Client,
 
 
 @pytest.mark.django_db
-def test_the_ids_of_sessions_and_tasks_are_on_no_page(auditor: Client, staff: Client, acme: Things):
+def test_no_page_shows_session_ids_or_task_ids(auditor: Client, staff: Client, acme: Things):
     session, story = "5e551011-0000-4000-8000-000000000000", a_story(acme)
     story.play("start; ask sure; refuse late answer.refused sure")
     story.made[-1] = story.made[-1]._replace(facts={"key": "sure", "session": session})

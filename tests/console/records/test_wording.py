@@ -36,7 +36,7 @@ def answer(result: Any) -> DisplayedPayload:
 
 
 @pytest.mark.parametrize("data", ["no base64!", "Q", 7, "QUJD"])
-def test_what_is_no_image_is_never_shown_as_one(data: Any) -> None:
+def test_data_that_is_not_an_image_is_never_shown_as_one(data: Any) -> None:
     block = {"type": "image", "data": data, "mimeType": "image/png"}
     (piece,) = answer({"role": "assistant", "content": block}).pieces
     assert piece.blob is None or not piece.blob.is_image
@@ -56,7 +56,7 @@ JSON = st.recursive(
 
 
 @given(JSON, JSON)
-def test_whatever_a_client_sent_can_be_shown(params: Any, result: Any) -> None:
+def test_any_request_or_response_of_a_client_can_be_displayed(params: Any, result: Any) -> None:
     for found in (question(params), answer(result), said(QUESTION_ASKED, params)):
         assert isinstance(found.is_long, bool)
         assert all(isinstance(text, str) for pair in found.facts for text in pair)

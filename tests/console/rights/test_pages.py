@@ -72,7 +72,7 @@ def inspections(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_script_is_saved_after_an_inspection_out_of_the_transaction(operator, acme, inspections):
+def test_a_script_is_inspected_outside_the_transaction_that_saves_it(operator, acme, inspections):
     operator.post(NEW, form(_publish=""))
     operator.post(NEW, form(name="other"))
     scripts = Primitive.objects.filter(tenant=acme.tenant, kind="script")
@@ -86,7 +86,7 @@ def test_a_script_is_saved_after_an_inspection_out_of_the_transaction(operator, 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_operations_are_imported_after_inspections_out_of_transactions(operator, acme, inspections):
+def test_imported_operations_are_inspected_outside_transactions(operator, acme, inspections):
     first = imported(operator, "GET /orders", "POST /orders", text=document())
     again = imported(operator, "GET /orders", text=with_page())
     assert first.status_code == again.status_code == 302
@@ -94,7 +94,9 @@ def test_operations_are_imported_after_inspections_out_of_transactions(operator,
 
 
 @pytest.mark.parametrize("button", ["_publish", "_save"])
-def test_no_script_is_saved_for_who_lost_the_right(operator, acme, cast, monkeypatch, button):
+def test_no_script_is_saved_for_a_user_who_lost_the_permission(
+    operator, acme, cast, monkeypatch, button
+):
     before = Entry.objects.count()
     for lose in LOSSES.values():
         with undone(), monkeypatch.context() as patch:
@@ -140,7 +142,7 @@ def _is_refused(page: Any) -> bool:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_of_an_owner_who_lost_the_right_is_refused_as_elsewhere(owner, acme, cast, change):
+def test_a_change_by_an_owner_who_lost_the_role_is_refused(owner, acme, cast, change):
     member = cast.member.user
     token = Token.objects.filter(owner=member)[0].pk
     named = {name: getattr(acme, name) for name in ("account", "secret", "tool", "resource")}
@@ -165,13 +167,13 @@ def test_a_change_of_an_owner_who_lost_the_right_is_refused_as_elsewhere(owner, 
         ("functions/change/", {"verb": "grant", "function": "probe.echo"}),
     ],
 )
-def test_staff_change_nothing_of_a_tenant_that_is_closed_meanwhile(staff, acme, cast, path, fields):
+def test_staff_cannot_change_a_tenant_closed_in_the_meantime(staff, acme, cast, path, fields):
     Membership.objects.filter(tenant=acme.tenant, user=cast.owner.user).delete()
     with before_the_change(partial(LOSSES["tenant closed"], cast.staff.user)):
         assert _is_refused(staff.post(TENANT + path, fields))
 
 
-def test_a_user_who_is_deactivated_meanwhile_does_not_change_the_own_password(cast, operator):
+def test_a_user_deactivated_in_the_meantime_cannot_change_the_password(cast, operator):
     user = cast.operator.user
     strong = "a-much-longer-one-of-mine"
     sent = {"present": PASSWORD, "password": strong, "again": strong}
@@ -185,7 +187,7 @@ def _shown(client: Client, url: str) -> dict[str, str]:
     return {**client.get(url).context["bound"]}
 
 
-def test_a_roll_back_does_not_serve_what_another_user_disabled_meanwhile(operator, acme):
+def test_a_roll_back_does_not_serve_a_tool_disabled_in_the_meantime(operator, acme):
     row = selectors.primitive(acme.tool)
     catalogue.update(row.id, replace(row.fields, title="B"), ACTOR)
     catalogue.publish(row.id, ACTOR)
@@ -203,7 +205,7 @@ def test_a_roll_back_does_not_serve_what_another_user_disabled_meanwhile(operato
 
 
 @pytest.mark.parametrize("way", ["the tool's page", "the list", "the form"])
-def test_a_publication_does_not_serve_what_another_user_disabled_meanwhile(operator, acme, way):
+def test_a_publication_does_not_serve_a_tool_disabled_in_the_meantime(operator, acme, way):
     row = selectors.primitive(acme.tool)
     url = f"{TENANT}tools/{acme.tool}/"
     edit = operator.get(f"{url}edit/").context
@@ -240,7 +242,7 @@ def test_a_publication_does_not_serve_what_another_user_disabled_meanwhile(opera
     assert not Entry.objects.filter(action="tool.published", facts__number=2).exists()
 
 
-def test_enabling_serves_no_other_version_than_the_one_that_was_shown(operator, acme):
+def test_enabling_serves_only_the_version_that_the_page_showed(operator, acme):
     catalogue.disable(acme.tool, ACTOR)
     row = selectors.primitive(acme.tool)
     url = f"{TENANT}tools/{acme.tool}/"
@@ -256,7 +258,7 @@ def test_enabling_serves_no_other_version_than_the_one_that_was_shown(operator, 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("loss", ["removed", "demoted", "deactivated"])
-def test_no_trial_runs_for_a_user_who_lost_the_right(operator, acme, cast, monkeypatch, loss):
+def test_no_trial_runs_for_a_user_who_lost_the_permission(operator, acme, cast, monkeypatch, loss):
     arguments = test_trials.sent(operator.post(test_trials.TRY, test_trials.form()))
     before, compile_draft = Entry.objects.count(), trials.compile_draft
 

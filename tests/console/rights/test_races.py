@@ -101,7 +101,7 @@ RACED = [case for case in CASES if case.name in REPRESENTATIVE]
 
 
 @pytest.mark.parametrize("case", RACED, ids=lambda case: f"{case.name} by {case.person}")
-def test_a_service_waits_for_a_removal_that_has_begun_and_refuses(cast, acme, case):
+def test_a_service_waits_for_a_concurrent_role_removal_and_then_refuses(cast, acme, case):
     scene, user = Scene(cast, acme), getattr(cast, case.person).user
     act, removal = case.prepare(scene, user), _removal(scene, user, case)
     assert _race(removal, act) is False
@@ -110,7 +110,7 @@ def test_a_service_waits_for_a_removal_that_has_begun_and_refuses(cast, acme, ca
 
 
 @pytest.mark.parametrize("name", ["catalogue.services.publish", "tenants.invitations.invite"])
-def test_a_service_waits_for_the_closing_of_its_tenant_and_refuses(cast, acme, name):
+def test_a_service_waits_for_a_concurrent_tenant_closing_and_then_refuses(cast, acme, name):
     (case,) = (case for case in CASES if case.name == name)
     scene, user = Scene(cast, acme), getattr(cast, case.person).user
     closing = partial(close_tenant, scene.id, actor=ACTOR)

@@ -90,7 +90,7 @@ def _is_done(act: Callable[[], object]) -> bool:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("package", sorted({case.name.split(".")[0] for case in CASES}))
-def test_a_right_that_was_taken_away_meanwhile_refuses_the_change(cast, acme, package):
+def test_a_permission_lost_in_the_meantime_refuses_the_change(cast, acme, package):
     scene, faults = Scene(cast, acme), []
     for case in CASES:
         for loss in ("", *case.losses) if case.name.startswith(f"{package}.") else ():
@@ -156,7 +156,7 @@ def _services() -> set[str]:
     return {f"{module}.{name}" for module, name in acting if not name.startswith("_")}
 
 
-def test_every_service_that_acts_for_a_user_is_walked_or_exempt_with_a_reason() -> None:
+def test_every_service_that_acts_for_a_user_is_tested_or_exempt_with_a_reason() -> None:
     walked = {case.name for case in CASES}
     assert walked & EXEMPT.keys() == set()
     services = _services()

@@ -37,7 +37,7 @@ def roles() -> list[tuple[str, str]]:
     return list(found.values_list("user__username", "role"))
 
 
-def test_the_invited_person_signs_in_reads_what_is_offered_and_accepts(path: str) -> None:
+def test_an_invited_user_signs_in_reads_the_offer_and_accepts(path: str) -> None:
     client = Client()
     door = client.get(path)
     assert door["Location"] == f"/admin/sign-in/?next={path}"
@@ -67,7 +67,7 @@ def test_reading_an_invitation_changes_nothing(invited: Client, path: str) -> No
     assert Invitation.objects.get().outcome == ""
 
 
-def test_an_invitation_is_declined(invited: Client, path: str) -> None:
+def test_an_invited_user_can_decline(invited: Client, path: str) -> None:
     page = invited.post(path, {"_decline": "1"}, follow=True).content.decode()
     assert "You declined the invitation." in page
     assert "You have no role in any tenant" in page
@@ -76,7 +76,7 @@ def test_an_invitation_is_declined(invited: Client, path: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["owner", "stranger", "member", "staff"])
-def test_every_other_account_gets_the_bytes_of_an_unknown_link(cast, browse, path, name):
+def test_other_accounts_get_the_same_response_as_for_an_unknown_link(cast, browse, path, name):
     client = browse(getattr(cast, name))
     for method, fields in (("get", {}), ("post", {"_accept": "1"}), ("post", {"_decline": "1"})):
         real, unknown = (getattr(client, method)(each, fields) for each in (path, UNKNOWN))
@@ -89,7 +89,9 @@ def test_every_other_account_gets_the_bytes_of_an_unknown_link(cast, browse, pat
     assert Invitation.objects.get().outcome == ""
 
 
-def test_without_a_session_every_link_leads_to_the_sign_in_unread(path, django_assert_num_queries):
+def test_links_without_a_session_redirect_to_the_sign_in_without_a_query(
+    path, django_assert_num_queries
+):
     for each in (path, UNKNOWN, "/admin/invitations/x/"):
         for method in ("get", "post"):
             with django_assert_num_queries(0):  # type: ignore[operator]
@@ -98,12 +100,12 @@ def test_without_a_session_every_link_leads_to_the_sign_in_unread(path, django_a
             assert response["Location"] == f"/admin/sign-in/?next={each}"
 
 
-def test_a_link_is_not_written_into_the_log(cast, browse, path, caplog):
+def test_invitation_links_are_not_logged(cast, browse, path, caplog):
     browse(cast.stranger).get(path)
     assert "mcph_invitation" not in caplog.text
 
 
-def test_a_person_without_a_role_signs_in_but_enters_no_page_of_the_console(invited: Client):
+def test_a_user_without_a_role_can_sign_in_but_not_open_console_pages(invited: Client):
     assert invited.get("/admin/you/").status_code == 200
     for page in ("", "tenants/", "t/acme/", "users/", "calls/"):
         assert invited.get(f"/admin/{page}")["Location"].startswith("/admin/login/")

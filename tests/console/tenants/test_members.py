@@ -25,7 +25,7 @@ def role_of(name: str, slug: str = "acme") -> str | None:
     return found.values_list("role", flat=True).first()
 
 
-def test_an_owner_invites_an_account_and_gets_a_link_once(owner: Client) -> None:
+def test_an_owner_invites_an_account_and_sees_the_link_once(owner: Client) -> None:
     User.objects.create_user("newcomer")
     fields = {"username": "newcomer", "role": "auditor", "days": "7"}
     page = owner.post(MEMBERS, fields).content.decode()
@@ -68,7 +68,7 @@ def test_an_invitation_is_withdrawn_once(owner: Client, cast: Cast) -> None:
     assert Entry.objects.filter(action="invitation.withdrawn").count() == 1
 
 
-def test_ones_own_role_and_the_last_owner_are_refused_in_words(owner, staff, cast):
+def test_changing_the_own_role_or_the_last_owner_is_refused_with_a_message(owner, staff, cast):
     path = f"{MEMBERS}{cast.owner.user.pk}/"
     for client, verb, said in (
         (owner, "role", "You cannot change your own role."),
@@ -83,7 +83,7 @@ def test_ones_own_role_and_the_last_owner_are_refused_in_words(owner, staff, cas
     assert "does not change" in invited.context["form"].errors["username"][0]
 
 
-def test_a_role_is_changed_and_a_member_removed_once_that_is_confirmed(owner: Client, cast: Cast):
+def test_a_role_is_changed_and_a_member_is_removed_after_confirmation(owner: Client, cast: Cast):
     path = f"{MEMBERS}{cast.member.user.pk}/"
     for role in ("operator", "emperor"):
         owner.post(f"{path}role/", {"role": role})
@@ -126,7 +126,7 @@ def _granted(cast: Cast) -> list[str]:
     return scopes
 
 
-def test_a_scope_that_was_revoked_meanwhile_is_not_granted_again(owner, cast, scopes):
+def test_a_scope_revoked_in_the_meantime_is_not_granted_again(owner, cast, scopes):
     page = owner.get(scopes)
     based_on = page.context["based_on"]
     assert f'name="based_on" value="{based_on}"' in page.content.decode()
@@ -144,7 +144,9 @@ def test_a_scope_that_was_revoked_meanwhile_is_not_granted_again(owner, cast, sc
     assert _granted(cast) == ["mcp:paint", "mcp:payroll"]
 
 
-def test_scopes_are_set_by_an_owner_and_twice_is_no_conflict(owner, cast, scopes, monkeypatch):
+def test_an_owner_sets_scopes_and_a_repeated_submission_is_no_conflict(
+    owner, cast, scopes, monkeypatch
+):
     sent = {"scopes": ["mcp:paint"], "based_on": owner.get(scopes).context["based_on"]}
     for _ in range(2):
         assert owner.post(scopes, sent)["Location"].startswith(f"{MEMBERS}#member-")
@@ -160,7 +162,9 @@ def test_scopes_are_set_by_an_owner_and_twice_is_no_conflict(owner, cast, scopes
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_scopes_of_a_member_who_is_removed_meanwhile_are_no_error(owner, cast, scopes, method):
+def test_setting_scopes_of_a_member_removed_in_the_meantime_is_not_found(
+    owner, cast, scopes, method
+):
     def remove_after(execute: Any, sql: str, *rest: Any) -> Any:
         result = execute(sql, *rest)
         if "auth_user" in sql and "JOIN" in sql:  # the page has found the member

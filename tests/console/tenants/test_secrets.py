@@ -57,7 +57,7 @@ def pages_of(secret: StoredSecret) -> list[str]:
     return [f"{SECRETS}{secret.pk}/{verb}/" for verb in ("rotate", "edit", "delete")]
 
 
-def test_the_value_is_typed_into_a_field_that_hides_and_forgets_it(owner: Client) -> None:
+def test_the_value_field_of_a_secret_is_hidden_and_never_refilled(owner: Client) -> None:
     rotate, edit, _ = pages_of(made(owner))
     for path in (NEW, rotate, edit):
         form = page(owner, path)
@@ -115,7 +115,9 @@ def test_a_secret_is_stored_rotated_edited_and_deleted(operator: Client, cast: C
     assert {entry.actor_label for entry in entries} == {"operator"}
 
 
-def test_an_auditor_sees_names_and_last_use_and_no_form(owner: Client, auditor: Client, cast: Cast):
+def test_an_auditor_sees_names_and_last_use_of_secrets_but_no_form(
+    owner: Client, auditor: Client, cast: Cast
+):
     secret = made(owner)
     assert "never" in page(auditor)
     value_of(cast)
@@ -127,7 +129,7 @@ def test_an_auditor_sees_names_and_last_use_and_no_form(owner: Client, auditor: 
     assert "/secrets/new/" not in text
 
 
-def test_a_value_is_stored_as_it_was_typed_or_refused(owner: Client, cast: Cast) -> None:
+def test_a_secret_value_is_stored_unchanged_or_refused(owner: Client, cast: Cast) -> None:
     for text in ("a-value\0more", "a-value\r\nX: 1", "\u202egnp.exe", "x" * 100_000):
         response = owner.post(NEW, {**NEW_SECRET, "value": text})
         assert list(response.context["form"].errors) == ["value"]
@@ -155,7 +157,7 @@ def reports() -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("form", ["new", "edit"])
-def test_the_report_of_a_server_error_contains_no_value(owner, reports, settings, form):
+def test_server_error_reports_contain_no_secret_value(owner, reports, settings, form):
     rotate, edit, _ = pages_of(made(owner))
     path = {"new": NEW, "rotate": rotate, "edit": edit}[form]
     owner.raise_request_exception = False
@@ -193,7 +195,7 @@ def stored_bytes() -> bytes:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_value_is_in_no_page_entry_error_session_or_file(acme, cast, browse):
+def test_a_secret_value_is_in_no_page_entry_error_session_or_file(acme, cast, browse):
     """The log is searched for it after every test."""
     owner, auditor = browse(cast.owner), browse(cast.auditor)
     owner.raise_request_exception = False

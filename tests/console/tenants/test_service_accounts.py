@@ -21,7 +21,7 @@ def made(owner: Client) -> ServiceAccount:
     return ServiceAccount.objects.get(tenant__slug="acme", name="nightly")
 
 
-def test_an_owner_makes_a_service_account_and_issues_its_token(owner: Client, cast: Cast) -> None:
+def test_an_owner_creates_a_service_account_and_issues_its_token(owner: Client, cast: Cast) -> None:
     assert "No service accounts yet" in owner.get(ACCOUNTS).content.decode()
     account = made(owner)
     page = owner.get(ACCOUNTS).content.decode()
@@ -36,13 +36,13 @@ def test_an_owner_makes_a_service_account_and_issues_its_token(owner: Client, ca
     assert "without consent" not in listed
 
 
-def test_a_service_account_has_no_token_for_the_api(owner: Client, cast: Cast) -> None:
+def test_a_service_account_cannot_have_an_api_token(owner: Client, cast: Cast) -> None:
     fields = form(cast, owner=str(made(owner).pk), audience="api", scopes=["api:read"])
     errors = owner.post(NEW_TOKEN, fields).context["form"].errors
     assert errors["scopes"] == ["A service account may not hold 'api:read'."]
 
 
-def test_an_account_is_disabled_enabled_and_removed(owner: Client, cast: Cast) -> None:
+def test_a_service_account_is_disabled_enabled_and_removed(owner: Client, cast: Cast) -> None:
     account = made(owner)
     path = f"{ACCOUNTS}{account.pk}/"
     assert owner.get(f"{path}disable/").status_code == 405

@@ -14,7 +14,7 @@ SETTINGS = "/admin/t/acme/settings/"
 pytestmark = pytest.mark.django_db
 
 
-def test_staff_create_a_tenant_and_go_on_to_its_members(staff: Client) -> None:
+def test_staff_create_a_tenant_and_are_redirected_to_its_members(staff: Client) -> None:
     response = staff.post("/admin/tenants/new/", {"slug": "initech", "title": ""})
     assert response["Location"] == "/admin/t/initech/members/"
     assert Tenant.objects.get(slug="initech").title == "initech"
@@ -25,13 +25,13 @@ def test_staff_create_a_tenant_and_go_on_to_its_members(staff: Client) -> None:
 @pytest.mark.parametrize(
     ("slug", "said"), [("Not A Slug", "lower-case"), ("acme", "This slug is taken.")]
 )
-def test_a_bad_slug_is_refused_beside_its_field(staff: Client, cast: Cast, slug: str, said: str):
+def test_an_invalid_slug_is_refused_at_its_field(staff: Client, cast: Cast, slug: str, said: str):
     response = staff.post("/admin/tenants/new/", {"slug": slug})
     assert said in response.context["form"].errors["slug"][0]
     assert said in response.content.decode()
 
 
-def test_an_owner_edits_what_is_theirs_to_edit(owner: Client) -> None:
+def test_an_owner_edits_the_permitted_settings_only(owner: Client) -> None:
     fields = {
         "title": "Acme Corp",
         "instructions": "one\r\ntwo",
@@ -56,7 +56,7 @@ def test_an_owner_edits_what_is_theirs_to_edit(owner: Client) -> None:
     assert form.initial["allowed_origins"] == "\n".join(row.allowed_origins)
 
 
-def test_settings_that_another_user_changed_meanwhile_are_not_undone(owner: Client, cast: Cast):
+def test_saving_settings_does_not_undo_a_concurrent_change(owner: Client, cast: Cast):
     opened = replace(cast.acme.fields, public=True, outgoing_hosts=("evil.example",))
     update_tenant(cast.acme.id, opened, actor=ACTOR)
     based_on = owner.get(SETTINGS).context["based_on"]
@@ -81,7 +81,7 @@ def test_settings_that_another_user_changed_meanwhile_are_not_undone(owner: Clie
     assert (row.title, row.public, row.outgoing_hosts) == ("Renamed", False, [])
 
 
-def test_settings_sent_twice_are_no_conflict(owner: Client) -> None:
+def test_submitting_settings_twice_is_no_conflict(owner: Client) -> None:
     based_on = owner.get(SETTINGS).context["based_on"]
     for _ in range(2):
         fields = {"title": "Twice", "instructions": "a\r\nb", "based_on": based_on}
@@ -89,7 +89,7 @@ def test_settings_sent_twice_are_no_conflict(owner: Client) -> None:
     assert Entry.objects.filter(action="tenant.updated").count() == 1
 
 
-def test_closing_needs_the_slug_typed_and_leaves_the_history(owner: Client) -> None:
+def test_closing_a_tenant_requires_its_slug_and_keeps_its_history(owner: Client) -> None:
     refused = owner.post("/admin/t/acme/close/", {"slug": "acm"})
     assert "not the tenant" in refused.context["form"].errors["slug"][0]
     assert Tenant.objects.get(slug="acme").closed_at is None
@@ -103,7 +103,9 @@ def test_closing_needs_the_slug_typed_and_leaves_the_history(owner: Client) -> N
         assert owner.get(f"/admin/t/acme/{path}").status_code == 403
 
 
-def test_the_list_shows_what_a_person_may_look_at_page_by_page(cast, owner, staff, monkeypatch):
+def test_the_paged_tenant_list_shows_only_tenants_that_the_user_may_see(
+    cast, owner, staff, monkeypatch
+):
     def slugs(client: Client, query: str = "") -> list[str]:
         return [row.slug for row in client.get(f"/admin/tenants/?{query}").context["tenants"]]
 

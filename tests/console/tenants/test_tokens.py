@@ -31,7 +31,7 @@ def form(cast: Cast, **changes: Any) -> dict[str, Any]:
     }
 
 
-def test_a_token_is_shown_once_with_lines_to_paste(owner: Client, cast: Cast) -> None:
+def test_a_new_token_is_shown_once_with_client_snippets(owner: Client, cast: Cast) -> None:
     response = owner.post(NEW, form(cast))
     issued = response.context["token"]
     page = response.content.decode()
@@ -44,7 +44,7 @@ def test_a_token_is_shown_once_with_lines_to_paste(owner: Client, cast: Cast) ->
     assert issued.plaintext not in str(list(Entry.objects.values()))
 
 
-def test_the_token_works_for_what_was_chosen(owner: Client, cast: Cast) -> None:
+def test_a_token_has_the_selected_scopes_limits_and_expiry(owner: Client, cast: Cast) -> None:
     fields = form(cast, calls_per_minute="5", concurrent_calls="2")
     issued = owner.post(NEW, fields).context["token"]
     found = authenticate(issued.plaintext, Audience.MCP, "acme")
@@ -54,7 +54,7 @@ def test_the_token_works_for_what_was_chosen(owner: Client, cast: Cast) -> None:
     assert abs(found.expires_at - timezone.now() - timedelta(days=30)) < timedelta(minutes=1)
 
 
-def test_a_token_for_the_api_has_only_scopes_of_the_api(owner: Client, cast: Cast) -> None:
+def test_an_api_token_has_only_api_scopes(owner: Client, cast: Cast) -> None:
     fields = form(cast, audience="api", scopes=["mcp:list", "api:read"], expires_at="")
     response = owner.post(NEW, fields)
     assert response.context["token"].scopes == ("api:read",)
@@ -62,7 +62,7 @@ def test_a_token_for_the_api_has_only_scopes_of_the_api(owner: Client, cast: Cas
     assert Token.objects.get(pk=response.context["token"].id).expires_at is None
 
 
-def test_an_owner_issues_no_token_for_another_person(owner: Client, cast: Cast) -> None:
+def test_an_owner_cannot_issue_a_token_for_another_user(owner: Client, cast: Cast) -> None:
     before = Token.objects.count()
     for person in (cast.member, cast.stranger):
         response = owner.post(NEW, form(cast, owner=str(person.user.pk)))
@@ -72,7 +72,7 @@ def test_an_owner_issues_no_token_for_another_person(owner: Client, cast: Cast) 
     assert Token.objects.count() == before
 
 
-def test_staff_without_a_role_issue_tokens_of_service_accounts_only(staff: Client, cast: Cast):
+def test_staff_without_a_role_issue_tokens_for_service_accounts_only(staff: Client, cast: Cast):
     assert "service account first" in staff.post(NEW, form(cast)).content.decode()
     account = create(cast.acme.id, "nightly", actor=ACTOR)
     refused = staff.post(NEW, form(cast, owner=str(cast.staff.user.pk)))
@@ -82,7 +82,7 @@ def test_staff_without_a_role_issue_tokens_of_service_accounts_only(staff: Clien
     assert found.principal.label == "service account nightly (“laptop”, issued by staff)"
 
 
-def test_a_revoked_token_is_dead_and_says_so(owner: Client, acme: Things) -> None:
+def test_a_revoked_token_is_listed_as_revoked(owner: Client, acme: Things) -> None:
     path = f"{TOKENS}{acme.token}/revoke/"
     assert owner.get(TOKENS).content.decode().count("without consent") == 1
     assert "stops working immediately" in owner.get(path).content.decode()
@@ -96,7 +96,9 @@ def test_a_revoked_token_is_dead_and_says_so(owner: Client, acme: Things) -> Non
 CONNECT = "/admin/t/acme/connect/"
 
 
-def test_a_token_needs_a_name_and_staff_a_role(operator: Client, staff: Client, acme: Things):
+def test_a_connect_token_requires_a_name_and_a_role_in_the_tenant(
+    operator: Client, staff: Client, acme: Things
+):
     before = Token.objects.count()
     assert "c-error" in operator.post(CONNECT, {"name": ""}).content.decode()
     page = staff.post(CONNECT, {"name": "laptop"}).content.decode()

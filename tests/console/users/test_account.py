@@ -30,7 +30,7 @@ def member(cast: Cast, browse: Browser) -> Client:
     return browse(cast.member)
 
 
-def test_a_member_without_the_console_issues_and_revokes_a_token_of_their_own(member, cast):
+def test_a_member_without_console_access_issues_and_revokes_an_own_token(member, cast):
     issued = member.post(NEW, FIELDS).context["token"]
     found = authenticate(issued.plaintext, Audience.MCP, "acme")
     assert found.principal.user_id == cast.member.user.pk
@@ -43,7 +43,7 @@ def test_a_member_without_the_console_issues_and_revokes_a_token_of_their_own(me
     assert Token.objects.get(pk=issued.id).revoked_at is not None
 
 
-def test_a_member_is_offered_the_scopes_that_they_may_take(member, cast, acme):
+def test_a_member_is_offered_only_the_permitted_scopes(member, cast, acme):
     for name in ("payroll", "secret"):
         catalogue.create(acme.tenant, tool_fields(name, scopes=(f"mcp:{name}",)), ACTOR)
     grant_scopes(cast.acme.id, cast.member.user, ["mcp:payroll"], actor=ACTOR)
@@ -55,7 +55,7 @@ def test_a_member_is_offered_the_scopes_that_they_may_take(member, cast, acme):
     assert list(refused.context["form"].errors) == ["scopes"]
 
 
-def test_a_token_that_others_issued_is_shown_as_such_and_can_be_revoked(member: Client, cast: Cast):
+def test_a_token_issued_by_another_user_is_marked_and_can_be_revoked(member: Client, cast: Cast):
     wanted = TokenRequest("not mine", ("mcp:call",))
     token = issue(cast.acme.id, cast.member.user, wanted, actor=ACTOR)
     assert member.get(YOU).content.decode().count("without consent") == 1
@@ -69,7 +69,7 @@ def without_csrf(page: Any) -> bytes:
     return re.sub(rb'name="csrfmiddlewaretoken" value="[^"]*"', b"", page.content)
 
 
-def test_other_peoples_tokens_and_foreign_tenants_are_unknown(member, cast, acme):
+def test_tokens_of_other_users_and_foreign_tenants_are_not_found(member, cast, acme):
     assert member.get(f"{YOU}tokens/{acme.token}/revoke/").status_code == 404
     assert member.post(f"{YOU}tokens/{acme.token}/revoke/").status_code == 404
     foreign, unknown = (member.get(f"{YOU}t/{slug}/tokens/new/") for slug in ("globex", "nowhere"))
@@ -80,7 +80,7 @@ def test_other_peoples_tokens_and_foreign_tenants_are_unknown(member, cast, acme
     assert member.get(NEW).status_code == 404
 
 
-def test_a_member_leaves_once_that_is_confirmed(member: Client, cast: Cast) -> None:
+def test_a_member_leaves_a_tenant_after_confirmation(member: Client, cast: Cast) -> None:
     path = f"{YOU}t/acme/leave/"
     assert "stop working permanently" in member.get(path).content.decode()
     assert "no longer have a role in Acme" in member.post(path, follow=True).content.decode()
@@ -88,7 +88,7 @@ def test_a_member_leaves_once_that_is_confirmed(member: Client, cast: Cast) -> N
     assert authenticate(cast.member.mcp_token, Audience.MCP, "acme") is None
 
 
-def test_the_sign_in_without_an_aim_leads_to_ones_own_page(cast: Cast) -> None:
+def test_the_sign_in_without_a_safe_target_redirects_to_the_account_page(cast: Cast) -> None:
     fields = {"username": "member", "password": PASSWORD}
     assert Client().post("/admin/sign-in/", fields)["Location"] == YOU
     aims = ("//evil.example/", "https://evil.example/", "javascript:x")

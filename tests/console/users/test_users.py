@@ -27,7 +27,7 @@ def path_of(user: User) -> str:
 pytestmark = pytest.mark.django_db
 
 
-def test_staff_make_a_user_who_can_be_given_a_role(staff: Client) -> None:
+def test_staff_create_a_user_without_staff_access(staff: Client) -> None:
     fields = {"username": "olga", "password": LONG, "is_active": "on", "email": "o@x.example"}
     assert staff.post(NEW, fields)["Location"].startswith("/admin/users/?at=olga#user-")
     user = User.objects.get(username="olga")
@@ -47,14 +47,16 @@ def test_staff_make_a_user_who_can_be_given_a_role(staff: Client) -> None:
         ({"email": "nonsense"}, "email"),
     ],
 )
-def test_problems_stand_beside_their_fields(staff, cast, wrong, field):
+def test_invalid_fields_of_a_user_are_reported(staff, cast, wrong, field):
     before = User.objects.count()
     response = staff.post(NEW, {"username": "olga", "password": LONG, **wrong})
     assert list(response.context["form"].errors) == [field]
     assert User.objects.count() == before
 
 
-def test_switching_somebody_off_is_news_for_their_tokens(staff: Client, cast: Cast) -> None:
+def test_deactivating_a_user_announces_a_change_for_the_users_tokens(
+    staff: Client, cast: Cast
+) -> None:
     path = path_of(cast.operator.user)
     before = Change.objects.count()
     assert staff.post(path, {"first_name": "Olga"})["Location"] == path
@@ -65,7 +67,7 @@ def test_switching_somebody_off_is_news_for_their_tokens(staff: Client, cast: Ca
     assert facts == {"changed": ["first_name", "is_active"], "is_active": False, "user": "operator"}
 
 
-def test_the_last_owner_of_a_tenant_is_not_switched_off(staff: Client, cast: Cast) -> None:
+def test_the_last_owner_of_a_tenant_cannot_be_deactivated(staff: Client, cast: Cast) -> None:
     path = path_of(cast.owner.user)
     response = staff.post(path, {"first_name": "Olga"})
     (problem,) = response.context["form"].errors["is_active"]
@@ -77,7 +79,7 @@ def test_the_last_owner_of_a_tenant_is_not_switched_off(staff: Client, cast: Cas
     assert not User.objects.get(username="owner").is_active
 
 
-def test_access_taken_away_meanwhile_is_not_given_back_by_an_older_page(staff: Client, cast: Cast):
+def test_an_older_page_does_not_restore_access_removed_in_the_meantime(staff: Client, cast: Cast):
     path = path_of(cast.operator.user)
     changes.update(cast.operator.user, PersonFields(is_staff=True), ACTOR)
     page = staff.get(path)
@@ -103,7 +105,7 @@ def test_access_taken_away_meanwhile_is_not_given_back_by_an_older_page(staff: C
     assert (user.email, user.is_active) == ("o@x.example", False)
 
 
-def test_a_page_of_a_user_that_was_sent_twice_or_changes_nothing_is_no_conflict(staff, cast):
+def test_submitting_a_user_twice_or_unchanged_is_no_conflict(staff, cast):
     path, updated = path_of(cast.operator.user), Entry.objects.filter(action="user.updated")
     staff.post(path, {"is_active": "on"})
     assert not updated.exists()
@@ -115,7 +117,7 @@ def test_a_page_of_a_user_that_was_sent_twice_or_changes_nothing_is_no_conflict(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_changes_of_a_user_at_once_one_is_refused(cast: Cast, browse: Browser) -> None:
+def test_one_of_two_concurrent_changes_of_a_user_is_refused(cast: Cast, browse: Browser) -> None:
     path = path_of(cast.operator.user)
     clients = [browse(cast.staff), browse(cast.staff)]
     based_on = clients[0].get(path).context["based_on"]
@@ -131,7 +133,7 @@ def test_of_two_changes_of_a_user_at_once_one_is_refused(cast: Cast, browse: Bro
 
 
 @pytest.mark.parametrize("part", ["", "password/"])
-def test_a_user_who_was_deleted_meanwhile_is_gone(staff: Client, cast: Cast, part: str) -> None:
+def test_a_user_deleted_in_the_meantime_is_not_found(staff: Client, cast: Cast, part: str) -> None:
     gone = User.objects.create_user("newcomer")
     with before_the_change(lambda: User.objects.filter(pk=gone.pk).delete()):
         response = staff.post(path_of(gone) + part, {"first_name": "Nova", "password": LONG})
@@ -141,7 +143,9 @@ def test_a_user_who_was_deleted_meanwhile_is_gone(staff: Client, cast: Cast, par
 
 @pytest.mark.parametrize("taken", ["is_staff", "is_active"])
 @pytest.mark.parametrize("part", ["", "password/"])
-def test_staff_who_lost_access_meanwhile_change_no_user_and_no_password(staff, cast, taken, part):
+def test_staff_who_lost_access_in_the_meantime_cannot_change_users_or_passwords(
+    staff, cast, taken, part
+):
     itself = User.objects.filter(pk=cast.staff.user.pk)
     fields = {"first_name": "Olga", "is_active": "on", "password": LONG}
     with before_the_change(lambda: itself.update(**{taken: False})):
@@ -151,13 +155,13 @@ def test_staff_who_lost_access_meanwhile_change_no_user_and_no_password(staff, c
     assert user.check_password(PASSWORD)
 
 
-def test_nobody_locks_themselves_out(staff: Client, cast: Cast) -> None:
+def test_staff_cannot_remove_their_own_access(staff: Client, cast: Cast) -> None:
     response = staff.post(path_of(cast.staff.user), {})
     assert set(response.context["form"].errors) == {"is_active", "is_staff"}
     assert User.objects.get(username="staff").is_staff
 
 
-def test_staff_give_somebody_another_password(staff: Client, cast: Cast) -> None:
+def test_staff_set_the_password_of_another_user(staff: Client, cast: Cast) -> None:
     path = f"/admin/users/{cast.owner.user.pk}/password/"
     assert list(staff.post(path, {"password": "short"}).context["form"].errors) == ["password"]
     staff.post(path, {"password": LONG})
@@ -165,7 +169,7 @@ def test_staff_give_somebody_another_password(staff: Client, cast: Cast) -> None
     assert Entry.objects.get(action="user.password_set").facts == {"user": "owner"}
 
 
-def test_everybody_changes_their_own_password_and_stays_signed_in(owner: Client) -> None:
+def test_a_user_changes_the_own_password_and_stays_signed_in(owner: Client) -> None:
     path = "/admin/password/"
     for fields, wrong in (
         ({"present": "no", "password": LONG, "again": LONG}, ["present"]),
@@ -179,7 +183,7 @@ def test_everybody_changes_their_own_password_and_stays_signed_in(owner: Client)
 
 
 @pytest.mark.parametrize("path", ["/admin/password/", "/admin/users/{}/password/"])
-def test_a_password_that_was_set_meanwhile_is_not_replaced_by_an_older_session(cast, browse, path):
+def test_an_older_session_does_not_replace_a_password_set_in_the_meantime(cast, browse, path):
     intruder = browse(cast.staff)
     users = User.objects.filter(pk=cast.staff.user.pk)
     fields = {"present": PASSWORD, "password": "of-the-intruder", "again": "of-the-intruder"}
@@ -193,7 +197,7 @@ def test_a_password_that_was_set_meanwhile_is_not_replaced_by_an_older_session(c
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_changes_of_ones_own_password_at_once_one_is_refused(cast: Cast) -> None:
+def test_one_of_two_concurrent_changes_of_the_own_password_is_refused(cast: Cast) -> None:
     before = User.objects.get(username="owner")
     given = iter(("the-first-of-two", "the-second-of-two"))
 

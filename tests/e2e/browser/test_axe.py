@@ -136,7 +136,7 @@ def _planted(server: Server) -> Iterator[None]:
                     database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", row)
 
 
-def test_axe_finds_nothing_on_any_page_and_hostile_text_runs_on_none(
+def test_no_page_has_accessibility_violations_or_runs_hostile_text(
     visit: Visit, server: Server, axe: str
 ) -> None:
     page = visit("admin")
@@ -155,7 +155,7 @@ def test_axe_finds_nothing_on_any_page_and_hostile_text_runs_on_none(
     assert shown > 10
 
 
-def test_axe_finds_nothing_in_the_dark(visit: Visit, axe: str) -> None:
+def test_pages_in_dark_mode_have_no_accessibility_violations(visit: Visit, axe: str) -> None:
     page = visit("admin", theme="dark")
     for path in DARK:
         page.goto(path)
@@ -163,7 +163,7 @@ def test_axe_finds_nothing_in_the_dark(visit: Visit, axe: str) -> None:
 
 
 @pytest.mark.parametrize("theme", RULES)
-def test_axe_finds_nothing_on_a_call_and_in_open_dialogs(
+def test_the_call_page_and_open_dialogs_have_no_accessibility_violations(
     visit: Visit, server: Server, axe: str, theme: str
 ) -> None:
     mcp.ask(server.url, server.token, "tools/call", name="add", arguments={"a": 1, "b": 2})
@@ -187,7 +187,7 @@ def test_axe_finds_nothing_on_a_call_and_in_open_dialogs(
     assert _found(page, axe, RULES[theme]) == []
 
 
-def test_axe_finds_nothing_on_input_requests_and_their_ends(
+def test_input_request_and_cancellation_pages_have_no_accessibility_violations(
     visit: Visit, server: Server, axe: str
 ) -> None:
     leg(server)
@@ -208,7 +208,7 @@ def test_axe_finds_nothing_on_input_requests_and_their_ends(
     assert _found(page, axe, RULES["light"]) == []
 
 
-def test_axe_finds_nothing_in_the_menus_of_filters_and_in_an_export(
+def test_filter_menus_and_the_export_page_have_no_accessibility_violations(
     visit: Visit, server: Server, axe: str
 ) -> None:
     mcp.ask(server.url, server.token, "tools/call", name="add", arguments={"a": 1, "b": 2})

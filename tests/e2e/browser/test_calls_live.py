@@ -50,7 +50,7 @@ def sign_in(page: Page, server: Server) -> None:
     page.wait_for_url("**/admin/")
 
 
-def test_a_call_appears_while_the_list_is_open(visit: Visit, server: Server) -> None:
+def test_a_new_call_appears_in_the_open_list(visit: Visit, server: Server) -> None:
     call(server, "the first, so that there is a list")
     page = visit("admin")
     page.goto(f"{CALLS}?tool=echo")
@@ -65,7 +65,9 @@ def test_a_call_appears_while_the_list_is_open(visit: Visit, server: Server) -> 
     call(server, "not shown here")
 
 
-def test_a_burst_is_announced_and_the_list_does_not_jump(visit: Visit, server: Server) -> None:
+def test_a_burst_of_calls_is_announced_without_moving_the_list(
+    visit: Visit, server: Server
+) -> None:
     call(server, "the first, so that there is a list")
     page = visit("admin", size=PHONE, theme="dark")
     page.goto(CALLS)
@@ -82,7 +84,7 @@ def test_a_burst_is_announced_and_the_list_does_not_jump(visit: Visit, server: S
     expect(button).to_be_hidden()
 
 
-def test_the_list_pauses(visit: Visit, server: Server) -> None:
+def test_a_paused_list_only_counts_new_calls(visit: Visit, server: Server) -> None:
     call(server, "the first, so that there is a list")
     page = visit("admin", size=WIDE)
     page.goto(CALLS)
@@ -97,7 +99,7 @@ def test_the_list_pauses(visit: Visit, server: Server) -> None:
     expect(page.locator("tr[data-call]")).to_have_count(min(50, before + 1))
 
 
-def test_where_no_socket_opens_the_list_asks(window: Page, server: Server) -> None:
+def test_the_list_polls_if_no_websocket_opens(window: Page, server: Server) -> None:
     call(server, "the first, so that there is a list")
     window.add_init_script(NO_SOCKETS)
     sign_in(window, server)
@@ -108,7 +110,7 @@ def test_where_no_socket_opens_the_list_asks(window: Page, server: Server) -> No
     expect(window.locator("tr[data-call]")).to_have_count(min(50, before + 1))
 
 
-def test_the_list_goes_on_after_the_server_restarted(window: Page, tmp_path: Path) -> None:
+def test_the_list_resumes_after_a_restart_of_the_server(window: Page, tmp_path: Path) -> None:
     home, port = tmp_path / "home", free_port()
     with serving("uvicorn", home, port=port) as server:
         call(server, "the first, so that there is a list")
@@ -121,7 +123,7 @@ def test_the_list_goes_on_after_the_server_restarted(window: Page, tmp_path: Pat
         expect(window.locator("tr[data-call]")).to_have_count(2, timeout=60_000)
 
 
-def test_an_export_is_saved_with_its_end(visit: Visit, server: Server) -> None:
+def test_an_export_is_downloaded_with_its_end_line(visit: Visit, server: Server) -> None:
     call(server, "exported")
     page = visit("admin")
     page.goto(f"{CALLS}?tool=echo")

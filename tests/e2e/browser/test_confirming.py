@@ -35,7 +35,9 @@ def ended(server: Server, result: Mapping[str, Any]) -> str:
     return text
 
 
-def test_a_user_signs_off_on_the_page_and_the_call_ends(visit: Visit, server: Server) -> None:
+def test_a_call_ends_when_a_user_confirms_its_request_on_the_page(
+    visit: Visit, server: Server
+) -> None:
     result = asked(server)
     page = visit("admin")
     page.goto(path_of(result))

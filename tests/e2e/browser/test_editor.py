@@ -57,7 +57,7 @@ def stored(page: Page) -> str:
     return str(page.locator("textarea[name=code]").input_value())
 
 
-def test_a_mistake_is_marked_at_its_line_corrected_and_the_script_is_stored_as_typed(
+def test_the_editor_marks_a_mistake_at_its_line_and_stores_the_script_as_typed(
     visit: Visit, server: Server
 ) -> None:
     page = visit("admin")
@@ -89,7 +89,7 @@ def test_a_mistake_is_marked_at_its_line_corrected_and_the_script_is_stored_as_t
     assert tool["inputSchema"]["properties"]["item"]["description"] == "What is ordered."
 
 
-def test_functions_members_and_secrets_are_completed(visit: Visit) -> None:
+def test_the_editor_completes_functions_members_and_secret_names(visit: Visit) -> None:
     page = visit("admin")
     page.goto("/admin/t/demo/secrets/new/")
     page.get_by_label("Name").fill("editor_key")
@@ -123,7 +123,7 @@ def test_functions_members_and_secrets_are_completed(visit: Visit) -> None:
     expect(offers.get_by_role("option").first).to_contain_text("status")
 
 
-def test_tab_indents_and_after_escape_it_leaves(visit: Visit) -> None:
+def test_tab_indents_and_leaves_the_editor_after_escape(visit: Visit) -> None:
     page = visit("admin")
     open_editor(page)
     write(page, "pass")
@@ -142,7 +142,7 @@ def test_tab_indents_and_after_escape_it_leaves(visit: Visit) -> None:
     expect(code(page)).to_be_focused()
 
 
-def test_without_a_check_or_without_scripts_the_field_still_works(
+def test_the_code_field_works_without_the_check_and_without_javascript(
     visit: Visit, server: Server
 ) -> None:
     page = visit("admin")
@@ -164,7 +164,7 @@ def test_without_a_check_or_without_scripts_the_field_still_works(
     assert page.get_by_label("Code").input_value() == WRONG
 
 
-def test_styles_need_the_nonce_of_the_page(visit: Visit) -> None:
+def test_style_elements_need_the_nonce_of_the_page(visit: Visit) -> None:
     page = visit("admin")
     answer = page.goto(NEW)
     assert answer is not None

@@ -24,7 +24,7 @@ def make_tenant(page: Page) -> None:
     page.get_by_role("button", name="Grant demo.echo").click()
 
 
-def test_the_first_steps_lead_to_a_call_that_arrives_by_itself(
+def test_the_first_steps_lead_to_a_first_call_that_appears_without_a_reload(
     visit: Visit, server: Server
 ) -> None:
     page = visit("admin")

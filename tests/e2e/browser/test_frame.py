@@ -12,7 +12,7 @@ def _is_dark(page: Page) -> bool:
     return bool(page.evaluate("document.documentElement.classList.contains('dark')"))
 
 
-def test_the_chosen_colours_are_remembered_and_set_before_the_page_is_drawn(visit: Visit) -> None:
+def test_the_colour_theme_is_remembered_and_set_before_the_first_paint(visit: Visit) -> None:
     page = visit("admin")
     assert not _is_dark(page)
     page.locator(".c-account-button").click()
@@ -56,7 +56,7 @@ def test_the_account_menu_works_by_keyboard(visit: Visit) -> None:
     expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
 
 
-def test_on_a_phone_the_menu_is_a_drawer(visit: Visit) -> None:
+def test_the_menu_is_a_drawer_on_a_phone(visit: Visit) -> None:
     page = visit("admin", size=PHONE, theme="dark")
     menu = page.locator("#nav-sidebar")
     expect(menu).to_be_hidden()
@@ -70,7 +70,7 @@ def test_on_a_phone_the_menu_is_a_drawer(visit: Visit) -> None:
     expect(menu).to_be_hidden()
 
 
-def test_without_scripts_the_menus_open_all_the_same(browser: Browser, server: Server) -> None:
+def test_the_menus_open_without_javascript(browser: Browser, server: Server) -> None:
     context = browser.new_context(
         base_url=server.base,
         java_script_enabled=False,

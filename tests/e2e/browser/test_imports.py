@@ -41,7 +41,7 @@ def choose(page: Page, source: str) -> None:
     page.get_by_role("checkbox", name=source).check()
 
 
-def test_operations_are_chosen_previewed_created_and_changed_again(visit: Visit) -> None:
+def test_openapi_operations_are_selected_previewed_created_and_reimported(visit: Visit) -> None:
     page = visit("admin", size=WIDE)
     list_operations(page, document("first"))
     choose(page, "GET /orders")

@@ -27,7 +27,9 @@ def leg(server: Server, **more: Any) -> Mapping[str, Any]:
     return result
 
 
-def test_an_open_request_is_cancelled_and_its_caller_is_told(visit: Visit, server: Server) -> None:
+def test_an_open_input_request_is_cancelled_and_its_caller_is_notified(
+    visit: Visit, server: Server
+) -> None:
     page = visit("admin")
     page.goto(REQUESTS)
     asked = leg(server)
@@ -45,7 +47,7 @@ def test_an_open_request_is_cancelled_and_its_caller_is_told(visit: Visit, serve
     assert WHY in told["content"][0]["text"]
 
 
-def test_a_key_is_rotated_while_a_request_waits(visit: Visit, server: Server) -> None:
+def test_a_key_is_rotated_while_an_input_request_is_open(visit: Visit, server: Server) -> None:
     asked = leg(server)
     page = visit("admin")
     page.locator("#nav-sidebar").get_by_text("Keys", exact=True).click()

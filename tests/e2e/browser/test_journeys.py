@@ -17,7 +17,7 @@ def menu(page: Page, name: str) -> None:
     page.locator("#nav-sidebar").get_by_text(name, exact=True).click()
 
 
-def test_a_wrong_password_is_told_and_the_right_one_lets_in(visit: Visit, server: Server) -> None:
+def test_a_wrong_password_is_refused_with_a_message(visit: Visit, server: Server) -> None:
     page = visit("admin")
     expect(page.get_by_role("heading", name="Welcome, admin")).to_be_visible()
     page.locator(".c-account-button").click()
@@ -29,7 +29,7 @@ def test_a_wrong_password_is_told_and_the_right_one_lets_in(visit: Visit, server
     expect(page.get_by_role("alert")).to_contain_text("password is wrong")
 
 
-def test_a_tool_is_registered_seen_by_clients_and_disabled_again(
+def test_a_tool_is_registered_listed_by_clients_and_disabled_again(
     visit: Visit, server: Server
 ) -> None:
     page = visit("admin")
@@ -126,9 +126,7 @@ def test_a_token_is_issued_copied_used_and_revoked(visit: Visit, server: Server)
     assert ask(server.url, token, "tools/list")[0] == 401
 
 
-def test_a_call_is_reviewed_with_what_was_said_by_auditors_alone(
-    visit: Visit, server: Server
-) -> None:
+def test_only_auditors_can_review_the_payload_of_a_call(visit: Visit, server: Server) -> None:
     said = "what only an auditor may read"
     status, _ = ask(server.url, server.token, "tools/call", name="echo", arguments={"text": said})
     assert status == 200
@@ -150,7 +148,7 @@ def test_a_call_is_reviewed_with_what_was_said_by_auditors_alone(
     expect(owner.locator("tbody tr").first).to_contain_text("Payload viewed")
 
 
-def test_a_question_is_watched_while_it_waits_and_reviewed_when_it_was_answered(
+def test_an_input_request_is_shown_while_it_waits_and_after_its_response(
     visit: Visit, server: Server
 ) -> None:
     call = {

@@ -83,7 +83,7 @@ def write_prompt(page: Page, picture: Path) -> None:
     row(page, "Icon 1").get_by_label("Image").set_input_files(picture)
 
 
-def test_a_prompt_is_written_and_got_by_a_client(
+def test_a_prompt_is_written_in_the_console_and_read_by_a_client(
     visit: Visit, server: Server, picture: Path
 ) -> None:
     page = visit("admin")
@@ -114,7 +114,7 @@ def test_a_prompt_is_written_and_got_by_a_client(
     assert messages[1].content.text == "How is the weather in Oslo"
 
 
-def test_rows_are_added_moved_and_removed_by_keys_alone(visit: Visit) -> None:
+def test_form_rows_are_added_moved_and_removed_by_keyboard(visit: Visit) -> None:
     page = visit("admin")
     page.goto(f"{DEMO}prompts/new/")
     add = page.get_by_role("button", name="Add an argument")
@@ -134,7 +134,7 @@ def test_rows_are_added_moved_and_removed_by_keys_alone(visit: Visit) -> None:
     expect(page.get_by_role("button", name="{first}")).to_have_count(0)
 
 
-def test_resources_are_written_or_uploaded_read_and_told_of(
+def test_resources_are_written_or_uploaded_read_and_announced_to_subscribers(
     visit: Visit, server: Server, picture: Path
 ) -> None:
     page = visit("admin")
@@ -175,7 +175,7 @@ def test_resources_are_written_or_uploaded_read_and_told_of(
     expect(page.locator("tbody")).to_contain_text("Resource announced")
 
 
-def test_what_is_written_is_made_without_scripts_too(visit: Visit, server: Server) -> None:
+def test_a_prompt_is_written_without_javascript(visit: Visit, server: Server) -> None:
     signed_in = visit("admin").context
     browser = signed_in.browser
     assert browser is not None

@@ -36,7 +36,7 @@ def search(page: Page, text: str, hit: str) -> None:
     expect(page.locator(OPTION).first).to_contain_text(hit)
 
 
-def test_a_tool_is_found_and_opened_by_keyboard_alone(page: Page) -> None:
+def test_a_tool_is_searched_and_opened_by_keyboard(page: Page) -> None:
     search(page, "arrange_m", "arrange_meeting")
     expect(page.locator(".c-palette [role=combobox]")).to_be_focused()
     expect(page.locator(".c-palette [role=combobox]")).to_have_attribute("aria-expanded", "true")
@@ -45,7 +45,7 @@ def test_a_tool_is_found_and_opened_by_keyboard_alone(page: Page) -> None:
     expect(page.locator("h1")).to_contain_text("arrange_meeting")
 
 
-def test_arrows_go_round_and_escape_closes(page: Page) -> None:
+def test_arrow_keys_wrap_around_the_search_results_and_escape_closes_them(page: Page) -> None:
     search(page, "demo", "demo")
     expect(page.locator(OPTION).nth(1)).to_be_visible()
     first = chosen(page)
@@ -61,7 +61,7 @@ def test_arrows_go_round_and_escape_closes(page: Page) -> None:
     expect(page.locator("tbody a:focus-visible")).to_have_count(1)
 
 
-def test_a_list_is_walked_and_opened_by_keys(page: Page) -> None:
+def test_list_rows_are_selected_and_opened_by_keyboard(page: Page) -> None:
     rows = page.locator("tbody tr td:first-child a")
     page.keyboard.press("k")
     expect(rows.last).to_be_focused()
@@ -78,7 +78,7 @@ def test_a_list_is_walked_and_opened_by_keys(page: Page) -> None:
     expect(page).to_have_url(re.compile(f"{target}$"))
 
 
-def test_the_keys_are_explained_and_can_be_turned_off(page: Page) -> None:
+def test_keyboard_shortcuts_are_explained_and_can_be_turned_off(page: Page) -> None:
     page.keyboard.press("?")
     dialog = page.locator("#shortcuts")
     expect(dialog).to_be_visible()

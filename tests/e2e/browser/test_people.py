@@ -59,7 +59,7 @@ def accept(page: Page, link: str, name: str) -> None:
     expect(page.locator("#content")).to_contain_text("invited by admin and accepted")
 
 
-def test_an_invited_person_accepts_and_their_own_token_is_named_in_the_record(
+def test_a_user_accepts_an_invitation_and_the_record_names_the_users_own_token(
     visit: Visit, server: Server
 ) -> None:
     owner = visit("admin")
@@ -92,7 +92,7 @@ def test_an_invited_person_accepts_and_their_own_token_is_named_in_the_record(
     expect(owner.locator("#content")).to_contain_text("Invitation accepted")
 
 
-def test_a_program_calls_as_a_service_account_and_every_record_says_so(
+def test_calls_of_a_service_account_are_recorded_under_its_name(
     visit: Visit, server: Server
 ) -> None:
     owner = visit("admin")

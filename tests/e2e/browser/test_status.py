@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.e2e.browser.conftest import Visit
 
 
-def test_the_status_follows_a_rotation_of_keys(visit: Visit) -> None:
+def test_the_status_page_shows_a_key_rotation_without_a_reload(visit: Visit) -> None:
     page, other = visit("admin"), visit("admin")
     page.locator("#nav-sidebar").get_by_text("Status", exact=True).click()
     expect(page.get_by_role("status")).to_have_text("All is well.")
@@ -21,7 +21,7 @@ def test_the_status_follows_a_rotation_of_keys(visit: Visit) -> None:
     assert page.evaluate("window.sameDocument")
 
 
-def test_a_page_says_that_it_is_no_longer_updated_after_the_sign_in_has_ended(visit: Visit) -> None:
+def test_the_status_page_reports_that_updates_stop_when_the_session_ends(visit: Visit) -> None:
     page = visit("admin")
     page.goto("/admin/status/")
     page.context.clear_cookies()

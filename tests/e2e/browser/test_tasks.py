@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield started
 
 
-def test_a_task_changes_while_one_looks_at_it(visit: Visit, server: Server) -> None:
+def test_the_page_of_a_task_updates_without_a_reload(visit: Visit, server: Server) -> None:
     id = call(server, "confirm_delete", filename="notes.txt")
     page = visit("admin")
     page.goto(TASKS)

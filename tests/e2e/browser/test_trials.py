@@ -36,7 +36,7 @@ def answer(frame: FrameLocator, lumps: str) -> None:
     frame.get_by_role("button", name="Accept").click()
 
 
-def test_a_script_is_tried_asks_and_is_published_as_it_was_tried(
+def test_a_trial_of_a_script_asks_for_input_and_the_script_is_published_unchanged(
     visit: Visit, server: Server
 ) -> None:
     page = visit("admin", size={**WIDE, "width": 1600})
@@ -74,7 +74,7 @@ def test_a_script_is_tried_asks_and_is_published_as_it_was_tried(
     expect(page.get_by_text("tried in the console").first).to_be_visible()
 
 
-def test_a_line_that_fails_is_named_and_a_phone_shows_all_of_it_in_the_dark(visit: Visit) -> None:
+def test_a_failing_line_is_named_and_the_trial_fits_a_phone_in_dark_mode(visit: Visit) -> None:
     page = visit("admin", size=PHONE, theme="dark")
     open_editor(page)
     write(page, SCRIPT)
@@ -88,7 +88,7 @@ def test_a_line_that_fails_is_named_and_a_phone_shows_all_of_it_in_the_dark(visi
     assert frame.locator("html").evaluate("e => e.scrollWidth - e.clientWidth") == 0
 
 
-def test_a_session_that_ends_inside_the_frame_leads_to_the_sign_in(
+def test_a_session_that_ends_inside_the_trial_frame_leads_to_the_sign_in(
     visit: Visit, server: Server
 ) -> None:
     page = visit("admin")
@@ -108,7 +108,7 @@ def test_a_session_that_ends_inside_the_frame_leads_to_the_sign_in(
     expect(trial(page).get_by_role("button", name="Run", exact=True)).to_be_visible()
 
 
-def test_a_trial_ends_as_its_page_is_left_and_as_another_one_takes_its_place(visit: Visit) -> None:
+def test_a_trial_ends_when_its_page_is_left_or_another_trial_starts(visit: Visit) -> None:
     page = visit("admin", size={**WIDE, "width": 1600})
     open_editor(page)
     write(page, SCRIPT)
@@ -138,7 +138,7 @@ def waiting(page: Page, name: str) -> FrameLocator:
     return frame
 
 
-def test_a_trial_ends_as_its_operator_signs_out_beside_it(visit: Visit) -> None:
+def test_a_trial_ends_when_its_operator_signs_out(visit: Visit) -> None:
     page = visit("admin", size={**WIDE, "width": 1600})
     waiting(page, "brew_till_late")
     page.locator("[popovertarget=account-menu]").click()

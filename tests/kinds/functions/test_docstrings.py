@@ -56,7 +56,7 @@ SPHINX = """Look up the time in a zone.
 
 
 @pytest.mark.parametrize("text", [GOOGLE, NUMPY, SPHINX])
-def test_parameters_are_described_and_everything_else_is_the_description(text: str) -> None:
+def test_parameters_are_described_and_the_remaining_text_is_the_description(text: str) -> None:
     docstring = Docstring(cleandoc(text))
     assert docstring.take("zone") == "An IANA name such as Europe/Oslo."
     assert docstring.take("when") == "An ISO time: now if left out."
@@ -70,7 +70,7 @@ def test_parameters_are_described_and_everything_else_is_the_description(text: s
     assert not any(word in rest for word in ("Args", "Parameters", "param", "type", "zone:", "now"))
 
 
-def test_an_entry_that_is_not_taken_stays_below_its_heading() -> None:
+def test_an_unused_entry_stays_below_its_heading() -> None:
     docstring = Docstring("A.\n\nArgs:\n    a: One.\n    b: Two.\n")
     docstring.take("a")
     assert docstring.rest == "A.\n\nArgs:\n    b: Two."
@@ -91,14 +91,14 @@ def test_an_entry_that_is_not_taken_stays_below_its_heading() -> None:
         "A table\n-------\na : b",
     ],
 )
-def test_what_describes_no_parameter_stays(text: str) -> None:
+def test_text_that_describes_no_parameter_stays(text: str) -> None:
     docstring = Docstring(text)
     docstring.take("zone")
     assert docstring.rest.split() == text.split()
 
 
 @given(st.lists(st.sampled_from([*GOOGLE.splitlines(), *NUMPY.splitlines(), *SPHINX.splitlines()])))
-def test_no_word_is_lost_that_was_not_taken(lines: list[str]) -> None:
+def test_a_docstring_keeps_all_words_that_are_not_used_for_parameters(lines: list[str]) -> None:
     """But for headings: those without an entry are not written."""
     text = "\n".join(line[4:] for line in lines)
     kept = Docstring(text).rest.split()

@@ -29,7 +29,7 @@ async def failed(function: Callable[..., Any], **limits: Any) -> Failed:
     return outcome
 
 
-async def test_a_real_error_beside_a_question_wins() -> None:
+async def test_an_error_wins_over_a_concurrent_input_request() -> None:
     async def fails() -> None:
         raise ValueError("real")
 
@@ -55,7 +55,7 @@ async def test_a_real_error_beside_a_question_wins() -> None:
         assert "ValueError: real" in error.detail
 
 
-async def test_a_real_error_in_one_group_with_unwinding_wins_and_is_told_alone() -> None:
+async def test_an_error_in_one_exception_group_with_unwinding_wins_and_is_reported_alone() -> None:
     async def function(ctx: Context) -> None:
         async def fails_when_unwound() -> None:
             try:
@@ -74,7 +74,9 @@ async def test_a_real_error_in_one_group_with_unwinding_wins_and_is_told_alone()
 
 
 @pytest.mark.parametrize("swallow", ["suppress", "gather", "task", "left", "timeout"])
-async def test_whatever_a_function_returns_instead_its_question_is_asked(swallow: str) -> None:
+async def test_the_input_request_is_sent_whatever_the_function_returns_instead(
+    swallow: str,
+) -> None:
     async def function(ctx: Context) -> int:
         match swallow:
             case "suppress":
@@ -120,7 +122,7 @@ async def test_a_function_that_waits_for_an_unwound_task_is_unwound(monkeypatch)
     assert await driven.completes(who=accept(name="Ada")) == "Ada"
 
 
-async def test_a_function_that_swallows_everything_ends_when_its_time_is_up(monkeypatch):
+async def test_a_function_that_swallows_every_exception_ends_at_its_time_limit(monkeypatch):
     monkeypatch.setattr(deadlines, "WARNING_SECONDS", 0.001)
 
     def asks(keys: Iterable[str]) -> Callable[..., Any]:
@@ -146,7 +148,9 @@ async def test_a_function_that_swallows_everything_ends_when_its_time_is_up(monk
         assert len(others) > 10
 
 
-async def test_tasks_that_swallow_everything_are_closed_before_the_outcome_leaves(monkeypatch):
+async def test_tasks_that_swallow_every_exception_are_closed_before_the_outcome_is_returned(
+    monkeypatch,
+):
     monkeypatch.setattr("mcphost.runtime.tool_tasks.PASS_SECONDS", 0.001)
 
     async def function(ctx: Context) -> str:
@@ -163,7 +167,7 @@ async def test_tasks_that_swallow_everything_are_closed_before_the_outcome_leave
     assert tasks[0].done()
 
 
-async def test_a_function_that_swallows_that_the_process_leaves_leaves_all_the_same() -> None:
+async def test_a_function_that_swallows_yielding_still_yields() -> None:
     async def note() -> str:
         return "noted"
 
@@ -190,7 +194,7 @@ class SlowLinks:
         return seconds > 1
 
 
-async def test_the_time_limit_rests_while_a_function_waits_at_a_link() -> None:
+async def test_the_time_limit_pauses_while_a_function_waits_for_a_link() -> None:
     async def waits(ctx: Context) -> list[bool]:
         await asyncio.sleep(0)
         return await asyncio.gather(ctx.wait_for("a", 2), ctx.wait_for("b", 1))
@@ -206,7 +210,7 @@ async def test_the_time_limit_rests_while_a_function_waits_at_a_link() -> None:
         assert await Driven(function, outside=outside).completes() == [True, False]
 
 
-async def test_the_time_limit_goes_on_after_a_wait() -> None:
+async def test_the_time_limit_continues_after_a_wait() -> None:
     async def waits(ctx: Context) -> None:
         await ctx.wait_for("a", 2)
         await hang()
@@ -217,7 +221,7 @@ async def test_the_time_limit_goes_on_after_a_wait() -> None:
     assert outcome.error.kind is FailureKind.TIMED_OUT
 
 
-async def test_prompts_and_resources_ask_the_same_way() -> None:
+async def test_prompts_and_resources_request_input_like_tools() -> None:
     @prompt
     async def greeting(ctx: Context) -> str:
         return f"Greet {await ask(ctx)}"

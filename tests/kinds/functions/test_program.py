@@ -1,4 +1,4 @@
-"""Everything a function does becomes an outcome, and nothing of it continues to run."""
+"""Every end of a function becomes an outcome, and no code of it continues to run."""
 
 import asyncio
 import contextlib
@@ -82,7 +82,7 @@ async def test_invalid_arguments_are_a_failure_that_names_the_field() -> None:
 
 @pytest.mark.parametrize(("text", "sent"), [("no such city", "no such city"), ("\ud800", "\ufffd")])
 @pytest.mark.parametrize("error", [ToolError, LinkRefusedError, StoreRefusedError])
-async def test_an_error_for_the_caller_is_its_result(
+async def test_a_tool_error_is_the_result_for_the_caller(
     text: str, sent: str, error: type[Exception]
 ) -> None:
     for function in raising(error(text)):
@@ -102,7 +102,7 @@ async def test_an_error_for_the_caller_is_its_result(
     ],
     ids=lambda error: type(error).__name__,
 )
-async def test_any_other_exception_is_a_crash_that_tells_the_caller_nothing(error: BaseException):
+async def test_any_other_exception_is_a_crash_without_details_for_the_caller(error: BaseException):
     for function in raising(error):
         failed = await failure(function)
         assert (failed.kind, failed.message) == (FailureKind.CRASHED, CRASHED)
@@ -112,7 +112,7 @@ async def test_any_other_exception_is_a_crash_that_tells_the_caller_nothing(erro
 
 
 @pytest.mark.parametrize("error", [ToolError, LinkRefusedError, StoreRefusedError])
-async def test_a_group_of_errors_for_the_caller_is_told_to_the_caller(
+async def test_a_group_of_tool_errors_is_reported_to_the_caller(
     error: type[Exception],
 ) -> None:
     async def function() -> None:
@@ -132,7 +132,7 @@ async def test_a_missing_capability_is_a_failure_that_names_it() -> None:
     assert "'elicitation.url'" in failed.message
 
 
-async def test_what_a_tool_requires_is_asked_for_before_it_runs() -> None:
+async def test_the_capabilities_that_a_tool_requires_are_checked_before_it_runs() -> None:
     ran = []
 
     @tool(requires=["sampling"])
@@ -145,7 +145,7 @@ async def test_what_a_tool_requires_is_asked_for_before_it_runs() -> None:
     assert ended == Complete({"content": []})
 
 
-async def test_a_result_that_does_not_fit_is_a_failure_with_the_reason_in_the_log_only() -> None:
+async def test_an_invalid_result_is_a_failure_with_the_reason_only_in_the_log() -> None:
     async def function() -> int:
         return "five"  # type: ignore[return-value]
 
@@ -155,7 +155,7 @@ async def test_a_result_that_does_not_fit_is_a_failure_with_the_reason_in_the_lo
     assert failed.detail == 'is not of type "integer"'
 
 
-async def test_a_result_above_the_limit_is_a_failure_that_says_so() -> None:
+async def test_a_result_above_the_limit_is_a_failure_that_names_the_limit() -> None:
     async def function() -> str:
         return "x" * 1000
 
@@ -169,7 +169,9 @@ async def hang() -> None:
 
 
 @pytest.mark.parametrize("instead", ["a value", "another error", "its own timeout"])
-async def test_whatever_a_tool_makes_of_its_time_being_up_it_is_up(instead: str) -> None:
+async def test_a_timed_out_tool_is_timed_out_however_it_reacts_to_the_cancellation(
+    instead: str,
+) -> None:
     async def stubborn() -> str:
         try:
             await hang()
@@ -183,7 +185,7 @@ async def test_whatever_a_tool_makes_of_its_time_being_up_it_is_up(instead: str)
     assert (await failure(stubborn, outside=ports(seconds=0.01))).kind is FailureKind.TIMED_OUT
 
 
-async def test_a_plain_function_past_its_time_loses_its_thread() -> None:
+async def test_a_plain_function_that_times_out_loses_its_thread() -> None:
     gate, said = threading.Event(), []
 
     def function(ctx: Context) -> None:
@@ -207,7 +209,7 @@ async def test_a_plain_function_past_its_time_loses_its_thread() -> None:
     assert said == ["too late"]
 
 
-async def test_one_tool_has_at_most_the_threads_its_author_gave_it() -> None:
+async def test_a_tool_uses_at_most_the_threads_its_author_configured() -> None:
     gate, begun = threading.Event(), threading.Event()
 
     @tool(threads=1)
@@ -239,7 +241,7 @@ async def cancel_once_begun(
 
 
 @pytest.mark.parametrize("where", ["function", "child"])
-async def test_a_hang_up_cancels_the_function_and_what_it_started(where: str) -> None:
+async def test_a_disconnect_cancels_the_function_and_the_tasks_it_started(where: str) -> None:
     begun, heard, children = asyncio.Event(), [], []
 
     async def waits() -> None:
@@ -261,7 +263,7 @@ async def test_a_hang_up_cancels_the_function_and_what_it_started(where: str) ->
     assert heard == ["cancelled"]
 
 
-async def test_a_task_that_the_function_cancelled_itself_is_no_hang_up() -> None:
+async def test_a_task_cancelled_by_the_function_itself_does_not_count_as_a_disconnect() -> None:
     async def function() -> None:
         task = asyncio.create_task(hang())
         await asyncio.sleep(0)
@@ -303,7 +305,9 @@ async def test_a_function_that_cancels_its_own_task_has_crashed(times: int) -> N
 
 
 @pytest.mark.parametrize("own_first", [True, False])
-async def test_a_hang_up_beside_a_cancellation_of_its_own_passes_through(own_first: bool) -> None:
+async def test_a_disconnect_passes_through_beside_a_cancellation_by_the_function_itself(
+    own_first: bool,
+) -> None:
     begun = asyncio.Event()
 
     async def function() -> str:
@@ -322,7 +326,7 @@ async def test_a_hang_up_beside_a_cancellation_of_its_own_passes_through(own_fir
     assert (await cancel_once_begun(lambda: outcome(function), begun)).cancelled()
 
 
-async def test_tasks_left_behind_have_ended_before_the_outcome_leaves() -> None:
+async def test_unfinished_tasks_have_ended_before_the_outcome_is_returned() -> None:
     ended = []
 
     async def left_behind() -> None:
@@ -343,7 +347,7 @@ async def test_tasks_left_behind_have_ended_before_the_outcome_leaves() -> None:
     assert tasks[0].cancelled()
 
 
-async def test_progress_and_logs_arrive_in_order_and_only_rise() -> None:
+async def test_progress_and_logs_arrive_in_order_and_progress_only_increases() -> None:
     async def function(ctx: Context) -> None:
         ctx.progress(1, 3, "one")
         ctx.progress(1, 3, "one again")

@@ -73,17 +73,17 @@ def detail(annotation: Any, value: Any, given: dict[str, Any] | None = None) -> 
         Result,
     ],
 )
-def test_text_content_and_nothing_promise_no_schema(annotation: Any) -> None:
+def test_text_content_and_none_have_no_output_schema(annotation: Any) -> None:
     assert returns_of(annotation, None).schema is None
 
 
 @pytest.mark.parametrize("annotation", [int, list, tuple[int, str], dict[str, int], Point, Colour])
-def test_everything_else_gives_an_output_schema(annotation: Any) -> None:
+def test_every_other_return_type_has_an_output_schema(annotation: Any) -> None:
     assert returns_of(annotation, None).schema is not None
 
 
 @pytest.mark.requirement("tools.call.structured-as-text")
-def test_a_model_is_structured_content_and_the_same_as_text() -> None:
+def test_a_model_is_returned_as_structured_content_and_as_text() -> None:
     assert encoded(Weather, Weather(city="Oslo", temperature=3)) == {
         "content": [{"type": "text", "text": '{"city":"Oslo","temperature":3}'}],
         "structuredContent": {"city": "Oslo", "temperature": 3},
@@ -110,12 +110,12 @@ def test_structured_content_may_be_any_json(annotation: Any, value: Any, json: A
 
 
 @pytest.mark.parametrize(("value", "text"), [("héllo", "héllo"), (Colour.RED, "red"), ("", "")])
-def test_text_is_sent_as_text_alone(value: str, text: str) -> None:
+def test_a_text_result_has_no_structured_content(value: str, text: str) -> None:
     assert encoded(str, value) == {"content": [{"type": "text", "text": text}]}
 
 
 @pytest.mark.parametrize("value", [None, [], ()])
-def test_nothing_is_a_result_without_content(value: Any) -> None:
+def test_a_result_of_none_has_no_content(value: Any) -> None:
     assert encoded(None, value) == {"content": []}
 
 
@@ -149,13 +149,13 @@ BLOCKS = [
 
 @pytest.mark.requirement("tools.call.content")
 @pytest.mark.parametrize(("block", "wire"), BLOCKS)
-def test_content_of_every_type_is_sent_as_it_is(block: Any, wire: dict[str, Any]) -> None:
+def test_content_of_every_type_is_sent_unchanged(block: Any, wire: dict[str, Any]) -> None:
     assert encoded(type(block), block) == {"content": [wire]}
     assert encoded(list[type(block)], [block, block]) == {"content": [wire, wire]}  # type: ignore[misc]
     assert encoded(Any, (block,)) == {"content": [wire]}
 
 
-def test_a_result_says_exactly_what_is_sent() -> None:
+def test_a_result_object_determines_exactly_what_is_sent() -> None:
     assert encoded(Result, Result([Text(text="Look:")], {"a": 1})) == {
         "content": [{"type": "text", "text": "Look:"}],
         "structuredContent": {"a": 1},
@@ -171,7 +171,7 @@ GIVEN = {"type": "object", "required": ["answer"]}
 
 
 @pytest.mark.requirement("tools.call.structured")
-def test_a_schema_given_verbatim_is_kept_and_held_against_the_result() -> None:
+def test_an_explicit_output_schema_is_kept_and_results_are_validated_by_it() -> None:
     returns = returns_of(Any, GIVEN)
     assert returns.schema == GIVEN
     assert returns.encode({"answer": 42}, ENOUGH).result["structuredContent"] == {"answer": 42}
@@ -179,14 +179,14 @@ def test_a_schema_given_verbatim_is_kept_and_held_against_the_result() -> None:
     assert returns.encode(Result(structured={"answer": 1}), ENOUGH).result["structuredContent"]
 
 
-def test_a_promised_schema_needs_structured_content() -> None:
+def test_an_output_schema_requires_structured_content() -> None:
     assert detail(Any, Result([Text(text="42")]), GIVEN) == (
         "there is an output schema but no structured content"
     )
     assert detail(Any, "42", GIVEN) == 'is not of type "object"'
 
 
-def test_an_error_need_not_fit_the_schema() -> None:
+def test_an_error_result_need_not_fit_the_output_schema() -> None:
     returns = returns_of(Any, GIVEN)
     refusal = Result([Text(text="No.")], is_error=True)
     assert returns.encode(refusal, ENOUGH).result["isError"] is True
@@ -204,7 +204,7 @@ def test_an_error_need_not_fit_the_schema() -> None:
         (list[int], [1, "2"]),
     ],
 )
-def test_what_does_not_fit_the_return_type_is_not_sent(annotation: Any, value: Any) -> None:
+def test_a_value_that_does_not_fit_the_return_type_is_refused(annotation: Any, value: Any) -> None:
     assert detail(annotation, value)
 
 
@@ -240,7 +240,7 @@ UNSENDABLE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("what", UNSENDABLE)
-def test_what_cannot_be_json_is_not_sent_and_raises_nothing_else(what: str) -> None:
+def test_a_value_that_json_cannot_represent_is_refused_without_another_exception(what: str) -> None:
     assert detail(Any, UNSENDABLE[what])
 
 
@@ -256,7 +256,7 @@ class Reading(BaseModel):
         Reading(data={"a": [(1.0, {math.inf})]}),
     ],
 )
-def test_not_a_number_is_never_sent_as_null(reading: Reading) -> None:
+def test_nan_is_never_sent_as_null(reading: Reading) -> None:
     assert "NaN" in detail(Reading, reading)
 
 
@@ -282,7 +282,7 @@ JSON = st.recursive(
 
 @settings(deadline=None)
 @given(JSON)
-def test_any_json_comes_through_unchanged(value: Any) -> None:
+def test_any_json_is_returned_unchanged(value: Any) -> None:
     assert Returns().encode(Result(structured=value), ENOUGH).result["structuredContent"] == value
 
 
@@ -308,12 +308,14 @@ def text(value: str) -> dict[str, str]:
         ([Colour.RED, PICTURE], [text("red"), BLOCK]),
     ],
 )
-def test_texts_and_json_between_content_are_blocks(annotation: Any, value: Any, content: Any):
+def test_texts_and_json_between_content_become_content_blocks(
+    annotation: Any, value: Any, content: Any
+):
     assert encoded(annotation, value) == {"content": content}
 
 
 @pytest.mark.parametrize("annotation", [list, list[Any], tuple, collections.abc.Sequence])
-def test_content_is_sent_once_if_the_type_promises_a_list(annotation: Any) -> None:
+def test_content_in_a_list_is_not_repeated_in_structured_content(annotation: Any) -> None:
     sent = encoded(annotation, ["a picture", {"n": 1}, PICTURE])
     assert sent == {
         "content": [text("a picture"), text('{"n":1}'), BLOCK],
@@ -347,5 +349,5 @@ def test_content_in_an_object_is_refused(annotation: Any, value: Any) -> None:
         ),
     ],
 )
-def test_half_of_a_surrogate_pair_is_replaced(annotation: Any, value: Any, content: Any) -> None:
+def test_unpaired_surrogates_are_replaced(annotation: Any, value: Any, content: Any) -> None:
     assert encoded(annotation, value)["content"] == content

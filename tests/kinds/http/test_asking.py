@@ -1,4 +1,4 @@
-"""HTTP tools that ask: before the request, and what the service asks."""
+"""Input requests of HTTP tools: before the HTTP request, and on behalf of the service."""
 
 import asyncio
 from typing import Any
@@ -51,7 +51,7 @@ QUESTIONS = [
         ("sent", "broken", ["reason", "sure"]),
     ],
 )
-async def test_questions_before_the_request_have_conditions(state, reason, asked):
+async def test_input_requests_before_the_http_request_have_conditions(state, reason, asked):
     value = {"why": "{answers.reason.reason}", "sure": "{answers.sure.reason}"}
     async with outgoing(in_turn(OK)) as (service, http):
         config = tool(
@@ -67,7 +67,7 @@ async def test_questions_before_the_request_have_conditions(state, reason, asked
     assert [body(service, 0)] == [{names[key]: reason for key in asked}]
 
 
-async def test_a_question_has_the_values_of_the_call_in_its_message():
+async def test_an_input_request_contains_argument_and_answer_values_in_its_message():
     async with outgoing(in_turn(OK)) as (service, http):
         driven = DrivenHttp(tool(service, questions=QUESTIONS), http, {"id": 7, "state": "sent"})
         first = await driven.advance()
@@ -76,7 +76,7 @@ async def test_a_question_has_the_values_of_the_call_in_its_message():
         assert second.requests[0].params["message"] == "Sure, because of broken?"  # type: ignore[union-attr]
 
 
-async def test_the_service_asks_and_gets_the_answer_with_its_state():
+async def test_the_service_requests_input_and_receives_the_response_with_its_state():
     async with outgoing(in_turn(asking("s-1", why="Why?"), OK)) as (service, http):
         driven = DrivenHttp(tool(service), http, {"id": 7})
         assert await driven.asks() == ["why"]
@@ -105,11 +105,11 @@ async def answered(answer: Any, why: Any = "Why?", **config: Any) -> Service:
 
 
 @pytest.mark.parametrize("answer", [DECLINE, CANCEL])
-async def test_the_service_is_told_that_a_question_was_not_answered(answer: dict[str, Any]):
+async def test_the_service_receives_declined_and_cancelled_input_requests(answer: dict[str, Any]):
     assert body(await answered(answer), 1)["responses"] == {"why": answer}
 
 
-async def test_the_service_gets_only_answers_that_match_and_only_their_fields():
+async def test_the_service_receives_only_valid_responses_and_only_their_declared_fields():
     async with outgoing(in_turn(asking("s", why="Why?"), OK)) as (service, http):
         driven = DrivenHttp(tool(service), http)
         await driven.asks()
@@ -120,7 +120,7 @@ async def test_the_service_gets_only_answers_that_match_and_only_their_fields():
 
 
 @pytest.mark.parametrize("status", [201, 409])
-async def test_questions_are_known_by_their_media_type_whatever_the_status(status: int):
+async def test_input_requests_are_recognised_by_media_type_whatever_the_status(status: int):
     async def handler(request: Arrived, writer: asyncio.StreamWriter) -> None:
         write(writer, status, asking("s", why="Why?"), Content_Type=ASKS)
 
@@ -128,7 +128,7 @@ async def test_questions_are_known_by_their_media_type_whatever_the_status(statu
         assert await DrivenHttp(tool(service), http).asks() == ["why"]
 
 
-async def test_the_service_may_ask_under_one_key_again():
+async def test_the_service_may_use_the_same_key_again():
     turns = [asking(f"s-{n}", why=f"Why {n}?") for n in range(3)]
     async with outgoing(in_turn(*turns, OK)) as (service, http):
         driven = DrivenHttp(tool(service), http)
@@ -142,7 +142,7 @@ async def test_the_service_may_ask_under_one_key_again():
     assert len({each.headers["idempotency-key"] for each in service.arrived}) == 4
 
 
-async def test_a_service_that_asks_too_often_ends_the_call():
+async def test_a_service_that_requests_input_too_often_ends_the_call():
     async with outgoing(in_turn(asking("s", why="Why?"))) as (service, http):
         driven = DrivenHttp(tool(service), http)
         (key,) = await driven.asks()
@@ -164,7 +164,7 @@ async def test_a_safe_request_cannot_be_answered(method: str):
     ("method", "repeatable", "sent"),
     [("POST", None, 2), ("PUT", None, 2), ("POST", True, 4)],
 )
-async def test_answers_are_sent_again_only_if_the_author_allows_it(method, repeatable, sent):
+async def test_responses_are_resent_only_if_the_author_allows_it(method, repeatable, sent):
     async with outgoing(in_turn(asking("s", why="Why?"), 503)) as (service, http):
         config = tool(service, request={"method": method, "repeatable": repeatable})
         driven = DrivenHttp(config, http)

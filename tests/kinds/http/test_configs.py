@@ -1,4 +1,4 @@
-"""Configurations of HTTP tools: what is refused, in which field, and with which words."""
+"""Invalid configurations of HTTP tools: the field and the message of each refusal."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def assert_refused(written: dict[str, Any], field: str, words: str) -> None:
         ("https://x.example/" + "a" * 8192, "at most 8192"),
     ],
 )
-def test_an_address_is_refused(url: str, words: str):
+def test_an_invalid_address_is_refused(url: str, words: str):
     assert_refused(config({"url": url}), "request.url", words)
 
 
@@ -88,7 +88,9 @@ NAME, VALUE = "headers.0.name", "headers.0.value"
         ({"retries": 4}, "retries", "less than or equal to 3"),
     ],
 )
-def test_a_request_is_refused(request_: dict[str, Any], field: str, words: str):
+def test_an_invalid_request_configuration_is_refused(
+    request_: dict[str, Any], field: str, words: str
+):
     assert_refused(config(request_), f"request.{field}".rstrip("."), words)
 
 
@@ -100,7 +102,9 @@ def test_a_request_is_refused(request_: dict[str, Any], field: str, words: str):
         ({"errors": ["4x"]}, "errors.0", "a number such as 404"),
     ],
 )
-def test_a_response_is_refused(response: dict[str, Any], field: str, words: str):
+def test_an_invalid_response_configuration_is_refused(
+    response: dict[str, Any], field: str, words: str
+):
     assert_refused(config(response=response), f"response.{field}", words)
 
 
@@ -119,12 +123,12 @@ def asked(key: str = "sure", **others: Any) -> dict[str, Any]:
         ([asked(message="{answers.other.ok}")], "0.message", "no earlier question 'other'"),
     ],
 )
-def test_a_question_is_refused(questions: list[Any], field: str, words: str):
+def test_an_invalid_input_request_is_refused(questions: list[Any], field: str, words: str):
     assert_refused(config(questions=questions), f"questions.{field}", words)
 
 
 @pytest.mark.parametrize("field", ["input_schema", "output_schema"])
-def test_a_schema_is_refused(field: str):
+def test_an_invalid_schema_is_refused(field: str):
     assert list(problems(config(**{field: {"type": "no type"}}))) == [field]
 
 
@@ -149,7 +153,9 @@ def test_a_placeholder_without_a_value_is_refused(value: str, words: str):
         ("DELETE", False, True, True),
     ],
 )
-def test_hints_follow_from_the_method_if_not_given(method, read_only, destructive, idempotent):
+def test_tool_hints_follow_from_the_method_unless_configured(
+    method, read_only, destructive, idempotent
+):
     hints = KIND.compile(config({"method": method})).annotations
     assert hints == {
         "readOnlyHint": read_only,
@@ -161,7 +167,7 @@ def test_hints_follow_from_the_method_if_not_given(method, read_only, destructiv
     assert given["readOnlyHint"] is True and given["destructiveHint"] is destructive
 
 
-def test_the_secrets_of_a_configuration_are_known():
+def test_the_secrets_of_a_configuration_are_listed():
     body = {"type": "json", "value": {"k": ["x {secrets.c}"]}}
     request = {
         "method": "POST",
@@ -218,7 +224,9 @@ CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
         ({"when": {"answers.sure.why": [1]}}, "when", "no answer {answers.sure.why}"),
     ],
 )
-def test_a_question_that_names_nothing_is_reported(second: Any, field: str, words: str):
+def test_an_input_request_with_an_invalid_reference_is_reported(
+    second: Any, field: str, words: str
+):
     questions = [asked(), asked("more", **second)]
     found = inspected(input_schema=CITY, questions=questions)
     assert list(found) == [f"questions.1.{field}"]

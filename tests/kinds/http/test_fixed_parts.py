@@ -1,4 +1,4 @@
-"""Arguments neither replace nor repeat what the request has itself, such as a secret."""
+"""Arguments neither replace nor repeat the fixed parts of a request, such as a secret."""
 
 from typing import Any
 
@@ -54,13 +54,13 @@ def filled(members: dict[str, Any], **config: Any) -> Any:
 
 @pytest.mark.parametrize("place", REQUESTS)
 @pytest.mark.parametrize("member", MEMBERS)
-def test_a_member_of_an_object_that_is_another_field_is_refused(member: str, place: str) -> None:
+def test_an_object_member_that_repeats_a_fixed_field_is_refused(member: str, place: str) -> None:
     with pytest.raises(ToolError, match=r"The request has the field '.*' itself: leave out"):
         filled({"other": 1, member: "mine"}, **REQUESTS[place])
 
 
 @pytest.mark.parametrize("place", REQUESTS)
-def test_other_members_are_sent(place: str) -> None:
+def test_object_members_that_repeat_no_fixed_field_are_sent(place: str) -> None:
     members = {"other": 1, "api_key_2": 2, "roles": 3, "more": 4, "key": 5, "api_key": None}
     request = filled(members, **REQUESTS[place])
     content = request.content
@@ -70,7 +70,7 @@ def test_other_members_are_sent(place: str) -> None:
 
 
 @pytest.mark.parametrize("member", ["owner", "Owner", "owner]", "owner][", "owner[a]", "owner][a"])
-def test_a_member_in_brackets_that_is_another_field_is_refused(member: str) -> None:
+def test_a_deep_object_member_that_repeats_a_fixed_field_is_refused(member: str) -> None:
     field = {"name": "filter", "value": "{arguments.more}", "style": "deepObject"}
     query = [{"name": "filter[owner]", "value": "me"}, field]
     with pytest.raises(ToolError, match="leave out"):
@@ -87,7 +87,7 @@ def test_a_member_in_brackets_that_is_another_field_is_refused(member: str) -> N
         {**exploded(), "value": "x {arguments.more}"},
     ],
 )
-def test_an_object_that_is_one_value_may_have_any_members(field: dict[str, Any]) -> None:
+def test_an_object_sent_as_one_value_may_have_any_members(field: dict[str, Any]) -> None:
     assert filled({"role": "admin"}, query=[*FIXED, field]).query[-1][0] == "more"
 
 
@@ -120,7 +120,9 @@ def imported(path: str, parameters: list[Any], **operation: Any) -> Operation:
         ("bearer", "header", "AUTHORIZATION"),
     ],
 )
-def test_a_parameter_that_a_security_scheme_sets_is_no_argument(scheme: str, place: str, name: str):
+def test_a_parameter_set_by_a_security_scheme_is_not_an_argument(
+    scheme: str, place: str, name: str
+):
     parameters = [
         {"name": name, "in": place, "required": True, "schema": {"type": "string"}},
         {"name": "other", "in": "query", "schema": {"type": "string"}},
@@ -142,7 +144,7 @@ def test_a_parameter_that_a_security_scheme_sets_is_no_argument(scheme: str, pla
         ("/a", [("sid", "cookie"), ("Cookie", "header")]),
     ],
 )
-def test_an_operation_that_has_a_field_twice_is_refused(path, parameters):
+def test_an_operation_with_a_duplicate_field_is_refused(path, parameters):
     listed = [{"name": name, "in": place, "required": True} for name, place in parameters]
     operation = imported(path, listed)
     assert operation.config is None

@@ -1,4 +1,4 @@
-"""Services that lie when they ask: each is refused with words that say where, and no one is asked."""
+"""Invalid input requests of a service are refused with their path, and no user sees them."""
 
 import asyncio
 from collections.abc import Mapping
@@ -130,7 +130,7 @@ def config(port: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("when", ["first", "after an answer"])
-async def test_a_lie_is_refused_with_its_place(lie: str, when: str):
+async def test_an_invalid_input_request_of_a_service_is_refused_with_its_path(lie: str, when: str):
     body, words = LIES[lie]
     bodies = (body,) if when == "first" else (asking(before="Sure?"), body)
     async with outgoing(saying(*bodies)) as (service, http):
@@ -146,7 +146,7 @@ async def test_a_lie_is_refused_with_its_place(lie: str, when: str):
     assert "evil.example" not in refused and SECRET not in refused
 
 
-async def test_the_largest_document_that_is_honest_is_asked():
+async def test_the_largest_valid_input_request_document_is_accepted():
     body = requesting(MAX_REQUESTS, state="x" * MAX_STATE)
     async with outgoing(saying(body)) as (service, http):
         asked = await DrivenHttp(config(base(service)), http).asks()

@@ -103,7 +103,7 @@ def test_style_and_explode_of_the_query(given: dict[str, Any], style: str, explo
     assert (field.style, field.explode) == (style, explode)
 
 
-def test_a_json_body_is_one_argument() -> None:
+def test_a_json_body_becomes_one_argument() -> None:
     read = config(
         {"requestBody": body(PET, required=True)},
         method="post",
@@ -119,7 +119,7 @@ def test_a_json_body_is_one_argument() -> None:
     assert read.input_schema["$defs"] == {"Pet": {"type": "object"}}
 
 
-def test_a_form_body_has_a_field_for_each_property() -> None:
+def test_a_form_body_has_one_field_per_property() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "array"}}}
     form = "application/x-www-form-urlencoded"
     content = {form: {"schema": schema, "encoding": {"b": {"style": "form", "explode": False}}}}
@@ -260,11 +260,13 @@ BRACES = {"securitySchemes": {"s": {"type": "apiKey", "in": "cookie", "name": "{
         ("text", {}, "It is not an object."),
     ],
 )
-def test_an_unsupported_operation_says_why(operation: Any, more: dict[str, Any], said: str) -> None:
+def test_an_unsupported_operation_is_refused_with_the_reason(
+    operation: Any, more: dict[str, Any], said: str
+) -> None:
     assert said in problem(operation, **more)
 
 
-def test_documents_are_json_or_yaml() -> None:
+def test_documents_may_be_json_or_yaml() -> None:
     made = document({"/a": {"get": {}}})
     written = b"openapi: 3.0.0\ninfo: {version: 2024-01-01}\npaths:\n  /a:\n    get: {responses: {200: {}}}\n"
     assert read(orjson.dumps(made)) == made
@@ -286,13 +288,13 @@ def test_documents_are_json_or_yaml() -> None:
         (b" " * (16 * 1024 * 1024 + 1), "larger than 16 MiB"),
     ],
 )
-def test_what_is_no_document_is_said(data: bytes, said: str) -> None:
+def test_an_invalid_document_is_refused_with_the_reason(data: bytes, said: str) -> None:
     with pytest.raises(OpenApiError) as caught:
         read(data)
     assert said in str(caught.value)
 
 
-def test_a_body_with_files_takes_them_in_base64() -> None:
+def test_a_body_with_files_accepts_them_in_base64() -> None:
     texts = {"type": "array", "items": {"type": "string"}}
     properties = {
         "photo": {"type": "string", "format": "binary", "description": "A photo."},

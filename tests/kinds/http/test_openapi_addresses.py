@@ -1,4 +1,4 @@
-"""A tool that is imported sends to the host that its document, or the operator, names as the server."""
+"""An imported tool sends requests only to the server named by its document or by the operator."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -41,9 +41,7 @@ PATHS = [
 
 @pytest.mark.parametrize("place", [NOWHERE, BASE, FETCHED])
 @pytest.mark.parametrize("path", PATHS)
-def test_a_path_without_a_slash_at_its_beginning_is_refused(
-    path: str, place: ServerAddress
-) -> None:
+def test_a_path_without_a_leading_slash_is_refused(path: str, place: ServerAddress) -> None:
     servers = server(API if place is NOWHERE else "/")
     operation = imported(path, servers, place)
     assert operation.config is None
@@ -54,7 +52,7 @@ def test_a_path_without_a_slash_at_its_beginning_is_refused(
     "path", ["//evil.example/b", "///b", "/@evil.example", "/:8443", "/.", "/"]
 )
 @pytest.mark.parametrize("servers", [server(API), server(f"{API}/"), server(f"{API}///")])
-def test_a_path_that_begins_with_a_slash_stays_at_its_host(path: str, servers: Any) -> None:
+def test_a_path_with_a_leading_slash_stays_on_its_host(path: str, servers: Any) -> None:
     operation = imported(path, servers)
     assert operation.config is not None, operation.problem
     assert urlsplit(operation.config["request"]["url"]).netloc == "api.example.com"
@@ -80,7 +78,7 @@ def test_a_path_that_begins_with_a_slash_stays_at_its_host(path: str, servers: A
         ("/b", server("/v1"), ServerAddress("https://user@api.example.com")),
     ],
 )
-def test_an_address_that_its_parts_can_move_is_refused(
+def test_an_address_that_could_leave_its_server_is_refused(
     path: str, servers: Any, place: ServerAddress
 ):
     operation = imported(path, servers, place)
@@ -105,7 +103,7 @@ def test_an_address_that_its_parts_can_move_is_refused(
         (server("//api.example.com/v1"), ServerAddress("", "https://docs.example"), f"{API}/v1/b"),
     ],
 )
-def test_servers_with_variables_and_relative_ones_are_imported(servers, place, url):
+def test_relative_servers_and_servers_with_variables_are_imported(servers, place, url):
     operation = imported("/b", servers, place)
     assert operation.config is not None, operation.problem
     assert operation.config["request"]["url"] == url

@@ -1,4 +1,4 @@
-"""An error in the reading of a document is either the document's, and said, or ours, and logged."""
+"""Errors of a document are reported to the user, and faults of the platform are logged."""
 
 import logging
 from collections.abc import Iterator
@@ -122,7 +122,7 @@ def with_value(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("value", ODD, ids=repr)
-def test_no_value_anywhere_in_a_document_is_a_fault(value: Any) -> None:
+def test_no_value_in_any_place_of_a_document_causes_a_fault(value: Any) -> None:
     assert all(each.config for each in operations(RICH))
     for path in places(RICH):
         document = with_value(path, value)
@@ -130,7 +130,7 @@ def test_no_value_anywhere_in_a_document_is_a_fault(value: Any) -> None:
             assert [each.fault for each in operations(document) if each.fault] == [], path
 
 
-def test_a_list_in_a_reference_may_be_numbered_by_too_many_digits() -> None:
+def test_a_list_index_with_too_many_digits_in_a_reference_is_reported() -> None:
     path = ("paths", "/a/{id}{n}?x=1", "post", "parameters", 0)
     document = with_value(path, {"$ref": f"#/servers/{'9' * 5_000}"})
     assert "refers to nothing" in next(operations(document)).problem
@@ -151,7 +151,7 @@ def broken(*arguments: object) -> Any:
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_a_fault_in_one_operation_is_logged_and_not_told_as_the_documents(
+def test_a_fault_in_one_operation_is_logged_and_not_blamed_on_the_document(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(openapi, "input_schema", broken)

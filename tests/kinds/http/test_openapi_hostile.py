@@ -1,4 +1,4 @@
-"""Tests of documents that are made to take time or memory: each is refused in words, or imported."""
+"""Documents that would take much time or memory are refused with the reason, or imported."""
 
 from typing import Any
 
@@ -57,12 +57,14 @@ def doubled(levels: int) -> dict[str, Any]:
         ({}, {"$ref": "file:///etc/passwd"}, "outside the document"),
     ],
 )
-def test_a_schema_that_cannot_be_used_says_why(schemas: dict[str, Any], wanted: Any, said: str):
+def test_an_unusable_schema_is_refused_with_the_reason(
+    schemas: dict[str, Any], wanted: Any, said: str
+):
     assert said in problem(schemas, wanted)
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+\\1$", "(a{1000}){1000}", "("])
-def test_a_pattern_that_may_take_long_is_left_to_the_service(pattern: str) -> None:
+def test_a_pattern_that_may_be_expensive_is_left_to_the_service(pattern: str) -> None:
     wanted = {"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}}
     (found,) = operations(read(document({}, wanted)))
     assert found.config is not None, found.problem
@@ -70,7 +72,7 @@ def test_a_pattern_that_may_take_long_is_left_to_the_service(pattern: str) -> No
     assert properties == {"a": {"type": "string"}}
 
 
-def test_the_work_for_all_operations_together_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_total_work_for_all_operations_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     # Far below the real limit, which takes most of a minute to reach.
     monkeypatch.setattr(openapi_references, "MAX_WORK", 2_000)
     schemas, wanted = {"a": {"allOf": [{"type": "object"}] * 190}}, {"$ref": f"{REF}a"}
@@ -98,7 +100,9 @@ BOMB = b"a: &a [x,x,x,x,x,x,x,x,x,x]\n" + b"".join(
 @pytest.mark.parametrize(
     ("data", "said"), [(BOMB, "more than 2,000,000 values"), (b"a: *nothing", "or to nothing")]
 )
-def test_a_document_that_takes_too_much_is_refused_in_its_process(data: bytes, said: str) -> None:
+def test_a_document_that_needs_too_many_resources_is_refused_by_its_process(
+    data: bytes, said: str
+) -> None:
     with pytest.raises(OpenApiError) as caught:
         find(data, Reading())
     assert said in str(caught.value)
@@ -117,7 +121,7 @@ DEEP, MANY = "nested deeper than 200 levels", "more than 2,000,000 values"
         (b"\x00" * 1000, "neither JSON nor YAML"),
     ],
 )
-def test_a_document_that_takes_too_much_is_refused(data, said, monkeypatch):
+def test_a_document_too_deep_or_with_too_many_values_is_refused(data, said, monkeypatch):
     monkeypatch.setattr(openapi_documents, "MAX_VALUES", 1_000)
     with pytest.raises(OpenApiError) as caught:
         read(data)
@@ -128,7 +132,7 @@ def found(data: bytes, how: Reading = Reading(), *, kept: bool = False) -> Found
     return find(data, how, kept=kept)
 
 
-def test_a_kept_document_gives_what_the_text_gave() -> None:
+def test_a_stored_document_yields_the_same_operations_as_its_text() -> None:
     data = document({}, {"type": "object"}, 3)
     first = found(data)
     wanted = Reading(sources=["POST /1"])

@@ -23,7 +23,7 @@ def told(
     return [(each.label, each.verb, each.is_conflict) for each in changes(base, mine, theirs)]
 
 
-def test_only_what_the_document_has_changed_is_a_change() -> None:
+def test_only_changes_of_the_document_count_as_changes() -> None:
     base = said("old", arguments={"kept": {}, "gone": {}, "same": {}})
     mine = said("mine", arguments={"kept": {"maxLength": 3}, "gone": {}, "same": {}, "own": {}})
     theirs = said("old", arguments={"new": {}, "kept": {}, "same": {"type": "string"}})
@@ -43,7 +43,7 @@ def test_only_what_the_document_has_changed_is_a_change() -> None:
     assert list(now.config["input_schema"]["properties"]) == ["new", "kept", "same", "own"]
 
 
-def test_what_both_have_changed_is_a_conflict_unless_it_is_the_same_change() -> None:
+def test_a_change_on_both_sides_is_a_conflict_unless_it_is_the_same_change() -> None:
     base, mine = said("old"), said("mine")
     assert told(base, mine, said("theirs")) == [("Title", "changed", True)]
     assert told(base, mine, said("mine")) == []

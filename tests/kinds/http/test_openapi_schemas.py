@@ -1,4 +1,5 @@
-"""Schemas of OpenAPI documents: what the service takes is accepted, and no keyword refuses an operation."""
+"""Schemas of OpenAPI documents: values that the service accepts are valid, and no keyword makes an
+operation unusable."""
 
 from typing import Any
 
@@ -72,7 +73,7 @@ def accepts(value: Any, schema: Any, version: str = "3.1.0", **schemas: Any) -> 
     ],
 )
 @pytest.mark.parametrize("value", [{"aa": 1}, ["x"], "abc", 7, None])
-def test_a_keyword_that_cannot_be_used_is_left_out(schema: Any, value: Any) -> None:
+def test_an_unusable_keyword_of_a_schema_is_left_out(schema: Any, value: Any) -> None:
     assert accepts(value, schema)
     nested = {"type": "object", "properties": {"p": {"anyOf": [schema]}}}
     assert accepts({"p": value}, nested)
@@ -118,11 +119,11 @@ def test_anchors_and_ids_are_followed(anchor: Any, reference: Any) -> None:
         assert not accepts({"and": [{"and": [1]}]}, schema, F=node)
 
 
-def test_an_anchor_that_is_nowhere_is_said_to_be_nowhere() -> None:
+def test_an_unknown_anchor_is_reported() -> None:
     assert "'#thing' refers to nothing" in imported({"$ref": "#thing"}).problem
 
 
-def test_keywords_beside_a_reference_count_in_3_1_and_not_in_3_0() -> None:
+def test_keywords_beside_a_reference_apply_in_3_1_and_not_in_3_0() -> None:
     schema = {"$ref": f"{REF}Name", "maxLength": 2}
     assert not accepts("abc", schema, "3.1.0", Name={"type": "string"})
     assert accepts("abc", schema, "3.0.3", Name={"type": "string"})
@@ -132,7 +133,7 @@ CAT = {"required": ["kind"], "properties": {"kind": {"type": "string"}, "lives":
 
 
 @pytest.mark.parametrize("more", [{}, {"discriminator": {"propertyName": "kind"}}])
-def test_a_value_of_more_than_one_branch_is_left_to_the_service(more: Any) -> None:
+def test_a_value_that_fits_several_branches_is_left_to_the_service(more: Any) -> None:
     schema = {"oneOf": [{"$ref": f"{REF}Cat"}, {"$ref": f"{REF}Dog"}], **more}
     assert accepts({"kind": "cat"}, schema, Cat=CAT, Dog=CAT)
     assert not accepts({}, schema, Cat=CAT, Dog=CAT)
@@ -159,28 +160,28 @@ NEEDS = {"required": ["id", "name"]}
         {**THING, **NEEDS},
     ],
 )
-def test_a_property_of_responses_is_not_required_whatever_part_says_so(schema: Any) -> None:
+def test_a_read_only_property_is_not_required_wherever_it_is_declared(schema: Any) -> None:
     schemas = {"Thing": THING, "Needs": NEEDS, "Both": {"allOf": [THING, {"$ref": f"{REF}Needs"}]}}
     assert accepts({"name": "x"}, schema, **schemas)
     assert not accepts({}, schema, **schemas)
 
 
 @pytest.mark.parametrize("kind", ["array", ["array", "null"]])
-def test_a_list_gets_items(kind: Any) -> None:
+def test_an_array_without_items_gets_items(kind: Any) -> None:
     found = imported({"properties": {"a": {"type": kind}}, "type": "object"})
     assert found.config is not None
     inner = found.config["input_schema"]["properties"]["body"]["properties"]["a"]
     assert inner == {"type": kind, "items": {}} or inner["items"] == {}
 
 
-def test_choices_of_a_text_are_texts_whatever_yaml_makes_of_them() -> None:
+def test_enum_values_of_a_string_are_strings_even_if_yaml_reads_other_types() -> None:
     schema = {"type": "string", "enum": [True, "off", 1, 1.5]}
     for value in ("true", "off", "1", "1.5"):
         assert accepts(value, schema)
     assert not accepts("on", schema)
 
 
-def test_a_schema_that_is_too_large_loses_its_deepest_texts_first() -> None:
+def test_a_schema_that_is_too_large_loses_its_deepest_descriptions_first() -> None:
     deep: Any = {"type": "string", "description": "d" * 40_000}
     for _ in range(6):
         deep = {"type": "object", "properties": {"p": deep}, "examples": ["e" * 8_000]}
@@ -216,7 +217,7 @@ def test_optional_parameters_beyond_the_limit_are_left_out_and_named() -> None:
     assert f"more than {MAX_FIELDS} parameters" in refused.problem
 
 
-def test_versions_are_read_or_named() -> None:
+def test_supported_versions_are_read_and_others_are_named_in_the_error() -> None:
     def document(version: str) -> bytes:
         return orjson.dumps({"openapi": version, "paths": {}} if version else {"paths": {}})
 
@@ -241,7 +242,7 @@ paths:
 """
 
 
-def test_yaml_has_the_words_and_numbers_of_version_1_2() -> None:
+def test_yaml_words_and_numbers_follow_version_1_2() -> None:
     (found,) = operations(read(YAML.encode()))
     assert found.name == "on"
     assert found.config is not None

@@ -1,4 +1,4 @@
-"""What imported operations write to the wire is what the document says, or they are refused."""
+"""Imported operations send exactly the bytes that the document defines, or are refused."""
 
 from typing import Any
 
@@ -98,12 +98,14 @@ def problem(operation: Any, **more: Any) -> str:
         (TEXT, {}, "a/b:c", "?q=a%2Fb%3Ac"),
     ],
 )
-def test_a_value_in_a_query(schema: Any, more: dict[str, Any], value: Any, expected: str) -> None:
+def test_a_query_value_is_written_by_its_style(
+    schema: Any, more: dict[str, Any], value: Any, expected: str
+) -> None:
     assert query(schema, value, **more) == expected
 
 
 @pytest.mark.parametrize("schema", [ROWS, TREE, {"allOf": [{"anyOf": [TEXT, ROWS]}]}])
-def test_a_nested_value_is_refused_where_its_style_cannot_write_it(schema: Any) -> None:
+def test_a_nested_value_is_refused_where_its_style_does_not_define_it(schema: Any) -> None:
     for place, path in (("query", "/a"), ("path", "/{q}"), ("header", "/a")):
         required = with_parameter("q", place, schema, required=True)
         assert "does not define" in problem(required, path=path)
@@ -117,7 +119,7 @@ def test_a_nested_value_is_refused_where_its_style_cannot_write_it(schema: Any) 
     )
 
 
-def test_a_nested_value_that_no_schema_announced_is_not_sent_as_json() -> None:
+def test_a_nested_value_without_a_schema_is_not_sent_as_json() -> None:
     for schema, value in ((TEXTS | {"items": {}}, [["a"]]), ({}, {"a": {"b": 1}})):
         with pytest.raises(ToolError, match="inside a list or an object"):
             query(schema, value)
@@ -140,7 +142,9 @@ def test_a_nested_value_that_no_schema_announced_is_not_sent_as_json() -> None:
         ("matrix", True, "a;b", "/;x=a%3Bb"),
     ],
 )
-def test_a_value_in_a_path(style: str, explode: bool, value: Any, expected: str) -> None:
+def test_a_path_value_is_written_by_its_style(
+    style: str, explode: bool, value: Any, expected: str
+) -> None:
     operation = with_parameter("x", "path", {}, style=style, explode=explode, required=True)
     assert Sent(imported(operation, path="/{x}"), {"x": value}).path == expected
     for bad in ("..", ["a", ".."], {"a": "."}, {}, []):
@@ -151,7 +155,7 @@ def test_a_value_in_a_path(style: str, explode: bool, value: Any, expected: str)
 @pytest.mark.parametrize(
     "schema", [TEXTS, {"oneOf": [TEXT, TEXTS]}, {"$ref": "#/components/schemas/Tags"}, {}]
 )
-def test_a_list_in_a_header_is_written_with_commas_however_it_is_described(schema: Any) -> None:
+def test_a_list_in_a_header_is_comma_separated_however_its_schema_is_written(schema: Any) -> None:
     operation = imported(
         with_parameter("X-Tags", "header", schema), components={"schemas": {"Tags": TEXTS}}
     )
@@ -160,12 +164,12 @@ def test_a_list_in_a_header_is_written_with_commas_however_it_is_described(schem
 
 
 @pytest.mark.parametrize(("explode", "expected"), [(False, "r,1,g,2"), (True, "r=1,g=2")])
-def test_an_object_in_a_header(explode: bool, expected: str) -> None:
+def test_an_object_in_a_header_is_written_by_its_style(explode: bool, expected: str) -> None:
     operation = imported(with_parameter("X-A", "header", NUMBERS, explode=explode))
     assert Sent(operation, {"X-A": {"r": 1, "g": 2}}).headers["x-a"] == expected
 
 
-def test_parameters_with_content_of_json_are_json_everywhere() -> None:
+def test_parameters_with_json_content_are_json_in_every_place() -> None:
     for place, path in (("query", "/a"), ("path", "/{q}"), ("header", "/a"), ("cookie", "/a")):
         content = {"application/json": {"schema": {"type": "object"}}}
         parameter = {"name": "q", "in": place, "required": True, "content": content}
@@ -178,7 +182,7 @@ def test_parameters_with_content_of_json_are_json_everywhere() -> None:
         }[place], place
 
 
-def test_optional_cookies_are_sent_as_they_are_there() -> None:
+def test_optional_cookies_are_sent_only_if_present() -> None:
     cookies = [{"name": name, "in": "cookie", "schema": TEXT} for name in ("sid", "lang")]
     operation = imported({"parameters": cookies})
     assert Sent(operation, {"sid": "1", "lang": "en"}).headers["cookie"] == "sid=1; lang=en"
@@ -201,7 +205,9 @@ def test_optional_cookies_are_sent_as_they_are_there() -> None:
         (["application/octet-stream", "application/*"], "application/json"),
     ],
 )
-def test_the_media_type_is_the_documents_whatever_its_order(media_types: list[str], sent: str):
+def test_the_media_type_does_not_depend_on_the_order_in_the_document(
+    media_types: list[str], sent: str
+):
     schema = {"type": "object", "properties": {"a": TEXT}}
     content = {name: {"schema": schema} for name in media_types}
     operation = {"requestBody": {"required": True, "content": content}}
@@ -213,7 +219,7 @@ def test_the_media_type_is_the_documents_whatever_its_order(media_types: list[st
 @pytest.mark.parametrize(
     "media_type", ["application/xml", "text/xml", "application/yaml", "text/csv"]
 )
-def test_an_object_in_a_type_that_nothing_writes_is_refused(media_type: str) -> None:
+def test_an_object_body_of_an_unsupported_media_type_is_refused(media_type: str) -> None:
     for schema in (NUMBERS, ROWS, {"allOf": [NUMBERS]}):
         assert media_type in problem(with_body(media_type, schema), method="post")
     for schema in (TEXT, {}):
@@ -223,7 +229,7 @@ def test_an_object_in_a_type_that_nothing_writes_is_refused(media_type: str) -> 
             posted(with_body(media_type, schema), {"a": 1})
 
 
-def test_texts_of_another_character_set_are_refused() -> None:
+def test_text_in_another_charset_than_utf_8_is_refused() -> None:
     assert "latin1" in problem(with_body("text/plain; charset=latin1", TEXT), method="post")
     assert posted(with_body("text/plain; charset=UTF-8", TEXT), "ä").body == "ä"
 
@@ -256,7 +262,7 @@ SCHEMAS = {"components": {"schemas": {"A": PROPERTIES, "B": {"allOf": [PROPERTIE
 
 
 @pytest.mark.parametrize("schema", COMPOSED)
-def test_a_form_has_the_fields_of_all_that_its_schema_is_made_of(schema: Any) -> None:
+def test_a_form_has_the_fields_of_all_parts_of_a_composed_schema(schema: Any) -> None:
     assert posted(with_body(FORM, schema), {"a": "1"}, **SCHEMAS).body == "a=1"
     sent = posted(with_body(MULTIPART, schema), {"a": "1"}, **SCHEMAS).body
     assert 'name="a"\r\n\r\n1\r\n' in sent
@@ -277,20 +283,20 @@ def test_files_are_recognized_in_composed_schemas() -> None:
 
 
 @pytest.mark.parametrize("further", [TEXT, True, {"type": "array", "items": TEXT}])
-def test_further_fields_of_a_form_are_sent(further: Any) -> None:
+def test_additional_fields_of_a_form_are_sent(further: Any) -> None:
     schema = {**PROPERTIES, "additionalProperties": further}
     value: Any = ["2", "3"] if further != TEXT else "2"
     sent = posted(with_body(FORM, schema), {"a": "1", "zz": value}).body
     assert sent == ("a=1&zz=2" if further == TEXT else "a=1&zz=2&zz=3")
 
 
-def test_an_object_without_any_word_of_its_properties_sends_all() -> None:
+def test_an_object_without_declared_properties_sends_all_members() -> None:
     assert posted(with_body(FORM, {"type": "object"}), {"x": 1, "y": "b c"}).body == "x=1&y=b+c"
     with pytest.raises(ToolError, match="inside"):
         posted(with_body(FORM, {"type": "object"}), {"x": {"a": 1}})
 
 
-def test_nested_fields_are_in_brackets_if_the_document_asks_for_it() -> None:
+def test_nested_fields_are_written_in_brackets_for_deep_object_style() -> None:
     properties = {"items": ROWS, "tags": TEXTS, "ship": TREE}
     deep = {name: {"style": "deepObject", "explode": True} for name in properties}
     operation = with_body(FORM, {"type": "object", "properties": properties}, encoding=deep)
@@ -302,14 +308,14 @@ def test_nested_fields_are_in_brackets_if_the_document_asks_for_it() -> None:
     assert posted(operation, value).body.split("&") == fields
 
 
-def test_a_field_is_json_if_its_content_type_is() -> None:
+def test_a_field_with_json_content_type_is_written_as_json() -> None:
     encoding = {"ship": {"contentType": "application/json"}}
     schema = {"type": "object", "properties": {"ship": TREE}}
     sent = posted(with_body(FORM, schema, encoding=encoding), {"ship": {"to": {"street": "s"}}})
     assert sent.body == "ship=%7B%22to%22%3A%7B%22street%22%3A%22s%22%7D%7D"
 
 
-def test_parts_have_their_content_types() -> None:
+def test_multipart_parts_have_their_content_types() -> None:
     properties = {"meta": NUMBERS, "rows": TEXT, "list": ROWS, "plain": TEXT}
     encoding = {"rows": {"contentType": "text/csv"}}
     operation = with_body(
@@ -347,13 +353,13 @@ NOWHERE = {"$ref": "#/components/nothing"}
         lambda ref: with_parameter("a", "query", ref, required=True),
     ],
 )
-def test_a_reference_that_cannot_be_followed_is_never_an_empty_object(
+def test_an_unresolvable_reference_is_reported_and_not_read_as_an_empty_object(
     operation: Any, reference: Any
 ) -> None:
     assert "refers to " in problem(operation(reference), method="post")
 
 
-def test_a_path_that_cannot_be_read_is_listed_with_its_reason() -> None:
+def test_an_unreadable_path_is_listed_with_the_reason() -> None:
     document = {
         "openapi": "3.0.3",
         "servers": [{"url": "https://api.example.com"}],
@@ -365,7 +371,7 @@ def test_a_path_that_cannot_be_read_is_listed_with_its_reason() -> None:
     assert not any(found[source] for source in list(found)[1:])
 
 
-def test_arguments_have_names_that_every_client_takes_and_the_wire_the_documents() -> None:
+def test_argument_names_fit_every_client_and_are_sent_under_the_documents_names() -> None:
     wires = [
         "$top",
         "StartTime<",
@@ -394,7 +400,7 @@ def test_arguments_have_names_that_every_client_takes_and_the_wire_the_documents
     assert "%24top=0" in sent.path
 
 
-def test_headers_that_the_platform_sets_are_left_out_and_said() -> None:
+def test_headers_that_the_platform_sets_are_left_out_with_a_note() -> None:
     for name in ("Idempotency-Key", "accept-encoding", "Content-Length", "Host"):
         found = imported(with_parameter(name, "header", TEXT, required=True), method="post")
         assert found.config is not None
@@ -410,13 +416,15 @@ def test_headers_that_the_platform_sets_are_left_out_and_said() -> None:
         ("/files?what=file-{id}&x=1#y", "/files?what=file-7&x=1"),
     ],
 )
-def test_queries_and_fragments_in_a_path(path: str, expected: str) -> None:
+def test_placeholders_in_a_path_with_a_query_or_fragment_are_filled(
+    path: str, expected: str
+) -> None:
     place = "path" if "{id}" in path.partition("?")[0] else "query"
     operation = with_parameter("id", place, TEXT, required=True)
     assert Sent(imported(operation, path=path), {"id": "7"}).path == expected
 
 
-def test_nothing_of_ours_is_named_in_a_refusal() -> None:
+def test_refusals_do_not_mention_internal_names() -> None:
     refusals = [
         problem({}, servers=[{"url": "https://user@api.example.com"}]),
         problem(
@@ -446,7 +454,9 @@ COUNTS = {"components": {"schemas": {"Count": INTEGER}}}
 
 
 @pytest.mark.parametrize("schema", INTEGERS)
-def test_a_whole_number_is_written_as_an_integer_where_the_schema_says_so(schema: Any) -> None:
+def test_a_whole_number_is_written_as_an_integer_if_the_schema_requires_integers(
+    schema: Any,
+) -> None:
     places = ("path", "query", "header")
     parameters = [
         {"name": place, "in": place, "required": True, "schema": schema} for place in places
@@ -467,6 +477,6 @@ def test_a_whole_number_is_written_as_an_integer_where_the_schema_says_so(schema
 @pytest.mark.parametrize(
     "schema", [{"type": "number"}, {}, {"anyOf": [INTEGER, {"type": "number"}]}]
 )
-def test_other_numbers_are_sent_as_they_came(schema: Any) -> None:
+def test_other_numbers_are_sent_unchanged(schema: Any) -> None:
     assert posted(with_body("application/json", schema), 5.0).body == "5.0"
     assert float(posted(with_body("application/json", schema), 1e300).body) == 1e300

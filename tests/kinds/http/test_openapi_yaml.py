@@ -31,7 +31,7 @@ def value_of(text: str) -> Any:
         ("!!null ~", None), ("!!bool true", True), ('!!int "5"', 5),
     ],
 )  # fmt: skip
-def test_a_scalar_has_the_value_of_the_core_schema(text: str, value: Any) -> None:
+def test_a_yaml_scalar_has_the_value_of_the_core_schema(text: str, value: Any) -> None:
     found = value_of(text)
     assert (found, type(found) is bool) == (value, type(value) is bool)
 
@@ -45,7 +45,7 @@ def test_a_scalar_has_the_value_of_the_core_schema(text: str, value: Any) -> Non
         ".", "-", "1e", "1.5.0", "3.1.0", "+0x1", "tRue", "nULL", ".Nan", "infinity", "nan",
     ],
 )  # fmt: skip
-def test_what_only_yaml_1_1_reads_as_something_else_is_a_text(text: str) -> None:
+def test_scalars_that_only_yaml_1_1_converts_are_strings(text: str) -> None:
     assert value_of(text if text != "-" else '"-"') == text
 
 
@@ -57,6 +57,6 @@ def test_what_only_yaml_1_1_reads_as_something_else_is_a_text(text: str) -> None
         "!!binary aGk=", "!!set {a}", "!!omap []", "!own 5", "!!python/name:os.system x",
     ],
 )  # fmt: skip
-def test_a_tag_that_does_not_fit_or_that_json_does_not_have_is_refused(text: str) -> None:
+def test_a_tag_that_json_cannot_represent_or_that_does_not_fit_is_refused(text: str) -> None:
     with pytest.raises(OpenApiError, match="values that JSON does not have"):
         value_of(text)

@@ -103,11 +103,11 @@ PLAIN = {"Content_Type": "text/plain"}
         (answer(), {"url": "https://x.example/"}, "not among the allowed hosts"),
     ],
 )
-async def test_what_a_service_does_wrong_is_an_error_of_the_call(handler, config, words):
+async def test_an_error_of_the_service_is_an_error_of_the_call(handler, config, words):
     assert words in (await refusal(handler, **config))[0]
 
 
-async def test_an_expression_selects_what_is_returned(sandbox: Sandbox):
+async def test_a_select_expression_determines_the_result(sandbox: Sandbox):
     body = b'{"items": [{"n": 1, "x": 0}, {"n": 2}]}'
     async with outgoing(answer(body=body, **JSON)) as (service, http):
         config = tool(service, response={"select": "items[].n"})
@@ -121,7 +121,9 @@ async def test_an_expression_selects_what_is_returned(sandbox: Sandbox):
         ("|".join(["[@, @]"] * 40), "cannot be mapped: "),
     ],
 )
-async def test_an_expression_that_fails_or_explodes_is_an_error_of_the_call(sandbox, select, words):
+async def test_a_failing_or_expensive_select_expression_is_an_error_of_the_call(
+    sandbox, select, words
+):
     async with outgoing(answer(body=b'{"a": 1}', **JSON)) as (service, http):
         config = tool(service, response={"select": select})
         assert words in (await DrivenHttp(config, http, search=sandbox.search).refuses())
@@ -129,7 +131,7 @@ async def test_an_expression_that_fails_or_explodes_is_an_error_of_the_call(sand
         assert await DrivenHttp(plain, http, search=sandbox.search).completes() == 1
 
 
-async def test_half_of_a_surrogate_pair_in_json_is_replaced():
+async def test_unpaired_surrogates_in_json_are_replaced():
     async with outgoing(answer(body=b'{"a":"x\\ud83d"}', **JSON)) as (service, http):
         result = await DrivenHttp(tool(service), http).result()
     assert result["structuredContent"] == {"a": "x\ufffd"}
@@ -143,7 +145,7 @@ async def test_half_of_a_surrogate_pair_in_json_is_replaced():
         b'"\\ud800"',
     ],
 )
-async def test_strange_json_never_breaks_a_call(body: bytes):
+async def test_unusual_json_never_breaks_a_call(body: bytes):
     async with outgoing(answer(body=body, **JSON)) as (service, http):
         result = await DrivenHttp(tool(service), http).result()
     assert result["content"][0]["type"] == "text"
@@ -160,7 +162,7 @@ async def test_strange_json_never_breaks_a_call(body: bytes):
         ("POST", {"repeatable": True}, 3),
     ],
 )
-async def test_only_what_may_be_repeated_is_sent_again(method, config, attempts):
+async def test_only_repeatable_requests_are_resent(method, config, attempts):
     async with outgoing(answer(503, b"")) as (service, http):
         assert "status 503" in await DrivenHttp(tool(service, method, **config), http).refuses()
     assert len(service.arrived) == attempts
@@ -179,7 +181,7 @@ def moved(location: str) -> Handler:
 
 
 @pytest.mark.parametrize("redirects", [0, 1])
-async def test_redirects_are_followed_only_if_the_author_says_so(redirects: int):
+async def test_redirects_are_followed_only_if_the_author_allows_it(redirects: int):
     async with outgoing(moved("/new")) as (service, http):
         driven = DrivenHttp(tool(service, redirects=redirects), http)
         if redirects:
@@ -189,7 +191,7 @@ async def test_redirects_are_followed_only_if_the_author_says_so(redirects: int)
     assert len(service.arrived) == 1 + redirects
 
 
-async def test_a_secret_that_is_sent_back_is_masked():
+async def test_a_secret_echoed_by_the_service_is_masked():
     def echoed(request: Arrived) -> bytes:
         return orjson.dumps([request.path, request.headers, request.body.decode()])
 
@@ -230,7 +232,7 @@ async def test_a_secret_in_an_error_of_the_service_is_masked():
         ),
     ],
 )
-async def test_a_request_that_cannot_be_made_is_an_error(config, arguments, words):
+async def test_a_request_that_cannot_be_built_is_an_error_and_not_sent(config, arguments, words):
     refused, arrived = await refusal(answer(), arguments=arguments, **config)
     assert words in refused
     assert not arrived
@@ -249,7 +251,7 @@ async def test_a_request_is_sent_once_for_all_rounds():
     assert len(service.arrived) == 1
 
 
-async def test_a_declined_question_sends_nothing():
+async def test_a_declined_input_request_prevents_the_http_request():
     async with outgoing(answer()) as (service, http):
         driven = DrivenHttp(tool(service, "POST", questions=WHY), http)
         await driven.asks()
@@ -257,7 +259,7 @@ async def test_a_declined_question_sends_nothing():
     assert not service.arrived
 
 
-async def test_the_response_to_a_post_waits_for_a_worker_that_maps_it():
+async def test_the_response_to_a_post_waits_for_a_free_worker_to_map_it():
     """The service may have acted, so what it said must not be lost."""
     full = 3
 
@@ -274,7 +276,7 @@ async def test_the_response_to_a_post_waits_for_a_worker_that_maps_it():
         assert len(service.arrived) == 1
 
 
-async def test_a_form_with_files_arrives_as_a_parser_reads_it():
+async def test_a_multipart_form_with_files_is_readable_by_a_parser():
     async with outgoing(answer(body=b"{}", **JSON)) as (service, http):
         photo = {"name": "photo", "content": "{arguments.photo}", "media_type": "image/png"}
         body = {
@@ -319,7 +321,7 @@ async def test_a_form_with_files_arrives_as_a_parser_reads_it():
         ({"file_name": "{arguments.t}"}, {"f": "", "t": "x" * 501}, "more than 500 characters"),
     ],
 )
-async def test_a_file_that_cannot_be_sent_is_refused_unsent(file, arguments, words):
+async def test_an_invalid_file_is_refused_and_the_request_not_sent(file, arguments, words):
     body = {"type": "multipart", "files": [{"name": "f", "content": "{arguments.f}", **file}]}
     refused, arrived = await refusal(answer(), "POST", arguments, body=body)
     assert words in refused
@@ -340,11 +342,11 @@ DEEP = "The service's response is nested deeper than 100 levels of JSON"
 @pytest.mark.parametrize("nested", [lists, objects])
 @pytest.mark.parametrize("content", ["auto", "resource_link"])
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 1000])
-async def test_a_response_that_is_nested_deep_is_refused_in_words(depth, content, nested):
+async def test_a_deeply_nested_response_is_refused_with_the_reason(depth, content, nested):
     for response in ({"content": content}, {"content": content, "select": "@"}):
         refused, _ = await refusal(answer(body=nested(depth), **JSON), response=response)
         assert refused == DEEP
 
 
-async def test_a_response_that_is_nested_too_deep_to_be_parsed_is_an_error_without_a_quotation():
+async def test_a_response_too_deep_to_parse_is_an_error_that_does_not_quote_it():
     assert "canary" not in (await refusal(answer(body=lists(100_000), **JSON)))[0]

@@ -1,4 +1,4 @@
-"""Responses: what becomes of each, and which are refused."""
+"""The result of each response of a service, and the responses that are refused."""
 
 from base64 import b64encode
 from typing import Any
@@ -49,12 +49,14 @@ def selected(value: Any, content: str) -> Any:
         ("text/plain; charset*=utf-8''%ff", ("text/plain", "utf-8")),
     ],
 )
-def test_the_media_type_is_read(header: str, expected: tuple[str, str]):
+def test_the_media_type_is_parsed_from_the_content_type_header(
+    header: str, expected: tuple[str, str]
+):
     assert media_type_of(header) == expected
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "application/problem+json; a=b"])
-def test_json_becomes_structured_content(content_type: str):
+def test_a_json_response_becomes_structured_content(content_type: str):
     assert result(b'{"a": [1, null]}', content_type) == {
         "content": [{"type": "text", "text": '{"a":[1,null]}'}],
         "structuredContent": {"a": [1, None]},
@@ -79,7 +81,7 @@ def test_json_becomes_structured_content(content_type: str):
         (b"", "application/json", "The service answered with status 200"),
     ],
 )
-def test_text_becomes_text(body: bytes, content_type: str, text: str):
+def test_a_text_response_becomes_text(body: bytes, content_type: str, text: str):
     assert result(body, content_type) == {"content": [{"type": "text", "text": text}]}
 
 
@@ -87,7 +89,7 @@ DATA = b64encode(PNG).decode()
 PDF = {"uri": URL, "mimeType": "application/pdf", "blob": DATA}
 
 
-def test_bytes_that_are_no_text_are_embedded():
+def test_binary_data_is_embedded_as_a_resource():
     for body in (b"\xff\xfe", b"a\0b", b"\x01"):
         (content,) = result(body, "application/octet-stream")["content"]
         assert content["resource"]["blob"] == b64encode(body).decode()
@@ -105,18 +107,18 @@ def test_json_may_begin_with_a_byte_order_mark():
         ("application/pdf", {"type": "resource", "resource": PDF}),
     ],
 )
-def test_images_audio_and_other_bytes_become_content_of_their_own(content_type, expected):
+def test_images_audio_and_other_binary_data_become_content_of_their_type(content_type, expected):
     assert result(PNG, content_type)["content"] == [expected]
 
 
 @pytest.mark.parametrize("content", ["json", "resource_link"])
 @pytest.mark.parametrize("body", [b"", b"{", b"NaN", b"\xff", b"[" * 5000])
-def test_what_should_be_json_and_is_not_is_refused(content: str, body: bytes):
+def test_an_invalid_json_response_is_refused(content: str, body: bytes):
     with pytest.raises(BadReplyError, match="not the JSON that it should be"):
         result(body, "text/plain", content)
 
 
-def test_an_image_must_be_one():
+def test_a_response_configured_as_an_image_must_be_an_image():
     assert result(PNG, "image/png", "image")["content"][0]["mimeType"] == "image/png"
     with pytest.raises(BadReplyError, match="not the image"):
         result(PNG, "text/html", "image")
@@ -140,7 +142,7 @@ def test_an_image_may_be_selected_in_base64(start: bytes, mime_type: str):
     "value",
     [None, 5, "", "?", "ü", b64encode(b"<html>").decode(), b64encode(b"RIFF....WAVE").decode()],
 )
-def test_what_is_selected_and_is_no_image_is_refused(value: Any):
+def test_a_selected_value_that_is_not_an_image_is_refused(value: Any):
     with pytest.raises(BadReplyError, match="not an image in Base64"):
         selected(value, "image")
 
@@ -148,7 +150,7 @@ def test_what_is_selected_and_is_no_image_is_refused(value: Any):
 @pytest.mark.parametrize(
     "value", [None, 5, "no address", {}, {"uri": 5}, {"uri": "docs:a", "title": 5}, [["docs:a"]]]
 )
-def test_what_is_no_link_is_refused(value: Any):
+def test_a_selected_value_that_is_not_a_link_is_refused(value: Any):
     with pytest.raises(BadReplyError, match="address, or an object with uri and name"):
         selected(value, "resource_link")
 
@@ -162,11 +164,13 @@ def test_what_is_no_link_is_refused(value: Any):
         ([], 500, False),
     ],
 )
-def test_the_author_says_which_statuses_are_errors(errors: list[str], status: int, expected: bool):
+def test_the_author_configures_which_statuses_are_errors(
+    errors: list[str], status: int, expected: bool
+):
     assert ResponseConfig.model_validate({"errors": errors}).is_error(status) is expected
 
 
-def test_an_error_shows_the_beginning_of_what_the_service_says():
+def test_an_error_contains_the_beginning_of_the_services_response():
     said = made(error_of(response(b" no such order \n", "text/plain", 404)))
     assert said["isError"] is True
     assert said["content"][0]["text"] == "The service answered with status 404:\nno such order"
@@ -176,13 +180,13 @@ def test_an_error_shows_the_beginning_of_what_the_service_says():
     assert binary["content"][0]["text"] == "The service answered with status 500"
 
 
-def test_as_many_values_as_may_be_are_a_result_and_one_more_is_refused():
+def test_the_number_of_values_in_a_response_is_limited():
     assert len(response(b"[" + b"0," * (MAX_VALUES - 3) + b"0]").json) == MAX_VALUES - 2
     with pytest.raises(BadReplyError, match=f"more than {MAX_VALUES} values"):
         _ = response(b"[" + b"0," * MAX_VALUES + b"0]").json
 
 
-def test_more_links_than_a_result_may_have_are_refused():
+def test_the_number_of_links_in_a_result_is_limited():
     assert len(selected(["docs:a"] * MAX_LINKS, "resource_link")["content"]) == MAX_LINKS
     with pytest.raises(BadReplyError, match=f"more than {MAX_LINKS} links"):
         selected(["docs:a"] * (MAX_LINKS + 1), "resource_link")

@@ -1,4 +1,4 @@
-"""Requests of HTTP tools: what becomes of the values of a call."""
+"""The HTTP request that is built from the values of a call."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,19 +34,19 @@ def filled(
         ({"b": 1, "c/": "d,"}, "/a/b,1,c%2F,d%2C/b"),
     ],
 )
-def test_a_value_in_the_address_is_one_segment(value: Any, path: str):
+def test_a_value_in_the_path_is_one_segment(value: Any, path: str):
     request = filled(url="https://x.example/a/{arguments.v}/b", arguments={"v": value})
     assert urlsplit(request.url).path == path
 
 
 @pytest.mark.parametrize("value", ["", ".", "..", [], [""], ["a", ".."], {}, {"a": ".."}])
-def test_a_value_that_changes_the_path_is_refused(value: Any):
+def test_a_value_that_would_change_the_path_is_refused(value: Any):
     with pytest.raises(ToolError, match="must not be empty"):
         filled(url="https://x.example/a/{arguments.v}/b", arguments={"v": value})
 
 
 @pytest.mark.parametrize("arguments", [{}, {"v": None}])
-def test_a_missing_value_in_the_address_is_refused(arguments: dict[str, Any]):
+def test_a_missing_value_in_the_path_is_refused(arguments: dict[str, Any]):
     with pytest.raises(ToolError, match=r"arguments\.v is missing"):
         filled(url="https://x.example/{arguments.v}", arguments=arguments)
 
@@ -77,7 +77,7 @@ def test_a_parameter_is_written_by_its_style(style, explode, value, expected):
     assert form.content == FormBody(tuple(expected))
 
 
-def test_headers_have_values_and_those_without_one_are_left_out():
+def test_headers_contain_their_values_and_are_left_out_without_one():
     headers = [
         {"name": "X-A", "value": "a {arguments.a}"},
         {"name": "X-B", "value": "{arguments.b}"},
@@ -88,7 +88,7 @@ def test_headers_have_values_and_those_without_one_are_left_out():
     assert request.headers == (("X-A", "a 1"), ("X-D", "2"))
 
 
-def test_a_json_body_has_values_with_their_types_and_leaves_out_missing_ones():
+def test_json_body_values_keep_their_types_and_missing_ones_are_left_out():
     value = {
         "n": "{arguments.n}",
         "list": ["{arguments.list}", "{arguments.no}", 1, None],
@@ -117,7 +117,7 @@ def test_a_json_body_has_values_with_their_types_and_leaves_out_missing_ones():
         ('"a",\\b\tü%3B', "%22a%22%2C%5Cb%09%C3%BC%253B"),
     ],
 )
-def test_a_value_in_a_cookie_adds_none(value: Any, cookie: str):
+def test_a_value_in_a_cookie_cannot_add_a_cookie(value: Any, cookie: str):
     headers = [
         {"name": "Cookie", "value": "lang={arguments.v}; sid={secrets.sid}"},
         {"name": "X-Cookie", "value": "{answers.v}"},

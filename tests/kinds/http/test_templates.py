@@ -38,14 +38,14 @@ def filled(text: str):
         ('{"json": {"stays": 1}}', '{"json": {"stays": 1}}'),
     ],
 )
-def test_values_are_inserted_once(text: str, expected: str) -> None:
+def test_values_are_inserted_only_once(text: str, expected: str) -> None:
     assert filled(text) == expected
 
 
 @pytest.mark.parametrize(
     "path", ["none", "other", "list.2", "list.x", "city.more", "list.1.b.c", "list.-1"]
 )
-def test_a_value_that_is_missing_leaves_the_whole_text_out(path: str) -> None:
+def test_a_missing_value_leaves_out_the_whole_text(path: str) -> None:
     assert filled(f"a {{arguments.{path}}} b") is MISSING
 
 
@@ -56,7 +56,7 @@ def test_a_value_that_is_missing_leaves_the_whole_text_out(path: str) -> None:
         "{arguments.a b}", '{arguments."a}', "{secrets.key.part}", "{answers.ä}",
     ],
 )  # fmt: skip
-def test_a_placeholder_that_is_none_is_said_with_the_way_to_write_the_text(text: str) -> None:
+def test_an_invalid_placeholder_is_reported_with_the_way_to_escape_it(text: str) -> None:
     with pytest.raises(TemplateError) as caught:
         TextTemplate(text)
     assert text in str(caught.value)

@@ -1,4 +1,4 @@
-"""What a function's code will do is said when it is loaded, not to its callers."""
+"""Code that will surprise callers is reported to the author when it is loaded."""
 
 from pathlib import Path
 from textwrap import dedent
@@ -48,7 +48,7 @@ NOTED = {
 
 
 @pytest.mark.parametrize("body", NOTED)
-def test_what_will_surprise_callers_is_noted_with_its_line(tmp_path: Path, body: str) -> None:
+def test_code_that_will_surprise_callers_is_noted_with_its_line(tmp_path: Path, body: str) -> None:
     loaded = found(tmp_path, body)
     assert "asks.asking" in loaded.functions and not loaded.broken
     (note,) = loaded.notes
@@ -72,7 +72,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("body", REFUSED)
-def test_a_question_that_can_only_fail_is_refused_with_its_form(tmp_path: Path, body: str) -> None:
+def test_an_input_request_that_can_only_fail_is_refused_with_the_correct_form(
+    tmp_path: Path, body: str
+) -> None:
     loaded = found(tmp_path, body)
     problem = loaded.broken["asks.asking"]
     assert "(key, message, Model)" in problem.message
@@ -99,12 +101,12 @@ FINE = [
 
 
 @pytest.mark.parametrize("body", FINE)
-def test_what_works_is_not_noted(tmp_path: Path, body: str) -> None:
+def test_valid_code_has_no_notes(tmp_path: Path, body: str) -> None:
     loaded = found(tmp_path, body)
     assert (loaded.notes, loaded.broken) == ([], {})
 
 
-def test_code_that_cannot_be_read_is_served(tmp_path: Path) -> None:
+def test_code_that_cannot_be_parsed_statically_is_still_served(tmp_path: Path) -> None:
     (tmp_path / "asks.py").write_text(
         "from mcphost.sdk import tool\n"
         "exec('@tool\\ndef made() -> str:\\n    raise ValueError(\"x\")', globals())\n"

@@ -13,7 +13,7 @@ async def greet(ctx: Context) -> str:
     return (await ctx.elicit("who", "Who are you?", Name)).name
 
 
-async def test_what_is_asked_is_a_request_to_the_client() -> None:
+async def test_a_function_that_asks_sends_an_input_request() -> None:
     outcome = await Driven(greet).advance()
     assert isinstance(outcome, InputRequired)
     [request] = outcome.requests
@@ -23,14 +23,14 @@ async def test_what_is_asked_is_a_request_to_the_client() -> None:
 
 
 @pytest.mark.requirement("elicitation.actions")
-async def test_declining_and_dismissing_are_results() -> None:
+async def test_declined_and_cancelled_input_requests_are_results() -> None:
     for answer, word in ((DECLINE, "declined"), (CANCEL, "dismissed")):
         driven = Driven(greet)
         await driven.asks()
         assert word in await driven.completes(who=answer)
 
 
-async def test_questions_side_by_side_leave_in_one_round() -> None:
+async def test_concurrent_input_requests_are_sent_in_one_round() -> None:
     async def both(ctx: Context) -> str:
         first, second = await asyncio.gather(
             ctx.elicit("a", "First?", Name), ctx.elicit("b", "Second?", Name)
@@ -44,7 +44,7 @@ async def test_questions_side_by_side_leave_in_one_round() -> None:
 
 
 @pytest.mark.requirement("mrtr.invalid")
-async def test_an_invalid_answer_is_asked_for_again_and_says_why() -> None:
+async def test_an_invalid_response_is_requested_again_with_the_problem() -> None:
     driven = Driven(greet)
     await driven.asks()
     outcome = await driven.advance(who=accept(name=5))
@@ -54,7 +54,7 @@ async def test_an_invalid_answer_is_asked_for_again_and_says_why() -> None:
 
 
 @pytest.mark.requirement("mrtr.undeclared")
-async def test_a_client_that_cannot_be_asked_is_told_what_is_missing() -> None:
+async def test_a_client_without_elicitation_gets_the_missing_capability() -> None:
     outcome = await Driven(greet, asking_call(roots={})).advance()
     assert isinstance(outcome, Failed)
     assert outcome.error.kind is FailureKind.CAPABILITY_MISSING

@@ -1,4 +1,4 @@
-"""A mistake in a tool file is the problem of its function or its file, and of nothing else."""
+"""A mistake in a tool file breaks only its own function or file."""
 
 import logging
 import os
@@ -46,7 +46,7 @@ def found_in(folder: Path, text: str, seconds: float = 10) -> FoundFunctions:
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_a_file_that_never_ends_is_given_up_with_the_line_at_which_it_was(name, tmp_path):
+def test_a_file_that_does_not_end_loading_is_abandoned_with_its_line(name, tmp_path):
     text = whole_file(ENDLESS[name])
     found = found_in(tmp_path, text, SHORT)
     assert set(found.functions) == {"zz_good.good"}
@@ -55,7 +55,7 @@ def test_a_file_that_never_ends_is_given_up_with_the_line_at_which_it_was(name, 
     assert "mcphost_tools.bad" not in sys.modules
 
 
-def test_a_function_whose_schema_never_ends_is_given_up_alone(tmp_path: Path) -> None:
+def test_a_function_whose_schema_does_not_end_is_abandoned_alone(tmp_path: Path) -> None:
     text = function_file("json_schema_memory").replace("raise MemoryError", "while True: pass")
     found = found_in(tmp_path, text, SHORT)
     assert set(found.functions) == {"bad.beside", "zz_good.good"}
@@ -63,7 +63,7 @@ def test_a_function_whose_schema_never_ends_is_given_up_alone(tmp_path: Path) ->
     assert found.broken["bad.bad"].message == "bad: did not end within 0.3 seconds"
 
 
-def test_a_file_that_stops_its_end_says_so(tmp_path: Path) -> None:
+def test_a_file_that_resists_being_stopped_is_reported(tmp_path: Path) -> None:
     text = """
         import mcphost_tests_gate
         while not mcphost_tests_gate.is_set():
@@ -106,13 +106,13 @@ def shared_state() -> tuple[object, ...]:
     )
 
 
-def test_what_a_file_changes_of_the_process_is_undone(tmp_path: Path) -> None:
+def test_changes_of_a_file_to_process_state_are_undone(tmp_path: Path) -> None:
     before = shared_state()
     assert found_in(tmp_path, SHARED_STATE).broken == {}
     assert shared_state() == before
 
 
-def test_a_path_that_is_no_file_is_reported(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_readable_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "folder.py").mkdir()
     (tmp_path / "dangling.py").symlink_to("nowhere")
     (tmp_path / "circle.py").symlink_to("circle.py")
@@ -128,7 +128,7 @@ def test_a_path_that_is_no_file_is_reported(tmp_path: Path) -> None:
     assert all(str(problem).isprintable() for problem in found.broken.values())
 
 
-def test_all_mistakes_in_one_folder_stop_nothing_else(tmp_path: Path) -> None:
+def test_all_broken_files_in_one_folder_leave_the_good_functions_usable(tmp_path: Path) -> None:
     lines = write_all(tmp_path)
     kind = PythonKind()
     kind.configure(tmp_path)

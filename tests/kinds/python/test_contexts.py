@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import count
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Protocol
 from uuid import UUID
@@ -72,6 +73,8 @@ USES: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
         "sample": lambda ctx: ctx.sample("sum", "Sum up", max_tokens=9),
         "step": lambda ctx: ctx.step("s", threading.get_ident),
         "store": lambda ctx: ctx.store,
+        "user": lambda ctx: ctx.user,
+        "user_store": lambda ctx: ctx.user_store,
         "tenant": lambda ctx: ctx.tenant,
         "uuid": lambda ctx: ctx.uuid(),
         "wait_for": lambda ctx: ctx.wait_for("paid", 1),
@@ -97,12 +100,12 @@ def _members(of: type) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", [Context, SyncContext])
-def test_every_member_of_a_context_is_tried_here(kind: type) -> None:
+def test_every_context_member_is_covered_by_these_tests(kind: type) -> None:
     assert _members(kind) == set(USES)
 
 
 @pytest.mark.parametrize("kind", [ContextStore, SyncStore])
-def test_every_member_of_a_store_is_tried_here(kind: type) -> None:
+def test_every_store_member_is_covered_by_these_tests(kind: type) -> None:
     assert _members(kind) == set(STORE_USES)
 
 
@@ -293,7 +296,7 @@ async def borrow(
 @pytest.mark.parametrize("by", ["tool", "plain tool"])
 @pytest.mark.parametrize("way", ["tool", "plain tool"])
 @pytest.mark.parametrize("name", USES)
-async def test_no_member_is_of_use_to_another_call(name: str, way: str, by: str) -> None:
+async def test_no_context_member_can_be_used_by_another_call(name: str, way: str, by: str) -> None:
     lender, borrower = Party(1), Party(2)
     async with lent(lender, way) as ctx:
         error = await borrow(borrower, USES[name], ctx, by)
@@ -307,7 +310,9 @@ async def test_no_member_is_of_use_to_another_call(name: str, way: str, by: str)
 
 @pytest.mark.parametrize("borrows", WAYS)
 @pytest.mark.parametrize("lends", WAYS)
-async def test_the_same_goes_for_all_that_gets_a_context(lends: str, borrows: str) -> None:
+async def test_contexts_of_every_type_of_function_are_protected_from_other_calls(
+    lends: str, borrows: str
+) -> None:
     lender, borrower, earlier = Party(1), Party(2), Party(3)
     async with lent(earlier, borrows), lent(lender, lends) as ctx:
         assert isinstance(await borrow(borrower, USES["elicit"], ctx, borrows), ForeignContextError)
@@ -320,10 +325,12 @@ async def test_the_same_goes_for_all_that_gets_a_context(lends: str, borrows: st
 @pytest.mark.parametrize("name", STORE_USES)
 @pytest.mark.parametrize("by", ["tool", "plain tool"])
 @pytest.mark.parametrize("way", ["tool", "plain tool"])
-async def test_a_store_that_was_got_before_is_of_no_use_either(name: str, way: str, by: str):
+async def test_a_store_obtained_earlier_cannot_be_used_by_another_call(
+    name: str, way: str, by: str
+):
     lender, borrower = Party(1), Party(2)
     async with lent(lender, way) as ctx:
-        store = (ContextStore if way == "tool" else SyncStore)(ctx)
+        store = (ContextStore if way == "tool" else SyncStore)(ctx, attrgetter("ports.store"))
         error = await borrow(borrower, STORE_USES[name], store, by)
     assert isinstance(error, ForeignContextError)
     await lender.assert_untouched()
@@ -331,7 +338,7 @@ async def test_a_store_that_was_got_before_is_of_no_use_either(name: str, way: s
 
 @pytest.mark.parametrize("way", ["tool", "plain tool"])
 @pytest.mark.parametrize("name", USES)
-async def test_code_of_no_call_is_told_how_to_become_part_of_one(name: str, way: str) -> None:
+async def test_code_outside_a_call_is_refused_with_advice(name: str, way: str) -> None:
     lender = Party(1)
     raised: list[BaseException | None] = []
     async with lent(lender, way) as ctx:
@@ -357,7 +364,7 @@ async def _on_another_loop(work: Callable[[], None]) -> None:
 
 
 @pytest.mark.parametrize("place", [_in_bare_thread, _in_executor, _on_another_loop])
-async def test_a_call_is_not_carried_where_context_variables_are_not(place):
+async def test_a_call_is_not_inherited_where_context_variables_are_not(place):
     raised: list[Exception] = []
 
     async def strays(ctx: Context) -> None:
@@ -423,7 +430,7 @@ async def _in_thread_of_django(work: Callable[[], Any]) -> Any:
         asyncio.to_thread,
     ],
 )
-async def test_a_call_is_carried_along_into_what_its_code_starts(place: Any) -> None:
+async def test_code_started_by_a_call_belongs_to_the_call(place: Any) -> None:
     async def goes_there(ctx: Context) -> bool:
         def work() -> UUID:
             return ctx.call_id
@@ -438,7 +445,7 @@ async def test_a_call_is_carried_along_into_what_its_code_starts(place: Any) -> 
     assert party.misuses == []
 
 
-async def test_a_task_is_of_the_call_that_starts_it_whatever_variables_it_is_given() -> None:
+async def test_a_task_belongs_to_the_call_that_starts_it_whatever_context_it_runs_in() -> None:
     lender, borrower = Party(1), Party(2)
     variables: list[contextvars.Context] = []
     release = asyncio.Event()
@@ -467,7 +474,7 @@ async def test_a_task_is_of_the_call_that_starts_it_whatever_variables_it_is_giv
     assert borrower.misuses == [(Misuse.BORROWED, lender.call)]
 
 
-async def test_a_coroutine_of_one_call_asks_nothing_when_another_awaits_it() -> None:
+async def test_a_coroutine_of_one_call_sends_no_input_request_when_another_awaits_it() -> None:
     lender, borrower = Party(1), Party(2)
     async with lent(lender) as ctx:
         question = ctx.elicit("who", "Who?", Name)
@@ -476,7 +483,7 @@ async def test_a_coroutine_of_one_call_asks_nothing_when_another_awaits_it() -> 
     await lender.assert_untouched()
 
 
-async def test_a_call_within_a_call_uses_neither_ones_context_for_the_other() -> None:
+async def test_nested_calls_cannot_use_each_others_context() -> None:
     inner, outer = Party(1), Party(2)
     raised: list[BaseException | None] = []
 
@@ -494,7 +501,7 @@ async def test_a_call_within_a_call_uses_neither_ones_context_for_the_other() ->
     await outer.assert_untouched()
 
 
-async def test_a_context_of_an_ended_call_stays_refused_as_that() -> None:
+async def test_a_context_of_an_ended_call_is_refused_as_ended() -> None:
     lender, borrower = Party(1), Party(2)
     async with lent(lender) as ctx:
         pass
@@ -505,7 +512,7 @@ async def test_a_context_of_an_ended_call_stays_refused_as_that() -> None:
 
 @pytest.mark.parametrize("way", ["tool", "plain tool"])
 @pytest.mark.parametrize("name", USES)
-async def test_after_its_call_no_member_is_of_use(name: str, way: str) -> None:
+async def test_no_context_member_can_be_used_after_its_call(name: str, way: str) -> None:
     lender = Party(1)
     async with lent(lender, way) as ctx:
         pass
@@ -518,7 +525,7 @@ async def test_after_its_call_no_member_is_of_use(name: str, way: str) -> None:
     await lender.assert_untouched()
 
 
-async def test_a_thread_that_outlives_its_call_is_refused_the_context_of_another() -> None:
+async def test_a_thread_that_outlives_its_call_cannot_use_the_context_of_another() -> None:
     lender, borrower = Party(1), Party(2)
     borrower.ports = borrower.ports._replace(limits=borrower.ports.limits._replace(seconds=0.01))
     go_on, tried = threading.Event(), threading.Event()
@@ -539,13 +546,18 @@ async def test_a_thread_that_outlives_its_call_is_refused_the_context_of_another
     assert borrower.misuses == [(Misuse.BORROWED, lender.call)]
 
 
-async def test_code_that_tries_for_ever_lets_others_run_and_is_reported_a_hundred_times() -> None:
+async def test_an_endless_misuse_yields_to_other_code_and_is_reported_a_limited_number_of_times() -> (
+    None
+):
     lender, borrower = Party(1), Party(2)
     enough = asyncio.Event()
 
     async with lent(lender) as ctx:
         uses = [partial(USES[name], ctx) for name in AWAITED]
-        uses += [partial(use, ContextStore(ctx)) for use in STORE_USES.values()]
+        uses += [
+            partial(use, ContextStore(ctx, attrgetter("ports.store")))
+            for use in STORE_USES.values()
+        ]
 
         async def tries_for_ever() -> None:
             for tried in count():

@@ -58,13 +58,13 @@ def test_marked_functions_are_found_by_module_and_name(write: Write) -> None:
     assert found.broken == {}
 
 
-def test_what_a_file_imports_from_another_is_not_its_own(write: Write) -> None:
+def test_a_function_imported_from_another_file_is_not_offered_twice(write: Write) -> None:
     folder = write(a_first=GOOD)
     (folder / "b_second.py").write_text("from mcphost_tools.a_first import good\n")
     assert sorted(discover(folder).functions) == ["a_first.better", "a_first.good"]
 
 
-def test_an_interrupt_by_the_operator_at_start_is_no_broken_file(write: Write) -> None:
+def test_a_keyboard_interrupt_at_start_is_not_reported_as_a_broken_file(write: Write) -> None:
     """In a process of its own, because this one ignores interrupts if a shell runs the tests in the background."""
     folder = write(slow='import time\nprint("began", flush=True)\ntime.sleep(60)')
     program = (
@@ -84,14 +84,14 @@ def test_an_interrupt_by_the_operator_at_start_is_no_broken_file(write: Write) -
             process.kill()
 
 
-def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     found = discover(tmp_path / "nowhere")
     assert [str(problem) for problem in found.broken.values()] == [
         f"{tmp_path / 'nowhere'}: there is no such folder of tools"
     ]
 
 
-def test_several_folders_are_one_and_the_first_file_of_a_name_counts(write: Write, tmp_path: Path):
+def test_several_folders_are_merged_and_the_first_file_of_a_name_wins(write: Write, tmp_path: Path):
     more = tmp_path / "more"
     more.mkdir()
     (more / "some.py").write_text("raise RuntimeError")
@@ -111,7 +111,7 @@ def the_kind(folder: Path) -> PythonKind:
     return kind
 
 
-def test_a_configuration_is_compiled_to_what_its_author_said(write: Write) -> None:
+def test_a_compiled_configuration_has_the_values_of_its_author(write: Write) -> None:
     compiled = the_kind(write(some=GOOD)).compile({"function": "some.good"})
     said = (compiled.name, compiled.title, compiled.description, compiled.author_version)
     assert said == ("good", "Good", "Be good.", "7")
@@ -120,7 +120,7 @@ def test_a_configuration_is_compiled_to_what_its_author_said(write: Write) -> No
     assert compiled.input_schema["properties"] == {"text": {"type": "string", "default": ""}}
 
 
-def test_what_is_broken_is_checked_and_said_where_it_is_used(write: Write) -> None:
+def test_a_broken_function_is_reported_by_check_and_where_it_is_used(write: Write) -> None:
     kind = the_kind(write(broken="1 / 0", some=GOOD))
     [problem] = kind.check()
     assert str(problem) == "tools/broken.py:1: ZeroDivisionError: division by zero"

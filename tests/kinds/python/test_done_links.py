@@ -44,7 +44,9 @@ def pay_blocking(ctx: SyncContext) -> list[str]:
 
 
 @pytest.mark.parametrize("function", [pay, pay_blocking])
-async def test_a_link_is_the_same_in_every_round_and_keys_have_their_own(function: object) -> None:
+async def test_a_link_is_the_same_in_every_round_and_each_key_has_its_own_link(
+    function: object,
+) -> None:
     ended = await try_out(function, answers=YES, ports=in_memory()._replace(links=Fresh()))  # type: ignore[arg-type]
     assert ended.asked == (("page",), ("again",))
     assert isinstance(ended.outcome, Complete)
@@ -53,7 +55,7 @@ async def test_a_link_is_the_same_in_every_round_and_keys_have_their_own(functio
     assert first.partition("?")[0] != other.partition("?")[0]
 
 
-async def test_a_callback_is_the_same_in_every_round_and_has_an_address_of_its_own() -> None:
+async def test_a_callback_is_the_same_in_every_round_and_has_its_own_address() -> None:
     @tool
     async def order(ctx: Context) -> list[str]:
         seen = [ctx.callback("shipped"), ctx.done_url("signed")]
@@ -69,7 +71,7 @@ async def test_a_callback_is_the_same_in_every_round_and_has_an_address_of_its_o
 
 
 @pytest.mark.parametrize("page_first", [True, False])
-async def test_a_key_stands_for_a_page_or_for_a_callback_and_never_for_both(*, page_first: bool):
+async def test_a_link_key_belongs_to_a_page_or_a_callback(*, page_first: bool):
     @tool
     async def mixes(ctx: Context) -> str:
         makes = [ctx.done_url, ctx.callback]

@@ -80,7 +80,7 @@ def write(tmp_path: Path) -> Iterator[Write]:
         del sys.modules[name]
 
 
-def test_files_import_each_other_and_each_is_loaded_once(write: Write) -> None:
+def test_files_can_import_each_other_and_are_loaded_once(write: Write) -> None:
     folder = write(_shared=SHARED, a_first=USES, z_last=LAST)
     for _ in range(2):
         found = discover(folder)
@@ -90,14 +90,14 @@ def test_files_import_each_other_and_each_is_loaded_once(write: Write) -> None:
         assert first.Other is last.Other and issubclass(last.Other, first.Zone)
 
 
-def test_what_has_changed_is_read_again(write: Write) -> None:
+def test_a_changed_file_is_loaded_again(write: Write) -> None:
     folder = write(_shared=SHARED, a_first=GOOD + "    from . import _shared\n")
     assert not discover(folder).broken
     write(_shared="1 / 0  # changed")
     assert "a_first" in discover(folder).broken
 
 
-def test_a_broken_neighbour_breaks_who_imports_it_and_no_other(write: Write) -> None:
+def test_a_broken_file_breaks_only_the_files_that_import_it(write: Write) -> None:
     last = "from .b_good import good"
     found = discover(write(_shared="x = 1 / 0", a_first=USES, b_good=GOOD, z_last=last))
     assert sorted(found.functions) == ["b_good.good"]
@@ -105,7 +105,7 @@ def test_a_broken_neighbour_breaks_who_imports_it_and_no_other(write: Write) -> 
     assert "mcphost_tools._shared" not in sys.modules
 
 
-def test_a_neighbour_that_never_ends_is_given_up_in_each_file(write: Write) -> None:
+def test_a_file_that_does_not_end_is_abandoned_in_each_importing_file(write: Write) -> None:
     endless = "import threading\nwhile True: threading.Event().wait(0.01)"
     files = {"a_first": "from . import slow", "b_good": GOOD, "slow": endless}
     found = discover(write(**files), seconds=0.3)
@@ -115,7 +115,9 @@ def test_a_neighbour_that_never_ends_is_given_up_in_each_file(write: Write) -> N
 
 
 @pytest.mark.parametrize("line", ["from _shared import Zone", "import _shared", "import b_good"])
-def test_a_plain_import_of_a_neighbour_is_refused_with_the_one_that_works(write: Write, line: str):
+def test_an_absolute_import_of_a_neighbouring_file_is_refused_with_the_relative_one(
+    write: Write, line: str
+):
     found = discover(write(_shared=SHARED, a_first=line, b_good=GOOD))
     name = line.split()[1]
     assert found.broken["a_first"].message == (
@@ -126,7 +128,7 @@ def test_a_plain_import_of_a_neighbour_is_refused_with_the_one_that_works(write:
     assert missing.message == "ModuleNotFoundError: No module named 'no_such_module'"
 
 
-def test_a_package_is_loaded_with_the_functions_that_it_imports_of_its_own(write: Write) -> None:
+def test_a_package_is_loaded_with_the_functions_of_its_own_modules(write: Write) -> None:
     folder = write(_shared=SHARED, alone=GOOD)
     shop = folder / "shop"
     shop.mkdir()
@@ -138,7 +140,7 @@ def test_a_package_is_loaded_with_the_functions_that_it_imports_of_its_own(write
     assert sorted(found.functions) == ["alone.good", "shop.order"]
 
 
-def test_a_mistake_in_a_package_is_named_with_its_file(write: Write) -> None:
+def test_an_error_in_a_package_is_reported_with_its_file(write: Write) -> None:
     folder = write(_shared=SHARED, alone=GOOD)
     shop = folder / "shop"
     shop.mkdir()
@@ -151,7 +153,7 @@ def test_a_mistake_in_a_package_is_named_with_its_file(write: Write) -> None:
     assert "alone.good" in found.functions
 
 
-def test_a_folder_of_files_that_is_no_package_is_named(write: Write) -> None:
+def test_a_folder_with_python_files_but_no_init_file_is_reported(write: Write) -> None:
     folder = write(good=GOOD)
     for name in ("plain", "_private", ".hidden", "__pycache__", "data"):
         (folder / name).mkdir()
@@ -163,7 +165,7 @@ def test_a_folder_of_files_that_is_no_package_is_named(write: Write) -> None:
     assert sorted(found.functions) == ["good.good"]
 
 
-def test_a_package_and_a_file_of_one_name_are_not_both_loaded(write: Write) -> None:
+def test_of_a_package_and_a_file_with_the_same_name_only_one_is_loaded(write: Write) -> None:
     folder = write(shop=GOOD)
     (folder / "shop").mkdir()
     (folder / "shop" / "__init__.py").write_text(dedent(GOOD))

@@ -71,7 +71,7 @@ async def greeting(
     return [text.upper() if loud else text, Message("Hello", role="assistant")]
 
 
-async def test_a_prompt_reads_its_texts_as_annotated() -> None:
+async def test_a_prompt_converts_its_texts_to_the_annotated_types() -> None:
     done = await result(greeting, who="Ada", times="2", tone="cool", loud="true")
     assert done["messages"] == [
         {"role": "user", "content": {"type": "text", "text": "COOL: ADACOOL: ADA"}},
@@ -83,7 +83,9 @@ async def test_a_prompt_reads_its_texts_as_annotated() -> None:
     ("name", "typed", "values"),
     [("tone", "c", ["cool"]), ("loud", "", ["true", "false"]), ("who", "A", [])],
 )
-async def test_what_has_few_values_suggests_them(name: str, typed: str, values: list[str]) -> None:
+async def test_arguments_with_few_possible_values_are_completed(
+    name: str, typed: str, values: list[str]
+) -> None:
     assert await suggested(greeting, name, typed) == values
 
 
@@ -195,7 +197,7 @@ async def test_a_template_reads_the_variables_of_its_uri() -> None:
     assert said.annotations == {"priority": 0.5}
 
 
-async def test_completers_get_what_was_typed_and_what_was_filled_in() -> None:
+async def test_completers_receive_the_typed_value_and_the_other_arguments() -> None:
     assert await suggested(card, "user", "B") == ["B?", "Ada"]
     assert await suggested(card, "user", "B", lang="de", other="x") == ["Bde", "Ada"]
     assert await suggested(card, "lang", "e") == ["Inspector", "e"]
@@ -256,7 +258,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("said", BROKEN)
-def test_what_cannot_be_offered_says_why(said: str, tmp_path: Path) -> None:
+def test_an_invalid_offer_is_reported_with_the_reason(said: str, tmp_path: Path) -> None:
     imports = "from mcphost.sdk import complete, prompt, resource\n"
     (tmp_path / "some.py").write_text(imports + BROKEN[said])
     kind = PythonKind()
@@ -265,7 +267,7 @@ def test_what_cannot_be_offered_says_why(said: str, tmp_path: Path) -> None:
     assert kind.choices() == ()
 
 
-def test_an_argument_that_no_text_stands_for_is_refused() -> None:
+def test_a_prompt_argument_that_cannot_be_read_from_text_is_refused() -> None:
     @prompt
     def tags(tags: list[str], depth: int, owner: Card | None = None) -> str:
         """Tag."""
@@ -285,7 +287,7 @@ def test_an_argument_that_no_text_stands_for_is_refused() -> None:
         Annotated[int | None, Field(json_schema_extra={"writeOnly": True})],
     ],
 )
-def test_what_must_not_be_recorded_stays_marked(annotation: Any) -> None:
+def test_arguments_that_must_not_be_recorded_stay_marked(annotation: Any) -> None:
     def sign_in(word: Any, name: str) -> str:
         """Sign in."""
         return ""
@@ -311,7 +313,9 @@ def some() -> list[Any]:
     ("function", "detail"),
     [(scan, "does not match its MIME type (image/png)"), (some, "must not mix complete contents")],
 )
-async def test_what_cannot_be_read_is_no_result_and_the_log_says_why(function, detail):
+async def test_an_unreadable_resource_is_an_invalid_result_with_the_reason_in_the_log(
+    function, detail
+):
     done = await outcome(function)
     assert isinstance(done, Failed)
     assert done.error.kind is FailureKind.INVALID_RESULT

@@ -76,7 +76,7 @@ def test_descriptions_and_bounds_come_from_fields() -> None:
     assert bound(function, {"size": 1}) == {"size": 1, "colour": "red", "depth": 3}
 
 
-def test_the_context_is_recognised_by_its_annotation_and_is_no_argument() -> None:
+def test_the_context_parameter_is_recognised_by_its_annotation_and_is_not_an_argument() -> None:
     def function(text: str, here: Context, there: "Context | None" = None) -> None: ...
 
     assert list(schema(function)["properties"]) == ["text"]
@@ -85,7 +85,7 @@ def test_the_context_is_recognised_by_its_annotation_and_is_no_argument() -> Non
 
 
 @pytest.mark.parametrize("name", ["schema", "model_dump", "self", "_x"])
-def test_no_name_is_taken(name: str) -> None:
+def test_no_argument_name_is_reserved(name: str) -> None:
     scope: dict[str, Any] = {}
     exec(f"def function({name}: str) -> None: ...", scope)
     assert list(schema(scope["function"])["properties"]) == [name]
@@ -100,7 +100,7 @@ def test_every_problem_names_its_field() -> None:
     assert problems["text"] == "is required"
 
 
-def test_what_only_pydantic_knows_names_the_field_too() -> None:
+def test_errors_that_only_pydantic_detects_name_the_field() -> None:
     def even(value: int) -> int:
         if value % 2:
             raise ValueError("must be even")
@@ -116,7 +116,7 @@ def test_what_only_pydantic_knows_names_the_field_too() -> None:
 @pytest.mark.parametrize(
     "taken", ["text: str, /", "*texts: str", "**texts: str", "ctx: Context, /"]
 )
-def test_what_cannot_be_given_by_name_is_refused(taken: str) -> None:
+def test_parameters_that_cannot_be_passed_by_name_are_refused(taken: str) -> None:
     scope: dict[str, Any] = {"Context": Context}
     exec(f"def function({taken}) -> None: ...", scope)
     with pytest.raises(SignatureError, match="cannot be given by name"):
@@ -130,7 +130,7 @@ VERBATIM = {
 }
 
 
-def test_a_schema_given_verbatim_is_served_as_it_is_and_brings_plain_json() -> None:
+def test_an_explicit_input_schema_is_served_verbatim_and_arguments_stay_plain_json() -> None:
     @tool(input_schema=VERBATIM)
     def function(ctx: Context, when: date, **rest: Any) -> None: ...
 
@@ -140,7 +140,7 @@ def test_a_schema_given_verbatim_is_served_as_it_is_and_brings_plain_json() -> N
     assert refused(function, {}) == {"when": "is required"}
 
 
-def test_a_function_that_names_what_it_takes_gets_nothing_else() -> None:
+def test_a_function_with_an_explicit_schema_receives_only_its_declared_parameters() -> None:
     @tool(input_schema={"type": "object", "properties": {"a": {}}})
     def function(a: Any = 1, b: Any = 2) -> None: ...
 
@@ -148,7 +148,7 @@ def test_a_function_that_names_what_it_takes_gets_nothing_else() -> None:
     assert bound(function, {}) == {}
 
 
-def test_a_function_that_needs_what_the_schema_does_not_require_is_refused() -> None:
+def test_a_parameter_that_the_explicit_schema_does_not_require_must_be_optional() -> None:
     @tool(input_schema={"type": "object", "properties": {"a": {}}})
     def function(a: Any) -> None: ...
 
@@ -156,7 +156,7 @@ def test_a_function_that_needs_what_the_schema_does_not_require_is_refused() -> 
         seen(function)
 
 
-def test_a_function_that_does_not_take_what_the_schema_offers_is_refused() -> None:
+def test_a_function_that_lacks_a_property_of_the_explicit_schema_is_refused() -> None:
     @tool(input_schema=VERBATIM)
     def function(when: str) -> None: ...
 
@@ -206,7 +206,7 @@ EVERYTHING_TOOL = seen(takes)
 
 @settings(deadline=None)
 @given(EVERYTHING)
-def test_what_is_sent_as_a_result_can_be_taken_as_arguments(value: Everything) -> None:
+def test_values_sent_as_a_result_can_be_accepted_as_arguments(value: Everything) -> None:
     sent = EVERYTHING_TOOL.returns.encode(value, 1_000_000).result["structuredContent"]
     assert EVERYTHING_TOOL.parameters.bind({"value": sent}) == {"value": value}
 
@@ -268,7 +268,7 @@ def test_a_parameter_is_described_by_its_field_an_annotated_text_or_the_docstrin
     )
 
 
-def test_a_docstring_stays_whole_where_the_schema_is_verbatim() -> None:
+def test_a_docstring_stays_whole_with_an_explicit_schema() -> None:
     @tool(input_schema={"type": "object", "properties": {"a": {}}, "required": ["a"]})
     def function(a: Any) -> None:
         """Do it.

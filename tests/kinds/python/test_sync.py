@@ -21,7 +21,7 @@ def ask(ctx: SyncContext, key: str = "who") -> str:
     return ctx.elicit(key, "Who?", Name).name
 
 
-async def test_a_plain_function_gets_a_context_that_blocks_however_it_is_annotated() -> None:
+async def test_a_plain_function_gets_a_blocking_context_whatever_its_annotation() -> None:
     def annotated(ctx: SyncContext) -> str:
         return ask(ctx)
 
@@ -35,7 +35,7 @@ async def test_a_plain_function_gets_a_context_that_blocks_however_it_is_annotat
         assert await driven.completes(who=accept(name="Ada")) == "Ada"
 
 
-async def test_what_it_draws_and_records_is_the_same_in_every_round() -> None:
+async def test_drawn_and_recorded_values_are_the_same_in_every_round() -> None:
     ran: list[str] = []
 
     def note(idempotency_key: str) -> str:
@@ -76,7 +76,7 @@ class Kept:
         return revision == 3
 
 
-async def test_the_store_is_there_for_both() -> None:
+async def test_the_store_is_available_to_plain_and_async_functions() -> None:
     def blocking(ctx: SyncContext) -> list[Any]:
         kept = ctx.store.get("a")
         written = ctx.store.put("a", 1, kept.revision)
@@ -109,13 +109,15 @@ async def in_a_loop_of_its_own(ctx: Context) -> str:
 
 
 @pytest.mark.parametrize("function", [to_thread, in_a_loop_of_its_own])
-async def test_threads_that_carry_the_context_can_ask(function: Callable[..., Any]) -> None:
+async def test_threads_that_inherit_the_context_can_request_input(
+    function: Callable[..., Any],
+) -> None:
     driven = Driven(function)
     assert await driven.asks() == ["who"]
     assert await driven.completes(who=accept(name="Ada")) == "Ada"
 
 
-async def test_a_thread_that_nobody_waits_for_any_more_is_lost(monkeypatch: pytest.MonkeyPatch):
+async def test_a_thread_that_is_no_longer_awaited_is_lost(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(deadlines, "HURRY_SECONDS", 0.001)
     gate = threading.Event()
 
@@ -130,7 +132,7 @@ async def test_a_thread_that_nobody_waits_for_any_more_is_lost(monkeypatch: pyte
     gate.set()
 
 
-async def test_questions_of_threads_and_tasks_go_to_their_own_calls() -> None:
+async def test_input_requests_of_threads_and_tasks_belong_to_their_own_calls() -> None:
     async def function(ctx: Context, mine: str) -> str:
         names = await asyncio.gather(ctx.in_thread(ask, current_sync(), "a"), asking(ctx))
         return f"{mine}: {' '.join(names)}"

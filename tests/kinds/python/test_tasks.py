@@ -33,7 +33,7 @@ def compiled(function: Callable[..., Any]) -> Compiled:
 
 
 @pytest.mark.parametrize("support", list(TaskSupport))
-def test_a_tool_says_when_its_calls_become_tasks_and_how_often_they_run_again(support: TaskSupport):
+def test_a_tool_declares_its_task_support_and_retries(support: TaskSupport):
     retries = 0 if support is TaskSupport.NEVER else 3
 
     @tool(tasks=support, retries=retries)
@@ -43,7 +43,7 @@ def test_a_tool_says_when_its_calls_become_tasks_and_how_often_they_run_again(su
     assert compiled(function).retries == retries
 
 
-async def test_a_function_that_becomes_a_task_runs_again_and_its_steps_do_not() -> None:
+async def test_a_function_that_becomes_a_task_runs_again_but_its_steps_do_not() -> None:
     began: list[int] = []
     saved: list[str] = []
 
@@ -64,7 +64,7 @@ async def test_a_function_that_becomes_a_task_runs_again_and_its_steps_do_not() 
     assert (began, saved) == ([1, 2], ["before", "after"])
 
 
-async def test_code_beside_it_is_unwound_with_it_and_ends() -> None:
+async def test_concurrent_code_is_unwound_when_the_call_becomes_a_task() -> None:
     tidied: list[str] = []
 
     async def waits() -> None:
@@ -103,7 +103,7 @@ async def test_a_task_reports_its_progress_with_messages() -> None:
     assert again.progressed == notes.progressed
 
 
-async def test_a_function_that_finds_no_thread_becomes_a_task_if_it_may() -> None:
+async def test_a_function_without_a_free_thread_becomes_a_task_if_permitted() -> None:
     gate, begun = threading.Event(), threading.Event()
     ran: list[str] = []
 

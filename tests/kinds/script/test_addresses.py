@@ -1,4 +1,4 @@
-"""Texts of callers in addresses are data, wherever a script puts them."""
+"""Texts of callers in addresses are encoded as data, however a script builds the address."""
 
 from typing import Any
 from urllib.parse import quote
@@ -55,14 +55,18 @@ def sent(script: DrivenScript) -> tuple[str, tuple[Any, ...]]:
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_text_is_one_segment_and_one_value(sandbox: Sandbox, way: str, text: str):
+async def test_caller_text_in_an_address_is_one_segment_and_one_query_value(
+    sandbox: Sandbox, way: str, text: str
+):
     script = driven(source(WAYS[way]), sandbox, user=text)
     await script.completes()
     assert sent(script) == (f"{API}/users/{quote(text, safe='')}/notes", (("a", text),))
 
 
 @pytest.mark.parametrize("value", [7, 1.5, "7", "a-b.c", "Ada", "urn:a:7", "a@b.example"])
-async def test_what_changes_nothing_is_sent_as_it_is(sandbox: Sandbox, value: Any):
+async def test_caller_text_without_special_characters_is_sent_unchanged(
+    sandbox: Sandbox, value: Any
+):
     script = driven(source(WAYS["an f-string"], "user"), sandbox, user=value)
     await script.completes()
     assert sent(script) == (f"{API}/users/{value}/notes", (("a", str(value)),))
@@ -79,7 +83,9 @@ PLACES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_a_text_is_recognized_wherever_it_is_in_the_arguments(sandbox: Sandbox, place: str):
+async def test_caller_text_is_recognized_in_any_place_of_the_arguments(
+    sandbox: Sandbox, place: str
+):
     written, arguments = PLACES[place]
     script = driven(
         source(f"http.get(f'{{API}}/users/{{{written}}}')", "user"), sandbox, **arguments
@@ -88,7 +94,7 @@ async def test_a_text_is_recognized_wherever_it_is_in_the_arguments(sandbox: San
     assert sent(script)[0].replace("%20", "") == f"{API}/users/7%2Fx"
 
 
-async def test_the_text_of_an_answer_is_one_segment(sandbox: Sandbox):
+async def test_the_text_of_an_input_response_is_one_segment(sandbox: Sandbox):
     code = source(
         "name = elicit('name', 'Who?', {'name': str})['name']\n"
         "    elicit('sure', 'Sure?', {'ok': bool})\n    http.get(f'{API}/users/{name}')",
@@ -115,26 +121,28 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED)
-async def test_a_text_that_changes_the_host_or_leaves_the_path_is_refused(sandbox, text: str):
+async def test_caller_text_that_would_change_the_host_or_leave_the_path_is_refused(
+    sandbox, text: str
+):
     script = driven(source(REFUSED[text]), sandbox, user=text)
     assert "of the address" in await script.refuses()
     assert not script.http.requests
 
 
-async def test_one_label_of_a_host_may_be_a_text(sandbox: Sandbox):
+async def test_caller_text_may_be_one_label_of_a_host(sandbox: Sandbox):
     script = driven(source("http.get(f'https://{user}.example.com/x')"), sandbox, user="eu-1")
     await script.completes()
     assert sent(script)[0] == "https://eu-1.example.com/x"
 
 
-async def test_a_text_that_begins_the_address_is_the_address(sandbox: Sandbox):
+async def test_caller_text_at_the_beginning_is_used_as_the_whole_address(sandbox: Sandbox):
     for body in ("http.get(user)", "http.get(user + '/y?b=2')", "http.get(f'{user}/y')"):
         script = driven(source(body), sandbox, user=f"{API}/a/b?c=d")
         await script.completes()
         assert sent(script)[0].startswith(f"{API}/a/b")
 
 
-async def test_what_the_script_or_a_response_has_is_not_encoded(sandbox: Sandbox):
+async def test_text_of_the_script_or_of_a_response_is_not_encoded(sandbox: Sandbox):
     """Also if a caller sends the same text for something else."""
     body = "got = http.get(f'{API}/v1/users?x={user}').json()\n    http.get(f'{API}/{got[\"number\"]}/a/b')"
     script = driven(source(body, "user, other"), sandbox, user="v1/users", other="/a/")
@@ -144,7 +152,7 @@ async def test_what_the_script_or_a_response_has_is_not_encoded(sandbox: Sandbox
     assert second.url == f"{API}/1/a/b"
 
 
-def test_many_texts_take_no_longer_than_the_limit_of_a_test():
+def test_encoding_many_caller_texts_takes_bounded_time():
     texts = CallerTexts(
         "", [[f"{n}/" for n in range(50_000)], "a/" * 4000, ["a/" * n for n in range(500)]]
     )

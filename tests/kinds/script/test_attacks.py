@@ -1,4 +1,4 @@
-"""Scripts that attack: each costs its own call, and nothing else."""
+"""Malicious scripts: each fails its own call only."""
 
 import asyncio
 import os
@@ -87,7 +87,7 @@ def script(body: str) -> str:
 
 
 @pytest.mark.parametrize("name", EVERY)
-async def test_an_attack_fails_and_the_next_call_works(sandbox, name, monkeypatch):
+async def test_an_attack_fails_its_own_call_and_the_next_call_works(sandbox, name, monkeypatch):
     monkeypatch.setenv("MCPHOST_SECRET_KEY", SECRET)
     with monkeypatch.context() as patch:
         patch.setattr(
@@ -116,7 +116,7 @@ async def test_a_regular_expression_takes_no_exponential_time(sandbox: Sandbox):
     assert await DrivenScript(script(body), sandbox).completes() is False
 
 
-async def test_a_script_that_outlasts_its_round_is_killed(sandbox: Sandbox):
+async def test_a_script_that_exceeds_its_round_is_killed(sandbox: Sandbox):
     source = "import time\ndef f():\n while True: time.sleep(10)"
     before = set(children_of())
     failure = await DrivenScript(source, sandbox, seconds=0.3).fails()
@@ -139,7 +139,7 @@ async def test_a_cancelled_call_kills_its_script(sandbox: Sandbox):
     assert await DrivenScript(HELLO, sandbox).completes() == "hello"
 
 
-async def test_a_killed_interpreter_costs_its_call_only():
+async def test_a_killed_interpreter_fails_only_its_own_call():
     source = "import time\ndef f():\n while True: log('on')"
     before = set(children_of())
     with closing(Sandbox(1, wait_seconds=30)) as sandbox:
@@ -153,7 +153,7 @@ async def test_a_killed_interpreter_costs_its_call_only():
         assert await DrivenScript(HELLO, sandbox).completes() == "hello"
 
 
-async def test_a_call_sends_a_limited_number_of_requests(sandbox: Sandbox):
+async def test_the_number_of_requests_per_call_is_limited(sandbox: Sandbox):
     source = """
     def f() -> int:
         sent = 0
@@ -169,7 +169,7 @@ async def test_a_call_sends_a_limited_number_of_requests(sandbox: Sandbox):
     assert len(driven.http.requests) == MAX_REQUESTS
 
 
-async def test_requests_of_all_rounds_of_a_call_count_together(sandbox: Sandbox):
+async def test_the_request_limit_counts_all_rounds_of_a_call(sandbox: Sandbox):
     source = """
     def f() -> int:
         http.get("https://x.example/first")
@@ -194,7 +194,7 @@ async def test_a_large_argument_is_refused(sandbox: Sandbox):
     assert await DrivenScript(HELLO, sandbox).completes() == "hello"
 
 
-async def test_attacks_of_one_tenant_delay_no_call_of_another(sandbox: Sandbox):
+async def test_attacks_by_one_tenant_delay_no_call_of_another(sandbox: Sandbox):
     """The other tenant has its calls answered while all attacks still run."""
     other = asking_call()._replace(tenant=TENANT.__class__(int=7))
     assert await DrivenScript(HELLO, sandbox, other).completes() == "hello"
@@ -211,7 +211,7 @@ async def test_attacks_of_one_tenant_delay_no_call_of_another(sandbox: Sandbox):
     await asyncio.gather(*attacks, return_exceptions=True)
 
 
-async def test_the_event_loop_stays_free_while_a_script_floods(
+async def test_the_event_loop_stays_responsive_while_a_script_floods(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ):
     """Counts the lines of Python of each pass: those for all calls that a script may make, at most, and none

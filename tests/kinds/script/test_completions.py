@@ -1,4 +1,4 @@
-"""Tests of what an editor suggests: all of it exists in the sandbox."""
+"""Every suggestion of the editor exists in the sandbox."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from mcphost.kinds.script.surroundings import stubs
 from mcphost.sandbox.pool import Sandbox
 
 
-def test_what_is_suggested_can_be_used_in_a_script(sandbox: Sandbox):
+def test_every_editor_suggestion_can_be_used_in_a_script(sandbox: Sandbox):
     imports = "".join(f"import {name}\n" for name in MODULES)
     names = "".join(f"{name}\n" for name in BUILTINS)
     source = f"{imports}{names}def f() -> None:\n    pass\n"

@@ -1,4 +1,4 @@
-"""Services whose JSON is nested deep: a script returns it, or the failure quotes nothing of it."""
+"""Deeply nested JSON of services: a script returns it, or fails without quoting it."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def f(base: str) -> object:
 
 
 @pytest.mark.parametrize("depth", [DEEPEST, DEEPEST + 1, 250, 5000])
-async def test_a_script_returns_deep_json_or_fails_without_a_quotation(sandbox, depth):
+async def test_a_script_returns_deep_json_or_fails_without_quoting_it(sandbox, depth):
     body = b"[" * depth + b'"canary"' + b"]" * depth
     async with outgoing(answer(body=body)) as (service, http):
         driven = DrivenScript(SOURCE, sandbox, asking_call({"base": base(service)}), http=http)

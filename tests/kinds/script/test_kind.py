@@ -1,4 +1,4 @@
-"""The kind `script`: configurations, and what is looked at when one is saved."""
+"""The kind `script`: configurations, and the checks when one is saved."""
 
 import re
 
@@ -25,7 +25,7 @@ def kind(sandbox: Sandbox) -> ScriptKind:
     return ScriptKind(sandbox)
 
 
-def test_a_script_is_compiled_with_what_it_declares(kind: ScriptKind):
+def test_a_compiled_script_has_its_declared_values(kind: ScriptKind):
     code = 'def greet(name: str) -> str:\n    """Greet a person."""\n    return f"Hi {name}"'
     config = {"code": code, "annotations": {"readOnlyHint": True}}
     compiled = kind.compile(config)
@@ -47,7 +47,7 @@ def test_a_script_is_compiled_with_what_it_declares(kind: ScriptKind):
         ({"code": "x = 1"}, "code"),
     ],
 )
-def test_a_configuration_that_is_no_script_is_refused(kind, config, field):
+def test_an_invalid_script_configuration_is_refused(kind, config, field):
     with pytest.raises(KindError) as refused:
         kind.compile(config)
     assert field in refused.value.problems
@@ -70,11 +70,11 @@ GOOD = {
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_a_good_script_has_no_problems(kind: ScriptKind, name: str):
+def test_a_valid_script_has_no_problems(kind: ScriptKind, name: str):
     assert kind.inspect({"code": GOOD[name]}, "acme") == {}
 
 
-async def test_what_the_type_checker_knows_of_builtins_holds_in_the_sandbox(kind: ScriptKind):
+async def test_builtins_known_to_the_type_checker_work_in_the_sandbox(kind: ScriptKind):
     assert await DrivenScript(GOOD["builtins"], kind.sandbox).completes() == ["1", "2"]
 
 
@@ -95,7 +95,7 @@ async def test_the_documented_example_runs(kind: ScriptKind):
     assert driven.notes.logged == [("info", "3 are ordered", None)]
 
 
-def test_no_script_is_saved_while_none_can_be_checked(kind, monkeypatch):
+def test_a_script_cannot_be_saved_while_it_cannot_be_checked(kind, monkeypatch):
     monkeypatch.setattr("mcphost.sandbox.processes.BINARY", DOCUMENT)
     (problem,) = kind.inspect({"code": "def f(): pass"}, "acme")["code"]
     assert "could not be checked" in problem
@@ -115,12 +115,12 @@ BAD = {
 
 
 @pytest.mark.parametrize("code", BAD)
-def test_a_problem_is_shown_with_its_place(kind: ScriptKind, code: str):
+def test_a_problem_is_reported_with_its_position(kind: ScriptKind, code: str):
     (problem, *_) = kind.inspect({"code": code}, "acme")["code"]
     assert problem.startswith(BAD[code]), problem
 
 
-def test_a_script_that_floods_while_it_is_checked_is_refused(kind: ScriptKind):
+def test_a_script_that_uses_too_much_memory_while_checked_is_refused(kind: ScriptKind):
     code = "x = 'x'\nwhile True: x += x\ndef f(): pass"
     (problem,) = kind.inspect({"code": code}, "acme")["code"]
     assert "memory" in problem

@@ -1,4 +1,4 @@
-"""What the check of scripts knows of the sandbox is what its interpreter has."""
+"""The check of scripts knows exactly what the sandbox's interpreter provides."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,13 +33,13 @@ def kind(sandbox: Sandbox) -> ScriptKind:
     return ScriptKind(sandbox)
 
 
-def test_modules_have_the_names_that_are_listed(interpreter: Interpreter):
+def test_modules_have_exactly_the_listed_names(interpreter: Interpreter):
     for module, names in MODULES.items():
         assert set(interpreter.names_of(module)) <= names, module
         assert all(interpreter.has(f"{module}.{name}") for name in names), module
 
 
-def test_what_types_lack_is_listed_unless_another_type_has_it(interpreter: Interpreter):
+def test_missing_members_are_listed_unless_another_type_has_them(interpreter: Interpreter):
     missing = set(interpreter.missing_members())
     assert {name for _, name in missing if name in MISSING_MEMBERS} == MISSING_MEMBERS
     documented = DOCUMENT.read_text()
@@ -49,12 +49,12 @@ def test_what_types_lack_is_listed_unless_another_type_has_it(interpreter: Inter
     assert set(SAMPLES) >= {type for type, _ in missing}
 
 
-def test_built_in_names_that_are_missing_are_listed(interpreter: Interpreter):
+def test_missing_built_in_names_are_listed(interpreter: Interpreter):
     assert set(interpreter.missing_builtins()) <= MISSING_BUILTINS
     assert not any(interpreter.has(name) for name in MISSING_BUILTINS)
 
 
-def test_the_page_lists_the_modules_and_what_is_used_instead_of_others():
+def test_the_page_lists_the_modules_and_the_replacements_for_others():
     text = DOCUMENT.read_text()
     for module in (*MODULES, *INSTEAD):
         assert f"`{module}`" in text, module
@@ -88,7 +88,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize("body", MISSING)
-def test_what_the_interpreter_lacks_is_refused_when_a_script_is_saved(kind, body: str):
+def test_features_missing_in_the_interpreter_are_refused_when_a_script_is_saved(kind, body: str):
     body = body.removeprefix("--\n") if body.startswith("--") else body
     problems = refused(kind, body)
     assert any(
@@ -97,7 +97,7 @@ def test_what_the_interpreter_lacks_is_refused_when_a_script_is_saved(kind, body
     assert all(each.startswith("Line ") for each in problems)
 
 
-def test_what_is_missing_in_a_branch_is_refused_with_its_place(kind: ScriptKind):
+def test_a_missing_feature_in_a_branch_is_refused_with_its_position(kind: ScriptKind):
     code = "def f(a: str) -> str:\n    if a:\n        import uuid\n        return 'é' + a.translate({})\n    return a"
     assert list(kind.inspect({"code": code}, str(uuid4()))["code"])[:2] == [
         "Line 3, column 16: `uuid` cannot be imported in a script: use new_uuid(); docs/scripts.md lists what there is.",
@@ -106,7 +106,7 @@ def test_what_is_missing_in_a_branch_is_refused_with_its_place(kind: ScriptKind)
 
 
 @pytest.mark.parametrize("module", [*INSTEAD, "urllib.parse", "email.utils", "numpy"])
-def test_a_module_that_is_missing_is_refused_once_with_what_to_use(kind, module: str):
+def test_a_missing_module_is_refused_once_with_its_replacement(kind, module: str):
     for line in (f"import {module}", f"from {module} import x"):
         problems = kind.inspect({"code": f"{line}\ndef f() -> None:\n    pass"}, str(uuid4()))[
             "code"
@@ -120,14 +120,14 @@ def test_a_module_that_is_missing_is_refused_once_with_what_to_use(kind, module:
     ("line", "words"),
     [("del a", "the 'del' statement"), ("async with a: pass", "async context managers")],
 )
-def test_what_cannot_be_used_is_said_in_plain_words(kind: ScriptKind, line: str, words: str):
+def test_unsupported_syntax_is_refused_in_plain_words(kind: ScriptKind, line: str, words: str):
     code = f"from typing import Any\nasync def f(a: Any) -> None:\n    {line}"
     problems = kind.inspect({"code": code}, str(uuid4()))["code"]
     assert any(f"A script cannot use {words}" in each for each in problems), problems
     assert not any("monty" in each.lower() for each in problems)
 
 
-def test_a_scripts_own_names_are_no_names_of_the_library(kind: ScriptKind):
+def test_names_defined_by_a_script_are_not_taken_for_library_names(kind: ScriptKind):
     code = """
 
 class Box:
@@ -146,7 +146,7 @@ def sub(a: str) -> int:
     assert kind.inspect({"code": code}, str(uuid4())) == {}
 
 
-async def test_a_script_knows_zones_and_makes_ids(sandbox: Sandbox):
+async def test_a_script_can_convert_time_zones_and_create_uuids(sandbox: Sandbox):
     source = """
     from datetime import datetime, timezone
 

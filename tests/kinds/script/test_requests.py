@@ -22,7 +22,7 @@ def calling(source: str, sandbox: Sandbox, service: Service, http: Outgoing) -> 
     return DrivenScript(source, sandbox, asking_call({"base": base(service)}), http=http)
 
 
-async def test_a_request_goes_over_the_wire_and_its_response_comes_back(sandbox: Sandbox):
+async def test_a_request_is_sent_and_its_response_returned_to_the_script(sandbox: Sandbox):
     source = """
     def f(base: str) -> list:
         got = http.post(base + "/a?b=1", params={"c": "d e"}, json={"n": [1, None]}, headers={"X-A": "b"})
@@ -48,7 +48,7 @@ async def test_every_method_can_be_sent(sandbox: Sandbox, method: str):
     assert ("idempotency-key" in arrived.headers) == (method not in ("get", "head"))
 
 
-async def test_a_secret_is_in_the_request_and_nowhere_in_the_sandbox(sandbox: Sandbox):
+async def test_a_secret_reaches_the_request_and_never_the_sandbox(sandbox: Sandbox):
     source = """
     def f(base: str) -> dict:
         key = secret("key")
@@ -90,7 +90,7 @@ def f(base: str) -> str:
 """
 
 
-async def test_a_redirect_within_the_service_shows_no_secret(sandbox: Sandbox):
+async def test_a_redirect_within_the_service_reveals_no_secret(sandbox: Sandbox):
     handler = redirecting(lambda request: f"/next?{request.path.partition('?')[2]}")
     async with outgoing(handler, key=KEY) as (service, http):
         told = await calling(TELLING, sandbox, service, http).completes()
@@ -100,7 +100,7 @@ async def test_a_redirect_within_the_service_shows_no_secret(sandbox: Sandbox):
 
 
 @pytest.mark.parametrize("carrying", [True, False])
-async def test_a_redirect_to_another_service_takes_no_secret_there(sandbox, carrying):
+async def test_a_redirect_to_another_service_carries_no_secret(sandbox, carrying):
     async with running(echo) as other:
 
         def away(request: Arrived) -> str:
@@ -116,7 +116,7 @@ async def test_a_redirect_to_another_service_takes_no_secret_there(sandbox, carr
     assert all("authorization" not in each.headers for each in other.arrived)
 
 
-async def test_an_error_names_the_secret_and_never_its_value(sandbox: Sandbox):
+async def test_an_error_contains_the_name_of_a_secret_and_never_its_value(sandbox: Sandbox):
     async with running(echo) as service, running(echo) as other, opened(service, other) as egress:
         http = Outgoing(egress, other, service, key=KEY)
         told = await calling(TELLING, sandbox, service, http).completes()
@@ -124,7 +124,7 @@ async def test_an_error_names_the_secret_and_never_its_value(sandbox: Sandbox):
     assert not service.arrived
 
 
-async def test_a_handle_works_after_a_replay(sandbox: Sandbox):
+async def test_a_secret_handle_works_after_a_replay(sandbox: Sandbox):
     source = """
     def f(base: str) -> str:
         key = secret("key")
@@ -178,7 +178,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("sent", REFUSED)
-async def test_a_request_that_must_not_be_sent_is_refused(sandbox, sent, caplog):
+async def test_a_forbidden_request_is_refused(sandbox, sent, caplog):
     source = f"""
     def f(base: str) -> str:
         try:
@@ -216,7 +216,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("fields", VALUES)
-async def test_values_of_a_query_and_a_form_are_written_as_json_writes_them(sandbox, fields):
+async def test_query_and_form_values_are_written_as_in_json(sandbox, fields):
     source = f"""
     def f(base: str) -> int:
         http.get(base, params={fields})
@@ -231,7 +231,7 @@ async def test_values_of_a_query_and_a_form_are_written_as_json_writes_them(sand
         assert sent.headers["content-type"] == "application/x-www-form-urlencoded"
 
 
-async def test_values_of_headers_are_written_as_json_writes_them(sandbox: Sandbox):
+async def test_header_values_are_written_as_in_json(sandbox: Sandbox):
     source = """
     def f(base: str) -> int:
         return http.get(base, headers={"X-A": None, "X-B": True, "X-C": 1.5, "X-D": "é"[:0]}).status
@@ -246,7 +246,7 @@ async def test_values_of_headers_are_written_as_json_writes_them(sandbox: Sandbo
     }
 
 
-async def test_a_secret_may_be_a_field_of_a_form(sandbox: Sandbox):
+async def test_a_secret_may_be_a_form_field(sandbox: Sandbox):
     source = """
     def f(base: str) -> dict:
         form = {"grant_type": "client_credentials", "client_secret": secret("key"), "a": ["x", "y" + secret("key")]}
@@ -262,7 +262,7 @@ async def test_a_secret_may_be_a_field_of_a_form(sandbox: Sandbox):
     assert "sesame" not in str(done)
 
 
-async def test_headers_of_a_response_are_those_of_any_case(sandbox: Sandbox):
+async def test_response_headers_are_case_insensitive(sandbox: Sandbox):
     source = """
     def f(base: str) -> dict:
         headers = http.get(base).headers
@@ -289,14 +289,14 @@ async def test_headers_of_a_response_are_those_of_any_case(sandbox: Sandbox):
     assert done["items"] == done["all"]["link"] == link
 
 
-async def test_what_headers_of_a_response_lack_is_refused_when_the_script_is_saved(sandbox):
+async def test_unsupported_uses_of_response_headers_are_refused_when_the_script_is_saved(sandbox):
     for use in ("len(headers)", "dict(headers)", "{**headers}", 'headers["a"] = "b"'):
         source = f"def f() -> None:\n headers = http.get('https://x.example/').headers\n {use}\n"
         (problem,) = sandbox.check("acme", source, stubs(waits=False))
         assert problem["line"] == 3, (use, problem)
 
 
-async def test_half_of_a_surrogate_pair_in_json_is_replaced(sandbox: Sandbox):
+async def test_unpaired_surrogates_in_json_are_replaced(sandbox: Sandbox):
     source = """
     def f(base: str) -> list:
         return [http.get(base).json(), http.get(base).text]

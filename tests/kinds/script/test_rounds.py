@@ -1,4 +1,4 @@
-"""Scripts that ask: where they stop, how they go on, and what a replay does instead."""
+"""Scripts that request input: where they pause, how they resume, and how they are replayed."""
 
 import os
 import signal
@@ -51,7 +51,7 @@ def pay(amount: int) -> str:
 """
 
 
-async def test_a_script_asks_the_user_to_open_a_page(sandbox: Sandbox):
+async def test_a_script_requests_the_user_to_open_a_page(sandbox: Sandbox):
     call = asking_call({"amount": 5})
     driven = DrivenScript(PAGE, sandbox, call)
     outcome = await driven.advance()
@@ -66,7 +66,7 @@ async def test_a_script_asks_the_user_to_open_a_page(sandbox: Sandbox):
 
 
 @pytest.mark.parametrize("answer", [DECLINE, CANCEL], ids=["decline", "cancel"])
-async def test_a_script_learns_that_the_user_did_not_open_a_page(sandbox, answer):
+async def test_a_script_gets_an_error_if_the_user_did_not_open_the_page(sandbox, answer):
     driven = DrivenScript(PAGE, sandbox, asking_call({"amount": 5}))
     assert await driven.asks() == ["pay"]
     assert (await driven.completes(pay=answer)).startswith("not paid: ")
@@ -76,7 +76,7 @@ async def test_a_script_learns_that_the_user_did_not_open_a_page(sandbox, answer
 
 
 @pytest.mark.parametrize("url", ["http://pay.example.com/", "https://x.example/?token=1"])
-async def test_a_page_that_must_not_be_opened_is_not_asked_for(sandbox: Sandbox, url: str):
+async def test_a_forbidden_page_is_not_requested(sandbox: Sandbox, url: str):
     source = f"""
     def f() -> str:
         try:
@@ -113,7 +113,9 @@ async def test_a_result_becomes_json(sandbox: Sandbox, value: str, given: Any):
     assert await DrivenScript(f"{POINT}def f():\n return {value}", sandbox).completes() == given
 
 
-async def test_nothing_runs_again_in_a_script_that_goes_on(sandbox: Sandbox):
+async def test_code_before_the_input_request_does_not_run_again_in_a_resumed_script(
+    sandbox: Sandbox,
+):
     source = """
     def f() -> str:
         print("before")
@@ -129,7 +131,7 @@ async def test_nothing_runs_again_in_a_script_that_goes_on(sandbox: Sandbox):
 
 
 @pytest.mark.parametrize("lost", [False, True])
-async def test_questions_side_by_side_are_asked_in_one_round(sandbox: Sandbox, lost: bool):
+async def test_concurrent_input_requests_are_sent_in_one_round(sandbox: Sandbox, lost: bool):
     driven = DrivenScript(BESIDE, sandbox)
     assert sorted(await driven.asks()) == ["first", "last"]
     assert driven.journal.paused is not None
@@ -157,7 +159,7 @@ async def test_each_round_may_run_in_another_process():
 
 
 @pytest.mark.parametrize("rounds", [(), (0,), (1,), (0, 1)])
-async def test_a_script_that_asks_in_a_loop_goes_on_or_is_replayed(sandbox, rounds):
+async def test_a_script_that_asks_in_a_loop_is_resumed_or_replayed(sandbox, rounds):
     """A paused script that is lost (too large, or of another sandbox) is replayed."""
     driven = DrivenScript(LOOP, sandbox, asking_call({"items": ["ink", "paper"]}))
     assert await driven.asks() == ["count-0"]
@@ -171,7 +173,7 @@ async def test_a_script_that_asks_in_a_loop_goes_on_or_is_replayed(sandbox, roun
     assert len(driven.http.requests) == 2
 
 
-async def test_a_script_that_was_changed_in_between_is_replayed(sandbox: Sandbox):
+async def test_a_script_changed_between_rounds_is_replayed(sandbox: Sandbox):
     driven = DrivenScript(TWICE, sandbox)
     await driven.asks()
     driven.change(TWICE.replace('f"{first} {last}"', 'f"{last}, {first}"'), "2")
@@ -189,7 +191,7 @@ async def test_a_paused_script_that_cannot_be_loaded_is_replayed(sandbox: Sandbo
     assert await driven.completes(last=accept(name="Lovelace")) == "Ada Lovelace"
 
 
-async def test_a_script_too_large_to_be_kept_is_replayed(sandbox: Sandbox):
+async def test_a_script_too_large_to_be_stored_is_replayed(sandbox: Sandbox):
     source = """
     import random
     def f() -> dict:
@@ -220,14 +222,16 @@ async def test_time_and_randomness_are_the_same_in_a_replay(sandbox: Sandbox):
     assert len(await driven.completes(a=accept(name="x"))) == 3
 
 
-async def test_a_declined_question_ends_the_call_with_a_text_for_the_caller(sandbox: Sandbox):
+async def test_a_declined_input_request_ends_the_call_with_an_error_for_the_caller(
+    sandbox: Sandbox,
+):
     for answer, text in ((DECLINE, "declined"), (CANCEL, "dismissed")):
         driven = DrivenScript(TWICE, sandbox)
         await driven.asks()
         assert text in await driven.refuses(first=answer)
 
 
-async def test_a_script_can_catch_a_declined_question_in_a_later_round_too(sandbox: Sandbox):
+async def test_a_script_can_catch_a_declined_input_request_even_in_a_later_round(sandbox: Sandbox):
     source = """
     def f() -> str:
         try:
@@ -249,7 +253,7 @@ async def test_a_script_can_catch_a_declined_question_in_a_later_round_too(sandb
     assert "declined" in await driven.refuses(b=accept(name="raise"))
 
 
-async def test_an_answer_that_does_not_fit_is_asked_for_again(sandbox: Sandbox):
+async def test_an_invalid_response_is_requested_again(sandbox: Sandbox):
     driven = DrivenScript(TWICE, sandbox)
     await driven.asks()
     outcome = await driven.advance(first=accept(name=7))
@@ -258,7 +262,7 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again(sandbox: Sandbox):
     assert await driven.asks(first=accept(name="Ada")) == ["last"]
 
 
-async def test_a_model_is_asked_for_text(sandbox: Sandbox):
+async def test_a_script_can_request_sampling(sandbox: Sandbox):
     source = """
     def f() -> str:
         return sample("s", "A haiku?", max_tokens=50, system="Be brief.")
@@ -270,7 +274,7 @@ async def test_a_model_is_asked_for_text(sandbox: Sandbox):
     assert await driven.completes(s=said) == "An old silent pond"
 
 
-async def test_a_client_without_the_capability_is_told_which_it_needs(sandbox: Sandbox):
+async def test_a_client_without_the_capability_gets_the_missing_capability(sandbox: Sandbox):
     driven = DrivenScript(TWICE, sandbox, asking_call(roots={}))
     failure = await driven.fails()
     assert failure.kind is FailureKind.CAPABILITY_MISSING
@@ -288,7 +292,7 @@ async def test_fail_ends_the_call_with_a_text_for_the_caller(sandbox: Sandbox):
     assert await DrivenScript(source, sandbox).refuses() == "There is no such order."
 
 
-async def test_an_error_of_the_script_is_for_the_log_only(sandbox: Sandbox):
+async def test_an_exception_of_the_script_appears_only_in_the_log(sandbox: Sandbox):
     failure = await DrivenScript("def f() -> str:\n raise ValueError('inner')", sandbox).fails()
     assert failure.kind is FailureKind.CRASHED
     assert "inner" not in failure.message
@@ -325,7 +329,7 @@ async def test_a_mistake_of_the_author_is_an_error_in_the_script(sandbox: Sandbo
 
 
 @pytest.mark.parametrize("lost", [False, True])
-async def test_a_key_is_for_one_question_of_the_call(sandbox: Sandbox, lost: bool):
+async def test_a_key_is_valid_for_one_input_request_of_the_call(sandbox: Sandbox, lost: bool):
     source = """
     def f() -> str:
         for _ in range(2):
@@ -353,7 +357,9 @@ async def test_arguments_must_fit_the_schema(sandbox: Sandbox):
         ("list[int]", "['x']"),
     ],
 )
-async def test_a_result_that_is_not_json_or_not_promised_is_an_error(sandbox, returns, value):
+async def test_a_result_that_is_not_json_or_not_of_the_return_type_is_an_error(
+    sandbox, returns, value
+):
     failure = await DrivenScript(f"def f() -> {returns}:\n return {value}", sandbox).fails()
     assert failure.kind in (FailureKind.INVALID_RESULT, FailureKind.CRASHED)
     assert failure.kind is FailureKind.INVALID_RESULT or returns == "object"
@@ -381,7 +387,7 @@ async def test_a_failed_request_is_an_error_that_a_script_can_catch(sandbox: San
     assert await broken.completes() == "the request failed"
 
 
-async def test_a_process_that_shuts_down_hands_the_call_over_after_a_request(sandbox: Sandbox):
+async def test_a_draining_process_yields_the_call_after_a_request(sandbox: Sandbox):
     leaving = ["the process shuts down"]
     source = """
     def f() -> int:
@@ -395,7 +401,7 @@ async def test_a_process_that_shuts_down_hands_the_call_over_after_a_request(san
     assert len(driven.http.requests) == 2
 
 
-async def test_a_result_has_a_limit(sandbox: Sandbox):
+async def test_the_size_of_a_result_is_limited(sandbox: Sandbox):
     driven = DrivenScript("def f(): return 'x' * 1000", sandbox, seconds=20)
     driven.outside = driven.outside._replace(limits=RoundLimits(20, result_bytes=100))
     failure = await driven.fails()
@@ -403,7 +409,7 @@ async def test_a_result_has_a_limit(sandbox: Sandbox):
     assert "more than 100 bytes" in failure.message
 
 
-async def test_an_error_wins_over_a_question_beside_it(sandbox: Sandbox):
+async def test_an_error_wins_over_a_concurrent_input_request(sandbox: Sandbox):
     source = """
     import asyncio
     async def f() -> str:
@@ -417,7 +423,7 @@ async def test_an_error_wins_over_a_question_beside_it(sandbox: Sandbox):
     assert "wrong" in failure.detail
 
 
-async def test_a_worker_that_dies_in_the_middle_costs_the_call(sandbox: Sandbox):
+async def test_a_worker_that_dies_during_a_request_fails_the_call(sandbox: Sandbox):
     class Killer:
         """Kills all workers while a request is under way."""
 
@@ -443,7 +449,7 @@ async def test_a_worker_that_dies_in_the_middle_costs_the_call(sandbox: Sandbox)
         ("5", "is not of type"),
     ],
 )
-async def test_what_is_wrong_with_a_result_is_said_to_the_caller(sandbox, value, reason):
+async def test_the_problem_of_an_invalid_result_is_reported_to_the_caller(sandbox, value, reason):
     failure = await DrivenScript(f"def f() -> dict:\n    return {value}", sandbox).fails()
     assert failure.kind is FailureKind.INVALID_RESULT
     assert failure.message.startswith("The tool returned a result that is not valid: ")

@@ -1,4 +1,4 @@
-"""What a script sends, as far as its code says so: addresses and names of secrets."""
+"""The addresses and secrets that a script's code shows it will send."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_literal_addresses_are_found(body: str):
         "log.secret('a')",
     ],
 )  # fmt: skip
-def test_what_is_computed_is_not_guessed(body: str):
+def test_computed_addresses_are_not_guessed(body: str):
     assert sent(body) == []
 
 
@@ -52,14 +52,14 @@ def test_what_is_computed_is_not_guessed(body: str):
         ("data={'client_secret': secret('shop')}", "body"),
     ],
 )
-def test_a_secret_in_a_request_has_its_address_and_its_place(part: str, place: str):
+def test_a_secret_in_a_request_is_listed_with_its_address_and_place(part: str, place: str):
     assert sent(f"http.get('{SHOP}', {part})") == [
         Sending("code", SHOP),
         Sending("code", SHOP, "shop", place),
     ]
 
 
-def test_a_secret_elsewhere_has_its_name_only_and_each_is_there_once():
+def test_a_secret_outside_a_request_is_listed_once_by_name_only():
     body = f"a = secret('a')\n http.get('{SHOP}', headers={{'A': a}})\n http.get('{SHOP}')\n secret('a')"
     assert sent(body) == [Sending("code", SHOP), Sending("code", secret="a")]
     assert script_kind.secrets_of({"code": f"def f():\n {body}"}) == {"a"}
@@ -76,7 +76,7 @@ def test_a_secret_elsewhere_has_its_name_only_and_each_is_there_once():
         "match {}:\n case {**secret}: pass",
     ],
 )  # fmt: skip
-def test_a_script_that_binds_the_name_itself_names_no_secrets(code: str):
+def test_a_script_that_redefines_the_secret_function_names_no_secrets(code: str):
     def found(code: str) -> list[Sending]:
         return list(script_kind.sendings_of({"code": f"{code}\ndef f(): http.get('{SHOP}')"}))
 
@@ -85,7 +85,7 @@ def test_a_script_that_binds_the_name_itself_names_no_secrets(code: str):
 
 
 @pytest.mark.parametrize("config", [{}, {"code": 5}, {"code": "def f(:"}, {"code": "x" * 99_999}])
-def test_code_that_cannot_be_read_sends_nothing(config: dict[str, object]):
+def test_unparsable_code_sends_nothing(config: dict[str, object]):
     assert script_kind.sendings_of(config) == ()
 
 
@@ -100,7 +100,7 @@ MISPLACED = [
 
 
 @pytest.mark.parametrize("body", MISPLACED)
-def test_a_secret_where_none_is_sent_is_a_problem_with_its_place(body: str):
+def test_a_secret_where_it_cannot_be_sent_is_a_problem_with_its_position(body: str):
     (problem,) = misplaced_secrets(f"def f(item: str):\n {body}\n")
     assert problem.line == 2 and "A secret is" in str(problem)
     if "f'" not in body:
@@ -119,5 +119,5 @@ def test_a_secret_where_none_is_sent_is_a_problem_with_its_place(body: str):
         "secret = str\n http.post('https://x.example/', data=secret('a'))",
     ],
 )
-def test_a_secret_that_is_sent_is_no_problem(body: str):
+def test_a_secret_in_a_request_is_not_a_problem(body: str):
     assert list(misplaced_secrets(f"def f(item: str):\n {body}\n")) == []

@@ -34,7 +34,7 @@ def order(count: int, note: str | None = None, *, size: Literal["s", "m"] = "m",
 '''
 
 
-def test_a_signature_becomes_schemas_and_texts():
+def test_a_signature_becomes_the_schemas_and_texts_of_the_tool():
     found = signature_of(WHOLE)
     assert (found.name, found.waits) == ("order", False)
     assert found.description == (
@@ -122,7 +122,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_script_that_is_no_tool_is_refused_with_the_place(name: str):
+def test_a_script_that_is_not_a_tool_is_refused_with_the_position(name: str):
     source, line, column = WRONG[name]
     with pytest.raises(ScriptProblemError) as problem:
         signature_of(source)

@@ -49,7 +49,7 @@ def saying(text: str) -> dict[str, Any]:
     return {"messages": [{"content": {"type": "text", "text": text}}]}
 
 
-async def test_a_prompt_puts_arguments_into_its_texts() -> None:
+async def test_a_prompt_inserts_its_arguments_into_its_texts() -> None:
     compiled = text_kind.compile(GREETING, PrimitiveType.PROMPT)
     result = await outcome(compiled.program, a_call({"who": "{how}"}))
     contents = [message["content"] for message in result["messages"]]
@@ -61,7 +61,7 @@ async def test_a_prompt_puts_arguments_into_its_texts() -> None:
 
 
 @pytest.mark.parametrize(("typed", "values"), [("", ["Ada", "Bob"]), ("b", ["Bob"]), ("x", [])])
-async def test_choices_complete_arguments(typed: str, values: list[str]) -> None:
+async def test_choices_of_a_prompt_complete_its_arguments(typed: str, values: list[str]) -> None:
     completer = text_kind.compile(GREETING, PrimitiveType.PROMPT).completer
     asked = {"argument": {"name": "who", "value": typed}, "context": {"arguments": {}}}
     done = await outcome(completer, a_call(asked))
@@ -70,7 +70,7 @@ async def test_choices_complete_arguments(typed: str, values: list[str]) -> None
     assert (await outcome(completer, a_call(other)))["completion"]["values"] == []
 
 
-async def test_a_resource_is_a_text_as_it_stands() -> None:
+async def test_a_resource_is_returned_as_written() -> None:
     config = {"uri": "docs://readme", "mime_type": "text/markdown", "text": "# {x} ü"}
     compiled = text_kind.compile(config, PrimitiveType.RESOURCE)
     done = await outcome(compiled.program, a_call({})._replace(target="docs://readme"))
@@ -82,7 +82,7 @@ async def test_a_resource_is_a_text_as_it_stands() -> None:
     )  # fmt: skip
 
 
-async def test_a_template_puts_the_values_of_its_variables_in() -> None:
+async def test_a_template_inserts_the_values_of_its_variables() -> None:
     config = {"uri": "users://{id}/card{?lang}", "text": "User {id}, {lang}."}
     compiled = text_kind.compile(config, PrimitiveType.TEMPLATE)
     call = a_call({"id": "7"})._replace(target="users://7/card")
@@ -107,7 +107,7 @@ async def test_a_template_puts_the_values_of_its_variables_in() -> None:
         ),
     ],
 )
-def test_a_wrong_prompt_is_refused_beside_the_field(config: Any, field: str, said: str) -> None:
+def test_an_invalid_prompt_is_refused_with_the_field(config: Any, field: str, said: str) -> None:
     found = problems(config)
     assert said in " ".join(found[next(name for name in found if name.startswith(field))])
 
@@ -132,7 +132,7 @@ BLOCKS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-async def test_content_of_every_type_arrives_as_it_was_written(block: dict[str, Any]) -> None:
+async def test_content_of_every_type_is_returned_as_written(block: dict[str, Any]) -> None:
     compiled = text_kind.compile({"messages": [{"role": "assistant", "content": block}]})
     done = await outcome(compiled.program, a_call({}))
     assert done == {"messages": [{"role": "assistant", "content": block}]}
@@ -162,7 +162,7 @@ async def test_content_of_every_type_arrives_as_it_was_written(block: dict[str, 
         ),
     ],
 )
-def test_what_is_wrong_with_content_is_said_where_it_is_wrong(block: Any, found: dict[str, str]):
+def test_problems_of_content_are_reported_at_their_path(block: Any, found: dict[str, str]):
     said = problems({"messages": [{"content": block}]})
     assert set(said) == {f"messages.0.content{place}" for place in found}
     for place, words in found.items():
@@ -194,5 +194,5 @@ EITHER, MISMATCH = "either a text or binary", "does not match its MIME type"
         (PrimitiveType.TOOL, {}, "does not support tools"),
     ],
 )
-def test_what_is_no_resource_is_refused(sort: PrimitiveType, config: Any, said: str) -> None:
+def test_an_invalid_resource_is_refused(sort: PrimitiveType, config: Any, said: str) -> None:
     assert said in str(problems(config, sort))

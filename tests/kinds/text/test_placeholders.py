@@ -20,9 +20,9 @@ def test_only_names_between_braces_are_placeholders(text: str, filled: str) -> N
     assert fill(text, {"name": "Ada"}) == filled
 
 
-def test_a_value_is_text_whatever_it_looks_like() -> None:
+def test_an_inserted_value_is_not_interpreted() -> None:
     assert fill("{a} {b}", {"a": "{b} \\1 {{b}}", "b": "x"}) == "{b} \\1 {{b}} x"
 
 
-def test_names_are_told_once_in_their_order() -> None:
+def test_placeholder_names_are_listed_once_in_their_order() -> None:
     assert names_in("{b} {a} {{c}} {b}") == ["b", "a"]

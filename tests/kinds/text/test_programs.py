@@ -27,7 +27,7 @@ BLOB = {"type": "resource", "resource": {"uri": "a:b", "blob": "AA=="}}
         (PrimitiveType.TEMPLATE, {"uri": "docs:{a}", "text": "{a}" * 1000}),
     ],
 )
-async def test_what_would_be_too_long_is_refused_before_it_is_made(sort, config):
+async def test_a_text_that_would_be_too_long_is_refused_before_it_is_built(sort, config):
     program = text_kind.compile(config, sort).program
     outside = ports(result_bytes=10_010)
     fits = await program.advance(a_call({"a": "x" * 10}), EMPTY, outside)
@@ -44,7 +44,7 @@ def _prompt(uses: int) -> dict[str, Any]:
     return {"arguments": [{"name": "a"}], "messages": messages}
 
 
-def test_a_text_with_so_many_placeholders_that_filling_them_takes_long_is_refused() -> None:
+def test_the_number_of_placeholders_in_a_text_is_limited() -> None:
     """Empty values make no text too long, but take the same time."""
     text_kind.compile(_prompt(MAX_PLACEHOLDERS), PrimitiveType.PROMPT)
     with pytest.raises(KindError) as refused:

@@ -23,7 +23,7 @@ SERVER = {
 }
 
 
-def test_a_client_can_do_what_it_says_and_its_revision_has() -> None:
+def test_client_capabilities_are_limited_to_those_of_the_revision() -> None:
     can = {name: client_capabilities(REVISIONS[name], SAID) for name in SESSION_BASED}
     roots, other = {"listChanged": True}, {"x": {}}
     assert can["2024-11-05"] == can["2025-03-26"]
@@ -39,13 +39,13 @@ def test_a_client_can_do_what_it_says_and_its_revision_has() -> None:
 
 @pytest.mark.parametrize("odd", [True, None])
 @pytest.mark.parametrize("revision", SESSION_BASED)
-def test_what_is_no_object_is_not_believed(revision: str, odd: object) -> None:
+def test_a_capability_that_is_not_an_object_is_ignored(revision: str, odd: object) -> None:
     assert client_capabilities(REVISIONS[revision], {"sampling": odd, "elicitation": odd}) == {}
 
 
 @pytest.mark.parametrize("instructions", ["", "Ask first."])
 @pytest.mark.parametrize("revision", SESSION_BASED)
-def test_what_a_session_begins_with_is_what_its_revision_says(revision: str, instructions: str):
+def test_the_initialize_result_is_valid_for_its_revision(revision: str, instructions: str):
     result = initialize_result(REVISIONS[revision], SERVER, instructions)
     check_message({"jsonrpc": "2.0", "id": 1, "result": result}, "initialize", revision)
     assert result["protocolVersion"] == revision

@@ -17,13 +17,13 @@ from tests.wire import SESSION_BASED, check_message
 OLDEST, FIRST, SECOND, LAST = SESSION_BASED
 
 
-def test_every_error_of_ours_is_told_in_a_session():
+def test_every_error_code_has_a_code_for_sessions():
     assert set(LEGACY_ERROR_CODES) == set(HTTP_STATUS)
 
 
 @pytest.mark.parametrize("revision", SESSION_BASED)
 @pytest.mark.parametrize("code", HTTP_STATUS)
-def test_every_error_has_a_code_that_the_revision_knows(revision, code):
+def test_every_error_in_a_session_has_a_code_of_the_revision(revision, code):
     error = in_session(ProtocolError(code, "no", {"retryAfter": 3}, request_id=1))
     check_message(error_response(error), revision=revision)
     assert (error.message, error.data, error.request_id) == ("no", {"retryAfter": 3}, 1)
@@ -42,25 +42,25 @@ def test_every_error_has_a_code_that_the_revision_knows(revision, code):
         (errors.TOO_LARGE, -32600, 413),
     ],
 )
-def test_a_response_travels_with_200_unless_the_revision_says_otherwise(code, told, status):
+def test_an_error_response_has_status_200_unless_the_revision_requires_another(code, told, status):
     error = in_session(ProtocolError(code, "no", request_id=1))
     assert (error.code, error.status) == (told, status)
 
 
 @pytest.mark.parametrize("code", HTTP_STATUS)
-def test_what_answers_no_request_never_travels_as_if_it_had_been_accepted(code):
+def test_an_error_without_a_request_id_never_has_a_success_status(code):
     error = in_session(ProtocolError(code, "no"))
     assert error.status >= 400
     assert (error.status == 404) is (code == errors.SESSION_GONE)
 
 
-def test_a_scope_that_is_missing_is_told_by_the_status_so_that_the_client_asks_for_it():
+def test_a_missing_scope_is_reported_with_status_403_and_the_scope():
     error = ProtocolError(errors.FORBIDDEN, "no", {"scope": "mcp:call"}, request_id=1)
     assert in_session(error).status == 403
     assert in_session(error).data == {"scope": "mcp:call"}
 
 
-def test_a_resource_that_is_not_there_has_a_code_of_its_own():
+def test_resource_not_found_has_its_own_code_in_sessions():
     error = resource_not_found("test://nothing").with_id(1)
     told = in_session(error, "resources/read")
     assert (told.code, told.status) == (RESOURCE_NOT_FOUND, 200)
@@ -70,6 +70,6 @@ def test_a_resource_that_is_not_there_has_a_code_of_its_own():
     assert in_session(other, "resources/read").code == errors.INVALID_PARAMS
 
 
-def test_an_error_is_told_once():
+def test_an_error_is_converted_for_a_session_only_once():
     error = in_session(ProtocolError(errors.OVER_LIMIT, "no"))
     assert in_session(error) is error

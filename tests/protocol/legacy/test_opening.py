@@ -76,7 +76,7 @@ def initialize(version: str = LAST) -> dict:
         ([LIST], None),
     ],
 )
-def test_without_a_modern_version_in_meta_or_header_a_post_is_a_sessions(message, header):
+def test_a_post_without_a_modern_version_in_meta_or_header_belongs_to_a_session(message, header):
     opened = posted(message, header)
     assert len(opened.messages) == 1
     assert opened.version == header
@@ -94,7 +94,7 @@ def test_without_a_modern_version_in_meta_or_header_a_post_is_a_sessions(message
         (request("initialize", {"_meta": META}), REVISION),
     ],
 )
-def test_every_other_post_is_of_a_modern_client(message, header):
+def test_every_other_post_belongs_to_a_modern_client(message, header):
     headers = headers_of(message if isinstance(message, dict) else call())
     if header != REVISION:
         pairs = {"mcp-method": "tools/call", "mcp-name": "echo"}
@@ -107,7 +107,7 @@ def test_every_other_post_is_of_a_modern_client(message, header):
         assert isinstance(opened, Exchange)
 
 
-def test_what_is_not_json_is_refused_before_anybody_asks_who_sent_it():
+def test_invalid_json_is_refused_with_400_in_every_revision():
     for version in (None, LAST, REVISION):
         headers = raw({} if version is None else {"mcp-protocol-version": version})
         with pytest.raises(ProtocolError, match="not valid JSON") as caught:
@@ -119,7 +119,7 @@ def test_what_is_not_json_is_refused_before_anybody_asks_who_sent_it():
 # --- accepted messages ---
 
 
-def test_a_request_is_read_with_what_its_meta_says():
+def test_a_request_is_read_with_its_meta():
     trace = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
     message = call(_meta={"progressToken": "p", "traceparent": trace, "x.org/y": 1})
     (one,) = posted(message).messages
@@ -149,7 +149,7 @@ def test_a_response_is_a_result_or_an_error():
         (nested(MAX_DEPTH + 1), INVALID_REQUEST, "64 levels"),
     ],
 )
-def test_a_request_that_is_none_gets_its_id_and_status_200(identifier, changes, code, text):
+def test_a_malformed_request_is_refused_with_its_id_and_status_200(identifier, changes, code, text):
     error = refused({**LIST, **changes, "id": identifier})
     assert (error.code, error.status, error.request_id) == (code, 200, identifier)
     assert text in error.message
@@ -175,7 +175,7 @@ def test_a_request_that_is_none_gets_its_id_and_status_200(identifier, changes, 
         ({"jsonrpc": "2.0", "id": 1, "error": "no"}, "error must be an object"),
     ],
 )
-def test_what_cannot_be_answered_is_not_accepted(message, text):
+def test_a_malformed_message_without_an_id_is_refused_with_status_400(message, text):
     error = refused(message)
     assert (error.status, error.request_id) == (400, None)
     assert text in error.message
@@ -187,7 +187,9 @@ def test_what_cannot_be_answered_is_not_accepted(message, text):
     ("message", "identifier"),
     [(LIST, 1), ([LIST], None), ({"jsonrpc": "2.0", "id": 1, "result": {}}, None)],
 )
-def test_a_header_of_an_unknown_revision_is_a_400_with_the_known_ones(version, message, identifier):
+def test_an_unknown_revision_in_the_header_is_refused_with_400_and_the_supported_ones(
+    version, message, identifier
+):
     error = refused(message, version)
     assert (error.code, error.status, error.request_id) == (INVALID_PARAMS, 400, identifier)
     assert error.data == {"supported": [*SESSION_BASED, REVISION], "requested": version}
@@ -198,7 +200,7 @@ def test_a_header_of_an_unknown_revision_is_a_400_with_the_known_ones(version, m
 # --- batches ---
 
 
-def test_a_batch_is_read_in_its_order():
+def test_the_messages_of_a_batch_are_read_in_order():
     opened = posted([LIST, NOTE, REPLY, {**LIST, "id": "1"}], FIRST)
     types = [LegacyRequest, LegacyNotification, LegacyResponse, LegacyRequest]
     assert [type(one) for one in opened.messages] == types
@@ -207,7 +209,7 @@ def test_a_batch_is_read_in_its_order():
     assert len(posted(numbered(MAX_IN_A_BATCH), FIRST).messages) == MAX_IN_A_BATCH
 
 
-def test_a_bad_request_of_a_batch_is_refused_alone():
+def test_only_the_bad_request_of_a_batch_is_refused():
     opened = posted([LIST, {**LIST, "id": 2, "params": 5}, {**initialize(), "id": 3}], FIRST)
     assert [one.id for one in opened.requests] == [1]
     assert [(one.request_id, one.status) for one in opened.refused] == [(2, 200), (3, 200)]
@@ -242,7 +244,7 @@ NAMELESS = {"ref": {"type": "ref/prompt"}, "argument": {"name": "a", "value": ""
         ("completion/complete", NAMELESS, "params.ref.name"),
     ],
 )
-def test_params_are_those_of_the_method_in_every_revision(revision, method, params, text):
+def test_params_are_validated_per_method_in_every_revision(revision, method, params, text):
     with pytest.raises(SessionError, match=text) as caught:
         fitting(posted({**LIST, "method": method, "params": params}), REVISIONS[revision])
     assert (caught.value.code, caught.value.status) == (INVALID_PARAMS, 200)
@@ -251,20 +253,20 @@ def test_params_are_those_of_the_method_in_every_revision(revision, method, para
 
 @pytest.mark.parametrize("revision", SESSION_BASED)
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
-def test_methods_of_the_extension_are_unknown_in_a_session(revision, method):
+def test_methods_of_the_tasks_extension_are_unknown_in_a_session(revision, method):
     message = {**LIST, "method": method, "params": {"inputResponses": 5}}
     (one,) = fitting(posted(message), REVISIONS[revision]).requests
     assert one.method == method
 
 
-def test_a_request_of_a_batch_whose_params_are_wrong_is_refused_alone():
+def test_only_the_request_of_a_batch_with_invalid_params_is_refused():
     wrong = {**LIST, "id": 2, "params": {"cursor": 5}}
     opened = fitting(posted([LIST, wrong, NOTE], FIRST), REVISIONS[FIRST])
     assert [type(one) for one in opened.messages] == [LegacyRequest, LegacyNotification]
     assert [one.request_id for one in opened.refused] == [2]
 
 
-def test_what_only_the_stateless_revision_knows_is_no_way_back_into_a_call():
+def test_request_state_and_input_responses_are_ignored_in_a_session():
     (one,) = posted(call(_meta={}, requestState="mcps1.x", inputResponses={"a": 5})).requests
     assert one.params == posted(call(_meta={})).requests[0].params
 
@@ -290,7 +292,7 @@ MEMBERS = st.fixed_dictionaries(
 
 
 @given(MEMBERS | JSON | st.lists(MEMBERS, max_size=4), st.sampled_from([None, *SESSION_BASED]))
-def test_whatever_is_sent_is_read_or_refused_as_clients_survive_it(parsed, version):
+def test_any_message_is_read_or_refused_with_a_status_that_clients_survive(parsed, version):
     try:
         opened = posted(orjson.dumps(parsed), version)
     except TypeError:  # an integer beyond 64 bits, which clients cannot send either

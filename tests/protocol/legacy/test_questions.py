@@ -28,12 +28,12 @@ def sampled(revision: str, **more):
     return params_of(REVISIONS[revision], "sampling/createMessage", params)
 
 
-def test_the_last_revision_carries_a_form_as_it_is() -> None:
+def test_the_last_revision_receives_forms_unchanged() -> None:
     params = form(one=TITLED, many=SEVERAL)
     assert elicited(LAST, params) == params
 
 
-def test_titles_of_choices_have_a_list_of_their_own_before() -> None:
+def test_earlier_revisions_receive_titles_of_choices_as_a_separate_list() -> None:
     params = form(one={**TITLED, "default": "a"}, sure={"type": "boolean", "default": True})
     before = copy.deepcopy(params)
     plain = elicited(SECOND, params)
@@ -46,20 +46,20 @@ def test_titles_of_choices_have_a_list_of_their_own_before() -> None:
     }
 
 
-def test_several_choices_came_with_the_last_revision() -> None:
+def test_only_the_last_revision_receives_multiple_choice_fields() -> None:
     with pytest.raises(NotCarriedError) as refusal:
         elicited(SECOND, form(many=SEVERAL))
     assert refusal.value.capability == "elicitation.form"
 
 
 @pytest.mark.parametrize("params", [form(), {"mode": "url", "url": "https://a.example"}])
-def test_the_first_revision_asks_users_nothing(params) -> None:
+def test_the_first_revision_has_no_elicitation(params) -> None:
     with pytest.raises(NotCarriedError) as refusal:
         elicited(FIRST, params)
     assert refusal.value.capability == "elicitation"
 
 
-def test_an_address_has_a_name_where_it_can_be_asked_for() -> None:
+def test_a_url_input_request_has_an_id_and_only_the_last_revision_receives_it() -> None:
     params = {"mode": "url", "message": "Sign in", "url": "https://a.example"}
     assert elicited(LAST, params) == {**params, "elicitationId": elicitation_id(params["url"])}
     with pytest.raises(NotCarriedError) as refusal:
@@ -68,13 +68,13 @@ def test_an_address_has_a_name_where_it_can_be_asked_for() -> None:
 
 
 @pytest.mark.parametrize("revision", SESSION_BASED)
-def test_plain_sampling_and_roots_are_carried_by_all(revision: str) -> None:
+def test_plain_sampling_and_roots_are_sent_in_all_revisions(revision: str) -> None:
     assert sampled(revision) == {"messages": [TEXT], "maxTokens": 5}
     assert params_of(REVISIONS[revision], "roots/list", {}) == {}
 
 
 @pytest.mark.parametrize("more", [{"tools": []}, {"toolChoice": {"mode": "auto"}}])
-def test_tools_in_sampling_came_with_the_last_revision(more) -> None:
+def test_only_the_last_revision_receives_tools_in_sampling(more) -> None:
     assert sampled(LAST, **more) == {"messages": [TEXT], "maxTokens": 5, **more}
     for revision in (FIRST, SECOND):
         with pytest.raises(NotCarriedError) as refusal:
@@ -82,7 +82,7 @@ def test_tools_in_sampling_came_with_the_last_revision(more) -> None:
         assert refusal.value.capability == "sampling.tools"
 
 
-def test_a_list_of_one_block_is_that_block_before() -> None:
+def test_earlier_revisions_receive_a_list_of_one_content_block_as_that_block() -> None:
     listed = [{"role": "user", "content": [TEXT["content"]]}]
     assert sampled(SECOND, messages=listed)["messages"] == [TEXT]
     assert sampled(LAST, messages=listed)["messages"] == listed
@@ -91,12 +91,12 @@ def test_a_list_of_one_block_is_that_block_before() -> None:
 @pytest.mark.parametrize(
     "content", [[], [TEXT["content"]] * 2, {"type": "tool_result", "toolUseId": "1", "content": []}]
 )
-def test_what_one_block_cannot_hold_is_not_carried(content) -> None:
+def test_content_that_does_not_fit_one_block_is_not_sent_to_earlier_revisions(content) -> None:
     with pytest.raises(NotCarriedError):
         sampled(SECOND, messages=[{"role": "user", "content": content}])
 
 
-def test_the_oldest_revision_has_no_audio() -> None:
+def test_the_oldest_revision_receives_no_audio() -> None:
     spoken = [
         {"role": "user", "content": {"type": "audio", "data": "AA==", "mimeType": "audio/wav"}}
     ]
@@ -114,5 +114,5 @@ def test_the_oldest_revision_has_no_audio() -> None:
         ("roots/list", {}, "roots"),
     ],
 )
-def test_the_capability_that_an_input_request_needs(method: str, params, capability: str) -> None:
+def test_each_input_request_needs_its_capability(method: str, params, capability: str) -> None:
     assert needed(method, params) == capability

@@ -80,27 +80,27 @@ def entry(revision: str, method: str = "tools/list", **changes):
 
 @pytest.mark.parametrize("revision", SESSION_BASED)
 @pytest.mark.parametrize("method", RESULTS)
-def test_every_result_is_what_the_revision_says_it_is(method: str, revision: str) -> None:
+def test_every_result_is_valid_for_its_revision(method: str, revision: str) -> None:
     result = dressed(revision, method, {**RESULTS[method], **OURS})
     check_message({"jsonrpc": "2.0", "id": 1, "result": result}, method, revision)
 
 
 @pytest.mark.parametrize("revision", SESSION_BASED)
 @pytest.mark.parametrize("method", RESULTS)
-def test_the_argument_stays_as_it_is(method: str, revision: str) -> None:
+def test_converting_a_result_does_not_change_the_argument(method: str, revision: str) -> None:
     given = {**copy.deepcopy(RESULTS[method]), **OURS}
     before = copy.deepcopy(given)
     dressed(revision, method, given)
     assert given == before
 
 
-def test_what_is_said_beside_the_name_of_the_server_stays() -> None:
+def test_meta_entries_beside_the_server_name_are_kept() -> None:
     meta = {**OURS["_meta"], "acme.example/a": 1}
     result = dressed(LAST, "completion/complete", {**COMPLETED, "_meta": meta})
     assert result == {**COMPLETED, "_meta": {"acme.example/a": 1}}
 
 
-def test_a_tool_is_described_as_far_as_the_revision_goes() -> None:
+def test_a_tool_has_only_the_fields_of_its_revision() -> None:
     hints = {"annotations": {"readOnlyHint": True}}
     assert set(entry(OLDEST, **hints)) == {"name", "description", "inputSchema"}
     assert set(entry(FIRST, **hints)) == {"name", "description", "inputSchema", "annotations"}
@@ -110,11 +110,11 @@ def test_a_tool_is_described_as_far_as_the_revision_goes() -> None:
 
 @pytest.mark.parametrize("revision", SESSION_BASED)
 @pytest.mark.parametrize("schema", [{"type": "array"}, {"anyOf": [OBJECT]}, {}])
-def test_a_schema_of_what_is_no_object_is_left_out(revision: str, schema: dict) -> None:
+def test_an_output_schema_that_is_not_an_object_is_left_out(revision: str, schema: dict) -> None:
     assert "outputSchema" not in entry(revision, outputSchema=schema)
 
 
-def test_structured_content_is_an_object_or_nothing() -> None:
+def test_structured_content_is_an_object_or_left_out() -> None:
     assert "structuredContent" not in dressed(FIRST, "tools/call")
     assert dressed(SECOND, "tools/call")["structuredContent"] == {"n": 1}
     listed = {"content": [TEXT], "structuredContent": [1]}
@@ -124,7 +124,7 @@ def test_structured_content_is_an_object_or_nothing() -> None:
 AUDIO = {"type": "audio", "data": "AA==", "mimeType": "audio/wav"}
 
 
-def test_audio_is_a_text_where_it_came_later() -> None:
+def test_audio_becomes_text_in_revisions_without_audio() -> None:
     got = {"messages": [{"role": "user", "content": AUDIO}]}
     text = {
         "type": "text",
@@ -136,12 +136,12 @@ def test_audio_is_a_text_where_it_came_later() -> None:
         assert message["content"] == block
 
 
-def test_hints_of_resources_are_older_than_those_of_tools() -> None:
+def test_the_oldest_revision_keeps_the_annotations_of_resources() -> None:
     listed = entry(OLDEST, "resources/list")
     assert listed["annotations"] == {"audience": ["user"]}
 
 
-def test_links_are_texts_where_they_came_later() -> None:
+def test_resource_links_become_text_in_revisions_without_links() -> None:
     text, link, embedded = dressed(FIRST, "tools/call")["content"]
     assert text == {"type": "text", "text": "hello", "annotations": {"audience": ["user"]}}
     assert link == {"type": "text", "text": "B: a://b"}

@@ -31,7 +31,7 @@ AT = datetime(2026, 11, 23, 14, tzinfo=UTC)
         ({}, None),
     ],
 )
-def test_the_time_that_a_client_wants_is_at_least_a_millisecond(task: Any, ms: Any) -> None:
+def test_the_ttl_of_a_task_is_at_least_a_millisecond(task: Any, ms: Any) -> None:
     assert wanted_ttl({"task": task}) == ms
 
 
@@ -43,7 +43,7 @@ def test_the_time_that_a_client_wants_is_at_least_a_millisecond(task: Any, ms: A
         "1",
     ],
 )
-def test_another_time_is_refused(asked: Any) -> None:
+def test_an_invalid_ttl_is_refused(asked: Any) -> None:
     with pytest.raises(ProtocolError) as raised:
         wanted_ttl({"task": {"ttl": asked}})
     assert raised.value.code == -32602
@@ -61,7 +61,7 @@ WORKING = {
 
 
 @pytest.mark.parametrize("message", ["", "half"])
-def test_a_notification_has_the_whole_task_and_no_metadata(message: str) -> None:
+def test_a_status_notification_contains_the_whole_task_and_no_metadata(message: str) -> None:
     sent = status_notification(VIEW._replace(message=message))
     params = check_message(sent, revision=SESSION_TASKS)["params"]
     assert params == {**WORKING, **({"statusMessage": message} if message else {})}
@@ -76,14 +76,16 @@ def test_a_notification_has_the_whole_task_and_no_metadata(message: str) -> None
         ([], "half"),
     ],
 )
-def test_a_task_that_fails_by_its_result_has_the_text_of_it(content: Any, message: str) -> None:
+def test_a_task_that_fails_by_its_result_has_the_results_text_as_status_message(
+    content: Any, message: str
+) -> None:
     result = {"content": content, "isError": True}
     failed = VIEW._replace(status=TaskStatus.COMPLETED, result=result, message="half")
     params = check_message(status_notification(failed), revision=SESSION_TASKS)["params"]
     assert params == {**WORKING, "status": "failed", "statusMessage": message}
 
 
-def test_progress_names_its_task() -> None:
+def test_a_progress_notification_names_its_task() -> None:
     sent = progress_notification("a" * 32, TaskProgress("bar", 1.5, None, None))
     assert check_message(sent, revision=SESSION_TASKS)["params"] == {
         "progressToken": "bar",
@@ -92,7 +94,7 @@ def test_progress_names_its_task() -> None:
     }
 
 
-def test_refusals_of_tasks_have_the_codes_and_words_of_the_revision() -> None:
+def test_task_errors_have_the_codes_and_messages_of_the_revision() -> None:
     ended = VIEW._replace(status=TaskStatus.COMPLETED, result={})
     errors = [no_task("count"), only_task("count"), has_ended(ended)]
     assert [(error.code, error.message) for error in errors] == [
@@ -102,5 +104,5 @@ def test_refusals_of_tasks_have_the_codes_and_words_of_the_revision() -> None:
     ]
 
 
-def test_a_new_task_has_the_values_of_its_handle() -> None:
+def test_a_created_task_has_the_values_of_its_handle() -> None:
     assert created(task_handle(VIEW, {}))["task"] == WORKING

@@ -24,6 +24,7 @@ TURNS: Mapping[str, list[list[str]]] = {
     "twice": [["a"], ["b"]],
     "beside": [["a", "b"]],
     "page": [["a"]],
+    "user": [["a"]],
 }
 SCRIPT = '''
 import asyncio

@@ -1,4 +1,4 @@
-"""A call that waits for input can be cancelled by an operator, and its caller is told why."""
+"""An operator can cancel a call that waits for input, and its caller receives the reason."""
 
 from uuid import UUID
 
@@ -69,7 +69,7 @@ def state_of(offer: Offer) -> str:
 
 
 @pytest.mark.parametrize("pair", OTHERS, ids="-".join, indirect=True)
-async def test_its_caller_is_told_the_reason(offer: Offer, caller: Client):
+async def test_the_caller_of_a_cancelled_call_receives_the_reason(offer: Offer, caller: Client):
     await caller.begin("once")
     await caller.asked("a")
     assert await cancelled(offer) is CancelResult.DONE
@@ -78,7 +78,7 @@ async def test_its_caller_is_told_the_reason(offer: Offer, caller: Client):
 
 
 @pytest.mark.parametrize("pair", ONE, ids="-".join, indirect=True)
-async def test_it_is_cancelled_once_by_its_own_tenant_and_what_was_answered_stays_on_record(
+async def test_a_call_is_cancelled_once_by_its_own_tenant_and_its_responses_stay_recorded(
     offer: Offer, caller: Client
 ):
     await caller.begin("twice")
@@ -102,7 +102,9 @@ async def test_it_is_cancelled_once_by_its_own_tenant_and_what_was_answered_stay
 
 
 @pytest.mark.parametrize("pair", BY_RETRY, ids="-".join, indirect=True)
-async def test_no_process_runs_it_even_one_that_has_not_heard_of_it(offer: Offer, caller: Client):
+async def test_a_cancelled_call_is_not_run_even_by_a_process_without_the_notification(
+    offer: Offer, caller: Client
+):
     await caller.begin("once")
     await caller.asked("a")
     assert await cancelled(offer) is CancelResult.DONE
@@ -114,7 +116,7 @@ async def test_no_process_runs_it_even_one_that_has_not_heard_of_it(offer: Offer
 
 
 @pytest.mark.parametrize("pair", ONE, ids="-".join, indirect=True)
-async def test_a_call_that_has_its_result_is_not_cancelled(offer: Offer, caller: Client):
+async def test_a_completed_call_cannot_be_cancelled(offer: Offer, caller: Client):
     await caller.begin("once")
     await caller.asked("a")
     await caller.answer(a=named("x"))

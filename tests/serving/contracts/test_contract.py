@@ -1,4 +1,4 @@
-"""What every kind of tool does for every client, whatever asks and however it is delivered."""
+"""The common behaviour of all kinds of tools for all clients, in every delivery."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -125,14 +125,14 @@ OF_PAGES = (
 """The service of an HTTP tool asks forms only."""
 
 
-async def test_it_asks_and_ends_as_every_kind_does_for_every_client(offer: Offer):
+async def test_every_kind_of_tool_requests_input_and_completes_for_every_client(offer: Offer):
     for behave in (*BEHAVIOURS, *(OF_PAGES if offer.kind != "http" else ())):
         async with client(offer.cast, offer.delivery) as caller:
             await behave(caller)
 
 
 @pytest.mark.parametrize("pair", EACH_ONCE, indirect=True, ids="-".join)
-async def test_a_call_that_takes_too_long_ends(offer: Offer, caller: Client):
+async def test_a_call_that_exceeds_its_time_limit_ends(offer: Offer, caller: Client):
     await offer.publish(time_limit_seconds=1)
     await caller.begin("hang")
     result = await caller.result()
@@ -148,7 +148,7 @@ async def test_a_call_can_be_cancelled(offer: Offer, caller: Client):
 
 
 @pytest.mark.parametrize("pair", EACH_ONCE, indirect=True, ids="-".join)
-async def test_a_new_version_in_between_asks_nothing_again(offer: Offer, caller: Client):
+async def test_a_new_version_of_the_tool_repeats_no_input_request(offer: Offer, caller: Client):
     await caller.begin("twice")
     await caller.asked("a")
     await caller.answer(a=named("x"))

@@ -1,4 +1,5 @@
-"""A question that ends without its call is withdrawn, before anything else comes on its stream."""
+"""An input request that expires or is cancelled is withdrawn before any other message of its
+stream."""
 
 from typing import Any
 
@@ -24,7 +25,7 @@ def withdrawn(messages: list[dict[str, Any]]) -> list[Any]:
 
 
 @pytest.mark.parametrize("pair", IN_SESSIONS, ids="-".join, indirect=True)
-async def test_an_expired_question_is_withdrawn_before_the_result(
+async def test_an_expired_input_request_is_withdrawn_before_the_result(
     offer: Offer, caller: Session | SessionTask, settings: Settings
 ) -> None:
     settings.MCPHOST_ANSWER_SECONDS = 0.5
@@ -36,7 +37,7 @@ async def test_an_expired_question_is_withdrawn_before_the_result(
 
 
 @pytest.mark.parametrize("pair", IN_SESSIONS, ids="-".join, indirect=True)
-async def test_the_question_of_a_cancelled_call_or_task_is_withdrawn(
+async def test_the_input_request_of_a_cancelled_call_or_task_is_withdrawn(
     offer: Offer, caller: Session | SessionTask
 ) -> None:
     await caller.begin("twice")

@@ -1,4 +1,4 @@
-"""A call that waits for input goes on after a change of its tool just if the console says so."""
+"""A waiting call continues after a change of its tool if and only if the console says so."""
 
 from collections.abc import Callable, Mapping
 
@@ -47,7 +47,7 @@ def _changed(offer: Offer, action: str) -> Callable[[], str]:
 
 @pytest.mark.parametrize("action", AFTER)
 @pytest.mark.parametrize("pair", PLAIN, ids="-".join, indirect=True)
-async def test_a_response_is_accepted_just_if_the_page_of_the_change_says_so(
+async def test_a_response_after_a_change_of_the_tool_is_accepted_exactly_as_the_console_says(
     offer: Offer, caller: Client, action: str
 ) -> None:
     await offer.publish(title="Two")

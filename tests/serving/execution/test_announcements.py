@@ -22,7 +22,7 @@ def written() -> list[tuple[UUID | None, str]]:
     return list(rows.values_list("tenant", "object_id"))
 
 
-def test_what_waits_is_written_together_and_each_once(cast: Cast) -> None:
+def test_waiting_announcements_are_written_together_without_duplicates(cast: Cast) -> None:
     announcements = Announcements()
     for uri in ("a:1", "a:2", "a:1"):
         announcements.add(cast.acme.id, uri, checked=True)
@@ -37,7 +37,7 @@ def test_what_waits_is_written_together_and_each_once(cast: Cast) -> None:
     assert len(written()) == 3
 
 
-def test_a_tenant_that_has_too_many_waiting_is_refused_and_others_are_not(cast: Cast) -> None:
+def test_too_many_waiting_announcements_of_one_tenant_are_refused(cast: Cast) -> None:
     announcements = Announcements()
     for number in range(MAX_PER_TENANT):
         announcements.add(cast.acme.id, f"a:{number}", checked=True)
@@ -49,7 +49,7 @@ def test_a_tenant_that_has_too_many_waiting_is_refused_and_others_are_not(cast: 
     announcements.add(cast.acme.id, "a:new", checked=True)
 
 
-def test_what_could_not_be_checked_before_is_checked_now(
+def test_an_unchecked_announcement_is_checked_when_it_is_written(
     cast: Cast, caplog: pytest.LogCaptureFixture
 ) -> None:
     announcements = Announcements()
@@ -61,7 +61,7 @@ def test_what_could_not_be_checked_before_is_checked_now(
     assert "matches 'a:1'" in caplog.text
 
 
-async def test_a_tool_is_told_when_there_is_no_such_resource(served: Cast) -> None:
+async def test_announcing_an_unknown_resource_is_a_tool_error(served: Cast) -> None:
     for tool in ("announce", "threaded_announce"):
         for uri in ("notes://nowhere", "no uri at all", ""):
             reply = await call("acme", tool, {"uri": uri}, served.owner.mcp_token)
@@ -70,7 +70,7 @@ async def test_a_tool_is_told_when_there_is_no_such_resource(served: Cast) -> No
     assert await in_database(written) == []
 
 
-async def test_while_a_tenant_is_read_anew_only_the_form_is_checked(served: Cast) -> None:
+async def test_without_a_cached_catalogue_only_the_form_of_the_uri_is_checked(served: Cast) -> None:
     announcer = TenantAnnouncer(served.acme.id)
     catalogue.forget_all()
     with pytest.raises(NotAnnouncedError):

@@ -1,4 +1,4 @@
-"""What a process knows in memory of cancelled calls, and what a request of one costs and gets."""
+"""Cancelled calls in the memory of a process, and the cost and reply of a request for one."""
 
 from collections.abc import Iterator
 from uuid import UUID, uuid4
@@ -38,7 +38,7 @@ def news(call: UUID, tenant: UUID) -> ChangeNews:
     return ChangeNews(1, tenant, cancelled.CANCELLED, call.hex)
 
 
-def test_a_gap_in_the_change_log_is_read_over(tenant: UUID) -> None:
+def test_missed_cancellations_are_read_after_a_gap_in_the_change_log(tenant: UUID) -> None:
     memory, missed = CancelledCalls(), uuid4()
     memory.read()
     put(missed, tenant)
@@ -50,7 +50,7 @@ def test_a_gap_in_the_change_log_is_read_over(tenant: UUID) -> None:
     assert memory.surely_not(uuid4())
 
 
-def test_a_cancellation_while_the_rows_are_read_is_not_forgotten(
+def test_a_cancellation_during_the_read_is_not_lost(
     tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory, meanwhile = CancelledCalls(), uuid4()
@@ -65,7 +65,9 @@ def test_a_cancellation_while_the_rows_are_read_is_not_forgotten(
 
 
 @pytest.mark.parametrize("tool", ["paint", "repaint"])
-async def test_a_retry_without_a_response_is_told_the_reason_too(asking: Cast, tool: str) -> None:
+async def test_a_retry_without_a_response_receives_the_cancellation_reason(
+    asking: Cast, tool: str
+) -> None:
     """Also of a tool whose rounds are not claimed, because repeating them does no harm."""
     asker = calling(asking.owner.mcp_token, tool, what="a wall")
     first = await asker.leg()

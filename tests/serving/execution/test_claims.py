@@ -90,7 +90,7 @@ async def leave(task: "asyncio.Task[Any]", gate: GateCipher) -> None:
 
 
 @pytest.mark.requirement("mrtr.claimed-once")
-async def test_who_comes_first_wins_and_the_same_answers_get_what_came_of_it(
+async def test_the_first_claim_wins_and_equal_responses_receive_its_outcome(
     two: list[Process], cast: Cast
 ) -> None:
     here, there = two
@@ -110,7 +110,7 @@ async def test_who_comes_first_wins_and_the_same_answers_get_what_came_of_it(
 
 
 @pytest.mark.requirement("mrtr.claimed-once")
-async def test_other_answers_are_refused_before_and_after_the_end(
+async def test_different_responses_are_refused_before_and_after_the_round_ends(
     two: list[Process], cast: Cast
 ) -> None:
     here, there = two
@@ -126,7 +126,9 @@ async def test_other_answers_are_refused_before_and_after_the_end(
     assert await in_database(recorded) == set()
 
 
-async def test_another_tenant_is_refused_and_learns_nothing(two: list[Process], cast: Cast) -> None:
+async def test_a_claim_of_another_tenant_is_refused_without_details(
+    two: list[Process], cast: Cast
+) -> None:
     here, _ = two
     asked = wanted(cast.acme.id)
     await here.conclude(await here.win(asked), b"secret", [])
@@ -134,7 +136,7 @@ async def test_another_tenant_is_refused_and_learns_nothing(two: list[Process], 
     assert await here.claim(foreign, [record()]) == ClaimRefused("claim-forgotten")
 
 
-async def test_a_round_that_goes_on_is_not_run_by_anybody_else(
+async def test_a_running_round_is_not_run_by_another_process(
     two: list[Process], cast: Cast
 ) -> None:
     here, there = two
@@ -168,7 +170,7 @@ async def test_the_claim_of_a_dead_process_is_taken_over_once(
     assert await in_database(recorded) == {mine.id}
 
 
-async def test_of_many_that_wait_for_a_dead_process_one_stands_in_and_the_rest_hear_of_it(
+async def test_one_of_many_waiting_requests_takes_over_from_a_dead_process_and_all_get_the_outcome(
     cast: Cast,
 ) -> None:
     with processes(3, UNHURRIED) as (dead, *living):
@@ -189,7 +191,7 @@ async def test_of_many_that_wait_for_a_dead_process_one_stands_in_and_the_rest_h
         assert len(await in_database(recorded)) == 1
 
 
-async def test_a_round_that_did_not_end_is_for_whoever_has_the_same_answers(cast: Cast) -> None:
+async def test_an_unfinished_round_can_be_claimed_again_with_the_same_responses(cast: Cast) -> None:
     with processes(2, PATIENT) as (here, there):
         asked = wanted(cast.acme.id, "these")
         won = await here.win(asked)
@@ -207,7 +209,7 @@ async def test_a_round_that_did_not_end_is_for_whoever_has_the_same_answers(cast
         assert (await in_database(Claim.objects.get)).state == "running"
 
 
-async def test_who_hangs_up_while_the_claim_is_committed_leaves_nothing_claimed(
+async def test_a_disconnect_during_the_commit_of_a_claim_releases_it(
     two: list[Process], cast: Cast, gate: GateCipher
 ) -> None:
     here, there = two
@@ -218,7 +220,7 @@ async def test_who_hangs_up_while_the_claim_is_committed_leaves_nothing_claimed(
     assert (await until_won(there, asked)).epoch == 2
 
 
-async def test_who_hangs_up_while_the_end_is_committed_has_ended_the_round(
+async def test_a_disconnect_during_the_commit_of_the_outcome_still_ends_the_round(
     cast: Cast, gate: GateCipher
 ) -> None:
     with processes(1, PATIENT) as (here,):
@@ -231,7 +233,7 @@ async def test_who_hangs_up_while_the_end_is_committed_has_ended_the_round(
         assert await gathered(waiting) == [Finished(b"done")]
 
 
-async def test_without_a_writer_nothing_is_claimed(one: Process, cast: Cast) -> None:
+async def test_without_a_writer_no_round_is_claimed(one: Process, cast: Cast) -> None:
     asked = wanted(cast.acme.id)
     await asyncio.to_thread(one.writer.stop, 20)
     await unavailable(one.claim(asked, [record()]))
@@ -240,7 +242,7 @@ async def test_without_a_writer_nothing_is_claimed(one: Process, cast: Cast) -> 
     assert (await one.win(asked)).epoch == 1
 
 
-async def test_while_the_database_cannot_be_read_nothing_is_run(
+async def test_without_a_readable_database_no_round_is_run(
     two: list[Process], cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = wanted(cast.acme.id)
@@ -254,7 +256,7 @@ async def test_while_the_database_cannot_be_read_nothing_is_run(
 
 
 @pytest.mark.parametrize("settle", ["tidy", "release_all"])
-async def test_a_round_whose_end_could_not_be_written_does_not_run_again(
+async def test_a_round_whose_outcome_could_not_be_written_does_not_run_again(
     two: list[Process], cast: Cast, settle: str
 ) -> None:
     here = two[0]
@@ -274,7 +276,7 @@ async def test_a_round_whose_end_could_not_be_written_does_not_run_again(
             await each.claim(asked, [])
 
 
-async def test_a_claim_of_which_nobody_was_told_is_let_go_until_it_must_have_landed(
+async def test_a_claim_with_an_unknown_commit_is_released_until_the_commit_must_be_over(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = HandClock()
@@ -297,7 +299,7 @@ async def test_a_claim_of_which_nobody_was_told_is_let_go_until_it_must_have_lan
         await asyncio.to_thread(here.writer.stop, 20)
 
 
-async def test_what_a_process_has_claimed_when_it_ends_is_anybodys(
+async def test_a_stopping_process_releases_its_unfinished_claims(
     two: list[Process], cast: Cast
 ) -> None:
     here, there = two
@@ -311,7 +313,9 @@ async def test_what_a_process_has_claimed_when_it_ends_is_anybodys(
     assert [(await there.win(each)).epoch for each in rounds[1:]] == [2, 2]
 
 
-async def test_a_process_lets_go_at_its_end_and_forgets_when_it_tidies_up(served: Cast) -> None:
+async def test_a_process_releases_claims_when_it_stops_and_housekeeping_deletes_expired_ones(
+    served: Cast,
+) -> None:
     process.start()
     asked = wanted(served.acme.id)
     assert isinstance(await claims.claim(asked, [record()]), Won)
@@ -332,7 +336,7 @@ async def spoilt(asked: WantedClaim, here: Process, change: Callable[[], Any]) -
     return raised.value
 
 
-async def test_the_outcome_of_another_round_of_the_call_is_not_told(
+async def test_the_outcome_of_another_round_of_the_call_is_not_returned(
     one: Process, cast: Cast
 ) -> None:
     other = wanted(cast.acme.id, round=1)
@@ -376,7 +380,7 @@ def _destroy_the_salt() -> None:
         (_destroy_the_salt, "bad-salt"),
     ],
 )
-async def test_an_outcome_that_cannot_be_opened_is_not_told_and_the_round_not_run_again(
+async def test_an_unreadable_outcome_is_not_returned_and_its_round_not_run_again(
     one: Process,
     cast: Cast,
     caplog: pytest.LogCaptureFixture,
@@ -390,7 +394,7 @@ async def test_an_outcome_that_cannot_be_opened_is_not_told_and_the_round_not_ru
     assert any(f"cannot be opened: {logged}" in each for each in caplog.messages)
 
 
-async def test_an_outcome_that_cannot_be_sealed_ends_its_round_all_the_same(
+async def test_an_outcome_that_cannot_be_sealed_still_ends_its_round(
     one: Process, cast: Cast, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked, end = wanted(cast.acme.id), record()

@@ -1,4 +1,4 @@
-"""Processes that race for the same rounds, and one that is killed in the middle."""
+"""Processes that race for the same rounds, and a process that is killed while it runs some."""
 
 import asyncio
 import os
@@ -55,7 +55,7 @@ async def claim_and_end(process: Process, asked: WantedClaim, name: str) -> Clai
 
 
 @pytest.mark.parametrize("answers", [("these", "these"), ("these", "those")])
-def test_two_threads_that_race_have_one_winner_for_each_round(
+def test_two_threads_that_race_have_one_winner_per_round(
     cast: Cast, answers: tuple[str, str]
 ) -> None:
     rounds = [wanted(cast.acme.id) for _ in range(ROUNDS)]
@@ -166,7 +166,7 @@ async def _stand_in(process: Process, tenant: UUID) -> None:
     assert await process.claim(asked, []) == Finished(b"done")
 
 
-def test_processes_that_race_have_one_winner_for_each_round_and_another_runs_what_a_killed_one_left(
+def test_racing_processes_have_one_winner_per_round_and_a_killed_ones_rounds_are_run_once(
     cast: Cast,
 ) -> None:
     """One scenario, because another process takes seconds to start. The killed one is in the middle

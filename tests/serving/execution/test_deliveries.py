@@ -68,7 +68,7 @@ async def _refused(outcome: Outcome, method: str = "tools/call") -> ProtocolErro
 
 
 @pytest.mark.parametrize("method", ["tools/call", *OTHERS])
-async def test_a_failure_is_a_result_if_a_model_can_learn_from_it_and_else_an_error(
+async def test_a_failure_is_a_tool_result_if_a_model_can_learn_from_it_and_otherwise_an_error(
     method: str,
 ) -> None:
     for kind in FailureKind:
@@ -112,7 +112,7 @@ def _opened(reply: object) -> request_state.RequestState:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_questions_go_out_with_all_that_the_next_round_needs() -> None:
+async def test_input_requests_are_sent_with_the_state_for_the_next_round() -> None:
     journal = Journal({"old": (Answer("d", "1", {"action": "accept"}),)}, {"step": [1]}, 0.5)
     asking = _asked(3)
     delivered = await deliveries.deliver(asking, InputRequired((QUESTION,), journal))
@@ -137,7 +137,7 @@ async def test_questions_go_out_with_all_that_the_next_round_needs() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_call_that_wants_to_go_on_elsewhere_asks_nothing_and_does_so_once() -> None:
+async def test_a_shed_call_requests_no_input_and_is_shed_only_once() -> None:
     before = counters.rounds_shed.series["lag",].value
     reply = (await deliveries.deliver(_asked(2), Yielded(EMPTY, "lag"))).reply
     assert counters.rounds_shed.series["lag",].value == before + 1
@@ -150,7 +150,7 @@ async def test_a_call_that_wants_to_go_on_elsewhere_asks_nothing_and_does_so_onc
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_call_that_becomes_a_task_is_answered_with_a_handle() -> None:
+async def test_a_call_that_becomes_a_task_returns_a_handle() -> None:
     delivered = await deliveries.deliver(_turn(), Deferred(EMPTY))
     assert isinstance(delivered.reply, Handle)
     assert delivered.reply.task.status is TaskStatus.WORKING
@@ -158,7 +158,7 @@ async def test_a_call_that_becomes_a_task_is_answered_with_a_handle() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_stateless_call_has_ten_replies_of_which_some_are_kept() -> None:
+async def test_a_stateless_call_has_ten_replies_of_which_some_are_reserved() -> None:
     async def accepted(fresh: int, repeated: int, *, again: bool, moved: bool = False) -> bool:
         """Whether a reply with a question is accepted after these replies."""
         turn = _asked(fresh + repeated + moved + 1, shed=moved, repetitions=repeated, again=again)
@@ -183,7 +183,7 @@ async def test_a_stateless_call_has_ten_replies_of_which_some_are_kept() -> None
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_the_limit_of_replies_is_a_setting(settings: Settings) -> None:
+async def test_the_maximum_number_of_replies_is_a_setting(settings: Settings) -> None:
     settings.MCPHOST_STATELESS_REPLIES = 4
     one, two = [
         await deliveries.deliver(_asked(attempt), InputRequired((QUESTION,), EMPTY))
@@ -196,7 +196,7 @@ async def test_the_limit_of_replies_is_a_setting(settings: Settings) -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("delivery", [Delivery.MODERN, Delivery.LEGACY, Delivery.TASK])
-async def test_the_error_of_too_many_questions_has_what_was_answered_and_the_last_reason(
+async def test_the_error_for_too_many_input_requests_lists_the_responses_and_the_last_problem(
     delivery: Delivery,
 ) -> None:
     turn = _asked(300, repetitions=290, again=True)
@@ -214,7 +214,7 @@ async def test_the_error_of_too_many_questions_has_what_was_answered_and_the_las
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_journal_that_does_not_fit_says_what_takes_the_room() -> None:
+async def test_the_error_for_a_journal_that_is_too_large_names_its_largest_part() -> None:
     journal = Journal({"k": (Answer("d", "1", {"text": "x" * 70_000}),)}, {"load": "x"})
     delivered = await deliveries.deliver(_asked(), InputRequired((QUESTION,), journal))
     assert isinstance(delivered.outcome, Failed)
@@ -223,7 +223,7 @@ async def test_a_journal_that_does_not_fit_says_what_takes_the_room() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_nobody_in_particular_is_asked_for_ten_minutes_and_sent_nowhere() -> None:
+async def test_an_anonymous_callers_state_lasts_ten_minutes_and_contains_no_url_requests() -> None:
     asking = _asked()
     nobody = Principal(PrincipalKind.ANONYMOUS, TENANT)
     asking = asking._replace(call=asking.call._replace(principal=nobody))

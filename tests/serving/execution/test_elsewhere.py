@@ -110,7 +110,7 @@ async def test_a_first_call_is_run_by_a_process_that_has_the_function(asker: Ask
 
 
 @pytest.mark.parametrize("tool", ["paint", "repaint"])
-async def test_an_answer_there_is_recorded_and_another_process_acts_on_it_once(
+async def test_a_response_is_recorded_here_and_run_once_by_a_process_with_the_function(
     asking: Cast, tool: str
 ) -> None:
     asker = calling(asking.owner.mcp_token, tool, what="it")
@@ -133,7 +133,7 @@ async def test_an_answer_there_is_recorded_and_another_process_acts_on_it_once(
     assert await _recorded(tool, "answer.received") == [("answer.received", "accept")]
 
 
-async def test_without_another_process_in_time_a_state_holds_the_answers(
+async def test_if_no_other_process_takes_the_round_the_state_keeps_the_responses(
     asker: Asker, impatient: None
 ) -> None:
     state = state_of(await asker.leg())
@@ -153,7 +153,7 @@ async def test_without_another_process_in_time_a_state_holds_the_answers(
     assert await _recorded("paint", "answer.received") == [("answer.received", "accept")]
 
 
-async def test_a_first_call_is_sent_on_with_a_state_and_run_though_its_client_stays_away(
+async def test_a_first_call_is_sent_on_with_a_state_and_runs_even_if_its_client_does_not_return(
     asker: Asker, impatient: None
 ) -> None:
     shed = counters.rounds_shed.series[("absent",)]
@@ -177,9 +177,7 @@ async def _set_claim(**changes: object) -> None:
     await in_database(lambda: Claim.objects.exclude(function="").update(**changes))
 
 
-async def test_a_first_call_whose_process_has_died_is_sent_on(
-    asker: Asker, impatient: None
-) -> None:
+async def test_a_first_call_whose_process_died_is_sent_on(asker: Asker, impatient: None) -> None:
     async with lacking(PAINT) as here:
         request = asyncio.create_task(asker.leg())
         await _is_left()
@@ -194,7 +192,7 @@ async def test_a_first_call_whose_process_has_died_is_sent_on(
 
 
 @pytest.mark.parametrize(("epoch", "end"), [(3, ""), (MAX_ATTEMPTS, GIVEN_UP)])
-async def test_a_round_that_its_process_gave_up_is_taken_again_but_not_for_ever(
+async def test_a_round_released_by_its_process_is_claimed_again_a_limited_number_of_times(
     asker: Asker, epoch: int, end: str
 ) -> None:
     state = state_of(await asker.leg())
@@ -219,7 +217,7 @@ READING: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 
 
-async def test_a_first_call_that_only_reads_is_refused_for_now_and_for_good_without_processes(
+async def test_a_read_only_first_call_gets_retry_after_and_a_final_error_without_processes(
     asking: Cast,
 ) -> None:
     askers = [
@@ -239,7 +237,9 @@ async def test_a_first_call_that_only_reads_is_refused_for_now_and_for_good_with
             assert (refused.error["code"], refused.error["message"]) == (-32603, NO_PROCESS)
 
 
-async def test_a_first_call_whose_client_leaves_is_not_run(asking: Cast, asker: Asker) -> None:
+async def test_a_first_call_is_not_run_after_its_client_disconnects(
+    asking: Cast, asker: Asker
+) -> None:
     async with lacking(PAINT) as here:
         async with begun("acme", asker.message(), asking.owner.mcp_token) as exchange:
             await _is_left()
@@ -250,7 +250,9 @@ async def test_a_first_call_whose_client_leaves_is_not_run(asking: Cast, asker: 
     assert await _recorded("paint") == [("round.finished", "cancelled")]
 
 
-async def test_an_answer_whose_client_leaves_is_acted_on(asking: Cast, asker: Asker) -> None:
+async def test_a_response_is_processed_even_if_its_client_disconnects(
+    asking: Cast, asker: Asker
+) -> None:
     state = state_of(await asker.leg())
     async with lacking(PAINT) as here:
         message = asker.message(requestState=state, inputResponses=RED)
@@ -263,7 +265,7 @@ async def test_an_answer_whose_client_leaves_is_acted_on(asking: Cast, asker: As
     assert _did() == ["it red"]
 
 
-async def test_a_round_that_the_end_of_its_process_cuts_is_run_by_another_one(
+async def test_a_round_cut_by_the_shutdown_of_its_process_is_run_by_another(
     asking: Cast,
 ) -> None:
     asker = calling(asking.owner.mcp_token, "paint_slowly", what="it")
@@ -292,7 +294,7 @@ def _are_left(number: int) -> bool:
     return Claim.objects.filter(state="released").count() == number
 
 
-async def test_the_rounds_of_one_tenant_do_not_keep_those_of_another_from_running(
+async def test_the_rounds_of_one_tenant_do_not_block_those_of_another(
     asking: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(left_rounds, "MAX_ROUNDS", 2)
@@ -316,7 +318,7 @@ async def test_the_rounds_of_one_tenant_do_not_keep_those_of_another_from_runnin
     assert replies == ["a is red", "b is red", "c is red"]
 
 
-async def test_a_tool_that_was_disabled_meanwhile_is_not_run(asking: Cast, asker: Asker) -> None:
+async def test_a_tool_disabled_meanwhile_is_not_run(asking: Cast, asker: Asker) -> None:
     state = state_of(await asker.leg())
     async with lacking(PAINT) as here:
         request = asyncio.create_task(asker.leg(state, RED))
@@ -341,7 +343,7 @@ async def test_a_caller_who_has_lost_access_meanwhile_is_refused(asker: Asker) -
     assert _did() == []
 
 
-async def test_a_published_function_that_no_process_has_is_not_called_unknown(
+async def test_a_published_function_that_no_process_has_is_not_reported_as_unknown(
     asker: Asker,
 ) -> None:
     async with lacking(PAINT) as here:

@@ -1,4 +1,4 @@
-"""Links of calls: pages that only their own user can confirm, callbacks of machines, waits."""
+"""Links of calls: pages that only their own user can confirm, callbacks of services, waits."""
 
 import asyncio
 from datetime import timedelta
@@ -96,7 +96,7 @@ async def called_back(url: str, slug: str = "acme") -> bool:
     return await in_database(call_back, slug, token, "192.0.2.1", timezone.now())
 
 
-async def test_a_link_leads_to_the_host_that_the_caller_used_or_the_public_address(
+async def test_a_link_uses_the_host_of_the_caller_or_the_public_address(
     cast: Cast, settings: Any
 ) -> None:
     url = await page_of(members(cast))
@@ -112,7 +112,9 @@ async def test_a_link_leads_to_the_host_that_the_caller_used_or_the_public_addre
     assert url.startswith("https://tools.example.com/mcp/t/acme/done/")
 
 
-async def test_where_any_host_may_be_named_none_is_believed(cast: Cast, settings: Any) -> None:
+async def test_with_any_host_allowed_a_link_requires_the_public_address(
+    cast: Cast, settings: Any
+) -> None:
     settings.ALLOWED_HOSTS = ["*"]
     with pytest.raises(LinkRefusedError, match="MCPHOST_PUBLIC_URL"):
         await page_of(members(cast))
@@ -121,7 +123,7 @@ async def test_where_any_host_may_be_named_none_is_believed(cast: Cast, settings
         await page_of(members(cast, host=""))
 
 
-async def test_anonymous_callers_get_no_links_and_wait_for_none(cast: Cast) -> None:
+async def test_anonymous_callers_get_no_links_and_cannot_wait_for_any(cast: Cast) -> None:
     anonymous = links_of(cast.commons, kind=PrincipalKind.ANONYMOUS)
     with pytest.raises(LinkRefusedError, match="no user account"):
         await page_of(anonymous)
@@ -131,14 +133,14 @@ async def test_anonymous_callers_get_no_links_and_wait_for_none(cast: Cast) -> N
         await anonymous.wait("payment", 1, ())
 
 
-async def test_a_caller_without_a_person_gets_callbacks_and_no_pages(cast: Cast) -> None:
+async def test_a_caller_without_a_user_account_gets_callbacks_and_no_pages(cast: Cast) -> None:
     machine = links_of(cast.acme)
     with pytest.raises(LinkRefusedError, match="no user account"):
         await page_of(machine)
     assert "/t/acme/callback/" in await callback_of(machine)
 
 
-async def test_a_call_waits_until_its_link_is_opened_or_called_back(cast: Cast) -> None:
+async def test_a_call_waits_until_its_link_is_confirmed_or_called_back(cast: Cast) -> None:
     mine = members(cast)
     url = await page_of(mine)
     waiting = asyncio.create_task(mine.wait("payment", SECONDS, ()))
@@ -153,7 +155,7 @@ async def test_a_call_waits_until_its_link_is_opened_or_called_back(cast: Cast) 
         assert await waiting is True
 
 
-async def test_another_process_may_be_the_one_that_opens_it(
+async def test_a_link_confirmed_on_another_process_ends_the_wait(
     cast: Cast, elsewhere: Elsewhere, looked: asyncio.Event
 ) -> None:
     mine = members(cast)
@@ -186,7 +188,7 @@ async def looked(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     return event
 
 
-async def test_only_the_link_of_the_call_and_key_ends_its_waiting_also_when_opened_before(
+async def test_a_wait_ends_only_with_the_link_of_its_call_and_key_even_if_confirmed_before(
     cast: Cast,
 ) -> None:
     call = uuid4()
@@ -197,12 +199,12 @@ async def test_only_the_link_of_the_call_and_key_ends_its_waiting_also_when_open
     assert await members(cast, call=call).wait("payment", SECONDS, ())
 
 
-async def test_where_nobody_is_there_any_more_nothing_is_waited_for(cast: Cast) -> None:
+async def test_a_wait_for_a_link_is_refused_after_a_disconnect(cast: Cast) -> None:
     with pytest.raises(LinkRefusedError, match="disconnected"):
         await members(cast, closed=True).wait("payment", 1, ())
 
 
-async def test_a_page_takes_no_callback_and_a_callback_no_confirmation(cast: Cast) -> None:
+async def test_a_page_accepts_no_callback_and_a_callback_no_confirmation(cast: Cast) -> None:
     call = uuid4()
     mine = members(cast, call=call)
     assert not await called_back(await page_of(mine))
@@ -210,7 +212,7 @@ async def test_a_page_takes_no_callback_and_a_callback_no_confirmation(cast: Cas
     assert not await in_database(calls.is_open, Link(cast.acme.id, call, "payment"))
 
 
-async def test_only_the_person_who_was_asked_confirms_or_sees_what_is_asked(cast: Cast) -> None:
+async def test_only_the_asked_user_can_confirm_a_link_or_see_its_request(cast: Cast) -> None:
     call = uuid4()
     token = (await page_of(members(cast, call=call))).rpartition("/")[2]
     now = timezone.now()
@@ -224,7 +226,7 @@ async def test_only_the_person_who_was_asked_confirms_or_sees_what_is_asked(cast
     assert (asked.client, asked.target) == (a_call().client.name, a_call().target)
 
 
-async def test_who_is_no_member_or_has_no_account_any_more_confirms_nothing(cast: Cast) -> None:
+async def test_a_former_member_or_inactive_user_cannot_confirm_a_link(cast: Cast) -> None:
     url = await page_of(members(cast))
     accounts = User.objects.filter(pk=cast.member.user.pk)
     await in_database(lambda: accounts.update(is_active=False))
@@ -254,7 +256,7 @@ class Said(Open):
         ("2026-07-28", Era.MODERN, Delivery.MODERN, False),
     ],
 )
-async def test_a_client_that_knows_elicitations_by_id_is_told_of_a_complete_one(
+async def test_a_client_with_elicitation_ids_is_notified_of_a_completed_one(
     cast: Cast, revision: str, era: Era, delivery: Delivery, *, told: bool
 ) -> None:
     mine, stream = members(cast), Said()
@@ -285,7 +287,7 @@ async def _sealed(cast: Cast, url: str, purpose: Purpose, payload: str) -> str:
     return f"{_token(url).partition('.')[0]}.{token}"
 
 
-async def test_a_link_that_is_not_exactly_ours_confirms_nothing(cast: Cast) -> None:
+async def test_a_modified_link_confirms_nothing(cast: Cast) -> None:
     call, member = uuid4(), cast.member.user
     url = await page_of(members(cast, call=call))
     rest = _token(url).partition(".")[2]

@@ -74,7 +74,7 @@ AFTERWARDS: dict[str, Callable[[UUID, UUID, str], object]] = {
 }
 
 
-async def test_no_secret_is_used_for_a_caller_without_a_credential(cast: Cast) -> None:
+async def test_secrets_are_not_used_for_callers_without_a_credential(cast: Cast) -> None:
     await in_database(partial(stored, cast.acme.id, hosts=["a.example"]))
     http = TenantHttp(
         await in_database(found, cast.acme.id),
@@ -87,7 +87,7 @@ async def test_no_secret_is_used_for_a_caller_without_a_credential(cast: Cast) -
 
 @pytest.mark.parametrize("kind", [PrincipalKind.TOKEN, PrincipalKind.ANONYMOUS])
 @pytest.mark.parametrize("afterwards", AFTERWARDS)
-async def test_a_secret_is_masked_whichever_name_of_the_service_shows_it_and_when(
+async def test_a_secret_is_masked_in_responses_under_every_host_name_of_the_service(
     afterwards: str,
     kind: PrincipalKind,
     cast: Cast,
@@ -115,7 +115,7 @@ async def test_a_secret_is_masked_whichever_name_of_the_service_shows_it_and_whe
             assert response.body == b"<[secret]>"
 
 
-def test_the_document_of_an_import_is_masked_too(cast: Cast, settings: Settings) -> None:
+def test_a_secret_is_masked_in_an_imported_document(cast: Cast, settings: Settings) -> None:
     rotate_secret(cast.acme.id, stored(cast.acme.id), OTHER, actor=OLGA)
     with serving_text(f"{VALUE} {OTHER}") as port:
         settings.MCPHOST_EGRESS_LOOPBACK_PORTS = frozenset({port})
@@ -158,7 +158,7 @@ class Remembering:
         self.last = request.body
 
 
-async def test_a_service_that_repeats_the_secret_of_an_earlier_request_is_masked(
+async def test_a_secret_of_an_earlier_request_is_masked_in_later_responses(
     cast: Cast, authority: Authority, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with (

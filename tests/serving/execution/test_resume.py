@@ -67,7 +67,7 @@ async def _with(responses: Any, *, unasked: bool = False, **said: Any) -> Resume
     return await _resume({"requestState": token, "inputResponses": responses}, unasked=unasked)
 
 
-async def test_what_was_asked_is_answered() -> None:
+async def test_responses_to_open_input_requests_are_accepted() -> None:
     resumed = await _with({"name": FORM, "roots": ROOTS, "capital": SAMPLE})
     assert resumed.journal.answers == {
         "name": (Answer("q1", "1", FORM),),
@@ -78,19 +78,19 @@ async def test_what_was_asked_is_answered() -> None:
     assert resumed.sealed_by
 
 
-async def test_what_was_not_asked_is_not_taken() -> None:
+async def test_unrequested_responses_are_ignored() -> None:
     resumed = await _with({"other": FORM})
     assert (resumed.responses, resumed.journal) == ((), EMPTY)
 
 
-async def test_an_answer_is_never_overwritten() -> None:
+async def test_a_response_is_never_overwritten() -> None:
     journal = EMPTY.with_answer("name", Answer("q1", "1", FORM))
     resumed = await _with({"name": {"action": "decline"}}, journal=journal)
     assert resumed.responses == ()
     assert resumed.journal == journal
 
 
-async def test_a_question_of_another_wording_under_the_same_key_is_another_question() -> None:
+async def test_a_reworded_input_request_under_the_same_key_is_a_different_one() -> None:
     journal = EMPTY.with_answer("name", Answer("q0", "0", {"action": "cancel"}))
     resumed = await _with({"name": FORM}, journal=journal)
     assert [one.question for one in resumed.journal.answers["name"]] == ["q0", "q1"]
@@ -100,7 +100,7 @@ async def test_a_question_of_another_wording_under_the_same_key_is_another_quest
     ("key", "answer"),
     [("name", ROOTS), ("name", SAMPLE), ("roots", FORM), ("capital", FORM), ("capital", ROOTS)],
 )
-async def test_an_answer_of_the_wrong_kind_is_refused_by_name(key: str, answer: Any) -> None:
+async def test_a_response_of_the_wrong_type_is_refused_by_its_key(key: str, answer: Any) -> None:
     with pytest.raises(ProtocolError) as refused:
         await _with({key: answer})
     assert refused.value.code == INVALID_PARAMS
@@ -109,11 +109,11 @@ async def test_an_answer_of_the_wrong_kind_is_refused_by_name(key: str, answer: 
     )
 
 
-async def test_without_a_state_nothing_is_an_answer() -> None:
+async def test_without_a_state_responses_are_ignored() -> None:
     assert await _resume({"inputResponses": {"name": FORM}}) == FRESH
 
 
-async def test_who_takes_answers_that_nobody_asked_for_gets_them() -> None:
+async def test_a_tool_that_opts_in_receives_unrequested_responses() -> None:
     resumed = await _resume({"inputResponses": {"name": FORM}}, unasked=True)
     assert resumed.journal.answer("name", "whatever") == Answer(UNASKED, "", FORM)
     assert [one.method for one in resumed.responses] == [""]
@@ -122,7 +122,7 @@ async def test_who_takes_answers_that_nobody_asked_for_gets_them() -> None:
     assert later.journal.answer("name", "q0") is None
 
 
-async def test_the_same_answers_are_known_by_their_digest() -> None:
+async def test_equal_responses_have_equal_digests() -> None:
     one = await _with({"name": FORM, "roots": ROOTS})
     again = await _with({"roots": ROOTS, "name": FORM, "other": SAMPLE})
     other = await _with({"name": {"action": "decline"}, "roots": ROOTS})
@@ -132,12 +132,12 @@ async def test_the_same_answers_are_known_by_their_digest() -> None:
 @pytest.mark.parametrize(
     "token", ["", "x", "mcps1.", "mcps1.00000000.AAAA", "é" * 99, "x" * 70_000]
 )
-async def test_what_is_no_state_is_refused(token: str) -> None:
+async def test_an_invalid_state_is_refused(token: str) -> None:
     with pytest.raises(InvalidStateError):
         await _resume({"requestState": token})
 
 
-async def test_a_token_of_another_purpose_is_no_state() -> None:
+async def test_a_token_of_another_purpose_is_refused_as_a_state() -> None:
     token = await _sealed(_state(), Purpose.CURSOR)
     with pytest.raises(InvalidStateError, match="not-authentic"):
         await _resume({"requestState": token})
@@ -148,6 +148,6 @@ async def test_a_state_of_another_request_is_refused() -> None:
         await _with({}, bound=BOUND._replace(target="other"))
 
 
-async def test_every_refusal_is_the_same_to_the_caller() -> None:
+async def test_every_refusal_is_the_same_for_the_caller() -> None:
     error = resume.invalid_state()
     assert (error.code, error.data) == (INVALID_PARAMS, {"reason": "invalid_request_state"})

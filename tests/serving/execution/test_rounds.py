@@ -68,7 +68,7 @@ async def _refused(what: Turn) -> ProtocolError:
     return refused.value
 
 
-async def test_a_read_only_tool_leaves_one_entry_any_other_two() -> None:
+async def test_a_read_only_tool_writes_one_record_and_any_other_two() -> None:
     before, complete = counters.rounds.value, _observed("complete")
     assert await rounds.run(turn(_hello), ports()) == Answered(HELLO.result)
     assert await _recorded() == [("round.finished", "complete", "")]
@@ -79,7 +79,7 @@ async def test_a_read_only_tool_leaves_one_entry_any_other_two() -> None:
     assert _observed("complete") == complete + 2
 
 
-async def test_a_program_that_raises_has_crashed_and_says_nothing_of_its_insides(
+async def test_a_program_that_raises_has_crashed_and_reveals_no_details(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def raises() -> Outcome:
@@ -93,7 +93,7 @@ async def test_a_program_that_raises_has_crashed_and_says_nothing_of_its_insides
     assert _observed("crashed") == before + 1
 
 
-async def test_nothing_runs_while_nothing_can_be_recorded() -> None:
+async def test_no_round_runs_while_nothing_can_be_recorded() -> None:
     ran = []
 
     async def runs() -> Outcome:
@@ -106,7 +106,7 @@ async def test_nothing_runs_while_nothing_can_be_recorded() -> None:
     assert error.data == {"retryAfter": 2}
 
 
-async def test_an_answer_whose_record_was_lost_does_not_leave() -> None:
+async def test_a_result_whose_record_was_lost_is_not_returned() -> None:
     async def outlives_the_writer() -> Outcome:
         await asyncio.to_thread(writer.stop, 20)
         return HELLO
@@ -116,7 +116,7 @@ async def test_an_answer_whose_record_was_lost_does_not_leave() -> None:
     assert await _recorded() == []
 
 
-async def test_nobody_is_invited_to_repeat_what_changed_things_unrecorded() -> None:
+async def test_an_unrecorded_change_is_an_error_that_does_not_invite_a_retry() -> None:
     async def outlives_the_writer() -> Outcome:
         await asyncio.to_thread(writer.stop, 20)
         return HELLO
@@ -127,7 +127,7 @@ async def test_nobody_is_invited_to_repeat_what_changed_things_unrecorded() -> N
     assert await _recorded() == [("round.started", "", "")]
 
 
-async def test_a_record_that_can_never_be_written_is_the_servers_error() -> None:
+async def test_a_record_that_can_never_be_written_is_an_internal_error() -> None:
     before = counters.records_refused.value
     set_payload_cipher(None)  # and a payload is never written in clear
     error = await _refused(turn(_hello))
@@ -161,12 +161,12 @@ async def _cancelled(*, writing: bool = True) -> None:
     await asyncio.sleep(0)  # the writer's callbacks run in the loop's next pass
 
 
-async def test_a_cancelled_round_is_recorded_though_nobody_waits() -> None:
+async def test_a_cancelled_round_is_recorded_after_the_disconnect() -> None:
     await _cancelled()
     assert await _recorded() == [("round.finished", "cancelled", "the client disconnected")]
 
 
-async def test_a_hang_up_before_the_tool_ran_leaves_no_outcome_unknown() -> None:
+async def test_a_disconnect_before_the_tool_ran_is_recorded_with_a_known_outcome() -> None:
     ran = []
 
     async def runs() -> Outcome:

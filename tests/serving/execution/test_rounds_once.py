@@ -1,4 +1,4 @@
-"""Rounds that must take in input responses only once: one runs, and repetitions get its reply."""
+"""Rounds that may process input responses only once: one runs, and repetitions get its reply."""
 
 import asyncio
 import time
@@ -87,7 +87,7 @@ async def _recorded(call: UUID) -> list[tuple[str, str]]:
     return await in_database(lambda: list(rows))
 
 
-async def test_the_same_answers_again_get_the_same_reply_and_run_nothing() -> None:
+async def test_equal_responses_get_the_same_reply_without_running_again() -> None:
     counting, call = Counting(), uuid4()
     for _ in range(2):
         assert _text(await rounds.run(_back(counting, call), ports())) == "run 1"
@@ -100,7 +100,7 @@ async def test_the_same_answers_again_get_the_same_reply_and_run_nothing() -> No
     ]
 
 
-async def test_other_answers_are_refused_like_a_state_that_is_not_good() -> None:
+async def test_different_responses_are_refused_like_an_invalid_state() -> None:
     counting, call = Counting(), uuid4()
     await rounds.run(_back(counting, call), ports())
     error = await _refused(_back(counting, call, NO))
@@ -110,7 +110,7 @@ async def test_other_answers_are_refused_like_a_state_that_is_not_good() -> None
     assert await in_database(lambda: list(rows)) == [(call, "other-answers")]
 
 
-async def test_who_hangs_up_leaves_the_round_to_whoever_comes_with_the_same_answers() -> None:
+async def test_a_disconnect_leaves_the_round_to_a_retry_with_the_same_responses() -> None:
     begun, call = asyncio.Event(), uuid4()
 
     async def waits() -> Outcome:
@@ -128,7 +128,7 @@ async def test_who_hangs_up_leaves_the_round_to_whoever_comes_with_the_same_answ
     assert (await _refused(_back(counting, call, NO))).code == INVALID_PARAMS
 
 
-def test_who_has_no_name_comes_back_once_only() -> None:
+def test_rounds_of_anonymous_callers_are_always_claimed() -> None:
     nobody = Principal(PrincipalKind.ANONYMOUS, TENANT)
     back = _back(Counting(), uuid4())
     harmless = back._replace(primitive=replace(back.primitive, claims=False))
@@ -137,7 +137,7 @@ def test_who_has_no_name_comes_back_once_only() -> None:
     assert not turn(Counting()).is_claimed
 
 
-def test_a_round_that_takes_in_nothing_keeps_its_claim_number_and_its_time() -> None:
+def test_a_round_without_responses_keeps_its_claim_number_and_its_time() -> None:
     back = _back(Counting(), uuid4())
     empty = back._replace(resumed=back.resumed._replace(responses=()))
     shed = _back(Counting(), uuid4(), asked=False)
@@ -149,7 +149,7 @@ def test_a_round_that_takes_in_nothing_keeps_its_claim_number_and_its_time() -> 
     assert [each.answer_by(1800, 5.0) for each in (turn(Counting()), back, shed)] == [1805.0] * 3
 
 
-async def test_what_was_answered_is_not_asked_again() -> None:
+async def test_an_answered_input_request_is_not_sent_again() -> None:
     counting, call = Counting(), uuid4()
     await rounds.run(_back(counting, call), ports())
     back = _back(counting, call)
@@ -160,7 +160,7 @@ async def test_what_was_answered_is_not_asked_again() -> None:
     assert await in_database(lambda: list(rows)) == [(call, "answered")]
 
 
-async def test_what_was_not_answered_is_asked_again_as_often_as_it_takes() -> None:
+async def test_an_unanswered_input_request_is_sent_again_every_time() -> None:
     counting, call = Counting(), uuid4()
     for _ in range(3):
         back = _back(counting, call)
@@ -170,7 +170,7 @@ async def test_what_was_not_answered_is_asked_again_as_often_as_it_takes() -> No
     assert counting.ran == 4
 
 
-async def test_repetitions_are_recorded_only_so_often_a_minute() -> None:
+async def test_the_number_of_recorded_repetitions_per_minute_is_limited() -> None:
     counting, call = Counting(), uuid4()
     for _ in range(REFUSALS_PER_MINUTE + 5):
         await rounds.run(_back(counting, call), ports())

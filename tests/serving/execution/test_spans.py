@@ -32,7 +32,7 @@ CANARY = "canary7f3a"
         ),
     ],
 )
-async def test_what_ran_is_named_and_what_was_said_is_not(
+async def test_spans_contain_names_and_no_arguments(
     offered: Cast, seen: Seen, method: str, params: Any, name: str
 ) -> None:
     assert (await ask("acme", method, params, offered.owner.mcp_token)).status == 200

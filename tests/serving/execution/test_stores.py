@@ -10,7 +10,7 @@ from tests.cast import Cast
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-async def test_what_one_call_puts_another_call_of_the_tenant_gets(cast: Cast) -> None:
+async def test_a_stored_value_is_visible_to_other_calls_of_the_tenant(cast: Cast) -> None:
     assert await TenantStore(cast.acme.id).put("a", {"b": 1}, 0)
     assert not await TenantStore(cast.acme.id).put("a", {"b": 2}, 0)
     kept = await TenantStore(cast.acme.id).get("a")
@@ -19,6 +19,6 @@ async def test_what_one_call_puts_another_call_of_the_tenant_gets(cast: Cast) ->
     assert await TenantStore(cast.acme.id).get("a") == Stored(None, 0)
 
 
-async def test_another_tenant_gets_nothing_of_it(cast: Cast) -> None:
+async def test_a_stored_value_is_invisible_to_other_tenants(cast: Cast) -> None:
     await TenantStore(cast.acme.id).put("a", 1, 0)
     assert await TenantStore(cast.globex.id).get("a") == store.NOTHING

@@ -1,4 +1,4 @@
-"""Calls of sessions that reach a process without their code, while another process has it or may come."""
+"""Calls of sessions on a process without their code, and other processes that have it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -89,7 +89,7 @@ async def test_a_call_stays_due_for_a_process_that_has_its_code(
     assert "red" in orjson.dumps(resumed.messages[-1]["result"]).decode()
 
 
-async def test_a_call_whose_code_no_process_has_fails_in_words(
+async def test_a_call_whose_code_no_process_has_fails_with_a_message(
     asking: Cast, processes: Processes
 ) -> None:
     caller = await Caller.at(asking)
@@ -125,7 +125,7 @@ async def test_an_input_response_is_stored_and_announced_without_the_code(
 # --- first calls ---
 
 
-async def test_a_call_begins_where_its_code_is_and_its_response_stays_open(
+async def test_a_call_starts_on_the_process_with_its_code_and_its_stream_stays_open(
     asking: Cast, processes: Processes
 ) -> None:
     caller = await Caller.at(asking)
@@ -141,21 +141,21 @@ async def test_a_call_begins_where_its_code_is_and_its_response_stays_open(
     assert module("asking").did == ["a wall red"]
 
 
-async def test_a_first_call_that_no_process_can_take_fails_in_words(
+async def test_a_first_call_that_no_process_can_take_fails_with_a_message(
     asking: Cast, processes: Processes
 ) -> None:
     caller = await Caller.at(asking)
     await in_database(processes.only_the_other_has, "asking.paint")
     shown = await caller.streamed("paint", what="a wall")
     await _released()
-    await true(lambda: takeovers._left)
+    await true(lambda: takeovers._deferred)
     await in_database(processes.the_other_dies)
     messages = await shown.whole()
     assert messages[-1]["error"]["message"] == NO_PROCESS
     assert module("asking").did == []
 
 
-async def test_what_changes_nothing_is_refused_for_a_retry(
+async def test_read_only_requests_without_their_code_are_refused_with_retry_after(
     asking: Cast, processes: Processes
 ) -> None:
     survey = ("asking.survey", "tools/call", {"name": "survey"})
@@ -169,7 +169,7 @@ async def test_what_changes_nothing_is_refused_for_a_retry(
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
-async def test_a_process_that_leaves_begins_only_what_its_client_can_follow(
+async def test_a_draining_process_accepts_calls_without_code_only_if_the_client_can_resume(
     asking: Cast, processes: Processes, revision: str
 ) -> None:
     caller = await Caller.at(asking, revision=revision)
@@ -185,7 +185,7 @@ async def test_a_process_that_leaves_begins_only_what_its_client_can_follow(
     assert (shown.ended, shown.retry is not None) == (True, True)
 
 
-async def test_a_waiting_call_whose_tool_gets_other_code_goes_where_that_is(
+async def test_a_waiting_call_moves_to_the_process_that_has_the_tools_new_code(
     asking: Cast, processes: Processes
 ) -> None:
     caller = await Caller.at(asking)

@@ -17,7 +17,7 @@ from tests.serving.legacy.callers import PATIENCE, Caller, Shown, true
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-async def test_what_is_called_off_at_once_is_not_begun(served: Cast) -> None:
+async def test_a_call_cancelled_at_once_is_not_run(served: Cast) -> None:
     caller = await Caller.at(served)
     call = caller.call("write", text="a")
     assert cancellations.is_under_way(caller.session.id, 1)
@@ -33,7 +33,9 @@ def _announced(what: str, stream: UUID) -> bool:
     return Change.objects.filter(what=what, object_id=stream.hex).exists()
 
 
-async def test_who_follows_from_another_process_is_told_by_the_feed(served: Cast) -> None:
+async def test_a_stream_followed_from_another_process_is_continued_by_the_change_log(
+    served: Cast,
+) -> None:
     caller = await Caller.at(served)
     call = caller.call("wait_until_told")
     await asyncio.wait_for(probes().running.wait(), PATIENCE)

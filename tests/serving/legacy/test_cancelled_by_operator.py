@@ -1,5 +1,5 @@
-"""An operator cancels a session's call that waits: its client gets the reason on the call's stream,
-whichever process has the call, and no round of it starts."""
+"""An operator cancels a waiting call of a session: its client receives the reason on the call's
+stream, whichever process owns the call, and no further round starts."""
 
 import asyncio
 from uuid import UUID
@@ -38,7 +38,9 @@ def _told(shown: Shown) -> str:
     return text
 
 
-async def test_its_client_gets_the_reason_and_its_question_is_withdrawn(asking: Cast) -> None:
+async def test_the_client_receives_the_reason_and_its_input_request_is_withdrawn(
+    asking: Cast,
+) -> None:
     caller = await Caller.at(asking)
     shown = await _waits(caller)
     assert await _cancelled(asking.acme.id) is CancelResult.DONE
@@ -56,7 +58,7 @@ async def test_its_client_gets_the_reason_and_its_question_is_withdrawn(asking: 
     await true(lambda: not calls.under_way)
 
 
-async def test_a_call_whose_process_has_died_is_ended_by_another(asking: Cast) -> None:
+async def test_a_call_of_a_dead_process_is_ended_by_another(asking: Cast) -> None:
     caller = await Caller.at(asking)
     shown = await _waits(caller)
     (call,) = calls.under_way
@@ -67,7 +69,9 @@ async def test_a_call_whose_process_has_died_is_ended_by_another(asking: Cast) -
     assert module("asking").did == []
 
 
-async def test_a_response_that_was_faster_runs_to_its_end(asking: Cast) -> None:
+async def test_a_response_that_arrives_before_the_cancellation_completes_the_call(
+    asking: Cast,
+) -> None:
     caller = await Caller.at(asking)
     shown = await _waits(caller, "paint_slowly", what="a wall")
     await caller.answer(shown.requests[0], accept(colour="red"))
@@ -80,7 +84,7 @@ async def test_a_response_that_was_faster_runs_to_its_end(asking: Cast) -> None:
     assert not await in_database(cancellations.exists)
 
 
-async def test_housekeeping_ends_a_cancelled_call_that_no_process_has(asking: Cast) -> None:
+async def test_housekeeping_ends_a_cancelled_call_without_an_owner(asking: Cast) -> None:
     caller = await Caller.at(asking)
     shown = await _waits(caller)
     (call,) = calls.under_way
@@ -89,6 +93,6 @@ async def test_housekeeping_ends_a_cancelled_call_that_no_process_has(asking: Ca
     assert await _cancelled(asking.acme.id) is CancelResult.DONE
     shutdown.reset()
     assert await in_database(lambda: StreamedCall.objects.get().state) == CallState.CANCELLED
-    await in_database(takeovers.look)
+    await in_database(takeovers.find_orphans)
     await true(lambda: StreamedCall.objects.get().state == CallState.FINISHED)
     assert WHY in _told(await caller.resumed(shown.ids[-1]))

@@ -1,4 +1,4 @@
-"""Commits of two processes at once wait for one another, and never in a circle."""
+"""Concurrent commits of two processes wait for each other without a deadlock."""
 
 import asyncio
 from collections.abc import Iterator
@@ -71,7 +71,7 @@ async def _together(flush: Flush, *commits: Any) -> None:
         await asyncio.gather(flushing, *committing)
 
 
-async def test_sessions_end_while_another_process_writes_their_use(
+async def test_sessions_end_while_another_process_writes_their_use_without_deadlock(
     asking: Cast, failures: list[str]
 ) -> None:
     first, second = await _two(asking)
@@ -79,7 +79,7 @@ async def test_sessions_end_while_another_process_writes_their_use(
     assert not failures
 
 
-async def test_a_session_ends_and_a_stream_of_another_opens_while_their_use_is_written(
+async def test_ending_a_session_and_opening_a_stream_during_use_writes_does_not_deadlock(
     asking: Cast, failures: list[str]
 ) -> None:
     first, second = await _two(asking)

@@ -38,7 +38,7 @@ async def _is_called_off(shown: Shown) -> None:
     assert not calls.under_way
 
 
-async def test_a_call_that_is_called_off_takes_its_questions_back(asking: Cast) -> None:
+async def test_a_cancelled_call_withdraws_its_input_requests(asking: Cast) -> None:
     caller = await Caller.at(asking)
     shown = await _waits(caller)
     await cancellations.cancel(caller.session, 1)
@@ -53,7 +53,7 @@ async def test_a_call_that_is_called_off_takes_its_questions_back(asking: Cast) 
     assert (refused.reason, refused.facts["key"]) == ("late", "colour")
 
 
-async def test_a_call_can_be_called_off_from_any_process(asking: Cast) -> None:
+async def test_a_call_can_be_cancelled_from_any_process(asking: Cast) -> None:
     caller = await Caller.at(asking)
     shown = await _waits(caller)
     session = caller.session
@@ -61,7 +61,7 @@ async def test_a_call_can_be_called_off_from_any_process(asking: Cast) -> None:
     await _is_called_off(shown)
 
 
-async def test_a_call_that_was_called_off_elsewhere_takes_no_answer_and_no_question_for_expired(
+async def test_a_call_cancelled_on_another_process_accepts_no_response(
     asking: Cast,
 ) -> None:
     caller = await Caller.at(asking)
@@ -90,7 +90,7 @@ async def _expire(caller: Caller) -> None:
     await in_database(lambda: change.update(expires_at=past, used_at=past))
 
 
-async def test_the_response_to_a_question_is_accepted_although_its_session_would_have_expired(
+async def test_a_response_is_accepted_although_its_session_would_have_expired(
     asking: Cast,
 ) -> None:
     caller = await Caller.at(asking)
@@ -102,7 +102,7 @@ async def test_the_response_to_a_question_is_accepted_although_its_session_would
     assert (await shown.whole())[-1]["result"]["content"][0]["text"] == "a wall is red"
 
 
-async def test_a_waiting_call_is_a_use_of_its_session(asking: Cast) -> None:
+async def test_a_waiting_call_keeps_its_session_alive(asking: Cast) -> None:
     caller = await Caller.at(asking)
     await _waits(caller)
     await _expire(caller)

@@ -57,18 +57,20 @@ class Fleet:
         if self.open:
             node, one = self.open.pop(place % len(self.open))
             self.nodes[node].discard(one)
-            listeners.leave(one)
+            listeners.remove(one)
             for each in self.nodes:
                 await each.closed([news(CLOSED, one)])
 
     def end(self) -> None:
         for node, one in self.open:
             self.nodes[node].discard(one)
-            listeners.leave(one)
+            listeners.remove(one)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["open", "open", "close"]), st.integers(0, 7))))
-def test_always_the_newest_stream_of_all_is_told_and_no_other(steps: list[tuple[str, int]]) -> None:
+def test_only_the_newest_get_stream_across_processes_is_notified(
+    steps: list[tuple[str, int]],
+) -> None:
     async def run() -> None:
         fleet = Fleet()
         for what, number in steps:

@@ -72,7 +72,7 @@ async def _taken(caller: Caller, shown: Shown) -> "asyncio.Task[None]":
     """Send an input response; it has arrived when this returns, but the next round has not begun."""
     (opened,) = questions._open_rounds
     said = orjson.dumps({"result": accept(colour="red")})
-    given = questions.Given(caller.session.tenant, opened, said)
+    given = questions.IncomingResponse(caller.session.tenant, opened, said)
     waiting = questions.open_round(opened, caller.session.id)
     assert waiting is not None
     task: Any = asyncio.create_task(waiting.take(given))
@@ -105,7 +105,7 @@ INTERRUPTIONS: dict[str, tuple[Callable[[SessionCall], None], bytes]] = {
 
 
 @pytest.mark.parametrize("name", INTERRUPTIONS)
-async def test_an_input_response_to_a_call_that_is_interrupted_at_that_moment_is_accepted(
+async def test_an_input_response_to_a_call_interrupted_at_that_moment_is_accepted(
     asking: Cast, name: str
 ) -> None:
     interrupt, last = INTERRUPTIONS[name]
@@ -120,7 +120,7 @@ async def test_an_input_response_to_a_call_that_is_interrupted_at_that_moment_is
     await _nothing_is_left()
 
 
-async def test_answers_at_once_to_one_question_or_to_all_of_a_round_start_one_round(
+async def test_concurrent_responses_to_one_or_all_input_requests_start_one_round(
     asking: Cast,
 ) -> None:
     caller = await Caller.at(asking)
@@ -142,7 +142,7 @@ async def test_answers_at_once_to_one_question_or_to_all_of_a_round_start_one_ro
     await _nothing_is_left()
 
 
-async def test_an_input_response_whose_request_is_cut_off_is_not_forgotten(
+async def test_an_input_response_whose_http_request_is_cut_off_is_not_lost(
     asking: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "are_set", lambda incoming: True)
@@ -160,7 +160,7 @@ async def test_an_input_response_whose_request_is_cut_off_is_not_forgotten(
     await _nothing_is_left()
 
 
-async def test_a_refused_input_response_does_not_keep_its_call_from_ending(
+async def test_a_refused_input_response_does_not_prevent_its_call_from_ending(
     asking: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "are_set", lambda incoming: True)
@@ -218,7 +218,7 @@ async def test_a_call_whose_first_input_request_cannot_be_stored_ends_with_an_er
         await _ends_with_an_error(caller)
 
 
-async def test_a_session_has_no_more_get_streams_than_allowed_if_many_open_at_once(
+async def test_a_session_never_exceeds_its_limit_of_get_streams_opened_concurrently(
     asking: Cast,
 ) -> None:
     caller = await Caller.at(asking)
@@ -253,7 +253,7 @@ async def test_no_get_stream_opens_in_a_session_that_ends_at_that_moment(asking:
     ],
     ids=["cancelled elsewhere", "taken over"],
 )
-async def test_a_round_that_asks_too_late_is_recorded_only_by_the_owner_of_its_call(
+async def test_a_late_input_request_of_a_round_is_recorded_only_by_the_owner_of_its_call(
     asking: Cast, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], recorded: list[str]
 ) -> None:
     ask = Outgoing.ask

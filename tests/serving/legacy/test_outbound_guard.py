@@ -36,7 +36,7 @@ async def _violations() -> list[Entry]:
 PING = b'{"jsonrpc":"2.0","id":"ping-1","method":"ping"}'
 
 
-async def test_a_standing_stream_carries_notifications_and_pings_only(asking: Cast) -> None:
+async def test_a_get_stream_carries_only_notifications_and_pings(asking: Cast) -> None:
     caller = await Caller.at(asking)
     gate = Gate(caller.session, caller.principal)
     assert gate.says(LOG)
@@ -51,7 +51,7 @@ async def test_a_standing_stream_carries_notifications_and_pings_only(asking: Ca
     assert {one.facts["session"] for one in violations} == {str(caller.session.id)}
 
 
-async def test_a_call_says_notifications_and_its_own_answer(asking: Cast) -> None:
+async def test_a_call_stream_carries_only_notifications_and_its_own_response(asking: Cast) -> None:
     caller = await Caller.at(asking)
     gate = Gate(caller.session, caller.principal, "7")
     assert gate.answers(messages.response("7", {}))
@@ -61,7 +61,9 @@ async def test_a_call_says_notifications_and_its_own_answer(asking: Cast) -> Non
     assert len(await _violations()) == 2
 
 
-async def test_a_call_asks_on_its_own_stream_while_it_lives(asking: Cast) -> None:
+async def test_a_call_sends_input_requests_on_its_own_stream_while_it_is_alive(
+    asking: Cast,
+) -> None:
     caller, other = await Caller.at(asking), await Caller.at(asking)
     session = caller.session
     stream, taking = (
@@ -88,7 +90,7 @@ async def test_a_call_asks_on_its_own_stream_while_it_lives(asking: Cast) -> Non
     assert reasons == [NOT_ITS_STREAM] * len(strangers) + [OVER]
 
 
-async def test_what_is_stopped_is_on_no_stream(asking: Cast) -> None:
+async def test_refused_messages_are_sent_on_no_stream(asking: Cast) -> None:
     caller = await Caller.at(asking)
     shown = await caller.streamed("paint", what="a wall")
     (question,) = await shown.asked()

@@ -1,4 +1,4 @@
-"""Calls of sessions that send input requests: on their own request's stream, with long waits."""
+"""Calls of sessions that send input requests on their own stream, with long waits."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ async def _questions() -> list[OpenQuestion]:
     return await in_database(lambda: list(OpenQuestion.objects.all()))
 
 
-async def test_what_waits_is_a_row_that_says_nothing(asking: Cast) -> None:
+async def test_a_waiting_input_request_is_a_row_without_readable_content(asking: Cast) -> None:
     caller = await Caller.at(asking)
     shown = await caller.streamed("paint", what="a wall")
     (question,) = await shown.asked()
@@ -51,7 +51,7 @@ async def test_what_waits_is_a_row_that_says_nothing(asking: Cast) -> None:
     assert (row.state, row.message, row.answer) == (QuestionState.ANSWERED, "", "")
 
 
-async def test_that_nobody_answered_reaches_the_tool_too(asking: Cast) -> None:
+async def test_an_expired_input_request_reaches_the_tool(asking: Cast) -> None:
     caller = await Caller.at(asking)
     shown = await caller.streamed("impatient")
     await shown.asked()
@@ -63,7 +63,7 @@ async def test_that_nobody_answered_reaches_the_tool_too(asking: Cast) -> None:
 
 @pytest.mark.requirement("elicitation.complete")
 @pytest.mark.parametrize("page", ["inside", "elsewhere"])
-async def test_a_completion_names_the_id_that_was_asked(
+async def test_a_completion_notification_has_the_id_of_the_elicitation(
     asking: Cast, settings: Any, page: str
 ) -> None:
     settings.MCPHOST_PUBLIC_URL = "https://tools.example.com"
@@ -81,7 +81,7 @@ async def test_a_completion_names_the_id_that_was_asked(
     assert complete["params"] == {"elicitationId": asked["params"]["elicitationId"]}
 
 
-async def test_a_call_asks_so_often_and_no_more(asking: Cast) -> None:
+async def test_the_number_of_input_requests_per_call_is_limited(asking: Cast) -> None:
     caller = await Caller.at(asking)
     shown = await caller.streamed("in_turn", count=MAX_QUESTIONS + 1)
     for number in range(1, MAX_QUESTIONS + 1):
@@ -92,7 +92,9 @@ async def test_a_call_asks_so_often_and_no_more(asking: Cast) -> None:
     assert "made more than 32 input requests" in _text(shown)
 
 
-async def test_who_answers_nothing_all_the_time_does_not_fill_the_record(asking: Cast) -> None:
+async def test_the_number_of_recorded_unexpected_responses_per_session_is_limited(
+    asking: Cast,
+) -> None:
     caller, other = await Caller.at(asking), await Caller.at(asking)
     for _ in range(REFUSALS_PER_MINUTE + 5):
         await caller.answer({"id": "nonsense"}, accept())
@@ -100,7 +102,7 @@ async def test_who_answers_nothing_all_the_time_does_not_fill_the_record(asking:
     assert len(await _entries(ANSWER_REFUSED)) == REFUSALS_PER_MINUTE + 1
 
 
-async def test_nor_does_one_that_does_so_in_many_sessions(
+async def test_the_number_of_recorded_unexpected_responses_per_caller_is_limited(
     asking: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "REFUSALS_PER_MINUTE", 2)

@@ -1,4 +1,4 @@
-"""Sessions: for which callers they are valid, and changes that hold for the very next request."""
+"""Sessions: the callers for which they are valid, and changes that apply to the next request."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -39,7 +39,7 @@ def _writer() -> Iterator[None]:
     assert writer.stop()
 
 
-async def test_a_session_is_found_by_its_token_and_knows_its_client() -> None:
+async def test_a_session_is_found_by_its_token_with_its_client_info() -> None:
     begun, token = await sessions.begin(ADA, REVISION, PARAMS)
     found = await sessions.find(ADA, token)
     assert found == begun
@@ -57,13 +57,13 @@ async def test_a_session_is_found_by_its_token_and_knows_its_client() -> None:
         NOBODY,
     ],
 )
-async def test_a_session_is_nobody_elses(other: Principal) -> None:
+async def test_a_session_is_not_found_for_another_caller(other: Principal) -> None:
     _, token = await sessions.begin(ADA, REVISION, PARAMS)
     with pytest.raises(NoSessionError):
         await sessions.find(other, token)
 
 
-async def test_an_anonymous_caller_is_told_apart_by_its_session() -> None:
+async def test_anonymous_callers_are_distinguished_by_their_sessions() -> None:
     first, token = await sessions.begin(NOBODY, REVISION, PARAMS)
     second, _ = await sessions.begin(NOBODY, REVISION, PARAMS)
     assert (
@@ -79,12 +79,12 @@ async def test_an_anonymous_caller_is_told_apart_by_its_session() -> None:
 
 
 @pytest.mark.parametrize("token", ["", "nonsense", "mcps1.00000000.AAAA"])
-async def test_what_is_no_token_is_no_session(token: str) -> None:
+async def test_an_invalid_token_finds_no_session(token: str) -> None:
     with pytest.raises(NoSessionError):
         await sessions.find(ADA, token)
 
 
-async def test_what_was_ended_stays_so() -> None:
+async def test_an_ended_session_is_not_found() -> None:
     session, token = await sessions.begin(ADA, REVISION, PARAMS)
     await sessions.end(session)
     with pytest.raises(NoSessionError):
@@ -103,7 +103,7 @@ async def expire(session: ClientSession) -> None:
     await in_database(lambda: change.update(expires_at=past, used_at=past))
 
 
-async def test_a_session_that_is_used_lives_before_its_use_is_written() -> None:
+async def test_a_used_session_stays_alive_before_its_use_is_written() -> None:
     session, token = await sessions.begin(ADA, REVISION, PARAMS)
     await sessions.find(ADA, token)
     await expire(session)
@@ -115,7 +115,7 @@ async def test_a_session_that_is_used_lives_before_its_use_is_written() -> None:
 
 
 @pytest.mark.usefixtures("_short")
-async def test_a_session_ends_by_itself_and_is_forgotten() -> None:
+async def test_a_session_expires_and_is_deleted() -> None:
     _, token = await sessions.begin(ADA, REVISION, PARAMS)
     with pytest.raises(NoSessionError):
         await sessions.find(ADA, token)
@@ -123,7 +123,7 @@ async def test_a_session_ends_by_itself_and_is_forgotten() -> None:
     assert await in_database(rows.prune) == 0
 
 
-async def test_what_a_session_is_told_holds_for_its_next_request() -> None:
+async def test_a_change_to_a_session_applies_to_its_next_request() -> None:
     session, token = await sessions.begin(ADA, REVISION, PARAMS)
     await in_database(rows.set_log_level, session.id, "warning")
     assert (await sessions.find(ADA, token)).log_level == "warning"
@@ -131,7 +131,7 @@ async def test_what_a_session_is_told_holds_for_its_next_request() -> None:
     assert (await sessions.find(ADA, token)).log_level == "error"
 
 
-async def test_what_a_client_says_of_itself_is_not_kept_without_end() -> None:
+async def test_client_info_of_unlimited_length_is_not_stored() -> None:
     said = {
         "clientInfo": {"name": "x" * 5_000, "version": 7},
         "capabilities": {"sampling": {"context": {}}, "roots": {"x": "y" * 20_000}},
@@ -149,7 +149,7 @@ async def test_what_a_client_says_of_itself_is_not_kept_without_end() -> None:
         assert (odd.client.name, odd.client.version) == ("", "")
 
 
-async def test_characters_that_no_column_takes_are_written_out() -> None:
+async def test_characters_that_the_database_refuses_are_escaped() -> None:
     said = {
         "clientInfo": {"name": "a\0b", "version": "\0"},
         "capabilities": {"experimental": {"x\0": {"y": "\0"}}},
@@ -161,10 +161,10 @@ async def test_characters_that_no_column_takes_are_written_out() -> None:
     assert "\0" not in repr(found.client).replace("\\x00", "\0")
 
 
-async def test_a_revision_that_is_not_spoken_any_more_ends_its_sessions() -> None:
+async def test_a_session_of_a_revision_no_longer_supported_ends() -> None:
     session, token = await sessions.begin(ADA, REVISION, PARAMS)
     change = SessionModel.objects.filter(id=session.id)
     await in_database(lambda: change.update(revision="2024-10-07"))
-    sessions._known.clear()  # as in a process of another version
+    sessions._cached.clear()  # as in a process of another version
     with pytest.raises(NoSessionError):
         await sessions.find(ADA, token)

@@ -1,4 +1,4 @@
-"""What each event makes of a stream in each state, on real streams with rows."""
+"""The state of a stream after each event in each state, on real streams with rows."""
 
 import asyncio
 
@@ -55,7 +55,7 @@ class Walked:
             case StreamStep.ABANDON:
                 self.outgoing.abandon()
             case StreamStep.MOVE:
-                await self.outgoing.release(told=False, stays=True)
+                await self.outgoing.release(notify=False, stays=True)
 
     async def _finish(self, began: asyncio.Event) -> None:
         began.set()  # who waits for it goes on when `finish` waits for the commit
@@ -66,7 +66,9 @@ class Walked:
 
 
 @pytest.mark.parametrize("state", StreamState)
-async def test_a_stream_goes_only_where_the_table_lets_it(asking: Cast, state: StreamState) -> None:
+async def test_a_stream_changes_state_only_as_the_table_allows(
+    asking: Cast, state: StreamState
+) -> None:
     caller = await Caller.at(asking)
     for event in (one for one in StreamStep if one is not StreamStep.UNRECORDED):
         walked = Walked(caller)

@@ -1,4 +1,4 @@
-"""What goes on a call's stream, who reads it, and how many calls a caller has at once."""
+"""The messages and readers of a call's stream, and the number of concurrent calls per caller."""
 
 import asyncio
 from uuid import UUID, uuid4
@@ -8,7 +8,7 @@ import pytest
 from mcphost.calls.states import OwnedCallState
 from mcphost.serving import shutdown
 from mcphost.serving.legacy import call, replay, stream
-from mcphost.serving.legacy.stream import MOST, Readers
+from mcphost.serving.legacy.stream import MAX_READERS, Readers
 from mcphost.serving.legacy.takeover import takeovers
 from tests.cast import Cast
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
@@ -20,13 +20,13 @@ AT_ONCE = 10.0
 """Seconds in which nothing but the drain wakes a reader."""
 
 
-async def test_of_too_many_readers_the_first_has_to_go() -> None:
+async def test_with_too_many_readers_of_a_stream_the_first_is_disconnected() -> None:
     readers, stream = Readers(), uuid4()
-    shown = [Shown() for _ in range(MOST + 2)]
+    shown = [Shown() for _ in range(MAX_READERS + 2)]
     present = [readers.present(stream, each) for each in shown]
     for each in present:
         each.__enter__()
-    assert [each.ended for each in shown] == [True, True] + [False] * MOST
+    assert [each.ended for each in shown] == [True, True] + [False] * MAX_READERS
     readers.send_away(stream)
     assert all(each.ended for each in shown)
     for each in present:
@@ -35,7 +35,7 @@ async def test_of_too_many_readers_the_first_has_to_go() -> None:
 
 
 @pytest.mark.parametrize("limit", [("MAX_CALLS", 2), ("MAX_BYTES", 20)])
-async def test_who_has_too_much_under_way_is_refused_until_some_is_over(
+async def test_a_caller_with_too_many_calls_in_progress_is_refused_until_one_ends(
     asking: Cast, monkeypatch: pytest.MonkeyPatch, limit: tuple[str, int]
 ) -> None:
     monkeypatch.setattr(call, *limit)
@@ -83,6 +83,6 @@ async def test_a_stream_of_another_process_is_not_followed_beyond_the_drain(
             shutdown.begin()
         async with asyncio.timeout(AT_ONCE):
             await following
-    assert followed.retry is not None
+    assert followed.retry == 10_000
     call.release_all()
     await true(lambda: not call.under_way)

@@ -25,20 +25,22 @@ async def _complete(
 @pytest.mark.requirement("completion.prompt")
 @pytest.mark.requirement("completion.template")
 @pytest.mark.parametrize(("ref", "name"), [(REVIEW, "style"), (NOTES, "of")])
-async def test_what_begins_like_the_value_is_proposed(offered: Cast, ref: Any, name: str) -> None:
+async def test_values_that_begin_with_the_typed_text_are_suggested(
+    offered: Cast, ref: Any, name: str
+) -> None:
     reply = await _complete(offered, ref, name, "word00")
     assert reply.result["completion"] == {"values": list(WORDS[:10]), "total": 10}
     assert await entries("review", "completion/complete") == []
 
 
 @pytest.mark.requirement("completion.at-most-100")
-async def test_of_more_than_a_hundred_values_the_first_are_given(offered: Cast) -> None:
+async def test_only_the_first_hundred_of_many_values_are_suggested(offered: Cast) -> None:
     completion = (await _complete(offered, REVIEW, "code")).result["completion"]
     assert completion == {"values": list(WORDS[:100]), "total": 150, "hasMore": True}
 
 
 @pytest.mark.requirement("completion.context")
-async def test_what_was_filled_in_already_is_handed_on(offered: Cast) -> None:
+async def test_arguments_already_filled_in_are_passed_to_the_completer(offered: Cast) -> None:
     context = {"arguments": {"code": "!", "unheard-of": "?"}}
     reply = await _complete(offered, REVIEW, "style", "word001", context=context)
     assert reply.result["completion"]["values"] == ["word001!"]
@@ -88,7 +90,7 @@ async def test_unknown_references_and_arguments_are_errors_that_name_them(
         ),
     ],
 )
-async def test_nothing_is_completed_of_what_a_caller_may_not_see(
+async def test_hidden_primitives_are_completed_like_unknown_ones(
     offered: Cast, guarded: dict[str, str], other: dict[str, str], name: str
 ) -> None:
     hidden, unknown = await _complete(offered, guarded, name), await _complete(offered, other, name)
@@ -102,7 +104,7 @@ async def test_nothing_is_completed_of_what_a_caller_may_not_see(
 
 
 @pytest.mark.requirement("completion.rate")
-async def test_completions_count_as_calls_and_need_their_scope(offered: Cast) -> None:
+async def test_completions_count_as_calls_and_need_the_call_scope(offered: Cast) -> None:
     token = await token_with(offered, "mcp:call", calls_per_minute=1)
     assert (await _complete(offered, REVIEW, "code", token=token)).status == 200
     assert (await _complete(offered, REVIEW, "code", token=token)).error["code"] == -31429

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.mark.requirement("discover.same-versions")
 @pytest.mark.requirement("discover.server-info")
 @pytest.mark.requirement("discover.implemented")
-async def test_discover_tells_versions_capabilities_and_who_we_are(served: Cast) -> None:
+async def test_discover_returns_versions_capabilities_and_server_info(served: Cast) -> None:
     reply = await ask("acme", "server/discover", token=served.owner.mcp_token)
     assert reply.status == 200
     assert reply.result["supportedVersions"] == [
@@ -44,7 +44,7 @@ async def test_discover_tells_versions_capabilities_and_who_we_are(served: Cast)
 
 
 @pytest.mark.requirement("discover.instructions")
-async def test_discover_carries_the_tenants_instructions(served: Cast) -> None:
+async def test_discover_returns_the_tenants_instructions(served: Cast) -> None:
     fields = TenantFields(title="Acme", instructions="Ask politely.")
     await in_database(update_tenant, served.acme.id, fields, actor=ACTOR)
     reply = await ask("acme", "server/discover", token=served.owner.mcp_token)
@@ -53,7 +53,7 @@ async def test_discover_carries_the_tenants_instructions(served: Cast) -> None:
 
 @pytest.mark.requirement("caching.scope")
 @pytest.mark.requirement("caching.hints")
-async def test_what_a_private_tenant_says_is_cached_for_its_caller_only(served: Cast) -> None:
+async def test_discover_results_of_a_private_tenant_are_cached_per_caller(served: Cast) -> None:
     private = await ask("acme", "server/discover", token=served.owner.mcp_token)
     public = await ask("commons", "server/discover")
     assert (private.result["cacheScope"], private.result["ttlMs"]) == ("private", 0)
@@ -61,7 +61,7 @@ async def test_what_a_private_tenant_says_is_cached_for_its_caller_only(served: 
 
 
 @pytest.mark.requirement("http.unknown-method")
-async def test_a_method_that_is_not_served_is_a_404_with_its_id(served: Cast) -> None:
+async def test_an_unsupported_method_gets_404_with_its_id(served: Cast) -> None:
     for method in ("initialize", "ping", "logging/setLevel", "tasks/list", "nonsense"):
         reply = await ask("acme", method, token=served.owner.mcp_token)
         assert (reply.status, reply.error["code"]) == (404, -32601)

@@ -1,4 +1,4 @@
-"""All nodes list the same, whichever of them has the code."""
+"""All processes return the same lists, whichever of them has the code."""
 
 import pytest
 
@@ -19,7 +19,7 @@ async def _lists(token: str) -> list[bytes]:
     return [(await ask("acme", method, token=token)).raw for method in LISTS]
 
 
-async def test_lists_are_equal_with_and_without_the_code(asking: Cast) -> None:
+async def test_lists_are_equal_on_processes_with_and_without_the_code(asking: Cast) -> None:
     token = asking.owner.mcp_token
     there = await _lists(token)
     assert all(b'"name":' in raw for raw in there[:2])

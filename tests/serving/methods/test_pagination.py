@@ -50,7 +50,7 @@ async def test_pages_join_to_the_whole_list(
     assert {(page["ttlMs"], page["cacheScope"]) for page in pages} == {(0, "private")}
 
 
-async def test_a_page_has_no_more_bytes_than_a_result_may_have(
+async def test_a_page_has_at_most_as_many_bytes_as_a_result(
     offered: Cast, settings: Settings
 ) -> None:
     token = await token_with(offered, "mcp:list", GUARD)
@@ -65,7 +65,7 @@ async def test_a_page_has_no_more_bytes_than_a_result_may_have(
 
 
 @pytest.mark.parametrize(("method", "field"), list(LISTS.items())[1:])
-async def test_a_prepared_page_is_only_for_callers_with_the_same_scopes_and_revision(
+async def test_a_prepared_page_is_used_only_for_callers_with_the_same_scopes_and_revision(
     offered: Cast, method: str, field: str
 ) -> None:
     plain, guarded = offered.owner.mcp_token, await token_with(offered, "mcp:list", GUARD)
@@ -86,7 +86,9 @@ async def test_a_prepared_page_is_only_for_callers_with_the_same_scopes_and_revi
 
 @pytest.mark.requirement("caching.scope")
 @pytest.mark.parametrize("method", ["prompts/list", "resources/list", "resources/templates/list"])
-async def test_only_a_list_that_is_the_same_for_all_is_public(offered: Cast, method: str) -> None:
+async def test_only_a_list_that_is_the_same_for_all_callers_is_public(
+    offered: Cast, method: str
+) -> None:
     (empty,) = await _pages(method, None, "commons")
     assert empty["cacheScope"] == "public"
 

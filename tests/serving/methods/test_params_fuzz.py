@@ -70,7 +70,7 @@ async def _served_or_refused(offered: Cast, method: str, params: dict[str, Any])
 @QUICKLY
 @given(data=st.data())
 @pytest.mark.parametrize("method", sorted(HANDLERS))
-async def test_whatever_has_the_right_shape_is_served_or_refused(
+async def test_params_of_the_right_shape_are_served_or_refused(
     offered: Cast, method: str, data: st.DataObject
 ) -> None:
     needed, more = SOUND[method]
@@ -81,7 +81,7 @@ async def test_whatever_has_the_right_shape_is_served_or_refused(
 @QUICKLY
 @given(data=st.data())
 @pytest.mark.parametrize("method", sorted(HANDLERS))
-async def test_whatever_has_another_shape_is_served_or_refused(
+async def test_params_of_any_other_shape_are_served_or_refused(
     offered: Cast, method: str, data: st.DataObject
 ) -> None:
     needed, more = SOUND[method]

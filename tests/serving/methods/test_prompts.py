@@ -46,7 +46,7 @@ async def test_a_prompt_with_a_scope_is_unknown_to_callers_without_it(offered: C
 
 
 @pytest.mark.requirement("prompts.get.served")
-async def test_a_prompt_is_given_with_the_arguments_in_it(offered: Cast) -> None:
+async def test_prompts_get_returns_messages_with_the_arguments(offered: Cast) -> None:
     reply = await _get(offered, "review", {"code": "x = 1"})
     assert reply.result["messages"] == [
         {"role": "user", "content": {"type": "text", "text": '{"code":"x = 1"}'}}
@@ -57,7 +57,7 @@ async def test_a_prompt_is_given_with_the_arguments_in_it(offered: Cast) -> None
 
 
 @pytest.mark.requirement("prompts.get.content")
-async def test_every_type_of_content_arrives_as_it_is(offered: Cast) -> None:
+async def test_content_of_every_type_is_returned_unchanged(offered: Cast) -> None:
     await in_database(publish, offered.acme.id, PrimitiveType.PROMPT, "gallery", "gallery")
     messages = (await _get(offered, "gallery")).result["messages"]
     assert [message["content"] for message in messages] == list(GALLERY)
@@ -96,20 +96,20 @@ async def test_wrong_arguments_are_an_error_that_names_them(
 
 @pytest.mark.requirement("prompts.get.internal-error")
 @pytest.mark.parametrize("does", ["crash", "fail", "oddity"])
-async def test_a_prompt_that_fails_shows_nothing_of_its_insides(offered: Cast, does: str) -> None:
+async def test_a_failing_prompt_reveals_no_details(offered: Cast, does: str) -> None:
     await in_database(publish, offered.acme.id, PrimitiveType.PROMPT, "bad", does)
     reply = await _get(offered, "bad")
     assert (reply.status, reply.error["code"]) == (200, -32603)
     assert CANARY.encode() not in reply.raw
 
 
-async def test_what_an_author_refuses_is_said_in_the_authors_words(offered: Cast) -> None:
+async def test_a_tool_error_of_a_prompt_has_the_authors_message(offered: Cast) -> None:
     await in_database(publish, offered.acme.id, PrimitiveType.PROMPT, "closed", "refuse")
     reply = await _get(offered, "closed")
     assert reply.error == {"code": -32602, "message": "Not on Sundays."}
 
 
-async def test_a_get_leaves_one_entry_with_what_was_said(offered: Cast) -> None:
+async def test_prompts_get_writes_one_record_with_its_messages(offered: Cast) -> None:
     await _get(offered, "review", {"code": "x"})
     (entry,) = await entries("review", "prompts/get")
     assert (entry.action, entry.outcome, entry.round) == ("round.finished", "complete", 1)
@@ -121,7 +121,7 @@ async def test_a_get_leaves_one_entry_with_what_was_said(offered: Cast) -> None:
     assert said.content["result"]["messages"][0]["content"]["text"] == '{"code":"x"}'
 
 
-async def test_a_secret_argument_is_in_no_record_nor_what_was_made_of_it(offered: Cast) -> None:
+async def test_a_secret_argument_and_text_derived_from_it_are_not_recorded(offered: Cast) -> None:
     await in_database(
         publish, offered.acme.id, PrimitiveType.PROMPT, "signed", takes=("password!", "code")
     )

@@ -6,9 +6,11 @@ from mcphost.audit.selectors import payload
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.database import in_database
 from tests.cast import Cast
+from tests.legacy import begin
 from tests.mcp import Reply, ask
 from tests.served import entries
 from tests.serving.made import CANARY, GUARD, publish, token_with
+from tests.wire import SESSION_BASED
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -64,14 +66,35 @@ async def test_binary_content_is_read_as_a_blob(offered: Cast) -> None:
         ("file:///a/b.txt", '{"path":"a/b.txt"}'),
     ],
 )
-async def test_a_uri_that_fits_a_template_is_read_with_its_values(
+async def test_a_uri_that_matches_a_template_is_read_with_its_values(
     offered: Cast, uri: str, values: str
 ) -> None:
     (content,) = (await _read(offered, uri)).result["contents"]
     assert (content["uri"], content["text"]) == (uri, values)
 
 
-async def test_a_resource_of_that_uri_goes_before_a_template_that_fits_it(offered: Cast) -> None:
+@pytest.mark.parametrize(
+    ("written", "uri", "values"),
+    [
+        ("users://São Ada/notes", "users://S%C3%A3o%20Ada/notes", '{"name":"São Ada"}'),
+        ("users://Ada/notes?of=100%", "users://Ada/notes?of=100%25", '{"name":"Ada","of":"100%"}'),
+        ("file:///a[1]/{b}", "file:///a%5B1%5D/%7Bb%7D", '{"path":"a[1]/{b}"}'),
+    ],
+)
+async def test_an_unencoded_uri_is_encoded_before_it_is_matched(
+    offered: Cast, written: str, uri: str, values: str
+) -> None:
+    (content,) = (await _read(offered, written)).result["contents"]
+    assert (content["uri"], content["text"]) == (uri, values)
+    for revision in SESSION_BASED:
+        session = await begin("acme", offered.owner.mcp_token, revision)
+        (content,) = (await session.ask("resources/read", {"uri": written})).result["contents"]
+        assert (content["uri"], content["text"]) == (uri, values)
+
+
+async def test_a_resource_takes_precedence_over_a_template_that_matches_its_uri(
+    offered: Cast,
+) -> None:
     await in_database(
         publish, offered.acme.id, PrimitiveType.RESOURCE, "one", uri="file:///a/b.txt"
     )
@@ -94,8 +117,8 @@ async def test_an_unknown_resource_is_an_error_with_its_uri(offered: Cast, uri: 
     [
         ("handbook", "scheme"),
         ("docs:", "after its scheme"),
-        ("docs:hand book", "percent-encoded"),
-        ("docs:%zz", "hexadecimal"),
+        ("docs:hand book", "not found"),
+        ("docs:%zz", "not found"),
         ("docs:" + "x" * 2100, "2048"),
         ("file:///a/../b", "segment"),
         ("file:///%2e%2e/b", "segment"),
@@ -105,7 +128,9 @@ async def test_an_unknown_resource_is_an_error_with_its_uri(offered: Cast, uri: 
         ("file:///%ff", "not found"),
     ],
 )
-async def test_a_bad_uri_is_an_error_that_says_why(offered: Cast, uri: str, problem: str) -> None:
+async def test_an_invalid_uri_is_an_error_with_the_reason(
+    offered: Cast, uri: str, problem: str
+) -> None:
     reply = await _read(offered, uri)
     assert (reply.status, reply.error["code"]) == (400, -32602)
     assert problem in reply.error["message"]
@@ -114,7 +139,9 @@ async def test_a_bad_uri_is_an_error_that_says_why(offered: Cast, uri: str, prob
 
 @pytest.mark.requirement("resources.list.by-authorization")
 @pytest.mark.requirement("resources.read.access")
-async def test_what_a_caller_may_not_see_is_not_there(offered: Cast) -> None:
+async def test_a_resource_the_caller_may_not_see_is_answered_like_an_unknown_one(
+    offered: Cast,
+) -> None:
     allowed = await token_with(offered, "mcp:list", "mcp:call", GUARD)
     assert {"docs:guarded", "vault:{key}"} <= set(await _uris(allowed))
     for uri in ("docs:guarded", "vault:gold"):
@@ -123,7 +150,7 @@ async def test_what_a_caller_may_not_see_is_not_there(offered: Cast) -> None:
         assert hidden.raw.replace(uri.encode(), b"docs:other") == unknown.raw
 
 
-async def test_what_is_hidden_hides_nothing_else(offered: Cast) -> None:
+async def test_a_hidden_primitive_does_not_hide_others_at_the_same_uri(offered: Cast) -> None:
     """Primitives that the caller may not know of do not hide others at the same URI."""
     acme = offered.acme.id
     await in_database(
@@ -138,7 +165,7 @@ async def test_what_is_hidden_hides_nothing_else(offered: Cast) -> None:
 
 @pytest.mark.requirement("resources.read.internal-error")
 @pytest.mark.parametrize("does", ["crash", "fail", "oddity"])
-async def test_a_resource_that_fails_shows_nothing_of_its_insides(offered: Cast, does: str) -> None:
+async def test_a_failing_resource_reveals_no_details(offered: Cast, does: str) -> None:
     await in_database(publish, offered.acme.id, PrimitiveType.RESOURCE, "bad", does, "docs:bad")
     reply = await _read(offered, "docs:bad")
     assert (reply.status, reply.error["code"]) == (200, -32603)
@@ -148,7 +175,7 @@ async def test_a_resource_that_fails_shows_nothing_of_its_insides(offered: Cast,
     assert entry.outcome in ("crashed", "invalid_result")
 
 
-async def test_a_secret_in_a_uri_is_in_no_record(offered: Cast) -> None:
+async def test_a_secret_in_a_uri_is_not_recorded(offered: Cast) -> None:
     await in_database(
         publish,
         offered.acme.id,

@@ -21,7 +21,7 @@ async def _call(served: Cast, tool: str, arguments: object = None, **extra: obje
 
 
 @pytest.mark.requirement("tools.call.served")
-async def test_a_call_returns_what_the_tool_returned(served: Cast) -> None:
+async def test_a_call_returns_the_result_of_the_tool(served: Cast) -> None:
     reply = await _call(served, "echo", {"text": "hello"})
     assert reply.status == 200
     assert not reply.streamed
@@ -30,12 +30,12 @@ async def test_a_call_returns_what_the_tool_returned(served: Cast) -> None:
 
 
 @pytest.mark.requirement("tools.call.without-arguments")
-async def test_arguments_left_out_mean_none(served: Cast) -> None:
+async def test_absent_arguments_mean_no_arguments(served: Cast) -> None:
     assert (await _call(served, "refuse")).text == "no"
 
 
 @pytest.mark.requirement("tools.call.invalid-arguments")
-async def test_invalid_arguments_are_a_result_that_names_the_field(served: Cast) -> None:
+async def test_invalid_arguments_are_an_error_result_that_names_the_field(served: Cast) -> None:
     for arguments in ({}, {"text": 5}, {"text": "a", "other": 1}):
         reply = await _call(served, "echo", arguments)
         assert reply.status == 200
@@ -45,7 +45,7 @@ async def test_invalid_arguments_are_a_result_that_names_the_field(served: Cast)
         assert (entry.outcome, entry.reason) == ("invalid_arguments", audit_records.BAD_ARGUMENTS)
 
 
-async def test_arguments_that_are_dear_to_check_may_be_smaller_than_a_body(
+async def test_arguments_of_an_expensive_schema_have_a_lower_size_limit(
     served: Cast, settings: Settings
 ) -> None:
     settings.MCPHOST_BODY_LIMIT = 500_000
@@ -63,13 +63,13 @@ async def test_arguments_that_are_dear_to_check_may_be_smaller_than_a_body(
 
 
 @pytest.mark.requirement("tools.call.failure")
-async def test_a_tools_own_refusal_reaches_the_model(served: Cast) -> None:
+async def test_a_tool_error_reaches_the_model(served: Cast) -> None:
     reply = await _call(served, "refuse", {"reason": "the printer is out of paper"})
     assert (reply.result["isError"], reply.text) == (True, "the printer is out of paper")
 
 
 @pytest.mark.requirement("tools.call.sanitized")
-async def test_a_tool_that_raises_shows_nothing_of_its_insides(served: Cast) -> None:
+async def test_a_crashing_tool_reveals_no_details(served: Cast) -> None:
     reply = await _call(served, "fail")
     assert reply.result["isError"] is True
     assert b"canary" not in reply.raw
@@ -77,20 +77,20 @@ async def test_a_tool_that_raises_shows_nothing_of_its_insides(served: Cast) -> 
 
 
 @pytest.mark.requirement("cancellation.timeout")
-async def test_a_tool_that_takes_too_long_is_stopped(served: Cast) -> None:
+async def test_a_tool_that_exceeds_its_time_limit_is_stopped(served: Cast) -> None:
     reply = await _call(served, "late")
     assert reply.result["isError"] is True
     assert "0.05" in reply.text
 
 
 @pytest.mark.requirement("tools.call.structured")
-async def test_a_result_of_the_wrong_shape_is_an_error(served: Cast) -> None:
+async def test_a_result_that_does_not_fit_the_schema_is_an_error(served: Cast) -> None:
     reply = await _call(served, "wrong")
     assert reply.result["isError"] is True
     assert "structuredContent" not in reply.result
 
 
-async def test_megabytes_are_an_error(served: Cast, settings: Settings) -> None:
+async def test_a_result_of_megabytes_is_an_error(served: Cast, settings: Settings) -> None:
     settings.MCPHOST_RESULT_LIMIT = 10_000
     assert len((await _call(served, "big", {"size": 1_000})).text) == 1_000
     reply = await _call(served, "big", {"size": 20_000})
@@ -106,7 +106,7 @@ async def test_an_unknown_tool_is_a_protocol_error(served: Cast) -> None:
 
 
 @pytest.mark.requirement("base.undeclared-capability")
-async def test_a_capability_that_was_not_declared_is_named(served: Cast) -> None:
+async def test_a_capability_that_was_not_declared_is_named_in_the_error(served: Cast) -> None:
     reply = await _call(served, "needs_sampling")
     assert (reply.status, reply.error["code"]) == (400, -32021)
     assert reply.error["data"] == {"requiredCapabilities": {"sampling": {}}}
@@ -130,7 +130,7 @@ async def test_a_mirrored_argument_must_match_its_header(served: Cast) -> None:
 @pytest.mark.requirement("http.related-notifications")
 @pytest.mark.requirement("logging.own-stream")
 @pytest.mark.requirement("progress.asked-for")
-async def test_progress_and_logs_come_in_order_before_the_result(served: Cast) -> None:
+async def test_progress_and_logs_arrive_in_order_before_the_result(served: Cast) -> None:
     reply = await _call(served, "steps", {}, progressToken="p1", logLevel="info")
     assert reply.streamed
     assert reply.headers["x-accel-buffering"] == "no"
@@ -144,7 +144,7 @@ async def test_progress_and_logs_come_in_order_before_the_result(served: Cast) -
 
 @pytest.mark.requirement("logging.asked-for")
 @pytest.mark.requirement("progress.asked-for")
-async def test_nothing_is_notified_that_was_not_asked_for(served: Cast) -> None:
+async def test_notifications_that_were_not_requested_are_not_sent(served: Cast) -> None:
     plain = await _call(served, "steps", {})
     assert not plain.streamed
     progress = await _call(served, "steps", {}, progressToken=0)
@@ -155,7 +155,7 @@ async def test_nothing_is_notified_that_was_not_asked_for(served: Cast) -> None:
 
 
 @pytest.mark.requirement("cancellation.hang-up")
-async def test_a_hang_up_cancels_the_work_and_is_recorded(served: Cast) -> None:
+async def test_a_disconnect_cancels_the_call_and_is_recorded(served: Cast) -> None:
     body = request("tools/call", {"name": "hang"})
     async with begun("acme", body, served.owner.mcp_token) as exchange:
         async with asyncio.timeout(10):
@@ -169,7 +169,9 @@ async def test_a_hang_up_cancels_the_work_and_is_recorded(served: Cast) -> None:
     assert recorded == [("round.started", ""), ("round.finished", "cancelled")]
 
 
-async def test_a_reader_that_does_not_read_is_cut(served: Cast, settings: Settings) -> None:
+async def test_a_client_that_reads_nothing_is_disconnected(
+    served: Cast, settings: Settings
+) -> None:
     settings.MCPHOST_UNREAD_LIMIT = 100_000
     body = request("tools/call", {"name": "flood"}, progressToken="f")
     async with begun("acme", body, served.owner.mcp_token) as exchange:
@@ -180,7 +182,7 @@ async def test_a_reader_that_does_not_read_is_cut(served: Cast, settings: Settin
         exchange.reading.set()
 
 
-async def test_a_read_only_call_is_one_entry_and_another_is_two(served: Cast) -> None:
+async def test_a_read_only_call_writes_one_record_and_any_other_two(served: Cast) -> None:
     await _call(served, "echo", {"text": "hello"})
     await _call(served, "write", {"text": "secret"})
     echoed = await entries("echo")
@@ -198,7 +200,7 @@ async def test_a_read_only_call_is_one_entry_and_another_is_two(served: Cast) ->
     assert len({entry.call for entry in written}) == 1
 
 
-async def test_an_argument_that_the_schema_calls_secret_is_not_recorded(served: Cast) -> None:
+async def test_an_argument_that_the_schema_marks_as_secret_is_not_recorded(served: Cast) -> None:
     await _call(served, "write", {"text": "a secret text"})
     _, finished = await entries("write")
     recorded = await in_database(selectors.payload, finished.id, served.acme.id)
@@ -207,13 +209,13 @@ async def test_an_argument_that_the_schema_calls_secret_is_not_recorded(served: 
 
 
 @pytest.mark.requirement("base.trace-context")
-async def test_the_trace_of_the_client_is_taken_up(served: Cast) -> None:
+async def test_the_trace_id_of_the_client_is_recorded(served: Cast) -> None:
     trace = "0af7651916cd43dd8448eb211c80319c"
     await _call(served, "echo", {"text": "a"}, traceparent=f"00-{trace}-b7ad6b7169203331-01")
     assert [entry.trace_id for entry in await entries("echo")] == [trace]
 
 
-async def test_what_cannot_be_recorded_is_not_run(served: Cast) -> None:
+async def test_a_call_that_cannot_be_recorded_is_not_run(served: Cast) -> None:
     await _call(served, "echo", {"text": "x"})
     await asyncio.to_thread(writer.stop, 10)
     reply = await _call(served, "write", {"text": "x"})

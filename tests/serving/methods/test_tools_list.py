@@ -29,7 +29,7 @@ async def test_tools_are_listed_in_the_order_of_their_names(served: Cast) -> Non
 
 
 @pytest.mark.requirement("pages.invalid-cursor")
-async def test_a_cursor_of_another_caller_tenant_or_nobody_is_refused(
+async def test_cursors_of_another_caller_or_tenant_and_forged_ones_are_refused(
     served: Cast, settings: Settings
 ) -> None:
     settings.MCPHOST_PAGE_SIZE = 1
@@ -50,7 +50,7 @@ async def test_a_cursor_of_another_caller_tenant_or_nobody_is_refused(
         assert "cursor" in reply.error["message"]
 
 
-async def test_a_published_change_is_what_the_next_request_sees(served: Cast) -> None:
+async def test_a_published_change_is_visible_to_the_next_request(served: Cast) -> None:
     token = served.owner.mcp_token
     assert "second_echo" not in await _names(token)
 
@@ -93,7 +93,7 @@ async def test_a_tool_with_a_scope_is_unknown_to_callers_without_it(served: Cast
 
 
 @pytest.mark.requirement("auth.insufficient-scope")
-async def test_a_missing_scope_is_a_403_that_names_it(served: Cast) -> None:
+async def test_a_missing_scope_gets_403_and_is_named(served: Cast) -> None:
     wanted = TokenRequest("lists only", ("mcp:list",))
     narrow = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
     reply = await call("acme", "echo", {"text": "hi"}, narrow.plaintext)
@@ -104,7 +104,7 @@ async def test_a_missing_scope_is_a_403_that_names_it(served: Cast) -> None:
 
 
 @pytest.mark.requirement("caching.scope")
-async def test_only_a_list_that_is_the_same_for_all_is_public(served: Cast) -> None:
+async def test_only_a_list_that_is_the_same_for_all_callers_is_public(served: Cast) -> None:
     assert (await ask("commons", "tools/list")).result["cacheScope"] == "public"
     listed = await ask("acme", "tools/list", token=served.owner.mcp_token)
     assert listed.result["cacheScope"] == "private"

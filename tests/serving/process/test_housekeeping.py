@@ -52,7 +52,7 @@ def _last_used(token_id: str) -> Any:
     return Token.objects.values_list("last_used_at", flat=True).get(pk=token_id)
 
 
-def test_what_was_noted_is_written_at_the_latest_at_the_end(cast: Cast) -> None:
+def test_noted_uses_are_written_at_the_latest_when_the_process_stops(cast: Cast) -> None:
     token_id = cast.owner.mcp_token.split("_")[1]
     keeping = Housekeeping()
     keeping.start()
@@ -61,7 +61,7 @@ def test_what_was_noted_is_written_at_the_latest_at_the_end(cast: Cast) -> None:
     assert _last_used(token_id) is not None
 
 
-def test_an_error_ends_neither_the_thread_nor_its_work(
+def test_an_error_ends_neither_the_housekeeping_thread_nor_its_work(
     cast: Cast, errors: Listening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(housekeeping, "EVERY_SECONDS", 0.001)
@@ -76,7 +76,7 @@ def test_an_error_ends_neither_the_thread_nor_its_work(
     assert _last_used(token_id) is not None
 
 
-def test_a_serving_process_takes_a_rotation_to_its_end(
+def test_a_serving_process_completes_a_due_key_rotation(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ensure_ring()
@@ -85,7 +85,7 @@ def test_a_serving_process_takes_a_rotation_to_its_end(
     assert states()[new] == "active"
 
 
-def test_expired_sign_ins_of_browsers_are_deleted_in_short_transactions(
+def test_expired_browser_sessions_are_deleted_in_short_transactions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = timezone.now()
@@ -105,7 +105,7 @@ def test_expired_sign_ins_of_browsers_are_deleted_in_short_transactions(
     assert Session.objects.get().expire_date > now
 
 
-def test_what_fails_keeps_nothing_else_from_being_done(
+def test_a_failing_chore_does_not_prevent_the_others(
     cast: Cast, errors: Listening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ensure_ring()

@@ -1,4 +1,4 @@
-"""What runs in a serving process besides its requests."""
+"""The background work of a serving process."""
 
 import logging
 import threading
@@ -26,7 +26,7 @@ async def test_a_tool_that_blocks_the_event_loop_is_named_in_the_log(
     assert "probe.stall" in tools
 
 
-async def test_a_start_that_fails_is_tried_again_by_the_next_request(
+async def test_a_failed_start_is_retried_by_the_next_request(
     served: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(_: Housekeeping) -> None:
@@ -40,7 +40,7 @@ async def test_a_start_that_fails_is_tried_again_by_the_next_request(
     assert "mcphost-housekeeping" in {thread.name for thread in threading.enumerate()}
 
 
-def test_a_wrong_master_key_is_a_refusal_to_start(served: Cast) -> None:
+def test_a_wrong_master_key_prevents_the_start(served: Cast) -> None:
     with (
         override_settings(MCPHOST_MASTER_KEY=lambda: b"x" * 32),
         pytest.raises(MasterKeyMismatchError),
@@ -52,7 +52,7 @@ def test_a_wrong_master_key_is_a_refusal_to_start(served: Cast) -> None:
     ("in_server", "role", "writes"),
     [(True, "server", True), (False, "server", False), (False, "worker", True)],
 )
-async def test_summaries_are_written_where_the_setting_says(
+async def test_summaries_are_written_only_where_the_setting_says(
     transactional_db: None, in_server: bool, role: str, writes: bool
 ) -> None:
     process = ServerProcess(role=role)
@@ -64,7 +64,7 @@ async def test_summaries_are_written_where_the_setting_says(
     assert "mcphost-summaries" not in {thread.name for thread in threading.enumerate()}
 
 
-async def test_a_stop_removes_the_probes_and_gauges_of_the_start(transactional_db: None) -> None:
+async def test_stopping_removes_the_probes_and_gauges_of_the_start(transactional_db: None) -> None:
     process = ServerProcess()
     process.start()
     assert {"records", "feed", "database", "drain"} <= set(health.registry.names())

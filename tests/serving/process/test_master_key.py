@@ -41,7 +41,7 @@ def check(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> 
     return check
 
 
-def test_a_key_that_fits_is_no_problem_and_starts_nothing() -> None:
+def test_a_correct_master_key_starts_no_check_thread() -> None:
     check = KeyCheck()
     check.check()
     check.start()
@@ -51,13 +51,13 @@ def test_a_key_that_fits_is_no_problem_and_starts_nothing() -> None:
 
 
 @pytest.mark.sqlite
-def test_a_file_is_never_away() -> None:
+def test_an_unreachable_sqlite_file_is_an_error_and_not_waited_for() -> None:
     with connection.execute_wrapper(_away), pytest.raises(OperationalError):
         KeyCheck().check()
 
 
 @pytest.mark.postgresql
-def test_a_database_that_comes_is_noticed(
+def test_the_check_runs_as_soon_as_the_database_is_reachable(
     check: KeyCheck, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert check.problem()
@@ -72,7 +72,7 @@ def test_a_database_that_comes_is_noticed(
 
 
 @pytest.mark.postgresql
-def test_a_database_that_comes_with_other_keys_ends_the_server(check: KeyCheck) -> None:
+def test_a_database_with_other_keys_ends_the_server(check: KeyCheck) -> None:
     ensure_ring()
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))

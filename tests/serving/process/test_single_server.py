@@ -20,7 +20,7 @@ sys.stdin.read()
 """
 
 
-def test_a_second_server_is_refused_and_told_which_is_the_first(tmp_path: Path) -> None:
+def test_a_second_server_is_refused_with_the_first_ones_identity(tmp_path: Path) -> None:
     database = tmp_path / "db.sqlite3"
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, f"{database}.server"],

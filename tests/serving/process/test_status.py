@@ -74,7 +74,7 @@ def queued(settings: Settings) -> None:
     assert options().tasks.queued
 
 
-def test_all_is_well(settings: Settings) -> None:
+def test_a_healthy_platform_has_no_reasons(settings: Settings) -> None:
     found = platform(process("one"), process("two"), process("three", draining=True))
     assert reasons(found) == {}
     assert found.good
@@ -85,7 +85,7 @@ def test_all_is_well(settings: Settings) -> None:
     assert "20 of 100 connections" in texts["database"]
 
 
-def test_no_process_writes_the_summaries(settings: Settings) -> None:
+def test_a_missing_summary_writer_is_a_reason(settings: Settings) -> None:
     settings.MCPHOST_SUMMARIES_IN_SERVER = False
     assert "start `manage.py worker`" in reasons(platform(process("one")))["writer"]
     assert "writer" not in reasons(platform(process("one"), process("two", role="worker")))
@@ -104,9 +104,7 @@ def verified(**changes: Any) -> VerificationState:
         ({"ended_at": None, "read_at": NOW - timedelta(days=3)}, "verified for 3 days."),
     ],
 )
-def test_payloads_that_are_wrong_or_not_verified_are_a_reason(
-    changes: dict[str, Any], said: str
-) -> None:
+def test_modified_or_unverified_payloads_are_a_reason(changes: dict[str, Any], said: str) -> None:
     found = reasons(platform(process("one"), verified=verified(**changes)))
     assert list(found) == ["verification"]
     assert said in found["verification"]
@@ -131,7 +129,7 @@ def test_payloads_that_are_wrong_or_not_verified_are_a_reason(
         ("processes", {"problems": {"tools": "a file is broken"}}, "two: tools: a file is broken."),
     ],
 )
-def test_a_problem_of_one_process_is_a_reason_of_its_line_alone(
+def test_a_problem_of_one_process_is_a_reason_in_its_own_line_only(
     line: str, facts: dict[str, Any], said: str
 ) -> None:
     found = platform(process("one"), process("two", **facts))
@@ -140,7 +138,7 @@ def test_a_problem_of_one_process_is_a_reason_of_its_line_alone(
     assert said in reasons(found)[line]
 
 
-def test_a_process_without_a_heartbeat_is_gone_and_its_facts_do_not_count() -> None:
+def test_a_process_without_a_heartbeat_counts_as_gone_and_its_facts_are_ignored() -> None:
     late = process("two", age=ALIVE.total_seconds() + 60, key="k1", version="0.9")
     found = platform(process("one"), late)
     assert list(reasons(found)) == ["processes"]
@@ -151,14 +149,14 @@ def test_a_process_without_a_heartbeat_is_gone_and_its_facts_do_not_count() -> N
     ).get("processes", "")
 
 
-def test_without_a_process_that_serves_that_is_said() -> None:
+def test_without_a_serving_process_the_status_says_so() -> None:
     worker = process("w", draining=True, role="worker")
     assert status.state_of(worker) == "works"
     for found in (platform(), platform(worker), platform(process(draining=True))):
         assert "No process takes calls" in reasons(found)["processes"]
 
 
-def test_a_key_that_was_just_activated_need_not_be_known_everywhere() -> None:
+def test_a_key_activated_recently_need_not_be_known_to_every_process() -> None:
     old = process("one", key="k1")
     assert reasons(platform(old, key=("k2", NOW - SECOND))) == {}
     assert list(reasons(platform(old, key=("k2", NOW - ALIVE - SECOND)))) == ["keys"]
@@ -169,7 +167,7 @@ def test_a_key_that_was_just_activated_need_not_be_known_everywhere() -> None:
     assert "read by 1 of 2 processes; the others" in line.text
 
 
-def test_queued_tasks_need_a_process_that_takes_them(queued: None) -> None:
+def test_queued_tasks_without_a_worker_are_a_reason(queued: None) -> None:
     idle = {"running": 0, "takes": False}
     found = platform(process("one", tasks=idle), process("two", tasks=idle))
     assert "manage.py worker" in reasons(found)["workers"]
@@ -188,7 +186,9 @@ ECHO, ASK = {"demo.echo": "1"}, {"demo.ask": "1"}
         (None, "do not say which functions they have, because their version is older: two."),
     ],
 )
-def test_processes_with_old_code_are_named(other: Mapping[str, str] | None, said: str) -> None:
+def test_processes_with_an_old_version_are_named(
+    other: Mapping[str, str] | None, said: str
+) -> None:
     found = platform(loading("one", 20, {**ECHO, **ASK}), loading("two", 60, other))
     assert said in reasons(found)["code"]
     assert "one" not in reasons(found)["code"].partition("Other processes")[0].split()
@@ -230,7 +230,7 @@ def test_the_status_is_read_from_the_rows_of_all_processes(
 
 
 @in_database
-def test_a_rotation_that_a_process_has_not_read_is_seen(
+def test_a_rotation_not_read_by_a_process_is_detected(
     together: Callable[..., Heartbeat],
 ) -> None:
     old = ensure_ring()
@@ -249,7 +249,7 @@ def test_a_rotation_that_a_process_has_not_read_is_seen(
 
 @in_database
 @pytest.mark.postgresql
-def test_a_locked_table_costs_two_seconds_and_not_the_page(
+def test_a_locked_table_delays_the_status_by_two_seconds_at_most(
     together: Callable[..., Heartbeat],
 ) -> None:
     ensure_ring()
@@ -268,7 +268,7 @@ def test_a_locked_table_costs_two_seconds_and_not_the_page(
     assert nodes.rows()
 
 
-def test_without_the_database_this_process_is_reported() -> None:
+def test_without_the_database_only_this_process_is_reported() -> None:
     found = status.without_database("It is unreachable.")
     assert "It is unreachable. See whether the database runs" in reasons(found)["database"]
     assert len(found.as_json()["processes"]) == 1

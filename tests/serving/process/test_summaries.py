@@ -21,7 +21,7 @@ class Waits(threading.Event):
 
 
 @pytest.mark.parametrize("took", [0.01, 0.1, 10.0, 600.0])
-def test_the_pause_after_work_is_a_share_of_it_and_bounded(
+def test_the_pause_after_work_is_a_bounded_share_of_its_duration(
     took: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     thread, waits = SummariesThread(), Waits()

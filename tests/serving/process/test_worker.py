@@ -75,20 +75,20 @@ async def row(id: str) -> TaskRow:
     return found
 
 
-def test_with_sqlite_there_are_no_workers(settings: Settings) -> None:
+def test_workers_are_refused_with_sqlite(settings: Settings) -> None:
     settings.MCPHOST_ALONE = True
     with pytest.raises(CommandError, match="Workers need PostgreSQL"):
         call_command("worker", stdout=StringIO())
 
 
-async def test_it_runs_rounds_until_it_is_told_to_end(owner: Follower) -> None:
+async def test_a_worker_runs_rounds_until_it_receives_a_signal(owner: Follower) -> None:
     async with working(10):
         task = await owner.begin("always", text="hello")
         assert await task.text() == "hello"
         tell()
 
 
-async def test_what_runs_may_end_before_it_does(owner: Follower) -> None:
+async def test_running_rounds_may_complete_before_the_worker_ends(owner: Follower) -> None:
     async with working(PATIENCE) as worker:
         id = await the_task(owner, "hangs")
         await happened("running")
@@ -100,7 +100,7 @@ async def test_what_runs_may_end_before_it_does(owner: Follower) -> None:
     assert did() == ["hangs began", "hangs ended"]
 
 
-async def test_what_does_not_end_in_time_is_left_to_others(owner: Follower) -> None:
+async def test_a_round_that_does_not_end_in_time_is_released(owner: Follower) -> None:
     async with working(0.05):
         id = await the_task(owner, "hangs")
         await happened("running")
@@ -110,9 +110,7 @@ async def test_what_does_not_end_in_time_is_left_to_others(owner: Follower) -> N
     assert (left.state, left.is_owned) == (TaskState.WORKING, False)
 
 
-async def test_a_server_that_stops_leaves_to_others_what_it_does(
-    owner: Follower, tasks: Cast
-) -> None:
+async def test_a_stopping_server_releases_its_calls_and_tasks(owner: Follower, tasks: Cast) -> None:
     hanging = await the_task(owner, "hangs")
     await happened("running")
     caller = await Caller.at(tasks)
@@ -128,7 +126,7 @@ async def test_a_server_that_stops_leaves_to_others_what_it_does(
     assert (await running.settled()) is not None
 
 
-async def test_it_begins_no_round_while_it_drains(owner: Follower) -> None:
+async def test_a_draining_worker_starts_no_round(owner: Follower) -> None:
     async with working(PATIENCE):
         waiting = await owner.begin("paint")
         await waiting.asked("colour")

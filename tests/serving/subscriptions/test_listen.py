@@ -43,7 +43,7 @@ def token(cast: Cast, *scopes: str) -> str:
 @pytest.mark.requirement("listen.acknowledged-first")
 @pytest.mark.requirement("listen.subscription-id")
 @pytest.mark.parametrize("id", ["7", 0])
-async def test_a_change_is_told_under_the_id_of_the_request(served: Cast, id: str | int) -> None:
+async def test_a_change_is_notified_with_the_subscription_id(served: Cast, id: str | int) -> None:
     async with listening("acme", served.owner.mcp_token, id, toolsListChanged=True) as heard:
         assert heard.honoured == {"toolsListChanged": True}
         await in_database(publish, served.acme.id, "news")
@@ -53,7 +53,7 @@ async def test_a_change_is_told_under_the_id_of_the_request(served: Cast, id: st
 
 
 @pytest.mark.requirement("listen.only-what-was-asked")
-async def test_nothing_is_told_that_was_not_asked_for(served: Cast) -> None:
+async def test_only_requested_changes_are_notified(served: Cast) -> None:
     owner = served.owner.mcp_token
     async with (
         listening("acme", owner, promptsListChanged=True, toolsListChanged=False) as prompts,
@@ -67,7 +67,7 @@ async def test_nothing_is_told_that_was_not_asked_for(served: Cast) -> None:
         await about_tools.ended()
 
 
-async def test_a_change_in_another_tenant_is_not_told(served: Cast) -> None:
+async def test_a_change_in_another_tenant_is_not_notified(served: Cast) -> None:
     owner, stranger = served.owner.mcp_token, served.stranger.mcp_token
     async with (
         listening("acme", owner, toolsListChanged=True) as ours,
@@ -80,7 +80,7 @@ async def test_a_change_in_another_tenant_is_not_told(served: Cast) -> None:
         await theirs.ended()
 
 
-async def test_opening_one_counts_as_a_call(served: Cast) -> None:
+async def test_opening_a_subscription_counts_as_a_call(served: Cast) -> None:
     fields = TenantFields(title="Acme", calls_per_minute=1)
     await in_database(update_tenant, served.acme.id, fields, actor=ACTOR)
     owner = served.owner.mcp_token
@@ -90,7 +90,7 @@ async def test_opening_one_counts_as_a_call(served: Cast) -> None:
         assert (reply.status, reply.error["code"]) == (429, -31429)
 
 
-async def test_a_change_that_the_scopes_do_not_show_is_not_told(served: Cast) -> None:
+async def test_a_change_hidden_by_scopes_is_not_notified(served: Cast) -> None:
     wide = await in_database(token, served, "mcp:list", "mcp:guarded")
     async with (
         listening("acme", wide, toolsListChanged=True) as seeing,
@@ -102,7 +102,7 @@ async def test_a_change_that_the_scopes_do_not_show_is_not_told(served: Cast) ->
         await blind.ended()
 
 
-async def test_a_publication_that_changes_nothing_in_the_list_is_not_told(served: Cast) -> None:
+async def test_a_publication_that_does_not_change_the_list_is_not_notified(served: Cast) -> None:
     async with listening("acme", served.owner.mcp_token, toolsListChanged=True) as heard:
         await in_database(tools.grant_function, served.acme.id, "probe.echo", ACTOR)
         await in_database(tools.revoke_grant, served.acme.id, "probe.refuse", ACTOR)
@@ -112,7 +112,7 @@ async def test_a_publication_that_changes_nothing_in_the_list_is_not_told(served
 
 
 @pytest.mark.requirement("listen.acknowledged-subset")
-async def test_what_the_caller_may_not_list_is_left_out(served: Cast) -> None:
+async def test_lists_the_caller_may_not_read_are_left_out_of_the_subscription(served: Cast) -> None:
     narrow = await in_database(token, served, "mcp:call")
     async with listening("acme", narrow, toolsListChanged=True) as heard:
         assert heard.honoured == {}
@@ -120,7 +120,7 @@ async def test_what_the_caller_may_not_list_is_left_out(served: Cast) -> None:
 
 
 @pytest.mark.requirement("listen.graceful-end")
-async def test_a_drain_ends_subscriptions_by_their_result(served: Cast) -> None:
+async def test_a_drain_ends_subscriptions_with_their_result(served: Cast) -> None:
     async with listening("acme", served.owner.mcp_token, "s", toolsListChanged=True) as heard:
         shutdown.begin()
         await heard.ended()
@@ -130,7 +130,7 @@ async def test_a_drain_ends_subscriptions_by_their_result(served: Cast) -> None:
 
 
 @pytest.mark.requirement("listen.hang-up")
-async def test_a_hang_up_ends_it_quietly(served: Cast) -> None:
+async def test_a_disconnect_ends_the_subscription_without_a_result(served: Cast) -> None:
     async with listening("acme", served.owner.mcp_token, toolsListChanged=True) as heard:
         before = heard.exchange.reply.raw
         assert len(listeners) == 1
@@ -140,7 +140,7 @@ async def test_a_hang_up_ends_it_quietly(served: Cast) -> None:
     assert len(listeners) == 0
 
 
-async def test_what_another_process_did_is_told_after_one_poll(
+async def test_a_change_by_another_process_is_notified_after_one_poll(
     served: Cast, elsewhere: Elsewhere
 ) -> None:
     def there() -> None:
@@ -153,7 +153,9 @@ async def test_what_another_process_did_is_told_after_one_poll(
         assert await heard.told() == TOOLS
 
 
-async def test_after_a_gap_only_what_changed_is_told(served: Cast, elsewhere: Elsewhere) -> None:
+async def test_after_a_gap_in_the_change_log_only_actual_changes_are_notified(
+    served: Cast, elsewhere: Elsewhere
+) -> None:
     def there() -> None:
         with elsewhere():
             publish(served.acme.id, "news")
@@ -185,7 +187,7 @@ async def test_after_a_gap_only_what_changed_is_told(served: Cast, elsewhere: El
         {"toolsListChanged": None},
     ],
 )
-async def test_a_request_for_nothing_too_much_or_nonsense_is_refused(
+async def test_an_empty_oversized_or_invalid_filter_is_refused(
     served: Cast, settings: Settings, fields: Any
 ) -> None:
     settings.MCPHOST_LISTEN_URIS = 3
@@ -197,7 +199,7 @@ async def test_a_request_for_nothing_too_much_or_nonsense_is_refused(
 
 
 @pytest.mark.parametrize("setting", ["", "_PER_TENANT", "_PER_TOKEN"])
-async def test_there_are_only_so_many_at_once(
+async def test_the_number_of_concurrent_subscriptions_is_limited(
     served: Cast, settings: Settings, setting: str
 ) -> None:
     setattr(settings, f"MCPHOST_LISTENERS{setting}", 1)
@@ -215,7 +217,7 @@ async def test_there_are_only_so_many_at_once(
         pass
 
 
-async def test_what_a_tool_announces_is_told_though_nothing_reads_differently(
+async def test_an_announcement_of_a_tool_is_notified_even_if_the_list_is_unchanged(
     served: Cast,
 ) -> None:
     owner = served.owner.mcp_token

@@ -55,14 +55,14 @@ def group_of(served: Offering, *uris: str, scopes: frozenset[str] = NARROW) -> G
 NOTES = "notes://today"
 
 
-def test_a_new_version_is_news_at_its_uri_though_the_list_stays() -> None:
+def test_a_new_version_of_a_resource_is_notified_at_its_uri_only() -> None:
     group = group_of(offering(resource(NOTES)), NOTES)
     assert told(group, offering(resource(NOTES)), {"resource"}, set()) == []
     assert told(group, offering(resource(NOTES, "2+0")), {"resource"}, set()) == [NOTES]
     assert told(group, offering(resource(NOTES, "2+0")), {"tool"}, set()) == []
 
 
-def test_what_cannot_be_read_any_more_is_not_told_of() -> None:
+def test_a_resource_that_became_unreadable_is_not_notified() -> None:
     group = group_of(offering(resource(NOTES)), NOTES)
     guarded = offering(resource(NOTES, scopes=["mcp:guarded"]))
     assert told(group, guarded, {"resource"}, {NOTES}) == ["resource"]
@@ -71,7 +71,7 @@ def test_what_cannot_be_read_any_more_is_not_told_of() -> None:
     assert sorted(told(group, again, {"resource"}, set())) == [NOTES, "resource"]
 
 
-def test_where_a_resource_is_hidden_a_template_may_be_read() -> None:
+def test_a_template_is_read_where_a_resource_is_hidden() -> None:
     both = offering(resource(NOTES, scopes=["mcp:guarded"]), template("notes://{day}", "7+0"))
     assert registry.reading(both, NOTES, NARROW) == (both.templates[0].id, "7+0")
     assert registry.reading(both, NOTES, WIDE) == (both.resources[0].id, "1+0")

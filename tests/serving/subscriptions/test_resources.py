@@ -14,6 +14,7 @@ from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from tests.cast import ACTOR, Cast
+from tests.legacy import begin
 from tests.mcp import call, listening
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -62,7 +63,7 @@ def wide_token(cast: Cast) -> str:
     return issue(cast.acme.id, cast.owner.user, wanted, actor=ACTOR).plaintext
 
 
-async def test_lists_of_prompts_resources_and_templates_are_told_of(served: Cast) -> None:
+async def test_changes_of_prompt_resource_and_template_lists_are_notified(served: Cast) -> None:
     async with listening("acme", served.owner.mcp_token, **LISTS) as heard:
         for publishing, told in (
             (publish_poem, "prompts/list_changed"),
@@ -73,7 +74,7 @@ async def test_lists_of_prompts_resources_and_templates_are_told_of(served: Cast
             assert await heard.told() == told
 
 
-async def test_what_is_acknowledged_is_what_can_be_read(served: Cast) -> None:
+async def test_only_readable_resources_are_acknowledged(served: Cast) -> None:
     await in_database(publish_today, served.acme.id)
     await in_database(publish_days, served.acme.id)
     wanted = [TOMORROW, "NOTES://days/tomorrow", "notes://never", TODAY, "?", TODAY]
@@ -81,7 +82,7 @@ async def test_what_is_acknowledged_is_what_can_be_read(served: Cast) -> None:
         assert heard.honoured == {"resourceSubscriptions": [TOMORROW, TODAY]}
 
 
-async def test_what_a_tool_announces_is_told_to_those_who_listen_to_that_uri(
+async def test_an_announcement_is_notified_to_the_subscribers_of_its_uri(
     served: Cast,
 ) -> None:
     await in_database(publish_today, served.acme.id)
@@ -102,7 +103,24 @@ async def test_what_a_tool_announces_is_told_to_those_who_listen_to_that_uri(
             await each.ended()
 
 
-async def test_nobody_else_is_told(served: Cast) -> None:
+async def test_an_unencoded_uri_can_be_subscribed_to(served: Cast) -> None:
+    await in_database(publish_days, served.acme.id)
+    owner = served.owner.mcp_token
+    plain, encoded = "notes://days/São Tomé", "notes://days/S%C3%A3o%20Tom%C3%A9"
+    async with listening("acme", owner, resourceSubscriptions=[plain]) as subscription:
+        assert subscription.honoured == {"resourceSubscriptions": [plain]}
+        for announced in (plain, encoded):
+            assert (await call("acme", "announce", {"uri": announced}, owner)).text == "announced"
+            assert await subscription.told() == plain
+    session = await begin("acme", owner, "2025-11-25")
+    assert (await session.ask("resources/subscribe", {"uri": plain})).result == {}
+    async with session.listening() as stream:
+        await in_database(announce_update, served.acme.id, encoded, ACTOR)
+        message = await stream.message()
+        assert message["params"]["uri"] == plain
+
+
+async def test_other_tenants_and_callers_without_the_scope_are_not_notified(served: Cast) -> None:
     """Neither another tenant with the same URI, nor a caller without the resource's scope."""
     await in_database(publish_today, served.globex.id)
     await in_database(publish_today, served.acme.id, "mcp:guarded")
@@ -122,7 +140,9 @@ async def test_nobody_else_is_told(served: Cast) -> None:
             await each.ended()
 
 
-async def test_a_new_version_is_told_at_its_uri_and_a_hidden_one_is_not(served: Cast) -> None:
+async def test_a_new_version_of_a_resource_is_notified_and_a_hidden_one_is_not(
+    served: Cast,
+) -> None:
     resource = await in_database(publish_today, served.acme.id)
     owner = served.owner.mcp_token
     wanted = {"resourceSubscriptions": [TODAY], "resourcesListChanged": True}
@@ -135,7 +155,7 @@ async def test_a_new_version_is_told_at_its_uri_and_a_hidden_one_is_not(served: 
         assert {await heard.told(), await heard.told()} == {"resources/list_changed", TODAY}
 
 
-async def test_who_may_list_but_not_call_hears_of_lists_alone(served: Cast) -> None:
+async def test_callers_without_call_scope_are_notified_of_lists_only(served: Cast) -> None:
     def narrow() -> str:
         wanted = TokenRequest("lists", ("mcp:list",))
         return issue(served.acme.id, served.owner.user, wanted, actor=ACTOR).plaintext
@@ -146,7 +166,7 @@ async def test_who_may_list_but_not_call_hears_of_lists_alone(served: Cast) -> N
         assert heard.honoured == LISTS
 
 
-def test_an_announcement_of_a_person_is_recorded(cast: Cast) -> None:
+def test_an_announcement_by_a_user_is_recorded(cast: Cast) -> None:
     publish_today(cast.acme.id)
     announce_update(cast.acme.id, "NOTES://today", ACTOR)
     entry = Entry.objects.filter(action="resource.announced").get()

@@ -236,7 +236,7 @@ async def _follow(
 
 
 @pytest.mark.requirement("tasks.keys")
-def test_a_task_has_one_end_and_each_key_one_question(tasks: Cast) -> None:
+def test_a_task_ends_once_and_has_one_input_request_per_key(tasks: Cast) -> None:
     follower = Follower(tasks.owner.mcp_token)
 
     @settings(

@@ -1,4 +1,4 @@
-"""Answers and cancellations of many tasks at once, of clients and of operators."""
+"""Concurrent responses and cancellations of many tasks, by clients and by operators."""
 
 import asyncio
 from uuid import UUID
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 MANY = 20
 
 
-async def test_answers_and_cancellations_at_once_are_all_taken_and_each_task_has_one_end(
+async def test_concurrent_responses_and_cancellations_are_accepted_and_each_task_ends_once(
     tasks: Cast, settings: Settings
 ) -> None:
     settings.MCPHOST_TASKS_PER_CALLER = settings.MCPHOST_TASKS_PER_TENANT = MANY

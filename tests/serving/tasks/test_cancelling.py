@@ -1,4 +1,4 @@
-"""`tasks/cancel`: acknowledged always, and it ends what has not ended."""
+"""`tasks/cancel`: it is always acknowledged, and ends an unfinished task."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ def owner(tasks: Cast) -> Follower:
     return Follower(tasks.owner.mcp_token)
 
 
-async def test_a_call_that_became_a_task_on_the_way_is_cancelled(
+async def test_a_call_that_became_a_task_can_be_cancelled(
     owner: Follower, settings: Settings
 ) -> None:
     settings.MCPHOST_TASK_AFTER_SECONDS = 0.05
@@ -33,7 +33,7 @@ async def test_a_call_that_became_a_task_on_the_way_is_cancelled(
 
 
 @pytest.mark.requirement("tasks.cancelled")
-async def test_a_task_that_waits_for_an_answer_is_cancelled_once_and_for_all(
+async def test_a_task_waiting_for_input_is_cancelled_permanently(
     owner: Follower,
 ) -> None:
     task = await owner.begin("paint")
@@ -48,7 +48,9 @@ async def test_a_task_that_waits_for_an_answer_is_cancelled_once_and_for_all(
     assert did() == []
 
 
-async def test_after_the_end_it_is_acknowledged_and_changes_nothing(owner: Follower) -> None:
+async def test_cancelling_a_finished_task_is_acknowledged_and_changes_nothing(
+    owner: Follower,
+) -> None:
     for tool in ("survey", "refuses", "needs_sampling"):
         task = await owner.begin(tool)
         if tool == "survey":
@@ -60,7 +62,7 @@ async def test_after_the_end_it_is_acknowledged_and_changes_nothing(owner: Follo
         assert await task.get() == ended
 
 
-async def test_an_answer_and_a_cancellation_at_once_leave_one_end(owner: Follower) -> None:
+async def test_a_concurrent_response_and_cancellation_lead_to_one_end(owner: Follower) -> None:
     task = await owner.begin("paint")
     await task.asked("colour")
     await asyncio.gather(task.update(RED), task.cancel())
@@ -69,7 +71,9 @@ async def test_an_answer_and_a_cancellation_at_once_leave_one_end(owner: Followe
     assert (seen["status"] == "completed") <= (did() == ["it red"])
 
 
-async def test_a_round_ends_when_its_task_expires(owner: Follower, settings: Settings) -> None:
+async def test_a_running_round_ends_when_its_task_expires(
+    owner: Follower, settings: Settings
+) -> None:
     settings.MCPHOST_TASK_SECONDS = 2  # the round has begun by then, on a busy machine too
     task = await owner.begin("hangs")
     await happened("running")

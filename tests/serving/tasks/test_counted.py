@@ -1,4 +1,4 @@
-"""The metrics of tasks: how many are created, end, work and wait."""
+"""The metrics of tasks: how many are created, finished, working and waiting."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -23,7 +23,9 @@ def _ended() -> Mapping[str, float]:
     return {labels[0]: one.value for labels, one in counters.tasks_ended.series.items()}
 
 
-async def test_created_and_ended_tasks_are_counted_by_state(tasks: Cast, owner: Follower) -> None:
+async def test_created_and_finished_tasks_are_counted_by_state(
+    tasks: Cast, owner: Follower
+) -> None:
     created, before = counters.tasks_created.value, _ended()
     done = await owner.begin("always", text="hello")
     assert await done.text() == "hello"

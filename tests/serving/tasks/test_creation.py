@@ -56,7 +56,9 @@ def _time(text: str) -> datetime:
 
 
 @pytest.mark.requirement("tasks.declared", "tasks.required")
-async def test_each_request_decides_by_the_extension_what_becomes_a_task(owner: Follower) -> None:
+async def test_the_extension_of_each_request_decides_whether_the_call_becomes_a_task(
+    owner: Follower,
+) -> None:
     plain = owner.unable()
     for tool in ("never", "quick"):
         for follower in (owner, plain):
@@ -74,7 +76,9 @@ async def test_each_request_decides_by_the_extension_what_becomes_a_task(owner: 
 
 
 @pytest.mark.requirement("tasks.named")
-async def test_the_server_names_the_extension_and_has_no_earlier_methods(owner: Follower) -> None:
+async def test_the_server_declares_the_extension_and_has_no_earlier_methods(
+    owner: Follower,
+) -> None:
     capabilities = (await owner.send("server/discover", {})).result["capabilities"]
     assert capabilities["extensions"][EXTENSION] == {}
     assert "tasks" not in capabilities
@@ -85,7 +89,7 @@ async def test_the_server_names_the_extension_and_has_no_earlier_methods(owner: 
 
 
 @pytest.mark.requirement("tasks.result-type")
-async def test_a_handle_has_what_a_client_needs_and_nothing_else(owner: Follower) -> None:
+async def test_a_handle_contains_exactly_the_fields_a_client_needs(owner: Follower) -> None:
     given = (await owner.begin("hangs")).handle
     assert given["status"] == "working"
     assert re.fullmatch(r"[!-~]{22,}", given["taskId"])
@@ -96,7 +100,7 @@ async def test_a_handle_has_what_a_client_needs_and_nothing_else(owner: Follower
 
 
 @pytest.mark.requirement("tasks.unguessable", "tasks.durable")
-async def test_a_task_is_there_with_its_handle_under_an_id_that_cannot_be_guessed(
+async def test_a_task_exists_with_its_handle_under_an_unguessable_id(
     owner: Follower,
 ) -> None:
     ids = []
@@ -111,7 +115,7 @@ async def test_a_task_is_there_with_its_handle_under_an_id_that_cannot_be_guesse
 
 
 @pytest.mark.requirement("tasks.completed")
-async def test_the_result_is_what_the_call_returns_without_a_task(
+async def test_the_result_of_a_task_equals_that_of_the_plain_call(
     owner: Follower, settings: Settings
 ) -> None:
     settings.MCPHOST_RESULT_LIMIT = 10_000
@@ -133,7 +137,7 @@ async def test_the_result_is_what_the_call_returns_without_a_task(
 
 
 @pytest.mark.requirement("tasks.failed")
-async def test_an_error_of_the_protocol_is_a_task_that_failed(owner: Follower) -> None:
+async def test_a_protocol_error_makes_the_task_failed(owner: Follower) -> None:
     plain = await owner.unable().call("needs_sampling")
     seen = await (await owner.begin("needs_sampling")).ended()
     assert seen["status"] == "failed"
@@ -186,7 +190,7 @@ async def _answered(follower: Follower, tool: str = "registers") -> tuple[dict[s
 
 
 @pytest.mark.requirement("tasks.asked-before")
-async def test_a_call_that_has_its_answer_becomes_a_task_and_the_same_request_gets_its_handle(
+async def test_an_answered_call_becomes_a_task_and_a_repeated_request_gets_its_handle(
     owner: Follower,
 ) -> None:
     body, reply = await _answered(owner)
@@ -204,7 +208,7 @@ async def test_a_call_that_has_its_answer_becomes_a_task_and_the_same_request_ge
 
 
 @pytest.mark.usefixtures("no_task_recorded")
-async def test_a_call_that_has_its_answer_and_cannot_be_recorded_as_a_task_is_refused(
+async def test_an_answered_call_that_cannot_be_recorded_as_a_task_is_refused(
     owner: Follower,
 ) -> None:
     _, reply = await _answered(owner)
@@ -212,7 +216,7 @@ async def test_a_call_that_has_its_answer_and_cannot_be_recorded_as_a_task_is_re
     assert reply.error["message"] == "The tool has run, but its result could not be recorded"
 
 
-async def test_the_same_request_gets_the_handle_of_its_task_also_if_its_rounds_are_not_claimed(
+async def test_a_repeated_request_gets_the_handle_of_its_task_even_without_claims(
     owner: Follower,
 ) -> None:
     body, reply = await _answered(owner, "looks_up")
@@ -242,7 +246,7 @@ async def test_a_task_whose_creation_is_in_doubt_is_cancelled(
     await true(lambda: TaskModel.objects.get().state == TaskState.CANCELLED)
 
 
-async def test_the_same_request_many_times_at_once_makes_one_task(owner: Follower) -> None:
+async def test_concurrent_equal_requests_create_one_task(owner: Follower) -> None:
     first = await owner.call("registers")
     state = first.result["requestState"]
     params = {"name": "registers", "arguments": {}, "inputResponses": ALICE, "requestState": state}
@@ -254,7 +258,9 @@ async def test_the_same_request_many_times_at_once_makes_one_task(owner: Followe
     assert did() == ["registers began", "registers ended"]
 
 
-async def test_a_tool_that_becomes_a_task_at_once_asks_there(owner: Follower) -> None:
+async def test_a_tool_that_becomes_a_task_at_once_requests_input_in_the_task(
+    owner: Follower,
+) -> None:
     for tool in ("defers", "defers_in_a_thread"):
         task = await owner.begin(tool)
         await task.asked("colour")
@@ -265,7 +271,7 @@ async def test_a_tool_that_becomes_a_task_at_once_asks_there(owner: Follower) ->
 # A call that turns out slow.
 
 
-async def test_a_slow_call_becomes_a_task_that_no_disconnect_cancels_or_starts_again(
+async def test_a_slow_call_becomes_a_task_that_a_disconnect_does_not_cancel_or_restart(
     owner: Follower, settings: Settings
 ) -> None:
     settings.MCPHOST_TASK_AFTER_SECONDS = 0.05
@@ -281,7 +287,7 @@ async def test_a_slow_call_becomes_a_task_that_no_disconnect_cancels_or_starts_a
     assert did() == ["slow began", "slow ended"]
 
 
-async def test_a_disconnect_before_that_cancels_the_call(
+async def test_a_disconnect_before_the_call_becomes_a_task_cancels_it(
     owner: Follower, settings: Settings
 ) -> None:
     settings.MCPHOST_TASK_AFTER_SECONDS = 60
@@ -336,7 +342,7 @@ def _endings() -> list[str]:
     return list(Entry.objects.filter(action=ROUND_FINISHED).values_list("outcome", flat=True))
 
 
-async def test_a_slow_call_ends_in_its_request_if_the_client_cannot_follow_tasks(
+async def test_a_slow_call_completes_in_its_request_if_the_client_lacks_the_extension(
     owner: Follower, settings: Settings
 ) -> None:
     settings.MCPHOST_TASK_AFTER_SECONDS = 0.05
@@ -357,7 +363,7 @@ def anonymous(tasks: Cast) -> Follower:
     return Follower(None, "commons")
 
 
-async def test_an_anonymous_callers_task_lasts_ten_minutes_at_most(anonymous: Follower) -> None:
+async def test_an_anonymous_callers_task_lasts_at_most_ten_minutes(anonymous: Follower) -> None:
     task = await anonymous.begin("paint")
     assert task.handle["ttlMs"] <= 600_000
     await task.asked("colour")
@@ -366,7 +372,7 @@ async def test_an_anonymous_callers_task_lasts_ten_minutes_at_most(anonymous: Fo
     assert (seen["status"], seen["ttlMs"] <= 600_000) == ("completed", True)
 
 
-async def test_an_anonymous_caller_is_not_sent_to_a_page(anonymous: Follower) -> None:
+async def test_an_anonymous_caller_receives_no_url_requests(anonymous: Follower) -> None:
     for tool in ("signs_in", "signs_in_while_it_works"):
         task = await anonymous.begin(tool)
         if tool != "signs_in":
@@ -380,7 +386,7 @@ async def test_an_anonymous_caller_is_not_sent_to_a_page(anonymous: Follower) ->
         assert "example.com" not in str(seen)
 
 
-async def test_of_the_capabilities_those_of_the_request_that_began_it_count(
+async def test_the_capabilities_of_the_creating_request_apply_to_the_task(
     tasks: Cast,
 ) -> None:
     token = tasks.owner.mcp_token

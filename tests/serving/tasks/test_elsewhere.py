@@ -1,4 +1,4 @@
-"""Tasks at a process that lacks the function of their tool: they wait for one that has it."""
+"""Tasks on a process that lacks their function: they wait for a process that has it."""
 
 import pytest
 from pytest_django import Settings
@@ -27,7 +27,7 @@ async def _looked() -> None:
     await becomes(lambda: bool(process.runner._absent), "a task is left to others")
 
 
-async def test_a_task_stays_due_until_a_process_that_has_the_function_runs_it(
+async def test_a_task_stays_due_until_a_process_with_its_function_runs_it(
     owner: Follower,
 ) -> None:
     async with lacking(PAINT) as here:
@@ -42,7 +42,7 @@ async def test_a_task_stays_due_until_a_process_that_has_the_function_runs_it(
         assert await task.text() == "it is red"
 
 
-async def test_an_answer_of_a_task_waits_for_such_a_process(owner: Follower) -> None:
+async def test_a_response_to_a_task_waits_for_a_process_with_its_function(owner: Follower) -> None:
     task = Task(owner, handle(await owner.call("paint")))
     await task.asked("colour")
     async with lacking(PAINT) as here:
@@ -53,7 +53,9 @@ async def test_an_answer_of_a_task_waits_for_such_a_process(owner: Follower) -> 
         assert await task.text() == "it is red"
 
 
-async def test_it_keeps_no_other_task_waiting(owner: Follower, settings: Settings) -> None:
+async def test_a_task_without_its_function_delays_no_other_task(
+    owner: Follower, settings: Settings
+) -> None:
     settings.MCPHOST_TASK_ROUNDS_PER_TENANT = 2
     async with lacking(PAINT):
         for _ in range(5):
@@ -63,7 +65,7 @@ async def test_it_keeps_no_other_task_waiting(owner: Follower, settings: Setting
         assert await other.text() == "here"
 
 
-async def test_without_any_such_process_it_fails_in_words(owner: Follower) -> None:
+async def test_a_task_whose_function_no_process_has_fails_with_a_message(owner: Follower) -> None:
     async with lacking(PAINT) as here:
         task = Task(owner, handle(await owner.call("paint")))
         await _looked()

@@ -1,4 +1,4 @@
-"""Calls that become tasks on the way: nothing of them is done twice, and nothing is lost."""
+"""Calls that become tasks while they run: no work is done twice, and none is lost."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ async def _answering(follower: Follower) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("ends", [True, False])
-async def test_a_call_that_is_slow_after_its_answer_becomes_a_task(
+async def test_a_call_that_is_slow_after_its_response_becomes_a_task(
     owner: Follower, ends: bool
 ) -> None:
     body = await _answering(owner)
@@ -58,7 +58,7 @@ async def test_a_call_that_is_slow_after_its_answer_becomes_a_task(
     assert did() == ["slow began", *(["slow ended"] if ends else [])]
 
 
-async def test_a_client_that_left_before_gets_the_handle_when_it_comes_back(
+async def test_a_client_that_disconnected_earlier_gets_the_handle_when_it_retries(
     owner: Follower, settings: Settings
 ) -> None:
     settings.MCPHOST_TASK_AFTER_SECONDS = 60
@@ -96,7 +96,7 @@ async def _asked_often(follower: Follower, count: int) -> tuple[int, Any]:
     return asked, reply
 
 
-async def test_a_call_that_asks_too_often_goes_on_as_a_task_or_ends_without_the_extension(
+async def test_a_call_with_too_many_input_requests_becomes_a_task_or_fails_without_the_extension(
     owner: Follower,
 ) -> None:
     asked, reply = await _asked_often(owner, 10)
@@ -113,7 +113,7 @@ async def test_a_call_that_asks_too_often_goes_on_as_a_task_or_ends_without_the_
 # Limits.
 
 
-async def test_a_caller_may_have_so_many_tasks_and_a_slow_call_is_then_none(
+async def test_the_number_of_tasks_per_caller_is_limited_and_slow_calls_then_stay_calls(
     owner: Follower, settings: Settings
 ) -> None:
     settings.MCPHOST_TASKS_PER_CALLER = 1
@@ -133,7 +133,7 @@ async def test_a_caller_may_have_so_many_tasks_and_a_slow_call_is_then_none(
 
 
 @pytest.mark.requirement("tasks.limited")
-async def test_a_client_that_polls_far_too_often_is_told_so(
+async def test_a_client_that_polls_too_often_gets_429(
     owner: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task, other = await owner.begin("paint"), await owner.begin("paint")

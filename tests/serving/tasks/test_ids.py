@@ -1,4 +1,4 @@
-"""Ids of tasks: bound to tenant and caller; all others get the bytes of an unknown id."""
+"""Ids of tasks belong to a tenant and caller; all other callers get the reply for an unknown id."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -51,7 +51,7 @@ async def _looks_unknown(follower: Follower, id: str) -> None:
 
 
 @pytest.mark.requirement("tasks.unknown")
-async def test_ids_that_never_were_are_refused_alike(owner: Follower) -> None:
+async def test_malformed_and_unknown_ids_are_refused_with_the_same_error(owner: Follower) -> None:
     for method in METHODS:
         never = _seen(await owner.about(method, "B" * 22))
         for id in ("", " ", "x", "A" * 22, "A" * 64, "ä", "../..", "0" * 36, "%00"):
@@ -60,7 +60,7 @@ async def test_ids_that_never_were_are_refused_alike(owner: Follower) -> None:
 
 
 @pytest.mark.requirement("tasks.bound")
-async def test_a_task_is_unknown_to_all_but_its_caller(tasks: Cast, owner: Follower) -> None:
+async def test_a_task_is_unknown_to_every_caller_but_its_own(tasks: Cast, owner: Follower) -> None:
     wanted = TokenRequest("second", (LIST_TOOLS, CALL_TOOLS))
     second = await in_database(issue, tasks.acme.id, tasks.owner.user, wanted, actor=ACTOR)
     stranger, anonymous = Follower(tasks.stranger.mcp_token, "globex"), Follower(None, "commons")
@@ -94,7 +94,7 @@ async def _are_not_listened_to(follower: Follower, *ids: str) -> None:
 
 
 @pytest.mark.requirement("tasks.unknown")
-async def test_expired_foreign_and_other_forms_ids_look_unknown_and_are_not_listened_to(
+async def test_expired_foreign_and_session_task_ids_look_unknown_and_cannot_be_subscribed_to(
     tasks: Cast, owner: Follower
 ) -> None:
     stranger, member = (
@@ -123,7 +123,9 @@ def _outlive(task: UUID) -> None:
 
 
 @pytest.mark.requirement("tasks.unable")
-async def test_a_client_without_the_extension_learns_nothing_of_any_id(owner: Follower) -> None:
+async def test_a_client_without_the_extension_gets_the_same_error_for_every_id(
+    owner: Follower,
+) -> None:
     task = await owner.begin("paint")
     await task.asked("colour")
     plain = owner.unable()
@@ -135,7 +137,7 @@ async def test_a_client_without_the_extension_learns_nothing_of_any_id(owner: Fo
 
 
 @pytest.mark.requirement("tasks.header")
-async def test_a_request_without_an_id_or_with_another_in_its_header_is_refused(
+async def test_a_missing_id_or_one_that_differs_from_its_header_is_refused(
     owner: Follower,
 ) -> None:
     task = await owner.begin("paint")

@@ -46,7 +46,7 @@ def _free(task: UUID) -> None:
     TaskModel.objects.filter(id=task).update(owner=NO_OWNER, due_at=timezone.now())
 
 
-async def test_a_step_that_was_recorded_does_not_run_again(owner: Follower) -> None:
+async def test_a_recorded_step_does_not_run_again(owner: Follower) -> None:
     task = await owner.begin("two_steps")
     await happened("running")
     await _die(task)
@@ -75,7 +75,7 @@ async def test_the_code_after_a_step_waits_until_its_result_is_stored(
     assert done == [["first"], ["first"]]
 
 
-async def test_a_step_that_was_recorded_before_its_call_became_a_task_does_not_run_again(
+async def test_a_step_recorded_before_its_call_became_a_task_does_not_run_again(
     owner: Follower, settings: Settings
 ) -> None:
     settings.MCPHOST_TASK_AFTER_SECONDS = 0.05
@@ -88,7 +88,7 @@ async def test_a_step_that_was_recorded_before_its_call_became_a_task_does_not_r
     assert did() == ["first", "second began", "second began", "second ended"]
 
 
-async def test_a_task_whose_processes_die_again_and_again_fails(owner: Follower) -> None:
+async def test_a_task_whose_processes_die_repeatedly_fails(owner: Follower) -> None:
     task = await owner.begin("hangs")
     for _ in range(MAX_ATTEMPTS):
         await happened("running")
@@ -99,7 +99,7 @@ async def test_a_task_whose_processes_die_again_and_again_fails(owner: Follower)
     assert did() == ["hangs began"] * MAX_ATTEMPTS
 
 
-async def test_a_process_that_was_thought_dead_runs_no_further_step(owner: Follower) -> None:
+async def test_a_process_wrongly_considered_dead_runs_no_further_step(owner: Follower) -> None:
     task = await owner.begin("two_held_steps")
     await happened("running")
     module("tasks").running.clear()

@@ -1,4 +1,4 @@
-"""Where there is no place for a call, one that may be a task becomes a task."""
+"""A call without a free slot becomes a task if its client and tool support it."""
 
 import asyncio
 from typing import Any
@@ -43,7 +43,7 @@ def _count() -> float:
     return counters.tasks_of_load.value
 
 
-async def test_calls_without_a_place_become_tasks_that_run_if_their_client_and_tool_can(
+async def test_calls_without_a_free_slot_become_tasks_if_client_and_tool_support_it(
     tasks: Cast, owner: Follower
 ) -> None:
     before, texts = _count(), [f"number {number}" for number in range(3)]
@@ -58,7 +58,7 @@ async def test_calls_without_a_place_become_tasks_that_run_if_their_client_and_t
     assert sorted(did()) == sorted([*texts, "hello", "slow began", "slow ended"])
 
 
-async def test_the_limit_of_calls_per_minute_refuses_it_all_the_same(
+async def test_the_limit_of_calls_per_minute_also_refuses_calls_that_could_become_tasks(
     tasks: Cast, owner: Follower
 ) -> None:
     async with full(tasks, owner, calls_per_minute=1):
@@ -73,7 +73,7 @@ async def _answer(owner: Follower, tool: str, asked: Reply) -> Reply:
 
 
 @pytest.mark.parametrize("suffix", ["", "_without_claims"])
-async def test_an_answer_without_a_place_goes_to_the_task_and_is_recorded(
+async def test_a_response_without_a_free_slot_continues_as_a_task_and_is_recorded(
     tasks: Cast, owner: Follower, suffix: str
 ) -> None:
     tool = f"slow_after_its_answer{suffix}"
@@ -91,7 +91,7 @@ async def test_an_answer_without_a_place_goes_to_the_task_and_is_recorded(
     assert ended == ["input_required", "deferred", "complete"]
 
 
-async def test_a_call_without_a_thread_becomes_a_task_that_waits_for_one(
+async def test_a_call_without_a_free_thread_becomes_a_task_that_waits_for_one(
     owner: Follower, settings: Settings
 ) -> None:
     before, most = _count(), settings.MCPHOST_THREADS_PER_TENANT

@@ -1,4 +1,4 @@
-"""Many tasks at once: each ends once with its own result, and waits for its turn."""
+"""Many concurrent tasks: each ends once with its own result, and waits for its slot."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ def owner(tasks: Cast) -> Follower:
     return Follower(tasks.owner.mcp_token)
 
 
-async def test_rounds_wait_for_a_place(owner: Follower, settings: Settings) -> None:
+async def test_rounds_wait_for_a_free_slot(owner: Follower, settings: Settings) -> None:
     for limit in ("ROUNDS", "ROUNDS_PER_TENANT", "ROUNDS_PER_TOOL"):
         name = f"MCPHOST_TASK_{limit}"
         before = getattr(settings, name)
@@ -43,9 +43,7 @@ async def test_rounds_wait_for_a_place(owner: Follower, settings: Settings) -> N
         setattr(settings, name, before)
 
 
-async def test_tasks_that_wait_for_answers_take_no_place(
-    owner: Follower, settings: Settings
-) -> None:
+async def test_tasks_waiting_for_input_use_no_slot(owner: Follower, settings: Settings) -> None:
     settings.MCPHOST_TASK_ROUNDS = 1
     waiting = [await owner.begin("paint", what=f"door{n}") for n in range(5)]
     for task in waiting:
@@ -56,7 +54,7 @@ async def test_tasks_that_wait_for_answers_take_no_place(
     assert texts == [f"door{n} is red" for n in range(5)]
 
 
-async def test_of_two_tenants_one_does_not_take_all_places(
+async def test_one_tenant_cannot_use_all_slots(
     tasks: Cast, owner: Follower, settings: Settings
 ) -> None:
     settings.MCPHOST_TASK_ROUNDS = 2

@@ -1,4 +1,4 @@
-"""`notifications/tasks` on `subscriptions/listen`: own tasks only, and each change of them."""
+"""`notifications/tasks` on `subscriptions/listen`: every change of the caller's own tasks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -48,7 +48,7 @@ def _statuses(heard: list[Any]) -> list[str]:
 
 
 @pytest.mark.requirement("tasks.notified")
-async def test_each_change_of_a_task_is_told(owner: Follower) -> None:
+async def test_each_change_of_a_task_is_notified(owner: Follower) -> None:
     task = await owner.begin("paint_later")
     await happened("running")
     async with watching(owner, [task.id]) as watch:
@@ -69,7 +69,7 @@ async def test_each_change_of_a_task_is_told(owner: Follower) -> None:
 
 
 @pytest.mark.requirement("tasks.no-progress")
-async def test_neither_progress_nor_logs_are_told(owner: Follower) -> None:
+async def test_progress_and_logs_of_a_task_are_not_notified(owner: Follower) -> None:
     params = {"name": "paint_later", "arguments": {}}
     begun = await owner.send("tools/call", params, progressToken="p", logLevel="debug")
     assert "method" not in begun.messages[0]
@@ -83,7 +83,9 @@ async def test_neither_progress_nor_logs_are_told(owner: Follower) -> None:
 
 
 @pytest.mark.requirement("tasks.notified-own")
-async def test_ids_of_others_are_left_out_and_not_told(tasks: Cast, owner: Follower) -> None:
+async def test_task_ids_of_other_callers_are_left_out_and_not_notified(
+    tasks: Cast, owner: Follower
+) -> None:
     member = Follower(tasks.member.mcp_token)
     stranger = Follower(tasks.stranger.mcp_token, "globex")
     ours, theirs = await owner.begin("paint_later"), await member.begin("paint_later")
@@ -102,7 +104,7 @@ async def test_ids_of_others_are_left_out_and_not_told(tasks: Cast, owner: Follo
         assert {seen["taskId"] for seen in heard} == {ours.id}
 
 
-async def test_an_anonymous_caller_listens_to_an_id_that_it_has(tasks: Cast) -> None:
+async def test_an_anonymous_caller_can_subscribe_to_a_task_by_its_id(tasks: Cast) -> None:
     anonymous = Follower(None, "commons")
     task = await anonymous.begin("paint")
     await task.asked("colour")
@@ -114,7 +116,7 @@ async def test_an_anonymous_caller_listens_to_an_id_that_it_has(tasks: Cast) -> 
 
 
 @pytest.mark.requirement("tasks.notified-able")
-async def test_without_the_extension_it_is_refused(owner: Follower) -> None:
+async def test_subscribing_to_tasks_without_the_extension_is_refused(owner: Follower) -> None:
     task = await owner.begin("hangs")
     plain = owner.unable()
     for ids in ([task.id], ["A" * 22]):

@@ -1,4 +1,4 @@
-"""Questions of tasks: shown by `tasks/get`, answered by `tasks/update`, each key for one question."""
+"""Input requests of tasks: shown by `tasks/get`, answered by `tasks/update`, one per key."""
 
 import asyncio
 from typing import Any
@@ -44,7 +44,7 @@ async def _asking(owner: Follower, tool: str = "paint", *keys: str, **arguments:
 
 
 @pytest.mark.requirement("tasks.partial")
-async def test_answers_may_come_together_one_by_one_and_at_the_same_time(owner: Follower) -> None:
+async def test_responses_may_be_sent_together_separately_or_concurrently(owner: Follower) -> None:
     answers = {**RED, **SIZE}
     for first, other in (("colour", "size"), ("size", "colour")):
         task = await _asking(owner, "both", "colour", "size")
@@ -60,7 +60,7 @@ async def test_answers_may_come_together_one_by_one_and_at_the_same_time(owner: 
         assert await task.text() == "red 2"
 
 
-async def test_of_several_answers_to_one_question_the_first_counts(owner: Follower) -> None:
+async def test_the_first_of_several_responses_to_one_input_request_counts(owner: Follower) -> None:
     task = await _asking(owner, "both", "colour", "size")
     for answers in (RED, RED, BLUE, {**BLUE, **SIZE}, RED):
         await task.update(answers)
@@ -73,7 +73,9 @@ async def test_of_several_answers_to_one_question_the_first_counts(owner: Follow
 
 
 @pytest.mark.requirement("tasks.ignored")
-async def test_keys_that_are_not_outstanding_are_acknowledged_and_ignored(owner: Follower) -> None:
+async def test_responses_to_keys_that_are_not_outstanding_are_acknowledged_and_ignored(
+    owner: Follower,
+) -> None:
     task = await _asking(owner)
     asked = (await task.get())["inputRequests"]
     for answers in ({}, *({key: accept(colour="green")} for key in NOT_OUTSTANDING)):
@@ -84,7 +86,7 @@ async def test_keys_that_are_not_outstanding_are_acknowledged_and_ignored(owner:
     assert await task.text() == "it is red"
 
 
-async def test_an_answer_that_does_not_fit_is_asked_for_again_under_a_new_key_each_time(
+async def test_an_invalid_response_is_requested_again_under_a_new_key(
     owner: Follower,
 ) -> None:
     task = await _asking(owner, "both", "colour", "size")
@@ -104,7 +106,7 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again_under_a_new_key_ea
     assert await task.text() == "red 9"
 
 
-async def test_answers_of_the_wrong_shape_or_to_no_question_are_refused_and_change_nothing(
+async def test_malformed_responses_are_refused_and_change_nothing(
     owner: Follower,
 ) -> None:
     task = await _asking(owner, "both", "colour", "size")
@@ -121,7 +123,7 @@ async def test_answers_of_the_wrong_shape_or_to_no_question_are_refused_and_chan
     assert (seen["status"], seen["inputRequests"]) == ("input_required", asked)
 
 
-async def test_an_answer_before_its_question_is_none(owner: Follower) -> None:
+async def test_a_response_before_its_input_request_is_ignored(owner: Follower) -> None:
     task = await owner.begin("paint_later")
     await happened("running")
     await task.update(BLUE)
@@ -142,7 +144,7 @@ async def _works_and_asks(owner: Follower, tool: str = "asks_while_it_works") ->
     return task
 
 
-async def test_a_question_is_shown_while_a_step_beside_it_runs_and_after_it(
+async def test_an_input_request_is_shown_during_and_after_a_concurrent_step(
     owner: Follower,
 ) -> None:
     task = await _works_and_asks(owner)

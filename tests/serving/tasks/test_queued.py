@@ -76,7 +76,9 @@ async def test_a_round_waits_for_a_worker(owner: Follower) -> None:
     assert did() == ["hello"]
 
 
-async def test_a_serving_process_takes_jobs_if_it_may(owner: Follower, settings: Settings) -> None:
+async def test_a_serving_process_runs_jobs_if_the_setting_allows_it(
+    owner: Follower, settings: Settings
+) -> None:
     settings.MCPHOST_TASK_WORKER_IN_SERVER = True
     task = await owner.begin("always", text="hello")
     assert await task.text() == "hello"
@@ -84,7 +86,7 @@ async def test_a_serving_process_takes_jobs_if_it_may(owner: Follower, settings:
     await process.job_worker.ended()
 
 
-async def test_a_worker_that_leaves_the_queue_lets_its_round_go_on(owner: Follower) -> None:
+async def test_a_worker_that_leaves_the_queue_completes_its_round(owner: Follower) -> None:
     async with working():
         task = await owner.begin("paint_slowly")
         await task.asked("colour")
@@ -130,7 +132,7 @@ def _die_with_a_job() -> None:
         )
 
 
-async def test_a_worker_that_was_taken_for_dead_leaves_no_errors_and_takes_jobs_again(
+async def test_a_worker_wrongly_considered_dead_logs_no_errors_and_takes_jobs_again(
     owner: Follower, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its process was stopped for a while, and others have dropped its jobs meanwhile."""
@@ -153,7 +155,7 @@ def _drop_workers_and_jobs() -> None:
         cursor.execute("DELETE FROM procrastinate_workers")
 
 
-async def test_it_takes_jobs_again_after_its_connections_were_lost(
+async def test_a_worker_takes_jobs_again_after_its_connections_were_lost(
     owner: Follower, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with working():
@@ -176,7 +178,7 @@ def _cut_connections() -> None:
         assert cursor.fetchone()[0]
 
 
-async def test_when_a_round_ends_the_next_gets_its_place(
+async def test_when_a_round_ends_the_next_gets_its_slot(
     owner: Follower, settings: Settings
 ) -> None:
     settings.MCPHOST_TASK_ROUNDS_PER_TOOL = 1
@@ -187,9 +189,7 @@ async def test_when_a_round_ends_the_next_gets_its_place(
     assert did() == list("012345")
 
 
-async def test_the_queue_does_the_periodic_work_and_no_other_thread(
-    owner: Follower, settings: Settings
-) -> None:
+async def test_periodic_work_is_done_by_the_queue_only(owner: Follower, settings: Settings) -> None:
     """It catches up: what expired while no worker lived is deleted when one comes."""
     await in_database(_add_an_expired_sign_in)
     await in_database(Housekeeping().work)

@@ -17,7 +17,7 @@ MOST = 3
 
 
 @pytest.mark.parametrize(("of", "tool"), [("CALLER", "paint"), ("TENANT", "defers")])
-async def test_many_calls_at_once_become_no_more_tasks_than_the_limit(
+async def test_concurrent_calls_create_no_more_tasks_than_the_limit(
     tasks: Cast, settings: Settings, of: str, tool: str
 ) -> None:
     setattr(settings, f"MCPHOST_TASKS_PER_{of}", MOST)
@@ -27,7 +27,7 @@ async def test_many_calls_at_once_become_no_more_tasks_than_the_limit(
     assert await in_database(TaskModel.objects.count) == MOST
 
 
-async def test_others_use_up_nothing_of_what_its_caller_may_ask_about_a_task(
+async def test_polls_by_other_callers_do_not_count_against_the_owner_of_the_task(
     tasks: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "POLLS_PER_MINUTE", MOST)

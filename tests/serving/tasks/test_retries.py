@@ -38,7 +38,7 @@ async def outcomes(task: Task) -> list[str]:
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_a_round_runs_again_from_its_journal(owner: Follower) -> None:
+async def test_a_failed_round_runs_again_from_its_journal(owner: Follower) -> None:
     task = await owner.begin("fails", times=2)
     assert await task.text() == "done"
     first, *again = did()
@@ -49,7 +49,7 @@ async def test_a_round_runs_again_from_its_journal(owner: Follower) -> None:
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_after_the_last_attempt_it_fails_as_any_other(owner: Follower) -> None:
+async def test_a_task_fails_after_its_last_attempt(owner: Follower) -> None:
     task = await owner.begin("fails", times=10)
     assert "has been logged" in await task.failure()
     assert len(did()) == 1 + 3
@@ -57,7 +57,7 @@ async def test_after_the_last_attempt_it_fails_as_any_other(owner: Follower) -> 
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_what_is_final_or_not_allowed_to_run_again_or_no_task_runs_once(
+async def test_final_errors_and_calls_without_retries_or_task_run_once(
     owner: Follower,
 ) -> None:
     task = await owner.begin("refuses_for_good")

@@ -1,4 +1,4 @@
-"""What a lost right means for a task: what it means for a plain call in the same situation."""
+"""A lost right ends a task exactly if it ends a plain call in the same situation."""
 
 import asyncio
 from collections.abc import Callable
@@ -273,7 +273,7 @@ async def _fails(caller: Caller, waiting: Task) -> None:
 
 @pytest.mark.parametrize(("build", "take_away"), LOST)
 @pytest.mark.requirement("tasks.authorized")
-async def test_what_is_lost_ends_a_task_as_a_plain_call(
+async def test_a_lost_right_ends_a_task_as_it_ends_a_plain_call(
     tasks: Cast, build: Build, take_away: TakeAway
 ) -> None:
     caller = await in_database(build, tasks)
@@ -287,7 +287,7 @@ async def test_what_is_lost_ends_a_task_as_a_plain_call(
     assert did() == ["red began"]
 
 
-async def test_a_tool_that_requires_more_refuses_calls_and_lets_a_round_that_runs_end(
+async def test_a_new_scope_of_the_tool_refuses_calls_and_lets_a_running_round_end(
     tasks: Cast,
 ) -> None:
     caller = await in_database(_plain_member, tasks)
@@ -301,7 +301,7 @@ async def test_a_tool_that_requires_more_refuses_calls_and_lets_a_round_that_run
 
 
 @pytest.mark.parametrize(("build", "take_away"), KEPT)
-async def test_what_is_not_lost_lets_a_task_go_on_as_a_plain_call(
+async def test_a_permission_change_that_keeps_the_scope_lets_a_task_continue_like_a_plain_call(
     tasks: Cast, build: Build, take_away: TakeAway
 ) -> None:
     caller = await in_database(build, tasks)

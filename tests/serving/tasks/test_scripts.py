@@ -54,7 +54,7 @@ def _free(task: UUID) -> None:
     TaskModel.objects.filter(id=task).update(owner=NO_OWNER, due_at=timezone.now())
 
 
-async def test_a_script_that_may_be_a_task_is_one_only_for_clients_that_follow_it(
+async def test_a_script_becomes_a_task_only_for_clients_with_the_extension(
     tasks: Cast, owner: Follower
 ) -> None:
     await publish(tasks, "always")
@@ -62,7 +62,7 @@ async def test_a_script_that_may_be_a_task_is_one_only_for_clients_that_follow_i
     assert '"got":[]' in done(await owner.unable().call("order", rounds=0))
 
 
-async def test_a_slow_script_becomes_a_task_and_asks_there(
+async def test_a_slow_script_becomes_a_task_and_requests_input_there(
     tasks: Cast, owner: Follower, settings: Settings
 ) -> None:
     settings.MCPHOST_TASK_AFTER_SECONDS = 0.05
@@ -87,7 +87,7 @@ async def test_a_script_without_a_free_worker_becomes_a_task(
     assert '"got":[]' in await task.text()
 
 
-async def test_a_round_whose_process_dies_runs_again_and_asks_nothing_again(
+async def test_a_round_of_a_dead_process_runs_again_and_repeats_no_input_request(
     tasks: Cast, owner: Follower
 ) -> None:
     await publish(tasks, "always", pause=1.0)

@@ -1,4 +1,4 @@
-"""Tasks whose rows can no longer be read: each ends by itself, and no other one with it."""
+"""Tasks with unreadable rows: each ends by itself, and affects no other task."""
 
 from itertools import product
 from uuid import UUID
@@ -41,7 +41,7 @@ async def _sealed(task: Task, column: str, written: bytes) -> str:
     return await stored_tasks.seal(row.tenant, row.id, stored_tasks.REQUEST, written)
 
 
-async def test_a_task_of_another_format_fails_and_no_other_task_waits_for_it(
+async def test_a_task_of_an_unknown_format_fails_and_delays_no_other_task(
     owner: Follower,
 ) -> None:
     sound = await owner.begin("paint")
@@ -61,7 +61,7 @@ async def test_a_task_of_another_format_fails_and_no_other_task_waits_for_it(
     assert did() == ["it red"]
 
 
-async def test_an_outcome_or_a_question_that_cannot_be_read_is_refused_by_name(
+async def test_an_unreadable_outcome_or_input_request_is_an_error_for_its_task(
     owner: Follower,
 ) -> None:
     ended, asking = await owner.begin("always", text="a"), await owner.begin("paint")
@@ -77,7 +77,7 @@ async def test_an_outcome_or_a_question_that_cannot_be_read_is_refused_by_name(
     assert (await asking.get())["status"] == "cancelled"
 
 
-async def test_a_task_that_cannot_be_read_hides_no_other_of_the_list(tasks: Cast) -> None:
+async def test_an_unreadable_task_hides_no_other_task_of_the_list(tasks: Cast) -> None:
     client = await client_of(tasks.owner)
     broken, sound = await client.begin("always", text="a"), await client.begin("always", text="b")
     for task in (broken, sound):

@@ -1,4 +1,4 @@
-"""The metric of verification: how many payloads are not what was recorded."""
+"""The metric of verification: how many payloads differ from their records."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.audit.test_verification import change, recorded
 pytestmark = pytest.mark.django_db
 
 
-def test_payloads_that_were_changed_are_counted_until_none_is() -> None:
+def test_modified_payloads_are_counted_until_they_are_restored() -> None:
     first, _ = recorded(2)
     kept = Payload.objects.values_list("ciphertext", flat=True).get(entry=first)
     for ciphertext, wrong in ((bytes(40), 1), (kept, 0)):

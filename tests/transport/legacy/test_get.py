@@ -72,14 +72,14 @@ def there_are(streams: int) -> None:
 
 
 @pytest.mark.requirement("session.capabilities")
-async def test_a_server_says_that_it_tells_of_changes(session: Session) -> None:
+async def test_a_server_declares_list_changed_and_subscribe_capabilities(session: Session) -> None:
     capabilities = session.server["capabilities"]
     assert capabilities["tools"] == capabilities["prompts"] == {"listChanged": True}
     assert capabilities["resources"] == {"subscribe": True, "listChanged": True}
 
 
 @every_revision
-async def test_who_takes_no_events_or_has_no_session_gets_no_stream(
+async def test_a_get_stream_requires_an_event_stream_accept_header_and_a_session(
     served: Cast, revision: str
 ) -> None:
     session = await begin("acme", served.owner.mcp_token, revision)
@@ -98,7 +98,7 @@ async def test_who_takes_no_events_or_has_no_session_gets_no_stream(
     assert (reply.status, reply.check().last["id"]) == (404, None)
 
 
-async def test_there_are_as_many_as_there_may_be(
+async def test_the_number_of_get_streams_per_token_is_limited(
     session: Session, settings: Any, served: Cast
 ) -> None:
     settings.MCPHOST_LISTENERS_PER_TOKEN = 1
@@ -114,7 +114,7 @@ async def test_there_are_as_many_as_there_may_be(
 
 
 @pytest.mark.requirement("session.listen")
-async def test_changes_of_lists_are_told(session: Session, served: Cast) -> None:
+async def test_list_changes_are_notified_on_a_get_stream(session: Session, served: Cast) -> None:
     async with session.listening() as stream:
         await in_database(publish_poem, served.acme.id)
         assert await told(stream) == PROMPTS
@@ -122,7 +122,7 @@ async def test_changes_of_lists_are_told(session: Session, served: Cast) -> None
         assert await told(stream) == RESOURCES
 
 
-async def test_clients_are_pinged_where_an_operator_wants_it_and_their_answers_are_taken(
+async def test_clients_are_pinged_if_configured_and_their_responses_are_accepted(
     session: Session, settings: Any
 ) -> None:
     settings.MCPHOST_PING_SECONDS = 0.01
@@ -138,7 +138,7 @@ async def test_clients_are_pinged_where_an_operator_wants_it_and_their_answers_a
 
 
 @pytest.mark.requirement("session.subscribed")
-async def test_a_session_is_told_of_resources_that_it_subscribed_to(
+async def test_a_session_is_notified_of_resources_it_subscribed_to(
     session: Session, served: Cast
 ) -> None:
     today = await in_database(publish_today, served.acme.id)
@@ -157,7 +157,7 @@ async def test_a_session_is_told_of_resources_that_it_subscribed_to(
         assert {await told(stream) for _ in range(2)} == {RESOURCES, (UPDATED, TODAY)}
 
 
-async def test_only_so_many_resources_that_are_there_can_be_subscribed_to(
+async def test_only_a_limited_number_of_existing_resources_can_be_subscribed_to(
     session: Session, served: Cast, settings: Any
 ) -> None:
     settings.MCPHOST_LISTEN_URIS = 1
@@ -174,7 +174,7 @@ async def test_only_so_many_resources_that_are_there_can_be_subscribed_to(
         assert code != -32603 or "at most 1 resources" in reply.error["message"]
 
 
-async def test_nobody_is_told_of_what_it_may_not_know(served: Cast) -> None:
+async def test_callers_are_not_notified_of_primitives_they_may_not_see(served: Cast) -> None:
     wide = await in_database(wide_token, served)
     seeing = await begin("acme", wide, LAST)
     blind = await begin("acme", served.owner.mcp_token, LAST)
@@ -191,7 +191,7 @@ async def test_nobody_is_told_of_what_it_may_not_know(served: Cast) -> None:
         await ends(far_off, elsewhere)
 
 
-async def test_who_may_not_list_is_told_of_no_list(served: Cast) -> None:
+async def test_callers_without_list_scope_get_no_list_changed_notifications(served: Cast) -> None:
     wanted = TokenRequest("calls only", ("mcp:call",))
     token = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
     session = await begin("acme", token.plaintext, LAST)
@@ -206,7 +206,7 @@ async def test_who_may_not_list_is_told_of_no_list(served: Cast) -> None:
 
 
 @pytest.mark.requirement("session.one-stream")
-async def test_the_newest_stream_of_a_session_is_told_and_no_other(
+async def test_only_the_newest_stream_of_a_session_is_notified(
     session: Session, served: Cast
 ) -> None:
     async with session.listening() as first:
@@ -224,7 +224,7 @@ async def test_the_newest_stream_of_a_session_is_told_and_no_other(
 
 
 @pytest.mark.requirement("session.retry")
-async def test_a_drain_ends_it(session: Session) -> None:
+async def test_a_drain_ends_a_get_stream(session: Session) -> None:
     async with session.listening() as stream:
         shutdown.begin()
         await ends(stream, session)
@@ -232,14 +232,14 @@ async def test_a_drain_ends_it(session: Session) -> None:
     assert (await session.exchange(b"", "GET").done()).status == 200
 
 
-async def test_the_end_of_its_session_ends_it(session: Session) -> None:
+async def test_ending_the_session_ends_its_get_stream(session: Session) -> None:
     async with session.listening() as stream:
         await session.end()
         await ends(stream, session)
     there_are(0)
 
 
-async def test_it_ends_with_the_authority_of_its_caller(served: Cast) -> None:
+async def test_a_get_stream_ends_when_the_token_is_revoked(served: Cast) -> None:
     wanted = TokenRequest("short", ("mcp:list", "mcp:call"))
     token = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
     session = await begin("acme", token.plaintext, LAST)

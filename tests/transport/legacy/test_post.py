@@ -38,7 +38,7 @@ async def session(request: pytest.FixtureRequest, served: Cast) -> Session:
 
 
 @pytest.mark.requirement("session.negotiated", "session.id")
-async def test_a_session_has_the_revision_that_its_client_asks_for_or_the_newest(
+async def test_a_session_has_the_requested_revision_or_the_newest_one(
     served: Cast,
 ) -> None:
     for revision in SESSION_BASED:
@@ -62,7 +62,7 @@ async def test_a_session_has_the_revision_that_its_client_asks_for_or_the_newest
 
 
 @pytest.mark.requirement("session.ping")
-async def test_what_is_asked_in_a_session_is_answered(session: Session) -> None:
+async def test_requests_in_a_session_are_answered(session: Session) -> None:
     assert (await session.ask("ping")).result == {}
     assert (await session.ask("tools/list")).result["tools"]
     assert (await session.call("echo", {"text": "a"})).text == "a"
@@ -70,7 +70,9 @@ async def test_what_is_asked_in_a_session_is_answered(session: Session) -> None:
 
 
 @pytest.mark.requirement("session.version-header")
-async def test_a_header_may_be_left_out_but_not_name_what_does_not_exist(session: Session) -> None:
+async def test_the_version_header_may_be_left_out_but_must_not_name_an_unknown_revision(
+    session: Session,
+) -> None:
     assert (await session.send(LIST, mcp_protocol_version="")).status == 200
     for other in ("2024-10-07", "2025-01-01"):
         reply = await session.send(LIST, mcp_protocol_version=other)
@@ -80,7 +82,7 @@ async def test_a_header_may_be_left_out_but_not_name_what_does_not_exist(session
 
 
 @pytest.mark.requirement("session.delete", "session.gone")
-async def test_a_session_that_was_ended_is_gone_and_another_may_begin(session: Session) -> None:
+async def test_an_ended_session_is_gone_and_a_new_one_may_begin(session: Session) -> None:
     assert (await session.end()).status == 204
     reply = await session.send(LIST)
     assert (reply.status, reply.error["code"], reply.last["id"]) == (404, INVALID_REQUEST, 1)
@@ -112,7 +114,7 @@ async def without_a_session(session: Session, id: str | None, status: int) -> No
 
 @pytest.mark.requirement("session.required", "session.gone")
 @every_revision
-async def test_without_a_session_of_its_own_that_lives_nothing_is_served(
+async def test_requests_without_a_live_session_of_the_caller_are_refused(
     served: Cast, settings: Settings, monkeypatch: pytest.MonkeyPatch, revision: str
 ) -> None:
     monkeypatch.setattr(sealing, "EVERY_SECONDS", 0.01)  # between two looks for an unknown key
@@ -141,7 +143,7 @@ async def test_without_a_session_of_its_own_that_lives_nothing_is_served(
 # --- invalid POSTs ---
 
 
-async def test_a_session_is_initialized_once(session: Session) -> None:
+async def test_a_session_can_be_initialized_only_once(session: Session) -> None:
     reply = await session.send(initializing(session.revision, 7))
     assert (reply.status, reply.error["code"], reply.last["id"]) == (200, INVALID_REQUEST, 7)
     assert "mcp-session-id" not in reply.headers
@@ -175,7 +177,7 @@ UNANSWERABLE = (
 
 
 @pytest.mark.requirement("session.params", "session.not-found", "session.refused")
-async def test_errors_answer_requests_with_status_200_and_nothing_else_with_400(
+async def test_request_errors_have_status_200_and_unanswerable_messages_status_400(
     session: Session,
 ) -> None:
     for body, code in ANSWERED:
@@ -189,7 +191,7 @@ async def test_errors_answer_requests_with_status_200_and_nothing_else_with_400(
 
 
 @pytest.mark.requirement("session.accepted")
-async def test_notifications_and_answers_that_nobody_waits_for_are_accepted(
+async def test_notifications_and_unexpected_responses_are_accepted(
     session: Session,
 ) -> None:
     for name in ("initialized", "roots/list_changed", "progress", "cancelled", "whatever"):
@@ -200,7 +202,7 @@ async def test_notifications_and_answers_that_nobody_waits_for_are_accepted(
         assert (reply.status, reply.raw) == (202, b"")
 
 
-async def test_other_processes_are_told_of_so_many_cancellations_a_minute(
+async def test_the_number_of_cancellations_forwarded_to_other_processes_per_minute_is_limited(
     served: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "NOTICES_PER_MINUTE", 3)
@@ -212,7 +214,7 @@ async def test_other_processes_are_told_of_so_many_cancellations_a_minute(
     assert await sync_to_async(told.count)() == 3
 
 
-async def test_an_id_means_one_request_of_its_session_at_a_time(session: Session) -> None:
+async def test_a_request_id_may_be_in_use_only_once_per_session(session: Session) -> None:
     other = await begin("acme", session.token, LAST)
     async with session.begun(calling("wait_until_told", id="a")) as first:
         await probes().running.wait()
@@ -230,7 +232,9 @@ async def test_an_id_means_one_request_of_its_session_at_a_time(session: Session
     assert (await session.call("echo", {"text": "c"}, id="a")).text == "c"
 
 
-async def test_what_a_stateless_client_sends_is_no_part_of_a_session(session: Session) -> None:
+async def test_a_stateless_request_with_a_session_header_does_not_belong_to_the_session(
+    session: Session,
+) -> None:
     headers = {"mcp-session-id": session.id or ""}
     reply = await send("acme", request("tools/list"), session.token, headers)
     assert reply.result["resultType"] == "complete"
@@ -239,7 +243,7 @@ async def test_what_a_stateless_client_sends_is_no_part_of_a_session(session: Se
 # --- batches ---
 
 
-async def test_a_batch_is_answered_together(served: Cast) -> None:
+async def test_the_requests_of_a_batch_are_answered_together(served: Cast) -> None:
     session = await begin("acme", served.owner.mcp_token, FIRST)
     answers = await session.batch(
         message("ping", id=1),
@@ -262,7 +266,7 @@ async def test_a_batch_is_answered_together(served: Cast) -> None:
     }
 
 
-async def test_a_batch_that_cannot_be_read_is_not_done_by_half(served: Cast) -> None:
+async def test_a_malformed_batch_runs_none_of_its_requests(served: Cast) -> None:
     session = await begin("acme", served.owner.mcp_token, FIRST)
     for bad in ([], 5, {"jsonrpc": "2.0", "id": None, "method": "ping"}, calling("write", id=1)):
         reply = await session.send([calling("write", {"text": "x"}, id=1), bad])
@@ -281,7 +285,7 @@ async def test_later_revisions_have_no_batches(served: Cast, revision: str) -> N
 # --- errors that clients must survive ---
 
 
-async def test_a_limit_is_told_with_status_200_and_when_to_come_again(served: Cast) -> None:
+async def test_an_exceeded_limit_is_an_error_with_status_200_and_retry_after(served: Cast) -> None:
     for revision in SESSION_BASED:
         token = await token_with(served, "mcp:call", calls_per_minute=1)
         session = await begin("acme", token, revision)
@@ -291,13 +295,13 @@ async def test_a_limit_is_told_with_status_200_and_when_to_come_again(served: Ca
         assert reply.error["data"]["retryAfter"] >= 1
 
 
-async def test_a_fault_of_ours_is_an_error_and_no_broken_connection(
+async def test_an_internal_fault_is_an_error_response_and_not_a_broken_connection(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any) -> None:
         raise RuntimeError("canary-of-the-inside")
 
-    sessions._known.clear()
+    sessions._cached.clear()
     monkeypatch.setattr(rows, "find", broken)
     reply = await session.send(LIST)
     assert (reply.status, reply.error["code"]) == (200, INTERNAL_ERROR)

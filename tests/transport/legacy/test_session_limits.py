@@ -45,7 +45,7 @@ async def lives(session: Session) -> bool:
 
 
 @every_revision
-async def test_at_the_limit_the_session_that_was_idle_for_the_longest_is_gone(
+async def test_at_the_limit_the_longest_idle_session_is_ended(
     served: Cast, settings: Any, revision: str
 ) -> None:
     settings.MCPHOST_SESSIONS_PER_TOKEN = 2
@@ -58,7 +58,7 @@ async def test_at_the_limit_the_session_that_was_idle_for_the_longest_is_gone(
     assert (await another(second)).status == 200
 
 
-async def test_where_none_is_idle_the_client_is_told_when_to_come_back(
+async def test_without_an_idle_session_a_new_one_is_refused_with_retry_after(
     served: Cast, settings: Any
 ) -> None:
     settings.MCPHOST_SESSIONS_PER_TOKEN = 2
@@ -76,7 +76,7 @@ async def test_where_none_is_idle_the_client_is_told_when_to_come_back(
         assert [await lives(each) for each in (streaming, calling)] == [True, False]
 
 
-async def test_each_credential_and_each_tenant_has_sessions_of_its_own(
+async def test_each_credential_and_each_tenant_has_its_own_sessions(
     served: Cast, settings: Any
 ) -> None:
     settings.MCPHOST_SESSIONS_PER_TOKEN = 1
@@ -92,14 +92,14 @@ async def test_each_credential_and_each_tenant_has_sessions_of_its_own(
     assert [await lives(each) for each in begun] == [True, True, True, False]
 
 
-async def test_what_is_kept_of_an_anonymous_caller_holds_no_address(served: Cast) -> None:
+async def test_the_session_of_an_anonymous_caller_stores_no_address(served: Cast) -> None:
     await begin("commons", None, LAST)
     (row,) = await in_database(lambda: list(SessionModel.objects.all()))
     assert len(row.holder) == 64
     assert "127.0.0.1" not in str(vars(row))
 
 
-def test_an_address_without_a_credential_is_one_network_at_one_tenant(served: Cast) -> None:
+def test_an_anonymous_caller_is_identified_by_network_and_tenant(served: Cast) -> None:
     one, other = (
         Principal(PrincipalKind.ANONYMOUS, each.id) for each in (served.acme, served.globex)
     )
@@ -114,7 +114,7 @@ def test_an_address_without_a_credential_is_one_network_at_one_tenant(served: Ca
 # --- changes per minute ---
 
 
-async def test_so_many_sessions_are_begun_in_a_minute_and_no_more(
+async def test_the_number_of_new_sessions_per_minute_is_limited(
     served: Cast, settings: Any
 ) -> None:
     settings.MCPHOST_SESSION_CHANGES_PER_MINUTE = 3
@@ -127,7 +127,7 @@ async def test_so_many_sessions_are_begun_in_a_minute_and_no_more(
     assert (await begin("acme", served.owner.mcp_token, LAST)).id
 
 
-async def test_changes_of_one_credential_leave_room_for_those_of_another(
+async def test_session_changes_of_one_credential_do_not_limit_another(
     served: Cast, settings: Any
 ) -> None:
     settings.MCPHOST_SESSION_CHANGES_PER_MINUTE = 1
@@ -163,7 +163,7 @@ async def test_subscriptions_log_levels_and_streams_count_as_changes(
 # --- streams of one session ---
 
 
-async def test_of_too_many_streams_of_a_session_the_oldest_ends(
+async def test_with_too_many_streams_of_a_session_the_oldest_ends(
     served: Cast, settings: Any
 ) -> None:
     settings.MCPHOST_STREAMS_PER_SESSION = 2

@@ -1,4 +1,5 @@
-"""Questions to clients of sessions over HTTP, for each revision, and the POSTs that answer them."""
+"""Input requests to clients of sessions over HTTP, for each revision, and the POSTs with the
+responses."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -70,7 +71,7 @@ async def _entries(action: str) -> list[Entry]:
 
 @pytest.mark.requirement("session.related")
 @with_forms
-async def test_a_tool_asks_on_the_stream_of_its_call_and_goes_on_with_the_answer(
+async def test_a_tool_requests_input_on_the_stream_of_its_call_and_continues_with_the_response(
     asking: Cast, revision: str
 ) -> None:
     session = await begun(asking, revision)
@@ -84,7 +85,7 @@ async def test_a_tool_asks_on_the_stream_of_its_call_and_goes_on_with_the_answer
 
 
 @pytest.mark.parametrize("revision", SESSION_BASED)
-async def test_models_and_roots_are_asked_for_on_every_revision(
+async def test_sampling_and_roots_are_requested_in_every_revision(
     asking: Cast, revision: str
 ) -> None:
     session = await begun(asking, revision)
@@ -99,7 +100,7 @@ async def test_models_and_roots_are_asked_for_on_every_revision(
             assert await text(stream) == end
 
 
-async def test_what_a_revision_or_a_client_has_no_words_for_is_a_missing_capability(
+async def test_an_input_request_the_client_or_revision_does_not_support_is_a_missing_capability(
     asking: Cast,
 ) -> None:
     paint = {"what": "a wall"}
@@ -120,9 +121,7 @@ async def test_what_a_revision_or_a_client_has_no_words_for_is_a_missing_capabil
 
 
 @with_forms
-async def test_what_is_no_answer_to_anything_is_accepted_and_recorded(
-    asking: Cast, revision: str
-) -> None:
+async def test_an_unexpected_response_is_accepted_and_recorded(asking: Cast, revision: str) -> None:
     session = await begun(asking, revision)
     other = await begun(asking, revision)
     async with session.begun(calling("paint", {"what": "a wall"})) as stream:
@@ -139,7 +138,7 @@ async def test_what_is_no_answer_to_anything_is_accepted_and_recorded(
 
 
 @with_forms
-async def test_an_answer_that_cannot_be_kept_is_not_acknowledged(
+async def test_a_response_that_cannot_be_stored_is_not_acknowledged(
     asking: Cast, revision: str, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     session = await begun(asking, revision)
@@ -158,7 +157,7 @@ async def test_an_answer_that_cannot_be_kept_is_not_acknowledged(
 
 
 @with_forms
-async def test_a_question_is_shown_again_under_its_id_and_the_answer_found_later(
+async def test_an_input_request_is_replayed_with_its_id_and_its_late_response_is_used(
     asking: Cast, revision: str
 ) -> None:
     session = await begun(asking, revision)
@@ -175,7 +174,7 @@ async def test_a_question_is_shown_again_under_its_id_and_the_answer_found_later
 
 
 @with_forms
-async def test_the_end_of_a_session_ends_what_waits_in_it(asking: Cast, revision: str) -> None:
+async def test_ending_a_session_ends_its_waiting_calls(asking: Cast, revision: str) -> None:
     session = await begun(asking, revision)
     async with session.begun(calling("paint", {"what": "a wall"})) as stream:
         question = await stream.message()
@@ -187,9 +186,7 @@ async def test_the_end_of_a_session_ends_what_waits_in_it(asking: Cast, revision
 
 
 @with_forms
-async def test_what_waits_ends_with_the_authority_of_its_caller(
-    asking: Cast, revision: str
-) -> None:
+async def test_a_waiting_call_ends_when_the_token_is_revoked(asking: Cast, revision: str) -> None:
     wanted = TokenRequest("short", ("mcp:list", "mcp:call"))
     token = await in_database(issue, asking.acme.id, asking.owner.user, wanted, actor=ACTOR)
     session = await begin("acme", token.plaintext, revision, **EVERYTHING)
@@ -201,7 +198,7 @@ async def test_what_waits_ends_with_the_authority_of_its_caller(
     assert (await session.exchange(message("ping", id=2)).done()).status == 401
 
 
-async def test_a_tool_may_close_the_stream_of_a_client_that_comes_back(asking: Cast) -> None:
+async def test_a_tool_may_close_its_stream_if_the_client_can_resume(asking: Cast) -> None:
     session = await begun(asking, LAST)
     async with session.begun(calling("closes_its_stream")) as stream:
         assert (await stream.done()).raw.endswith(b"retry: 1000\n\n")

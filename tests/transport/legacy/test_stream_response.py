@@ -70,7 +70,9 @@ STEPS = [1, {"step": 1}, 2, {"step": 2}, 3, {"step": 3}, "done"]
 
 
 @pytest.mark.requirement("session.answer-last")
-async def test_what_a_call_says_is_streamed_with_ids_and_its_answer_last(session: Session) -> None:
+async def test_notifications_are_streamed_with_event_ids_and_the_response_comes_last(
+    session: Session,
+) -> None:
     reply = await session.call("echo", {"text": "a"}, progressToken="p")
     assert not reply.streamed
     assert await in_database(Stream.objects.count) == 0, "nothing was said"
@@ -88,7 +90,7 @@ async def test_what_a_call_says_is_streamed_with_ids_and_its_answer_last(session
     assert not any("progress" in one for one in kept), "they are sealed"
 
 
-async def test_progress_has_a_message_where_the_revision_has_one(session: Session) -> None:
+async def test_progress_has_a_message_if_the_revision_supports_it(session: Session) -> None:
     async with session.begun(calling("steps", {"count": 1}, progressToken="p")) as stream:
         notified = (await stream.message())["params"]
     assert notified.get("message") == ("step 1" if REVISIONS[session.revision].audio else None)
@@ -96,7 +98,7 @@ async def test_progress_has_a_message_where_the_revision_has_one(session: Sessio
 
 @pytest.mark.requirement("session.primed")
 @pytest.mark.usefixtures("at_once")
-async def test_a_slow_call_becomes_a_stream_that_can_be_resumed_where_clients_poll(
+async def test_a_slow_call_becomes_a_resumable_stream_for_polling_clients(
     session: Session,
 ) -> None:
     async with session.begun(calling("wait_until_told")) as stream:
@@ -112,7 +114,9 @@ async def test_a_slow_call_becomes_a_stream_that_can_be_resumed_where_clients_po
 
 
 @pytest.mark.requirement("session.cancelled")
-async def test_what_was_called_off_before_it_said_anything_has_no_answer(session: Session) -> None:
+async def test_a_call_cancelled_before_its_first_message_gets_an_empty_202(
+    session: Session,
+) -> None:
     async with session.begun(calling("hang")) as posted:
         await probes().running.wait()
         await session.notify("notifications/cancelled", {"requestId": 1})
@@ -126,7 +130,9 @@ async def test_what_was_called_off_before_it_said_anything_has_no_answer(session
 
 @pytest.mark.requirement("session.hang-up")
 @pytest.mark.usefixtures("at_once")
-async def test_a_hang_up_does_not_end_the_call_and_its_answer_waits(session: Session) -> None:
+async def test_a_disconnect_does_not_end_the_call_and_its_response_can_be_resumed(
+    session: Session,
+) -> None:
     async with session.begun(calling("steps", progressToken="p")) as first:
         await first.message()
         last_id = first.last_id
@@ -138,7 +144,9 @@ async def test_a_hang_up_does_not_end_the_call_and_its_answer_waits(session: Ses
 
 
 @pytest.mark.requirement("session.resumed")
-async def test_it_can_be_resumed_from_every_event_and_by_many(session: Session) -> None:
+async def test_a_stream_can_be_resumed_from_every_event_and_by_several_readers(
+    session: Session,
+) -> None:
     async with session.begun(calling("steps", progressToken="p")) as first:
         await said(first)
         whole = list(first.ids)
@@ -150,7 +158,7 @@ async def test_it_can_be_resumed_from_every_event_and_by_many(session: Session) 
             assert ids == whole[place + 1 :]
 
 
-async def test_one_caller_follows_so_many_streams_at_once(
+async def test_the_number_of_streams_a_caller_reads_concurrently_is_limited(
     served: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readers, "MOST_OF_CALLER", 1)
@@ -178,7 +186,7 @@ async def test_one_caller_follows_so_many_streams_at_once(
 
 @pytest.mark.requirement("session.events-own")
 @every_revision
-async def test_an_event_that_never_was_or_is_of_another_session_is_refused_alike(
+async def test_unknown_and_foreign_event_ids_are_refused_with_the_same_error(
     served: Cast, revision: str
 ) -> None:
     mine, other = [await begin("acme", served.owner.mcp_token, revision) for _ in range(2)]
@@ -208,9 +216,7 @@ async def test_an_event_that_never_was_or_is_of_another_session_is_refused_alike
 
 
 @every_revision
-async def test_a_stream_ends_with_the_authority_of_who_reads_it(
-    served: Cast, revision: str
-) -> None:
+async def test_a_stream_ends_when_its_readers_token_is_revoked(served: Cast, revision: str) -> None:
     wanted = TokenRequest("short", ("mcp:list", "mcp:call"))
     token = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
     session = await begin("acme", token.plaintext, revision)
@@ -228,7 +234,7 @@ async def test_a_stream_ends_with_the_authority_of_who_reads_it(
 # --- batches ---
 
 
-async def test_calls_of_a_batch_speak_on_one_stream_and_are_answered_one_by_one(
+async def test_calls_of_a_batch_share_one_stream_and_are_answered_individually(
     served: Cast,
 ) -> None:
     session = await begin("acme", served.owner.mcp_token, FIRST)

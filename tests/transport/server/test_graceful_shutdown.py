@@ -22,7 +22,9 @@ async def _draining() -> None:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_is_the_ordinary_way_to_stop(ending: signal.Signals) -> None:
+async def test_a_termination_signal_shuts_the_server_down_gracefully(
+    ending: signal.Signals,
+) -> None:
     async with running() as served:
         reader, _ = await served.line(WAIT)
         await served.app.arrived.wait()
@@ -36,7 +38,7 @@ async def test_a_signal_is_the_ordinary_way_to_stop(ending: signal.Signals) -> N
     assert not shutdown.leaving(), "a server that starts afterwards is not leaving"
 
 
-async def test_after_sigterm_everything_is_served_for_a_while_and_connections_are_closed() -> None:
+async def test_after_sigterm_requests_are_served_for_a_while_and_connections_are_closed() -> None:
     async with running(shutdown_times=LONG) as served:
         known, writer = await served.line(GET)
         assert b"connection: close" not in (await answer(known)).lower()
@@ -54,7 +56,7 @@ async def test_after_sigterm_everything_is_served_for_a_while_and_connections_ar
 
 @pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
-async def test_a_second_signal_waits_for_nobody_but_the_application_may_still_end(
+async def test_a_second_signal_cuts_requests_but_the_application_may_still_shut_down(
     first: signal.Signals, second: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(graceful_shutdown, "CUT_SECONDS", 0.05)
@@ -68,7 +70,7 @@ async def test_a_second_signal_waits_for_nobody_but_the_application_may_still_en
     assert served.app.ended == ["lifespan.startup", "lifespan.shutdown"]
 
 
-async def test_one_sigterm_that_arrives_twice_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_sigterm_delivered_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graceful_shutdown, "ECHO_SECONDS", 600)
     async with running() as served:
         reader, _ = await served.line(WAIT)
@@ -87,7 +89,7 @@ async def _hung_up(reader: asyncio.StreamReader) -> bool:
         return True
 
 
-async def test_what_does_not_end_in_time_is_cancelled(
+async def test_a_request_that_does_not_end_in_time_is_cancelled(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(graceful_shutdown, "CUT_SECONDS", 0.05)
@@ -102,7 +104,7 @@ async def test_what_does_not_end_in_time_is_cancelled(
 
 
 @pytest.mark.parametrize("before", [b"", GET])
-async def test_a_request_that_is_half_here_is_waited_for(before: bytes) -> None:
+async def test_a_partially_received_request_is_waited_for(before: bytes) -> None:
     async with running(shutdown_times=LONG) as served:
         reader, writer = await served.line(before)
         if before:
@@ -125,7 +127,7 @@ async def _has_begun(served: Running) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_what_the_kernel_has_accepted_is_served_though_nobody_had_taken_it_up() -> None:
+async def test_connections_accepted_only_by_the_kernel_are_still_served() -> None:
     async with running(shutdown_times=LONG) as served:
         await answer((await served.line(GET))[0])
         (server,) = served.server.servers

@@ -32,7 +32,7 @@ class Host:
 
 
 @pytest.mark.parametrize("app", [Lifespan(ServerProcess()), application])
-async def test_records_can_be_written_from_the_start_to_the_stop(app: Any) -> None:
+async def test_records_can_be_written_from_startup_to_shutdown(app: Any) -> None:
     host = Host()
     following = asyncio.create_task(app(SCOPE, host.told.get, host.heard.put))
     assert writer.refuse_new()
@@ -43,7 +43,7 @@ async def test_records_can_be_written_from_the_start_to_the_stop(app: Any) -> No
     await following
 
 
-def test_tools_that_hold_all_threads_of_asyncio_do_not_keep_the_server_from_its_end() -> None:
+def test_tools_that_block_all_asyncio_threads_do_not_prevent_shutdown() -> None:
     asyncio.run(_ends_while_all_threads_are_held())
 
 

@@ -1,4 +1,4 @@
-"""Health and metrics of a process that serves nothing else."""
+"""Health and metrics of a process that serves no MCP requests."""
 
 import asyncio
 import signal
@@ -28,7 +28,7 @@ async def get(port: int, path: str, token: str = "", host: str = "localhost") ->
     return int(head.split()[1]), body
 
 
-async def test_it_serves_health_and_metrics_and_nothing_else(settings: Settings) -> None:
+async def test_the_operations_port_serves_only_health_and_metrics(settings: Settings) -> None:
     settings.MCPHOST_METRICS_TOKEN = TOKEN
     listener = socket.create_server((HOST, 0))
     port = listener.getsockname()[1]
@@ -52,7 +52,7 @@ async def test_it_serves_health_and_metrics_and_nothing_else(settings: Settings)
         await asyncio.open_connection(HOST, port)
 
 
-def test_a_port_that_is_taken_is_said_before_anything_starts(settings: Settings) -> None:
+def test_an_occupied_metrics_port_is_refused_before_anything_starts(settings: Settings) -> None:
     settings.MCPHOST_ALONE = False
     with socket.create_server((HOST, 0)) as taken:
         port = taken.getsockname()[1]

@@ -16,7 +16,7 @@ __all__ = ["settled_memory"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_taken_port_is_refused_with_the_name_of_the_variable(settled_memory: None) -> None:
+def test_an_occupied_port_is_refused_with_the_name_of_the_variable(settled_memory: None) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
         override_settings(ASGI_APPLICATION="mcphost.routing.application"),
@@ -28,12 +28,12 @@ def test_a_taken_port_is_refused_with_the_name_of_the_variable(settled_memory: N
     assert gc.get_freeze_count() > 0
 
 
-def test_a_port_beyond_the_highest_one_is_refused_and_nothing_listens() -> None:
+def test_a_port_above_65535_is_refused_and_nothing_listens() -> None:
     with pytest.raises(CommandError, match=r"127\.0\.0\.1:99999.* 65535: set PORT"):
         call_command("serve", host="127.0.0.1", port=99_999)
 
 
-def test_a_server_may_have_as_many_files_open_as_the_system_allows() -> None:
+def test_the_file_limit_of_a_server_is_raised_to_the_hard_limit() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (before[0] // 2, before[1]))

@@ -9,7 +9,7 @@ from mcphost.transport.server.uvicorn import HEADER_BYTES, Cork
 from tests.transport.running import GET, LAST, PATIENCE, Line, answer, end, running
 
 
-async def test_requests_are_answered_one_after_another_on_a_connection() -> None:
+async def test_requests_on_a_connection_are_answered_in_order() -> None:
     async with running() as served:
         reader, writer = await served.line(GET)
         first = await answer(reader)
@@ -22,7 +22,7 @@ async def test_requests_are_answered_one_after_another_on_a_connection() -> None
 
 
 @pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: loc", b"GE"])
-async def test_headers_that_do_not_come_in_time_end_the_connection(begun: bytes) -> None:
+async def test_headers_that_do_not_arrive_in_time_end_the_connection(begun: bytes) -> None:
     async with running(header_seconds=0.05) as served:
         reader, _ = await served.line(begun)
         assert await end(reader) == b""
@@ -30,7 +30,7 @@ async def test_headers_that_do_not_come_in_time_end_the_connection(begun: bytes)
 
 
 @pytest.mark.parametrize("more", [b"", b"x"])
-async def test_a_body_that_does_not_come_ends_the_connection_though_it_was_answered(
+async def test_a_body_that_does_not_arrive_ends_the_connection_even_after_the_response(
     more: bytes,
 ) -> None:
     async with running(body_seconds=0.3) as served:
@@ -54,7 +54,7 @@ async def _endless(line: Line) -> bytes:
 
 
 @pytest.mark.parametrize("before", [b"", GET])
-async def test_headers_without_an_end_are_refused_before_they_are_many(before: bytes) -> None:
+async def test_endless_headers_are_refused_at_a_limit(before: bytes) -> None:
     async with running() as served:
         line = await served.line(before)
         if before:
@@ -72,7 +72,7 @@ def _request_of(size: int) -> bytes:
 
 @pytest.mark.parametrize("at_once", [True, False])
 @pytest.mark.parametrize("before", [b"", GET])
-async def test_headers_over_64_kib_are_refused_however_they_arrive(
+async def test_headers_over_64_kib_are_refused_whether_split_or_not(
     before: bytes, at_once: bool
 ) -> None:
     async with running() as served:
@@ -91,7 +91,7 @@ async def test_headers_over_64_kib_are_refused_however_they_arrive(
         assert not served.app.arrived.is_set()
 
 
-async def test_headers_of_64_kib_are_read() -> None:
+async def test_headers_of_64_kib_are_accepted() -> None:
     async with running() as served:
         reader, _ = await served.line(_request_of(HEADER_BYTES) + GET)
         for _ in range(2):
@@ -119,7 +119,7 @@ async def test_trailers_do_not_become_headers(pieces: int) -> None:
         assert [name for name, _ in served.app.headers[1]] == [b"host"]
 
 
-async def test_trailers_without_an_end_close_the_connection() -> None:
+async def test_endless_trailers_close_the_connection() -> None:
     async with running() as served:
         head = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
         line = await served.line(head + b"1\r\na\r\n0\r\nTrailer: ")
@@ -127,7 +127,7 @@ async def test_trailers_without_an_end_close_the_connection() -> None:
         assert await _endless(line) == b""
 
 
-async def test_a_reader_that_takes_nothing_is_cut() -> None:
+async def test_a_client_that_reads_nothing_is_disconnected() -> None:
     async with running(stalled_seconds=0.1) as served:
         reader, _ = await served.line(GET.replace(b"/ ", b"/large "))
         async with asyncio.timeout(PATIENCE):
@@ -136,7 +136,7 @@ async def test_a_reader_that_takes_nothing_is_cut() -> None:
         assert got[-len(LAST) :] != LAST
 
 
-async def test_what_is_no_http_is_told_so() -> None:
+async def test_a_request_that_is_not_http_gets_status_400() -> None:
     async with running() as served:
         reader, _ = await served.line(b"\x00\x01\x02\r\n\r\n")
         assert (await end(reader)).startswith(b"HTTP/1.1 400 ")
@@ -165,7 +165,7 @@ def _corked() -> tuple[Cork, Pipe]:
     return Cork(pipe, asyncio.get_running_loop()), pipe
 
 
-async def test_what_is_written_in_one_turn_leaves_as_one() -> None:
+async def test_writes_in_one_loop_iteration_are_sent_together() -> None:
     cork, pipe = _corked()
     cork.write(b"headers")
     cork.write(b"body")
@@ -177,7 +177,7 @@ async def test_what_is_written_in_one_turn_leaves_as_one() -> None:
     assert pipe.writes == [b"headersbody", b"more"]
 
 
-async def test_what_was_written_before_a_close_still_leaves() -> None:
+async def test_data_written_before_a_close_is_still_sent() -> None:
     cork, pipe = _corked()
     cork.write(b"last words")
     cork.close()

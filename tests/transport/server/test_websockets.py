@@ -23,7 +23,7 @@ def frame(opcode: int, content: bytes) -> bytes:
     return bytes([0x80 | opcode]) + length + bytes(4) + content
 
 
-async def test_a_request_of_our_pages_becomes_a_socket() -> None:
+async def test_an_upgrade_from_the_consoles_own_pages_opens_a_websocket() -> None:
     async with running() as served:
         reader, writer = await served.line(OURS)
         found = await answer(reader)
@@ -35,7 +35,7 @@ async def test_a_request_of_our_pages_becomes_a_socket() -> None:
 
 
 @pytest.mark.parametrize("path", [b"/t/acme/mcp", b"/", b"/healthz", b"/administration"])
-async def test_elsewhere_the_upgrade_is_not_taken(path: bytes) -> None:
+async def test_an_upgrade_on_other_paths_is_ignored(path: bytes) -> None:
     async with running() as served:
         reader, _ = await served.line(UPGRADE % path)
         assert (await answer(reader)).startswith(b"HTTP/1.1 200 ")
@@ -51,7 +51,9 @@ async def test_a_message_that_is_too_large_closes_the_socket() -> None:
         assert int.from_bytes(closing[2:4], "big") == 1009
 
 
-async def test_a_reader_that_reads_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_websocket_client_that_reads_nothing_is_disconnected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(WebSocketProtocol, "stalled_seconds", 0.1)
     async with running() as served:
         reader, writer = await served.line(OURS)
@@ -62,7 +64,7 @@ async def test_a_reader_that_reads_nothing_is_cut_off(monkeypatch: pytest.Monkey
         assert served.app.ended[-1] == "1005"
 
 
-async def test_sockets_that_their_application_does_not_end_are_cut_at_the_shutdown() -> None:
+async def test_websockets_still_open_at_shutdown_are_cut() -> None:
     async with running(shutdown_times=ShutdownTimes(0, 0.1)) as served:
         reader, _ = await served.line(OURS)
         await answer(reader)

@@ -1,4 +1,4 @@
-"""What a secret's name, value, hosts and places may be."""
+"""Rules for a secret's name, value, hosts and places."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,7 @@ def problems(
 @pytest.mark.parametrize(
     "name", ["", "Key", "1key", "_key", "a-key", "a key", "a.b", "k" * 65, "key\n", "ключ", "k\0"]
 )
-def test_a_name_is_an_identifier(name: str) -> None:
+def test_a_secret_name_is_an_identifier(name: str) -> None:
     assert problems(name=name) == {"name": [NAME_RULE]}
 
 
@@ -52,7 +52,9 @@ def test_a_name_is_an_identifier(name: str) -> None:
         "a-value\x7fmore",
     ],
 )
-def test_a_value_that_could_forge_a_header_or_not_be_masked_is_refused_unnamed(value: str) -> None:
+def test_a_value_that_could_forge_a_header_or_not_be_masked_is_refused_without_quoting_it(
+    value: str,
+) -> None:
     with pytest.raises(InvalidError) as refused:
         check_value(value)
     assert refused.value.problems == problems(value=value) == {"value": [VALUE_RULE]}
@@ -98,11 +100,11 @@ NO_HOSTS = """
         "api．example．com",  # noqa: RUF001 - full-width dots
     ],
 )
-def test_what_is_not_exactly_a_host_is_refused(host: str) -> None:
+def test_a_malformed_host_is_refused(host: str) -> None:
     assert list(problems(hosts=[host])) == ["hosts"]
 
 
-def test_hosts_and_places_are_needed_and_stored_once_each_in_order() -> None:
+def test_hosts_and_places_are_required_and_stored_without_duplicates_in_order() -> None:
     assert list(problems(hosts=[])) == ["hosts"]
     assert list(problems(places=[])) == ["places"]
     assert list(problems(places=["header", "cookie"])) == ["places"]

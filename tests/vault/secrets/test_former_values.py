@@ -75,7 +75,7 @@ def masked(tenant: UUID) -> set[str]:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_a_secret_was_is_masked_whatever_became_of_it(change, acme, cast, elsewhere):
+def test_former_values_are_masked_after_every_kind_of_change(change, acme, cast, elsewhere):
     """Here, and in another process that learns of it by the change log."""
     act, values = CHANGES[change]
     secret = stored(acme, hosts=["api.example.com", "other.example.com"], places=["header", "body"])
@@ -86,7 +86,7 @@ def test_what_a_secret_was_is_masked_whatever_became_of_it(change, acme, cast, e
     assert masked(cast.globex.id) == set()
 
 
-def test_a_former_value_is_used_for_nothing_else(acme: UUID) -> None:
+def test_a_former_value_is_used_only_for_masking(acme: UUID) -> None:
     secret = stored(acme)
     rotate_secret(acme, secret, OTHER, actor=OLGA)
     assert load_secret(acme, NAME).reveal() == OTHER
@@ -100,7 +100,7 @@ def test_a_former_value_is_used_for_nothing_else(acme: UUID) -> None:
     create_secret(acme, NAME, VALUE, **RULES, actor=OLGA)
 
 
-def test_a_former_value_lies_encrypted_as_it_was_and_no_value_is_cached(acme: UUID) -> None:
+def test_a_former_value_stays_encrypted_in_database_and_cache(acme: UUID) -> None:
     secret = stored(acme)
     sealed = bytes(StoredSecret.objects.get().sealed)
     rotate_secret(acme, secret, OTHER, actor=OLGA)
@@ -115,7 +115,7 @@ def test_a_former_value_lies_encrypted_as_it_was_and_no_value_is_cached(acme: UU
         assert secret_text not in repr(known)
 
 
-def test_former_values_are_erased_after_a_day_and_every_process_forgets_them(acme: UUID) -> None:
+def test_former_values_are_erased_after_a_day_and_every_process_drops_them(acme: UUID) -> None:
     secret = stored(acme)
     rotate_secret(acme, secret, OTHER, actor=OLGA)
     begun = FormerValue.objects.get().expires_at
@@ -130,7 +130,9 @@ def test_former_values_are_erased_after_a_day_and_every_process_forgets_them(acm
     assert masked(acme) == {OTHER}
 
 
-def test_a_tenant_has_a_limited_number_of_values_and_can_always_delete(acme, cast, monkeypatch):
+def test_the_number_of_values_per_tenant_is_limited_and_deletion_is_always_possible(
+    acme, cast, monkeypatch
+):
     """No value is forgotten to make room: a user who rotates often would see older ones."""
     monkeypatch.setattr(services, "MAX_VALUES", 3)
     secret = stored(acme)
@@ -154,7 +156,7 @@ def test_a_tenant_has_a_limited_number_of_values_and_can_always_delete(acme, cas
     stored(acme, "third_key")
 
 
-def test_former_values_are_worthless_without_the_tenants_payload_key(acme: UUID) -> None:
+def test_former_values_cannot_be_opened_without_the_tenants_payload_key(acme: UUID) -> None:
     rotate_secret(acme, stored(acme), OTHER, actor=OLGA)
     destroy_salt(acme, OLGA)
     assert masked(acme) == {VALUE, OTHER}

@@ -34,7 +34,7 @@ def usable(found: UsableSecret | Miss | None) -> UsableSecret:
     return found
 
 
-def test_what_another_process_changes_is_read_anew_after_the_next_poll(acme, cast, elsewhere):
+def test_a_secret_changed_by_another_process_is_reloaded_after_the_next_poll(acme, cast, elsewhere):
     secret = stored(acme)
     stored(cast.globex.id)
     for tenant in (acme, cast.globex.id):
@@ -57,7 +57,9 @@ def test_what_another_process_changes_is_read_anew_after_the_next_poll(acme, cas
     assert load_secret(acme, NAME) is None
 
 
-def test_the_last_use_is_noted_at_the_reading_and_written_later(acme, django_assert_num_queries):
+def test_the_last_use_is_noted_when_the_secret_is_read_and_written_later(
+    acme, django_assert_num_queries
+):
     secret = stored(acme)
     begun = timezone.now()
     found = usable(load_secret(acme, NAME))

@@ -43,7 +43,7 @@ def value_of(tenant: UUID, name: str = NAME) -> str:
     return found.reveal()
 
 
-def test_a_stored_secret_is_read_back_by_its_tenant_only(acme: UUID, cast: Cast) -> None:
+def test_a_stored_secret_can_be_read_only_by_its_tenant(acme: UUID, cast: Cast) -> None:
     stored(acme, hosts=["API.example.com:443", "b.example.com:8080"], places=["query", "header"])
     (row,) = tenant_secrets(acme)
     assert (row.name, row.version, row.created_by) == (NAME, 1, "olga")
@@ -56,7 +56,9 @@ def test_a_stored_secret_is_read_back_by_its_tenant_only(acme: UUID, cast: Cast)
     assert tenant_secret(cast.globex.id, row.id) is None
 
 
-def test_a_name_is_taken_in_its_tenant_until_its_secret_is_deleted(acme: UUID, cast: Cast) -> None:
+def test_a_secret_name_is_unique_in_its_tenant_until_the_secret_is_deleted(
+    acme: UUID, cast: Cast
+) -> None:
     secret = stored(acme)
     stored(cast.globex.id, value=OTHER)
     with pytest.raises(InvalidError) as refused:
@@ -68,7 +70,9 @@ def test_a_name_is_taken_in_its_tenant_until_its_secret_is_deleted(acme: UUID, c
     assert value_of(acme) == OTHER
 
 
-def test_a_refused_secret_leaves_nothing(acme: UUID, cast: Cast, monkeypatch: pytest.MonkeyPatch):
+def test_a_refused_secret_is_neither_stored_nor_recorded(
+    acme: UUID, cast: Cast, monkeypatch: pytest.MonkeyPatch
+):
     with pytest.raises(InvalidError) as refused:
         create_secret(acme, "No", VALUE + "\n", hosts=[], places=[], actor=OLGA)
     assert VALUE not in str(refused.value)
@@ -82,7 +86,7 @@ def test_a_refused_secret_leaves_nothing(acme: UUID, cast: Cast, monkeypatch: py
     stored(cast.globex.id, "c")
 
 
-def test_a_rotation_replaces_the_value_and_says_when_and_by_whom(acme: UUID) -> None:
+def test_a_rotation_replaces_the_value_and_stores_its_time_and_actor(acme: UUID) -> None:
     secret = stored(acme)
     sealed = bytes(StoredSecret.objects.get().sealed)
     assert rotate_secret(acme, secret, OTHER, actor=OLGA)
@@ -106,7 +110,7 @@ WIDER = [
 
 
 @pytest.mark.parametrize("rules", WIDER)
-def test_a_host_or_place_is_added_only_with_a_value_which_replaces_the_stored_one(acme, rules):
+def test_adding_a_host_or_place_requires_a_new_value(acme, rules):
     secret = stored(acme)
     with pytest.raises(InvalidError) as refused:
         change_secret(acme, secret, **rules, actor=OLGA)
@@ -127,7 +131,7 @@ def test_a_host_or_place_is_added_only_with_a_value_which_replaces_the_stored_on
     assert value_of(acme) == OTHER, "the value that was stored before is not sent to the new host"
 
 
-def test_rules_are_changed_with_the_value_or_narrowed_without_it(acme: UUID) -> None:
+def test_rules_can_be_changed_with_the_value_or_narrowed_without_it(acme: UUID) -> None:
     rules = {"hosts": ["a.example.com", "b.example.com"], "places": ["header", "body"]}
     secret = stored(acme)
     assert change_secret(acme, secret, **rules, actor=OLGA, value=VALUE)
@@ -144,7 +148,9 @@ def test_rules_are_changed_with_the_value_or_narrowed_without_it(acme: UUID) -> 
         change_secret(acme, secret, **rules, actor=OLGA)
 
 
-def test_each_change_is_one_entry_and_one_change_and_no_difference_is_none(acme: UUID) -> None:
+def test_each_change_writes_one_record_and_one_change_log_entry_and_no_change_none(
+    acme: UUID,
+) -> None:
     secret = stored(acme)
     rules = {"hosts": ["api.example.com"], "places": ["header"]}
     other = {"hosts": ["b.example.com"], "places": ["body"]}
@@ -166,7 +172,7 @@ def test_each_change_is_one_entry_and_one_change_and_no_difference_is_none(acme:
         assert (entry.target, entry.actor_label) == (str(secret), "olga")
 
 
-def test_entries_do_not_depend_on_the_value_or_its_length(acme: UUID) -> None:
+def test_records_do_not_depend_on_the_value_or_its_length(acme: UUID) -> None:
     for name, value in (("one_key", "v" * 8), ("two_key", "w" * 4000)):
         secret = stored(acme, name, value)
         rotate_secret(acme, secret, value, actor=OLGA)
@@ -174,7 +180,9 @@ def test_entries_do_not_depend_on_the_value_or_its_length(acme: UUID) -> None:
     assert told[:2] == told[2:]
 
 
-def test_a_secret_of_another_tenant_or_of_none_is_gone(acme: UUID, cast: Cast) -> None:
+def test_secrets_of_other_tenants_and_unknown_secrets_cannot_be_changed(
+    acme: UUID, cast: Cast
+) -> None:
     secret, other = stored(acme), cast.globex.id
     rules = {"hosts": ["b.example.com"], "places": ["body"]}
     for tenant, wanted in ((other, secret), (acme, uuid4())):
@@ -185,7 +193,7 @@ def test_a_secret_of_another_tenant_or_of_none_is_gone(acme: UUID, cast: Cast) -
     assert [action for action, _ in entries()] == ["secret.created"]
 
 
-def test_a_closed_tenants_secrets_do_not_change(acme: UUID) -> None:
+def test_secrets_of_a_closed_tenant_cannot_be_changed(acme: UUID) -> None:
     secret = stored(acme)
     close_tenant(acme, actor=OLGA)
     verbs: list[Callable[[], object]] = [
@@ -209,7 +217,7 @@ def used() -> Iterator[list[str]]:
     set_published_uses(catalogue.published_uses)
 
 
-def test_a_secret_is_not_deleted_while_something_published_uses_it(acme: UUID, used: list[str]):
+def test_a_secret_used_by_a_published_definition_cannot_be_deleted(acme: UUID, used: list[str]):
     secret, other = stored(acme), stored(acme, "other_key")
     used += ["forecast", "history"]
     with pytest.raises(InvalidError) as refused:

@@ -1,4 +1,4 @@
-"""A secret gives its value to the code that asks for it, and to nothing else."""
+"""A secret reveals its value only through `reveal()`."""
 
 import copy
 import json
@@ -19,7 +19,7 @@ def secret() -> UsableSecret:
     return UsableSecret(NAME, hosts, frozenset({"header"}), lambda: VALUE)
 
 
-def test_a_secret_shows_its_name_only(secret: UsableSecret) -> None:
+def test_a_secret_shows_only_its_name(secret: UsableSecret) -> None:
     assert secret.reveal() == VALUE
     for shown in (repr(secret), str(secret), f"{secret}", f"{secret!r:>40}", "%s" % secret):  # noqa: UP031
         assert VALUE not in shown
@@ -41,7 +41,7 @@ def test_a_secret_shows_its_name_only(secret: UsableSecret) -> None:
         TypeAdapter(Any).dump_json,
     ],
 )
-def test_a_secret_is_neither_copied_nor_serialized(secret, give_away):
+def test_a_secret_cannot_be_copied_or_serialized(secret, give_away):
     with pytest.raises(Exception) as refused:
         give_away(secret)
     assert VALUE not in str(refused.value)

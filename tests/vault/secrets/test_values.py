@@ -35,7 +35,7 @@ def value_of(tenant: UUID, name: str = NAME) -> str:
 
 
 @pytest.mark.parametrize("column", ["id", "tenant", "name", "version", "sealed"])
-def test_a_value_opens_in_its_own_row_only(acme: UUID, column: str) -> None:
+def test_a_value_opens_only_in_its_own_row(acme: UUID, column: str) -> None:
     stored(acme)
     row = StoredSecret.objects.get()
     tenant, name = acme, NAME
@@ -59,7 +59,7 @@ def test_a_value_opens_in_its_own_row_only(acme: UUID, column: str) -> None:
     assert refused.value.__suppress_context__
 
 
-def test_one_place_differs_from_another_in_each_part_and_a_value_looks_different_every_time():
+def test_the_binding_differs_in_each_part_and_the_same_value_never_encrypts_equally():
     tenant, row = uuid4(), uuid4()
     key, place = ensure_tenant(tenant).payload_key, bound(tenant, row, 1, NAME)
     sealed = [seal_value(VALUE, place, key) for _ in range(10)]
@@ -76,7 +76,7 @@ def test_one_place_differs_from_another_in_each_part_and_a_value_looks_different
             open_value(sealed[0], other, key)
 
 
-def test_neither_an_older_value_nor_a_stump_nor_a_payload_opens_as_a_secret(acme: UUID) -> None:
+def test_older_values_truncated_values_and_payloads_do_not_open_as_a_secret(acme: UUID) -> None:
     key, cipher = ensure_tenant(acme).payload_key, VaultPayloadCipher()
     secret = stored(acme)
     older = bytes(StoredSecret.objects.get().sealed)
@@ -91,7 +91,7 @@ def test_neither_an_older_value_nor_a_stump_nor_a_payload_opens_as_a_secret(acme
         cipher.open(acme, key.id, sealed)
 
 
-def test_like_payloads_values_outlive_the_salt_but_not_the_payload_key(acme: UUID) -> None:
+def test_values_survive_destroying_the_salt_but_not_the_payload_key(acme: UUID) -> None:
     stored(acme)
     sealed = VaultPayloadCipher().commit_and_seal(acme, b"payload")
     destroy_salt(acme, OLGA)

@@ -53,6 +53,6 @@ class Command(BaseCommand):
 def allow_files() -> None:
     """Raise the limit of open files to the hard limit: each listener is a connection, and on most
     systems a process starts with a limit of about a thousand."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # systems that refuse the hard limit they report
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))

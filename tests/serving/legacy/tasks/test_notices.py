@@ -1,4 +1,4 @@
-"""What the GET stream of a session says of the tasks that the session made."""
+"""Task notifications on the GET stream of the session that created the task."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -53,7 +53,9 @@ async def _nothing_but(cast: Cast, *streams: Posted) -> None:
         await _told(stream, MARK)
 
 
-async def test_each_state_of_a_task_is_sent_whole(tasks: Cast, client: TaskClient) -> None:
+async def test_each_status_notification_contains_the_whole_task(
+    tasks: Cast, client: TaskClient
+) -> None:
     async with client.session.listening() as stream:
         task = await client.begin("paint")
         assert await _status(stream, task) == "input_required"
@@ -67,7 +69,7 @@ async def test_each_state_of_a_task_is_sent_whole(tasks: Cast, client: TaskClien
         await _nothing_but(tasks, stream)
 
 
-async def test_progress_is_sent_with_the_token_of_the_request(
+async def test_progress_notifications_have_the_progress_token_of_the_request(
     tasks: Cast, client: TaskClient
 ) -> None:
     async with client.session.listening() as stream:
@@ -84,7 +86,9 @@ async def test_progress_is_sent_with_the_token_of_the_request(
         await _nothing_but(tasks, stream)
 
 
-async def test_no_other_session_is_told(tasks: Cast, client: TaskClient) -> None:
+async def test_no_other_session_receives_notifications_of_the_task(
+    tasks: Cast, client: TaskClient
+) -> None:
     same = await client_of(tasks.owner)
     operator = await client_of(tasks.operator)
     stranger = await client_of(None, "commons")

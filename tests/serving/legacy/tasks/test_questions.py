@@ -1,4 +1,4 @@
-"""Questions of tasks in sessions: each is sent by `tasks/result` of its task, by one at a time."""
+"""Input requests of tasks in sessions: one `tasks/result` request of the task carries each."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -47,7 +47,7 @@ def _asks_nothing(stream: Posted) -> None:
 
 
 @pytest.mark.requirement("session-tasks.asked")
-async def test_a_question_comes_with_the_result_and_its_answer_continues_the_task(
+async def test_an_input_request_is_sent_on_the_result_stream_and_its_response_continues_the_task(
     client: TaskClient,
 ) -> None:
     task = await _asking(client, what="a wall")
@@ -61,7 +61,7 @@ async def test_a_question_comes_with_the_result_and_its_answer_continues_the_tas
     assert did() == ["a wall red"]
 
 
-async def test_an_error_as_the_answer_reaches_the_tool(client: TaskClient) -> None:
+async def test_an_error_response_reaches_the_tool(client: TaskClient) -> None:
     task = await _asking(client)
     async with task.following() as following:
         question = await following.asked()
@@ -77,7 +77,9 @@ async def test_an_error_as_the_answer_reaches_the_tool(client: TaskClient) -> No
 # --- on no other stream ---
 
 
-async def test_no_other_stream_of_the_session_carries_a_question(client: TaskClient) -> None:
+async def test_no_other_stream_of_the_session_carries_an_input_request_of_the_task(
+    client: TaskClient,
+) -> None:
     async with client.session.listening() as standing:
         task = await client.begin("paint_later")
         other = await client.begin("paint_later", what="another")
@@ -111,7 +113,7 @@ async def _next(stack: AsyncExitStack, task: Task) -> tuple[Following, dict[str,
     return following, await following.asked()
 
 
-async def test_each_further_request_sends_the_question_again_and_the_earlier_ones_no_more(
+async def test_the_newest_result_request_carries_the_input_request(
     client: TaskClient,
 ) -> None:
     task = await _asking(client, "paint_sized")
@@ -137,7 +139,7 @@ async def test_each_further_request_sends_the_question_again_and_the_earlier_one
 
 
 @pytest.mark.parametrize("earlier_first", [True, False])
-async def test_one_answer_counts_and_a_late_one_changes_nothing(
+async def test_only_the_first_response_counts_and_a_late_one_changes_nothing(
     client: TaskClient, earlier_first: bool
 ) -> None:
     task = await _asking(client)
@@ -157,7 +159,7 @@ async def test_one_answer_counts_and_a_late_one_changes_nothing(
 
 
 @pytest.mark.parametrize("how", ["cancelled", "dropped"])
-async def test_a_question_of_a_request_that_was_cancelled_or_dropped_comes_with_the_next(
+async def test_the_input_request_of_a_cancelled_or_dropped_result_request_moves_to_the_next(
     client: TaskClient, how: str
 ) -> None:
     task = await _asking(client)
@@ -179,7 +181,7 @@ async def test_a_question_of_a_request_that_was_cancelled_or_dropped_comes_with_
     assert did() == ["it red"]
 
 
-async def test_a_request_whose_process_died_before_it_streamed_leaves_the_questions_to_an_earlier(
+async def test_if_a_result_request_dies_before_streaming_an_earlier_one_sends_the_input_request(
     client: TaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(task_methods, "SENT_SECONDS", 0.1)
@@ -208,7 +210,7 @@ async def _carrier(task: Task, before: UUID | None) -> UUID | None:
 # --- several sessions ---
 
 
-async def test_another_session_of_the_caller_takes_the_question_over(tasks: Cast) -> None:
+async def test_another_session_of_the_caller_takes_over_the_input_request(tasks: Cast) -> None:
     first, second = await client_of(tasks.owner), await client_of(tasks.owner)
     task = await _asking(first)
     async with task.following() as one, first.session.listening() as standing:
@@ -224,7 +226,7 @@ async def test_another_session_of_the_caller_takes_the_question_over(tasks: Cast
     assert did() == ["it red"]
 
 
-async def test_an_answer_from_another_session_or_of_a_stranger_is_not_taken(tasks: Cast) -> None:
+async def test_a_response_from_another_session_or_caller_is_ignored(tasks: Cast) -> None:
     client, other = await client_of(tasks.owner), await client_of(tasks.owner)
     strangers = [await client_of(tasks.member), await client_of(tasks.stranger, "globex")]
     task = await _asking(client)
@@ -238,7 +240,7 @@ async def test_an_answer_from_another_session_or_of_a_stranger_is_not_taken(task
     assert did() == ["it red"]
 
 
-async def test_a_session_that_cannot_show_a_form_is_sent_none(tasks: Cast) -> None:
+async def test_a_session_without_form_support_receives_no_form(tasks: Cast) -> None:
     client, unable = await client_of(tasks.owner), await client_of(tasks.owner, sampling={})
     task = await _asking(client)
     async with task.following(unable) as blind, unable.session.listening() as standing:
@@ -251,7 +253,7 @@ async def test_a_session_that_cannot_show_a_form_is_sent_none(tasks: Cast) -> No
         assert b"it is red" in reply.raw
 
 
-async def test_the_end_of_the_session_that_asks_leaves_the_question_to_the_next(
+async def test_when_the_asking_session_ends_the_input_request_moves_to_the_next(
     tasks: Cast,
 ) -> None:
     first, second = await client_of(tasks.owner), await client_of(tasks.owner)

@@ -1,4 +1,4 @@
-"""`tasks/get` and `tasks/result` in sessions: how a task is, and how it ends."""
+"""`tasks/get` and `tasks/result` in sessions: the status of a task, and its result."""
 
 from typing import Any
 from uuid import UUID
@@ -24,7 +24,9 @@ def _related(id: str) -> dict[str, Any]:
 # --- how it is ---
 
 
-async def test_a_task_is_shown_as_it_was_created_and_without_its_result(client: TaskClient) -> None:
+async def test_a_task_is_shown_with_its_creation_values_and_without_its_result(
+    client: TaskClient,
+) -> None:
     task = await client.begin("hangs")
     await happened("running")
     seen = await task.get()
@@ -40,7 +42,7 @@ async def test_a_task_is_shown_as_it_was_created_and_without_its_result(client: 
 
 
 @pytest.mark.requirement("session-tasks.failed")
-async def test_a_result_with_an_error_is_a_failure_and_told_as_in_a_plain_call(
+async def test_an_error_result_makes_the_task_failed_and_is_returned_as_in_a_plain_call(
     tasks: Cast,
 ) -> None:
     client = await client_of(tasks.owner, elicitation={})
@@ -69,7 +71,7 @@ def _disable(tenant: UUID, name: str) -> None:
 
 
 @pytest.mark.requirement("session-tasks.error")
-async def test_an_error_of_the_protocol_is_a_failure_and_returned_as_one(
+async def test_a_protocol_error_makes_the_task_failed_and_is_returned_as_an_error(
     tasks: Cast, client: TaskClient
 ) -> None:
     task = await client.begin("paint")
@@ -97,7 +99,7 @@ async def test_an_error_of_the_protocol_is_a_failure_and_returned_as_one(
 
 
 @pytest.mark.requirement("session-tasks.result")
-async def test_the_result_of_an_ended_task_is_that_of_the_plain_call_and_comes_again(
+async def test_the_result_of_a_finished_task_equals_that_of_the_plain_call_and_can_be_repeated(
     client: TaskClient,
 ) -> None:
     plain = (await client.call("counts", text="hello")).result
@@ -112,7 +114,7 @@ async def test_the_result_of_an_ended_task_is_that_of_the_plain_call_and_comes_a
 
 
 @pytest.mark.requirement("session-tasks.blocked")
-async def test_several_requests_wait_for_one_end(client: TaskClient) -> None:
+async def test_several_requests_can_wait_for_the_same_task(client: TaskClient) -> None:
     task = await client.begin("hangs")
     await happened("running")
     async with task.following() as one, task.following() as other:
@@ -123,7 +125,7 @@ async def test_several_requests_wait_for_one_end(client: TaskClient) -> None:
     assert did() == ["hangs began", "hangs ended"]
 
 
-async def test_nothing_that_happens_to_a_request_cancels_the_task(
+async def test_disconnects_and_cancelled_requests_do_not_cancel_the_task(
     client: TaskClient, settings: Settings
 ) -> None:
     """Neither a disconnect nor a cancellation of a wait, nor one of the request that created it."""
@@ -148,7 +150,7 @@ async def test_nothing_that_happens_to_a_request_cancels_the_task(
 
 
 @pytest.mark.requirement("session-tasks.param")
-async def test_only_the_id_in_the_params_names_a_task(client: TaskClient) -> None:
+async def test_a_task_is_identified_only_by_the_id_in_the_params(client: TaskClient) -> None:
     task = await client.begin("always", text="mine")
     other = await client.begin("always", text="other")
     for each in (task, other):
@@ -167,7 +169,7 @@ async def test_only_the_id_in_the_params_names_a_task(client: TaskClient) -> Non
             refused(await client.ask(method, **params), -32602)
 
 
-async def test_a_long_wait_can_be_read_again_from_where_it_was_left(client: TaskClient) -> None:
+async def test_a_disconnected_result_stream_can_be_resumed(client: TaskClient) -> None:
     task = await client.begin("paint")
     await task.reaches("input_required")
     async with task.following() as following:

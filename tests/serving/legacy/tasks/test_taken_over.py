@@ -1,4 +1,4 @@
-"""A `tasks/result` whose process dies or stops: the task's question is not lost."""
+"""A `tasks/result` whose process dies or stops: the task's input request is not lost."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -34,7 +34,7 @@ async def _its_process_dies() -> None:
     await in_database(lambda: row.update(owner=uuid4(), taken_at=before))
 
 
-async def test_an_answer_continues_the_task_though_the_process_died(client: TaskClient) -> None:
+async def test_a_response_continues_the_task_after_its_process_died(client: TaskClient) -> None:
     task = await _asking(client)
     async with task.following() as following:
         question = await following.asked()
@@ -49,7 +49,9 @@ async def test_an_answer_continues_the_task_though_the_process_died(client: Task
     assert did() == ["it red"]
 
 
-async def test_the_next_request_carries_the_question_of_a_dead_process(client: TaskClient) -> None:
+async def test_the_next_result_request_carries_the_input_request_of_a_dead_process(
+    client: TaskClient,
+) -> None:
     task = await _asking(client)
     async with task.following() as one:
         first = await one.asked()
@@ -65,7 +67,7 @@ async def test_the_next_request_carries_the_question_of_a_dead_process(client: T
     assert did() == ["it red"]
 
 
-async def test_a_request_that_is_taken_over_later_does_not_send_the_question_again(
+async def test_a_result_stream_taken_over_later_does_not_repeat_the_input_request(
     client: TaskClient,
 ) -> None:
     task = await _asking(client)
@@ -89,7 +91,7 @@ async def test_a_request_that_is_taken_over_later_does_not_send_the_question_aga
 # --- a process that stops ---
 
 
-async def test_a_request_with_a_question_is_released_when_its_process_stops(
+async def test_a_result_request_with_an_input_request_is_released_when_its_process_stops(
     client: TaskClient,
 ) -> None:
     task = await _asking(client)
@@ -105,7 +107,7 @@ async def test_a_request_with_a_question_is_released_when_its_process_stops(
     assert did() == ["it red"]
 
 
-async def test_a_request_that_waits_for_the_end_does_not_hold_up_a_process_that_stops(
+async def test_a_waiting_result_request_does_not_delay_the_shutdown_of_its_process(
     client: TaskClient,
 ) -> None:
     task = await client.begin("hangs")
