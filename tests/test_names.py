@@ -17,7 +17,7 @@ NAMELESS = re.compile(
 `found`), a function after what it does to what (`release_claim`, not `leave`)."""
 MAX_NAMES = 23
 """How many names of the product are such a word alone. Lower it when there are fewer."""
-SLACK = 25
+SLACK = 5
 """How many fewer there may be before the limit has to be lowered: not every change has to touch it."""
 
 

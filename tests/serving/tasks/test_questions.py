@@ -111,8 +111,8 @@ async def test_malformed_responses_are_refused_and_change_nothing(
 ) -> None:
     task = await _asking(owner, "both", "colour", "size")
     asked = (await task.get())["inputRequests"]
-    rows: list[dict[str, Any]] = [{}]
-    for wrong in (None, [], "red", 5, True, [RED]):
+    rows: list[dict[str, Any]] = [{}, {"inputResponses": {"colour": []}}]
+    for wrong in (None, "red", 5, True, [RED]):
         rows += [{"inputResponses": wrong}, {"inputResponses": {"colour": wrong}}]
     rows += [{"inputResponses": {**SIZE, "colour": answer}} for answer in OF_NO_QUESTION]
     for params in rows:
