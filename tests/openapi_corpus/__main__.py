@@ -163,7 +163,7 @@ def _verdict(operation: Operation, validator: Validator) -> tuple[str, str]:
 
 def describe(error: BaseException | None) -> str:
     """Return an error of the library with what it came from, in one line."""
-    texts = []
+    texts: list[str] = []
     while error is not None and len(texts) < 4:
         first = str(error).partition(" not valid for schema")[0].splitlines() or [""]
         texts.append(f"{type(error).__name__}: {first[0][:120]}")

@@ -21,7 +21,51 @@ def _class(name: str, expression: str) -> DisagreementClass:
     return DisagreementClass(name, re.compile(expression, re.DOTALL))
 
 
-CLASSES: Final = ()
+CLASSES: Final = (
+    _class(
+        "pattern: Python's `re` cannot read it, or the tool leaves it out because it needs more than linear time",
+        r"^error: bad|^error: |PatternError|\[pattern\]",
+    ),
+    _class("style: the library reads deepObject of objects only", r"ValueError: not available"),
+    _class("empty: the document allows an empty value in its `enum`", r"EmptyQueryParameterValue"),
+    _class("library: it crashes at a name or a type", r"^(IndexError|KeyError|UnknownType)"),
+    _class("media type: compared with the case, or `*/*` of bytes read as JSON", r"mimetype"),
+    _class("anyOf: the library takes the first type of a text", r"\[anyOf\]"),
+    _class(
+        "style: the library misses an exploded object, and a style of a path",
+        r"MissingRequired(Query)?Parameter|Missing required (query|path) parameter",
+    ),
+    _class("readOnly: the library refuses it in a parameter and in a list", r"\[readOnly\]"),
+    _class(
+        "required: the document requires what only responses have, or what it does not describe",
+        r"\[required\]",
+    ),
+    _class("format: the document contradicts it, or the library knows another one", r"\[format\]"),
+    _class(
+        "oneOf: more than one branch holds; the tool has `anyOf`, and the service decides",
+        r"\[oneOf\]",
+    ),
+    _class("enum: the document has no texts for a text (`true` of YAML)", r"\[enum\]"),
+    _class(
+        "type: the library reads no list of types, or validates a wrong default",
+        r"\[type\]|TypeError",
+    ),
+    _class(
+        "form: the library casts the texts of a form by one branch of its schema",
+        r"CastError|Failed to cast",
+    ),
+    _class(
+        "server: the library joins two slashes at the beginning of a path",
+        r"ServerNotFound",
+    ),
+    _class(
+        "path: the library does not find a path with characters that are encoded", r"PathNotFound"
+    ),
+    _class(
+        "reference: the library does not follow it",
+        r"PointerToNowhere|ReferencingError|RecursionError|could not be resolved|Unresolvable",
+    ),
+)
 
 REFUSALS: Final = (
     ("a reference to another document", r"refers to something outside"),
@@ -40,7 +84,7 @@ REFUSALS: Final = (
         "no address of the API",
         r"does not say where|neither a whole address|address of its server|ends the host",
     ),
-    ("security that is not supported", r"^Security|its security|no security scheme"),
+    ("security that is not supported", r"^Security|^Its security cannot|no security scheme"),
     (
         "a form without fields",
         r"does not say which fields|none of the fields|form is not an object",
@@ -52,6 +96,9 @@ REFUSALS: Final = (
     ("a schema that is none", r"schema is not an object|has not the shape|^It is not an object"),
     ("something twice", r"^It has .* twice"),
     ("too many parameters", r"more than .* parameters"),
+    ("security that needs two values of one header", r"two values of"),
+    ("a name that is empty, or that no header has", r"at least 1 character|A header's name"),
+    ("a media type that no request can have", r"^The body: String should match"),
 )
 
 

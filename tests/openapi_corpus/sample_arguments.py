@@ -1,11 +1,10 @@
 """Arguments of a tool, made of its schema: the same for the same schema."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-Parse = Any
 try:  # the parser of `re` has no public name; without it, patterns are not generated
     from re import _constants, _parser  # type: ignore[attr-defined]
 except ImportError:
@@ -64,7 +63,7 @@ class _Sampler:
         choices = [choice for choice in node.get("enum", ()) if choice is not None]
         if choices:
             return choices[number % len(choices)]
-        make = {
+        make: dict[str, Callable[[Mapping[str, Any], int, int], Any]] = {
             "string": self._string,
             "integer": _integer,
             "number": _number,
@@ -256,11 +255,9 @@ def _character(members: Any) -> str:
         if re.fullmatch(_class(members), candidate):
             return candidate
     kind, value = members[0]
-    return (
-        chr(value[0] if kind is _constants.RANGE else value)
-        if isinstance(value, int | tuple)
-        else "a"
-    )
+    if kind is _constants.RANGE:
+        return chr(value[0])
+    return chr(value) if kind is _constants.LITERAL else "a"
 
 
 def _class(members: Any) -> str:

@@ -145,11 +145,13 @@ def _with_defaults(server: Any) -> Any:
         url = url.replace(f"{{{name}}}", str(variable.get("default", "")))
     if url.startswith("//"):
         url = urljoin(LOCATION, url)
-    # As RFC 3986, section 6.2, normalises it: the library compares texts.
     scheme, mark, rest = url.partition("://")
+    if not mark:
+        return {"url": url}
+    # As RFC 3986, section 6.2, normalises it: the library compares texts.
     host, slash, path = rest.partition("/")
     port = {"http": ":80", "https": ":443"}.get(scheme.lower(), ":")
-    return {"url": f"{scheme.lower()}{mark}{host.lower().removesuffix(port)}{slash}{path}"}
+    return {"url": f"{scheme.lower()}://{host.lower().removesuffix(port)}{slash}{path}"}
 
 
 _ITEM: Final = frozenset({"parameters", "servers", "$ref", "summary", "description"})
