@@ -1,7 +1,6 @@
 """Fixtures for all tests."""
 
 import asyncio
-import gc
 import os
 import threading
 import time
@@ -41,7 +40,7 @@ LASTING = (
     "tool-",
     "mcphost-load",
     "sandbox_",
-    "ThreadPoolExecutor-0_",
+    "ThreadPoolExecutor-",
     "mcphost-live_",
     "mcphost-metrics_",
     "mcphost-upkeep_",
@@ -82,9 +81,8 @@ def _nothing_left() -> Iterator[None]:
 
 
 def _threads_left() -> list[str]:
-    """The threads that are not ending. asgiref's `async_to_sync` runs its event loop in a thread that ends a
-    moment after its executor was collected."""
-    gc.collect()
+    """The threads that do not end by themselves. Pools without a name are asgiref's: `async_to_sync` makes
+    one for each call, whose thread ends some time after the pool was collected."""
     threads = [each for each in threading.enumerate() if not each.name.startswith(LASTING)]
     ends = time.monotonic() + PATIENCE
     for thread in threads:
