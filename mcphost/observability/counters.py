@@ -62,7 +62,8 @@ metrics.probed_gauge("threads_lost", "Tool threads still running after their tim
 # Tasks.
 tasks_created = metrics.counter("tasks_created", "Calls that became tasks.")
 tasks_of_load = metrics.counter(
-    "tasks_of_load", "Those of them that would have been refused for lack of a place or a thread."
+    "tasks_of_load",
+    "Calls that became tasks and would have been refused for lack of a place or a thread.",
 )
 tasks_ended = metrics.counters(
     "tasks_ended", "Tasks that ended, by state; expired ones do not count.", state=labels.TASK_ENDS
@@ -73,8 +74,8 @@ task_rounds_retried = metrics.counter(
 )
 metrics.probed_gauge("task_rounds_running", "Rounds of tasks in progress.")
 tasks_working = metrics.gauge("tasks_working", "Tasks of all processes that work, as last counted.")
-tasks_waiting = metrics.gauge("tasks_waiting", "Those of them that wait for answers.")
-tasks_due = metrics.gauge("tasks_due", "Those of them that wait for a process.")
+tasks_waiting = metrics.gauge("tasks_waiting", "Working tasks that wait for answers.")
+tasks_due = metrics.gauge("tasks_due", "Working tasks that wait for a process.")
 
 # The sandbox of scripts, and outgoing requests.
 sandbox_jobs = metrics.counters(
@@ -141,8 +142,13 @@ loop_blocked_seconds = metrics.counter(
 metrics.probed_gauge("loop_lag_seconds", "How late the event loop runs what is due, smoothed.")
 metrics.probed_gauge("loop_lag_limit_seconds", "The lag over which calls are shed; 0 is off.")
 metrics.probed_gauge("overloaded", "1 while the event loop's lag is over its limit, else 0.")
-metrics.probed_gauge("shares_over", "Shares of concurrent calls that are over here.")
-metrics.probed_gauge("shares_limit_seconds", "How long a share stays over; 0 is off.")
+metrics.probed_gauge(
+    "shares_over",
+    "Callers and tenants whose share of concurrent calls is exceeded in this process.",
+)
+metrics.probed_gauge(
+    "shares_limit_seconds", "Seconds for which a share counts as exceeded; 0 is off."
+)
 metrics.probed_gauge("processes_free", "Other processes that serve and are not overloaded.")
 
 
