@@ -59,7 +59,9 @@ def test_requests_without_a_valid_token_get_401_with_a_challenge(any_server: Ser
 def test_only_posted_json_for_an_allowed_host_is_served(any_server: Server) -> None:
     token = any_server.token
     assert _echo(any_server, token=token).status == 200
-    got = raw.send(any_server, "GET", PATH, Accept="text/event-stream")
+    stream = {"Accept": "text/event-stream"}
+    assert raw.send(any_server, "GET", PATH, **stream).status == 401, "the caller comes first"
+    got = raw.send(any_server, "GET", PATH, Authorization=f"Bearer {token}", **stream)
     assert got.status == 405
     assert "POST" in got.headers["allow"]
     assert _echo(any_server, token=token, Host="evil.example.com").status == 403
