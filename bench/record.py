@@ -183,10 +183,10 @@ def _go_on_from_here() -> None:
     end = unseen.end()
     Following.objects.update(
         position=end.position,
-        seen=end.seen,
+        seen=end.snapshot,
         page=end.page,
         checked=end.position,
-        checked_seen=end.seen,
+        checked_seen=end.snapshot,
     )
 
 
