@@ -84,9 +84,10 @@ def percent_encoded(text: str) -> str:
     """Return a URI as clients write it with what must be percent-encoded encoded: letters, blanks and signs
     that a person typed into a template, which not every client encodes.
 
-    A legal URI, and a text that is too long for one, stay as they are.
+    A legal URI, a text that is too long for one, and one with U+0000, which no database stores, stay as they
+    are.
     """
-    if len(text) > MAX_LENGTH or _UNENCODED.search(text) is None:
+    if len(text) > MAX_LENGTH or "\0" in text or _UNENCODED.search(text) is None:
         return text
     start = _START.match(text)
     end = 0 if start is None else start.end()

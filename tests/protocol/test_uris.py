@@ -98,5 +98,10 @@ def test_text_typed_into_a_template_is_percent_encoded(text: str, encoded: str) 
         assert check_uri(encoded) is None
 
 
+def test_a_text_with_nul_is_not_encoded_and_is_no_uri() -> None:
+    assert percent_encoded("demo://a/b\0c") == "demo://a/b\0c"
+    assert check_uri("demo://a/b\0c") is not None
+
+
 def test_a_text_too_long_for_a_uri_is_not_encoded() -> None:
     assert percent_encoded("docs:" + " " * MAX_LENGTH) == "docs:" + " " * MAX_LENGTH
