@@ -37,7 +37,7 @@ from mcphost.protocol.legacy.opening import LegacyBody, open_body
 from mcphost.protocol.nesting import check_depth
 from mcphost.protocol.params import NAME_FIELDS, check_params, check_type, read_meta, required
 from mcphost.protocol.revisions import REVISIONS
-from mcphost.protocol.surrogates import parse_json
+from mcphost.protocol.surrogates import replace_halves
 
 _NOTIFICATIONS: Final = "notifications/"
 _META: Final = "params._meta"
@@ -55,17 +55,9 @@ def open_post(headers: Headers, body: bytes) -> Exchange | LegacyBody:
     would take the error for the answer to a request of its own.
     """
     try:
-        try:
-            parsed = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            parsed = parse_json(body)
-    except orjson.JSONDecodeError as failure:
-        error = ProtocolError(PARSE_ERROR, f"The body is not valid JSON: {failure}")
-        version = headers.get("mcp-protocol-version")
-        names_one = version is not None or headers.count("mcp-session-id") > 0
-        if names_one and era_of(version) is Era.LEGACY:
-            raise in_session(error) from None
-        raise error from None
+        parsed = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        parsed = _parse_repaired(headers, body)
     if b"null" in body or b"[" in body:  # nearly all bodies have neither
         drop_empty(parsed)
     try:
@@ -77,6 +69,19 @@ def open_post(headers: Headers, body: bytes) -> Exchange | LegacyBody:
         if era_of(version) is Era.LEGACY:
             return open_body(version, parsed, body)
     return _open(headers, parsed, body)
+
+
+def _parse_repaired(headers: Headers, body: bytes) -> Any:
+    """Parse a body that is not JSON as it is. Raises ProtocolError, and SessionError for a legacy client."""
+    try:
+        return orjson.loads(replace_halves(body))
+    except orjson.JSONDecodeError as failure:
+        error = ProtocolError(PARSE_ERROR, f"The body is not valid JSON: {failure}")
+    version = headers.get("mcp-protocol-version")
+    names_one = version is not None or headers.count("mcp-session-id") > 0
+    if names_one and era_of(version) is Era.LEGACY:
+        raise in_session(error)
+    raise error
 
 
 def _open(headers: Headers, parsed: Any, body: bytes) -> Exchange:

@@ -229,9 +229,11 @@ def _misfit(response: Any) -> str:
         return _form_misfit(response)
     if "roots" in response:
         roots = response["roots"]
-        known = type(roots) is list
+        is_list = type(roots) is list
         return (
-            "roots is not valid" if known else f"roots must be an array, {_describe_actual(roots)}"
+            "roots is not valid"
+            if is_list
+            else f"roots must be an array, {_describe_actual(roots)}"
         )
     if "role" not in response:
         return "it has none of action, role and roots"

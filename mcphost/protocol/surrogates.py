@@ -28,22 +28,39 @@ def parse_json(text: bytes) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        replaced = _replaced(text)
-        if replaced == text:
-            raise
-        return orjson.loads(replaced)
+        return orjson.loads(replace_halves(text))
 
 
 def repaired_json(text: bytes) -> bytes:
     """Return text with its halves of surrogate pairs replaced, if it is JSON; any other as it is."""
     if not _HALF.search(text):
         return text
-    replaced = _replaced(text)
+    replaced = replace_halves(text)
     try:
         orjson.loads(replaced)
     except orjson.JSONDecodeError:
         return text
     return replaced
+
+
+def replace_halves(text: bytes) -> bytes:
+    """Return a text of JSON without halves; the text itself if it has none, or too many."""
+    if _ENCODED.search(text):
+        try:
+            text = _joined(text.decode("utf-8", "surrogatepass")).encode()
+        except UnicodeDecodeError:
+            return text
+    parts: list[bytes] = []
+    position = 0
+    while rest := _REST.match(text, position):  # it matches also where there is nothing
+        half = _HALF.match(text, rest.end())
+        if half is None:
+            break
+        if len(parts) > 2 * MAX_HALVES:
+            return text
+        parts += (rest[0], b"\\ufffd")
+        position = half.end()
+    return b"".join([*parts, text[position:]])
 
 
 def dump_json(value: Any) -> tuple[bytes, Any]:
@@ -73,23 +90,3 @@ def without_halves(value: Any) -> Any:
 
 def _joined(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def _replaced(text: bytes) -> bytes:
-    """The text without halves; the text itself if it has none, or too many."""
-    if _ENCODED.search(text):
-        try:
-            text = _joined(text.decode("utf-8", "surrogatepass")).encode()
-        except UnicodeDecodeError:
-            return text
-    parts: list[bytes] = []
-    position = 0
-    while rest := _REST.match(text, position):  # it matches also where there is nothing
-        half = _HALF.match(text, rest.end())
-        if half is None:
-            break
-        if len(parts) > 2 * MAX_HALVES:
-            return text
-        parts += (rest[0], b"\\ufffd")
-        position = half.end()
-    return b"".join([*parts, text[position:]])

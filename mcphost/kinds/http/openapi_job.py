@@ -27,7 +27,10 @@ def run(job: bytes) -> bytes:
     line, _, data = job.partition(b"\n")
     options = orjson.loads(line)
     try:
-        document = read(_unpacked(data), MAX_KEPT) if options["kept"] else read(data)
+        if options["kept"]:
+            document = read(zlib.decompressobj().decompress(data, MAX_KEPT), MAX_KEPT)
+        else:
+            document = read(data)
         reply = _described(document, options)
         kept = b"" if options["kept"] else _packed(document)
     except OpenApiError as error:
@@ -39,10 +42,6 @@ def run(job: bytes) -> bytes:
     except Exception:  # noqa: BLE001 - logged by the process that asked: this one has no log
         reply, kept = {"problem": FAULT, "fault": traceback.format_exc()}, b""
     return orjson.dumps(reply) + b"\n" + kept
-
-
-def _unpacked(data: bytes) -> bytes:
-    return zlib.decompressobj().decompress(data, MAX_KEPT)
 
 
 def _packed(document: Mapping[str, Any]) -> bytes:
