@@ -5,6 +5,7 @@ UTF-8 cannot, and one such character must not lose everything around it.
 """
 
 import re
+from itertools import islice
 from typing import Any, Final
 
 import orjson
@@ -46,6 +47,8 @@ def repaired_json(text: bytes) -> bytes:
 def replace_halves(text: bytes) -> bytes:
     """Return a text of JSON without halves; the text itself if it has none, or too many."""
     if _ENCODED.search(text):
+        if any(islice(_ENCODED.finditer(text), MAX_HALVES, None)):
+            return text
         try:
             text = _joined(text.decode("utf-8", "surrogatepass")).encode()
         except UnicodeDecodeError:
@@ -56,7 +59,7 @@ def replace_halves(text: bytes) -> bytes:
         half = _HALF.match(text, rest.end())
         if half is None:
             break
-        if len(parts) > 2 * MAX_HALVES:
+        if len(parts) == 2 * MAX_HALVES:
             return text
         parts += (rest[0], b"\\ufffd")
         position = half.end()

@@ -31,6 +31,7 @@ EMOJI = "\U0001f600"
         (b'"a\xed\xa0\xbd"', "a\ufffd"),
         (b'"\xed\xa0\xbd\xed\xb8\x80"', EMOJI),
         (b'"' + b"\\ud83d" * MAX_HALVES + b'"', "\ufffd" * MAX_HALVES),
+        (b'"' + b"\xed\xa0\xbd" * MAX_HALVES + b'"', "\ufffd" * MAX_HALVES),
     ],
 )
 def test_an_unpaired_surrogate_in_json_becomes_a_replacement_character(
@@ -46,7 +47,8 @@ def test_an_unpaired_surrogate_in_json_becomes_a_replacement_character(
         b'"\xed\xa0\xbd\xff"',
         rb'"\ud83d',
         rb"\ud83d",
-        b'"' + b"\\ud83d" * 2 * MAX_HALVES + b'"',
+        b'"' + b"\\ud83d" * (MAX_HALVES + 1) + b'"',
+        b'"' + b"\xed\xa0\xbd" * (MAX_HALVES + 1) + b'"',
         b"{",
     ],
 )
