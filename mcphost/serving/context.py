@@ -1,6 +1,6 @@
 """An authenticated request, the round that it runs, and the state from which the round resumes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
@@ -72,10 +72,11 @@ FRESH = Resumed(None, EMPTY, ())
 
 class RoundEnding(NamedTuple):
     """The end of a round: the records to commit before its reply is sent. `turn` is None for a request
-    that runs no program."""
+    that runs no program. `after_commit` is called once the input requests of the round are stored."""
 
     records: Sequence[Record]
     turn: "Turn | None" = None
+    after_commit: Callable[[], object] = lambda: None
 
 
 class OwnedCall(Protocol):

@@ -402,6 +402,7 @@ class SessionCall:
             return
         try:
             await commits.committed(write(ending.records), ending.turn)
+            ending.after_commit()
         except SupersededError:
             # Cancelled elsewhere, the call is still this process's, and so is the record of its round.
             if await in_database_unbounded(self.outgoing.stored.is_mine):

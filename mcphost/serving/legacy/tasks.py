@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -216,8 +217,8 @@ async def _ask(incoming: Incoming, owned_call: OwnedCall, row: TaskRow) -> None:
         Asking(requests, token),
         SealedState(state, key_id(token)),
     )
-    await owned_call.conclude(delivered, RoundEnding(()))
-    _Watch(row, owned_call.call)
+    watch = partial(_Watch, row, owned_call.call)
+    await owned_call.conclude(delivered, RoundEnding((), after_commit=watch))
 
 
 async def _can_ask(row: TaskRow, session: ClientSession) -> bool:
@@ -298,7 +299,8 @@ class _Watch(Waiter):
     """Ends the wait of a `tasks/result` for answers that its task needs no more.
 
     The request rests, as every call of a session that waits for answers. Its questions expire, so
-    that it goes on and finds what became of the task.
+    that it goes on and finds what became of the task. Begins when the questions are stored, and looks
+    at once: the task may have changed since `row` was read.
     """
 
     __slots__ = ("_call", "_key", "_questions")
@@ -309,6 +311,7 @@ class _Watch(Waiter):
         self._call = call
         self._key = (row.tenant, row.id.hex)
         waiters.add(self._key, self)
+        self._wake()
 
     def _wake(self) -> None:
         background.start(self._expire_closed())
