@@ -311,7 +311,7 @@ class _Watch(Waiter):
         self._call = call
         self._key = (row.tenant, row.id.hex)
         waiters.add(self._key, self)
-        self._wake()
+        self.notify()
 
     def _wake(self) -> None:
         background.start(self._expire_closed())
