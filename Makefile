@@ -43,7 +43,7 @@ coverage: dev ## the same tests with their coverage, 95 % or more, and 100 % of 
 	$(VENV)/coverage report --fail-under=95
 	$(VENV)/coverage report --fail-under=100 --include='$(PURE)'
 
-# On a machine that does nothing else: the tests that every run has count instead (tests/work.py).
+# On a machine that does nothing else: the tests that every run has count instead (tests/work_counts.py).
 cost: dev ## compare CPU and memory of what cannot be counted, with a table; by hand or each night
 	env -u TEST_DATABASE_URL $(VENV)/python -m pytest tests -m cost
 

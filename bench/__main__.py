@@ -27,7 +27,7 @@ from bench.load import CONNECTIONS, EACH_CONNECTIONS, LoadError, require_wrk
 from bench.passes import SMOKE, Plan, compare, compare_each
 from bench.processes import StartError
 from bench.verify import WrongAnswerError
-from tests.e2e import backing
+from tests.e2e import shared_services
 
 TOKENS = 20_000
 FEW_TOKENS = 200
@@ -121,7 +121,7 @@ def _scale(run: Run) -> bool:
 
 
 def _nodes(run: Run) -> bool:
-    if reason := backing.missing():
+    if reason := shared_services.missing():
         print(f"nodes is LEFT OUT: {reason}", file=sys.stderr, flush=True)
         return not os.environ.get("CI")
     figures = nodes.compare(run.plan)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.processes import ROOT
-from tests.e2e.installing import one_at_a_time
 from tests.e2e.node_client import InstallError, installed
+from tests.e2e.shared_builds import one_at_a_time
 
 LOCKS = ROOT / "bench"
 INSTALL_SECONDS = 600

@@ -14,7 +14,7 @@ from bench.load import CONNECTIONS, Sample
 from bench.passes import Plan
 from bench.peers import Served
 from bench.processes import free_port, running
-from tests.e2e import backing
+from tests.e2e import shared_services
 
 
 class Load(NamedTuple):
@@ -94,7 +94,11 @@ def summarise(turns: Mapping[Load, Sequence[Turn]]) -> tuple[NodesFigure, ...]:
 def _service(folder: Path, count: int) -> Iterator[list[Served]]:
     """Nodes over a database and a Redis of their own, with one data folder."""
     folder.mkdir(parents=True)
-    with backing.database() as database, backing.redis(folder) as redis, ExitStack() as stack:
+    with (
+        shared_services.database() as database,
+        shared_services.redis(folder) as redis,
+        ExitStack() as stack,
+    ):
         shared = {"DATABASE_URL": database, "REDIS_URL": redis.url}
         yield [_start(stack, folder, number, shared) for number in range(count)]
 

@@ -11,7 +11,7 @@ from bench import environment, postgresql, verify
 from bench.load import CONNECTIONS, Sample, Target, measure
 from bench.proc import family_cpu_seconds
 from bench.processes import ROOT, Command, free_port, running, tail
-from tests.e2e import backing
+from tests.e2e import shared_services
 from tests.e2e.node_client import NODE
 
 SERVERS = ROOT / "bench" / "servers"
@@ -109,7 +109,7 @@ def _mcphost_target(folder: Path, port: int) -> Target:
 def _database() -> Iterator[Mapping[str, str]]:
     if reason := postgresql.missing():
         raise UnavailableError(reason)
-    with backing.database() as url:
+    with shared_services.database() as url:
         yield {"DATABASE_URL": url}
 
 

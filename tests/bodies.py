@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tests.protocol.requests import META
-from tests.work import Work
+from tests.work_counts import Work
 
 Path = tuple[str | int, ...]
 Make = Callable[[int], Any]

@@ -29,7 +29,7 @@ from mcphost.protocol.shapes import wire_shapes
 from mcphost.routing import process
 from mcphost.serving import database, shutdown
 from tests.cast import Cast, build_cast
-from tests.keeping import Kept
+from tests.prepared_rows import Kept
 
 Elsewhere = Callable[[], AbstractContextManager[None]]
 CAST = Kept(build_cast)

@@ -20,8 +20,8 @@ from mcphost.serving.database import in_database
 from mcphost.serving.legacy.call import under_way
 from mcphost.serving.limits import CallerCounts
 from tests.cast import Cast, build_cast
-from tests.keeping import Kept
-from tests.serving.made import MADE, offer
+from tests.prepared_rows import Kept
+from tests.serving.memory_primitives import MADE, offer
 
 
 def publish_probes(tenant: UUID, *names: str) -> None:
@@ -111,7 +111,7 @@ OFFERED = Kept(_build_offered)
 
 @pytest.fixture
 def offered(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
-    """The cast, with primitives of every type published at `acme` (see tests/serving/made.py)."""
+    """The cast, with primitives of every type published at `acme` (see tests/serving/memory_primitives.py)."""
     monkeypatch.setitem(kinds.KINDS, "made", MADE)
     with serving(OFFERED, monkeypatch) as cast:
         yield cast

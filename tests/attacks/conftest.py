@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import backing
+from tests.e2e import shared_services
 from tests.e2e.conftest import (
     _nothing_remembered,
     _wired,
@@ -94,7 +94,7 @@ def sqlite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def postgresql_server(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("attacked-postgresql")
     home = folder / "home"
-    with backing.initialized(home, **_ways(folder)) as ways:
+    with shared_services.initialized(home, **_ways(folder)) as ways:
         _publish(home, ways)
         with serving("uvicorn", home, **ways) as started:
             yield started
@@ -113,7 +113,10 @@ def limited_postgresql(
     """A server with a public tenant beside the demo's, and small limits, over a PostgreSQL database of its own; and
     its settings."""
     home = tmp_path_factory.mktemp("limited-postgresql") / "home"
-    with backing.initialized(home, **LIMITS) as ways, serving("uvicorn", home, **ways) as started:
+    with (
+        shared_services.initialized(home, **LIMITS) as ways,
+        serving("uvicorn", home, **ways) as started,
+    ):
         yield started, ways
 
 

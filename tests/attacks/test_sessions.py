@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.asking import accept
+from tests.e2e.handmade_calls import accept
 from tests.e2e.processes import OWN, Server, manage
 from tests.e2e.raw_sessions import begin, calling
 

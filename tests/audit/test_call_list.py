@@ -15,7 +15,7 @@ from mcphost.audit.records import Actor
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.services import cancel_call, record
 from mcphost.runtime.call import Delivery
-from tests.audit.asking import ACME, HALF_HOUR, MINUTE, OTHER, Story, asking, keep, plain
+from tests.audit.recorded_calls import ACME, HALF_HOUR, MINUTE, OTHER, Story, asking, keep, plain
 
 pytestmark = pytest.mark.django_db
 

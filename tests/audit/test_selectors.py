@@ -26,8 +26,8 @@ from mcphost.audit.services import erase_payload
 from mcphost.audit.services import record as record_verb
 from mcphost.audit.writer.writer import Writer
 from mcphost.runtime.call import Call
-from tests.audit.asking import row
 from tests.audit.databases import record
+from tests.audit.recorded_calls import row
 from tests.audit.submitting import submit_and_wait
 from tests.audit.test_records import CALL, PRINCIPAL
 

@@ -7,7 +7,7 @@ import pytest
 
 from mcphost.audit.entries import view
 from mcphost.audit.timeline import Timeline, timeline
-from tests.audit.asking import HALF_HOUR, MINUTE, Story, forked, row
+from tests.audit.recorded_calls import HALF_HOUR, MINUTE, Story, forked, row
 
 
 def read(story: Story, at: timedelta = timedelta()) -> Timeline:

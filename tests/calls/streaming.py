@@ -20,7 +20,7 @@ from mcphost.calls.sessions import SessionRow
 from mcphost.calls.states import CallState
 from mcphost.calls.streams import Batch, Event, StreamRow
 from mcphost.feed.models import Change, Counter
-from tests.calls.made import TENANT, submit
+from tests.calls.claim_rows import TENANT, submit
 
 HOUR = timedelta(hours=1)
 TABLES = (StreamedCall, Stream, StreamEvent, OpenQuestion, Session, Change, Counter, Entry, Payload)

@@ -18,8 +18,8 @@ from mcphost.calls.session_calls import Takeover
 from mcphost.calls.states import CallState, QuestionState
 from tests.audit.databases import await_a_lock, record, stored
 from tests.audit.writer.test_writer import in_background
+from tests.calls.claim_rows import TENANT, submit
 from tests.calls.conftest import Start
-from tests.calls.made import TENANT, submit
 from tests.calls.streaming import HOUR, MadeCall, begun, everything, write
 
 pytestmark = pytest.mark.django_db(transaction=True)

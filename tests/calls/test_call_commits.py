@@ -18,9 +18,9 @@ from mcphost.feed.services import announce
 from tests.audit.ciphers import GateCipher
 from tests.audit.databases import record, stored
 from tests.audit.writer.test_writer import block, in_background
+from tests.calls.claim_rows import submit, with_payload
 from tests.calls.conftest import Start
-from tests.calls.losing import after_the_commit, before_the_commit, lose_connections
-from tests.calls.made import submit, with_payload
+from tests.calls.lost_connections import after_the_commit, before_the_commit, lose_connections
 from tests.calls.streaming import MadeCall, everything, write
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -20,9 +20,9 @@ from tests.audit.ciphers import GateCipher
 from tests.audit.databases import await_a_lock, impatient, locked, record, stored
 from tests.audit.submitting import submit_and_wait
 from tests.audit.writer.test_writer import block, in_background
+from tests.calls.claim_rows import TENANT, claimed, lease, row, submit, wanted, with_payload
 from tests.calls.conftest import Start
-from tests.calls.losing import after_the_commit, before_the_commit, lose_connections
-from tests.calls.made import TENANT, claimed, lease, row, submit, wanted, with_payload
+from tests.calls.lost_connections import after_the_commit, before_the_commit, lose_connections
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

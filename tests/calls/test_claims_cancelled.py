@@ -9,8 +9,8 @@ from django.db import connection, connections, transaction
 from mcphost.calls import cancelled, claims
 from mcphost.calls.models import CancelledCall, Claim
 from mcphost.calls.states import ClaimState
+from tests.calls.claim_rows import claimed, lease, submit, wanted
 from tests.calls.conftest import Start
-from tests.calls.made import claimed, lease, submit, wanted
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -11,7 +11,7 @@ from mcphost.calls import claims
 from mcphost.calls.claims import ClaimLease
 from mcphost.calls.models import Claim
 from mcphost.calls.states import ClaimState
-from tests.calls.made import TENANT, claimed, lease, row, submit, wanted
+from tests.calls.claim_rows import TENANT, claimed, lease, row, submit, wanted
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -12,10 +12,10 @@ from mcphost.calls.states import CallState, QuestionState
 from mcphost.feed import nodes
 from mcphost.feed.models import Change, Node
 from tests.audit.databases import record, stored
+from tests.calls.claim_rows import TENANT, submit
 from tests.calls.conftest import Start
-from tests.calls.made import TENANT, submit
 from tests.calls.streaming import HOUR, begun, write
-from tests.vault.at_once import at_once
+from tests.vault.parallel_threads import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -28,8 +28,8 @@ from mcphost.calls.sessions import (
 )
 from mcphost.feed import nodes
 from mcphost.feed.models import Change, Node
+from tests.calls.claim_rows import TENANT
 from tests.calls.conftest import Start
-from tests.calls.made import TENANT
 from tests.calls.streaming import begun as begun_call
 from tests.calls.streaming import write
 

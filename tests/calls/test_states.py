@@ -23,8 +23,8 @@ from mcphost.calls.states import (
     before,
     diagram,
 )
+from tests.calls.claim_rows import TENANT, claimed, lease, row, submit, wanted
 from tests.calls.conftest import Start
-from tests.calls.made import TENANT, claimed, lease, row, submit, wanted
 from tests.calls.streaming import begun, write
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,8 +8,8 @@ from mcphost.calls import session_calls, streams
 from mcphost.calls.models import Stream, StreamedCall, StreamEvent
 from mcphost.calls.states import CallState
 from mcphost.calls.streams import Event
+from tests.calls.claim_rows import TENANT
 from tests.calls.conftest import Start
-from tests.calls.made import TENANT
 from tests.calls.streaming import HOUR, MadeCall, begun, write
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,7 +8,7 @@ from mcphost.catalogue import compiling, kinds, services
 from mcphost.catalogue.models import Grant
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import create_tenant
-from tests.catalogue.kit import ACTOR, Shelf
+from tests.catalogue.memory_kind import ACTOR, Shelf
 
 
 @pytest.fixture

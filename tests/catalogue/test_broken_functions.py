@@ -19,7 +19,7 @@ from mcphost.kinds.python.kind import PythonKind
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.services import create_tenant
-from tests.catalogue.kit import ACTOR
+from tests.catalogue.memory_kind import ACTOR
 from tests.kinds.python.broken_files import FILES, FUNCTIONS, GOOD, write_all
 
 pytestmark = pytest.mark.django_db

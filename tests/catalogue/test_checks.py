@@ -10,7 +10,7 @@ from django.test import override_settings
 
 from mcphost.catalogue import checks, kinds, services
 from mcphost.runtime.schema import ArgumentProblem
-from tests.catalogue.kit import ACTOR, Shelf, fields
+from tests.catalogue.memory_kind import ACTOR, Shelf, fields
 
 OURS = "mcphost.catalogue."
 

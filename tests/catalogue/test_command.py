@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
 from mcphost.tenants.services import close_tenant
-from tests.catalogue.kit import ACTOR, fields
+from tests.catalogue.memory_kind import ACTOR, fields
 
 pytestmark = pytest.mark.django_db
 

@@ -17,9 +17,9 @@ from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.python.kind import PythonKind, python_kind
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import create_tenant
-from tests.catalogue.kit import ACTOR
+from tests.catalogue.memory_kind import ACTOR
 from tests.e2e.processes import ROOT
-from tests.feed.beating import outlast_a_restart
+from tests.feed.manual_heartbeats import outlast_a_restart
 from tests.feed.test_loop import HandClock
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,7 +14,7 @@ from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.python.kind import PythonKind
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import create_tenant
-from tests.catalogue.kit import ACTOR, fields
+from tests.catalogue.memory_kind import ACTOR, fields
 
 SOURCE = '''
 from mcphost.sdk import ToolAnnotations, tool

@@ -15,7 +15,7 @@ from mcphost.feed.cache import MISS
 from mcphost.feed.loop import loop
 from mcphost.feed.services import announce
 from mcphost.runtime.program import TaskSupport
-from tests.catalogue.kit import ACTOR, OTHER, TEXT, Says, Shelf, fields
+from tests.catalogue.memory_kind import ACTOR, OTHER, TEXT, Says, Shelf, fields
 
 ECHO_VERSION = "1+d7b1fc33"
 """The version of `demo.echo`, the same in every release."""

@@ -14,8 +14,8 @@ from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import update_tenant
 from mcphost.vault.secrets.services import change_secret, delete_secret
-from tests.catalogue.kit import ACTOR
-from tests.vault.secrets.kit import NAME, VALUE, stored
+from tests.catalogue.memory_kind import ACTOR
+from tests.vault.secrets.tenant_secret import NAME, VALUE, stored
 
 pytestmark = pytest.mark.django_db
 

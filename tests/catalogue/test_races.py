@@ -14,9 +14,9 @@ from mcphost.catalogue.models import Primitive
 from mcphost.tenants.errors import InvalidError
 from mcphost.vault.secrets.selectors import tenant_secrets
 from mcphost.vault.secrets.services import delete_secret
-from tests.catalogue.kit import ACTOR, fields
-from tests.vault.at_once import at_once as in_threads
-from tests.vault.secrets.kit import NAME, stored
+from tests.catalogue.memory_kind import ACTOR, fields
+from tests.vault.parallel_threads import at_once as in_threads
+from tests.vault.secrets.tenant_secret import NAME, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PEOPLE = 4

@@ -12,7 +12,7 @@ from mcphost.catalogue.rows import SecretUse
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.python.kind import PythonKind
 from mcphost.kinds.text.kind import TextKind
-from tests.catalogue.kit import ACTOR, Shelf
+from tests.catalogue.memory_kind import ACTOR, Shelf
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ from mcphost.catalogue import selectors, services
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.seeding import publish_functions
 from mcphost.feed.models import Change
-from tests.catalogue.kit import ACTOR, fields
+from tests.catalogue.memory_kind import ACTOR, fields
 
 pytestmark = pytest.mark.django_db
 REFERENCES = ("demo.echo", "demo.add")

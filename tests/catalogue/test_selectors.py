@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from mcphost.catalogue import selectors, services
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.tenants.models import Tenant
-from tests.catalogue.kit import ACTOR, fields
+from tests.catalogue.memory_kind import ACTOR, fields
 
 pytestmark = pytest.mark.django_db
 

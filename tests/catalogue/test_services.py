@@ -14,7 +14,7 @@ from mcphost.catalogue.states import PrimitiveState, PrimitiveVerb, following
 from mcphost.feed.models import Change
 from mcphost.tenants.errors import UnknownTenantError
 from mcphost.tenants.services import close_tenant
-from tests.catalogue.kit import ACTOR, OTHER, Shelf, fields
+from tests.catalogue.memory_kind import ACTOR, OTHER, Shelf, fields
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,7 @@ from mcphost.catalogue import services, validation
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.kinds import KindError
 from mcphost.catalogue.models import Primitive
-from tests.catalogue.kit import ACTOR, Shelf, fields
+from tests.catalogue.memory_kind import ACTOR, Shelf, fields
 
 pytestmark = pytest.mark.django_db
 

@@ -19,7 +19,7 @@ from mcphost.catalogue.errors import (
 from mcphost.catalogue.fields import fingerprint
 from mcphost.catalogue.models import MAX_NOTE, Grant, Primitive, PrimitiveVersion
 from mcphost.catalogue.rows import VersionRow
-from tests.catalogue.kit import ACTOR, fields
+from tests.catalogue.memory_kind import ACTOR, fields
 
 pytestmark = pytest.mark.django_db
 

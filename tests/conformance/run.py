@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance import suite, verdict
-from tests.e2e import backing, nodes
+from tests.e2e import nodes, shared_services
 from tests.e2e.processes import Server, serving
 
 OUTPUT = suite.FOLDER / "out"
@@ -38,7 +38,7 @@ def main() -> int:
         print(f"the suite could not be installed: {error}", file=sys.stderr)
         return 1
     good = _run("one process", _one, OUTPUT / "one")
-    if reason := backing.missing():
+    if reason := shared_services.missing():
         print(f"NOT RUN AGAINST TWO NODES: {reason}", file=sys.stderr)
         return 0 if good and not os.environ.get("CI") else 1
     return 0 if _run("two nodes", _two, OUTPUT / "two") and good else 1

@@ -11,8 +11,8 @@ from mcphost.kinds.http import openapi_finding, openapi_job
 from mcphost.sandbox.single import JobLimits
 from mcphost.vault.services import ensure_ring
 from tests.cast import Cast, Person
-from tests.console.things import Things, called, furnish
-from tests.keeping import KeptOn
+from tests.console.tenant_data import Things, called, furnish
+from tests.prepared_rows import KeptOn
 
 Browser = Callable[[Person], Client]
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from mcphost.catalogue.models import Primitive
 from mcphost.identity.models import Token
 from mcphost.vault.models import RingKey, StoredSecret
-from tests.console.things import Things
+from tests.console.tenant_data import Things
 
 TENANT = "/admin/t/acme/"
 

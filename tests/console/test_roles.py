@@ -20,8 +20,8 @@ from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, Permission
 from mcphost.tenants.services import remove_member
 from tests.cast import ACTOR, Cast
-from tests.console.things import Things
-from tests.console.walking import (
+from tests.console.tenant_data import Things
+from tests.console.url_walk import (
     BY_NAME,
     ONE_OF_EACH_GUARD,
     OPEN_TO_ANYBODY,
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.django_db
 
 ROLES: Final = ("owner", "operator", "auditor", "member", "staff", "former member")
 NO_ROLE: Final = ("member", "former member")
-"""The walks of the stranger, and of those who may not enter, are in test_walk.py."""
+"""The walks of the stranger, and of those who may not enter, are in test_access_to_urls.py."""
 REPORTS: Final = {"status_json"}
 """Pages whose status is what they report."""
 CHANGING_ONESELF: Final = {"calls_filter_add", "connect", "own_token_add", "leave"}

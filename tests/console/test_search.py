@@ -16,7 +16,7 @@ from mcphost.catalogue import services as catalogue
 from mcphost.console import search
 from tests.cast import Cast
 from tests.console.conftest import Browser
-from tests.console.things import ACTOR, Things, recorded, tool_fields
+from tests.console.tenant_data import ACTOR, Things, recorded, tool_fields
 
 SEARCH = "/admin/search/"
 

@@ -9,7 +9,7 @@ from django.test import Client
 
 from mcphost.catalogue.models import Primitive
 from mcphost.console.unseen import shown_page, with_code_points
-from tests.console.things import Things
+from tests.console.tenant_data import Things
 
 OVERRIDE = "\N{RIGHT-TO-LEFT OVERRIDE}"
 

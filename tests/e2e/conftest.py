@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.e2e import asking, backing, scripts
-from tests.e2e.asking import METRICS_TOKEN, PATIENT
+from tests.e2e import handmade_calls, scripts, shared_services
+from tests.e2e.handmade_calls import METRICS_TOKEN, PATIENT
 from tests.e2e.node_client import NodeClient, install
 from tests.e2e.nodes import Node, Service
 from tests.e2e.postgresql import Postgres, postgres
 from tests.e2e.processes import Server, copy_initialized, serving
-from tests.e2e.relay import Relay, relaying
+from tests.e2e.recording_proxy import Relay, relaying
 from tests.e2e.scripts import Prices
 from tests.observability.collectors import Collector
 
@@ -111,7 +111,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def machine() -> Iterator[None]:
-    if reason := backing.missing():
+    if reason := shared_services.missing():
         pytest.skip(reason)
     with once("machine", postgres) as cluster, pytest.MonkeyPatch.context() as patch:
         patch.setenv("TEST_DATABASE_URL", cluster.url)
@@ -131,7 +131,7 @@ def pair(
     """Two nodes with all that tests want of two nodes: tools that ask and tools that are tasks, metrics, a
     local service to call, a master key in a file."""
     folder = tmp_path_factory.mktemp("pair")
-    key = backing.write_key(folder / "keys" / "master-key")
+    key = shared_services.write_key(folder / "keys" / "master-key")
     settings = {
         "MCPHOST_NOTICE_SECONDS": "1",
         "MCPHOST_METRICS_TOKEN": METRICS_TOKEN,
@@ -141,14 +141,14 @@ def pair(
         "MCPHOST_MASTER_KEY_FILE": str(key),
         "MCPHOST_NEW_MASTER_KEY_FILE": str(key.with_name("new-master-key")),
     }
-    with once("pair", lambda: asking.service(folder, **settings)) as two:
+    with once("pair", lambda: handmade_calls.service(folder, **settings)) as two:
         yield two
 
 
 @pytest.fixture
 def asked(pair: Service) -> Service:
     """The two nodes, which are both there. Whoever stops or kills one starts it again."""
-    asking.heal(pair)
+    handmade_calls.heal(pair)
     return pair
 
 
@@ -168,7 +168,7 @@ def restarted(cluster: Postgres, tmp_path_factory: pytest.TempPathFactory) -> It
             "MCPHOST_TASK_ENGINE": "procrastinate",
             "MCPHOST_TASK_WORKER_IN_SERVER": "0",
         }
-        with asking.service(tmp_path_factory.mktemp("restarted"), **ways) as two:
+        with handmade_calls.service(tmp_path_factory.mktemp("restarted"), **ways) as two:
             yield two
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from tests.e2e.asking import wait_until
+from tests.e2e.handmade_calls import wait_until
 
 TABLE = "calls_openquestion"
 """Each commit that asks, takes an answer in or ends a call writes to it; reading needs no lock."""

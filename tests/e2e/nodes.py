@@ -6,11 +6,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.e2e import backing
+from tests.e2e import shared_services
 from tests.e2e.admin import Admin
-from tests.e2e.backing import Redis
 from tests.e2e.processes import Life, Server, free_port, manage
 from tests.e2e.proxy import Proxy, proxying
+from tests.e2e.shared_services import Redis
 
 
 class Node:
@@ -87,8 +87,8 @@ class Service:
 def service(folder: Path, *, homes: int = 2, **more: str) -> Iterator[Service]:
     places = [folder / f"machine-{1 + number % homes}" / "home" for number in range(2)]
     with (
-        backing.initialized(places[0], **more) as shared,
-        backing.redis(folder) as redis,
+        shared_services.initialized(places[0], **more) as shared,
+        shared_services.redis(folder) as redis,
         ExitStack() as lives,
     ):
         settings = {"REDIS_URL": redis.url, **shared}

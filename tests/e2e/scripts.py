@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from tests.e2e import raw
-from tests.e2e.asking import Asker, accept, at, wait_until
+from tests.e2e.handmade_calls import Asker, accept, at, wait_until
 from tests.e2e.nodes import Node, Service
 from tests.e2e.processes import Server
 

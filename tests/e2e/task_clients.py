@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.asking import PROBES, accept, publish, wait_until
 from tests.e2e.callers import command
+from tests.e2e.client_process import Talk, conversing
+from tests.e2e.handmade_calls import PROBES, accept, publish, wait_until
 from tests.e2e.nodes import Node
 from tests.e2e.processes import ROOT, Server, copy_initialized, manage
-from tests.e2e.talking import Talk, conversing
 
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 RELATED = "io.modelcontextprotocol/related-task"

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.e2e.callers import command
-from tests.e2e.gate import Gate
+from tests.e2e.client_process import Talk, conversing
+from tests.e2e.closable_port import Gate
+from tests.e2e.demo_responses import DUPLICATE, HOW, OF_WHICH, ORIGINAL, RESOLVE, RESOLVED, ended
 from tests.e2e.nodes import Service
-from tests.e2e.resolving import DUPLICATE, HOW, OF_WHICH, ORIGINAL, RESOLVE, RESOLVED, ended
-from tests.e2e.talking import Talk, conversing
 from tests.e2e.test_older_clients import OLDEST, SPEAK
 
 RESUME = ("python", "fastmcp", "typescript", "sdk", "mcp-1.30.0")

@@ -20,8 +20,8 @@ from mcp_types import ElicitResult, TextContent
 
 from mcphost.feed.nodes import ALIVE
 from mcphost.identity import tokens
-from tests.e2e import asking, raw
-from tests.e2e.asking import PATIENT, Numbered, at, beside_effects, effects, wait_until
+from tests.e2e import handmade_calls, raw
+from tests.e2e.handmade_calls import PATIENT, Numbered, at, beside_effects, effects, wait_until
 from tests.e2e.nodes import Service
 from tests.e2e.postgresql import Postgres
 from tests.e2e.processes import Server
@@ -60,7 +60,7 @@ def impatient(restarted: Service, cluster: Postgres) -> Service:
 def _with_first(service: Service, cluster: Postgres, ways: Mapping[str, str]) -> Service:
     if not cluster.lives():
         cluster.start()
-    asking.settle(service, ways, service.first)
+    handmade_calls.settle(service, ways, service.first)
     return service
 
 
@@ -261,9 +261,9 @@ async def test_a_database_outage_without_heartbeats_causes_no_takeover(
         with _pausing(patient) as go_on:
             async with session.calling(here, "interpret", {"program": program}) as stream:
                 question, last_id = await stream.question(), stream.last_id
-                await session.answer(there, question, asking.accept(number=1))
+                await session.answer(there, question, handmade_calls.accept(number=1))
                 await asyncio.to_thread(
-                    asking.wait_until, beside_effects(patient, ".paused").exists
+                    handmade_calls.wait_until, beside_effects(patient, ".paused").exists
                 )
                 with _away(cluster, "immediate"):
                     await asyncio.sleep(

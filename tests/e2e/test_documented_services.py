@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from bench.environment import node_folder
-from tests.e2e.asking import Asker, accept, wait_until
 from tests.e2e.callers import command
+from tests.e2e.client_process import Talk, conversing
+from tests.e2e.handmade_calls import Asker, accept, wait_until
 from tests.e2e.node_client import NODE
 from tests.e2e.nodes import Node
 from tests.e2e.processes import ROOT, Server, free_port, manage
-from tests.e2e.relay import ANSWERS, Relay
-from tests.e2e.talking import Talk, conversing
+from tests.e2e.recording_proxy import ANSWERS, Relay
 
 PAGE = (ROOT / "docs" / "http-tools.md").read_text()
 PACKAGES = Path(__file__).parent / "node_services"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import inspector
+from tests.e2e.demo_responses import HOW, OF_WHICH, RESOLVE, RESOLVED
 from tests.e2e.nodes import Service
-from tests.e2e.resolving import HOW, OF_WHICH, RESOLVE, RESOLVED
 from tests.e2e.test_older_clients import CALLS
 from tests.e2e.test_python_client import DEMO_TOOLS
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.e2e import raw
-from tests.e2e.asking import CAPABLE, MOST_LEGS, at
+from tests.e2e.handmade_calls import CAPABLE, MOST_LEGS, at
 from tests.e2e.nodes import Node, Service
 
 PATIENCE = 60

@@ -16,13 +16,13 @@ from uuid import UUID
 
 import httpx2
 
-from tests.e2e.asking import Asker, accept, at, beside_effects, effects, wait_until
+from tests.e2e.handmade_calls import Asker, accept, at, beside_effects, effects, wait_until
 from tests.e2e.locks import LOCK, Watch, holding, watching
 from tests.e2e.nodes import Node, Service
 from tests.e2e.processes import Server
 from tests.e2e.sessions import Session, Stream
 from tests.e2e.test_killed_rounds import CLAIMING, FREE
-from tests.e2e.test_watching import scrape
+from tests.e2e.test_metrics_and_traces import scrape
 
 PATIENCE = 60
 BEFORE, BETWEEN, AFTER = STEPS = ("before", "between", "after")

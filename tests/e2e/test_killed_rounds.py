@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.asking import Asker, accept, at, beside_effects, effects, wait_until
+from tests.e2e.handmade_calls import Asker, accept, at, beside_effects, effects, wait_until
 from tests.e2e.nodes import Node, Service
 
 PATIENCE = 60

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e import asking, versions
-from tests.e2e.asking import Asker, accept, at
+from tests.e2e import handmade_calls, versions
+from tests.e2e.handmade_calls import Asker, accept, at
 from tests.e2e.nodes import Service
 from tests.e2e.processes import Server
 
@@ -21,12 +21,12 @@ SAID: Mapping[str, int] = {
 
 @pytest.fixture(scope="module")
 def changed(pair: Service) -> None:
-    asking.heal(pair)
-    newest = asking.with_code(pair, versions.NEWEST)
+    handmade_calls.heal(pair)
+    newest = handmade_calls.with_code(pair, versions.NEWEST)
     pair.first.stop()
     pair.first.change(**newest)
     pair.first.start()
-    asking.offer(pair, newest)
+    handmade_calls.offer(pair, newest)
 
 
 @pytest.fixture

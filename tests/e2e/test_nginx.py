@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from tests.e2e import nginx, raw
-from tests.e2e.asking import wait_until
+from tests.e2e.handmade_calls import wait_until
 from tests.e2e.load import PATIENCE
 from tests.e2e.nodes import Service
 from tests.e2e.processes import Server

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e import raw
-from tests.e2e.asking import METRICS_TOKEN, at
+from tests.e2e.handmade_calls import METRICS_TOKEN, at
 from tests.e2e.load import loading
 from tests.e2e.nodes import Node, Service
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.callers import command
+from tests.e2e.client_process import Talk, conversing
+from tests.e2e.demo_responses import ASKING, WAYS, ask_everything, resolve
 from tests.e2e.nodes import Service
-from tests.e2e.resolving import ASKING, WAYS, ask_everything, resolve
-from tests.e2e.talking import Talk, conversing
 from tests.e2e.test_python_client import DEMO_TOOLS
 
 NEWEST, MIDDLE, OLDEST = "2025-11-25", "2025-06-18", "2025-03-26"

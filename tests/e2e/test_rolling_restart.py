@@ -13,12 +13,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.e2e import backing, raw
-from tests.e2e.asking import Asker, Numbered, accept
+from tests.e2e import raw, shared_services
+from tests.e2e.handmade_calls import Asker, Numbered, accept
 from tests.e2e.load import CALLS, PAUSE, Load, loading
 from tests.e2e.nodes import Node, Service
 from tests.e2e.processes import Server
-from tests.e2e.test_cancelled import WHY, cancelled, told
+from tests.e2e.test_cancelled_calls import WHY, cancelled, told
 from tests.e2e.test_keys import answer, ask, is_done
 from tests.e2e.test_keys import asking as asked_across
 from tests.e2e.test_nginx import front, tls
@@ -100,7 +100,7 @@ class KeyChange:
 
     def begin(self) -> None:
         with asked_across(self._service) as askers:
-            backing.write_key(self._new)
+            shared_services.write_key(self._new)
             assert re.search(r"Rewrapped: \d+ key", self._service.manage("keys", "rewrap"))
             askers.go_on()
             self._new.rename(self._service.settings["MCPHOST_MASTER_KEY_FILE"])

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import httpx2
 
-from tests.e2e import asking, raw, versions
-from tests.e2e.asking import accept, at, done_in_tasks
+from tests.e2e import handmade_calls, raw, versions
+from tests.e2e.handmade_calls import accept, at, done_in_tasks
 from tests.e2e.nodes import Node, Service
 from tests.e2e.processes import Server
 from tests.e2e.sessions import EndedError, Session, Stream
@@ -193,7 +193,7 @@ async def _fleet(service: Service) -> AsyncIterator[Fleet]:
 async def test_calls_and_tasks_end_correctly_during_a_rolling_upgrade(
     asked: Service,
 ) -> None:
-    new, before = asking.with_code(asked, versions.NEW), len(done_in_tasks(asked))
+    new, before = handmade_calls.with_code(asked, versions.NEW), len(done_in_tasks(asked))
     worker = Worker(asked.first.home, "worker", asked.settings)
     await asyncio.to_thread(worker.start)
     try:
@@ -224,7 +224,7 @@ async def _upgraded(
         running = [group.create_task(call) for call in calls]
         fleet.phases[0].set()
         await _replaced(service.first, new)
-        await asyncio.to_thread(asking.offer, service, new)
+        await asyncio.to_thread(handmade_calls.offer, service, new)
         await _all_list(fleet, "brand_new")
         fleet.phases[1].set()
         await _replaced(service.second, new)

@@ -8,9 +8,9 @@ import pytest
 
 from tests.e2e.admin import Admin
 from tests.e2e.callers import CLIENTS
+from tests.e2e.client_process import talking
 from tests.e2e.node_client import FOLDER, NODE
 from tests.e2e.nodes import Service
-from tests.e2e.talking import talking
 from tests.e2e.test_python_client import DEMO_TOOLS, REVISION
 
 # The page that lists it, its name, and how it is listed to clients.

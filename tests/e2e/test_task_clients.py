@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.asking import wait_until
 from tests.e2e.callers import command
+from tests.e2e.handmade_calls import wait_until
 from tests.e2e.node_client import FOLDER
 from tests.e2e.processes import ROOT
 from tests.e2e.task_clients import (

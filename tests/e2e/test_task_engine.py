@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e import raw
-from tests.e2e.asking import at, beside_effects, done_in_tasks, wait_until
+from tests.e2e.handmade_calls import at, beside_effects, done_in_tasks, wait_until
 from tests.e2e.nodes import Node, Service
 from tests.e2e.processes import Server, free_port, is_ready
 from tests.e2e.test_task_workers import ABLE

@@ -19,8 +19,8 @@ import httpx2
 import psycopg
 import pytest
 
-from tests.e2e import asking, raw
-from tests.e2e.asking import accept, at, done_in_tasks, wait_until
+from tests.e2e import handmade_calls, raw
+from tests.e2e.handmade_calls import accept, at, done_in_tasks, wait_until
 from tests.e2e.nodes import Service
 from tests.e2e.postgresql import Postgres
 from tests.e2e.processes import Server
@@ -50,7 +50,7 @@ Seen = Mapping[str, Any]
 @pytest.fixture
 def service(restarted: Service) -> Service:
     """Two nodes over the database that is restarted, which leave tasks to workers."""
-    asking.heal(restarted)
+    handmade_calls.heal(restarted)
     Path(restarted.settings["EFFECTS"]).unlink(missing_ok=True)
     return restarted
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.e2e.asking import wait_until
+from tests.e2e.handmade_calls import wait_until
 from tests.e2e.processes import ROOT, STOP_SECONDS, environment, group_lives
 from tests.plugins.starts import note_start
 

@@ -17,7 +17,7 @@ from tests.cast import ACTOR, Cast, build_cast
 from tests.equivalence.clock import ids_apart, inject
 from tests.equivalence.observers import Exchanges
 from tests.equivalence.run import Run
-from tests.keeping import Kept
+from tests.prepared_rows import Kept
 from tests.served import serving
 
 TOOLS = "transcribed"

@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 
 from mcphost.feed.models import Node, NodeFunctions
 from mcphost.feed.nodes import ABSENT_SECONDS, ALIVE, BEAT_SECONDS, KEPT, Heartbeat
-from tests.feed.beating import outlast_a_restart
+from tests.feed.manual_heartbeats import outlast_a_restart
 from tests.feed.test_loop import HandClock
 from tests.feed.test_nodes import SECOND, age
 

@@ -8,7 +8,7 @@ from django.test import override_settings
 
 from mcphost import home
 from mcphost.catalogue import compiling, kinds
-from tests.tools.shelf import FOLDER
+from tests.tools.shipped_tools import FOLDER
 
 
 @pytest.fixture

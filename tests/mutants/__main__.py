@@ -22,7 +22,7 @@ from py_compile import PycInvalidationMode
 from queue import SimpleQueue
 from typing import Final, NamedTuple
 
-from tests.mutants.listed import ROOT, Mutant, mutants
+from tests.mutants.mutant_list import ROOT, Mutant, mutants
 
 SECONDS: Final = 120.0
 """How long the tests of one mutant may take: a mistake may make one wait for ever."""

@@ -39,7 +39,7 @@ from mcphost.kinds.http.openapi_servers import ServerAddress
 from mcphost.kinds.http.requests import RequestTemplate
 from mcphost.kinds.kind import KindError
 from mcphost.sdk import ToolError
-from tests.kinds.http.driving import no_search
+from tests.kinds.http.http_tool_calls import no_search
 from tests.openapi_corpus.classes import disagreement_class, refusal_class
 from tests.openapi_corpus.sample_arguments import samples
 from tests.openapi_corpus.validation import LOCATION, Validator, WireRequest

@@ -1,7 +1,7 @@
 """Compares CPU and memory of code with those of a peer in the same run, in tests marked `cost`.
 
 That needs a machine that does little else, so only `make cost` runs them; it ends with a table of all
-CPU times. What can be counted is counted instead (tests/work.py).
+CPU times. What can be counted is counted instead (tests/work_counts.py).
 """
 
 import ctypes

@@ -34,7 +34,7 @@ from tests.bodies import (
 from tests.plugins.costs import CompareCpu, growth_of
 from tests.protocol.requests import REVISION as MODERN_REVISION
 from tests.protocol.requests import call, headers_of, raw
-from tests.work import Work, peak_of
+from tests.work_counts import Work, peak_of
 
 REVISION = "2025-11-25"
 LOOKS = 8

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcphost.protocol.uri_positions import UriPositions
 from mcphost.protocol.uri_templates import MAX_VARIABLES, UriTemplate
 from mcphost.protocol.uris import MAX_LENGTH, normalize
-from tests.work import Work
+from tests.work_counts import Work
 
 RESERVED = ":/?#[]@!$&'()*+,;="
 

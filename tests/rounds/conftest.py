@@ -10,7 +10,7 @@ from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds
 from mcphost.catalogue.seeding import publish_functions
 from tests.cast import Cast, build_cast
-from tests.keeping import Kept
+from tests.prepared_rows import Kept
 from tests.served import serving
 
 MODULES = ("asking", "careless", "contexts", "interpreter")

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from tests.cast import Cast
-from tests.rounds.conftest import module
-from tests.rounds.legs import (
+from tests.rounds.client_steps import (
     BLUE,
     CANCEL,
     RED,
@@ -18,6 +17,7 @@ from tests.rounds.legs import (
     frozen,
     state_of,
 )
+from tests.rounds.conftest import module
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,8 +8,7 @@ import pytest
 
 from tests.cast import Cast
 from tests.mcp import Reply
-from tests.rounds.conftest import module
-from tests.rounds.legs import (
+from tests.rounds.client_steps import (
     BLUE,
     CANCEL,
     DECLINE,
@@ -22,6 +21,7 @@ from tests.rounds.legs import (
     done,
     state_of,
 )
+from tests.rounds.conftest import module
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

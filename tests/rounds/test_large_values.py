@@ -29,7 +29,7 @@ from mcphost.vault import sealer
 from tests.cast import ACTOR, Cast
 from tests.egress.conftest import Arrived, read_request, write
 from tests.mcp import Reply
-from tests.rounds.legs import Asker, accept, asked, calling, done, failed, frozen, state_of
+from tests.rounds.client_steps import Asker, accept, asked, calling, done, failed, frozen, state_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,8 +8,8 @@ from mcphost.serving.database import in_database
 from mcphost.vault import lifecycle
 from mcphost.vault.models import RingKey
 from tests.cast import ACTOR, Cast
+from tests.rounds.client_steps import RED, Asker, accept, calling, done, failed, frozen, state_of
 from tests.rounds.conftest import module
-from tests.rounds.legs import RED, Asker, accept, calling, done, failed, frozen, state_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -20,7 +20,7 @@ from mcphost.serving.execution.trials import Trial, TrialRound
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import close_tenant, update_tenant
 from tests.cast import ACTOR, Cast
-from tests.rounds.legs import accept, calling, frozen, state_of
+from tests.rounds.client_steps import accept, calling, frozen, state_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -15,7 +15,7 @@ from mcphost.runtime.stopping import Misfit, stopping
 from tests.bodies import JUNK, KIBIBYTE, MEBIBYTE, STEPS, TIMES, is_cheap
 from tests.plugins.costs import growth_of
 from tests.protocol.test_effort import CHEAP, DEAR, INTEGER, many
-from tests.work import Work, peak_of
+from tests.work_counts import Work, peak_of
 
 SIZE = 100 * KIBIBYTE
 TEXT = {"type": "string"}

@@ -27,8 +27,8 @@ from mcphost.runtime.rounds import ForeignContextError, Round, ThreadLimit
 from mcphost.runtime.steps import Misused
 from mcphost.runtime.threads import ToolThreads
 from mcphost.runtime.tool_tasks import Unwound
-from tests.kinds.asking import travelled
 from tests.kinds.rounds import TENANT, Notes, a_call, ports
+from tests.kinds.rounds_with_client import travelled
 from tests.runtime.rounds import VERSION, a_round, answer, keys, question, required, unwinds
 
 NAME = question("name", "Who?")

@@ -16,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.asking import accept
+from tests.e2e.handmade_calls import accept
 from tests.e2e.processes import ROOT, Server, environment, manage, serving
 from tests.screenshots.client import (
     CANCELLED,

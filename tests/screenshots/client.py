@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.e2e import raw
-from tests.e2e.asking import accept
+from tests.e2e.handmade_calls import accept
 from tests.e2e.processes import Server
 
 CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}

@@ -9,8 +9,8 @@ from mcp_types import CreateMessageResult, CreateMessageResultWithTools
 from mcphost.kinds.python.discovery import discover
 from mcphost.runtime.outcomes import Failed, FailureKind, InputRequired
 from mcphost.sdk import Context, Form, SyncContext, Tool
-from tests.kinds.asking import Driven, accept
 from tests.kinds.rounds import outcome
+from tests.kinds.rounds_with_client import Driven, accept
 from tests.wire import check_type
 
 WEATHER = Tool(name="weather", input_schema={"type": "object"})

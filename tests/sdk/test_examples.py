@@ -8,7 +8,7 @@ import pytest
 from mcp_types import SamplingMessage, Tool
 
 from mcphost.sdk.questions import form, roots, sampling, url
-from tests.sdk.asked import on_the_wire
+from tests.sdk.question_checks import on_the_wire
 from tests.wire import SPEC
 
 EXAMPLES = SPEC / "examples-2026-07-28"

@@ -11,7 +11,7 @@ from pydantic import AnyUrl, BaseModel, ConfigDict, Field, RootModel, SecretStr,
 from mcphost.runtime.questions import QuestionRefusedError
 from mcphost.sdk import Form, FormAnswer
 from mcphost.sdk.questions import form
-from tests.sdk.asked import accepted, invalid, schema_of
+from tests.sdk.question_checks import accepted, invalid, schema_of
 
 
 class Colour(Enum):

@@ -16,7 +16,7 @@ from mcphost.sdk import (
     UrlAnswer,
 )
 from mcphost.sdk.questions import form, roots, url
-from tests.sdk.asked import invalid, on_the_wire
+from tests.sdk.question_checks import invalid, on_the_wire
 
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 

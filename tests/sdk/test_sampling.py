@@ -20,7 +20,7 @@ from mcphost.runtime.questions import QuestionRefusedError
 from mcphost.sdk import Message
 from mcphost.sdk.content import ResourceLink
 from mcphost.sdk.questions import sampling
-from tests.sdk.asked import invalid, on_the_wire
+from tests.sdk.question_checks import invalid, on_the_wire
 
 # --- sampling ---
 

@@ -15,7 +15,7 @@ from mcphost.tasks.changes import MaxTasks, NewTask
 from mcphost.tasks.models import Task
 from mcphost.tasks.states import TaskState
 from tests.audit.conftest import writer
-from tests.calls.made import submit
+from tests.calls.claim_rows import submit
 from tests.tasks.rows import a_task
 
 __all__ = ["writer"]

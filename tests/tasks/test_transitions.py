@@ -21,7 +21,7 @@ from mcphost.tasks.changes import NewQuestion
 from mcphost.tasks.models import Task, TaskQuestion
 from mcphost.tasks.states import TRANSITIONS, TaskEvent, TaskState
 from tests.audit.conftest import writer
-from tests.calls.made import submit
+from tests.calls.claim_rows import submit
 from tests.tasks.rows import a_question, a_task
 
 __all__ = ["writer"]

@@ -19,7 +19,7 @@ from mcphost.tenants.models import Invitation, Membership
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import close_tenant, remove_member, set_member
 from tests.cast import ACTOR, Cast
-from tests.vault.at_once import at_once
+from tests.vault.parallel_threads import at_once
 
 pytestmark = pytest.mark.django_db
 

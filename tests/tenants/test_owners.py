@@ -14,7 +14,7 @@ from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.models import Membership
 from mcphost.tenants.roles import Role
 from tests.cast import ACTOR, Cast, Person
-from tests.vault.at_once import at_once
+from tests.vault.parallel_threads import at_once
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ from mcphost.protocol.schemas import param_headers
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
 from mcphost.testing import a_call, accept, in_memory, run_through
 from tests.kinds.rounds import Notes
-from tests.tools.shelf import assert_listable, call, compiled, names
+from tests.tools.shipped_tools import assert_listable, call, compiled, names
 
 
 def text(words: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from mcphost.testing import (
     model_answer,
     run_through,
 )
-from tests.tools.shelf import assert_listable, compiled, names
+from tests.tools.shipped_tools import assert_listable, compiled, names
 
 ROOTS = {"roots": [{"uri": "file:///test/root", "name": "Test Root"}]}
 ALICE = accept(name="Alice")

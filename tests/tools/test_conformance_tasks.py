@@ -8,7 +8,7 @@ import pytest
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.runtime.outcomes import Failed, FailureKind, InputRequired
 from mcphost.testing import EVERYTHING, Tried, a_call, accept, in_memory, run_through
-from tests.tools.shelf import assert_listable, call, compiled, names
+from tests.tools.shipped_tools import assert_listable, call, compiled, names
 
 MODULES = ("conformance", "conformance_asking", "conformance_tasks")
 SUPPORT = {

@@ -11,7 +11,7 @@ from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
 from tests.kinds.rounds import Notes
-from tests.tools.shelf import (
+from tests.tools.shipped_tools import (
     FOLDER,
     assert_listable,
     call,

@@ -21,7 +21,7 @@ from mcphost.testing import (
     run_through,
 )
 from tests.kinds.rounds import Notes
-from tests.tools.shelf import assert_listable, compiled, kind, names
+from tests.tools.shipped_tools import assert_listable, compiled, kind, names
 
 ALL = [
     "demo_asking.arrange_meeting",

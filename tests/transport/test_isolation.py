@@ -9,7 +9,7 @@ from pytest_django import Settings
 from mcphost.serving.methods.dispatch import HANDLERS, LONG_LIVED
 from tests.cast import Cast
 from tests.mcp import ask, request, send
-from tests.serving.made import GUARD, token_with
+from tests.serving.memory_primitives import GUARD, token_with
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

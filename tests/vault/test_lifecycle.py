@@ -28,7 +28,7 @@ from mcphost.vault.lifecycle import (
 from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.services import ensure_ring, ensure_tenant, verify_master_key
 from mcphost.vault.states import KeyState, KeyVerb, following
-from tests.vault.at_once import at_once
+from tests.vault.parallel_threads import at_once
 from tests.vault.rings import add_key, age, have_expired, have_waited, states
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -12,7 +12,7 @@ from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatchError
 from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.services import ensure_ring, ensure_tenant, verify_master_key
 from mcphost.vault.states import KeyState
-from tests.vault.at_once import at_once
+from tests.vault.parallel_threads import at_once
 
 pytestmark = pytest.mark.django_db
 

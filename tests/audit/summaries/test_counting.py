@@ -14,7 +14,7 @@ from mcphost.audit.summaries import counting, selectors
 from mcphost.audit.summaries.figures import Period
 from mcphost.audit.summaries.follower import Follower
 from mcphost.audit.summaries.rollups import Bucket, Resolution, cover
-from tests.audit.asking import ACME, HALF_HOUR, MINUTE, Story, follow, keep, plain, row
+from tests.audit.recorded_calls import ACME, HALF_HOUR, MINUTE, Story, follow, keep, plain, row
 from tests.audit.summaries.test_follower import check, keep_new
 
 pytestmark = pytest.mark.django_db

@@ -28,7 +28,7 @@ from mcphost.audit.summaries.follower import LEASE, Follower
 from mcphost.audit.summaries.projection import Projection, project
 from mcphost.audit.summaries.rollups import By, Resolution, cover
 from mcphost.runtime.call import Client
-from tests.audit.asking import (
+from tests.audit.recorded_calls import (
     ACME,
     HALF_HOUR,
     MINUTE,

@@ -18,7 +18,7 @@ from mcphost.audit.summaries import follower, rollups
 from mcphost.audit.summaries.follower import LEASE, Follower, catch_up
 from mcphost.audit.summaries.rollups import KEPT, Bucket, Resolution
 from mcphost.audit.summaries.sets import fetch
-from tests.audit.asking import MINUTE, asking, follow, keep, plain
+from tests.audit.recorded_calls import MINUTE, asking, follow, keep, plain
 from tests.audit.summaries.test_follower import check
 
 SECOND = timedelta(seconds=1)

@@ -15,7 +15,7 @@ from mcphost.audit.models import CallSummary
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.summaries import counting, search
 from mcphost.runtime.call import Client, Principal, PrincipalKind
-from tests.audit.asking import MINUTE, Story, follow, keep
+from tests.audit.recorded_calls import MINUTE, Story, follow, keep
 
 pytestmark = pytest.mark.django_db
 

@@ -11,8 +11,8 @@ from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.summaries import batches, selectors
 from mcphost.audit.summaries.selectors import Dimension, Period
 from mcphost.runtime.call import Client, Delivery
-from tests.audit.asking import ACME, HALF_HOUR, MINUTE, OTHER, Story, asking, follow, plain
-from tests.audit.asking import keep as keep_entries
+from tests.audit.recorded_calls import ACME, HALF_HOUR, MINUTE, OTHER, Story, asking, follow, plain
+from tests.audit.recorded_calls import keep as keep_entries
 
 pytestmark = pytest.mark.django_db
 

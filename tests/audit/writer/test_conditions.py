@@ -26,8 +26,8 @@ from tests.audit.conftest import Start
 from tests.audit.databases import locked, record, stored
 from tests.audit.submitting import submit_and_wait
 from tests.audit.writer.test_writer import block, in_background, with_payload
-from tests.calls.losing import Loss, after_the_commit, before_the_commit, lose_connections
-from tests.calls.made import submit
+from tests.calls.claim_rows import submit
+from tests.calls.lost_connections import Loss, after_the_commit, before_the_commit, lose_connections
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -16,10 +16,10 @@ from mcphost.identity.services import TokenRequest, issue
 from mcphost.observability import health
 from mcphost.runtime.call import Delivery
 from mcphost.tenants.roles import CALL_TOOLS
-from tests.audit.asking import Story, keep
+from tests.audit.recorded_calls import Story, keep
 from tests.cast import Cast
 from tests.console.dashboards.rows import calls
-from tests.console.things import Things
+from tests.console.tenant_data import Things
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from mcphost.runtime.call import Delivery
 from mcphost.tenants.models import Tenant
 from tests.cast import Cast
 from tests.console.dashboards.rows import calls
-from tests.console.things import ACTOR, tool_fields
+from tests.console.tenant_data import ACTOR, tool_fields
 
 pytestmark = pytest.mark.django_db
 

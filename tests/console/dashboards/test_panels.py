@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from mcphost.console.dashboards.panels import Panel
-from tests.audit.asking import Story, keep
+from tests.audit.recorded_calls import Story, keep
 from tests.cast import Cast
 from tests.console.dashboards.rows import calls, queries
 

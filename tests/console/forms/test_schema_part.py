@@ -15,7 +15,7 @@ from mcphost.catalogue.models import Primitive
 from mcphost.console.forms.schema_part import SchemaPart
 from mcphost.console.primitives.primitives import PUBLISH
 from mcphost.testing import a_call, in_memory, run_through
-from tests.console.things import Things
+from tests.console.tenant_data import Things
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 ANY = {"type": "object", "properties": {"a": {"type": "integer"}}}

@@ -6,7 +6,7 @@ import pytest
 
 from mcphost.console.live import hub as hubs
 from mcphost.serving import shutdown
-from tests.console.live.reading import ended
+from tests.console.live.live_client import ended
 
 
 @pytest.fixture(autouse=True)

@@ -19,9 +19,9 @@ from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.summaries import selectors
 from mcphost.console.live.views import LiveView, matches, messages
 from mcphost.console.records.filters import RecordFilter
-from tests.audit.asking import Story, keep
-from tests.console.live.reading import ACME, ALL
-from tests.console.things import Things, asking, recorded, told
+from tests.audit.recorded_calls import Story, keep
+from tests.console.live.live_client import ACME, ALL
+from tests.console.tenant_data import Things, asking, recorded, told
 
 pytestmark = pytest.mark.django_db
 

@@ -19,10 +19,10 @@ from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import set_member
-from tests.audit.asking import Story
+from tests.audit.recorded_calls import Story
 from tests.cast import ACTOR, Cast
-from tests.console.live.reading import ACME, ALL, Reader, newest, reading, session_of
-from tests.console.things import Things, recorded, told
+from tests.console.live.live_client import ACME, ALL, Reader, newest, reading, session_of
+from tests.console.tenant_data import Things, recorded, told
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("acme")]
 

@@ -6,7 +6,7 @@ from django.test import Client
 from mcphost.catalogue.models import Primitive
 from mcphost.catalogue.selectors import primitive
 from mcphost.console.primitives.definitions import labelled
-from tests.console.things import Things
+from tests.console.tenant_data import Things
 
 TOOLS = "/admin/t/acme/tools/"
 NEW = f"{TOOLS}new/"

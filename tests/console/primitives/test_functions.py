@@ -8,7 +8,7 @@ from pytest_django.fixtures import Settings
 from mcphost.catalogue import kinds, services
 from mcphost.catalogue.models import Grant, Primitive
 from mcphost.runtime.schema import ArgumentProblem
-from tests.console.things import ACTOR, Things
+from tests.console.tenant_data import ACTOR, Things
 
 FUNCTIONS = "/admin/t/acme/functions/"
 

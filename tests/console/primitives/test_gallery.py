@@ -13,7 +13,7 @@ from mcphost.catalogue.models import Primitive
 from mcphost.console.primitives.gallery import FOLDER, templates
 from mcphost.tenants.services import update_tenant
 from tests.cast import Cast
-from tests.console.forms.sent import SentForm
+from tests.console.forms.submitted_forms import SentForm
 
 TOOLS = "/admin/t/acme/tools/"
 NEW = f"{TOOLS}new/"

@@ -18,14 +18,14 @@ from mcphost.serving.database import in_database
 from mcphost.serving.execution.outgoing import sender
 from mcphost.tenants.services import update_tenant
 from tests.cast import ACTOR, Cast, build_cast
-from tests.console.forms.sent import SentForm
-from tests.console.primitives.shop import Shop
+from tests.console.forms.submitted_forms import SentForm
+from tests.console.primitives.gallery_service import Shop
 from tests.egress.conftest import running
-from tests.keeping import Kept
 from tests.legacy import begin, calling
 from tests.mcp import ask
+from tests.prepared_rows import Kept
 from tests.served import serving
-from tests.serving.tasks.following import Follower
+from tests.serving.tasks.task_client import Follower
 
 NEW = "/admin/t/acme/tools/new/"
 FORMS: Mapping[str, Any] = {"elicitation": {"form": {}}}

@@ -11,8 +11,8 @@ from mcphost.catalogue import selectors, services
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.models import Primitive
 from mcphost.vault.secrets.services import create_secret
-from tests.console.forms.sent import problems
-from tests.console.things import ACTOR, Things
+from tests.console.forms.submitted_forms import problems
+from tests.console.tenant_data import ACTOR, Things
 
 TOOLS = "/admin/t/acme/tools/"
 NEW = f"{TOOLS}new/"

@@ -11,7 +11,7 @@ from mcphost.console.forms.script_part import START
 from mcphost.kinds.script.kind import script_kind
 from mcphost.kinds.script.signature import MAX_CHARACTERS
 from mcphost.sandbox.processes import WorkerLostError
-from tests.console.things import Things
+from tests.console.tenant_data import Things
 
 TOOLS = "/admin/t/acme/tools/"
 NEW = f"{TOOLS}new/"

@@ -10,7 +10,7 @@ import mcphost
 from mcphost.catalogue import kinds, selectors, services
 from mcphost.catalogue.models import Primitive, PrimitiveVersion
 from mcphost.kinds.primitive_types import PrimitiveType
-from tests.console.things import ACTOR, Things
+from tests.console.tenant_data import ACTOR, Things
 
 TOOLS = "/admin/t/acme/tools/"
 NEW = f"{TOOLS}new/"

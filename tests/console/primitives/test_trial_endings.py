@@ -16,7 +16,7 @@ from mcphost.catalogue.models import Primitive, PrimitiveVersion
 from mcphost.console.primitives.trials import NO_ACCESS
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import close_tenant, remove_member, set_member
-from tests.audit.asking import catch_up
+from tests.audit.recorded_calls import catch_up
 from tests.cast import ACTOR, PASSWORD
 from tests.console.primitives.test_trials import NEW, SCRIPT, TRY, acme, answer, begin, form, sent
 

@@ -28,7 +28,7 @@ from mcphost.serving.execution.trials import TrialRound
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import set_member
 from tests.cast import ACTOR, PASSWORD, Cast
-from tests.console.things import Things
+from tests.console.tenant_data import Things
 
 NEW = "/admin/t/acme/tools/new/?kind=script"
 TRY = "/admin/t/acme/tools/try/"

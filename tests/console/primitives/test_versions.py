@@ -9,8 +9,8 @@ from django.test import Client
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue.models import Primitive, PrimitiveVersion
-from tests.console.things import Things, asking
-from tests.console.things import told as put
+from tests.console.tenant_data import Things, asking
+from tests.console.tenant_data import told as put
 
 TOOLS = "/admin/t/acme/tools/"
 EVIL = "<script>alert(1)</script>"

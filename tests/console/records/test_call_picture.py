@@ -12,7 +12,7 @@ from mcphost.console.records.call_picture import (
     draw,
     parts,
 )
-from tests.audit.asking import HALF_HOUR, MINUTE, NOW, Story, row
+from tests.audit.recorded_calls import HALF_HOUR, MINUTE, NOW, Story, row
 
 SECOND = timedelta(seconds=1)
 MS = timedelta(milliseconds=1)

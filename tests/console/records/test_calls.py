@@ -14,8 +14,8 @@ from django.utils.html import strip_tags
 from mcphost.audit.models import Entry, Payload
 from mcphost.audit.records import ANSWER_RECEIVED
 from mcphost.audit.summaries.follower import catch_up
-from tests.audit.asking import MINUTE, Story
-from tests.console.things import Things, asking, told
+from tests.audit.recorded_calls import MINUTE, Story
+from tests.console.tenant_data import Things, asking, told
 
 CALLS = "/admin/t/acme/calls/"
 REFUSALS = "/admin/t/acme/refusals/"

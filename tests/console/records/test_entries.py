@@ -9,7 +9,7 @@ from mcphost.audit.models import Entry, Payload
 from mcphost.audit.records import STATE_REFUSED, Actor
 from mcphost.audit.services import record
 from mcphost.console.records.filters import AREAS
-from tests.console.things import Things, recorded
+from tests.console.tenant_data import Things, recorded
 from tests.test_reference import actions
 
 CALLS = "/admin/t/acme/calls/"

@@ -14,7 +14,7 @@ from mcphost.console.records import exports
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import set_member
 from tests.cast import ACTOR
-from tests.console.things import Things, recorded
+from tests.console.tenant_data import Things, recorded
 
 CSV = "/admin/t/acme/calls/export.csv"
 JSONL = "/admin/t/acme/calls/export.jsonl"

@@ -12,7 +12,7 @@ from django.utils import timezone
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ROUND_FINISHED, STATE_REFUSED
 from mcphost.audit.selectors import PAGE, first_id
-from tests.console.things import Things
+from tests.console.tenant_data import Things
 
 CALLS = "/admin/t/acme/calls/"
 OTHERS = [

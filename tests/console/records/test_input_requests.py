@@ -13,9 +13,9 @@ from django.utils.html import strip_tags
 from mcphost.audit.models import Entry
 from mcphost.calls.models import CancelledCall, Claim
 from mcphost.catalogue import selectors, services
-from tests.audit.asking import MINUTE, Story
+from tests.audit.recorded_calls import MINUTE, Story
 from tests.cast import ACTOR
-from tests.console.things import Things, told
+from tests.console.tenant_data import Things, told
 
 PAGE = "/admin/t/acme/input-requests/"
 

@@ -16,7 +16,7 @@ from mcphost.console.records import filter_store
 from mcphost.console.records.filter_store import FilterFields
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.models import Tenant
-from tests.vault.at_once import at_once
+from tests.vault.parallel_threads import at_once
 
 CALLS = "/admin/t/acme/calls/"
 NEW = f"{CALLS}filters/new/"

@@ -17,10 +17,10 @@ from mcphost.serving.execution.stored_tasks import MESSAGE
 from mcphost.tasks.models import Task
 from mcphost.tasks.states import TaskState
 from mcphost.vault import sealer
-from tests.audit.asking import Story
+from tests.audit.recorded_calls import Story
 from tests.cast import Cast
 from tests.console.records.test_calls import badges, shown
-from tests.console.things import Things, told
+from tests.console.tenant_data import Things, told
 from tests.tasks.rows import a_question, a_task
 
 TASKS = "/admin/t/acme/tasks/"

@@ -19,9 +19,9 @@ from mcphost.console.templatetags.wire import (
     fingerprinted,
 )
 from mcphost.protocol.schemas import ParamHeader
-from tests.audit.asking import Story, row
+from tests.audit.recorded_calls import Story, row
 from tests.console.records.test_calls import CALLS, a_story, page_of, shown
-from tests.console.things import Things, asking, told
+from tests.console.tenant_data import Things, asking, told
 from tests.tasks.rows import a_task
 
 URL = "http://testserver/t/acme/mcp"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mcphost.audit.entries import EntryView, PayloadView, view
 from mcphost.audit.records import ANSWER_RECEIVED, QUESTION_ASKED, ROUND_FINISHED
 from mcphost.console.records.wording import DisplayedPayload, display
-from tests.audit.asking import Story, row
+from tests.audit.recorded_calls import Story, row
 
 
 def entry(action: str, **facts: Any) -> EntryView:

@@ -36,9 +36,9 @@ from mcphost.tenants.roles import COMMON_SCOPES, Role
 from mcphost.tenants.selectors import snapshot
 from mcphost.vault import lifecycle
 from mcphost.vault.secrets import services as secrets
-from tests.audit.asking import Story
+from tests.audit.recorded_calls import Story
 from tests.cast import Cast
-from tests.console.things import ACTOR, Things, told, tool_fields
+from tests.console.tenant_data import ACTOR, Things, told, tool_fields
 from tests.tasks.rows import a_task
 
 REMOVED, DEMOTED, DEACTIVATED, CLOSED, UNSTAFFED = (

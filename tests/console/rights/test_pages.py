@@ -22,13 +22,13 @@ from mcphost.tenants.models import Invitation, Membership, Tenant
 from mcphost.tenants.roles import Role
 from mcphost.vault.models import StoredSecret
 from tests.cast import PASSWORD
-from tests.console.meanwhile import before_the_change
+from tests.console.concurrent_changes import before_the_change
 from tests.console.primitives import test_trials
 from tests.console.primitives.test_imports import document, imported, with_page
 from tests.console.primitives.test_scripts import NEW, form
+from tests.console.tenant_data import ACTOR, Things
 from tests.console.tenants.test_secrets import NEW_SECRET
-from tests.console.things import ACTOR, Things
-from tests.console.walking import undone
+from tests.console.url_walk import undone
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("jobs_here")]
 

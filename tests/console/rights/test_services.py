@@ -31,7 +31,7 @@ from tests.console.rights.services import (
     Case,
     Scene,
 )
-from tests.console.walking import undone, writes
+from tests.console.url_walk import undone, writes
 
 ROOT = Path(__file__).resolve().parents[3] / "mcphost"
 AUDIT = "mcphost.audit.services"

@@ -13,7 +13,7 @@ from mcphost.tenants import invitations, services
 from mcphost.tenants.models import Invitation, Membership
 from mcphost.tenants.roles import Role
 from tests.cast import Cast
-from tests.console.things import ACTOR, Things, tool_fields
+from tests.console.tenant_data import ACTOR, Things, tool_fields
 
 MEMBERS = "/admin/t/acme/members/"
 

@@ -7,7 +7,7 @@ from mcphost.audit.models import Entry
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.services import update_tenant
 from tests.cast import Cast
-from tests.console.things import ACTOR
+from tests.console.tenant_data import ACTOR
 
 SETTINGS = "/admin/t/acme/settings/"
 

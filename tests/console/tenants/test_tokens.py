@@ -12,7 +12,7 @@ from mcphost.identity.service_accounts import create
 from mcphost.identity.services import FOR_ONESELF
 from mcphost.tenants.roles import Audience
 from tests.cast import Cast
-from tests.console.things import ACTOR, Things
+from tests.console.tenant_data import ACTOR, Things
 
 TOKENS = "/admin/t/acme/tokens/"
 NEW = f"{TOKENS}new/"

@@ -16,7 +16,7 @@ from mcphost.tenants.roles import Audience
 from mcphost.tenants.services import close_tenant, grant_scopes
 from tests.cast import PASSWORD, Cast
 from tests.console.conftest import Browser
-from tests.console.things import ACTOR, tool_fields
+from tests.console.tenant_data import ACTOR, tool_fields
 
 YOU = "/admin/you/"
 NEW = f"{YOU}t/acme/tokens/new/"

@@ -11,10 +11,10 @@ from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import set_member
 from tests.cast import PASSWORD, Cast
+from tests.console.concurrent_changes import before_the_change
 from tests.console.conftest import Browser
-from tests.console.meanwhile import before_the_change
-from tests.console.things import ACTOR
-from tests.vault.at_once import at_once
+from tests.console.tenant_data import ACTOR
+from tests.vault.parallel_threads import at_once
 
 LONG = "correct-horse-battery"
 NEW = "/admin/users/new/"

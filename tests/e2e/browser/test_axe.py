@@ -9,10 +9,10 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.asking import wait_until
 from tests.e2e.browser import mcp
 from tests.e2e.browser.conftest import Visit
 from tests.e2e.browser.test_input_requests import REQUESTS, TOOL, leg
+from tests.e2e.handmade_calls import wait_until
 from tests.e2e.node_client import install
 from tests.e2e.processes import Server, manage
 

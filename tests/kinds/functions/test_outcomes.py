@@ -11,8 +11,8 @@ import pytest
 from mcphost.runtime import deadlines
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind, InputRequired, Yielded
 from mcphost.sdk import Context, SyncContext, ToolError, prompt, resource
-from tests.kinds.asking import Driven, Name, accept, said
 from tests.kinds.rounds import ports
+from tests.kinds.rounds_with_client import Driven, Name, accept, said
 
 
 async def hang() -> None:

@@ -9,9 +9,9 @@ import pytest
 from mcphost.kinds.http.program import MAX_TURNS
 from mcphost.kinds.http.replies import ANSWERS, ASKS
 from tests.egress.conftest import Arrived, Service, write
-from tests.kinds.asking import CANCEL, DECLINE, accept
-from tests.kinds.http.driving import REFUND, DrivenHttp, asking, in_turn
-from tests.kinds.outgoing import base, outgoing
+from tests.kinds.http.http_tool_calls import REFUND, DrivenHttp, asking, in_turn
+from tests.kinds.loopback_http import base, outgoing
+from tests.kinds.rounds_with_client import CANCEL, DECLINE, accept
 
 OK = b'{"ok": true}'
 

@@ -14,7 +14,7 @@ from mcphost.kinds.http.openapi import Operation, operations
 from mcphost.kinds.http.requests import RequestTemplate
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.sdk import ToolError
-from tests.kinds.http.driving import no_search
+from tests.kinds.http.http_tool_calls import no_search
 
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}

@@ -15,9 +15,9 @@ from mcphost.runtime.outcomes import FailureKind
 from mcphost.runtime.ports import RoundLimits
 from mcphost.sandbox.pool import Sandbox, SandboxFullError
 from tests.egress.conftest import Arrived, Handler, Service, answer, echo, write
-from tests.kinds.asking import DECLINE, accept
-from tests.kinds.http.driving import REFUND, DrivenHttp, by_body, in_turn
-from tests.kinds.outgoing import base, outgoing
+from tests.kinds.http.http_tool_calls import REFUND, DrivenHttp, by_body, in_turn
+from tests.kinds.loopback_http import base, outgoing
+from tests.kinds.rounds_with_client import DECLINE, accept
 
 KEY = "sesame/open &you"
 JSON = {"Content_Type": "application/json"}

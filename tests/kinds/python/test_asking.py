@@ -6,7 +6,7 @@ import pytest
 
 from mcphost.runtime.outcomes import Failed, FailureKind, InputRequired
 from mcphost.sdk import Context
-from tests.kinds.asking import CANCEL, DECLINE, Driven, Name, accept, asking_call
+from tests.kinds.rounds_with_client import CANCEL, DECLINE, Driven, Name, accept, asking_call
 
 
 async def greet(ctx: Context) -> str:

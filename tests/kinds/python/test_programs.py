@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from mcphost.runtime.outcomes import Complete, Deferred, InputRequired, Yielded
 from mcphost.sdk import Context
-from tests.kinds.asking import Driven, Name, accept
 from tests.kinds.rounds import ports
+from tests.kinds.rounds_with_client import Driven, Name, accept
 from tests.runtime.rounds import Ticking
 
 MOST_ROUNDS = 100

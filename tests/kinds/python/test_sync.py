@@ -12,8 +12,8 @@ from mcphost.runtime.outcomes import Complete
 from mcphost.runtime.ports import Stored
 from mcphost.runtime.threads import ToolThreads
 from mcphost.sdk import Context, SyncContext, current, current_sync, tool
-from tests.kinds.asking import Driven, Name, accept, said
 from tests.kinds.rounds import ports
+from tests.kinds.rounds_with_client import Driven, Name, accept, said
 from tests.runtime.rounds import Ticking
 
 

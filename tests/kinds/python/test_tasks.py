@@ -15,8 +15,8 @@ from mcphost.runtime.ports import Ports
 from mcphost.runtime.program import TaskSupport
 from mcphost.runtime.threads import ToolThreads
 from mcphost.sdk import Context, tool
-from tests.kinds.asking import Driven
 from tests.kinds.rounds import Notes, failure, ports, seen
+from tests.kinds.rounds_with_client import Driven
 
 
 def deferring(notes: Notes | None = None) -> Ports:

@@ -7,8 +7,8 @@ import pytest
 
 from mcphost.kinds.script.addresses import CallerTexts
 from mcphost.sandbox.pool import Sandbox
-from tests.kinds.asking import accept, asking_call
-from tests.kinds.script.driving import DrivenScript
+from tests.kinds.rounds_with_client import accept, asking_call
+from tests.kinds.script.script_calls import DrivenScript
 
 API = "https://api.example.com"
 

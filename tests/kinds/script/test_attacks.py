@@ -14,11 +14,11 @@ from mcphost.kinds.script.program import MAX_PRINTED
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
 from mcphost.sandbox.frames import LARGEST
 from mcphost.sandbox.pool import Sandbox
-from tests.kinds.asking import accept, asking_call
 from tests.kinds.rounds import TENANT
-from tests.kinds.script.driving import DrivenScript, compiled
+from tests.kinds.rounds_with_client import accept, asking_call
+from tests.kinds.script.script_calls import DrivenScript, compiled
 from tests.sandbox.processes import children_of, until
-from tests.work import Work
+from tests.work_counts import Work
 
 SECRET = "a secret of the server"
 OWNED = "mcphost-owned"

@@ -13,8 +13,8 @@ from mcphost.kinds.script.kind import ScriptConfig, ScriptKind
 from mcphost.kinds.script.signature import MAX_CHARACTERS
 from mcphost.sandbox.pool import Sandbox
 from mcphost.sandbox.processes import ROOT
-from tests.kinds.asking import accept, asking_call
-from tests.kinds.script.driving import DrivenScript, responded
+from tests.kinds.rounds_with_client import accept, asking_call
+from tests.kinds.script.script_calls import DrivenScript, responded
 
 DOCUMENT = ROOT / "docs" / "design" / "sandbox.md"
 EXAMPLE = re.compile(r"^```\n(def .*?)^```", re.MULTILINE | re.DOTALL)

@@ -15,9 +15,9 @@ from mcphost.kinds.script.library import (
     MODULES,
 )
 from mcphost.sandbox.pool import Sandbox
-from tests.kinds.asking import accept, asking_call
-from tests.kinds.script.driving import DrivenScript
+from tests.kinds.rounds_with_client import accept, asking_call
 from tests.kinds.script.interpreter import SAMPLES, Interpreter
+from tests.kinds.script.script_calls import DrivenScript
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "scripts.md"
 

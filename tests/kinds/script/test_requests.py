@@ -10,9 +10,9 @@ from mcphost.kinds.script.requests import LIMITS
 from mcphost.kinds.script.surroundings import stubs
 from mcphost.sandbox.pool import Sandbox
 from tests.egress.conftest import Arrived, Handler, Service, answer, echo, opened, running, write
-from tests.kinds.asking import accept, asking_call
-from tests.kinds.outgoing import Outgoing, base, outgoing
-from tests.kinds.script.driving import DrivenScript
+from tests.kinds.loopback_http import Outgoing, base, outgoing
+from tests.kinds.rounds_with_client import accept, asking_call
+from tests.kinds.script.script_calls import DrivenScript
 
 KEY = "sesame/open &you"
 

@@ -10,8 +10,8 @@ from mcphost.egress.errors import EgressAddressError
 from mcphost.runtime.outcomes import FailureKind, InputRequired, Yielded
 from mcphost.runtime.ports import RoundLimits
 from mcphost.sandbox.pool import Sandbox
-from tests.kinds.asking import CANCEL, DECLINE, accept, asking_call
-from tests.kinds.script.driving import DrivenScript, responded
+from tests.kinds.rounds_with_client import CANCEL, DECLINE, accept, asking_call
+from tests.kinds.script.script_calls import DrivenScript, responded
 from tests.sandbox.processes import children_of
 
 LOOP = """

@@ -17,11 +17,11 @@ from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.tenants.models import Tenant
 from tests.cast import Cast
 from tests.mcp import Reply, begun
-from tests.rounds.legs import Asker, asked, calling, state_of
+from tests.rounds.client_steps import Asker, asked, calling, state_of
 from tests.serving.contracts.offers import TOOL, TURNS
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown
 from tests.serving.legacy.tasks.client import client_of
-from tests.serving.tasks.following import Follower, Task
+from tests.serving.tasks.task_client import Follower, Task
 
 Result = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from mcphost.serving.database import in_database
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import update_tenant
 from tests.cast import ACTOR, Cast, build_cast
-from tests.keeping import Kept
+from tests.prepared_rows import Kept
 from tests.rounds.conftest import module
 from tests.served import serving
 from tests.serving.contracts.clients import DELIVERIES, Client, client

@@ -14,8 +14,8 @@ from mcphost.serving.database import in_database
 from mcphost.serving.execution.cancelled_calls import CancelledCalls
 from mcphost.serving.execution.cancelling import CancelResult, cancel
 from tests.cast import Cast
+from tests.rounds.client_steps import RED, asked, calling, state_of
 from tests.rounds.conftest import asking, module
-from tests.rounds.legs import RED, asked, calling, state_of
 
 __all__ = ["asking"]
 

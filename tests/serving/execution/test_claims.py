@@ -33,7 +33,7 @@ from mcphost.vault.models import TenantSecret
 from tests.audit.ciphers import GateCipher
 from tests.audit.conftest import HandClock
 from tests.audit.databases import record
-from tests.calls.losing import after_the_commit, lose_connections
+from tests.calls.lost_connections import after_the_commit, lose_connections
 from tests.cast import Cast
 from tests.serving.execution.claimers import (
     QUICK,

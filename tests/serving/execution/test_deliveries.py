@@ -34,7 +34,7 @@ from mcphost.serving.execution import deliveries
 from mcphost.serving.replies import Answered, Asking, Handle, Refused
 from mcphost.vault import sealer
 from tests.kinds.rounds import TENANT
-from tests.serving.turns import turn
+from tests.serving.defined_rounds import turn
 
 ERRORS = {
     FailureKind.CAPABILITY_MISSING: MISSING_REQUIRED_CLIENT_CAPABILITY,

@@ -29,9 +29,9 @@ from mcphost.serving.execution.left_rounds import NOT_OFFERED
 from mcphost.serving.execution.rounds import GIVEN_UP, MAX_ATTEMPTS
 from tests.cast import ACTOR, Cast
 from tests.mcp import Reply, begun
+from tests.rounds.client_steps import BLUE, RED, Asker, asked, calling, done, frozen, state_of
 from tests.rounds.conftest import asking, module
-from tests.rounds.legs import BLUE, RED, Asker, asked, calling, done, frozen, state_of
-from tests.serving.lacking import BOUND, Lacking, becomes, lacking
+from tests.serving.processes_without_code import BOUND, Lacking, becomes, lacking
 
 __all__ = ["asking"]
 

@@ -29,7 +29,7 @@ from mcphost.vault import sealer
 from tests.cast import ACTOR, Cast
 from tests.conftest import Elsewhere
 from tests.kinds.rounds import a_call
-from tests.serving.turns import turn
+from tests.serving.defined_rounds import turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

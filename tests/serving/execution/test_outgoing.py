@@ -27,7 +27,7 @@ from mcphost.vault.secrets import selectors
 from mcphost.vault.secrets.services import change_secret, delete_secret, rotate_secret
 from tests.cast import Cast
 from tests.egress.conftest import Arrived, Authority, Service, authority, running, write
-from tests.vault.secrets.kit import NAME, OLGA, OTHER, VALUE, stored
+from tests.vault.secrets.tenant_secret import NAME, OLGA, OTHER, VALUE, stored
 
 __all__ = ["authority"]
 

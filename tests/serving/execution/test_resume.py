@@ -22,7 +22,7 @@ from mcphost.serving.request_state import (
     StateBinding,
 )
 from tests.kinds.rounds import TENANT
-from tests.serving.turns import turn
+from tests.serving.defined_rounds import turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -20,7 +20,7 @@ from mcphost.serving.execution import commits, rounds
 from mcphost.serving.replies import Answered, Reply
 from tests.audit.ciphers import XorCipher
 from tests.kinds.rounds import ports
-from tests.serving.turns import turn
+from tests.serving.defined_rounds import turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -9,7 +9,7 @@ from mcphost.catalogue import elsewhere, selectors
 from mcphost.feed.nodes import Heartbeat, heartbeat
 from mcphost.kinds.kind import Compiled
 from mcphost.kinds.python.kind import python_kind
-from tests.feed.beating import outlast_a_restart
+from tests.feed.manual_heartbeats import outlast_a_restart
 from tests.feed.test_loop import HandClock
 
 

@@ -17,7 +17,7 @@ from mcphost.serving.database import in_database
 from mcphost.serving.legacy import session as sessions
 from tests.cast import Cast
 from tests.serving.legacy.callers import PATIENCE, Caller, true
-from tests.serving.legacy.test_interrupted import slow_writer
+from tests.serving.legacy.test_interrupted_calls import slow_writer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -14,7 +14,7 @@ from mcphost.runtime.call import Client, Principal, PrincipalKind
 from mcphost.serving.context import ClientSession
 from mcphost.serving.legacy.get_stream import GetStreams, SessionStream
 from mcphost.serving.subscriptions.registry import listeners
-from tests.serving.offers import offering
+from tests.serving.made_offerings import offering
 from tests.serving.subscriptions.test_registry import Heap
 
 TENANT, SESSION = uuid4(), uuid4()

@@ -7,7 +7,7 @@ import pytest
 from tests.cast import Cast
 from tests.mcp import Reply, ask
 from tests.served import entries
-from tests.serving.made import GUARD, WORDS, token_with
+from tests.serving.memory_primitives import GUARD, WORDS, token_with
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

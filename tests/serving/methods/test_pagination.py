@@ -11,7 +11,7 @@ from mcphost.serving.database import in_database
 from tests.cast import Cast
 from tests.legacy import begin
 from tests.mcp import ask
-from tests.serving.made import GUARD, publish, token_with
+from tests.serving.memory_primitives import GUARD, publish, token_with
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,7 +10,7 @@ from mcphost.serving.database import in_database
 from tests.cast import Cast
 from tests.mcp import Reply, ask
 from tests.served import entries
-from tests.serving.made import CANARY, GALLERY, GUARD, publish, token_with
+from tests.serving.memory_primitives import CANARY, GALLERY, GUARD, publish, token_with
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

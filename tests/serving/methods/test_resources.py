@@ -9,7 +9,7 @@ from tests.cast import Cast
 from tests.legacy import begin
 from tests.mcp import Reply, ask
 from tests.served import entries
-from tests.serving.made import CANARY, GUARD, publish, token_with
+from tests.serving.memory_primitives import CANARY, GUARD, publish, token_with
 from tests.wire import SESSION_BASED
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -26,7 +26,7 @@ from mcphost.tasks.selectors import TaskRow
 from mcphost.tasks.states import TaskState
 from tests.cast import Cast
 from tests.serving.legacy.callers import Caller, true
-from tests.serving.tasks.following import RED, Follower, did, happened, release
+from tests.serving.tasks.task_client import RED, Follower, did, happened, release
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE = 20

@@ -6,8 +6,8 @@ from mcphost.catalogue.snapshots import Offering
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.serving.subscriptions import registry
 from mcphost.serving.subscriptions.registry import Group, Listener, TenantChanges
-from tests.serving.offers import offering, resource, template
-from tests.serving.turns import tenant
+from tests.serving.defined_rounds import tenant
+from tests.serving.made_offerings import offering, resource, template
 
 WIDE = frozenset({"mcp:list", "mcp:call", "mcp:guarded"})
 NARROW = frozenset({"mcp:list", "mcp:call"})

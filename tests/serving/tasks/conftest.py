@@ -9,7 +9,7 @@ from mcphost.catalogue import kinds
 from mcphost.catalogue.seeding import publish_functions
 from mcphost.routing import process
 from tests.cast import Cast, build_cast
-from tests.keeping import Kept
+from tests.prepared_rows import Kept
 from tests.rounds.conftest import module
 from tests.served import serving
 

@@ -7,7 +7,7 @@ from pytest_django import Settings
 
 from mcphost.serving.execution.owned_task import running_tasks
 from tests.cast import Cast
-from tests.serving.tasks.following import PATIENCE, RED, Follower, did, happened, unknown
+from tests.serving.tasks.task_client import PATIENCE, RED, Follower, did, happened, unknown
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -20,7 +20,7 @@ from tests.cast import Cast
 from tests.mcp import Reply, begun, send
 from tests.rounds.conftest import module
 from tests.serving.legacy.callers import PATIENCE, true
-from tests.serving.tasks.following import (
+from tests.serving.tasks.task_client import (
     ABLE,
     EXTENSION,
     RED,

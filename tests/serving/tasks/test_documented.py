@@ -11,7 +11,7 @@ import pytest
 
 from tests.cast import Cast
 from tests.mcp import Reply, begun, send
-from tests.serving.tasks.following import PATIENCE, Watching, did
+from tests.serving.tasks.task_client import PATIENCE, Watching, did
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,8 +8,8 @@ from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.tasks.models import Task as TaskModel
 from tests.cast import Cast
-from tests.serving.lacking import becomes, lacking
-from tests.serving.tasks.following import RED, Follower, Task, did, handle
+from tests.serving.processes_without_code import becomes, lacking
+from tests.serving.tasks.task_client import RED, Follower, Task, did, handle
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -15,7 +15,7 @@ from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS
 from tests.cast import ACTOR, Cast
 from tests.mcp import Reply, send
 from tests.serving.legacy.tasks.client import client_of
-from tests.serving.tasks.following import (
+from tests.serving.tasks.task_client import (
     METHODS,
     RED,
     Follower,

@@ -13,7 +13,7 @@ from mcphost.tasks.models import Task as TaskOfTable
 from tests.cast import Cast
 from tests.mcp import Reply
 from tests.rounds.conftest import module
-from tests.serving.tasks.following import (
+from tests.serving.tasks.task_client import (
     PATIENCE,
     Follower,
     Task,

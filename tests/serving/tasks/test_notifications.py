@@ -8,7 +8,7 @@ import pytest
 from mcphost.serving import shutdown
 from tests.cast import Cast
 from tests.mcp import PREFIX, send
-from tests.serving.tasks.following import (
+from tests.serving.tasks.task_client import (
     RED,
     TERMINAL,
     Follower,

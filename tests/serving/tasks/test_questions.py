@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.cast import Cast
-from tests.serving.tasks.following import (
+from tests.serving.tasks.task_client import (
     BLUE,
     RED,
     TERMINAL,

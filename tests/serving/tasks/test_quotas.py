@@ -9,7 +9,7 @@ from mcphost.serving import limits
 from mcphost.serving.database import in_database
 from mcphost.tasks.models import Task as TaskModel
 from tests.cast import Cast
-from tests.serving.tasks.following import Follower
+from tests.serving.tasks.task_client import Follower
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -9,7 +9,7 @@ from mcphost.serving.database import in_database
 from mcphost.serving.execution import owned_task
 from mcphost.tasks.models import Task as TaskModel
 from tests.cast import Cast
-from tests.serving.tasks.following import Follower, Task, did
+from tests.serving.tasks.task_client import Follower, Task, did
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

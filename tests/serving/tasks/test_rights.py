@@ -36,7 +36,7 @@ from mcphost.tenants.services import (
 )
 from tests.cast import ACTOR, Cast
 from tests.mcp import Reply
-from tests.serving.tasks.following import (
+from tests.serving.tasks.task_client import (
     PATIENCE,
     RED,
     Follower,

@@ -19,7 +19,7 @@ from mcphost.serving.database import in_database
 from mcphost.serving.execution.owned_task import running_tasks
 from mcphost.tasks.models import Task as TaskModel
 from tests.cast import ACTOR, Cast
-from tests.serving.tasks.following import Follower, accept, done
+from tests.serving.tasks.task_client import Follower, accept, done
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -16,7 +16,7 @@ from tests.cast import Cast
 from tests.legacy import Session, begin, calling, initializing, message
 from tests.mcp import request, send
 from tests.served import probes
-from tests.serving.made import token_with
+from tests.serving.memory_primitives import token_with
 from tests.wire import SESSION_BASED
 
 pytestmark = pytest.mark.django_db(transaction=True)

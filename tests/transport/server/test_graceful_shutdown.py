@@ -9,7 +9,7 @@ import pytest
 from mcphost.serving import shutdown
 from mcphost.transport.server import graceful_shutdown
 from mcphost.transport.server.graceful_shutdown import ShutdownTimes
-from tests.transport.running import GET, PATIENCE, Running, answer, end, running
+from tests.transport.uvicorn_server import GET, PATIENCE, Running, answer, end, running
 
 WAIT = GET.replace(b"/ ", b"/wait ")
 LONG = ShutdownTimes(notice_seconds=600, drain_seconds=600)

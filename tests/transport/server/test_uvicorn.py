@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mcphost.transport.server.uvicorn import HEADER_BYTES, Cork
-from tests.transport.running import GET, LAST, PATIENCE, Line, answer, end, running
+from tests.transport.uvicorn_server import GET, LAST, PATIENCE, Line, answer, end, running
 
 
 async def test_requests_on_a_connection_are_answered_in_order() -> None:

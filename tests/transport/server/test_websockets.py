@@ -6,7 +6,7 @@ import pytest
 
 from mcphost.transport.server.graceful_shutdown import ShutdownTimes
 from mcphost.transport.server.websockets import MESSAGE_BYTES, WebSocketProtocol
-from tests.transport.running import PATIENCE, answer, end, running
+from tests.transport.uvicorn_server import PATIENCE, answer, end, running
 
 UPGRADE = (
     b"GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"

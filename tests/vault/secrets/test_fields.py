@@ -14,7 +14,7 @@ from mcphost.vault.secrets.fields import (
     check_rules,
     check_value,
 )
-from tests.vault.secrets.kit import NAME, VALUE
+from tests.vault.secrets.tenant_secret import NAME, VALUE
 
 HOSTS = ["api.example.com"]
 

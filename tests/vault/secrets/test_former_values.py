@@ -34,7 +34,7 @@ from mcphost.vault.secrets.services import (
 )
 from mcphost.vault.services import ensure_ring, ensure_tenant
 from tests.cast import Cast
-from tests.vault.secrets.kit import NAME, OLGA, OTHER, VALUE, stored
+from tests.vault.secrets.tenant_secret import NAME, OLGA, OTHER, VALUE, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

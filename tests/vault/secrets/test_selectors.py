@@ -17,7 +17,7 @@ from mcphost.vault.secrets.selectors import cached_secret, load_secret
 from mcphost.vault.secrets.services import change_secret, delete_secret, rotate_secret
 from mcphost.vault.secrets.usable import UsableSecret
 from tests.cast import Cast
-from tests.vault.secrets.kit import NAME, OLGA, OTHER, VALUE, stored
+from tests.vault.secrets.tenant_secret import NAME, OLGA, OTHER, VALUE, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

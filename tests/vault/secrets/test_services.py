@@ -23,7 +23,7 @@ from mcphost.vault.secrets.services import (
     rotate_secret,
 )
 from tests.cast import Cast
-from tests.vault.secrets.kit import NAME, OLGA, OTHER, VALUE, stored
+from tests.vault.secrets.tenant_secret import NAME, OLGA, OTHER, VALUE, stored
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from mcphost.vault.secrets.usable import UsableSecret
-from tests.vault.secrets.kit import NAME, VALUE
+from tests.vault.secrets.tenant_secret import NAME, VALUE
 
 
 @pytest.fixture

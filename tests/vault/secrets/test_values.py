@@ -15,7 +15,7 @@ from mcphost.vault.secrets.services import rotate_secret
 from mcphost.vault.secrets.values import bound, open_value, seal_value
 from mcphost.vault.services import ensure_ring, ensure_tenant
 from tests.cast import Cast
-from tests.vault.secrets.kit import NAME, OLGA, OTHER, VALUE, stored
+from tests.vault.secrets.tenant_secret import NAME, OLGA, OTHER, VALUE, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

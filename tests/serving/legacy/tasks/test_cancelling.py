@@ -18,7 +18,7 @@ from tests.serving.legacy.tasks.client import (
     client_of,
     refused,
 )
-from tests.serving.tasks.following import did, happened, release
+from tests.serving.tasks.task_client import did, happened, release
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -13,7 +13,7 @@ from tests.cast import Cast
 from tests.serving.legacy.callers import true
 from tests.serving.legacy.processes import Processes, processes
 from tests.serving.legacy.tasks.client import OF_TASKS, RED, Task, TaskClient, client_of, refused
-from tests.serving.tasks.following import Follower, did, full, release
+from tests.serving.tasks.task_client import Follower, did, full, release
 from tests.wire import RELATED_TASK, SESSION_BASED
 
 __all__ = ["processes"]

@@ -11,7 +11,7 @@ import pytest
 from tests.cast import Cast
 from tests.legacy import Posted
 from tests.serving.legacy.tasks.client import TaskClient
-from tests.serving.tasks.following import PATIENCE, did
+from tests.serving.tasks.task_client import PATIENCE, did
 from tests.serving.tasks.test_documented import BLOCK, ID, OF_SESSIONS, as_documented
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -19,7 +19,7 @@ from tests.serving.legacy.tasks.client import (
     client_of,
     refused,
 )
-from tests.serving.tasks.following import Follower, did
+from tests.serving.tasks.task_client import Follower, did
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,7 +10,7 @@ from tests.cast import Cast
 from tests.legacy import Posted
 from tests.serving.legacy.tasks.client import RED, Task, TaskClient, client_of
 from tests.serving.subscriptions.test_resources import publish_poem
-from tests.serving.tasks.following import release
+from tests.serving.tasks.task_client import release
 from tests.wire import RELATED_TASK
 
 pytestmark = pytest.mark.django_db(transaction=True)

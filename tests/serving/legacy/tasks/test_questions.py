@@ -23,7 +23,7 @@ from tests.serving.legacy.tasks.client import (
     accept,
     client_of,
 )
-from tests.serving.tasks.following import PATIENCE, did, happened, release
+from tests.serving.tasks.task_client import PATIENCE, did, happened, release
 from tests.wire import SESSION_TASKS, check_message
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -11,7 +11,7 @@ from mcphost.catalogue import services
 from mcphost.serving.database import in_database
 from tests.cast import ACTOR, Cast
 from tests.serving.legacy.tasks.client import OF_TASKS, TaskClient, client_of, refused
-from tests.serving.tasks.following import did, happened, release
+from tests.serving.tasks.task_client import did, happened, release
 from tests.wire import RELATED_TASK
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -1,0 +1,66 @@
+"""Tests of what all pages share: headers, wording, examples, snippets to paste."""
+
+import re
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from mcphost.console.middleware import FRAMING, STRICT
+from tests.console.tenant_data import Things
+
+
+@pytest.mark.django_db
+def test_every_page_has_the_strict_csp_without_external_sources() -> None:
+    inside, outside = Client().get("/admin/login/"), Client().get("/nowhere")
+    assert (inside.status_code, outside.status_code) == (200, 404)
+    for page in (inside, outside):
+        assert page["Content-Security-Policy"] == STRICT
+        assert "camera=()" in page["Permissions-Policy"]
+    assert "unsafe" not in STRICT
+    assert "http" not in STRICT
+    assert "frame-ancestors 'none'" in STRICT
+
+
+LOOSER_PAGES: dict[str, str] = {}
+"""Pages whose policy is not strict, each with its reason: there are none."""
+_FORBIDDEN = re.compile(
+    r"""<style(?!\ nonce=)|\sstyle=|\son(?!e=)[a-z]+=|javascript:|x-data|x-on:|hx-|<script(?![^>]*\ssrc=)|unsafe-""",
+    re.IGNORECASE,
+)
+
+
+def test_no_template_needs_a_looser_csp() -> None:
+    folder = settings.BASE / "templates"
+    texts = {path.name: path.read_text() for path in folder.rglob("*.html")}
+    assert len(texts) > 80
+    wrong = {name: _FORBIDDEN.findall(text) for name, text in texts.items()}
+    assert {name: found for name, found in wrong.items() if found} == LOOSER_PAGES
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/admin/users/", 403), ("/admin/t/nowhere/tools/", 403), ("/admin/nowhere/", 404)],
+)
+def test_error_pages_of_the_console_have_its_menu_and_links(owner: Client, path: str, status: int):
+    page = owner.get(path)
+    assert page.status_code == status
+    text = page.content.decode()
+    for part in ('id="nav-sidebar"', "Where to go on", 'href="/admin/you/"'):
+        assert part in text
+    assert "nowhere" not in text
+
+
+def test_style_elements_need_a_nonce_beside_the_editor(acme: Things, owner: Client) -> None:
+    """The script editor makes some; the page itself has none."""
+    assert owner.get("/admin/t/acme/")["Content-Security-Policy"] == STRICT
+    pages = [owner.get("/admin/t/acme/tools/new/?kind=script") for _ in range(2)]
+    policies = [page["Content-Security-Policy"] for page in pages]
+    nonces = [re.search(r"'nonce-([\w-]{22})'", policy) for policy in policies]
+    for page, policy, nonce in zip(pages, policies, nonces, strict=True):
+        assert policy == f"{STRICT} 'nonce-{nonce[1]}'{FRAMING}"
+        text = page.content.decode()
+        assert f'data-nonce="{nonce[1]}"' in text
+        assert "<style" not in text
+    assert policies[0] != policies[1]
