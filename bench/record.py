@@ -28,7 +28,7 @@ from django.db.models import AutoField, Model  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from mcphost.audit.models import CallMark, CallSummary, Entry, Following, RollUp  # noqa: E402
-from mcphost.audit.summaries import counting, rollups, unseen  # noqa: E402
+from mcphost.audit.summaries import changed_calls, counting, rollups  # noqa: E402
 from mcphost.audit.summaries.follower import Follower  # noqa: E402
 from mcphost.audit.writer.rows import ENTRY_COLUMNS  # noqa: E402
 from mcphost.tenants.models import Tenant  # noqa: E402
@@ -180,7 +180,7 @@ def _count_all() -> None:
 
 def _go_on_from_here() -> None:
     """Let the server take all entries for summarised."""
-    end = unseen.end()
+    end = changed_calls.end()
     Following.objects.update(
         position=end.position,
         seen=end.snapshot,

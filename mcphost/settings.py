@@ -223,7 +223,7 @@ CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Lax"
 # Browsers share cookies between the ports of a host, so these names are specific to mcphost.
 CSRF_COOKIE_NAME = "mcphost_csrf"
-CSRF_FAILURE_VIEW = "mcphost.console.refused.csrf_failure"
+CSRF_FAILURE_VIEW = "mcphost.console.error_pages.csrf_failure"
 SESSION_COOKIE_NAME = "mcphost_session"
 SESSION_COOKIE_SECURE = MCPHOST_HTTPS
 SESSION_COOKIE_HTTPONLY = True
@@ -338,7 +338,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "mcphost.console.middleware.SecurityHeadersMiddleware",
-    "mcphost.console.unseen.UnseenMiddleware",
+    "mcphost.console.invisible_characters.UnseenMiddleware",
     "mcphost.console.static_files.StaticFilesMiddleware",
     "mcphost.console.unavailable.DatabaseAwayMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

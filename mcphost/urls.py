@@ -5,9 +5,9 @@ from django.urls import include, path
 from mcphost.console.dashboard import home
 from mcphost.transport.links import callback, done
 
-handler400 = "mcphost.console.refused.bad_request"
-handler403 = "mcphost.console.refused.forbidden"
-handler404 = "mcphost.console.refused.not_found"
+handler400 = "mcphost.console.error_pages.bad_request"
+handler403 = "mcphost.console.error_pages.forbidden"
+handler404 = "mcphost.console.error_pages.not_found"
 handler500 = "mcphost.console.unavailable.failed"
 urlpatterns = [
     path("", home, name="home"),

@@ -339,7 +339,7 @@ class Following(models.Model):
     """How far the summaries are, and which process writes them: one row (`summaries.follower`).
 
     `position`, `seen` and `checked`, `checked_seen` say which entries have been seen, in the database's own
-    terms (`summaries.unseen`). Entries with
+    terms (`summaries.changed_calls`). Entries with
     ids from `missing_from` to below `missing_until` are still to be read, backwards. `current_at` is
     when all entries committed until then had been seen. `changes` is the last number of `ChangedCalls`. Up to `open_minute`,
     `open_hour` and `open_day` such buckets have rows (`summaries.rollups`). `folds` counts how often rows of a

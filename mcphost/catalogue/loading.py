@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from mcphost.catalogue import compiling, elsewhere, kinds
+from mcphost.catalogue import compiling, kinds, remote_functions
 from mcphost.catalogue.compiling import NotServableError, Ready
 from mcphost.catalogue.kinds import KindError
 from mcphost.catalogue.listing import ListingTexts
@@ -115,7 +115,7 @@ def _problem(row: PublishedRow, message: str) -> PrimitiveProblem:
 
 def _missing_function(row: PublishedRow) -> str:
     function = kinds.function_of(row.snapshot["kind"], row.snapshot["config"])
-    return function if row.granted and elsewhere.is_missing(function) else ""
+    return function if row.granted and remote_functions.is_missing(function) else ""
 
 
 def compile_row(row: PublishedRow) -> Snapshot:
@@ -171,7 +171,7 @@ def _ready(
     try:
         return compiling.ready(primitive_type, kind, config), ""
     except KindError:
-        compiled = elsewhere.compiled(kind, config, primitive_type)
+        compiled = remote_functions.compiled(kind, config, primitive_type)
         if compiled is None:
             raise
         return compiling.ready_of(compiled), kinds.function_of(kind, config)

@@ -1,7 +1,7 @@
 """At start: load the code's functions, subscribe to changes of what tenants offer
 and of other processes' functions, set vault's port."""
 
-from mcphost.catalogue import elsewhere, kinds, selectors
+from mcphost.catalogue import kinds, remote_functions, selectors
 from mcphost.feed.loop import ChangeNews, loop
 from mcphost.feed.nodes import heartbeat
 from mcphost.vault.secrets.ports import set_published_uses
@@ -19,6 +19,6 @@ kinds.discover()
 for topic in ("tool", "prompt", "resource"):
     loop.subscribe(topic, changed)
 loop.on_gap(selectors.forget_all)
-heartbeat.functions = elsewhere.declared
+heartbeat.functions = remote_functions.declared
 heartbeat.on_functions(selectors.forget_all)
 set_published_uses(selectors.published_uses)

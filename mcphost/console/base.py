@@ -21,7 +21,7 @@ from django.urls import reverse
 from django.utils.datastructures import MultiValueDict
 
 from mcphost.audit.records import Actor
-from mcphost.console import navigation, returning
+from mcphost.console import navigation, return_links
 from mcphost.console.purposes import PURPOSES
 from mcphost.console.signin import may_enter
 from mcphost.console.site import site
@@ -147,7 +147,7 @@ def show(
         [] if tenant is None else [Crumb(tenant.title, reverse("admin:tenant", args=[tenant.slug]))]
     )
     if at_row and crumbs:
-        back = replace(crumbs[0], url=returning.list_url(request, crumbs[0].url, row=at_row))
+        back = replace(crumbs[0], url=return_links.list_url(request, crumbs[0].url, row=at_row))
         if context.get("back") == crumbs[0].url:
             context["back"] = back.url
         crumbs = (back, *crumbs[1:])
@@ -159,7 +159,7 @@ def show(
         "crumbs": [*path, *crumbs],
         "tenant": tenant,
         "can": Can(request.user, tenant),
-        "kept": returning.carried(request),
+        "kept": return_links.carried(request),
         **context,
     }
     return TemplateResponse(request, f"console/{template}", frame, status=status)

@@ -27,7 +27,7 @@ from mcphost.console.base import (
     show,
 )
 from mcphost.console.key_effects import LINKS, UnderKey, known_by
-from mcphost.console.returning import named_list_url
+from mcphost.console.return_links import named_list_url
 from mcphost.console.tenants.tenants import CloseForm
 from mcphost.serving.process import status
 from mcphost.tenants.models import Tenant

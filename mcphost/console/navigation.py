@@ -10,8 +10,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from mcphost.catalogue.selectors import counts
+from mcphost.console.primitive_words import WORDS
 from mcphost.console.signin import may_enter
-from mcphost.console.words import WORDS
 from mcphost.tenants.access import permissions, visible_tenants
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission

@@ -23,9 +23,9 @@ from mcphost.audit import selectors as audit
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import Can, SignedInRequest, query_text, show
 from mcphost.console.navigation import PLATFORM_PAGES, TENANT_PAGES
+from mcphost.console.primitive_words import WORDS
 from mcphost.console.purposes import PURPOSES
 from mcphost.console.tenants.tokens import token_url
-from mcphost.console.words import WORDS
 from mcphost.identity import selectors as identity
 from mcphost.tenants.access import allowed, tenants_where, visible_tenants
 from mcphost.tenants.models import Membership, Tenant

@@ -28,7 +28,7 @@ from mcphost.egress.errors import (
     EgressSecretError,
     EgressTimeoutError,
 )
-from mcphost.egress.hiding import PER_TEXT, Hidden, Masking, without_computed
+from mcphost.egress.masked_values import PER_TEXT, Hidden, Masking, without_computed
 from mcphost.egress.masking import Mask
 from mcphost.egress.messages import (
     REDIRECTS,

@@ -21,7 +21,7 @@ DRAIN: Final = "drain"
 LAG: Final = "lag"
 SHARE: Final = "share"
 ABSENT_FUNCTION: Final = "absent"
-"""The process lacks the function of the call's primitive (`serving.execution.elsewhere`)."""
+"""The process lacks the function of the call's primitive (`serving.execution.missing_functions`)."""
 
 lag: Final = LoopLag(lambda: options().shed_lag_seconds)
 

@@ -16,7 +16,7 @@ from mcphost.protocol.subscriptions import LISTS
 from mcphost.serving import load
 from mcphost.serving.events import waiters
 from mcphost.serving.execution.cancelled_calls import cancelled_calls
-from mcphost.serving.execution.left_rounds import left_rounds
+from mcphost.serving.execution.released_rounds import released_rounds
 from mcphost.serving.legacy import call, replay
 from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.serving.legacy.get_stream import SESSIONS_GAP, get_streams
@@ -62,13 +62,13 @@ for change_name, handler in (
     listeners.register_handler(change_name, handler)
     loop.subscribe(change_name, listeners.on_change)
 loop.subscribe(changes.CHANGED, waiters.changed)
-loop.subscribe(claims.ROUND_LEFT, left_rounds.on_left)
+loop.subscribe(claims.ROUND_LEFT, released_rounds.on_left)
 loop.on_gap(waiters.gap)
 loop.on_gap(get_streams.on_gap)
 loop.on_gap(listeners.on_gap)
 loop.on_gap(presences.on_gap)
 heartbeat.on_functions(listeners.on_gap)  # after the catalogue's caches
-heartbeat.on_functions(left_rounds.find_rounds)
+heartbeat.on_functions(released_rounds.find_rounds)
 heartbeat.on_functions(takeovers.retry_deferred)
 following.replay = replay.replay
 heartbeat.overloaded = load.lag.is_over
@@ -76,5 +76,5 @@ on_drain(listeners.end_all)
 on_drain(following.send_all_away)
 on_drain(call.release_all)
 on_drain(waiters.drain)
-on_cut(left_rounds.cut)
+on_cut(released_rounds.cut)
 on_cut(presences.end_all)

@@ -14,7 +14,7 @@ from mcphost.kinds import declarations
 from mcphost.kinds.python.kind import python_kind
 from mcphost.routing import process
 from mcphost.serving.database import in_database
-from mcphost.serving.execution.left_rounds import left_rounds
+from mcphost.serving.execution.released_rounds import released_rounds
 from tests.feed.manual_heartbeats import outlast_a_restart
 from tests.feed.test_loop import HandClock
 
@@ -65,7 +65,7 @@ class Lacking:
         """From now on this process has the functions again, and looks for what waits for them."""
         self.monkeypatch.undo()
         selectors.forget_all()
-        left_rounds.find_rounds()
+        released_rounds.find_rounds()
         process.runner.on_gap()
 
 

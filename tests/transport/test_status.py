@@ -8,7 +8,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from mcphost import __version__
-from mcphost.catalogue import elsewhere
+from mcphost.catalogue import remote_functions
 from mcphost.feed.models import Node
 from mcphost.feed.nodes import ALIVE, Heartbeat
 from mcphost.observability.availability import Source, availability
@@ -50,7 +50,7 @@ async def test_a_dead_process_is_a_problem_of_the_whole_status(served: Cast) -> 
     one, two = Heartbeat(), Heartbeat()
     for each in (one, two):
         each.report = lambda: {"role": "server", "version": __version__}
-        each.functions = elsewhere.declared
+        each.functions = remote_functions.declared
         await in_database(each.beat)
     try:
         reply = await get()

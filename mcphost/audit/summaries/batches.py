@@ -26,9 +26,7 @@ from mcphost.audit.records import (
 )
 from mcphost.audit.selectors import MAX_ENTRIES, part_of_call
 from mcphost.audit.summaries import counting
-from mcphost.audit.summaries.histograms import bucket_of
-from mcphost.audit.summaries.projection import COMPLETE, REASON_LENGTH, Projection, project
-from mcphost.audit.summaries.sets import (
+from mcphost.audit.summaries.bulk_sql import (
     SQLITE,
     as_json,
     fetch,
@@ -37,6 +35,8 @@ from mcphost.audit.summaries.sets import (
     run,
     vendor,
 )
+from mcphost.audit.summaries.histograms import bucket_of
+from mcphost.audit.summaries.projection import COMPLETE, REASON_LENGTH, Projection, project
 
 AT_ONCE: Final = 1_000
 """How many calls are projected in one transaction: on SQLite it keeps others from writing."""

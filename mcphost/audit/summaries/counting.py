@@ -18,6 +18,17 @@ import orjson
 from django.db import transaction
 
 from mcphost.audit.models import CallSummary, Following, RollUp, RollUpDue
+from mcphost.audit.summaries.bulk_sql import (
+    SQLITE,
+    as_json,
+    fetch,
+    moment_text,
+    rows_of,
+    run,
+    time_of,
+    uuid_of,
+    vendor,
+)
 from mcphost.audit.summaries.figures import CallSums
 from mcphost.audit.summaries.histograms import bucket_of
 from mcphost.audit.summaries.rollups import (
@@ -34,17 +45,6 @@ from mcphost.audit.summaries.rollups import (
     is_kept,
     is_open,
     sums_of,
-)
-from mcphost.audit.summaries.sets import (
-    SQLITE,
-    as_json,
-    fetch,
-    moment_text,
-    rows_of,
-    run,
-    time_of,
-    uuid_of,
-    vendor,
 )
 from mcphost.runtime.call import Delivery, PrincipalKind
 

@@ -22,10 +22,10 @@ from psycopg.errors import LockNotAvailable
 from mcphost.audit.models import CallSummary, Following
 from mcphost.audit.open_calls import Losses, losses
 from mcphost.audit.selectors import SKEW, first_id
-from mcphost.audit.summaries import batches, counting, rollups, unseen
+from mcphost.audit.summaries import batches, changed_calls, counting, rollups
 from mcphost.audit.summaries.batches import AT_ONCE, CallBatch
+from mcphost.audit.summaries.bulk_sql import SQLITE, run, vendor
 from mcphost.audit.summaries.rollups import Resolution
-from mcphost.audit.summaries.sets import SQLITE, run, vendor
 
 LEASE: Final = timedelta(seconds=15)
 """After how long without a look another process takes over."""
@@ -103,7 +103,7 @@ def begin(now: datetime) -> None:
     if Following.objects.exists():
         return
     with transaction.atomic():
-        end = unseen.end()
+        end = changed_calls.end()
         Following.objects.bulk_create(
             [
                 Following(
@@ -202,7 +202,7 @@ class _Pass:
         return FollowerStep(self._written, more, current=not behind, leads=not self._reading)
 
     def _project_unseen(self, following: Following, now: datetime, lost: Losses) -> bool:
-        unseen_calls = unseen.find_calls(following)
+        unseen_calls = changed_calls.find_calls(following)
         if self._reading and len(unseen_calls.calls) > READ_AT_ONCE:
             return True
         self._write(unseen_calls.calls, now, lost)
@@ -228,9 +228,9 @@ class _Pass:
         return unseen_calls.more
 
     def _project_recent(self, following: Following, now: datetime, lost: Losses) -> None:
-        if not _is_over(following.checked_at, unseen.WIDE_EVERY, now):
+        if not _is_over(following.checked_at, changed_calls.WIDE_EVERY, now):
             return
-        unseen_calls = unseen.find_recent_calls(following, now)
+        unseen_calls = changed_calls.find_recent_calls(following, now)
         self._write(unseen_calls.calls, now, lost)
         changes = self._all_missing(following) if unseen_calls.overflows else {}
         changes.update(
@@ -276,7 +276,7 @@ class _Pass:
         until = following.missing_until
         if until is None:
             return False
-        calls, next_until = unseen.missing(following)
+        calls, next_until = changed_calls.missing(following)
         self._write(calls, now, lost, late=True)
         # Not if other entries were found to be missing meanwhile.
         same = Following.objects.filter(missing_until=until, missing_from=following.missing_from)

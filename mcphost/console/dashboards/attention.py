@@ -21,7 +21,7 @@ from mcphost.catalogue import kinds
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import Can
 from mcphost.console.records.filters import count_open
-from mcphost.console.returning import list_with
+from mcphost.console.return_links import list_with
 from mcphost.identity.selectors import TokenListing, expiring
 from mcphost.observability import health
 from mcphost.runtime.call import Delivery

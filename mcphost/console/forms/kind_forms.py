@@ -21,7 +21,7 @@ from mcphost.console.forms.kind_parts import (
 )
 from mcphost.console.forms.schema_part import SchemaPart
 from mcphost.console.forms.script_part import ScriptPart
-from mcphost.console.words import Words
+from mcphost.console.primitive_words import Words
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.vault.secrets.selectors import tenant_secrets
 

@@ -15,8 +15,8 @@ from mcphost.audit.call_list import REFUSED, WITH_QUESTIONS, ListedCall
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.summaries.selectors import CallChanges
 from mcphost.audit.timeline import UNASKED
+from mcphost.console.invisible_characters import shown_page
 from mcphost.console.records.filters import RecordFilter, named_calls
-from mcphost.console.unseen import shown_page
 
 MAX_CHANGES = 1000
 """Calls that one message may be chosen from. After more, the list has to be loaded again."""

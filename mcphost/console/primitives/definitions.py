@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from mcphost.catalogue import kinds
 from mcphost.catalogue.selectors import PrimitiveRow
 from mcphost.console.forms.json_texts import json_text
+from mcphost.console.primitive_words import WORDS
 from mcphost.console.primitives.form import PrimitiveForm
-from mcphost.console.words import WORDS
 from mcphost.kinds.http.configs import (
     BytesBodyConfig,
     FormBodyConfig,

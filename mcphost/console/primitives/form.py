@@ -20,7 +20,7 @@ from mcphost.console.forms.icons import icon_rows
 from mcphost.console.forms.kind_forms import HTTP, PYTHON, SCRIPT, TEXT, part_of
 from mcphost.console.forms.kind_parts import FormInput
 from mcphost.console.forms.prompts import plain
-from mcphost.console.words import Words
+from mcphost.console.primitive_words import Words
 
 _SCOPES_HINT = (
     "Scopes that a caller's token needs besides mcp:list and mcp:call, such as mcp:payroll, "

@@ -11,8 +11,8 @@ from mcphost.catalogue import kinds, selectors, services
 from mcphost.catalogue.errors import Invalid
 from mcphost.catalogue.models import Grant
 from mcphost.console.base import SignedInRequest, actor, of_platform, of_tenant, query_text, show
-from mcphost.console.returning import is_changed, named_list_url
-from mcphost.console.words import WORDS
+from mcphost.console.primitive_words import WORDS
+from mcphost.console.return_links import is_changed, named_list_url
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission

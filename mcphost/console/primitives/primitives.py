@@ -22,7 +22,7 @@ from mcphost.catalogue.errors import ConflictError, UnchangedError, UnknownError
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.selectors import PrimitiveRow
 from mcphost.catalogue.states import PrimitiveState
-from mcphost.console import returning
+from mcphost.console import return_links
 from mcphost.console.base import (
     Crumb,
     SignedInRequest,
@@ -39,10 +39,10 @@ from mcphost.console.forms.edits import BASED_ON, STATE, WHAT_DIFFERS, Differenc
 from mcphost.console.forms.kind_forms import kind_for, ways
 from mcphost.console.forms.kind_parts import FunctionPart
 from mcphost.console.periods import asked_period
+from mcphost.console.primitive_words import WORDS, Words
 from mcphost.console.primitives import gallery
 from mcphost.console.primitives.details import differing_fields, notices_of, view_of
 from mcphost.console.primitives.form import PrimitiveForm, author_texts
-from mcphost.console.words import WORDS, Words
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
@@ -75,7 +75,7 @@ def listing(
             search_text.lower() in f"{row.name} {row.fields.title} {row.uri}".lower()
             and (row.state.value == state if state else row.state is not PrimitiveState.ARCHIVED)
         )
-        or returning.is_changed(request, row.id)
+        or return_links.is_changed(request, row.id)
     ]
     reads = counted(primitive_type) and allowed(request.user, tenant, Permission.VIEW_RECORDS)
     return show(
@@ -89,7 +89,7 @@ def listing(
         search_text=search_text,
         state=state,
         states=[primitive_state.value for primitive_state in PrimitiveState],
-        kept=returning.from_here(request),
+        kept=return_links.from_here(request),
         tool_list=_tool_list_size(tenant) if primitive_type is PrimitiveType.TOOL else None,
     )
 
@@ -273,7 +273,7 @@ def _saved(
     messages.success(request, done)
     for notice in notices_of(row):
         messages.info(request, notice)
-    return redirect(returning.row_url(request, WORDS[row.sort].detail, tenant.slug, row.id))
+    return redirect(return_links.row_url(request, WORDS[row.sort].detail, tenant.slug, row.id))
 
 
 def _form_page(
@@ -288,7 +288,7 @@ def _form_page(
     crumbs = [_list_of(tenant, words)]
     back = crumbs[0].url
     if row is not None:
-        back = returning.row_url(request, words.detail, tenant.slug, row.id)
+        back = return_links.row_url(request, words.detail, tenant.slug, row.id)
         crumbs.append(Crumb(row.name, back))
     return show(
         request,

@@ -34,12 +34,12 @@ from mcphost.catalogue.snapshots import ToolSnapshot
 from mcphost.console.base import SignedInRequest, View, actor, of_tenant
 from mcphost.console.forms import questions, schema_forms
 from mcphost.console.forms.kind_forms import kind_for
+from mcphost.console.primitive_words import WORDS
 from mcphost.console.primitives import trial_results
 from mcphost.console.primitives.admission import Busy, UserSlots
 from mcphost.console.primitives.form import PrimitiveForm
 from mcphost.console.primitives.primitives import row_of
 from mcphost.console.signin import may_enter
-from mcphost.console.words import WORDS
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.execution import trials
 from mcphost.serving.execution.trials import REFUSAL, Trial, TrialEndedError

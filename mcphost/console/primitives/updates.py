@@ -12,8 +12,8 @@ from django.urls import reverse
 from mcphost.catalogue.updates import announce_update
 from mcphost.console.base import Crumb, SignedInRequest, actor, form_input, of_tenant, page_of, show
 from mcphost.console.forms import forms
+from mcphost.console.primitive_words import WORDS
 from mcphost.console.primitives.primitives import row_of
-from mcphost.console.words import WORDS
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission

@@ -26,7 +26,7 @@ from mcphost.catalogue.errors import (
 from mcphost.catalogue.models import MAX_NOTE
 from mcphost.catalogue.selectors import PrimitiveRow, VersionRow
 from mcphost.catalogue.states import DELETABLE, PrimitiveState, PrimitiveVerb, possible
-from mcphost.console import returning
+from mcphost.console import return_links
 from mcphost.console.base import (
     Crumb,
     SignedInRequest,
@@ -39,11 +39,11 @@ from mcphost.console.base import (
 )
 from mcphost.console.forms import forms
 from mcphost.console.forms.edits import BASED_ON, STATE
+from mcphost.console.primitive_words import WORDS, Words
 from mcphost.console.primitives.definitions import labelled
 from mcphost.console.primitives.primitives import PUBLISHED, row_of
 from mcphost.console.primitives.version_changes import changes
 from mcphost.console.records.filters import count_open
-from mcphost.console.words import WORDS, Words
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -157,7 +157,7 @@ def roll_back(
             if done:
                 messages.success(request, f"{row.name}: version {restored.label} is served again.")
             return redirect(
-                returning.row_url(request, WORDS[primitive_type].detail, tenant.slug, row.id)
+                return_links.row_url(request, WORDS[primitive_type].detail, tenant.slug, row.id)
             )
         # Once the version that is served now has been shown, confirming again replaces it.
         row = row_of(tenant, primitive_type, primitive_id)
@@ -215,7 +215,7 @@ def move(
         if _run_service(request, row, lambda: service(row.id, actor(request), **more)):
             messages.success(request, sentence.format(row.name))
         return redirect(
-            returning.row_url(request, WORDS[primitive_type].detail, tenant.slug, row.id)
+            return_links.row_url(request, WORDS[primitive_type].detail, tenant.slug, row.id)
         )
     if primitive_verb not in _ENDS:
         return HttpResponseNotAllowed(["POST"])
@@ -235,14 +235,14 @@ def delete(
     if row.state not in DELETABLE:
         messages.error(request, f"Archive {row.name} before you delete it.")
         return redirect(
-            returning.row_url(request, WORDS[primitive_type].detail, tenant.slug, row.id)
+            return_links.row_url(request, WORDS[primitive_type].detail, tenant.slug, row.id)
         )
     form = PrimitiveDeleteForm(row, *form_input(request))
     if request.method == "POST" and form.is_valid():
         if _run_service(request, row, lambda: services.delete(row.id, actor(request))):
             messages.success(request, f"{row.name} is deleted.")
         return redirect(
-            returning.named_list_url(request, WORDS[primitive_type].listing, tenant.slug)
+            return_links.named_list_url(request, WORDS[primitive_type].listing, tenant.slug)
         )
     trials = _TRIALS if primitive_type is PrimitiveType.TOOL else ""
     return _confirm(
@@ -272,7 +272,7 @@ def bulk(
     selected_rows = [row for row in rows if str(row.id) in based_on_by_id]
     if refused := _refused_choice(verb, len(based_on_by_id), len(selected_rows), words):
         messages.error(request, f"Nothing was changed. {refused}")
-        return redirect(returning.named_list_url(request, words.listing, tenant.slug))
+        return redirect(return_links.named_list_url(request, words.listing, tenant.slug))
     done = 0
     for row in selected_rows:
         try:
@@ -293,7 +293,7 @@ def bulk(
             request, f"{missing} of the chosen no longer exist{'s' if missing == 1 else ''}."
         )
     first = selected_rows[0].id
-    back = returning.named_list_url(
+    back = return_links.named_list_url(
         request, words.listing, tenant.slug, row=f"row-{first}", changed=str(first)
     )
     return redirect(back)
@@ -363,7 +363,7 @@ def _crumbs(request: SignedInRequest, row: PrimitiveRow) -> tuple[Crumb, Crumb]:
     words: Words = WORDS[row.sort]
     tenant = request.tenant
     listed = page_of(tenant, words.listing.removeprefix("admin:"), words.title)
-    return listed, Crumb(row.name, returning.row_url(request, words.detail, tenant.slug, row.id))
+    return listed, Crumb(row.name, return_links.row_url(request, words.detail, tenant.slug, row.id))
 
 
 def _confirm(

@@ -12,7 +12,7 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince, timeuntil
 
-from mcphost.console.unseen import code_points, with_code_points
+from mcphost.console.invisible_characters import code_points, with_code_points
 
 register = template.Library()
 

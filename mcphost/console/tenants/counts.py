@@ -7,7 +7,7 @@ from uuid import UUID
 from mcphost.catalogue import selectors
 from mcphost.catalogue.selectors import PrimitiveCounts
 from mcphost.catalogue.states import PrimitiveState
-from mcphost.console.words import WORDS, Words
+from mcphost.console.primitive_words import WORDS, Words
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from mcphost.console.base import (
 )
 from mcphost.console.forms import forms
 from mcphost.console.forms.edits import Edit
-from mcphost.console.returning import named_list_url
+from mcphost.console.return_links import named_list_url
 from mcphost.console.tenants.tokens import asked_scopes
 from mcphost.tenants import invitations, services
 from mcphost.tenants.access import allowed, lock_open_tenant

@@ -15,8 +15,8 @@ from django.views.decorators.http import require_safe
 from mcphost.catalogue.selectors import SecretUse, secret_uses
 from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, page_of, show
 from mcphost.console.forms import forms
-from mcphost.console.returning import named_list_url
-from mcphost.console.words import WORDS
+from mcphost.console.primitive_words import WORDS
+from mcphost.console.return_links import named_list_url
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 from mcphost.vault.secrets import services

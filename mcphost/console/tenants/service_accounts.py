@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 
 from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, page_of, show
 from mcphost.console.forms import forms
-from mcphost.console.returning import named_list_url
+from mcphost.console.return_links import named_list_url
 from mcphost.identity import service_accounts as services
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission

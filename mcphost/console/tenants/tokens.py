@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from mcphost.catalogue import selectors as catalogue
-from mcphost.console import returning
+from mcphost.console import return_links
 from mcphost.console.base import (
     Crumb,
     SignedInRequest,
@@ -26,7 +26,7 @@ from mcphost.console.base import (
     show,
 )
 from mcphost.console.forms import forms
-from mcphost.console.returning import list_url, list_with
+from mcphost.console.return_links import list_url, list_with
 from mcphost.console.tenants import clients
 from mcphost.identity import selectors, service_accounts, services
 from mcphost.identity.services import IssuedToken, TokenRequest
@@ -146,7 +146,7 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         unknown=(after or before or at) if page.unknown else "",
         older=page.after and urlencode({"after": page.after}),
         newer=page.before and urlencode({"before": page.before}),
-        kept=returning.from_here(request),
+        kept=return_links.from_here(request),
     )
 
 

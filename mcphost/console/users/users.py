@@ -15,7 +15,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from mcphost.console import returning
+from mcphost.console import return_links
 from mcphost.console.base import (
     Crumb,
     SignedInRequest,
@@ -28,7 +28,7 @@ from mcphost.console.base import (
 from mcphost.console.forms import forms
 from mcphost.console.forms.edits import Edit
 from mcphost.console.paging import page_by_name
-from mcphost.console.returning import list_with, row_url
+from mcphost.console.return_links import list_with, row_url
 from mcphost.console.signin import address_of, not_checked, with_status
 from mcphost.console.users import changes
 from mcphost.console.users.changes import PersonFields
@@ -159,7 +159,7 @@ def listing(request: SignedInRequest) -> HttpResponseBase:
         older=page.following,
         newer=page.previous,
         search_text=search_text,
-        kept=returning.from_here(request),
+        kept=return_links.from_here(request),
     )
 
 

@@ -25,7 +25,7 @@ from mcphost.runtime.ports import (
 from mcphost.runtime.program import TaskSupport
 from mcphost.serving import limits, load, shutdown
 from mcphost.serving.context import FRESH, Incoming, Resumed, RunnablePrimitive, TaskMode, Turn
-from mcphost.serving.execution import commits, elsewhere, resume, rounds, stored_tasks
+from mcphost.serving.execution import commits, missing_functions, resume, rounds, stored_tasks
 from mcphost.serving.execution.announcements import TenantAnnouncer
 from mcphost.serving.execution.deliveries import (
     answer_by,
@@ -272,7 +272,7 @@ async def _run_elsewhere(turn: Turn, stream: EventStream) -> Reply:
     if turn.task.possible:
         deferred = turn._replace(task=TaskMode.NO_ROOM)
         return await rounds.run(deferred, RoundPorts(deferred, stream))
-    return await elsewhere.run(turn)
+    return await missing_functions.run(turn)
 
 
 async def opened(turn: Turn) -> Turn:

@@ -38,8 +38,8 @@ from mcphost.serving.execution import commits, stored_requests
 from mcphost.serving.execution.cancelled_calls import CallCancelledError, reply_for
 from mcphost.serving.legacy import methods, questions
 from mcphost.serving.legacy.cancellation import cancellations, name_of
-from mcphost.serving.legacy.held import HeldCall, NotTakenError
 from mcphost.serving.legacy.outbound_guard import Gate
+from mcphost.serving.legacy.owned_call import HeldCall, NotTakenError
 from mcphost.serving.legacy.questions import OpenRound
 from mcphost.serving.legacy.storage import StoredStream
 from mcphost.serving.legacy.stream import Outgoing

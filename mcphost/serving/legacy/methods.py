@@ -19,7 +19,7 @@ from mcphost.protocol.uris import normalize, percent_encoded
 from mcphost.serving import limits, policy
 from mcphost.serving.context import ClientSession, Incoming
 from mcphost.serving.database import in_database
-from mcphost.serving.legacy import absent, tasks
+from mcphost.serving.legacy import missing_functions, tasks
 from mcphost.serving.legacy.session import session_gone, set_log_level
 from mcphost.serving.lookups import offering
 from mcphost.serving.methods.dispatch import HANDLERS
@@ -48,7 +48,7 @@ async def dispatch(
         return await OWN[method](incoming, session)
     if method not in SHARED:
         raise method_not_found(method)
-    await absent.require_code(incoming)
+    await missing_functions.require_code(incoming)
     result = await HANDLERS[method](incoming, stream)
     if result.get("resultType") == INPUT_REQUIRED:
         return result

@@ -33,10 +33,10 @@ from mcphost.serving.database import commit_patiently, in_database_unbounded
 from mcphost.serving.events import Relay
 from mcphost.serving.execution import stored_requests
 from mcphost.serving.execution.stored_requests import TenantGoneError
-from mcphost.serving.legacy import absent, questions, storage
-from mcphost.serving.legacy.absent import SessionTarget
+from mcphost.serving.legacy import missing_functions, questions, storage
 from mcphost.serving.legacy.call import SessionCall
-from mcphost.serving.legacy.held import HeldCall
+from mcphost.serving.legacy.missing_functions import SessionTarget
+from mcphost.serving.legacy.owned_call import HeldCall
 from mcphost.serving.legacy.questions import OpenRound
 from mcphost.serving.legacy.session import principal_in
 from mcphost.serving.legacy.storage import StoredStream
@@ -135,7 +135,7 @@ class Takeovers:
     async def _is_left(self, call: UUID) -> bool:
         """Whether the call is left to another process, which can run it. Its request is read once."""
         target = self._deferred.get(call) or await _target(call)
-        if target is None or not await absent.awaits_another(target):
+        if target is None or not await missing_functions.awaits_another(target):
             self._deferred.pop(call, None)
             return False
         if call not in self._deferred:
@@ -147,14 +147,14 @@ class Takeovers:
 async def _target(call: UUID) -> SessionTarget | None:
     """What a call runs, if this process lacks code; None also if its request cannot be read."""
     row = await in_database_unbounded(session_calls.request_of, call)
-    if row is None or not await absent.lacks_any(row.tenant):
+    if row is None or not await missing_functions.lacks_any(row.tenant):
         return None
     tenant = await in_database_unbounded(tenants.tenant, row.tenant)
     if tenant is None:
         return None
     try:
         written = await in_database_unbounded(storage.unseal, row.tenant, call.bytes, row.request)
-        return absent.target_of(stored_requests.read(written, tenant))
+        return missing_functions.target_of(stored_requests.read(written, tenant))
     except (SealError, VaultError, InvalidStateError):
         return None
 

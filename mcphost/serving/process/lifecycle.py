@@ -25,10 +25,10 @@ from mcphost.serving.background import background
 from mcphost.serving.database import waiting
 from mcphost.serving.execution import claims
 from mcphost.serving.execution.announcements import announcements
-from mcphost.serving.execution.left_rounds import left_rounds
 from mcphost.serving.execution.outgoing import sender
 from mcphost.serving.execution.owned_task import running_tasks
 from mcphost.serving.execution.ports import threads
+from mcphost.serving.execution.released_rounds import released_rounds
 from mcphost.serving.legacy.stream import live
 from mcphost.serving.legacy.takeover import takeovers
 from mcphost.serving.legacy.task_notices import SessionTaskNotices
@@ -82,7 +82,7 @@ PARTS: Final[tuple[LoopPart, ...]] = (
     listeners,
     live,
     takeovers,
-    left_rounds,
+    released_rounds,
     announcements,
 )
 
@@ -197,7 +197,7 @@ class _Threads:
         self._companions = companions
         self._watch = LoopWatch(tool_on, lag=load.lag)
         self._housekeeping = Housekeeping(
-            takeovers.find_orphans, find_tasks, left_rounds.find_rounds
+            takeovers.find_orphans, find_tasks, released_rounds.find_rounds
         )
         self._summaries = SummariesThread()
         self._probes = ExitStack()

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from django.db import InterfaceError, OperationalError, connections
 
+from mcphost.audit.summaries.bulk_sql import tune
 from mcphost.audit.summaries.follower import Follower, FollowerStep
-from mcphost.audit.summaries.sets import tune
 
 EVERY_SECONDS: Final = 1.0
 SHARE: Final = 0.05

@@ -11,8 +11,8 @@ from typing import Final
 from uvicorn.loops.auto import auto_loop_factory
 
 from mcphost.serving import shutdown
-from mcphost.serving.execution.left_rounds import left_rounds
 from mcphost.serving.execution.owned_task import running_tasks
+from mcphost.serving.execution.released_rounds import released_rounds
 from mcphost.serving.process.facts import WORKER
 from mcphost.serving.process.lifecycle import Companion, ServerProcess
 
@@ -81,7 +81,7 @@ class WorkerProcess:
 
 async def _rounds_over() -> None:
     await running_tasks.all_over()
-    await left_rounds.all_over()
+    await released_rounds.all_over()
 
 
 def work(drain_seconds: float, *companions: Companion, beside: Beside = NOTHING) -> None:

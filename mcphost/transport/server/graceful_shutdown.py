@@ -28,8 +28,8 @@ from typing import Any, NamedTuple, Protocol, cast
 from uvicorn import Config, Server
 
 from mcphost.serving import shutdown as drain
-from mcphost.serving.execution.left_rounds import left_rounds
 from mcphost.serving.execution.owned_task import running_tasks
+from mcphost.serving.execution.released_rounds import released_rounds
 
 ECHO_SECONDS = 1.0
 """Another SIGTERM within this time is the same one: `make` passes on one sent to the group."""
@@ -182,7 +182,7 @@ class GracefulServer(Server):
             await asyncio.sleep(LOOK_SECONDS)
 
     def _is_open(self) -> bool:
-        rounds = len(running_tasks) + len(left_rounds)
+        rounds = len(running_tasks) + len(released_rounds)
         return bool(self.server_state.connections or self.server_state.tasks or rounds)
 
     def _close_idle(self, *, fresh_too: bool) -> None:

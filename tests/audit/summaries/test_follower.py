@@ -20,7 +20,7 @@ from mcphost.audit.open_calls import losses
 from mcphost.audit.records import Actor
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.services import cancel_call
-from mcphost.audit.summaries import batches, rollups, selectors, unseen
+from mcphost.audit.summaries import batches, changed_calls, rollups, selectors
 from mcphost.audit.summaries.batches import CallBatch
 from mcphost.audit.summaries.counting import sums_of_call
 from mcphost.audit.summaries.figures import CallSums, Period
@@ -120,7 +120,7 @@ def _same(found: CallSums, wanted: CallSums) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_entries_older_than_the_summaries_are_read_backwards_in_portions(monkeypatch):
-    monkeypatch.setattr(unseen, "PORTION", 3)
+    monkeypatch.setattr(changed_calls, "PORTION", 3)
     monkeypatch.setattr(batches, "AT_ONCE", 2)
     keep(
         *(plain() for _ in range(5)),
@@ -366,7 +366,7 @@ def test_a_long_transaction_causes_no_entry_to_be_lost_or_read_twice() -> None:
         cursor.execute("SELECT pg_current_xact_id()")
         keep(*(plain() for _ in range(3)))
         assert follow() == 3
-        assert unseen.find_calls(Following.objects.get()).calls == []
+        assert changed_calls.find_calls(Following.objects.get()).calls == []
         with transaction.atomic(), transaction.atomic():  # recorded in a subtransaction
             cancel_call(cancelled.call.id, ACME, "why", Actor.person(7, "sam"))
         assert follow() == 1

@@ -15,9 +15,9 @@ from mcphost.audit.models import CallSummary, Following, RollUp
 from mcphost.audit.records import Actor
 from mcphost.audit.services import record
 from mcphost.audit.summaries import follower, rollups
+from mcphost.audit.summaries.bulk_sql import fetch
 from mcphost.audit.summaries.follower import LEASE, Follower, catch_up
 from mcphost.audit.summaries.rollups import KEPT, Bucket, Resolution
-from mcphost.audit.summaries.sets import fetch
 from tests.audit.recorded_calls import MINUTE, asking, follow, keep, plain
 from tests.audit.summaries.test_follower import check
 

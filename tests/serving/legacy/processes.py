@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 from django.db import IntegrityError
 
-from mcphost.catalogue import elsewhere, selectors
+from mcphost.catalogue import remote_functions, selectors
 from mcphost.feed.nodes import Heartbeat, heartbeat
 from mcphost.kinds.kind import Compiled
 from mcphost.kinds.python.kind import python_kind
@@ -22,7 +22,7 @@ class Processes:
         self._clock = HandClock()
         self._functions = dict(python_kind.functions())
         self._other = Heartbeat()
-        self._other.functions = elsewhere.declared
+        self._other.functions = remote_functions.declared
         monkeypatch.setattr(heartbeat, "_clock", self._clock)
 
     def only_the_other_has(self, *functions: str) -> None:

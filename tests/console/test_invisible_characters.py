@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from mcphost.catalogue.models import Primitive
-from mcphost.console.unseen import shown_page, with_code_points
+from mcphost.console.invisible_characters import shown_page, with_code_points
 from tests.console.tenant_data import Things
 
 OVERRIDE = "\N{RIGHT-TO-LEFT OVERRIDE}"

@@ -34,7 +34,13 @@ from mcphost.serving.background import background
 from mcphost.serving.context import Incoming, Turn
 from mcphost.serving.database import AWAY, in_database
 from mcphost.serving.events import Relay
-from mcphost.serving.execution import audit_records, claims, elsewhere, rounds, stored_requests
+from mcphost.serving.execution import (
+    audit_records,
+    claims,
+    missing_functions,
+    rounds,
+    stored_requests,
+)
 from mcphost.serving.execution.calls import RoundPorts, opened, turn_of
 from mcphost.serving.execution.claims import Won
 from mcphost.serving.ports import NoStream
@@ -156,7 +162,7 @@ class LeftRounds:
             log.exception("a left round could not run", extra=_facts(left_claim))
 
 
-left_rounds: Final = LeftRounds()
+released_rounds: Final = LeftRounds()
 
 
 async def _turn_of(left_claim: LeftClaim) -> Turn | None:
@@ -208,7 +214,7 @@ async def _restored(left_claim: LeftClaim, request: str) -> tuple[Incoming, Prin
     tenant = await lookups.tenant(left_claim.tenant)
     if tenant is None:
         raise invalid_params(NOT_OFFERED)
-    context = elsewhere.context(left_claim.call)
+    context = missing_functions.context(left_claim.call)
     written = await sealing.unseal(Purpose.ROW, left_claim.tenant, request, context=context)
     incoming = stored_requests.read(written, tenant)
     incoming = incoming._replace(http_request_id=new_id())  # records distinguish the processes

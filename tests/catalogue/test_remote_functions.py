@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from mcphost.catalogue import elsewhere, kinds, selectors, services
+from mcphost.catalogue import kinds, remote_functions, selectors, services
 from mcphost.catalogue.seeding import publish_functions
 from mcphost.catalogue.snapshots import Offering, Snapshot
 from mcphost.feed.nodes import Heartbeat, heartbeat
@@ -57,7 +57,7 @@ def other(monkeypatch: pytest.MonkeyPatch) -> Iterator[Heartbeat]:
     """Another process, which has written no heartbeat yet."""
     heartbeat._begin()
     made = Heartbeat()
-    made.functions = elsewhere.declared
+    made.functions = remote_functions.declared
     yield made
     heartbeat._begin()
     monkeypatch.undo()
@@ -132,7 +132,7 @@ def test_an_offering_changes_when_processes_with_the_code_start_and_stop(
 ):
     clock = HandClock()
     monkeypatch.setattr(heartbeat, "_clock", clock)
-    declared = elsewhere.declared()
+    declared = remote_functions.declared()
     other.functions = lambda: declared
     lack(monkeypatch, ECHO)
     heartbeat.beat()
@@ -177,7 +177,7 @@ def test_functions_without_a_grant_or_publication_are_not_offered(tenant, other,
 def test_an_unreadable_declaration_does_not_affect_other_functions(
     tenant, other, monkeypatch, caplog, text
 ):
-    declared = {**elsewhere.declared(), ECHO: text}
+    declared = {**remote_functions.declared(), ECHO: text}
     other.functions = lambda: declared
     other.beat()
     lack(monkeypatch)
@@ -203,4 +203,4 @@ def test_a_function_whose_schema_is_not_valid_json_is_not_declared(
     good = python_kind.functions()[ECHO]
     bad = replace(good, input_schema={"default": float("nan")})
     monkeypatch.setattr(python_kind, "_compiled", {"demo.good": good, "demo.bad": bad})
-    assert list(elsewhere.declared()) == ["demo.good"]
+    assert list(remote_functions.declared()) == ["demo.good"]

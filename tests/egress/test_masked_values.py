@@ -11,7 +11,7 @@ import pytest
 from mcphost.egress import masking
 from mcphost.egress.client import Egress, no_secrets
 from mcphost.egress.errors import EgressError, EgressResponseError
-from mcphost.egress.hiding import Hidden
+from mcphost.egress.masked_values import Hidden
 from mcphost.egress.masking import MASKED
 from mcphost.egress.messages import OutgoingRequest, ReceivedResponse
 from tests.egress.conftest import (

@@ -21,7 +21,7 @@ from uuid import UUID
 from mcphost.audit.models import Entry, Following
 from mcphost.audit.records import ANSWER_RECEIVED, QUESTION_ASKED, ROUND_FINISHED, ROUND_STARTED
 from mcphost.audit.selectors import first_id
-from mcphost.audit.summaries.sets import SQLITE, fetch, vendor
+from mcphost.audit.summaries.bulk_sql import SQLITE, fetch, vendor
 
 MAX_CALLS: Final = 10_000
 """Most calls of one look. If there are more, they are read as missing entries, bit by bit."""

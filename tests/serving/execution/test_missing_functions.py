@@ -22,10 +22,10 @@ from mcphost.observability import counters
 from mcphost.routing import process
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
-from mcphost.serving.execution import claims, left_rounds
+from mcphost.serving.execution import claims, released_rounds
 from mcphost.serving.execution.claims import ClaimLimits
-from mcphost.serving.execution.elsewhere import NOT_TAKEN
-from mcphost.serving.execution.left_rounds import NOT_OFFERED
+from mcphost.serving.execution.missing_functions import NOT_TAKEN
+from mcphost.serving.execution.released_rounds import NOT_OFFERED
 from mcphost.serving.execution.rounds import GIVEN_UP, MAX_ATTEMPTS
 from tests.cast import ACTOR, Cast
 from tests.mcp import Reply, begun
@@ -297,8 +297,8 @@ def _are_left(number: int) -> bool:
 async def test_the_rounds_of_one_tenant_do_not_block_those_of_another(
     asking: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(left_rounds, "MAX_ROUNDS", 2)
-    monkeypatch.setattr(left_rounds, "MAX_ROUNDS_PER_TENANT", 1)
+    monkeypatch.setattr(released_rounds, "MAX_ROUNDS", 2)
+    monkeypatch.setattr(released_rounds, "MAX_ROUNDS_PER_TENANT", 1)
     askers = [
         *(calling(asking.owner.mcp_token, "paint_slowly", what=what) for what in ("a", "b")),
         calling(None, "paint_slowly", what="c").but(tenant="commons"),

@@ -5,7 +5,7 @@ The round is left to a process that has the function, with the input responses i
 one waits for the outcome. If no process has taken it in time, the client is sent elsewhere once: with
 a state that holds the responses. After that it gets an error, and the same request succeeds later. A
 first call, whose client cannot come back for its outcome, waits as long as a process runs it.
-`left_rounds` runs rounds that others have left.
+`released_rounds` runs rounds that others have left.
 """
 
 import asyncio
