@@ -114,7 +114,7 @@ class OpenedLink(models.Model):
 class Session(models.Model):
     """A session of a client of a session-based revision. Its `Mcp-Session-Id` is a sealed token.
 
-    `who` binds it to its principal. Sessions with the same `holder` are counted together: it is a
+    `principal_key` binds it to its principal. Sessions with the same `holder` are counted together: it is a
     digest of the credential, or, without one, of tenant and client address. `client` is the
     client's data as JSON: name, version, capabilities. `used_at` is when a process last wrote that
     it was used.
@@ -122,7 +122,7 @@ class Session(models.Model):
 
     id = models.UUIDField(primary_key=True)
     tenant = models.UUIDField()
-    who = models.TextField()
+    principal_key = models.TextField(db_column="who")
     holder = models.CharField(max_length=64, default="", db_default="", blank=True)
     revision = models.CharField(max_length=16)
     client = models.JSONField(default=dict)

@@ -65,7 +65,7 @@ class SessionRow:
 
     id: UUID
     tenant: UUID
-    who: str
+    principal_key: str
     revision: str
     client: Mapping[str, Any]
     expires_at: datetime
@@ -157,7 +157,7 @@ def begin_within(row: SessionRow, max_sessions: int) -> Condition:
     values = {
         **_row(row.id),
         "tenant": row.tenant.hex,
-        "who": row.who,
+        "who": row.principal_key,
         "holder": row.holder,
         "revision": row.revision,
         "client": row.client,
@@ -225,7 +225,7 @@ def begin(row: SessionRow, max_sessions: int, is_busy: IsBusy) -> tuple[UUID, ..
         Session.objects.create(
             id=row.id,
             tenant=row.tenant,
-            who=row.who,
+            principal_key=row.principal_key,
             holder=row.holder,
             revision=row.revision,
             client=row.client,

@@ -25,14 +25,14 @@ def compile_draft(
     Only the texts that clients read may be missing. Its version is `draft+` and digits that identify
     the definition. Raises Invalid with all problems by field.
     """
-    if fields.sort is not PrimitiveType.TOOL:
-        raise Invalid({"sort": [_NOT_A_TOOL]})
+    if fields.primitive_type is not PrimitiveType.TOOL:
+        raise Invalid({"primitive_type": [_NOT_A_TOOL]})
     fields = validation.normal(fields)
     fields = replace(fields, name=fields.name or UNNAMED, description=fields.description or UNNAMED)
     ready = validation.check(tenant_id, fields, primitive_id)
     if refused := outgoing.problems(tenant_id, fields.kind, fields.config):
         raise Invalid(refused)
-    primitive_type, published = fields.sort.value, snapshot(fields)
+    primitive_type, published = fields.primitive_type.value, snapshot(fields)
     row = PublishedRow(
         primitive_id or tenant_id, tenant_id, fields.name, primitive_type, None, 0, published, True
     )

@@ -35,7 +35,7 @@ class PrimitiveFields:
 
     name: str
     config: Mapping[str, Any]
-    sort: PrimitiveType = PrimitiveType.TOOL
+    primitive_type: PrimitiveType = PrimitiveType.TOOL
     kind: str = "python"
     title: str = ""
     description: str = ""
@@ -53,7 +53,9 @@ def working_copy(row: Primitive) -> PrimitiveFields:
     """Return the fields of a row."""
     values = {name: getattr(row, name) for name in NAMES}
     config = in_order(row.config, row.config_order)
-    return PrimitiveFields(**{**values, "config": config, "sort": PrimitiveType(row.sort)})
+    return PrimitiveFields(
+        **{**values, "config": config, "primitive_type": PrimitiveType(row.primitive_type)}
+    )
 
 
 def fingerprint(fields: PrimitiveFields) -> str:

@@ -24,14 +24,14 @@ OperationContent = Mapping[str, Any]
 def contents_of(primitives: Collection[UUID]) -> Mapping[UUID, OperationContent]:
     """Return what documents said of these tools at their last import."""
     rows = ImportedOperation.objects.filter(primitive__in=primitives)
-    return dict(rows.values_list("primitive_id", "said"))
+    return dict(rows.values_list("primitive_id", "definition"))
 
 
 @transaction.atomic
 def create(tenant: UUID, fields: Inspected, definition: OperationContent, actor: Actor) -> None:
     """Create a draft of an operation. Raises as `services.create_inspected`."""
     row = services.create_inspected(tenant, fields, actor)
-    ImportedOperation.objects.create(primitive_id=row.id, said=definition)
+    ImportedOperation.objects.create(primitive_id=row.id, definition=definition)
 
 
 @transaction.atomic
@@ -42,5 +42,5 @@ def change(
     `services.update_inspected`."""
     services.update_inspected(before.id, fields, actor, based_on=fingerprint(before.fields))
     ImportedOperation.objects.update_or_create(
-        primitive_id=before.id, defaults={"said": definition}
+        primitive_id=before.id, defaults={"definition": definition}
     )

@@ -51,7 +51,7 @@ _PUBLISHED: QuerySet[Primitive, tuple[Any, ...]] = (
         "id",
         "tenant_id",
         "name",
-        "sort",
+        "primitive_type",
         "uri",
         "live__number",
         "live__snapshot",
@@ -84,7 +84,7 @@ def load_offering(tenant_id: UUID) -> Offering:
 
 def rows_of(tenants: QuerySet[Tenant]) -> Iterator[PublishedRow]:
     """Return what many tenants have published, read in chunks, tenant by tenant."""
-    rows = _PUBLISHED.filter(tenant__in=tenants).order_by("tenant_id", "sort", "name")
+    rows = _PUBLISHED.filter(tenant__in=tenants).order_by("tenant_id", "primitive_type", "name")
     return (PublishedRow(*row) for row in rows.iterator(READ_AT_ONCE))
 
 
@@ -95,7 +95,7 @@ def serve(row: PublishedRow) -> Snapshot | PrimitiveProblem:
     except (KindError, NotServableError) as error:
         return _problem(row, str(error))
     except Exception as error:
-        extra = {"sort": row.primitive_type, "name_": row.name}
+        extra = {"primitive_type": row.primitive_type, "name_": row.name}
         log.exception("a published primitive could not be loaded", extra=extra)
         return _problem(row, f"It could not be loaded: {error!r}")
 

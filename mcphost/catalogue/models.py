@@ -29,8 +29,9 @@ class Primitive(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="primitives")
-    sort = models.CharField(
+    primitive_type = models.CharField(
         max_length=16,
+        db_column="sort",
         choices=[(primitive_type.value, primitive_type.value) for primitive_type in PrimitiveType],
     )
     name = models.CharField(max_length=64)
@@ -60,10 +61,10 @@ class Primitive(models.Model):
 
     class Meta:
         db_table = "catalogue_primitive"
-        ordering = ["tenant_id", "sort", "name"]
+        ordering = ["tenant_id", "primitive_type", "name"]
         constraints = [
             models.UniqueConstraint(
-                fields=["tenant", "sort", "name"], name="catalogue_primitive_name"
+                fields=["tenant", "primitive_type", "name"], name="catalogue_primitive_name"
             ),
             models.UniqueConstraint(fields=["tenant", "uri"], name="catalogue_primitive_uri"),
             models.CheckConstraint(
@@ -145,7 +146,7 @@ class ImportedOperation(models.Model):
     primitive = models.OneToOneField(
         Primitive, on_delete=models.CASCADE, primary_key=True, related_name="imported"
     )
-    said = models.JSONField()
+    definition = models.JSONField(db_column="said")
 
     class Meta:
         db_table = "catalogue_importedoperation"

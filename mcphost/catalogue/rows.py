@@ -38,8 +38,8 @@ class PrimitiveRow:
         return self.fields.name
 
     @property
-    def sort(self) -> PrimitiveType:
-        return self.fields.sort
+    def primitive_type(self) -> PrimitiveType:
+        return self.fields.primitive_type
 
     @property
     def fingerprint(self) -> str:

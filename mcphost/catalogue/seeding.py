@@ -33,11 +33,13 @@ def publish_functions(
         services.grant_function(tenant_id, reference, actor)
         compiled = kinds.compiled_function(reference)
         namesakes = Primitive.objects.filter(
-            tenant=tenant_id, sort=compiled.primitive_type, name=compiled.name
+            tenant=tenant_id, primitive_type=compiled.primitive_type, name=compiled.name
         )
         if not namesakes.exists():
             fields = PrimitiveFields(
-                name=compiled.name, config={"function": reference}, sort=compiled.primitive_type
+                name=compiled.name,
+                config={"function": reference},
+                primitive_type=compiled.primitive_type,
             )
             try:
                 with transaction.atomic():

@@ -135,18 +135,19 @@ def refusals_of(tenants: QuerySet[Tenant]) -> Iterator[ClientRefusal]:
                 yield ClientRefusal(row.tenant_id, served.name, message)
 
 
-def primitives(tenants: QuerySet[Tenant], *sorts: PrimitiveType) -> tuple[PrimitiveRow, ...]:
+def primitives(tenants: QuerySet[Tenant], *primitive_types: PrimitiveType) -> tuple[PrimitiveRow, ...]:
     """Return these tenants' primitives in every state, sorted by slug, type and name.
 
     For the tenants, see `tenants.access`. With `primitive_types`, only primitives of those types.
     """
     rows = Primitive.objects.filter(tenant__in=tenants).select_related("tenant", "live")
-    if sorts:
-        rows = rows.filter(sort__in=sorts)
+    if primitive_types:
+        rows = rows.filter(primitive_type__in=primitive_types)
     order = list(PrimitiveType).index
     return tuple(
         sorted(
-            map(primitive_row, rows), key=lambda row: (row.tenant_slug, order(row.sort), row.name)
+            map(primitive_row, rows),
+            key=lambda row: (row.tenant_slug, order(row.primitive_type), row.name),
         )
     )
 
@@ -174,7 +175,7 @@ def counts(tenants: Collection[UUID]) -> Mapping[UUID, PrimitiveCounts]:
     rows = Primitive.objects.filter(tenant__in=tenants).order_by()
     primitive_counts: dict[UUID, dict[tuple[PrimitiveType, PrimitiveState], int]] = {}
     for tenant, primitive_type, state, count in rows.values_list(
-        "tenant", "sort", "state"
+        "tenant", "primitive_type", "state"
     ).annotate(Count("id")):
         primitive_counts.setdefault(tenant, {})[
             PrimitiveType(primitive_type), PrimitiveState(state)
@@ -187,10 +188,10 @@ def target_names(tenant_id: UUID, *primitive_types: PrimitiveType) -> tuple[str,
 
     In every state; with `primitive_types`, only primitives of those types.
     """
-    rows = Primitive.objects.filter(tenant=tenant_id, sort__in=primitive_types or PrimitiveType)
+    rows = Primitive.objects.filter(tenant=tenant_id, primitive_type__in=primitive_types or PrimitiveType)
     order = list(PrimitiveType).index
     targets = sorted(
-        rows.order_by().values_list("sort", "name", "uri"),
+        rows.order_by().values_list("primitive_type", "name", "uri"),
         key=lambda row: (order(PrimitiveType(row[0])), row[1]),
     )
     return tuple(uri or name for _, name, uri in targets)
@@ -225,12 +226,14 @@ def secret_uses(tenant_id: UUID) -> Mapping[str, Sequence[SecretUse]]:
     """
     uses: dict[str, list[SecretUse]] = {}
     rows = Primitive.objects.filter(tenant=tenant_id).select_related("live")
-    for row in rows.order_by("sort", "name"):
+    for row in rows.order_by("primitive_type", "name"):
         live: Mapping[str, Any] = row.live.snapshot if row.live else {}
         served = frozenset(kinds.secrets_of(live.get("kind", ""), live.get("config", {})))
         for name in served.union(kinds.secrets_of(row.kind, row.config)):
             published = name in served and row.state == PrimitiveState.PUBLISHED
-            use = SecretUse(row.id, PrimitiveType(row.sort), row.name, name in served, published)
+            use = SecretUse(
+                row.id, PrimitiveType(row.primitive_type), row.name, name in served, published
+            )
             uses.setdefault(name, []).append(use)
     return uses
 

@@ -100,9 +100,10 @@ def update_inspected(
     problems = {}
     if "name" in names and row.live_id:
         problems["name"] = [_FIXED]
-    for name in {"sort", "kind"}.intersection(names):
+    for name in {"primitive_type", "kind"}.intersection(names):
+        label = name.replace("_", " ")
         problems[name] = [
-            f"The {name} of a {row.sort} cannot be changed. Create a new one instead."
+            f"The {label} of a {row.primitive_type} cannot be changed. Create a new one instead."
         ]
     if problems:
         raise Invalid(problems)
@@ -350,7 +351,9 @@ def _store(row: Primitive, fields: PrimitiveFields, ready: Ready) -> None:
             row.save()
     except IntegrityError:
         # A concurrent request took the name, or the URI, after the check.
-        raise Invalid({"name": [validation.in_use_message("name", fields.sort)]}) from None
+        raise Invalid(
+            {"name": [validation.in_use_message("name", fields.primitive_type)]}
+        ) from None
 
 
 def _move(row: Primitive, state: PrimitiveState, live: PrimitiveVersion | None) -> None:
@@ -359,9 +362,9 @@ def _move(row: Primitive, state: PrimitiveState, live: PrimitiveVersion | None) 
 
 
 def _record(verb: str, row: Primitive, actor: Actor, facts: Mapping[str, Any]) -> None:
-    action = f"{row.sort}.{verb}"
+    action = f"{row.primitive_type}.{verb}"
     audit.record(action, actor=actor, tenant=row.tenant_id, target=row.name, facts=facts)
-    _announce(PrimitiveType(row.sort), row.tenant_id, str(row.id))
+    _announce(PrimitiveType(row.primitive_type), row.tenant_id, str(row.id))
 
 
 def _record_grant(action: str, tenant_id: UUID, function: str, actor: Actor) -> None:

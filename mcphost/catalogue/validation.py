@@ -105,16 +105,18 @@ def check(tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = 
     if problem:
         findings.note("name", problem)
     else:
-        namesakes = Primitive.objects.filter(tenant=tenant_id, sort=fields.sort, name=name)
+        namesakes = Primitive.objects.filter(
+            tenant=tenant_id, primitive_type=fields.primitive_type, name=name
+        )
         if _of_another(namesakes, primitive_id):
-            findings.note("name", in_use_message("name", fields.sort))
+            findings.note("name", in_use_message("name", fields.primitive_type))
     ready = _check_config(findings, tenant_id, fields)
     if ready and ready.compiled.uri:  # its kind has checked its form
         namesakes = Primitive.objects.filter(tenant=tenant_id, uri=ready.compiled.uri)
         if _of_another(namesakes, primitive_id):
-            findings.note(uri_field(fields), in_use_message("uri", fields.sort))
+            findings.note(uri_field(fields), in_use_message("uri", fields.primitive_type))
     # Models choose tools by their descriptions, and people choose prompts.
-    if ready and not fields.sort.has_uri:
+    if ready and not fields.primitive_type.has_uri:
         description = fields.description or ready.compiled.description.strip()
         if not description:
             findings.note("description", "The code has no description; write one here.")
@@ -158,7 +160,7 @@ def _check_config(findings: _Findings, tenant_id: UUID, fields: PrimitiveFields)
         findings.note(f"config.{kinds.GRANTED_BY_STAFF[fields.kind]}", *refused)
         return None
     try:
-        return compiling.ready(fields.sort, fields.kind, fields.config)
+        return compiling.ready(fields.primitive_type, fields.kind, fields.config)
     except KindError as error:
         for field, problems in error.problems.items():
             findings.note(f"config.{field}" if field else "config", *problems)

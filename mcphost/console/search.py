@@ -172,7 +172,7 @@ def _primitives(search: Search) -> Hits:
     tenants = tenants_where(search.user, Permission.VIEW_TOOLS)
     hits = []
     for row in catalogue.matching(tenants, search.text, MAX_HITS + 1):
-        words = WORDS[row.sort]
+        words = WORDS[row.primitive_type]
         detail = f"{words.singular}, {row.state} · {row.tenant_slug}"
         url = reverse(words.detail, args=[row.tenant_slug, row.id])
         hits.append(SearchHit(row.uri or row.name, detail, words.icon, url))

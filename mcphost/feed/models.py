@@ -10,7 +10,7 @@ class Change(models.Model):
 
     seq = models.BigIntegerField(primary_key=True)
     tenant = models.UUIDField(null=True)
-    what = models.TextField()
+    name = models.TextField(db_column="what")
     object_id = models.TextField(default="", blank=True)
     at = models.DateTimeField(db_index=True)
 
@@ -19,7 +19,7 @@ class Change(models.Model):
         ordering = ["seq"]
 
     def __str__(self) -> str:
-        return f"{self.seq} {self.what} {self.object_id}".rstrip()
+        return f"{self.seq} {self.name} {self.object_id}".rstrip()
 
 
 class Counter(models.Model):

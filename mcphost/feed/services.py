@@ -44,7 +44,7 @@ def announce_all(kind: str, about: Sequence[tuple[UUID | None, str]]) -> int:
         last: int = cursor.fetchone()[0]
     now = timezone.now()
     Change.objects.bulk_create(
-        Change(seq=seq, tenant=tenant, what=kind, object_id=object_id, at=now)
+        Change(seq=seq, tenant=tenant, name=kind, object_id=object_id, at=now)
         for seq, (tenant, object_id) in enumerate(about, last - len(about) + 1)
     )
     transaction.on_commit(loop.committed, robust=True)

@@ -9,7 +9,7 @@ from mcphost.tasks.states import TaskState
 class Task(models.Model):
     """A call that outlives its request. The row is the truth: any process can run the next round.
 
-    `id` is 128 random bits. `who` binds the task to its principal, `era` to clients that use one
+    `id` is 128 random bits. `principal_key` binds the task to its principal, `era` to clients that use one
     form of tasks. `request`, `message` (the status message), `outcome` and `journal` are sealed; a
     task that has ended keeps only its outcome. `round` is the number of the last round that began.
     `progress` is the last report of progress that the client wants to receive, sealed. `session` is the
@@ -24,7 +24,7 @@ class Task(models.Model):
 
     id = models.UUIDField(primary_key=True)
     tenant = models.UUIDField()
-    who = models.TextField()
+    principal_key = models.TextField(db_column="who")
     holder = models.CharField(max_length=64)
     era = models.CharField(max_length=16)
     call = models.UUIDField(unique=True)
@@ -83,7 +83,7 @@ class TaskQuestion(models.Model):
 
     `key` is that of the input request, unique for the life of the task; `author_key` and `digest`
     are the program's. `request` (method and params) and `answer` are sealed. `round` is the round
-    that asked, `taken` the one that takes the answer in, null before it begins. `sender` is the call
+    that asked, `answer_round` the one that takes the answer in, null before it begins. `sender` is the call
     of a session that sends it, or has sent it.
     """
 
@@ -95,7 +95,7 @@ class TaskQuestion(models.Model):
     method = models.TextField()
     request = models.TextField()
     round = models.BigIntegerField()
-    taken = models.BigIntegerField(null=True, blank=True)
+    answer_round = models.BigIntegerField(db_column="taken", null=True, blank=True)
     sender = models.UUIDField(null=True, blank=True)
     state = models.CharField(max_length=16, choices=QuestionState.choices)
     answer = models.TextField(default="", blank=True)

@@ -25,7 +25,7 @@ class QuestionRow(NamedTuple):
     method: str
     request: str
     round: int
-    taken: int | None
+    answer_round: int | None
     sender: UUID | None
     state: QuestionState
     answer: str
@@ -43,7 +43,7 @@ class TaskRow(NamedTuple):
 
     id: UUID
     tenant: UUID
-    who: str
+    principal_key: str
     era: str
     call: UUID
     tool: str
@@ -116,16 +116,16 @@ def find_all(keys: Collection[TaskKey]) -> dict[TaskKey, TaskRow]:
     """
     ids, tenants, principal_keys, eras = map(set, zip(*keys, strict=True))
     tasks = Task.objects.filter(
-        id__in=ids, tenant__in=tenants, who__in=principal_keys, era__in=eras, expires_at__gt=Now()
+        id__in=ids, tenant__in=tenants, principal_key__in=principal_keys, era__in=eras, expires_at__gt=Now()
     )
-    by_key = {TaskKey(row.id, row.tenant, row.who, row.era): row for row in _rows(tasks)}
+    by_key = {TaskKey(row.id, row.tenant, row.principal_key, row.era): row for row in _rows(tasks)}
     return {key: row for key, row in by_key.items() if key in keys}
 
 
 def owned(ids: Collection[UUID], tenant: UUID, principal_key: str, era: str) -> frozenset[UUID]:
     """Those of the tasks that are this caller's."""
     own = Task.objects.filter(
-        id__in=ids, tenant=tenant, who=principal_key, era=era, expires_at__gt=Now()
+        id__in=ids, tenant=tenant, principal_key=principal_key, era=era, expires_at__gt=Now()
     )
     return frozenset(own.values_list("id", flat=True))
 
@@ -140,7 +140,9 @@ def page_of(
     tenant: UUID, principal_key: str, era: str, after: tuple[datetime, UUID] | None, limit: int
 ) -> tuple[TaskRow, ...]:
     """Up to `limit` tasks of this caller, the oldest first, that follow the one `after`."""
-    own = Task.objects.filter(tenant=tenant, who=principal_key, era=era, expires_at__gt=Now())
+    own = Task.objects.filter(
+        tenant=tenant, principal_key=principal_key, era=era, expires_at__gt=Now()
+    )
     if after is not None:
         at, last = after
         own = own.filter(Q(created_at__gt=at) | Q(created_at=at, id__gt=last))

@@ -29,7 +29,7 @@ def test_a_link_is_confirmed_once_for_all_processes_and_recorded() -> None:
     for other in ({"tenant": uuid4()}, {"call": uuid4()}, {"key": "other"}):
         assert not links.is_open(a_link(**other))
     assert not links.confirm(a_link(), ADA, LATER, NOW)
-    news = Change.objects.get(what="link")
+    news = Change.objects.get(name="link")
     assert (news.tenant, news.object_id) == (UUID(int=1), f"{UUID(int=2).hex} payment")
     entry = Entry.objects.get(action="link.confirmed")
     assert (entry.tenant, entry.target) == (UUID(int=1), "payment")

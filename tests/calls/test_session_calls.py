@@ -120,10 +120,10 @@ def test_only_waiting_calls_are_released(start: Start) -> None:
     assert write(writer, made.ask(2)) == [True]
     session_calls.release(made.lease, notify=False)
     assert made.row.owner == NO_OWNER
-    assert not Change.objects.filter(what=session_calls.RELEASED).exists()
+    assert not Change.objects.filter(name=session_calls.RELEASED).exists()
     taken_over = session_calls.Takeover(made.lease.id, uuid4())()
     session_calls.release(taken_over.owner, notify=True)
-    (news,) = Change.objects.filter(what=session_calls.RELEASED)
+    (news,) = Change.objects.filter(name=session_calls.RELEASED)
     assert news.object_id == made.lease.id.hex
 
 

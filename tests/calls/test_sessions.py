@@ -73,7 +73,7 @@ def end(writer: Writer, session: UUID) -> None:
 
 def news(what: str) -> list[str]:
     return list(
-        Change.objects.filter(what=what).order_by("seq").values_list("object_id", flat=True)
+        Change.objects.filter(name=what).order_by("seq").values_list("object_id", flat=True)
     )
 
 
@@ -280,7 +280,7 @@ def put(rows: list[SessionRow]) -> None:
     now = timezone.now()
     Session.objects.bulk_create(
         Session(
-            id=each.id, tenant=TENANT, who=each.who, holder=each.holder, revision=each.revision,
+            id=each.id, tenant=TENANT, principal_key=each.principal_key, holder=each.holder, revision=each.revision,
             created_at=now, used_at=now, expires_at=each.expires_at,
         )
         for each in rows

@@ -41,7 +41,7 @@ NEWS = {
 def data(sort: PrimitiveType, name: str = "one", **others: Any) -> PrimitiveFields:
     """Return the fields of a primitive of the text kind."""
     said: dict[str, Any] = {"config": CONFIGS.get(sort), "description": "Said.", **others}
-    return PrimitiveFields(name=name, sort=sort, kind="text", **said)
+    return PrimitiveFields(name=name, primitive_type=sort, kind="text", **said)
 
 
 def published(tenant: UUID, wanted: PrimitiveFields) -> PrimitiveRow:
@@ -65,7 +65,7 @@ def test_each_primitive_type_has_the_states_of_tools(globex: UUID, sort: Primiti
     assert (row.state, served(globex, sort)) == (PrimitiveState.DRAFT, ())
     services.publish(row.id, ACTOR)
     assert [(one.id, one.name) for one in served(globex, sort)] == [(row.id, "one")]
-    news = Change.objects.filter(seq__gt=last).values_list("what", "tenant", "object_id")
+    news = Change.objects.filter(seq__gt=last).values_list("name", "tenant", "object_id")
     assert set(news) == {(NEWS[sort], globex, str(row.id))}
     services.disable(row.id, ACTOR)
     assert served(globex, sort) == ()
@@ -104,7 +104,7 @@ def test_a_published_uri_and_the_primitive_type_of_a_draft_cannot_change(globex:
     services.update(draft.id, data(PrimitiveType.RESOURCE, config=moved), ACTOR)
     with pytest.raises(Invalid) as refusal:
         services.update(draft.id, data(PrimitiveType.TEMPLATE), ACTOR)
-    assert refusal.value.problems["sort"]
+    assert refusal.value.problems["primitive_type"]
     services.publish(draft.id, ACTOR)
     with pytest.raises(Invalid) as refusal:
         services.update(draft.id, data(PrimitiveType.RESOURCE), ACTOR)

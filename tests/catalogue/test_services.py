@@ -30,7 +30,7 @@ class Traces:
         """Return the only new entry, after checking the only new change."""
         entry = Entry.objects.exclude(pk__in=self.entries).get()
         change = Change.objects.exclude(pk__in=self.changes).get()
-        assert (change.what, change.tenant) == ("tool", entry.tenant)
+        assert (change.name, change.tenant) == ("tool", entry.tenant)
         assert (entry.actor_kind, entry.actor_id, entry.actor_label) == ("system", "", "olga")
         return entry
 

@@ -147,7 +147,7 @@ def text_fields(
     sort: PrimitiveType, name: str, config: dict[str, Any], **others: Any
 ) -> PrimitiveFields:
     """Return the fields of a primitive that is written in the console."""
-    return PrimitiveFields(name=name, sort=sort, kind="text", config=config, **others)
+    return PrimitiveFields(name=name, primitive_type=sort, kind="text", config=config, **others)
 
 
 def tool_fields(name: str = "echo", **others: Any) -> PrimitiveFields:

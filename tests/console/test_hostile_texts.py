@@ -39,7 +39,7 @@ OURS: Final = {
     "User": {"password"},
     "Permission": {"name", "codename"},
     "Entry": {"action", "actor_kind", "era", "delivery", "method"},
-    "Change": {"what"},
+    "Change": {"name"},
     "Tenant": {"slug"},  # letters, digits and hyphens: checked where it is made, used in URLs
     "Membership": {"role"},
     "Invitation": {"role", "outcome"},
@@ -50,7 +50,7 @@ OURS: Final = {
     "Task": {"state", "era", "nonce"},
     "TaskQuestion": {"state", "nonce", "digest", "method"},
     "Token": {"id", "audience"},
-    "Primitive": {"sort", "kind", "state"},
+    "Primitive": {"primitive_type", "kind", "state"},
     "PrimitiveVersion": {"digest", "snapshot"},  # checked when published; the code trusts its form
 }
 """Columns of states, kinds, ids and digests, which the code writes and no caller chooses."""

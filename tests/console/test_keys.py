@@ -44,7 +44,7 @@ def a_session(tenant: UUID, ago: timedelta, ended_at: datetime | None = None) ->
     Session.objects.create(
         id=uuid4(),
         tenant=tenant,
-        who="token:t",
+        principal_key="token:t",
         revision="2025-11-25",
         created_at=now - ago,
         ended_at=ended_at,

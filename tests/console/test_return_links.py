@@ -27,7 +27,7 @@ def row_at(client: Client, url: str) -> str:
 
 
 def test_a_bulk_action_returns_to_the_filtered_list_and_shows_the_changed_row(operator, acme):
-    tool = Primitive.objects.get(tenant_id=acme.tenant, sort="tool", state="published")
+    tool = Primitive.objects.get(tenant_id=acme.tenant, primitive_type="tool", state="published")
     query = "q=canary&state=published"
     listed = operator.get(f"{TENANT}tools/?{query}").content.decode()
     assert f'name="list" value="{query.replace("&", "&amp;")}"' in listed
@@ -40,7 +40,7 @@ def test_a_bulk_action_returns_to_the_filtered_list_and_shows_the_changed_row(op
 
 
 def test_the_page_of_a_tool_links_back_to_its_filtered_list(operator: Client, acme: Things) -> None:
-    tool = Primitive.objects.get(tenant_id=acme.tenant, sort="tool", state="published")
+    tool = Primitive.objects.get(tenant_id=acme.tenant, primitive_type="tool", state="published")
     page = operator.get(f"{TENANT}tools/?q=canary").content.decode()
     path = f"{TENANT}tools/{tool.pk}/?list=q%3Dcanary"
     assert f'href="{path}"' in page
@@ -105,7 +105,7 @@ def test_changing_secrets_members_accounts_and_keys_returns_to_their_row(owner, 
 def test_the_list_parameter_of_a_link_cannot_redirect_elsewhere(
     operator: Client, acme: Things
 ) -> None:
-    tool = Primitive.objects.get(tenant_id=acme.tenant, sort="tool", state="published")
+    tool = Primitive.objects.get(tenant_id=acme.tenant, primitive_type="tool", state="published")
     fields = {
         "verb": "disable",
         "chosen": str(tool.pk),

@@ -43,7 +43,7 @@ for name, sort, config in (
     ("map", PrimitiveType.RESOURCE, map),
     ("note", PrimitiveType.TEMPLATE, note),
 ):
-    fields = PrimitiveFields(name=name, sort=sort, kind="text", config=config, description=name)
+    fields = PrimitiveFields(name=name, primitive_type=sort, kind="text", config=config, description=name)
     services.publish(services.create(tenant, fields, actor).id, actor)
 """
 

@@ -137,7 +137,7 @@ def test_tokens_of_a_service_account_stop_while_it_is_disabled_and_work_again_wh
     assert not service_accounts.enable(cast.acme.id, account, actor=_owner(cast))
     selectors.forget_all()
     assert _principal(issued) is not None
-    assert Change.objects.filter(what="token", object_id=issued.id).count() == 3
+    assert Change.objects.filter(name="token", object_id=issued.id).count() == 3
     assert Entry.objects.filter(action="service_account.disabled").count() == 1
     assert Entry.objects.filter(action="service_account.enabled").count() == 1
 

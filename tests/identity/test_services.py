@@ -63,7 +63,7 @@ def test_issuing_a_token_writes_an_audit_record_and_a_change_log_entry(cast: Cas
             "scopes": ["mcp:echo", "mcp:list"],
             "expires_at": expires_at and until.isoformat(),
         }
-        change = Change.objects.get(what="token", object_id=issued.id)
+        change = Change.objects.get(name="token", object_id=issued.id)
         assert change.tenant == cast.acme.id
         assert str(Token.objects.get(pk=issued.id)) == f"laptop ({issued.id})"
 
@@ -151,7 +151,7 @@ def test_a_token_is_revoked_once_and_only_by_its_own_tenant(cast: Cast) -> None:
     assert revoke(cast.acme.id, issued.id, actor=ACTOR)
     assert not revoke(cast.acme.id, issued.id, actor=ACTOR)
     assert Entry.objects.filter(action="token.revoked", target=issued.id).count() == 1
-    assert Change.objects.filter(what="token", object_id=issued.id).count() == 2
+    assert Change.objects.filter(name="token", object_id=issued.id).count() == 2
     assert Token.objects.get(pk=issued.id).revoked_at is not None
 
 

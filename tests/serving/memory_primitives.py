@@ -168,7 +168,7 @@ def publish(
     """Publish one. `scopes`, `time_limit_seconds` as in PrimitiveFields; the rest is config."""
     own = {key: said.pop(key) for key in ("scopes", "time_limit_seconds") if key in said}
     config = {"does": does, "uri": uri, **said}
-    fields = PrimitiveFields(name, config, sort=sort, kind="made", **own)
+    fields = PrimitiveFields(name, config, primitive_type=sort, kind="made", **own)
     row = services.publish(services.create(tenant, fields, ACTOR).id, ACTOR)
     return row.id
 

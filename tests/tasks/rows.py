@@ -22,7 +22,7 @@ def a_task(tenant: UUID, call: UUID | None = None, **columns: Any) -> Task:
     now = timezone.now()
     values = {
         "id": uuid4(),
-        "who": "token:1",
+        "principal_key": "token:1",
         "holder": "holder",
         "era": "modern",
         "tool": "paint",

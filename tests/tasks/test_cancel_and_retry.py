@@ -22,7 +22,7 @@ TENANT = uuid4()
 
 def announced(task: Task) -> list[str]:
     changes = Change.objects.filter(tenant=TENANT, object_id=task.id.hex)
-    return list(changes.order_by("seq").values_list("what", flat=True))
+    return list(changes.order_by("seq").values_list("name", flat=True))
 
 
 def test_cancelling_a_task_erases_its_contents_and_notifies_clients_and_owner() -> None:

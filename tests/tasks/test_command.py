@@ -43,7 +43,7 @@ def refused(*words: str) -> str:
 def news(row: Task) -> list[str]:
     """What was announced of the task."""
     found = Change.objects.filter(object_id=row.id.hex, tenant=row.tenant).order_by("seq")
-    return list(found.values_list("what", flat=True))
+    return list(found.values_list("name", flat=True))
 
 
 def entry(row: Task, action: str) -> Entry:

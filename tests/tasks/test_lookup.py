@@ -27,14 +27,17 @@ def test_a_task_of_another_caller_costs_the_same_queries_as_an_unknown_id(
 ) -> None:
     task = a_task(uuid4())
     a_question(task)
-    own = TaskKey(task.id, task.tenant, task.who, task.era)
+    own = TaskKey(task.id, task.tenant, task.principal_key, task.era)
     assert _looked_up(own)[0] == {own}
     unknown = own._replace(id=uuid4())
     assert _looked_up(own._replace(**other)) == _looked_up(unknown)
 
 
 def test_tasks_of_several_callers_read_together_go_to_their_own_callers() -> None:
-    first, second = a_task(uuid4(), who="token:1"), a_task(uuid4(), who="token:2")
-    own = {TaskKey(task.id, task.tenant, task.who, task.era) for task in (first, second)}
-    others = {TaskKey(first.id, second.tenant, second.who, second.era)}
+    first, second = (
+        a_task(uuid4(), principal_key="token:1"),
+        a_task(uuid4(), principal_key="token:2"),
+    )
+    own = {TaskKey(task.id, task.tenant, task.principal_key, task.era) for task in (first, second)}
+    others = {TaskKey(first.id, second.tenant, second.principal_key, second.era)}
     assert _looked_up(*own, *others)[0] == own

@@ -67,7 +67,7 @@ def test_an_invited_user_becomes_a_member_by_accepting(cast: Cast) -> None:
         "newcomer",
     )
     assert entry.facts["invited_by"] == "owner"
-    assert Change.objects.filter(what="member", object_id=str(user.pk)).count() == 1
+    assert Change.objects.filter(name="member", object_id=str(user.pk)).count() == 1
     assert _states(cast) == [InvitationState.ACCEPTED]
 
 

@@ -31,7 +31,7 @@ def told(*actions: str, news: tuple[tuple[str, str], ...] = ()) -> Iterator[list
     made += [entry for entry in Entry.objects.all() if entry.pk not in old_entries]
     assert sorted(entry.action for entry in made) == sorted(actions)
     changes = Change.objects.filter(seq__gt=last).order_by("seq")
-    assert tuple((change.what, change.object_id) for change in changes) == news
+    assert tuple((change.name, change.object_id) for change in changes) == news
 
 
 def _role(tenant: UUID, user: User) -> str | None:

@@ -49,7 +49,7 @@ def told(action: str) -> list[tuple[str, str]]:
 
 
 def changes() -> int:
-    return Change.objects.filter(what="key", tenant=None).count()
+    return Change.objects.filter(name="key", tenant=None).count()
 
 
 def refused(work: Callable[[], object]) -> bool:
@@ -260,7 +260,7 @@ def test_a_salt_is_destroyed_once_even_if_its_tenant_never_sealed_anything(old: 
     assert ensure_tenant(tenant).salt == b""
     verify_master_key()
     assert len(told("salt.destroyed")) == 1
-    assert Change.objects.filter(what="key", tenant=tenant, object_id="salt").count() == 1
+    assert Change.objects.filter(name="key", tenant=tenant, object_id="salt").count() == 1
 
 
 def test_an_old_key_is_rotated_by_one_process_if_the_setting_is_on(old, settings):

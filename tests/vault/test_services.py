@@ -27,7 +27,7 @@ def test_the_first_key_is_created_recorded_and_announced_once() -> None:
     assert str(row) == f"{first} (active)"
     entry = Entry.objects.get(action="key.created")
     assert (entry.target, entry.actor_kind, entry.tenant) == (first, "system", None)
-    change = Change.objects.get(what="key")
+    change = Change.objects.get(name="key")
     assert (change.object_id, change.tenant) == (first, None)
 
 
@@ -36,7 +36,7 @@ def test_processes_that_start_concurrently_agree_on_one_first_key() -> None:
     assert len(set(at_once(ensure_ring))) == 1
     assert RingKey.objects.count() == 1
     assert Entry.objects.filter(action="key.created").count() == 1
-    assert Change.objects.filter(what="key").count() == 1
+    assert Change.objects.filter(name="key").count() == 1
 
 
 def test_the_database_refuses_a_second_active_key_and_an_unknown_state() -> None:
@@ -60,7 +60,7 @@ def test_the_secrets_of_a_tenant_are_created_once_and_are_its_own(django_assert_
     assert str(TenantSecret.objects.get()) == str(tenant)
     entry = Entry.objects.get(action="secrets.created")
     assert (entry.tenant, entry.target) == (tenant, made.payload_key.id)
-    assert Change.objects.filter(what="key", tenant=tenant).count() == 1
+    assert Change.objects.filter(name="key", tenant=tenant).count() == 1
     both = (made, ensure_tenant(uuid4()))
     assert len({each.salt for each in both} | {each.payload_key.secret for each in both}) == 4
 

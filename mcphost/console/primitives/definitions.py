@@ -62,7 +62,9 @@ def labelled(row: PrimitiveRow, problems: Mapping[str, Sequence[str]]) -> list[F
     """Return problems, which are by the paths of fields, by the labels that the form shows."""
     if not problems:
         return []
-    form = PrimitiveForm(WORDS[row.sort], row.tenant_id, row.fields.kind, (None, None), row.fields)
+    form = PrimitiveForm(
+        WORDS[row.primitive_type], row.tenant_id, row.fields.kind, (None, None), row.fields
+    )
     field_problems = []
     for path, sentences in problems.items():
         label, anchor = _label_and_anchor(form, path)

@@ -93,7 +93,7 @@ def view_of(row: PrimitiveRow, url: str) -> PrimitivePage:
     return PrimitivePage(
         row=row,
         function=kinds.function_of(row.fields.kind, row.fields.config),
-        definition=definition_of(row.sort, row.fields.kind, row.fields.config),
+        definition=definition_of(row.primitive_type, row.fields.kind, row.fields.config),
         problems=problems,
         unserved=[
             problem.message for problem in offering.problems if problem.primitive_id == row.id
@@ -126,7 +126,7 @@ def notices_of(row: PrimitiveRow) -> list[str]:
 
 
 def _refusals(row: PrimitiveRow, ready: Ready | None) -> list[str]:
-    if ready is None or row.sort is not PrimitiveType.TOOL:
+    if ready is None or row.primitive_type is not PrimitiveType.TOOL:
         return []
     return client_warnings(OfferedTool(row.name, ready.compiled.input_schema))
 
@@ -142,7 +142,7 @@ def _example(
 
     It is known of what was written in the console: as it is served, or else as a valid working copy.
     """
-    primitive_type, config = row.sort, row.fields.config
+    primitive_type, config = row.primitive_type, row.fields.config
     if row.fields.kind != TEXT:
         config = {}
     elif live is not None:

@@ -145,7 +145,7 @@ class PrimitiveForm(forms.ConsoleForm):
         """Return the fields for the service to validate."""
         submitted = self.cleaned_data
         return PrimitiveFields(
-            sort=self._words.primitive_type,
+            primitive_type=self._words.primitive_type,
             name=submitted["name"],
             kind=self.kind,
             config=self.part.config(),

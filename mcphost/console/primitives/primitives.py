@@ -273,7 +273,9 @@ def _saved(
     messages.success(request, done)
     for notice in notices_of(row):
         messages.info(request, notice)
-    return redirect(return_links.row_url(request, WORDS[row.sort].detail, tenant.slug, row.id))
+    return redirect(
+        return_links.row_url(request, WORDS[row.primitive_type].detail, tenant.slug, row.id)
+    )
 
 
 def _form_page(
@@ -315,6 +317,6 @@ def _list_of(tenant: Tenant, words: Words) -> Crumb:
 def row_of(tenant: Tenant, primitive_type: PrimitiveType, primitive_id: UUID) -> PrimitiveRow:
     """Return the tenant's primitive of this type. Raises Http404 if there is none."""
     row = selectors.primitive(primitive_id)
-    if row is None or row.tenant_id != tenant.pk or row.sort is not primitive_type:
+    if row is None or row.tenant_id != tenant.pk or row.primitive_type is not primitive_type:
         raise Http404
     return row

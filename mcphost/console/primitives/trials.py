@@ -111,7 +111,7 @@ class Carried:
 
     @property
     def fields(self) -> PrimitiveFields:
-        return PrimitiveFields(sort=PrimitiveType.TOOL, **self.definition)
+        return PrimitiveFields(primitive_type=PrimitiveType.TOOL, **self.definition)
 
     @property
     def primitive_id(self) -> UUID | None:

@@ -360,7 +360,7 @@ def _run_service(request: SignedInRequest, row: PrimitiveRow, verb: Callable[[],
 
 
 def _crumbs(request: SignedInRequest, row: PrimitiveRow) -> tuple[Crumb, Crumb]:
-    words: Words = WORDS[row.sort]
+    words: Words = WORDS[row.primitive_type]
     tenant = request.tenant
     listed = page_of(tenant, words.listing.removeprefix("admin:"), words.title)
     return listed, Crumb(row.name, return_links.row_url(request, words.detail, tenant.slug, row.id))

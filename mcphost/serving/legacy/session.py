@@ -133,7 +133,7 @@ async def _read(session: UUID, tenant: UUID) -> ClientSession:
     client_session = ClientSession(
         row.id,
         row.tenant,
-        row.who,
+        row.principal_key,
         row.revision,
         client,
         row.log_level,

@@ -93,7 +93,7 @@ async def _notify_of_task(row: TaskRow, changes: Sequence[TaskChange]) -> None:
 
 def _may_know(stream: SessionStream, row: TaskRow) -> bool:
     """Whether the task is of the stream's session and caller, who may still call tools."""
-    is_own = (row.session, row.who) == (stream.session.id, stream.session.principal_key)
+    is_own = (row.session, row.principal_key) == (stream.session.id, stream.session.principal_key)
     return is_own and stream.principal.may(policy.CALL)
 
 

@@ -262,7 +262,7 @@ async def _resumed(row: TaskRow) -> Resumed:
     settled = [
         question
         for question in row.questions
-        if question.is_settled and question.taken in (None, number)
+        if question.is_settled and question.answer_round in (None, number)
     ]
     answers = [
         TakenAnswer(

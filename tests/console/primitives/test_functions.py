@@ -106,7 +106,7 @@ def test_each_primitive_type_offers_its_own_functions(operator, made, sort, name
     fields = {"kind": "python", "function": f"made.{name}", "name": name, "_publish": ""}
     response = operator.post(new, fields)
     row = Primitive.objects.get(tenant=made.tenant, name=name)
-    assert (row.kind, row.sort, row.state) == ("python", sort, "published")
+    assert (row.kind, row.primitive_type, row.state) == ("python", sort, "published")
     offer = operator.get(response["Location"]).context["offer"]
     assert offer.function == f"made.{name}"
     assert (offer.shown, offer.example) == ((), {})

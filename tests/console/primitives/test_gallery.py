@@ -79,7 +79,7 @@ def test_a_selected_template_fills_the_form_and_is_saved_only_by_saving(operator
     wanted = template.fields(address)
     assert (tool.kind, tool.state) == (wanted.kind, "draft")
     assert tool.time_limit_seconds == wanted.time_limit_seconds
-    model = kinds.KINDS[wanted.kind].config_model(wanted.sort)
+    model = kinds.KINDS[wanted.kind].config_model(wanted.primitive_type)
     assert model.model_validate(tool.config) == model.model_validate(wanted.config)
 
 

@@ -60,7 +60,12 @@ def test_primitives_of_each_type_are_saved_published_edited_and_disabled(operato
     response = operator.post(path(sort, "new/"), fields)
     made = row(fields["name"])
     page = path(sort, f"{made.id}/")
-    assert (response["Location"], made.sort, made.kind, made.state) == (page, sort, "text", "draft")
+    assert (response["Location"], made.primitive_type, made.kind, made.state) == (
+        page,
+        sort,
+        "text",
+        "draft",
+    )
     assert "As clients would see it" in operator.get(page).content.decode()
     operator.post(f"{page}publish/")
     assert made.id in [each.id for each in selectors.offering(acme.tenant).everything]
@@ -176,7 +181,7 @@ def test_a_primitive_is_not_found_under_the_url_of_another_type(operator, acme):
 
 
 def announced() -> list[str]:
-    changes = Change.objects.filter(what="resource.updated").order_by("seq")
+    changes = Change.objects.filter(name="resource.updated").order_by("seq")
     return list(changes.values_list("object_id", flat=True))
 
 

@@ -78,7 +78,7 @@ def test_invalid_fields_of_a_tool_are_reported_and_nothing_is_saved(operator, ac
     assert response.context["form"].errors[field][0] in response.context["form"].as_p().replace(
         "&#x27;", "'"
     ).replace("&quot;", '"')
-    assert Primitive.objects.filter(tenant__slug="acme", sort="tool").count() == 1
+    assert Primitive.objects.filter(tenant__slug="acme", primitive_type="tool").count() == 1
 
 
 def test_an_edit_changes_the_working_copy_and_the_page_shows_the_differences(operator, acme):

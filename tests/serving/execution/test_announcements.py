@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def written() -> list[tuple[UUID | None, str]]:
-    rows = Change.objects.filter(what="resource.updated").order_by("object_id")
+    rows = Change.objects.filter(name="resource.updated").order_by("object_id")
     return list(rows.values_list("tenant", "object_id"))
 
 

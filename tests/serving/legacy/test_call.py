@@ -30,7 +30,7 @@ async def test_a_call_cancelled_at_once_is_not_run(served: Cast) -> None:
 
 
 def _announced(what: str, stream: UUID) -> bool:
-    return Change.objects.filter(what=what, object_id=stream.hex).exists()
+    return Change.objects.filter(name=what, object_id=stream.hex).exists()
 
 
 async def test_a_stream_followed_from_another_process_is_continued_by_the_change_log(

@@ -112,7 +112,7 @@ async def test_an_input_response_is_stored_and_announced_without_the_code(
     follower, following = caller.following(shown.ids[-1])
     await caller.answer(shown.requests[0], RED)
     row = await _row()
-    announced = Change.objects.filter(what=session_calls.RELEASED, object_id=row.id.hex)
+    announced = Change.objects.filter(name=session_calls.RELEASED, object_id=row.id.hex)
     await true(announced.exists)
     assert row.state == CallState.WAITING
     await _becomes_the_other(processes, row)

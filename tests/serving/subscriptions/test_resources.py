@@ -27,7 +27,7 @@ def publish(
     tenant: UUID, sort: PrimitiveType, name: str, config: dict[str, Any], *scopes: str
 ) -> UUID:
     fields = PrimitiveFields(
-        name=name, sort=sort, kind="text", description=name, config=config, scopes=scopes
+        name=name, primitive_type=sort, kind="text", description=name, config=config, scopes=scopes
     )
     made = services.create(tenant, fields, ACTOR)
     services.publish(made.id, ACTOR)
@@ -42,7 +42,11 @@ def publish_today(tenant: UUID, *scopes: str) -> UUID:
 def write_today(resource: UUID, text: str) -> None:
     config = {"uri": TODAY, "text": text}
     fields = PrimitiveFields(
-        name="today", sort=PrimitiveType.RESOURCE, kind="text", description="today", config=config
+        name="today",
+        primitive_type=PrimitiveType.RESOURCE,
+        kind="text",
+        description="today",
+        config=config,
     )
     services.update(resource, fields, ACTOR)
     services.publish(resource, ACTOR)

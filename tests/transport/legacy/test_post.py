@@ -210,7 +210,7 @@ async def test_the_number_of_cancellations_forwarded_to_other_processes_per_minu
     for id in range(10):
         reply = await session.notify("notifications/cancelled", {"requestId": id})
         assert reply.status == 202
-    told = Change.objects.filter(what=session_calls.CANCELLED)
+    told = Change.objects.filter(name=session_calls.CANCELLED)
     assert await sync_to_async(told.count)() == 3
 
 

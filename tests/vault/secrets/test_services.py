@@ -166,7 +166,7 @@ def test_each_change_writes_one_record_and_one_change_log_entry_and_no_change_no
         ("secret.rotated", {**named, "version": 3}),
         ("secret.deleted", named),
     ]
-    news = Change.objects.filter(what="secret").values_list("tenant", "object_id")
+    news = Change.objects.filter(name="secret").values_list("tenant", "object_id")
     assert list(news) == [(acme, NAME)] * 5
     for entry in Entry.objects.filter(tenant=acme, action__startswith="secret."):
         assert (entry.target, entry.actor_label) == (str(secret), "olga")

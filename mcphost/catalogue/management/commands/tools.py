@@ -35,7 +35,7 @@ class Command(BaseCommand):
         publish.add_argument("tenant")
         publish.add_argument("name")
         publish.add_argument(
-            "--sort",
+            "--type",
             choices=[primitive_type.value for primitive_type in PrimitiveType],
             default="tool",
         )
@@ -61,7 +61,7 @@ class Command(BaseCommand):
         for row in selectors.primitives(tenants):
             columns = [
                 row.tenant_slug,
-                row.sort.value,
+                row.primitive_type.value,
                 row.name,
                 row.state.value,
                 row.version or "-",
@@ -73,8 +73,8 @@ class Command(BaseCommand):
             self.stdout.write("\t".join(columns))
 
     def _publish(self, options: dict[str, Any]) -> None:
-        tenant, name, type_name = _tenant(options["tenant"]), options["name"], options["sort"]
-        primitives = Primitive.objects.filter(tenant=tenant, sort=type_name, name=name)
+        tenant, name, type_name = _tenant(options["tenant"]), options["name"], options["type"]
+        primitives = Primitive.objects.filter(tenant=tenant, primitive_type=type_name, name=name)
         primitive_id = primitives.values_list("id", flat=True).first()
         if primitive_id is None:
             raise CommandError(f"{tenant.slug} has no {type_name} {name!r}")
@@ -84,7 +84,7 @@ class Command(BaseCommand):
         limit = argument_limit(ready.shape.input_validator)
         if limit is not None:
             self.stdout.write(ARGUMENT_LIMIT_NOTICE.format(limit))
-        if row.sort is PrimitiveType.TOOL:
+        if row.primitive_type is PrimitiveType.TOOL:
             for warning in client_warnings(OfferedTool(row.name, ready.compiled.input_schema)):
                 self.stdout.write(warning)
 
