@@ -2,13 +2,13 @@
 
 from typing import Any
 
-LONGEST = 512
+MAX_TEXT = 512
 
 
 def clean_text(text: str) -> str:
     r"""`text` with U+0000 and lone surrogates written as `\uXXXX`, cut to 512 characters."""
-    if len(text) > LONGEST:
-        text = text[: LONGEST - 1] + "…"
+    if len(text) > MAX_TEXT:
+        text = text[: MAX_TEXT - 1] + "…"
     if "\0" in text:
         text = text.replace("\0", "\\u0000")
     if text.isascii():

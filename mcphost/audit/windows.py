@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 WINDOW: Final = 500
-"""How many rows the first window has; each has twice as many as the one before, up to LARGEST."""
-LARGEST: Final = 2_000
+"""How many rows the first window has; each has twice as many as the one before, up to MAX_WINDOW."""
+MAX_WINDOW: Final = 2_000
 MAX_WINDOWS: Final = 10
 """How many windows are compared for one page at most, not counting those that end with a span."""
 COMPARING_SECONDS: Final = 0.1
@@ -117,7 +117,7 @@ def take(
                 return matches, at
             begun = True
             window = rows.filter(**walk.within(span, at))
-            last = _last(window, walk.column, min(WINDOW * 2**compared, LARGEST))
+            last = _last(window, walk.column, min(WINDOW * 2**compared, MAX_WINDOW))
             if last is not None:
                 window = rows.filter(**walk.within(span, at, last))
                 compared += 1

@@ -15,7 +15,7 @@ MAX_KEYS = 8
 """Keys shown: the newest."""
 WIDTH = 1000
 ROW, BAR, LABEL_WIDTH = 28, 14, 90
-SHORTEST = 3
+MIN_WIDTH = 3
 """Width of the narrowest bar, so that a short phase can be seen."""
 _TICKS = 4
 _SHORT = timedelta(hours=1)
@@ -90,4 +90,4 @@ def draw(keys: Sequence[KeyRow], now: datetime) -> Picture | None:
 
 def _bar(phase: KeyPhase, index: int, x: Callable[[datetime], int]) -> Bar:
     bar_start = x(phase.start)
-    return Bar(phase, bar_start, index * ROW + 3, max(SHORTEST, x(phase.end) - bar_start))
+    return Bar(phase, bar_start, index * ROW + 3, max(MIN_WIDTH, x(phase.end) - bar_start))

@@ -11,7 +11,7 @@ from django.http import QueryDict
 from mcphost.console.base import query_text
 
 Row = TypeVar("Row", bound=Model)
-_LONGEST = 150
+_MAX_NAME = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def page_by_name(
 
     With `at`, the page that has this name: the first one, or else the page that begins with it.
     """
-    after, before, at = (query_text(query, name, _LONGEST) for name in ("after", "before", "at"))
+    after, before, at = (query_text(query, name, _MAX_NAME) for name in ("after", "before", "at"))
     narrow = {name: text for name, text in filters.items() if text}
 
     def link(name: str, row: Any) -> str:

@@ -15,7 +15,7 @@ from django.urls import reverse
 CARRIED: Final = "list"
 CHANGED: Final = "changed"
 AT: Final = "at"
-LONGEST: Final = 1000
+MAX_QUERY: Final = 1000
 """Characters of a query string, encoded. A longer one is not carried."""
 
 
@@ -68,7 +68,7 @@ def _query(request: HttpRequest) -> str:
 
 
 def _without_row(query: str) -> str:
-    if not query or len(query) > LONGEST:
+    if not query or len(query) > MAX_QUERY:
         return ""
     try:
         parameters = QueryDict(query.replace("\0", ""), mutable=True)
@@ -76,7 +76,7 @@ def _without_row(query: str) -> str:
         return ""
     parameters.pop(CHANGED, None)
     encoded = parameters.urlencode()
-    return encoded if len(encoded) <= LONGEST else ""
+    return encoded if len(encoded) <= MAX_QUERY else ""
 
 
 def _carrying(query: str) -> str:

@@ -14,7 +14,7 @@ _MEDIA_TYPE: Final = re.compile(
     rf'{_TCHARS}/{_TCHARS}(?:; ?{_TCHARS}=(?:{_TCHARS}|"[ !#-\[\]-~]*"))*'
 )
 _UNSAFE: Final = re.compile(r'["\x00-\x1f\x7f]')
-LONGEST_NAME: Final = 500
+MAX_NAME: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ def _part(names: str, more: str, content: bytes) -> bytes:
 
 def _quoted(name: str) -> str:
     """Quote a name as browsers do: what could end the text or the line is percent-encoded."""
-    if len(name) > LONGEST_NAME:
-        raise EgressRequestError(f"A name in the form has more than {LONGEST_NAME} characters.")
+    if len(name) > MAX_NAME:
+        raise EgressRequestError(f"A name in the form has more than {MAX_NAME} characters.")
     return '"' + _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", name) + '"'
 
 

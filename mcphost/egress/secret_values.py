@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from mcphost.egress.addresses import SURROGATE, AllowedHost, Target
 from mcphost.egress.errors import EgressRequestError, EgressSecretError
 
-SHORTEST = 8
+MIN_SECRET = 8
 """Characters of a secret: a shorter value cannot be told from other text in a response."""
 
 
@@ -59,8 +59,8 @@ class Secret:
     places: frozenset[SecretPlace]
 
     def __post_init__(self) -> None:
-        if len(self.value) < SHORTEST:
-            raise ValueError(f"A secret must have at least {SHORTEST} characters.")
+        if len(self.value) < MIN_SECRET:
+            raise ValueError(f"A secret must have at least {MIN_SECRET} characters.")
         if SURROGATE.search(self.value):
             raise ValueError("A secret must be Unicode text, without surrogates.")
 

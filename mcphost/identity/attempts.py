@@ -32,11 +32,11 @@ ADDRESS_FAILURES: Final = 40
 NAME_FAILURES: Final = 16
 WINDOW: Final = timedelta(minutes=15)
 FIRST_PAUSE_SECONDS: Final = 2
-LONGEST_PAUSE_SECONDS: Final = 300
+MAX_PAUSE_SECONDS: Final = 300
 PAUSE_DOUBLES_AFTER: Final = 8
 NETWORK_BITS: Final = 64
 """The prefix of IPv6 addresses that count as one: a customer can use any address in it."""
-LONGEST_NAME: Final = 150
+MAX_NAME: Final = 150
 """Characters of a user name; a longer one belongs to no user and is cut before it is normalized."""
 PRUNED_AT_ONCE: Final = 500
 _SALT: Final = "mcphost.identity.attempts"
@@ -81,7 +81,7 @@ class Keys:
     @classmethod
     def of(cls, name: str, address: str) -> "Keys":
         """Return the same keys for all spellings of a name and all IPv6 addresses of a network."""
-        folded = unicodedata.normalize("NFKC", name[:LONGEST_NAME]).casefold()
+        folded = unicodedata.normalize("NFKC", name[:MAX_NAME]).casefold()
         client = network(address)
         return cls(
             _digest("pair", folded, client), _digest("address", client), _digest("name", folded)
@@ -167,7 +167,7 @@ def pause_seconds(failures: int) -> int:
     if failures < NAME_FAILURES:
         return 0
     doubled = min((failures - NAME_FAILURES) // PAUSE_DOUBLES_AFTER, 16)
-    return min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS << doubled)
+    return min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS << doubled)
 
 
 @transaction.atomic

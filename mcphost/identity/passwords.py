@@ -101,7 +101,7 @@ def _record(action: str, name: str, address: str, count: int) -> None:
         return
     facts: dict[str, object] = {"attempts": count}
     # Cut as for the counts: SQLite refuses to compare texts of 50,000 bytes and more.
-    same = User.objects.filter(username__iexact=name[: attempts.LONGEST_NAME])
+    same = User.objects.filter(username__iexact=name[: attempts.MAX_NAME])
     user = same.only("pk", "username").first() if name else None
     if name:
         facts["user"] = user.get_username() if user else "an unknown name"

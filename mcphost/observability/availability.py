@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Final
 
 FIRST_PAUSE: Final = 0.05
-LONGEST_PAUSE: Final = 0.25
+MAX_PAUSE: Final = 0.25
 """Seconds between two probes of an unreachable database: at first, and at most."""
 
 log = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class Availability:
                 probe()
             except Exception:  # noqa: BLE001 - on any error the database cannot be used
                 stopped.wait(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                pause = min(2 * pause, MAX_PAUSE)
             else:
                 self.reached(Source.CONNECTION)
                 return

@@ -24,7 +24,7 @@ from mcphost.observability import context, counters, labels
 from mcphost.observability.tracing import Run, SpannedRequest
 
 OTHER_METHOD = "_OTHER"
-LONGEST_ID = 128
+MAX_ID = 128
 # By method: the first word of the span's name, and the attribute for the primitive's name.
 VERBS = {
     "tools/call": ("execute_tool", "gen_ai.tool.name"),
@@ -86,7 +86,7 @@ class Traces:
             attributes={
                 "mcp.method.name": method,
                 "mcp.protocol.version": request.revision,
-                "jsonrpc.request.id": request.id[:LONGEST_ID],
+                "jsonrpc.request.id": request.id[:MAX_ID],
                 "network.transport": "tcp",
                 "network.protocol.name": "http",
                 "mcphost.tenant": request.tenant,

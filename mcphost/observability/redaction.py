@@ -9,10 +9,10 @@ from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 REDACTED = "[redacted]"
-DEEPEST = 6
-LONGEST = 2000
+MAX_DEPTH = 6
+MAX_TEXT = 2000
 """Characters of a text in a line: clients and tool authors control the length of logged texts."""
-LONGEST_TRACEBACK = 20_000
+MAX_TRACEBACK = 20_000
 MAX_READ = 100_000
 CUT_SECRET = 200
 """Characters after which the beginning of a secret is recognized as long and opaque."""
@@ -103,7 +103,7 @@ def redact(value: Any, depth: int = 0) -> Any:
             return redact_text(value)
         case bytes() | bytearray():
             return redact_text(repr(bytes(value)))
-        case _ if depth >= DEEPEST:
+        case _ if depth >= MAX_DEPTH:
             return "[too deep]"
         case Mapping():
             return {str(k): _redact_item(str(k), v, depth) for k, v in value.items()}
@@ -125,7 +125,7 @@ def processor(logger: Any, method: str, event: MutableMapping[str, Any]) -> dict
     for key, value in event.items():
         # Texts are shortened after the redaction, which recognizes only whole secrets.
         safe = _redact_item(key, value, 0)
-        longest = LONGEST_TRACEBACK if key in _TRACEBACKS else LONGEST
+        longest = MAX_TRACEBACK if key in _TRACEBACKS else MAX_TEXT
         if isinstance(safe, str) and len(safe) > longest:
             safe = f"{safe[:longest]}… [{len(safe) - longest} more characters]"
         clean[key] = safe

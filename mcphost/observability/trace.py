@@ -15,7 +15,7 @@ _TRACEPARENT = re.compile(
 )
 _NO_TRACE = "0" * 32
 _NO_PARENT = "0" * 16
-_LONGEST = 512
+_MAX_HEADER = 512
 
 # A trace id is not a secret, and one is made for every request: no system random numbers.
 _random = Random()  # noqa: S311
@@ -30,7 +30,7 @@ def trace_id(traceparent: str | None) -> str:
 
 def parse(traceparent: str | None) -> str | None:
     """The trace id in a valid `traceparent` (W3C Trace Context 3.2.2), else None."""
-    if not traceparent or len(traceparent) > _LONGEST:
+    if not traceparent or len(traceparent) > _MAX_HEADER:
         return None
     match = _TRACEPARENT.fullmatch(traceparent)
     if match is None or match["version"] == "ff":

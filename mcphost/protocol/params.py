@@ -60,7 +60,7 @@ _ACTIONS: Final = ("accept", "decline", "cancel")
 _FILLED_IN: Final = frozenset({str, int, float, bool, type(None)})
 """The JSON types that the value of a form field may have, besides an array of strings."""
 
-_LONGEST_KEY: Final = 80
+_MAX_KEY: Final = 80
 """How much of a client's name is shown: an author's key of 64 characters, and its number in a
 task."""
 
@@ -332,5 +332,5 @@ def _member(where: str, name: str) -> str:
 
     A client's name is cut to 80 characters.
     """
-    name = name[:_LONGEST_KEY]
+    name = name[:_MAX_KEY]
     return f"{where}.{name}" if name.isidentifier() else f"{where}[{name!r}]"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
-_LONGEST_CACHED: Final = 200
+_MAX_CACHED: Final = 200
 
 _WORD_PATTERN: Final = re.compile(
     r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\x00-\x7f\s]+"
@@ -40,7 +40,7 @@ _LETTERS: Final = str.maketrans(dict(pair.split("=") for pair in _TABLE["letters
 
 def looks_secret(name: str) -> bool:
     """Whether a name in camelCase, snake_case, kebab-case or words stands for a secret."""
-    return _stands_for_secret(name) if len(name) > _LONGEST_CACHED else _cached(name)
+    return _stands_for_secret(name) if len(name) > _MAX_CACHED else _cached(name)
 
 
 def words_of(name: str) -> list[str]:

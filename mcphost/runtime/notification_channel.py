@@ -16,7 +16,7 @@ from mcphost.protocol.surrogates import dump_json
 from mcphost.runtime.call import Call
 from mcphost.runtime.ports import Misuse, Notifier, unreported
 
-LARGEST = 2**63
+MAX_PROGRESS = 2**63
 
 MAX_MISUSES = 100
 """How many misuses of one context are reported. Threads that go on after that are slowed down."""
@@ -89,7 +89,7 @@ class NotificationChannel:
         """
         self.check()
         for number in (progress, total):
-            if number is not None and not -LARGEST < number < LARGEST:
+            if number is not None and not -MAX_PROGRESS < number < MAX_PROGRESS:
                 raise ValueError("progress and total are finite numbers below 2**63")
         self._emit(self._send_progress, progress, total, message and _json(message))
 

@@ -32,7 +32,7 @@ T = TypeVar("T")
 MAX_OPEN: Final = 64
 """How many unanswered questions one round may have."""
 
-LONGEST_REASON: Final = 1000
+MAX_REASON: Final = 1000
 """How much of the reason why a response was not accepted is sent with the question, in characters."""
 
 MAX_LATE: Final = 100
@@ -223,7 +223,7 @@ class Recording:
         params, why = question.params, self._invalid.get(question.key)
         if why and "message" in params:
             text = (
-                f"{params['message']}\n\nThe last response was not accepted: {why[:LONGEST_REASON]}"
+                f"{params['message']}\n\nThe last response was not accepted: {why[:MAX_REASON]}"
             )
             params = {**params, "message": text}
         return InputRequest(question.key, question.method, params, question.digest)

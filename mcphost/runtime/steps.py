@@ -23,7 +23,7 @@ from mcphost.runtime.schema import reason_of
 KEY = "idempotency_key"
 """The name of the parameter with which a step's function receives its idempotency key."""
 
-LONGEST_NAME = 100
+MAX_NAME = 100
 DIGEST_CHARACTERS = 22
 """How much of the digest of a step's arguments is kept: 132 bits, because every step's digest takes
 space in the request state."""
@@ -74,8 +74,8 @@ class Steps:
     def take(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Step:
         """Return the next occurrence of a step. Raises Misused for an invalid step."""
         unchecked: Any = name  # of an author, who may pass anything
-        if not isinstance(unchecked, str) or not 0 < len(unchecked) <= LONGEST_NAME:
-            raise Misused(f"the name of a step is a text of at most {LONGEST_NAME} characters")
+        if not isinstance(unchecked, str) or not 0 < len(unchecked) <= MAX_NAME:
+            raise Misused(f"the name of a step is a text of at most {MAX_NAME} characters")
         try:
             arguments_digest = digest([_plain(list(args)), _plain(dict(kwargs))])
         except (ValueError, TypeError, PydanticSerializationError) as error:

@@ -5,7 +5,7 @@ from typing import Any, Final
 import orjson
 
 HEAD: Final = 4
-LARGEST: Final = 4 * 1024 * 1024
+MAX_FRAME: Final = 4 * 1024 * 1024
 """The largest message in bytes that either side reads."""
 
 
@@ -19,16 +19,16 @@ def frame(message: dict[str, Any]) -> bytes:
         written = orjson.dumps(message)
     except TypeError as error:
         raise BrokenFrameError(str(error)) from None
-    if len(written) > LARGEST:
-        raise BrokenFrameError(f"{len(written)} bytes are more than {LARGEST}")
+    if len(written) > MAX_FRAME:
+        raise BrokenFrameError(f"{len(written)} bytes are more than {MAX_FRAME}")
     return len(written).to_bytes(HEAD) + written
 
 
 def length_of(head: bytes) -> int:
     """Return the length of the message behind this head. Raises BrokenFrameError."""
     length = int.from_bytes(head)
-    if length > LARGEST:
-        raise BrokenFrameError(f"{length} bytes are more than {LARGEST}")
+    if length > MAX_FRAME:
+        raise BrokenFrameError(f"{length} bytes are more than {MAX_FRAME}")
     return length
 
 

@@ -34,14 +34,14 @@ from pydantic_monty import (
 Message = dict[str, Any]
 Snapshot = FunctionSnapshot | NameLookupSnapshot | FutureSnapshot | MontyComplete
 
-LARGEST_IMAGE: Final = 16 * 1024 * 1024
+MAX_IMAGE: Final = 16 * 1024 * 1024
 PIECE: Final = 64 * 1024
-LARGEST_INTEGER: Final = 2**63
-DEEPEST: Final = 100
-LONGEST_TEXT: Final = 4000
+MAX_INTEGER: Final = 2**63
+MAX_DEPTH: Final = 100
+MAX_TEXT: Final = 4000
 SHOWN: Final = 60
 """Characters of a key or a number in a message."""
-LARGEST_CALL: Final = 256 * 1024
+MAX_CALL: Final = 256 * 1024
 """The arguments of one call of the server, in bytes of JSON."""
 DICTIONARY: Final = Path(__file__).with_name("paused.dictionary").read_bytes()
 """What states of scripts have in common. `python -m tests.sandbox.dictionary` writes it. A state that
@@ -53,7 +53,7 @@ SLEEP_BESIDE: Final = "system.async_sleep"
 """The calls of `time.sleep` and of `asyncio.sleep`, which are those of functions of the server."""
 
 
-def packed(state: bytes, dictionary: bytes, max_chars: int = LARGEST_IMAGE) -> str:
+def packed(state: bytes, dictionary: bytes, max_chars: int = MAX_IMAGE) -> str:
     """Return the state of an interpreter, compressed with a preset dictionary, in Base64.
 
     Empty if that has more than `max_chars` characters: a large state is compressed only until then. The
@@ -75,7 +75,7 @@ def unpacked(image: str, dictionary: bytes) -> bytes:
     A state that was compressed without a dictionary can be read, too.
     """
     stream = zlib.decompressobj(zdict=dictionary)
-    return stream.decompress(base64.b64decode(image), LARGEST_IMAGE)
+    return stream.decompress(base64.b64decode(image), MAX_IMAGE)
 
 
 class LastMessage(Exception):  # noqa: N818 - what happens next
@@ -92,7 +92,7 @@ class NotPlainError(Exception):
 
 def plain(value: Any, depth: int = 0) -> Any:
     """Convert a value of the interpreter to JSON. Types become their names. Raises NotPlainError."""
-    if depth > DEEPEST:
+    if depth > MAX_DEPTH:
         raise NotPlainError("the value is nested too deep")
     match value:
         case None | bool() | str():
@@ -122,7 +122,7 @@ def _check_keys(value: Mapping[Any, Any]) -> None:
 
 
 def _number(value: int | float) -> int | float:
-    if isinstance(value, int) and not -LARGEST_INTEGER <= value < LARGEST_INTEGER:
+    if isinstance(value, int) and not -MAX_INTEGER <= value < MAX_INTEGER:
         shown = f"{value:#x}"[:SHOWN]  # in decimal, a large one takes long
         raise NotPlainError(f"the value has the integer {shown}, which has more than 64 bits")
     if isinstance(value, float) and not math.isfinite(value):
@@ -182,7 +182,7 @@ class ScriptJob:
             state = unpacked(image, self._dictionary)
             return session.load_snapshot(state, print_callback=self._print)
         except (MontyError, zlib.error, ValueError) as error:
-            raise LastMessage({"is": "unloadable", "message": str(error)[:LONGEST_TEXT]}) from None
+            raise LastMessage({"is": "unloadable", "message": str(error)[:MAX_TEXT]}) from None
 
     def _converse(self, snapshot: Snapshot) -> Message:
         while not isinstance(snapshot, MontyComplete):
@@ -227,8 +227,8 @@ class ScriptJob:
             return snapshot.resume(self._answers.pop(str(snapshot.call_id)))
         try:
             args = plain([list(snapshot.args), dict(snapshot.kwargs)])
-            if len(orjson.dumps(args)) > LARGEST_CALL:
-                raise NotPlainError(f"the arguments have more than {LARGEST_CALL} bytes")
+            if len(orjson.dumps(args)) > MAX_CALL:
+                raise NotPlainError(f"the arguments have more than {MAX_CALL} bytes")
         except NotPlainError as error:
             return snapshot.resume({"exc_type": "TypeError", "message": f"{name}: {error}"})
         self._calls.append({"id": snapshot.call_id, "name": name, "args": args})
@@ -251,9 +251,9 @@ class ScriptJob:
     def _pause(self, snapshot: FunctionSnapshot | FutureSnapshot) -> Message:
         """Return the interpreter's state, compressed; empty if it is not wanted, or too large."""
         state = snapshot.dump() if self._dumps else b""
-        if len(state) > LARGEST_IMAGE:
+        if len(state) > MAX_IMAGE:
             state = b""
-        max_chars = self._job.get("longest_image", LARGEST_IMAGE)
+        max_chars = self._job.get("longest_image", MAX_IMAGE)
         return {
             "is": "paused",
             "image": packed(state, self._dictionary, max_chars) if state else "",
@@ -292,7 +292,7 @@ def failure(error: MontyError) -> Message:
         "is": "failed",
         "why": why,
         "type": name,
-        "message": text[:LONGEST_TEXT],
+        "message": text[:MAX_TEXT],
         "trace": frames,
     }
 

@@ -47,7 +47,7 @@ AWAY: Final = (OperationalError, InterfaceError)
 """What the ORM raises when the database cannot be used."""
 BUSY_MS: Final = 1000
 """How long a thread waits for an SQLite lock before it returns its work."""
-LONGEST_PAUSE: Final = 0.5
+MAX_PAUSE: Final = 0.5
 AGAIN_SECONDS: Final = 0.5
 STATEMENT_SECONDS: Final = 5
 """The `statement_timeout` of PostgreSQL, so that no statement stays there waiting for a lock."""
@@ -312,7 +312,7 @@ def _ends() -> float:
 
 def _longer(pause: float) -> float:
     """The next pause between attempts that fail although the database can be reached."""
-    return min(2 * pause + 0.05, LONGEST_PAUSE)
+    return min(2 * pause + 0.05, MAX_PAUSE)
 
 
 def _give_back_soon(sender: Any, connection: Any, **_: Any) -> None:

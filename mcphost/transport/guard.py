@@ -25,7 +25,7 @@ JSON = "application/json"
 STREAM = "text/event-stream"
 _OF_SESSIONS = ("GET", "DELETE")
 ALLOWED_METHODS = "GET, POST, DELETE, OPTIONS"
-LONGEST_ACCEPT = 4096
+MAX_ACCEPT = 4096
 
 
 def check_host(request: HttpRequest) -> None:
@@ -126,8 +126,8 @@ def check_length(request: HttpRequest) -> None:
 
 def _accepts(accept: str, *types: str) -> bool:
     """Whether `Accept` admits all of `types`. Raises ProtocolError if it is too long to parse."""
-    if len(accept) > LONGEST_ACCEPT:
-        raise ProtocolError(NOT_ACCEPTABLE, f"Accept is longer than {LONGEST_ACCEPT} bytes")
+    if len(accept) > MAX_ACCEPT:
+        raise ProtocolError(NOT_ACCEPTABLE, f"Accept is longer than {MAX_ACCEPT} bytes")
     ranges = {
         part.split(";")[0].strip().lower() for part in accept.split(",") if not _is_refused(part)
     }

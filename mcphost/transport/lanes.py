@@ -21,7 +21,7 @@ DECIDING: Final = frozenset(
     {b"host", b"accept", b"content-type", b"content-encoding", b"authorization", b"origin"}
 )
 """The headers that admission depends on, except Content-Length."""
-LONGEST: Final = 256
+MAX_HEADER: Final = 256
 """Bytes of the slug, and of each of these headers but the credential, of which a digest is kept.
 Longer heads are checked each time, and so are those with a header twice: no request can fill the
 memory with headers."""
@@ -76,14 +76,14 @@ def store(
 def _head(request: HttpRequest) -> Head | None:
     """The key of a request, with a keyed digest of the credential; None if it is too long, or has a
     header twice."""
-    if len(request.slug) > LONGEST:
+    if len(request.slug) > MAX_HEADER:
         return None
     head: list[bytes | str] = [request.slug]
     for name, value in request.headers.pairs:
         if name in DECIDING:
             if name == b"authorization":
                 value = blake2b(value, digest_size=32, key=_SECRET).digest()  # noqa: PLW2901
-            if name in head or len(value) > LONGEST:
+            if name in head or len(value) > MAX_HEADER:
                 return None
             head += (name, value)
     return tuple(head)

@@ -6,7 +6,7 @@ It is the same for every name, and made without a look-up: it does not tell whet
 from typing import Final
 
 from mcphost.protocol.headers import Headers
-from mcphost.transport.guard import LONGEST_ACCEPT
+from mcphost.transport.guard import MAX_ACCEPT
 from mcphost.transport.request import HttpRequest
 from mcphost.transport.response import RawHeaders, Send
 
@@ -50,5 +50,5 @@ async def show(send: Send) -> int:
 def names_html(headers: Headers) -> bool:
     """Whether Accept names HTML, which browsers do and programs do not."""
     accept = headers.get("accept") or ""
-    ranges = accept.lower().split(",") if len(accept) <= LONGEST_ACCEPT else ()
+    ranges = accept.lower().split(",") if len(accept) <= MAX_ACCEPT else ()
     return any(part.partition(";")[0].strip() == "text/html" for part in ranges)

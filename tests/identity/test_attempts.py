@@ -17,7 +17,7 @@ from mcphost.identity import attempts, passwords
 from mcphost.identity.attempts import (
     ADDRESS_FAILURES,
     FAILURES,
-    LONGEST_PAUSE_SECONDS,
+    MAX_PAUSE_SECONDS,
     NAME_FAILURES,
     Keys,
     NotCheckedError,
@@ -193,7 +193,7 @@ def test_pauses_grow_with_the_failures_at_a_name_and_are_bounded() -> None:
     assert set(pauses[:NAME_FAILURES]) == {0}
     assert pauses[NAME_FAILURES] == 2
     assert pauses == sorted(pauses)
-    assert pause_seconds(10**9) == LONGEST_PAUSE_SECONDS == pauses[-1]
+    assert pause_seconds(10**9) == MAX_PAUSE_SECONDS == pauses[-1]
 
 
 @pytest.mark.django_db

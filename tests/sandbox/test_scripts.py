@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pydantic_monty import Monty
 
-from mcphost.sandbox.frames import HEAD, LARGEST, BrokenFrameError, frame, length_of, message_of
+from mcphost.sandbox.frames import HEAD, MAX_FRAME, BrokenFrameError, frame, length_of, message_of
 from mcphost.sandbox.scripts import (
-    DEEPEST,
+    MAX_DEPTH,
     LastMessage,
     NotPlainError,
     ScriptJob,
@@ -129,7 +129,7 @@ def test_a_script_is_checked(monty: Monty):
 
 def test_values_that_are_not_json_are_refused():
     deep: list[Any] = []
-    for _ in range(DEEPEST + 2):
+    for _ in range(MAX_DEPTH + 2):
         deep = [deep]
     for value in (deep, 2**64, float("inf"), {1: 2}, b"x"):
         with pytest.raises(NotPlainError):
@@ -141,7 +141,7 @@ def test_a_message_has_a_length_prefix_and_is_an_object():
     assert length_of(written[:HEAD]) == len(written) - HEAD
     assert message_of(written[HEAD:]) == {"a": 1}
     with pytest.raises(BrokenFrameError):
-        length_of((LARGEST + 1).to_bytes(HEAD))
+        length_of((MAX_FRAME + 1).to_bytes(HEAD))
     for broken in (b"{", b"[]"):
         with pytest.raises(BrokenFrameError):
             message_of(broken)

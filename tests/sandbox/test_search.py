@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mcphost.sandbox.frames import LARGEST
+from mcphost.sandbox.frames import MAX_FRAME
 from mcphost.sandbox.pool import Sandbox, SearchFailedError
 
 
@@ -48,7 +48,7 @@ async def test_an_expression_that_needs_too_many_resources_is_stopped(sandbox: S
 
 async def test_data_that_is_too_large_is_refused(sandbox: Sandbox):
     with pytest.raises(SearchFailedError, match="too large"):
-        await sandbox.search("acme", "@", "x" * LARGEST)
+        await sandbox.search("acme", "@", "x" * MAX_FRAME)
 
 
 async def test_an_expensive_expression_delays_no_other_search(sandbox: Sandbox):

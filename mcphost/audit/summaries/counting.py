@@ -48,7 +48,7 @@ from mcphost.audit.summaries.rollups import (
 )
 from mcphost.runtime.call import Delivery, PrincipalKind
 
-LONGEST_NAME: Final = 1000
+MAX_NAME: Final = 1000
 """In bytes of UTF-8. Longer ones are counted with the rest: PostgreSQL cannot index two of them."""
 CLOSED_AFTER: Final = timedelta(seconds=5)
 """How long after its end a minute is closed, if all entries until then have been seen."""
@@ -340,7 +340,7 @@ def sums_of_call(row: CallSummary) -> CallSums:
 
 
 def _is_long(name: str) -> bool:
-    return 4 * len(name) > LONGEST_NAME and len(name.encode()) > LONGEST_NAME
+    return 4 * len(name) > MAX_NAME and len(name.encode()) > MAX_NAME
 
 
 def _text(counts: Mapping[int, int] | Mapping[str, int]) -> str:

@@ -13,7 +13,7 @@ RATIO: Final = 1.1
 (RATIO - 1) / (RATIO + 1), which is 4.8 %."""
 ZERO: Final = -1
 """The bucket of zero, and of anything below."""
-LARGEST: Final = 400
+LAST_BUCKET: Final = 400
 """The last bucket: it also contains everything above."""
 
 _LOG: Final = math.log(RATIO)
@@ -22,7 +22,7 @@ _MIDDLE: Final = 2 * RATIO / (RATIO + 1)
 
 def bucket_of(value: int) -> int:
     """Return the number of the bucket that contains a value."""
-    return ZERO if value <= 0 else min(math.ceil(math.log(value) / _LOG - 1e-9), LARGEST)
+    return ZERO if value <= 0 else min(math.ceil(math.log(value) / _LOG - 1e-9), LAST_BUCKET)
 
 
 def value_of(bucket: int) -> int:

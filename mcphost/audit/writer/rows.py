@@ -13,7 +13,7 @@ _TEXTS_FROM, _TEXTS_TO = Record._fields.index("action"), Record._fields.index("f
 ENTRY_COLUMNS = (*Record._fields[:_TEXTS_TO], "facts", "commitment")
 PAYLOAD_COLUMNS = ("entry", "tenant", "key_id", "ciphertext", "erased_by")
 
-_LONGEST_TEXTS = 2048
+_MAX_TEXTS = 2048
 
 
 class RecordRefusedError(Exception):
@@ -46,7 +46,7 @@ def prepare(record: Record) -> PreparedRow:
     facts = json_bytes(clean_json(record.facts)) if record.facts else b"{}"
     texts = cast("tuple[str, ...]", record[_TEXTS_FROM:_TEXTS_TO])
     joined = "".join(texts)  # one check for all of them: nearly always there is nothing to clean
-    if not joined.isascii() or "\0" in joined or len(joined) > _LONGEST_TEXTS:
+    if not joined.isascii() or "\0" in joined or len(joined) > _MAX_TEXTS:
         texts = tuple(map(clean_text, texts))
     return PreparedRow(record, texts, facts, sealed)
 

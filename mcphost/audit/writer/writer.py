@@ -42,7 +42,7 @@ from mcphost.observability.availability import Source, availability
 
 LINGER_SECONDS = 0.0003
 """How long to wait for more submissions when a batch begins smaller than the last one."""
-LONGEST_PAUSE = 5
+MAX_PAUSE = 5
 """The longest pause between failing attempts, in multiples of `WriterLimits.pause`."""
 
 logger = logging.getLogger(__name__)
@@ -332,7 +332,7 @@ class Writer:
             self._catch_up()
         settle(verdicts)
         if remaining:
-            self._abandoned.wait(self._limits.pause * min(self._failures, LONGEST_PAUSE))
+            self._abandoned.wait(self._limits.pause * min(self._failures, MAX_PAUSE))
         return remaining
 
     def _commit(self, batch: list[Job], verdicts: list[Verdict]) -> None:

@@ -9,7 +9,7 @@ from mcphost.console.tenants import clients
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.uri_templates import UriTemplate
 
-DEEPEST = 4
+MAX_DEPTH = 4
 _PLAIN: Mapping[str, Any] = {"string": "text", "integer": 1, "number": 1.5, "boolean": True}
 
 
@@ -31,7 +31,7 @@ def _value(schema: Any, root: Mapping[str, Any], depth: int) -> Any:
     if isinstance(schema, Mapping) and "$ref" in schema:  # into `$defs`
         path, _, name = str(schema["$ref"]).rpartition("/")
         schema = root.get(path.removeprefix("#/"), {}).get(name)
-    if not isinstance(schema, Mapping) or depth > DEEPEST:
+    if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
         return None
     for keyword in ("const", "default"):
         if keyword in schema:

@@ -37,7 +37,7 @@ from mcphost.console.records.filters import (
 )
 from mcphost.console.templatetags.console import lasted
 from mcphost.runtime.call import Delivery
-from mcphost.serving.execution.cancelling import LONGEST_REASON, CancelResult, plain_reason
+from mcphost.serving.execution.cancelling import MAX_REASON, CancelResult, plain_reason
 from mcphost.serving.execution.cancelling import cancel as cancel_call
 from mcphost.tasks import listing as tasks
 from mcphost.tenants.access import tenants_where
@@ -89,18 +89,18 @@ class CancelForm(forms.ConsoleForm):
 
     reason = forms.text(
         "Reason",
-        f"The caller reads this, and it is recorded. At most {LONGEST_REASON} characters.",
+        f"The caller reads this, and it is recorded. At most {MAX_REASON} characters.",
         required=True,
-        maxlength=LONGEST_REASON,
+        maxlength=MAX_REASON,
     )
 
     def clean_reason(self) -> str:
         reason = plain_reason(self.cleaned_data["reason"])
         if not reason:
             raise ValidationError("Say why, in words that the caller can read.")
-        if len(reason) > LONGEST_REASON:
+        if len(reason) > MAX_REASON:
             raise ValidationError(
-                f"The reason has {len(reason)} characters; at most {LONGEST_REASON} are possible."
+                f"The reason has {len(reason)} characters; at most {MAX_REASON} are possible."
             )
         return reason
 

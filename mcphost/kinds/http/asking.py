@@ -20,7 +20,7 @@ MAX_BYTES: Final = 512 * 1024
 MAX_VALUES: Final = 20_000
 MAX_STATE: Final = 16 * 1024
 MAX_REQUESTS: Final = 16
-DEEPEST: Final = 32
+MAX_DEPTH: Final = 32
 _FORM: Final = "elicitation/create"
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SHOWN_NAME: Final = re.compile(r"[A-Za-z0-9_.$/-]{1,64}")
@@ -104,7 +104,7 @@ Problem = tuple[Sequence[int | str], str]
 
 def _problems(node: Any, path: tuple[int | str, ...]) -> Iterator[Problem]:
     """Yield what no reader of JSON has to understand, with its place."""
-    if len(path) > DEEPEST:
+    if len(path) > MAX_DEPTH:
         yield path, "it is nested too deep"
         return
     match node:

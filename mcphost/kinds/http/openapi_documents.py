@@ -39,7 +39,7 @@ _VALUES: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "infinite": ("float", lambda text: None),
 }
 """The tag and the value of what each group of `_PLAIN` matches."""
-_LONGEST_INTEGER: Final = 40
+_MAX_INTEGER_DIGITS: Final = 40
 """Characters that are read as an integer: what is longer has more than 64 bits."""
 _NO_JSON: Final = "This YAML has values that JSON does not have."
 _DEEP: Final = f"The document is nested deeper than {MAX_DEPTH} levels."
@@ -199,7 +199,7 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
 
 
 def _integer(text: str, base: int) -> int | float | None:
-    if len(text) > _LONGEST_INTEGER:
+    if len(text) > _MAX_INTEGER_DIGITS:
         return _number(float(text)) if base == 10 else None
     value = int(text, base)
     return value if -(2**63) <= value < 2**64 else float(value)

@@ -33,7 +33,7 @@ MAX_REQUESTS: Final = 50
 """How many HTTP requests one call may send."""
 MAX_SENT_BYTES: Final = 256 * 1024
 """How much a script may print, log and report in one round, in bytes."""
-LONGEST_SLEEP: Final = 10.0
+MAX_SLEEP: Final = 10.0
 SLEEPS: Final = ("system.sleep", "system.async_sleep")
 
 _TYPES: Final = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
@@ -189,7 +189,7 @@ class Functions:
         raise CallOverError(refusal(str(message)))
 
     async def _sleep(self, seconds: float) -> None:
-        await asyncio.sleep(min(float(seconds), LONGEST_SLEEP))
+        await asyncio.sleep(min(float(seconds), MAX_SLEEP))
 
     async def _http(self, *request: Any) -> Any:
         self.sent += 1

@@ -47,7 +47,7 @@ MAX_DETAIL: Final = 20_000
 MAX_REASON: Final = 500
 """The characters of what is wrong with a result, in the error for the caller."""
 MAX_PRINTED: Final = 64 * 1024
-LONGEST_IMAGE: Final = 40_000
+MAX_COMPRESSED_IMAGE: Final = 40_000
 """In characters. A request state has 64 KiB for it, and for all that is recorded besides."""
 LIMITS: Final[Mapping[str, Any]] = {
     "max_feed_duration_secs": 10.0,
@@ -238,7 +238,7 @@ class ScriptRound:
             "now": [*NOW] if self._script.signature.waits else [*NOW, *LATER],
             "later": [*LATER] if self._script.signature.waits else [],
             "limits": dict(LIMITS),
-            "longest_image": LONGEST_IMAGE,
+            "longest_image": MAX_COMPRESSED_IMAGE,
             "time": self._time.isoformat(),
             "seed": self._seed.hex,
             "printed": MAX_PRINTED,
@@ -340,7 +340,7 @@ class ScriptRound:
     def _input_required(self, image: str) -> Outcome:
         """Return the questions, with the paused script in the journal if it is small enough."""
         outcome = self._round.stopped_with()
-        if not isinstance(outcome, InputRequired) or not 0 < len(image) <= LONGEST_IMAGE:
+        if not isinstance(outcome, InputRequired) or not 0 < len(image) <= MAX_COMPRESSED_IMAGE:
             return outcome
         paused = {
             "of": self._script.digest,

@@ -17,7 +17,7 @@ MAX_PARTS: Final = 2000
 """Types, default values and choices in the schemas of a script. A class is counted wherever it is
 used: 20 classes with two fields of the next one are a million parts."""
 MAX_DEPTH: Final = 20
-LARGEST_INTEGER: Final = 2**63
+MAX_INTEGER: Final = 2**63
 
 _PLAIN: Final[Mapping[str, Mapping[str, Any]]] = {
     "str": {"type": "string"},
@@ -262,7 +262,7 @@ def _is_json(value: Any) -> bool:
     if isinstance(value, bool) or value is None:
         return True
     if isinstance(value, int):
-        return -LARGEST_INTEGER <= value < LARGEST_INTEGER
+        return -MAX_INTEGER <= value < MAX_INTEGER
     return math.isfinite(value) if isinstance(value, float) else _is_text(value)
 
 

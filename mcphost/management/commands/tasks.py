@@ -78,8 +78,8 @@ class Command(BaseCommand):
     def _cancel(self, options: dict[str, Any]) -> None:
         task = _find_task(options["task"])
         reason = cancelling.plain_reason(options["reason"])
-        if not 1 <= len(reason) <= cancelling.LONGEST_REASON:
-            raise CommandError(f"A reason has 1 to {cancelling.LONGEST_REASON} characters.")
+        if not 1 <= len(reason) <= cancelling.MAX_REASON:
+            raise CommandError(f"A reason has 1 to {cancelling.MAX_REASON} characters.")
         if not cancelling.cancel_task(task, reason, ACTOR):
             raise CommandError(f"Task {task.id.hex} has ended: it is {_find_task(task.id).status}.")
         self.stdout.write(f"Task {task.id.hex} is cancelled.")

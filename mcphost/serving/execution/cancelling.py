@@ -32,7 +32,7 @@ from mcphost.tenants.roles import Permission
 from mcphost.vault import sealer
 from mcphost.vault.errors import VaultError
 
-LONGEST_REASON: Final = 300
+MAX_REASON: Final = 300
 
 
 class CancelResult(StrEnum):

@@ -47,7 +47,7 @@ CALLBACK: Final = "callback"
 
 _KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _TENANT = re.compile(r"[A-Za-z0-9_-]{22}")
-_LONGEST_NAME = 60
+_MAX_NAME = 60
 """How many characters of a client's name and of a target are sealed into a link."""
 
 log = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class CallLinks:
         if principal.user_id is None:
             raise LinkRefusedError(NO_USER)
         call = self._call
-        client, target = call.client.name[:_LONGEST_NAME], call.target[:_LONGEST_NAME]
+        client, target = call.client.name[:_MAX_NAME], call.target[:_MAX_NAME]
         return self._address(PAGE, key, principal.user_id, client, target)
 
     def callback(self, key: str) -> str:

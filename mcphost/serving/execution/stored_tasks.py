@@ -47,7 +47,7 @@ PROGRESS: Final = b"progress"
 OUTCOME: Final = b"outcome"
 ANSWER: Final = b"answer"
 """What is sealed: parts of the contexts."""
-LONGEST_MESSAGE: Final = 500
+MAX_MESSAGE: Final = 500
 """How much of a status message is kept, in characters."""
 UNREADABLE: Final = "The task can no longer be read"
 _LOST: Final = {"code": INTERNAL_ERROR, "message": "The error could not be stored"}
@@ -271,13 +271,13 @@ async def read_answer(row: TaskRow, question: QuestionRow, version: str) -> Answ
 
 async def message(lease: Lease, text: str) -> str:
     """A status message, sealed. Raises SealError, VaultError."""
-    short = text[:LONGEST_MESSAGE]
+    short = text[:MAX_MESSAGE]
     return await seal(lease.tenant, lease.id, MESSAGE, short.encode("utf-8", "replace"))
 
 
 async def sealed_progress(lease: Lease, report: TaskProgress) -> str:
     """A report of progress, sealed. Raises SealError, VaultError."""
-    short = None if report.message is None else report.message[:LONGEST_MESSAGE]
+    short = None if report.message is None else report.message[:MAX_MESSAGE]
     return await seal(lease.tenant, lease.id, PROGRESS, orjson.dumps([*report[:3], short]))
 
 

@@ -44,7 +44,7 @@ LOOK_SECONDS: Final = 1.0
 """The poll interval once input requests have expired, but not yet by the database's clock."""
 TICK_SECONDS: Final = 15.0
 CANCELLED_REASON: Final = "the client cancelled the request"
-LONGEST_ERROR: Final = 500
+MAX_ERROR: Final = 500
 """How much of a client's error message is kept."""
 
 _OVER: Final = "The call that sent this request has ended"
@@ -413,7 +413,7 @@ def _answer(encoded: bytes, digest: str, version: str) -> Answer:
     response = orjson.loads(encoded)
     if "result" in response:
         return Answer(digest, version, response["result"])
-    error = {"message": str(response["error"].get("message", ""))[:LONGEST_ERROR]}
+    error = {"message": str(response["error"].get("message", ""))[:MAX_ERROR]}
     return Answer(digest, version, error, FAILED)
 
 

@@ -36,8 +36,8 @@ from mcphost.serving.database import in_database
 from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.serving.options import options
 
-LONGEST_NAME = 200
-MOST_KNOWN: Final = 5000
+MAX_NAME = 200
+MAX_CACHED: Final = 5000
 RETRY_SECONDS = 30
 """`retryAfter` for a caller whose sessions are all in use and as many as allowed."""
 _CLOCK = SystemClock()
@@ -186,7 +186,7 @@ those are checked."""
 def _remember(session: ClientSession) -> None:
     _cached.pop(session.id, None)
     _cached[session.id] = session
-    if len(_cached) > MOST_KNOWN:
+    if len(_cached) > MAX_CACHED:
         del _cached[next(iter(_cached))]
 
 
@@ -249,9 +249,9 @@ def _client(revision: Revision, params: Mapping[str, Any]) -> Client:
 
 
 def _text(field: Any) -> str:
-    """The first LONGEST_NAME characters of a name or version.
+    """The first MAX_NAME characters of a name or version.
 
     A list or an object becomes an empty text: formatting a large one takes several times as long as
     reading its request.
     """
-    return "" if isinstance(field, list | dict) else clean_text(str(field)[:LONGEST_NAME])
+    return "" if isinstance(field, list | dict) else clean_text(str(field)[:MAX_NAME])

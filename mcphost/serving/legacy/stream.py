@@ -36,7 +36,7 @@ from mcphost.serving.ports import Reader
 MAX_READERS: Final = 4
 """Responses that may replay one stream here. A client needs one, or more while old connections
 break."""
-MOST_OF_CALLER: Final = 1000
+MAX_STREAMS_OF_CALLER: Final = 1000
 """Streams that may be replayed to one caller at once in this process. Each replay polls its rows
 for as long as its call waits."""
 RETRY_SECONDS: Final = 30
@@ -83,8 +83,8 @@ class Readers:
 
         Raises ProtocolError (OVER_LIMIT) with `data.retryAfter` when it has too many.
         """
-        if self._places[key] >= MOST_OF_CALLER:
-            message = f"This caller already has {MOST_OF_CALLER} resumed streams"
+        if self._places[key] >= MAX_STREAMS_OF_CALLER:
+            message = f"This caller already has {MAX_STREAMS_OF_CALLER} resumed streams"
             raise over_limit(message, RETRY_SECONDS)
         with self._places.reserve([key]):
             yield
@@ -103,9 +103,9 @@ class Readers:
 following: Final = Readers()
 
 
-MOST_BYTES: Final = 4 * 1024 * 1024
+MAX_WAITING_BYTES: Final = 4 * 1024 * 1024
 """Bytes that may wait to be written before notifications are dropped."""
-MOST_AT_ONCE: Final = 200
+MAX_BATCH: Final = 200
 TOLD_AT_ONCE: Final = 500
 """The pause before messages that the database did not take are written again."""
 
@@ -241,7 +241,7 @@ class Outgoing:
         """Queue a message. It is dropped if more than MOST_BYTES would wait to be written."""
         if self.closed or not self._gate.says(message):
             return
-        if self._queued + len(message) > MOST_BYTES:
+        if self._queued + len(message) > MAX_WAITING_BYTES:
             log.warning("a message was dropped: too much waits to be written", extra=self._facts)
             return
         self.open()
@@ -453,7 +453,7 @@ class Outgoing:
     async def _write_some(self) -> None:
         """Write the oldest portion, or part of it, and show it."""
         portion = self._queue[0]
-        messages = portion.messages[:MOST_AT_ONCE] if portion.write is None else portion.messages
+        messages = portion.messages[:MAX_BATCH] if portion.write is None else portion.messages
         write = portion.write or self.stored.append
         numbered = NumberedMessages(self._number + 1, tuple(messages), self.followed)
         try:

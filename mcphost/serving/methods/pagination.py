@@ -89,7 +89,7 @@ class PreparedPage(NamedTuple):
 
 PAGES_BYTES = 1024 * 1024
 """The size of the prepared pages that are kept for one offering."""
-MOST_PAGES = 1000
+MAX_PAGES = 1000
 """How many are kept, however small: there may be empty ones for any set of scopes that a token has."""
 
 
@@ -117,7 +117,7 @@ async def page(
     if prepared is None:
         prepared = _prepared(incoming, entries(offered), start, key)
         size = sum(len(kept_page.entries) for kept_page in offered.pages.values())
-        if size > PAGES_BYTES or len(offered.pages) >= MOST_PAGES:
+        if size > PAGES_BYTES or len(offered.pages) >= MAX_PAGES:
             offered.pages.clear()
         if len(prepared.entries) <= PAGES_BYTES:
             offered.pages[name] = prepared

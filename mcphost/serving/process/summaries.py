@@ -20,7 +20,7 @@ SHARE: Final = 0.05
 """For how much of the time it may work while this process is busy."""
 MAX_SHARE: Final = 0.5
 """For how much of the time it may work while this process does nothing else."""
-LONGEST_PAUSE: Final = 5.0
+MAX_PAUSE: Final = 5.0
 """The most seconds of a pause. Work that took long has mostly waited, for a lock or for the CPU: a share of that would
 be minutes, in which figures stand still."""
 LATE_SECONDS: Final = 60.0
@@ -105,7 +105,7 @@ class SummariesThread:
         if self._current is None:  # it leads since this step, which may take minutes under load
             self._current = self._begun
         share = min(MAX_SHARE, max(SHARE, (1 - self._load.of_others()) ** 3))
-        self._stopping.wait(min(seconds * (1 / share - 1), LONGEST_PAUSE))
+        self._stopping.wait(min(seconds * (1 / share - 1), MAX_PAUSE))
 
     def _release(self) -> None:
         try:

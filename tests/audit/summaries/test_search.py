@@ -177,7 +177,7 @@ def walked(chosen: EntryFilter, now: datetime, *, older: bool) -> Iterator[UUID 
 def test_every_combination_of_filters_lists_the_same_calls_as_a_full_scan(monkeypatch, seed):
     rng, now = random.Random(seed), timezone.now()
     monkeypatch.setattr(windows, "WINDOW", 5)
-    monkeypatch.setattr(windows, "LARGEST", 8)
+    monkeypatch.setattr(windows, "MAX_WINDOW", 8)
     monkeypatch.setattr(windows, "MAX_WINDOWS", 3)
     monkeypatch.setattr(counting, "MAX_NAMES", rng.choice((1, 3, 200)))
     monkeypatch.setattr(search, "MAX_NAMES", rng.choice((2, 20)))

@@ -141,7 +141,7 @@ class Heard:
 @pytest.fixture
 def acme(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
     # Scripts that wait between two requests need not wait in tests.
-    monkeypatch.setattr(functions, "LONGEST_SLEEP", 0.01)
+    monkeypatch.setattr(functions, "MAX_SLEEP", 0.01)
     with serving(EMPTY, monkeypatch) as cast:
         yield cast
 

@@ -142,7 +142,7 @@ def test_a_search_that_stops_early_links_to_its_next_page(operator, acme, monkey
     text = operator.get(path).content.decode()
     assert "No matching " in text
     assert more not in text
-    monkeypatch.setattr(windows, "LARGEST", 2)
+    monkeypatch.setattr(windows, "MAX_WINDOW", 2)
     monkeypatch.setattr(windows, "COMPARING_SECONDS", 0.0)
     early = operator.get(path)
     text = early.content.decode()

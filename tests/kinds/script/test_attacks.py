@@ -12,7 +12,7 @@ from mcphost.kinds.script import program as programs
 from mcphost.kinds.script.functions import MAX_REQUESTS
 from mcphost.kinds.script.program import MAX_PRINTED
 from mcphost.runtime.outcomes import Complete, Failed, FailureKind
-from mcphost.sandbox.frames import LARGEST
+from mcphost.sandbox.frames import MAX_FRAME
 from mcphost.sandbox.pool import Sandbox
 from tests.kinds.rounds import TENANT
 from tests.kinds.rounds_with_client import accept, asking_call
@@ -51,10 +51,10 @@ DEEP = {
 }
 WRITES = {
     "prints": f"for _ in range(10**9): print('x' * {MAX_PRINTED // 8})",
-    "a large result": f"return 'x' * {2 * LARGEST}",
-    "a large log": f"log('x' * {2 * LARGEST})",
+    "a large result": f"return 'x' * {2 * MAX_FRAME}",
+    "a large log": f"log('x' * {2 * MAX_FRAME})",
     "many logs": "for _ in range(900): log('x' * 1000)",
-    "a large question": f"elicit('a', 'x' * {2 * LARGEST}, {{'name': str}})",
+    "a large question": f"elicit('a', 'x' * {2 * MAX_FRAME}, {{'name': str}})",
 }
 HOST = {
     "a file": "return open('/etc/passwd').read()",
@@ -188,7 +188,7 @@ async def test_the_request_limit_counts_all_rounds_of_a_call(sandbox: Sandbox):
 
 
 async def test_a_large_argument_is_refused(sandbox: Sandbox):
-    call = asking_call({"text": "x" * LARGEST})
+    call = asking_call({"text": "x" * MAX_FRAME})
     failure = await DrivenScript("def f(text: str): return 1", sandbox, call).fails()
     assert failure.kind is FailureKind.CRASHED
     assert await DrivenScript(HELLO, sandbox).completes() == "hello"
@@ -227,7 +227,7 @@ async def test_the_event_loop_stays_responsive_while_a_script_floods(
             passes.append(work.steps - before)
 
         monkeypatch.setattr(loop, "_run_once", counted)
-        for body in (WRITES["prints"], f"return 'x' * {LARGEST // 2}", ENDLESS["a loop of calls"]):
+        for body in (WRITES["prints"], f"return 'x' * {MAX_FRAME // 2}", ENDLESS["a loop of calls"]):
             await DrivenScript(script(body), sandbox).advance()
         monkeypatch.undo()
-    assert 100 < max(passes) < LARGEST // 8
+    assert 100 < max(passes) < MAX_FRAME // 8

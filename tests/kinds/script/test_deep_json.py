@@ -3,7 +3,7 @@
 import pytest
 
 from mcphost.runtime.outcomes import Complete, Failed
-from mcphost.sandbox.scripts import DEEPEST
+from mcphost.sandbox.scripts import MAX_DEPTH
 from tests.egress.conftest import answer
 from tests.kinds.loopback_http import base, outgoing
 from tests.kinds.rounds_with_client import asking_call
@@ -15,13 +15,13 @@ def f(base: str) -> object:
 """
 
 
-@pytest.mark.parametrize("depth", [DEEPEST, DEEPEST + 1, 250, 5000])
+@pytest.mark.parametrize("depth", [MAX_DEPTH, MAX_DEPTH + 1, 250, 5000])
 async def test_a_script_returns_deep_json_or_fails_without_quoting_it(sandbox, depth):
     body = b"[" * depth + b'"canary"' + b"]" * depth
     async with outgoing(answer(body=body)) as (service, http):
         driven = DrivenScript(SOURCE, sandbox, asking_call({"base": base(service)}), http=http)
         outcome = await driven.advance()
-    if depth <= DEEPEST:
+    if depth <= MAX_DEPTH:
         assert isinstance(outcome, Complete)
     else:
         assert isinstance(outcome, Failed)

@@ -137,7 +137,7 @@ async def test_client_info_of_unlimited_length_is_not_stored() -> None:
         "capabilities": {"sampling": {"context": {}}, "roots": {"x": "y" * 20_000}},
     }
     session, _ = await sessions.begin(ADA, REVISION, said)
-    assert len(session.client.name) == sessions.LONGEST_NAME
+    assert len(session.client.name) == sessions.MAX_NAME
     assert session.client.version == "7"
     assert session.client.capabilities == {"sampling": {}, "roots": {}}
     odd, _ = await sessions.begin(ADA, REVISION, {"clientInfo": 5, "capabilities": []})

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from mcphost.serving.process.summaries import LONGEST_PAUSE, MAX_SHARE, SHARE, SummariesThread
+from mcphost.serving.process.summaries import MAX_PAUSE, MAX_SHARE, SHARE, SummariesThread
 
 
 class Waits(threading.Event):
@@ -28,5 +28,5 @@ def test_the_pause_after_work_is_a_bounded_share_of_its_duration(
     monkeypatch.setattr(thread, "_stopping", waits)
     thread._pause(took)
     (pause,) = waits.seconds
-    assert min(took * (1 / MAX_SHARE - 1), LONGEST_PAUSE) <= pause
-    assert pause <= min(took * (1 / SHARE - 1), LONGEST_PAUSE)
+    assert min(took * (1 / MAX_SHARE - 1), MAX_PAUSE) <= pause
+    assert pause <= min(took * (1 / SHARE - 1), MAX_PAUSE)

@@ -161,7 +161,7 @@ async def test_a_stream_can_be_resumed_from_every_event_and_by_several_readers(
 async def test_the_number_of_streams_a_caller_reads_concurrently_is_limited(
     served: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "MOST_OF_CALLER", 1)
+    monkeypatch.setattr(readers, "MAX_STREAMS_OF_CALLER", 1)
     mine, other = [await begin("acme", served.owner.mcp_token, LAST) for _ in range(2)]
     async with mine.begun(calling("hundred", progressToken="p")) as stream:
         await stream.message()
