@@ -46,12 +46,12 @@ class PrimitiveFields:
     target_seconds: float | None = None
 
 
-NAMES = tuple(field.name for field in dataclasses.fields(PrimitiveFields))
+FIELD_NAMES = tuple(field.name for field in dataclasses.fields(PrimitiveFields))
 
 
 def working_copy(row: Primitive) -> PrimitiveFields:
     """Return the fields of a row."""
-    values = {name: getattr(row, name) for name in NAMES}
+    values = {name: getattr(row, name) for name in FIELD_NAMES}
     config = in_order(row.config, row.config_order)
     return PrimitiveFields(
         **{**values, "config": config, "primitive_type": PrimitiveType(row.primitive_type)}
@@ -60,7 +60,7 @@ def working_copy(row: Primitive) -> PrimitiveFields:
 
 def fingerprint(fields: PrimitiveFields) -> str:
     """Return SHA-256 in hex of a working copy, by which an edit says what it is based on."""
-    values = [(name, getattr(fields, name)) for name in NAMES]
+    values = [(name, getattr(fields, name)) for name in FIELD_NAMES]
     values.append(("order", property_order(fields.config)))
     text = json.dumps(values, sort_keys=True, separators=(",", ":"), default=list)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -70,7 +70,7 @@ def changed(before: PrimitiveFields, after: PrimitiveFields) -> list[str]:
     """Return the names of the fields that differ, in their order."""
     return [
         name
-        for name in NAMES
+        for name in FIELD_NAMES
         if getattr(before, name) != getattr(after, name)
         or (name == "config" and property_order(before.config) != property_order(after.config))
     ]

@@ -135,7 +135,9 @@ def refusals_of(tenants: QuerySet[Tenant]) -> Iterator[ClientRefusal]:
                 yield ClientRefusal(row.tenant_id, served.name, message)
 
 
-def primitives(tenants: QuerySet[Tenant], *primitive_types: PrimitiveType) -> tuple[PrimitiveRow, ...]:
+def primitives(
+    tenants: QuerySet[Tenant], *primitive_types: PrimitiveType
+) -> tuple[PrimitiveRow, ...]:
     """Return these tenants' primitives in every state, sorted by slug, type and name.
 
     For the tenants, see `tenants.access`. With `primitive_types`, only primitives of those types.
@@ -188,7 +190,9 @@ def target_names(tenant_id: UUID, *primitive_types: PrimitiveType) -> tuple[str,
 
     In every state; with `primitive_types`, only primitives of those types.
     """
-    rows = Primitive.objects.filter(tenant=tenant_id, primitive_type__in=primitive_types or PrimitiveType)
+    rows = Primitive.objects.filter(
+        tenant=tenant_id, primitive_type__in=primitive_types or PrimitiveType
+    )
     order = list(PrimitiveType).index
     targets = sorted(
         rows.order_by().values_list("primitive_type", "name", "uri"),

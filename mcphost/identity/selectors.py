@@ -220,23 +220,27 @@ def token_page(
     With `at`, the page that has this token: the first one, or else the page that begins with it.
     """
     query = Token.objects.filter(tenant_id=tenant_id)
-    edge = after or before or at
-    beside = query.filter(id=edge).values_list("created_at", flat=True).first()
-    if edge and beside is None:
+    anchor_token = after or before or at
+    anchor_created_at = query.filter(id=anchor_token).values_list("created_at", flat=True).first()
+    if anchor_token and anchor_created_at is None:
         return TokenPage((), unknown=True)
-    newer = Q(created_at__gt=beside) | Q(created_at=beside, id__lt=edge)
+    newer = Q(created_at__gt=anchor_created_at) | Q(
+        created_at=anchor_created_at, id__lt=anchor_token
+    )
     if before:
         rows = _listings(query.filter(newer).order_by("created_at", "-id")[: limit + 1])
         tokens = tuple(reversed(rows[:limit]))
         older = tokens[-1].id if tokens else ""
         return TokenPage(tokens, older, tokens[0].id if len(rows) > limit else "")
     if at and query.filter(newer)[:limit].count() < limit:
-        edge = ""
-    if edge:
-        following = Q(created_at__lt=beside) | Q(created_at=beside, id__gt=edge)
+        anchor_token = ""
+    if anchor_token:
+        following = Q(created_at__lt=anchor_created_at) | Q(
+            created_at=anchor_created_at, id__gt=anchor_token
+        )
         query = query.filter(following | Q(id=at))
     rows = _listings(query.order_by("-created_at", "id")[: limit + 1])
-    newer_than = rows[0].id if rows and edge else ""
+    newer_than = rows[0].id if rows and anchor_token else ""
     return TokenPage(rows[:limit], rows[limit - 1].id if len(rows) > limit else "", newer_than)
 
 

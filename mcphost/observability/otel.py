@@ -49,8 +49,8 @@ class TraceIdGenerator(RandomIdGenerator):
 class RequestSpan:
     """The span of a request, or of a round in it."""
 
-    def __init__(self, span: trace.Span, around: trace.Span | None = None) -> None:
-        self._spans = [span] if around is None else [span, around]
+    def __init__(self, span: trace.Span, request_span: trace.Span | None = None) -> None:
+        self._spans = [span] if request_span is None else [span, request_span]
 
     def end_with(self, outcome: str, *, failed: bool) -> None:
         """Set the round's outcome; a failure also on the request: its response may not show it."""
@@ -74,8 +74,8 @@ class Traces:
     def request(self, request: SpannedRequest) -> Iterator[RequestSpan]:
         method = request.method if request.method in labels.METHODS else OTHER_METHOD
         links = []
-        if request.around is not None:  # the HTTP request's trace differs from the message's
-            there = trace.get_current_span(_remote(request.around, None)).get_span_context()
+        if request.http_parent is not None:  # the HTTP request's trace differs from the message's
+            there = trace.get_current_span(_remote(request.http_parent, None)).get_span_context()
             links = [Link(there)] if there.is_valid else []
         span = self._tracer.start_span(
             method,
@@ -99,17 +99,17 @@ class Traces:
     @contextmanager
     def round(self, run: Run) -> Iterator[RequestSpan]:
         verb, key = VERBS.get(run.method, (OTHER_METHOD, "mcphost.primitive"))
-        around = trace.get_current_span()
+        request_span = trace.get_current_span()
         named = {key: run.name}
         if run.method == "tools/call":
             named["gen_ai.operation.name"] = verb
-        around.set_attributes(named)
+        request_span.set_attributes(named)
         span = self._tracer.start_span(f"{verb} {run.name}", attributes=named)
         span.set_attribute("mcphost.version", run.version)
         span.set_attribute("mcphost.call", run.call)
         span.set_attribute("mcphost.round", run.round)
         with _as_current(span):
-            yield RequestSpan(span, around)
+            yield RequestSpan(span, request_span)
 
     def refuse(self, code: int) -> None:
         span = trace.get_current_span()

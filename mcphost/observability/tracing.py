@@ -25,7 +25,7 @@ class SpannedRequest(NamedTuple):
 
     `id` is the JSON-RPC id; `http_request_id` is the id of the HTTP request in logs and records; `tenant` is a
     slug; `seconds` have passed since the request began. `parent` and `state` are the trace context
-    of its message, `around` is that of the HTTP headers.
+    of its message, `http_parent` is that of the HTTP headers.
     """
 
     method: str
@@ -36,7 +36,7 @@ class SpannedRequest(NamedTuple):
     seconds: float
     parent: str | None = None
     state: str | None = None
-    around: str | None = None
+    http_parent: str | None = None
 
 
 class Run(NamedTuple):

@@ -204,17 +204,17 @@ class _Weighing:
             self._loops = True
             return 1.0
         self._open.add(path)
-        judges = list(self._judges(path))
-        self._visited += len(judges)
-        total = sum(self._cost(judge.keywords, repeated) for judge in judges)
-        for name, schemas in self._parts(judges).items():
+        subschemas = list(self._subschemas_at(path))
+        self._visited += len(subschemas)
+        total = sum(self._cost(subschema.keywords, repeated) for subschema in subschemas)
+        for name, schemas in self._parts(subschemas).items():
             again = repeated or name in _MANY
             total = max(total, sum(self._sum(schema.path, repeated=again) for schema in schemas))
         self._open.discard(path)
         self._sums[path, repeated] = total
         return total
 
-    def _judges(self, path: Path) -> Iterator[Subschema]:
+    def _subschemas_at(self, path: Path) -> Iterator[Subschema]:
         """Yield all subschemas that apply to the same value, each as often as it applies."""
         waiting = [(path, frozenset[Path]())]
         for at, above in waiting:
@@ -227,15 +227,15 @@ class _Weighing:
             targets = (self._document.find(reference) for _, reference in references(subschema))
             waiting += [(target, above) for target in targets if target is not None]
 
-    def _parts(self, judges: Iterable[Subschema]) -> dict[str, list[Subschema]]:
+    def _parts(self, subschemas: Iterable[Subschema]) -> dict[str, list[Subschema]]:
         """Group the subschemas of the parts of a value: of a property, any other property, a name,
         an item."""
         named: dict[str, list[Subschema]] = {_OTHER_PROPERTY: []}
-        judge_wildcards: list[tuple[Subschema, list[Subschema]]] = []
-        for judge in judges:
+        wildcards_of_subschemas: list[tuple[Subschema, list[Subschema]]] = []
+        for subschema in subschemas:
             wildcards: list[Subschema] = []
-            for child in self._children[judge.path]:
-                keyword = child.path[len(judge.path)]
+            for child in self._children[subschema.path]:
+                keyword = child.path[len(subschema.path)]
                 if keyword == "properties":
                     named.setdefault(child.path[-1], []).append(child)
                 elif keyword == "patternProperties" or keyword in _OF_OTHERS:
@@ -244,15 +244,15 @@ class _Weighing:
                     named.setdefault(_NAMES, []).append(child)
                 elif keyword in _OF_ITEMS:
                     named.setdefault(_ITEM, []).append(child)
-            judge_wildcards.append((judge, wildcards))
-        for judge, wildcards in judge_wildcards:
-            own = judge.keywords.get("properties", {})
+            wildcards_of_subschemas.append((subschema, wildcards))
+        for subschema, wildcards in wildcards_of_subschemas:
+            own = subschema.keywords.get("properties", {})
             for name, schemas in named.items():
                 if name not in (_NAMES, _ITEM):
                     schemas += [
                         wildcard
                         for wildcard in wildcards
-                        if wildcard.path[len(judge.path)] not in _OF_OTHERS or name not in own
+                        if wildcard.path[len(subschema.path)] not in _OF_OTHERS or name not in own
                     ]
         return named
 

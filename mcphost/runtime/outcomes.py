@@ -78,7 +78,7 @@ class InputRequired:
 @dataclass(frozen=True, slots=True)
 class Yielded:
     """The round is to be continued in another process, from this journal. `reason` is what the port
-    `leaving` returned."""
+    `reason_to_move` returned."""
 
     journal: Journal
     reason: str
@@ -86,11 +86,11 @@ class Yielded:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """The call is to be continued as a task, from this journal. `no_room`: because it would have been
-    refused for lack of a thread or a place."""
+    """The call is to be continued as a task, from this journal. `instead_of_refusal`: because it would have been
+    refused for lack of a thread or a slot."""
 
     journal: Journal
-    no_room: bool = False
+    instead_of_refusal: bool = False
 
 
 @dataclass(frozen=True, slots=True)

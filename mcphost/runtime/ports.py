@@ -215,8 +215,8 @@ class NoHttp:
         raise EgressAddressError("Outgoing requests are not available.")
 
 
-def never_leaving() -> str:
-    """The port `leaving` of a process that sends no call elsewhere."""
+def no_reason_to_move() -> str:
+    """The port `reason_to_move` of a process that sends no call elsewhere."""
     return ""
 
 
@@ -260,7 +260,7 @@ class RoundLimits(NamedTuple):
 class Ports(Protocol):
     """The ports of one program during one round. Rarely used ones may be created at first use.
 
-    `leaving` is called when a step has been recorded, and returns why the call should continue in
+    `reason_to_move` is called when a step has been recorded, and returns why the call should continue in
     another process from there; empty if it should not. `may_defer` returns whether the call can become a task, which ends this round when the
     program calls `become_task`. `publish` is called on the event loop for each input request without
     an answer, as soon as it is made: other code of the round may still run for a long time. It
@@ -295,7 +295,7 @@ class Ports(Protocol):
     @property
     def http(self) -> Http: ...
 
-    def leaving(self) -> str: ...
+    def reason_to_move(self) -> str: ...
 
     def may_defer(self) -> bool: ...
 
@@ -324,7 +324,7 @@ class FixedPorts(NamedTuple):
     user_store: Store = NoStore()
     links: Links = NoLinks()
     http: Http = NoHttp()
-    leaving: Callable[[], str] = never_leaving
+    reason_to_move: Callable[[], str] = no_reason_to_move
     may_defer: Callable[[], bool] = never_deferring
     publish: Callable[[InputRequest], None] = unpublished
     store_journal: Callable[[Callable[[], Journal]], Awaitable[None] | None] = unkept

@@ -222,9 +222,7 @@ class Recording:
         """The request of a question; if a response to it was not accepted, its message says why."""
         params, why = question.params, self._invalid.get(question.key)
         if why and "message" in params:
-            text = (
-                f"{params['message']}\n\nThe last response was not accepted: {why[:MAX_REASON]}"
-            )
+            text = f"{params['message']}\n\nThe last response was not accepted: {why[:MAX_REASON]}"
             params = {**params, "message": text}
         return InputRequest(question.key, question.method, params, question.digest)
 
@@ -279,7 +277,7 @@ class Recording:
                 await kept
         finally:
             self._settling.end_step()
-        if not self._open and (reason := self._ports.leaving()):
+        if not self._open and (reason := self._ports.reason_to_move()):
             self._yields = reason
             await self._settling.unwind()
         return value

@@ -124,7 +124,7 @@ class Round:
 
     def deferred(self) -> Deferred:
         """Return the outcome of a round that found no thread, and whose call may become a task."""
-        return Deferred(self.recording.journal(), no_room=True)
+        return Deferred(self.recording.journal(), instead_of_refusal=True)
 
     def stopped_with(self) -> InputRequired | Deferred | Yielded:
         """Return the outcome of a stopped round."""

@@ -42,15 +42,15 @@ class BackgroundTasks:
     async def end(self, seconds: float) -> None:
         """Wait until all tasks are done, also those that they start; cancel those for which `seconds`
         were not enough."""
-        if await self.over(seconds):
+        if await self.wait_until_idle(seconds):
             return
         log.warning("work is cancelled at the end of the process: %d", len(self._running))
         for task in tuple(self._running):
             task.cancel()
-        if not await self.over(CANCEL_SECONDS):
+        if not await self.wait_until_idle(CANCEL_SECONDS):
             log.error("work is left at the end of the process: %d", len(self._running))
 
-    async def over(self, seconds: float) -> bool:
+    async def wait_until_idle(self, seconds: float) -> bool:
         """Wait at most `seconds` until no task runs; return whether that is so."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds

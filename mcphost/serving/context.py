@@ -218,18 +218,18 @@ class TaskMode(Enum):
     """When a call becomes a task. Decided once, when its turn is made.
 
     `NEVER`: it does not, or is one already. `IF_SLOW`: when the round takes long, finds no thread, or
-    asks too often. `AT_ONCE`: before the program runs. `NO_ROOM`: before it runs too, because it could
-    not run here now.
+    asks too often. `AT_ONCE`: before the program runs. `INSTEAD_OF_REFUSAL`: before it runs too, because it
+    would be refused here now.
     """
 
     NEVER = "never"
     IF_SLOW = "if slow"
     AT_ONCE = "at once"
-    NO_ROOM = "no room"
+    INSTEAD_OF_REFUSAL = "instead of refusal"
 
     def __init__(self, mode: str) -> None:  # once, because every call asks for both
         self.possible = mode != "never"
-        self.at_once = mode in ("at once", "no room")
+        self.at_once = mode in ("at once", "instead of refusal")
 
 
 class Turn(NamedTuple):

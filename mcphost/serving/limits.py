@@ -106,7 +106,7 @@ class _InUseHere:
 
 
 RETRY_CONCURRENT_SECONDS = 1
-PLACE_SECONDS = 10.0
+SLOT_SECONDS = 10.0
 """How long a call that another process has sent here waits for a place."""
 NOTICES_PER_MINUTE = 60
 REFUSALS_PER_MINUTE = 60

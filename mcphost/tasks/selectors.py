@@ -116,7 +116,11 @@ def find_all(keys: Collection[TaskKey]) -> dict[TaskKey, TaskRow]:
     """
     ids, tenants, principal_keys, eras = map(set, zip(*keys, strict=True))
     tasks = Task.objects.filter(
-        id__in=ids, tenant__in=tenants, principal_key__in=principal_keys, era__in=eras, expires_at__gt=Now()
+        id__in=ids,
+        tenant__in=tenants,
+        principal_key__in=principal_keys,
+        era__in=eras,
+        expires_at__gt=Now(),
     )
     by_key = {TaskKey(row.id, row.tenant, row.principal_key, row.era): row for row in _rows(tasks)}
     return {key: row for key, row in by_key.items() if key in keys}
@@ -124,10 +128,10 @@ def find_all(keys: Collection[TaskKey]) -> dict[TaskKey, TaskRow]:
 
 def owned(ids: Collection[UUID], tenant: UUID, principal_key: str, era: str) -> frozenset[UUID]:
     """Those of the tasks that are this caller's."""
-    own = Task.objects.filter(
+    tasks = Task.objects.filter(
         id__in=ids, tenant=tenant, principal_key=principal_key, era=era, expires_at__gt=Now()
     )
-    return frozenset(own.values_list("id", flat=True))
+    return frozenset(tasks.values_list("id", flat=True))
 
 
 def sessions_of(ids: Collection[UUID]) -> dict[UUID, UUID]:

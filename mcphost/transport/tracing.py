@@ -21,9 +21,10 @@ async def in_span(
 
 def _spanned_request(incoming: Incoming, seconds: float) -> SpannedRequest:
     exchange = incoming.exchange
-    sent, around = exchange.meta.traceparent, incoming.headers.get("traceparent")
-    if parse(around) is None:
-        around = None
+    message_parent = exchange.meta.traceparent
+    http_parent = incoming.headers.get("traceparent")
+    if parse(http_parent) is None:
+        http_parent = None
     state = exchange.params.get("_meta", {}).get("tracestate")
     return SpannedRequest(
         method=exchange.method,
@@ -32,7 +33,7 @@ def _spanned_request(incoming: Incoming, seconds: float) -> SpannedRequest:
         http_request_id=str(incoming.http_request_id),
         tenant=incoming.tenant.slug,
         seconds=seconds,
-        parent=sent or around,
-        state=state if sent and isinstance(state, str) else None,
-        around=around if sent else None,
+        parent=message_parent or http_parent,
+        state=state if message_parent and isinstance(state, str) else None,
+        http_parent=http_parent if message_parent else None,
     )

@@ -41,7 +41,7 @@ from mcphost.vault.master import master_keys
 from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.rows import opened, wrapped
 from mcphost.vault.services import ensure_tenant
-from mcphost.vault.states import TRANSITIONS, KeyState, KeyVerb, following
+from mcphost.vault.states import TRANSITIONS, KeyState, KeyVerb, next_state
 from mcphost.vault.wrapping import kek_id, wrappers
 
 STANDBY: Final = timedelta(seconds=SILENT_SECONDS)
@@ -111,7 +111,7 @@ def destroy(key_id: str, actor: Actor) -> None:
 
 def require(key_id: str, state: KeyState, verb: KeyVerb) -> None:
     """Raise KeyRefusalError, with the reason, unless the verb is possible in this state."""
-    if following(state, verb) is None:
+    if next_state(state, verb) is None:
         raise KeyRefusalError(_CANNOT[verb, state].format(key_id))
 
 
@@ -245,7 +245,7 @@ def _apply(keys: QuerySet[RingKey], verb: KeyVerb, **also: Any) -> list[str]:
     """Apply the verb by compare-and-set, from all states that have it; return the changed ids."""
     moved: list[str] = []
     for state in TRANSITIONS:
-        target = following(state, verb)
+        target = next_state(state, verb)
         if target is not None:
             ids = list(keys.filter(state=state).values_list("id", flat=True))
             changed = RingKey.objects.filter(pk__in=ids, state=state)

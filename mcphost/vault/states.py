@@ -52,7 +52,7 @@ SEALS: Final = KeyState.ACTIVE
 OPENS: Final = frozenset({KeyState.STANDBY, KeyState.ACTIVE, KeyState.RETIRING})
 
 
-def following(state: KeyState, verb: KeyVerb) -> KeyState | None:
+def next_state(state: KeyState, verb: KeyVerb) -> KeyState | None:
     """The state that `verb` leads to, or None when it is not possible from `state`."""
     return TRANSITIONS[state].get(verb)
 

@@ -43,7 +43,7 @@ class Desk:
     def ports(self) -> Ports:
         return FixedPorts(
             threads=ToolThreads(4),
-            leaving=lambda: "drain" if self._leaves else "",
+            reason_to_move=lambda: "drain" if self._leaves else "",
             may_defer=self._may_defer,
             publish=self.published.append,
         )
@@ -96,7 +96,7 @@ async def test_a_round_without_a_free_thread_passes_its_journal_to_the_task() ->
     with a_round(outside=Desk().ports) as round:
         await round.step("note", noted, (), {})
         outcome = round.deferred()
-    assert outcome.no_room
+    assert outcome.instead_of_refusal
     assert list(outcome.journal.recorded.values()) == ["noted"]
 
 

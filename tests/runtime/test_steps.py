@@ -342,7 +342,7 @@ async def test_a_cancelled_step_is_not_recorded() -> None:
 
 
 class Leaving:
-    """The port `leaving`, with a reason while `leaves` is true."""
+    """The port `reason_to_move`, with a reason while `leaves` is true."""
 
     def __init__(self) -> None:
         self.leaves = True
@@ -355,7 +355,7 @@ class Leaving:
 
 async def test_a_round_of_a_draining_process_yields_after_a_new_step() -> None:
     counted, leaving = Counted(), Leaving()
-    outside = ports()._replace(leaving=leaving)
+    outside = ports()._replace(reason_to_move=leaving)
     with a_round(outside=outside) as round:
         await unwinds(step(round, counted.run))
         journal, reason = yielded(round).journal, yielded(round).reason
@@ -368,7 +368,7 @@ async def test_a_round_of_a_draining_process_yields_after_a_new_step() -> None:
 
 
 async def test_a_round_with_an_input_request_does_not_yield() -> None:
-    counted, outside = Counted(), ports()._replace(leaving=Leaving())
+    counted, outside = Counted(), ports()._replace(reason_to_move=Leaving())
 
     async def ask_then_step(round: Round) -> None:
         asking = asyncio.create_task(round.ask(question("a")))
@@ -382,7 +382,7 @@ async def test_a_round_with_an_input_request_does_not_yield() -> None:
 
 
 async def test_a_round_that_yields_waits_for_concurrent_steps() -> None:
-    go_on, outside = asyncio.Event(), ports()._replace(leaving=Leaving())
+    go_on, outside = asyncio.Event(), ports()._replace(reason_to_move=Leaving())
 
     async def slow() -> str:
         await go_on.wait()

@@ -76,7 +76,7 @@ async def test_the_default_ports_refuse_storage_and_links() -> None:
             make("a")
     with pytest.raises(LinkRefusedError):
         await ports.links.wait("a", 1, ())
-    assert not ports.leaving()
+    assert not ports.reason_to_move()
 
 
 def test_the_default_ports_make_no_call_a_task_and_publish_nothing() -> None:

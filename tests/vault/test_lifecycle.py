@@ -27,7 +27,7 @@ from mcphost.vault.lifecycle import (
 )
 from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.services import ensure_ring, ensure_tenant, verify_master_key
-from mcphost.vault.states import KeyState, KeyVerb, following
+from mcphost.vault.states import KeyState, KeyVerb, next_state
 from tests.vault.parallel_threads import at_once
 from tests.vault.rings import add_key, age, have_expired, have_waited, states
 
@@ -187,7 +187,7 @@ def test_rotate_and_retire_are_refused_if_the_key_state_has_changed_meanwhile(ol
 @pytest.mark.parametrize("state", KeyState)
 def test_a_key_is_retired_or_destroyed_only_if_the_table_allows_it(old, state, work):
     key = old if state is KeyState.ACTIVE else add_key("k1", state).id
-    then = following(state, KeyVerb(work.__name__))
+    then = next_state(state, KeyVerb(work.__name__))
     before, told_before = list(RingKey.objects.values()), changes()
     if then is None:
         with pytest.raises(KeyRefusalError, match=key):

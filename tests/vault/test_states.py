@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from mcphost.vault.states import OPENS, SEALS, TRANSITIONS, KeyState, KeyVerb, diagram, following
+from mcphost.vault.states import OPENS, SEALS, TRANSITIONS, KeyState, KeyVerb, diagram, next_state
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXPECTED = {
@@ -19,7 +19,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize(("state", "verb"), list(product(KeyState, KeyVerb)))
 def test_key_transitions_follow_the_table_for_each_state_and_verb(state: KeyState, verb: KeyVerb):
-    assert following(state, verb) == EXPECTED.get((state, verb))
+    assert next_state(state, verb) == EXPECTED.get((state, verb))
 
 
 def test_a_key_seals_only_when_active_and_opens_from_standby_until_it_is_retired() -> None:

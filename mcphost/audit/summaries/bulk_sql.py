@@ -20,11 +20,11 @@ def vendor() -> str:
 
 
 def tune() -> None:
-    """Set this thread's connection to what following needs.
+    """Configure this thread's connection for writing summaries (`follower`).
 
-    Commits do not wait for the disk, since all that they write can be made again: after a crash the last ones
-    may be missing, but none before a commit that waited. PostgreSQL uses indexes whatever it knows of the tables: restored
-    or filled at once, and not analyzed yet, it would read them to their end for each batch.
+    Commits do not wait for the disk, because summaries can be made again from the record. After a crash the
+    latest commits may be missing. PostgreSQL always uses indexes: without statistics, as after a restore, it
+    would otherwise scan whole tables for each batch.
     """
     if vendor() == SQLITE:
         run("PRAGMA synchronous = NORMAL")
@@ -60,8 +60,8 @@ def as_json(rows: Iterable[Mapping[str, Any] | str]) -> str:
     return orjson.dumps(list(rows)).decode()
 
 
-def moment_text(at: datetime | None) -> str | None:
-    """Return a time as the database compares it."""
+def stored_time_text(at: datetime | None) -> str | None:
+    """Return a time as the text with which the database compares stored times."""
     return (
         None if at is None else str(connections[DEFAULT_DB_ALIAS].ops.adapt_datetimefield_value(at))
     )

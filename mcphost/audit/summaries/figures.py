@@ -48,7 +48,7 @@ _STEPS: Final = {
 
 
 class Dimension(StrEnum):
-    """By what calls are counted."""
+    """What calls are grouped by."""
 
     TARGET = "target"
     CLIENT = "client"
@@ -59,13 +59,13 @@ class Dimension(StrEnum):
 class CallNumbers:
     """The figures of some calls.
 
-    A call belongs to the time of the entry that determines its state. `errors` are calls that ended
-    with another result than `complete`; a call that was cancelled is none, nor one whose tool ended it
+    A call is counted at the time of the entry that determines its state. `errors` are calls that ended
+    with another result than `complete`. Cancelled calls are not errors, nor are calls that a tool ended
     because a person declined or cancelled its last input request. `p50_us` and `p95_us` are
-    the server time of a call, of all its rounds. `input_requests` counts them, `endings` how they
+    percentiles of the server time of a call, over all its rounds. `endings` counts how the input requests
     ended: `accept`, `decline`, `cancel`, `received`, `expired`, `invalid`, `repeated`, `stopped`,
     `never`, `lost`, `open`; and `refused`, which counts refused states, answers and messages. `p50_answer_ms`
-    and `p95_answer_ms` are the time until an answer came.
+    and `p95_answer_ms` are percentiles of the time until an answer came.
     """
 
     calls: int = 0

@@ -196,11 +196,11 @@ def _parameter(
 def _content(
     wire: str, content: Mapping[str, Any], references: References
 ) -> tuple[str, Mapping[str, Any]]:
-    types = {name.partition(";")[0].strip().lower(): media for name, media in content.items()}
-    for name in sorted(types, key=lambda name: not is_json(name)):
+    media_types = {name.partition(";")[0].strip().lower(): media for name, media in content.items()}
+    for name in sorted(media_types, key=lambda name: not is_json(name)):
         if is_json(name) or name.startswith("text/"):
-            return name, references.follow_object(types[name])
-    raise UnsupportedError(f"the parameter {wire!r} is {', '.join(types) or 'of no type'}")
+            return name, references.follow_object(media_types[name])
+    raise UnsupportedError(f"the parameter {wire!r} is {', '.join(media_types) or 'of no type'}")
 
 
 def _at_most(parameters: Sequence[_Parameter], notes: list[str]) -> Sequence[_Parameter]:

@@ -139,7 +139,7 @@ class ScriptProgram:
             return Failed(Failure(FailureKind.TIMED_OUT, text))
         except SandboxFullError as full:
             if ports.may_defer():
-                return Deferred(journal, no_room=True)
+                return Deferred(journal, instead_of_refusal=True)
             reason = (
                 "too many scripts of this tenant run" if full.of_tenant else "the server is full"
             )

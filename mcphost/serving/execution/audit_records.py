@@ -33,10 +33,10 @@ INPUT_REQUIRED = "input_required"
 YIELDED = "yielded"
 DEFERRED = "deferred"
 CANCELLED = "cancelled"
-WELL = frozenset({COMPLETE, INPUT_REQUIRED, YIELDED, DEFERRED})
+SUCCESSFUL_ENDINGS = frozenset({COMPLETE, INPUT_REQUIRED, YIELDED, DEFERRED})
 """The endings of rounds that did not fail."""
 CLIENT_ASSERTED = "client-asserted"
-"""The evidence of an input response: the client's word."""
+"""The evidence of an input response: the client says that a person gave it."""
 PLAYGROUND = "playground"
 """The evidence of an input response of a trial: the signed-in operator gave it in the console."""
 OBSERVED = "observed"
@@ -49,10 +49,10 @@ REASON_LENGTH = 200
 MICROS = 1_000_000
 
 _ACTIONS = frozenset({"accept", "decline", "cancel"})
-_GIVEN_BY_TEXT = frozenset({"prompts/get", "resources/read"})
-_MADE_OF_ARGUMENTS = frozenset({"description", "messages", "contents"})
-"""Fields of a prompt's or resource's result that may contain the caller's arguments, unknown to any
-schema."""
+_TEXT_ARGUMENT_METHODS = frozenset({"prompts/get", "resources/read"})
+_FIELDS_WITH_ARGUMENTS = frozenset({"description", "messages", "contents"})
+"""Fields of a prompt's or resource's result that may contain the caller's arguments, which no schema
+describes."""
 
 
 def before(turn: Turn) -> tuple[Record, ...]:
@@ -78,11 +78,11 @@ def started(turn: Turn) -> tuple[Record, ...]:
 
 
 def after(
-    turn: Turn, delivered: Delivered, outcome_word: str, seconds: float, size: int
+    turn: Turn, delivered: Delivered, label: str, seconds: float, size: int
 ) -> tuple[Record, ...]:
     """The records to commit before the reply is sent: the round's end and its input requests.
 
-    `outcome_word` is `word_for` its outcome; `size` is that of the result as JSON, in bytes.
+    `label` is the `outcome_label` of its outcome; `size` is that of the result as JSON, in bytes.
     """
     outcome, reply, sealed, _ = delivered
     reason, result = "", None
@@ -93,7 +93,7 @@ def after(
         reason = _reason(outcome, result)
     facts = None if sealed is None else _facts(outcome, sealed)
     payload = _payload(turn, result)
-    ending = Ending(outcome_word, reason, int(seconds * MICROS), size, payload, facts)
+    ending = Ending(label, reason, int(seconds * MICROS), size, payload, facts)
     end = _record(records.ROUND_FINISHED, turn, ending, turn.primitive.version)
     if not isinstance(outcome, InputRequired):
         return (end,)
@@ -115,7 +115,7 @@ def _reason(outcome: Outcome, result: Mapping[str, Any] | None) -> str:
 def refused(turn: Turn, reason: str, call: UUID | None) -> Record:
     """The record of a state that is not valid for its request; `call` is the state's, if known."""
     ending, version = Ending("refused", reason), turn.call.version
-    # Neither the state's call nor its round: a refused state is not trusted.
+    # The request's new call id and round say nothing: the state was for another call, or for none.
     return _record(records.STATE_REFUSED, turn, ending, version)._replace(call=call, round=None)
 
 
@@ -169,7 +169,7 @@ def misused(turn: Turn, misuse: Misuse) -> Record:
 
 def _question(turn: Turn, request: InputRequest) -> Record:
     facts = {
-        **_named(request.key, request.digest, request.method),
+        **_question_facts(request.key, request.digest, request.method),
         "mode": request.params.get("mode", ""),
     }
     ending = Ending("", payload={"question": request.params}, facts=facts)
@@ -178,16 +178,16 @@ def _question(turn: Turn, request: InputRequest) -> Record:
 
 def _answer(turn: Turn, response: TakenAnswer) -> Record:
     resumed, now = turn.resumed, _CLOCK.now()
-    took = None if resumed.state is None else now.timestamp() - resumed.state.issued_at
+    seconds = None if resumed.state is None else now.timestamp() - resumed.state.issued_at
     facts = {
-        **_named(response.key, response.answer.question, response.method),
+        **_question_facts(response.key, response.answer.question, response.method),
         "evidence": _evidence(turn, response.answer),
-        "seconds": took and max(0.0, round(took, 3)),
+        "seconds": seconds and max(0.0, round(seconds, 3)),
         "sealed_by": resumed.sealed_by,
         "unasked": not response.method,
     }
-    outcome_word = _word_of(response.answer)
-    ending = Ending(outcome_word, payload={"answer": response.answer.result}, facts=facts)
+    label = _response_label(response.answer)
+    ending = Ending(label, payload={"answer": response.answer.result}, facts=facts)
     return _record(records.ANSWER_RECEIVED, turn, ending, turn.primitive.version, now)
 
 
@@ -198,15 +198,15 @@ def _evidence(turn: Turn, answer: Answer) -> str:
     return PLAYGROUND if turn.call.delivery is Delivery.PLAYGROUND else CLIENT_ASSERTED
 
 
-def _word_of(answer: Answer) -> str:
-    """The word for how an input request was answered."""
+def _response_label(answer: Answer) -> str:
+    """How an input request was answered, in one word."""
     if answer.failure:
         return EXPIRED if answer.failure == TIMED_OUT else answer.failure
     action = answer.result.get("action")
     return action if isinstance(action, str) and action in _ACTIONS else RECEIVED
 
 
-def _named(key: str, question: str, method: str) -> dict[str, Any]:
+def _question_facts(key: str, question: str, method: str) -> dict[str, Any]:
     return {"key": key, "question": question, "method": method}
 
 
@@ -223,8 +223,8 @@ def _facts(outcome: Outcome, sealed: SealedState) -> Mapping[str, Any]:
     return facts
 
 
-def word_for(outcome: Outcome) -> str:
-    """The word for an outcome in records, metrics and traces."""
+def outcome_label(outcome: Outcome) -> str:
+    """Return the name of an outcome in records, metrics and traces."""
     match outcome:
         case Complete():
             return TOOL_ERROR if outcome.result.get("isError") else COMPLETE
@@ -263,14 +263,16 @@ def _payload(turn: Turn, result: Mapping[str, Any] | None) -> Mapping[str, Any]:
     primitive = turn.primitive
     payload: dict[str, Any] = {"arguments": primitive.input_redactor.redact(turn.call.arguments)}
     if result is not None:
-        made = primitive.output_redactor.redact(result)
-        payload["result"] = _without(_MADE_OF_ARGUMENTS, made) if _may_hold_secrets(turn) else made
+        redacted = primitive.output_redactor.redact(result)
+        payload["result"] = (
+            _without(_FIELDS_WITH_ARGUMENTS, redacted) if _may_hold_secrets(turn) else redacted
+        )
     return payload
 
 
 def _may_hold_secrets(turn: Turn) -> bool:
     """Whether the target or arguments, and so the result, may contain a secret as plain text."""
-    return turn.call.method in _GIVEN_BY_TEXT and bool(turn.primitive.input_redactor.rules)
+    return turn.call.method in _TEXT_ARGUMENT_METHODS and bool(turn.primitive.input_redactor.rules)
 
 
 def _without(names: frozenset[str], result: Mapping[str, Any]) -> Mapping[str, Any]:

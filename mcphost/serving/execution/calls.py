@@ -30,7 +30,7 @@ from mcphost.serving.execution.announcements import TenantAnnouncer
 from mcphost.serving.execution.deliveries import (
     answer_by,
     journal_before,
-    may_go_elsewhere,
+    may_move,
     may_publish,
 )
 from mcphost.serving.execution.links import CallLinks, warm
@@ -70,11 +70,11 @@ class RoundPorts:
         self._stream: EventStream = stream
         self._recorded: Callable[[], Journal] | None = None
 
-    def so_far(self) -> Journal | None:
+    def journal_so_far(self) -> Journal | None:
         recorded, self._recorded = self._recorded, None
         return None if recorded is None else recorded()
 
-    def move(self, task: OwnedTask) -> None:
+    def become_task(self, task: OwnedTask) -> None:
         self._task = task
         if self._recorded is not None:  # a step has ended while the task was created
             task.remember(self._sealed(self._recorded))
@@ -135,14 +135,14 @@ class RoundPorts:
         stream = TaskStream(self._stream, lambda: self._task is not None)
         return CallLinks(self._turn.incoming, self._turn.call, stream)
 
-    def leaving(self) -> str:
-        """Return why the call should continue elsewhere. For too much load only stateless calls do."""
+    def reason_to_move(self) -> str:
+        """Return why the call should move to another process. Only stateless calls move because of load."""
         turn = self._turn
         if shutdown.draining():
-            return load.DRAIN if self._task is not None or may_go_elsewhere(turn) else ""
+            return load.DRAIN if self._task is not None or may_move(turn) else ""
         if self._task is not None or turn.call.delivery is not Delivery.MODERN:
             return ""
-        return load.reason_to_leave(turn.incoming) if may_go_elsewhere(turn) else ""
+        return load.reason_to_leave(turn.incoming) if may_move(turn) else ""
 
     def may_defer(self) -> bool:
         return self._task is None and self._turn.task.possible
@@ -224,7 +224,7 @@ def turn_of(
     )
     task = TaskMode.NEVER
     if primitive.task_support is not TaskSupport.NEVER:
-        task = stored_tasks.mode(call, incoming, primitive.task_support)
+        task = stored_tasks.task_mode(call, incoming, primitive.task_support)
     if owned_call is None:
         return Turn(incoming, primitive, call, EMPTY, task=task)
     resumed = owned_call.resumed
@@ -232,8 +232,8 @@ def turn_of(
 
 
 async def _run_limited(turn: Turn, stream: EventStream) -> Reply:
-    """Run a round in a place among the concurrent calls. Without a free one the call becomes a task,
-    if it may: that takes no place. A call that was sent here by another process waits for one."""
+    """Run a round in a slot for concurrent calls. If none is free, the call becomes a task, if it may:
+    a task takes no slot. A call that another process has moved here waits for a slot."""
     incoming = turn.incoming
     if turn.resumed.state is not None:
         await limits.wait_for_slot(incoming)
@@ -243,46 +243,46 @@ async def _run_limited(turn: Turn, stream: EventStream) -> Reply:
             if turn.task.at_once:
                 return await _run_round(turn, stream)
             if turn.task.possible:
-                return await _run_round(turn._replace(task=TaskMode.NO_ROOM), stream)
-            turn = await opened(turn)
+                return await _run_round(turn._replace(task=TaskMode.INSTEAD_OF_REFUSAL), stream)
+            turn = await resume_turn(turn)
             state = turn.resumed.state
             if state is not None and not state.input_requests:
-                await limits.wait_for_slot(incoming, limits.PLACE_SECONDS)
+                await limits.wait_for_slot(incoming, limits.SLOT_SECONDS)
     with limits.occupy(incoming):
         return await _run_round(turn, stream)
 
 
 def _run_round(turn: Turn, stream: EventStream) -> Awaitable[Reply]:
     if turn.primitive.missing_function and turn.incoming.owned_call is None:
-        return _run_elsewhere(turn, stream)
-    comes_back = resume.comes_back(turn.incoming.exchange.params)
-    if (comes_back and turn.call.delivery is Delivery.MODERN) or not is_warm(turn.call.tenant):
+        return _pass_to_other_process(turn, stream)
+    resumes_call = resume.resumes_call(turn.incoming.exchange.params)
+    if (resumes_call and turn.call.delivery is Delivery.MODERN) or not is_warm(turn.call.tenant):
         return _run_resumed(turn, stream)
     return rounds.run(turn, RoundPorts(turn, stream))
 
 
 async def _run_resumed(turn: Turn, stream: EventStream) -> Reply:
-    turn = await opened(turn)
+    turn = await resume_turn(turn)
     return await rounds.run(turn, RoundPorts(turn, stream))
 
 
-async def _run_elsewhere(turn: Turn, stream: EventStream) -> Reply:
-    """Let another process run the round: this one lacks the function. To create a task it needs none."""
-    turn = await opened(turn)
+async def _pass_to_other_process(turn: Turn, stream: EventStream) -> Reply:
+    """Let another process run the round: this one lacks the function, without which it can only create a task."""
+    turn = await resume_turn(turn)
     if turn.task.possible:
-        deferred = turn._replace(task=TaskMode.NO_ROOM)
+        deferred = turn._replace(task=TaskMode.INSTEAD_OF_REFUSAL)
         return await rounds.run(deferred, RoundPorts(deferred, stream))
     return await missing_functions.run(turn)
 
 
-async def opened(turn: Turn) -> Turn:
-    """The round to which the request leads, with its state, if it has one.
+async def resume_turn(turn: Turn) -> Turn:
+    """Return the turn with the request state of its request, if that has one.
 
     Raises ProtocolError for an invalid state.
     """
     await warm(turn.call.tenant)
-    comes_back = resume.comes_back(turn.incoming.exchange.params)
-    if turn.call.delivery is not Delivery.MODERN or not comes_back or turn.resumed is not FRESH:
+    resumes_call = resume.resumes_call(turn.incoming.exchange.params)
+    if turn.call.delivery is not Delivery.MODERN or not resumes_call or turn.resumed is not FRESH:
         return turn
     try:
         resumed = await resume.resume(turn.incoming, turn.bound, unasked=turn.primitive.unasked)

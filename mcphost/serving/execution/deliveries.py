@@ -205,12 +205,12 @@ async def deliver(turn: Turn, outcome: Outcome) -> Delivered:
             counters.rounds_shed.add(reason)
             return await _ask(turn, outcome, (), journal)
         case Deferred(journal):
-            return await _move(turn, outcome, (), journal)
+            return await _become_task(turn, outcome, (), journal)
         case _:
             assert_never(outcome)
 
 
-def may_go_elsewhere(turn: Turn) -> bool:
+def may_move(turn: Turn) -> bool:
     """Whether the call can move to another process: only once, and if its client can follow it."""
     if turn.call.delivery is Delivery.TASK:
         return True
@@ -256,7 +256,7 @@ async def _ask(turn: Turn, outcome: Outcome, requests: Requests, journal: Journa
     policy = POLICIES[turn.call.delivery]
     problem = policy.refuses(turn, requests)
     if problem is not None and turn.task.possible:
-        return await _move(turn, outcome, requests, journal)
+        return await _become_task(turn, outcome, requests, journal)
     if problem is None and _lacks_person(turn.call, requests):
         problem = NO_PERSON
     if problem is not None:
@@ -281,7 +281,9 @@ async def _sealed(turn: Turn, policy: Policy, state: RequestState) -> str:
     return await sealing.seal(policy.purpose, turn.call.tenant, written, context=context)
 
 
-async def _move(turn: Turn, outcome: Outcome, requests: Requests, journal: Journal) -> Delivered:
+async def _become_task(
+    turn: Turn, outcome: Outcome, requests: Requests, journal: Journal
+) -> Delivered:
     """Make a task of the call, which goes on from the journal; it asks `requests`."""
     if _lacks_person(turn.call, requests):
         return _failed(turn, NO_PERSON)
@@ -289,7 +291,7 @@ async def _move(turn: Turn, outcome: Outcome, requests: Requests, journal: Journ
     state = _state(turn, policy, requests, journal)
     try:
         token = await _sealed(turn, policy, state)
-        new_questions = await stored_tasks.questions(
+        new_questions = await stored_tasks.prepare_questions(
             turn.call.tenant, requests, (), state.expires_at
         )
         created = await stored_tasks.create(turn, token, new_questions)

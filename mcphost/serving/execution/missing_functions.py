@@ -29,7 +29,7 @@ from mcphost.serving.execution.claims import (
     WantedClaim,
     Won,
 )
-from mcphost.serving.execution.deliveries import deliver, may_go_elsewhere
+from mcphost.serving.execution.deliveries import deliver, may_move
 from mcphost.serving.load import ABSENT_FUNCTION
 from mcphost.serving.replies import Asking, Reply
 from mcphost.vault.errors import VaultError
@@ -124,7 +124,7 @@ async def _sent_on(turn: Turn, leaving: _Leaving, free: Won | None) -> Reply:
     That ends the round. Raises SupersededError if a process has taken it meanwhile: its outcome is not known
     then; ProtocolError (UNAVAILABLE).
     """
-    if free is None or not may_go_elsewhere(turn):
+    if free is None or not may_move(turn):
         raise unavailable(NOT_TAKEN)
     delivered = await deliver(turn, Yielded(turn.journal, ABSENT_FUNCTION))
     if not isinstance(delivered.reply, Asking):

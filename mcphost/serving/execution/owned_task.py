@@ -183,7 +183,9 @@ class OwnedTask:
                 self.cancel(SUPERSEDED)  # so that no further step runs here, too
         for unwritten in tuple(self._unwritten):
             request, until = unwritten
-            rows = await stored_tasks.questions(self.lease.tenant, [request], self._keys, until)
+            rows = await stored_tasks.prepare_questions(
+                self.lease.tenant, [request], self._keys, until
+            )
             if await writer.submit_if(changes.publish(self.lease, self.round, rows)):
                 self._keys.append(request.key)
                 self._published.add((request.key, request.digest))
@@ -192,9 +194,9 @@ class OwnedTask:
     async def _write_description(self) -> None:
         text, self._message = self._message, None
         progress, self._progress = self._progress, None
-        message = None if text is None else await stored_tasks.message(self.lease, text)
+        message = None if text is None else await stored_tasks.seal_message(self.lease, text)
         sealed = (
-            None if progress is None else await stored_tasks.sealed_progress(self.lease, progress)
+            None if progress is None else await stored_tasks.seal_progress(self.lease, progress)
         )
         await writer.submit_if(changes.describe(self.lease, message, sealed))
 
@@ -283,7 +285,7 @@ class OwnedTask:
         message = ""
         with suppress(SealError, VaultError):
             text = RETRYING.format(done + 2, allowed + 1, self.again_in)
-            message = await stored_tasks.message(self.lease, text)
+            message = await stored_tasks.seal_message(self.lease, text)
         return changes.retry(self.lease, self.again_in, message)
 
     async def _parked(self, reply: Asking, delivered: Delivered) -> Condition:
@@ -296,7 +298,7 @@ class OwnedTask:
             for key, request in reply.requests.items()
             if (key, state.input_requests[key].question) not in self._published
         ]
-        rows = await stored_tasks.questions(
+        rows = await stored_tasks.prepare_questions(
             self.lease.tenant, requests, self._keys, min(state.expires_at, self.expires_at)
         )
         seconds = None if reply.requests else 0.0
@@ -307,7 +309,7 @@ class OwnedTask:
         if isinstance(reply, Refused):
             return await self._failed(reply)
         try:
-            outcome = await stored_tasks.outcome(self.lease, reply)
+            outcome = await stored_tasks.seal_outcome(self.lease, reply)
         except (SealError, VaultError) as error:
             log.error("the result of a task cannot be kept: %r", error, extra=self._facts)
             return await self._failed(Refused(ProtocolError(INTERNAL_ERROR, _unkept(error))))
@@ -317,8 +319,8 @@ class OwnedTask:
         """The end with an error. Without keys it cannot be stored, and the task ends all the same."""
         outcome = message = ""
         with suppress(SealError, VaultError):
-            outcome = await stored_tasks.outcome(self.lease, reply)
-            message = await stored_tasks.message(self.lease, reply.error.message)
+            outcome = await stored_tasks.seal_outcome(self.lease, reply)
+            message = await stored_tasks.seal_message(self.lease, reply.error.message)
         return self._end(TaskEvent.ERROR, outcome, message)
 
     def _end(self, event: TaskEvent, outcome: str, message: str = "") -> Condition:

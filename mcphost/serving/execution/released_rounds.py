@@ -41,7 +41,7 @@ from mcphost.serving.execution import (
     rounds,
     stored_requests,
 )
-from mcphost.serving.execution.calls import RoundPorts, opened, turn_of
+from mcphost.serving.execution.calls import RoundPorts, resume_turn, turn_of
 from mcphost.serving.execution.claims import Won
 from mcphost.serving.ports import NoStream
 from mcphost.serving.replies import Refused
@@ -191,7 +191,7 @@ async def _turn_of(left_claim: LeftClaim) -> Turn | None:
     is_read = target.method == "resources/read"
     arguments = variables if is_read else params.get("arguments") or {}
     turn = turn_of(incoming, primitive, target.name, arguments)
-    return await opened(turn._replace(call=turn.call._replace(id=left_claim.call)))
+    return await resume_turn(turn._replace(call=turn.call._replace(id=left_claim.call)))
 
 
 async def _run_won(turn: Turn, won: Won) -> None:

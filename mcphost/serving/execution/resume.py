@@ -23,7 +23,7 @@ _MARKS: Mapping[str, str] = {
 """The field that identifies the result of each method that a client can be asked for."""
 
 
-def comes_back(params: Mapping[str, Any]) -> bool:
+def resumes_call(params: Mapping[str, Any]) -> bool:
     """Whether a request resumes a call."""
     return "requestState" in params or "inputResponses" in params
 

@@ -82,18 +82,18 @@ class Running(NamedTuple):
     began: float
 
 
-class MovablePorts(Ports, Protocol):
+class DeferrablePorts(Ports, Protocol):
     """The ports of a round whose call may become a task while the round runs."""
 
-    def so_far(self) -> Journal | None:
+    def journal_so_far(self) -> Journal | None:
         """The journal with the steps that this round has recorded; None if it has none, or since the
         last call of this method."""
 
-    def move(self, task: OwnedTask) -> None:
-        """From now on the round is that of a task, whose journal has what `so_far` returned."""
+    def become_task(self, task: OwnedTask) -> None:
+        """From now on the round is that of a task, whose journal has what `journal_so_far` returned."""
 
 
-async def run(turn: Turn, ports: MovablePorts) -> Reply:
+async def run(turn: Turn, ports: DeferrablePorts) -> Reply:
     """Run the round and commit its records: input responses before it runs, input requests before
     they are sent.
 
@@ -128,7 +128,7 @@ async def run(turn: Turn, ports: MovablePorts) -> Reply:
     return delivered.reply
 
 
-async def _resume(turn: Turn, ports: MovablePorts) -> Turn | Reply:
+async def _resume(turn: Turn, ports: DeferrablePorts) -> Turn | Reply:
     """The reply of a round that is claimed, or of a cancelled call; else the turn to run. Raises
     ProtocolError."""
     cancelled = await cancelled_reply(turn)
@@ -159,7 +159,7 @@ async def run_unrecorded(turn: Turn, ports: Ports) -> Mapping[str, Any]:
     return replies.finish(reply, {})
 
 
-async def run_won(turn: Turn, ports: MovablePorts, won: Won) -> Reply:
+async def run_won(turn: Turn, ports: DeferrablePorts, won: Won) -> Reply:
     """Run a round that this process has claimed, and store its reply with the claim. Raises
     ProtocolError."""
     try:
@@ -208,7 +208,7 @@ def wanted_claim(turn: Turn) -> WantedClaim:
     return WantedClaim(call.id, turn.resumed.claim, call.tenant, turn.resumed.digest, remaining)
 
 
-async def _run_owned(turn: Turn, ports: MovablePorts, owned_call: OwnedCall) -> Reply:
+async def _run_owned(turn: Turn, ports: DeferrablePorts, owned_call: OwnedCall) -> Reply:
     """Run a round of an owned call. Raises SupersededError if this process no longer owns it."""
     of_session = turn.call.delivery is Delivery.LEGACY and not turn.task.at_once
     absent = of_session and bool(turn.primitive.missing_function)
@@ -247,7 +247,7 @@ async def _conclude(turn: Turn, owned_call: OwnedCall, ended: Awaitable[Ran]) ->
     return delivered.reply
 
 
-async def _run_claimed(turn: Turn, ports: MovablePorts) -> Reply:
+async def _run_claimed(turn: Turn, ports: DeferrablePorts) -> Reply:
     """Run the round unless any process has run it. The same input responses get the same reply.
 
     Raises ProtocolError: INVALID_PARAMS, as for an invalid state, if other input responses were
@@ -267,12 +267,12 @@ async def _run_claimed(turn: Turn, ports: MovablePorts) -> Reply:
             assert_never(claimed)
 
 
-async def _ran_won(turn: Turn, ports: MovablePorts, won: Won) -> Ran:
+async def _ran_won(turn: Turn, ports: DeferrablePorts, won: Won) -> Ran:
     """Run the round, unless it has made its call a task before its process died."""
     if won.epoch > 1 and turn.primitive.task_support is not TaskSupport.NEVER:
         row = await in_database(tasks.of_call, turn.call.id)
         if row is not None:
-            return _handed_over(turn, stored_tasks.handle(row))
+            return _handed_over(turn, stored_tasks.created_view(row))
     turn = await _whole(turn)
     delivered, after = await _ran(turn, ports)
     if delivered.creation is None:
@@ -299,7 +299,7 @@ def _found_no_thread(outcome: Outcome) -> bool:
     return isinstance(outcome, Failed) and outcome.error.kind is FailureKind.OVERLOADED
 
 
-async def _ran(turn: Turn, ports: MovablePorts) -> Ran:
+async def _ran(turn: Turn, ports: DeferrablePorts) -> Ran:
     """Run the round; return its reply, and the records to commit before the reply is sent."""
     counters.rounds.add()
     work, began = _outcome(turn, ports), time.perf_counter()
@@ -310,7 +310,7 @@ async def _ran(turn: Turn, ports: MovablePorts) -> Ran:
     return await _ended(turn, Running(work, began))
 
 
-async def _ran_until_slow(turn: Turn, ports: MovablePorts, work: Measuring) -> Ran:
+async def _ran_until_slow(turn: Turn, ports: DeferrablePorts, work: Measuring) -> Ran:
     """Run the round, and make its call a task if it is slow: the round then runs on, whatever happens to
     the request. If the request is cancelled before, this waits for the end of the round, as of any."""
     loop, moving = asyncio.get_running_loop(), None
@@ -319,7 +319,7 @@ async def _ran_until_slow(turn: Turn, ports: MovablePorts, work: Measuring) -> R
     try:
         await asyncio.wait({running}, timeout=options().tasks.after_seconds)
         if not running.done():
-            moving = loop.create_task(_moved(turn, ports, round))
+            moving = loop.create_task(_become_task(turn, ports, round))
             created = await asyncio.shield(moving)
             if created is not None:
                 return _handed_over(turn, created.view)
@@ -354,11 +354,13 @@ def _handed_over(turn: Turn, view: TaskView) -> Ran:
     return Delivered(Deferred(turn.journal), Handle(view)), ()
 
 
-async def _moved(turn: Turn, ports: MovablePorts, running: Running) -> CreatedTask | None:
+async def _become_task(turn: Turn, ports: DeferrablePorts, running: Running) -> CreatedTask | None:
     """Make a task of a call whose round runs; None if that is not possible now."""
     try:
-        so_far = turn._replace(journal=ports.so_far() or turn.journal)
-        created = await stored_tasks.create(turn, await journal_before(so_far), owner=heartbeat.id)
+        journal_so_far = turn._replace(journal=ports.journal_so_far() or turn.journal)
+        created = await stored_tasks.create(
+            turn, await journal_before(journal_so_far), owner=heartbeat.id
+        )
         if not await stored_tasks.submit(created):
             return None
     except (RecordLostError, RecordRefusedError, SealError, VaultError) as error:
@@ -370,7 +372,7 @@ async def _moved(turn: Turn, ports: MovablePorts, running: Running) -> CreatedTa
     owned_task = OwnedTask(call.id, call.principal, created.lease, until)
     owned_task.round = call.round
     owned_task.retries = Retries(turn.primitive.retries)
-    ports.move(owned_task)
+    ports.become_task(owned_task)
     moved = turn._replace(
         incoming=turn.incoming._replace(owned_call=owned_task),
         call=call._replace(delivery=Delivery.TASK),
@@ -393,11 +395,11 @@ async def _ended(turn: Turn, running: Running) -> Ran:
         _note_cancelled(turn, running, end)
         raise
     seconds = time.perf_counter() - running.began
-    outcome_word = audit_records.word_for(delivered.outcome)
-    counters.round_seconds.observe(seconds, kind, primitive_type, outcome_word)
+    label = audit_records.outcome_label(delivered.outcome)
+    counters.round_seconds.observe(seconds, kind, primitive_type, label)
     if isinstance(delivered.outcome, Failed):
         _explain(turn, delivered.outcome.error)
-    return delivered, audit_records.after(turn, delivered, outcome_word, seconds, size)
+    return delivered, audit_records.after(turn, delivered, label, seconds, size)
 
 
 def _note_cancelled(turn: Turn, running: Running, end: asyncio.CancelledError) -> None:
@@ -417,8 +419,8 @@ async def _in_span(tracer: Tracer, turn: Turn, work: Measuring) -> Measured:
         except asyncio.CancelledError:
             span.end_with(audit_records.CANCELLED, failed=False)
             raise
-        outcome_word = audit_records.word_for(outcome)
-        span.end_with(outcome_word, failed=outcome_word not in audit_records.WELL)
+        label = audit_records.outcome_label(outcome)
+        span.end_with(label, failed=label not in audit_records.SUCCESSFUL_ENDINGS)
         return outcome, size
 
 
@@ -428,7 +430,9 @@ async def _outcome(turn: Turn, ports: Ports) -> Measured:
     A result that cannot be encoded becomes a failure.
     """
     if turn.task.at_once:
-        return Deferred(turn.journal, no_room=turn.task is TaskMode.NO_ROOM), 0
+        return Deferred(
+            turn.journal, instead_of_refusal=turn.task is TaskMode.INSTEAD_OF_REFUSAL
+        ), 0
     try:
         outcome = await turn.primitive.program.advance(turn.call, turn.journal, ports)
     except Exception as error:

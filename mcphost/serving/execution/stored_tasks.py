@@ -46,7 +46,8 @@ MESSAGE: Final = b"message"
 PROGRESS: Final = b"progress"
 OUTCOME: Final = b"outcome"
 ANSWER: Final = b"answer"
-"""What is sealed: parts of the contexts."""
+"""Which text of a task or question is sealed. It is authenticated with the text, so that one text
+cannot stand for another."""
 MAX_MESSAGE: Final = 500
 """How much of a status message is kept, in characters."""
 UNREADABLE: Final = "The task can no longer be read"
@@ -60,7 +61,7 @@ _unreadable: Final = FirstTimes()
 log = logging.getLogger(__name__)
 
 
-def mode(call: Call, incoming: Incoming, support: TaskSupport) -> TaskMode:
+def task_mode(call: Call, incoming: Incoming, support: TaskSupport) -> TaskMode:
     """When the call of a tool becomes a task: if its tool allows that and its client can follow it. In
     a session that is what its request says.
 
@@ -84,9 +85,9 @@ def wants_task(incoming: Incoming) -> bool:
 async def create(
     turn: Turn, journal: str, new_questions: Sequence[NewQuestion] = (), owner: UUID = NO_OWNER
 ) -> CreatedTask:
-    """Prepare a task that goes on from the sealed `journal`, after the round of this turn.
+    """Prepare a task that continues from the sealed `journal`, after the round of this turn.
 
-    With an `owner`, the round still runs there. Raises SealError, VaultError.
+    With an `owner`, the round still runs in that process. Raises SealError, VaultError.
     """
     call, incoming = turn.call, turn.incoming
     task = UUID(bytes=secrets.token_bytes(_BITS // 8))
@@ -149,9 +150,9 @@ async def commit(call: Call, delivered: Delivered, records: Sequence[Record]) ->
         row = await in_database(selectors.of_call, call.id)
         if row is None:
             raise over_limit("Too many tasks are working", RETRY_SECONDS)
-        return delivered._replace(reply=Handle(handle(row)))
+        return delivered._replace(reply=Handle(created_view(row)))
     counters.tasks_created.add()
-    if isinstance(outcome, Deferred) and outcome.no_room:
+    if isinstance(outcome, Deferred) and outcome.instead_of_refusal:
         counters.tasks_of_load.add()
     return delivered
 
@@ -164,7 +165,7 @@ def _without_state(incoming: Incoming) -> Incoming:
     return incoming._replace(exchange=exchange._replace(params=params))
 
 
-async def questions(
+async def prepare_questions(
     tenant: UUID, requests: Iterable[InputRequest], used_keys: Sequence[str], expires_at: float
 ) -> list[NewQuestion]:
     """Prepare the rows of input requests. `used_keys` are the author's keys that the task has used.
@@ -199,13 +200,13 @@ def log_unreadable(row: TaskRow, error: Exception) -> None:
         log.error("a task can no longer be read: %r", error, extra={"call": str(row.call)})
 
 
-async def view(row: TaskRow, server: Mapping[str, Any]) -> TaskView:
+async def read_view(row: TaskRow, server: Mapping[str, Any]) -> TaskView:
     """The state of a task for its client, whose result is what the call would have returned.
 
     `server` is its `serverInfo`. Raises SealError, VaultError.
     """
     status, lifetime = TaskStatus(row.state), row.expires_at - row.created_at
-    requests = {question.key: await request(row.tenant, question) for question in row.open}
+    requests = {question.key: await read_request(row.tenant, question) for question in row.open}
     outcome: Mapping[str, Any] = {"error": _LOST} if status is TaskStatus.FAILED else {}
     if row.outcome:
         outcome = orjson.loads(await unseal(row.tenant, row.id, OUTCOME, row.outcome))
@@ -217,21 +218,21 @@ async def view(row: TaskRow, server: Mapping[str, Any]) -> TaskView:
         row.changed_at,
         round(lifetime / timedelta(milliseconds=1)),
         _poll_ms(),
-        await _message(row),
+        await _read_message(row),
         requests,
         None if result is None else results.complete(result, server),
         outcome.get("error"),
     )
 
 
-def handle(row: TaskRow) -> TaskView:
+def created_view(row: TaskRow) -> TaskView:
     """The first state of a task, for the client that repeats the request that created it."""
     ttl_ms = round((row.expires_at - row.created_at) / timedelta(milliseconds=1))
     at = row.created_at
     return TaskView(row.id.hex, TaskStatus.WORKING, at, at, ttl_ms, _poll_ms())
 
 
-async def outcome(lease: Lease, ended: Answered | Refused) -> str:
+async def seal_outcome(lease: Lease, ended: Answered | Refused) -> str:
     """The end of a task, sealed. Raises SealError (too large), VaultError."""
     if isinstance(ended, Answered):
         written: Mapping[str, Any] = {"result": ended.result}
@@ -269,19 +270,19 @@ async def read_answer(row: TaskRow, question: QuestionRow, version: str) -> Answ
     return Answer(question.digest, version, result, failure)
 
 
-async def message(lease: Lease, text: str) -> str:
+async def seal_message(lease: Lease, text: str) -> str:
     """A status message, sealed. Raises SealError, VaultError."""
     short = text[:MAX_MESSAGE]
     return await seal(lease.tenant, lease.id, MESSAGE, short.encode("utf-8", "replace"))
 
 
-async def sealed_progress(lease: Lease, report: TaskProgress) -> str:
+async def seal_progress(lease: Lease, report: TaskProgress) -> str:
     """A report of progress, sealed. Raises SealError, VaultError."""
     short = None if report.message is None else report.message[:MAX_MESSAGE]
     return await seal(lease.tenant, lease.id, PROGRESS, orjson.dumps([*report[:3], short]))
 
 
-async def progress(row: TaskRow) -> TaskProgress | None:
+async def read_progress(row: TaskRow) -> TaskProgress | None:
     """The last progress for the client of a task that works. Raises SealError, VaultError."""
     if not row.progress:
         return None
@@ -298,7 +299,7 @@ async def unseal(tenant: UUID, about: UUID, part: bytes, sealed: str) -> bytes:
     return await sealing.unseal(Purpose.ROW, tenant, sealed, context=about.bytes + part)
 
 
-async def request(tenant: UUID, question: QuestionRow) -> Mapping[str, Any]:
+async def read_request(tenant: UUID, question: QuestionRow) -> Mapping[str, Any]:
     """The method and params of a question. Raises SealError, VaultError."""
     written: Mapping[str, Any] = orjson.loads(
         await unseal(tenant, question.id, REQUEST, question.request)
@@ -306,7 +307,7 @@ async def request(tenant: UUID, question: QuestionRow) -> Mapping[str, Any]:
     return written
 
 
-async def _message(row: TaskRow) -> str:
+async def _read_message(row: TaskRow) -> str:
     if not row.message:
         return ""
     return (await unseal(row.tenant, row.id, MESSAGE, row.message)).decode()

@@ -77,8 +77,8 @@ async def _notify_of_task(row: TaskRow, changes: Sequence[TaskChange]) -> None:
     if tenant is None:
         return
     try:
-        view = await stored_tasks.view(row, server_info(tenant.title, tenant.icon))
-        progress = await stored_tasks.progress(row)
+        view = await stored_tasks.read_view(row, server_info(tenant.title, tenant.icon))
+        progress = await stored_tasks.read_progress(row)
     except (SealError, VaultError) as error:
         stored_tasks.log_unreadable(row, error)
         return

@@ -224,7 +224,7 @@ async def _ask(incoming: Incoming, owned_call: OwnedCall, row: TaskRow) -> None:
 async def _can_ask(row: TaskRow, session: ClientSession) -> bool:
     """Whether the client of this session can answer all open questions of the task."""
     for question in row.open:
-        request = await stored_tasks.request(row.tenant, question)
+        request = await stored_tasks.read_request(row.tenant, question)
         if not session.client.can(needed(request["method"], request["params"])):
             return False
     return True
@@ -267,7 +267,7 @@ async def _takes(row: TaskRow, call: UUID, *, late: bool) -> bool:
 
 
 async def _request(row: TaskRow, question: QuestionRow) -> Mapping[str, Any]:
-    request = await stored_tasks.request(row.tenant, question)
+    request = await stored_tasks.read_request(row.tenant, question)
     return {**request, "params": written.related(request["params"], row.id.hex)}
 
 

@@ -97,7 +97,7 @@ async def find_task(incoming: Incoming) -> TaskRow:
 async def view(row: TaskRow, incoming: Incoming) -> TaskView:
     """The state of a task for its client. Raises ProtocolError if it can no longer be read."""
     try:
-        return await stored_tasks.view(row, _server(incoming))
+        return await stored_tasks.read_view(row, _server(incoming))
     except (SealError, VaultError) as error:
         stored_tasks.log_unreadable(row, error)
         raise ProtocolError(INTERNAL_ERROR, stored_tasks.UNREADABLE) from None

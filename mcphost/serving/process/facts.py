@@ -48,8 +48,8 @@ class ProcessFacts:
             "summaries": self.summaries(),
             "loop": {"lag": round(load.lag.seconds(), 4), "limit": options().shed_lag_seconds},
             "change_log": {"pause": round(loop.longest_pause(), 3), "position": loop.position()},
-            "requests": _running(counters.requests.value, counters.request_seconds.count()),
-            "rounds": _running(counters.rounds.value, counters.round_seconds.count()),
+            "requests": _in_progress(counters.requests.value, counters.request_seconds.count()),
+            "rounds": _in_progress(counters.rounds.value, counters.round_seconds.count()),
             "tasks": {"running": len(running_tasks), "takes": self._job_worker.works()},
             "threads": {"busy": pool.busy, "lost": pool.lost},
             "database": {"waiting": database.waiting()},
@@ -64,5 +64,5 @@ class ProcessFacts:
         }
 
 
-def _running(begun: float, ended: float) -> int:
-    return max(0, int(begun - ended))
+def _in_progress(begun_count: float, ended_count: float) -> int:
+    return max(0, int(begun_count - ended_count))

@@ -166,7 +166,7 @@ class ServerProcess:
             return
         if not shutdown.draining():
             shutdown.begin()
-            await background.over(DRAIN_SECONDS)
+            await background.wait_until_idle(DRAIN_SECONDS)
         shutdown.cut()
         await background.end(CUT_SECONDS)
         for part in self._parts:

@@ -66,7 +66,7 @@ async def _view(task: UUID) -> TaskView | None:
     if row is None or tenant is None:
         return None
     try:
-        return await stored_tasks.view(row, server_info(tenant.title, tenant.icon))
+        return await stored_tasks.read_view(row, server_info(tenant.title, tenant.icon))
     except (SealError, VaultError) as error:
         stored_tasks.log_unreadable(row, error)
         return None

@@ -250,7 +250,7 @@ async def _restored(row: TaskRow) -> RestoredTask:
     incoming = stored_requests.read(written, tenant)
     incoming = incoming._replace(http_request_id=new_id())  # records distinguish the rounds
     now = await revocation.current(incoming.principal, tenant)
-    return RestoredTask(incoming, now, await _resumed(row), await stored_tasks.progress(row))
+    return RestoredTask(incoming, now, await _resumed(row), await stored_tasks.read_progress(row))
 
 
 async def _resumed(row: TaskRow) -> Resumed:

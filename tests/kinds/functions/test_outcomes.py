@@ -176,7 +176,7 @@ async def test_a_function_that_swallows_yielding_still_yields() -> None:
             return await ctx.step("a", note)
         return "never mind"
 
-    driven = Driven(function, outside=ports()._replace(leaving=lambda: True))
+    driven = Driven(function, outside=ports()._replace(reason_to_move=lambda: True))
     assert isinstance(await driven.advance(), Yielded)
 
 

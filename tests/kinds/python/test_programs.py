@@ -164,7 +164,7 @@ async def drive(program: Any, random: Any, leaves: bool, defers: bool) -> None:
     run = Run()
     outside = ports()._replace(
         clock=Ticking(),
-        leaving=lambda: leaves and bool(random.getrandbits(1)),
+        reason_to_move=lambda: leaves and bool(random.getrandbits(1)),
         may_defer=lambda: defers,
     )
 

@@ -120,7 +120,7 @@ async def test_a_function_without_a_free_thread_becomes_a_task_if_permitted() ->
     waiting = driven(function, outside._replace(may_defer=lambda: True))  # type: ignore[attr-defined]
     deferred = await waiting.advance()
     assert isinstance(deferred, Deferred)
-    assert deferred.no_room
+    assert deferred.instead_of_refusal
     assert (await failure(function, outside=outside)).kind is FailureKind.OVERLOADED
     gate.set()
     assert isinstance(await first, Complete)

@@ -227,7 +227,11 @@ async def test_the_event_loop_stays_responsive_while_a_script_floods(
             passes.append(work.steps - before)
 
         monkeypatch.setattr(loop, "_run_once", counted)
-        for body in (WRITES["prints"], f"return 'x' * {MAX_FRAME // 2}", ENDLESS["a loop of calls"]):
+        for body in (
+            WRITES["prints"],
+            f"return 'x' * {MAX_FRAME // 2}",
+            ENDLESS["a loop of calls"],
+        ):
             await DrivenScript(script(body), sandbox).advance()
         monkeypatch.undo()
     assert 100 < max(passes) < MAX_FRAME // 8

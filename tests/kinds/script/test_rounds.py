@@ -394,7 +394,7 @@ async def test_a_draining_process_yields_the_call_after_a_request(sandbox: Sandb
         one = http.get("https://x.example/").json()["number"]
         return one + http.get("https://y.example/").json()["number"]
     """
-    driven = DrivenScript(source, sandbox, leaving=lambda: leaving[0])
+    driven = DrivenScript(source, sandbox, reason_to_move=lambda: leaving[0])
     assert isinstance(await driven.advance(), Yielded)
     leaving[0] = ""
     assert await driven.completes() == 3

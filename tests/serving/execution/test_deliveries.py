@@ -144,9 +144,9 @@ async def test_a_shed_call_requests_no_input_and_is_shed_only_once() -> None:
     assert isinstance(reply, Asking)
     assert reply.requests == {}
     assert _opened(reply).shed is True
-    assert deliveries.may_go_elsewhere(_asked(2))
-    assert not deliveries.may_go_elsewhere(_asked(2, shed=True))
-    assert not deliveries.may_go_elsewhere(_asked(11))
+    assert deliveries.may_move(_asked(2))
+    assert not deliveries.may_move(_asked(2, shed=True))
+    assert not deliveries.may_move(_asked(11))
 
 
 @pytest.mark.django_db(transaction=True)

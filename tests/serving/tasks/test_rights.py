@@ -240,7 +240,7 @@ async def _has_failed(task: UUID) -> None:
     assert row.state is TaskState.FAILED
     assert not await in_database(TaskQuestion.objects.filter(task=task).exists)
     if row.outcome:  # a closed tenant has no keys any more
-        seen = await stored_tasks.view(row, {})
+        seen = await stored_tasks.read_view(row, {})
         assert seen.error is not None
         assert seen.message == seen.error["message"]
 
