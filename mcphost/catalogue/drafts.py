@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from mcphost.catalogue import outgoing, validation
-from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.catalogue.fields import PrimitiveFields, snapshot
 from mcphost.catalogue.loading import PublishedRow, compile_row
 from mcphost.catalogue.services import working_digest
@@ -26,12 +26,12 @@ def compile_draft(
     the definition. Raises Invalid with all problems by field.
     """
     if fields.primitive_type is not PrimitiveType.TOOL:
-        raise Invalid({"primitive_type": [_NOT_A_TOOL]})
+        raise InvalidPrimitiveError({"primitive_type": [_NOT_A_TOOL]})
     fields = validation.normal(fields)
     fields = replace(fields, name=fields.name or UNNAMED, description=fields.description or UNNAMED)
     ready = validation.check(tenant_id, fields, primitive_id)
     if refused := outgoing.problems(tenant_id, fields.kind, fields.config):
-        raise Invalid(refused)
+        raise InvalidPrimitiveError(refused)
     primitive_type, published = fields.primitive_type.value, snapshot(fields)
     row = PublishedRow(
         primitive_id or tenant_id, tenant_id, fields.name, primitive_type, None, 0, published, True

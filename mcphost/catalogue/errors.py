@@ -20,7 +20,7 @@ class CatalogueError(Exception):
     """The base class of this package's refusals."""
 
 
-class Invalid(CatalogueError):  # noqa: N818 - it reads as what it says of the form
+class InvalidPrimitiveError(CatalogueError):
     """Some fields have values that a primitive cannot have.
 
     `problems` maps a field of `PrimitiveFields` to sentences. A problem inside the kind's

@@ -17,18 +17,18 @@ from mcphost.catalogue.models import ImportedOperation
 from mcphost.catalogue.rows import PrimitiveRow
 from mcphost.catalogue.validation import Inspected
 
-OperationContent = Mapping[str, Any]
+ImportedDefinition = Mapping[str, Any]
 """What a document says of an operation, as `kinds.http.openapi_merge.ToolContent` stores it."""
 
 
-def contents_of(primitives: Collection[UUID]) -> Mapping[UUID, OperationContent]:
+def definitions_of(primitives: Collection[UUID]) -> Mapping[UUID, ImportedDefinition]:
     """Return what documents said of these tools at their last import."""
     rows = ImportedOperation.objects.filter(primitive__in=primitives)
     return dict(rows.values_list("primitive_id", "definition"))
 
 
 @transaction.atomic
-def create(tenant: UUID, fields: Inspected, definition: OperationContent, actor: Actor) -> None:
+def create(tenant: UUID, fields: Inspected, definition: ImportedDefinition, actor: Actor) -> None:
     """Create a draft of an operation. Raises as `services.create_inspected`."""
     row = services.create_inspected(tenant, fields, actor)
     ImportedOperation.objects.create(primitive_id=row.id, definition=definition)
@@ -36,7 +36,7 @@ def create(tenant: UUID, fields: Inspected, definition: OperationContent, actor:
 
 @transaction.atomic
 def change(
-    before: PrimitiveRow, fields: Inspected, definition: OperationContent, actor: Actor
+    before: PrimitiveRow, fields: Inspected, definition: ImportedDefinition, actor: Actor
 ) -> None:
     """Change the working copy of a tool that is still as it was read. Raises as
     `services.update_inspected`."""

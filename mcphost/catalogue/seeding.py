@@ -8,7 +8,7 @@ from django.db import transaction
 
 from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds, services
-from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.models import Primitive
 from mcphost.catalogue.rows import PrimitiveRow
@@ -45,6 +45,6 @@ def publish_functions(
                 with transaction.atomic():
                     created = services.create(tenant_id, fields, actor)
                     rows.append(services.publish(created.id, actor))
-            except Invalid as error:
+            except InvalidPrimitiveError as error:
                 log.error("the function %s is not published: %s", reference, error)
     return tuple(rows)

@@ -19,7 +19,7 @@ from mcphost.catalogue import kinds, outgoing, validation
 from mcphost.catalogue.compiling import Ready, label, listing_of, publication_digest
 from mcphost.catalogue.errors import (
     ConflictError,
-    Invalid,
+    InvalidPrimitiveError,
     NotDeletableError,
     UnchangedError,
     UnknownError,
@@ -106,10 +106,10 @@ def update_inspected(
             f"The {label} of a {row.primitive_type} cannot be changed. Create a new one instead."
         ]
     if problems:
-        raise Invalid(problems)
+        raise InvalidPrimitiveError(problems)
     ready = validation.check(row.tenant_id, fields, row.id)
     if row.live_id and (row.uri or "") != ready.compiled.uri:
-        raise Invalid({validation.uri_field(fields): [_FIXED]})
+        raise InvalidPrimitiveError({validation.uri_field(fields): [_FIXED]})
     _store(row, fields, ready)
     _record("updated", row, actor, {"changed": names})
     return primitive_row(row)
@@ -133,7 +133,7 @@ def publish(
         raise ConflictError(row.name)
     ready = validation.check(row.tenant_id, fields, row.id)
     if refused := outgoing.locked_problems(row.tenant_id, fields.kind, fields.config):
-        raise Invalid(refused)
+        raise InvalidPrimitiveError(refused)
     digest = working_digest(ready, fields)
     if row.live is not None and row.live.digest == digest and _same_order(row.live, fields):
         raise UnchangedError(row.name, str(row.live), PrimitiveState(row.state))
@@ -255,7 +255,9 @@ def grant_function(tenant_id: UUID, function: str, actor: Actor) -> bool:
     """
     tenant = lock_open_tenant(tenant_id, actor, Permission.GRANT_FUNCTIONS)
     if function not in dict(kinds.functions()):
-        raise Invalid({"function": [f"There is no function {function[:200]!r} in the code."]})
+        raise InvalidPrimitiveError(
+            {"function": [f"There is no function {function[:200]!r} in the code."]}
+        )
     _, new = Grant.objects.get_or_create(tenant=tenant, function=function)
     if new:
         _record_grant("function.granted", tenant_id, function, actor)
@@ -306,9 +308,9 @@ def _check_state(row: Primitive, was: str) -> None:
 def _check_servable(row: Primitive, version: PrimitiveVersion) -> None:
     """Refuse a version whose function, secrets or hosts the tenant may no longer use."""
     if refused := validation.check_grant(row.tenant_id, version.function):
-        raise Invalid({f"config.{kinds.GRANTED_BY_STAFF[row.kind]}": refused})
+        raise InvalidPrimitiveError({f"config.{kinds.GRANTED_BY_STAFF[row.kind]}": refused})
     if unsendable := outgoing.locked_problems(row.tenant_id, row.kind, version.snapshot["config"]):
-        raise Invalid(unsendable)
+        raise InvalidPrimitiveError(unsendable)
 
 
 def _locked(primitive_id: UUID, actor: Actor) -> Primitive:
@@ -351,7 +353,7 @@ def _store(row: Primitive, fields: PrimitiveFields, ready: Ready) -> None:
             row.save()
     except IntegrityError:
         # A concurrent request took the name, or the URI, after the check.
-        raise Invalid(
+        raise InvalidPrimitiveError(
             {"name": [validation.in_use_message("name", fields.primitive_type)]}
         ) from None
 

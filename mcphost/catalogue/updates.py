@@ -7,7 +7,7 @@ from django.db import transaction
 
 from mcphost.audit import services as audit
 from mcphost.audit.records import Actor
-from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.catalogue.selectors import offering
 from mcphost.catalogue.snapshots import Offering
 from mcphost.feed.services import announce, announce_all
@@ -31,22 +31,22 @@ def announce_update(tenant_id: UUID, uri: str, actor: Actor) -> None:
     lock_open_tenant(tenant_id, actor, Permission.EDIT_TOOLS)
     normal = served_as(offering(tenant_id), uri)
     if normal is None:
-        raise Invalid({"uri": [nothing_at(uri)]})
+        raise InvalidPrimitiveError({"uri": [nothing_at(uri)]})
     audit.record("resource.announced", actor=actor, tenant=tenant_id, target=normal, facts={})
     announce(UPDATED, tenant=tenant_id, object_id=normal)
 
 
 @transaction.atomic
-def announce_updates(about: Sequence[tuple[UUID, str]]) -> None:
+def announce_updates(updates: Sequence[tuple[UUID, str]]) -> None:
     """Announce what tools of many tenants have announced; the entries are those of their calls.
 
     Each is a tenant with a URI in its normal form, or with the name of a list, which has no colon.
     """
-    uris = [update for update in about if ":" in update[1]]
-    lists = [update for update in about if ":" not in update[1]]
-    for topic, updates in ((UPDATED, uris), (LIST, lists)):
-        if updates:
-            announce_all(topic, updates)
+    uris = [update for update in updates if ":" in update[1]]
+    lists = [update for update in updates if ":" not in update[1]]
+    for topic, rows in ((UPDATED, uris), (LIST, lists)):
+        if rows:
+            announce_all(topic, rows)
 
 
 def served_as(offering: Offering, uri: str) -> str | None:

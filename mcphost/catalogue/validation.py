@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from mcphost.catalogue import compiling, kinds
 from mcphost.catalogue.compiling import NotServableError, Ready
-from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.icons import check_icons
 from mcphost.catalogue.kinds import KindError
@@ -74,7 +74,7 @@ def note(text: str) -> str:
     """Return the note of a publication as it is stored. Raises Invalid, on `note`."""
     trimmed = text.strip()
     if problems := check_note(trimmed, MAX_NOTE):
-        raise Invalid({"note": problems})
+        raise InvalidPrimitiveError({"note": problems})
     return trimmed
 
 
@@ -85,7 +85,7 @@ def inspect(tenant_id: UUID, fields: PrimitiveFields) -> Inspected:
         return Inspected(fields)  # for `check`, which finds those of other fields, too
     problems = kinds.inspect_config(fields.kind, fields.config, tenant_id)
     if problems:
-        raise Invalid(
+        raise InvalidPrimitiveError(
             {f"config.{field}" if field else "config": list(p) for field, p in problems.items()}
         )
     return Inspected(fields)
@@ -121,7 +121,7 @@ def check(tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = 
         if not description:
             findings.note("description", "The code has no description; write one here.")
     if findings or ready is None:
-        raise Invalid(findings)
+        raise InvalidPrimitiveError(findings)
     return ready
 
 

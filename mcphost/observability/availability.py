@@ -15,7 +15,7 @@ from contextlib import suppress
 from enum import Enum
 from typing import Final
 
-FIRST_PAUSE: Final = 0.05
+FIRST_RETRY_PAUSE: Final = 0.05
 MAX_PAUSE: Final = 0.25
 """Seconds between two probes of an unreachable database: at first, and at most."""
 
@@ -115,7 +115,7 @@ class Availability:
         _wake(waiting)
 
     def _try(self, probe: Callable[[], None], stopped: threading.Event) -> None:
-        pause = FIRST_PAUSE
+        pause = FIRST_RETRY_PAUSE
         while not stopped.is_set():
             try:
                 probe()

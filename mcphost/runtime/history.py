@@ -9,7 +9,7 @@ from mcphost.runtime.questions import Question
 MISSING: Any = object()
 
 
-class Changed(Exception):  # noqa: N818 - a refusal that says what happened
+class ChangedProgramError(Exception):
     """The same version of the tool asked a different question under this key in an earlier round."""
 
 
@@ -56,7 +56,7 @@ class History:
             self._mark("answer", key)
             return answer
         if any(earlier.version == version for earlier in self._journal.answers.get(key, ())):
-            raise Changed(f"question {key!r} changed between rounds")
+            raise ChangedProgramError(f"question {key!r} changed between rounds")
         self._channel.silent = False
         return None
 

@@ -19,7 +19,7 @@ class InvalidAnswerError(Exception):
     """An answer does not fit its question, which is asked again. The message gives the reason."""
 
 
-class Unanswered(Exception):  # noqa: N818 - a refusal that says what happened
+class UnansweredError(Exception):
     """A question was asked, and there will be no answer: `how` is as in `journal.Answer.failure`."""
 
     def __init__(self, key: str, how: str, message: str) -> None:

@@ -21,10 +21,10 @@ from mcphost.runtime.questions import (
     CapabilityMissingError,
     InvalidAnswerError,
     Question,
-    Unanswered,
+    UnansweredError,
 )
 from mcphost.runtime.settling import Settling
-from mcphost.runtime.steps import KEY, Misused, Step, Steps, StepShape, shape_of
+from mcphost.runtime.steps import KEY, MisusedError, Step, Steps, StepShape, shape_of
 from mcphost.runtime.tool_tasks import ToolTasks, inside_step
 
 T = TypeVar("T")
@@ -171,7 +171,9 @@ class Recording:
         if self._tasks.ending:
             raise CallEndedError("the round of this code has ended")
         if step := self._tasks.here().step:
-            raise Misused(f"{action} inside another step ({step}), where nothing can be recorded")
+            raise MisusedError(
+                f"{action} inside another step ({step}), where nothing can be recorded"
+            )
         if self._settling.over:
             self._late += 1
             if self._late > MAX_LATE:
@@ -187,13 +189,13 @@ class Recording:
         """
         key = question.key
         if key in self._keys:
-            raise Misused(
+            raise MisusedError(
                 f"the question {key!r} is asked twice in one round: each needs its own key"
             )
         answer = self._history.answer(question, self._call.version)
         if answer is not None and answer.failure:
             self._keys.add(key)
-            raise Unanswered(key, answer.failure, str(answer.result.get("message", "")))
+            raise UnansweredError(key, answer.failure, str(answer.result.get("message", "")))
         if answer is not None:
             try:
                 value = question.read(answer.result)
@@ -206,7 +208,7 @@ class Recording:
         if not self._call.client.can(question.capability):
             raise CapabilityMissingError(question.capability, self._call.method)
         if len(self._open) == MAX_OPEN:
-            raise Misused(f"more than {MAX_OPEN} questions are asked in one round")
+            raise MisusedError(f"more than {MAX_OPEN} questions are asked in one round")
         self._add_key(question)
         self._open[key] = question
         # Outside of the tool's context: what the port starts must not count as the tool's own.

@@ -17,7 +17,7 @@ from mcphost.runtime.outcomes import Deferred, InputRequired, Yielded
 from mcphost.runtime.ports import Misuse, Ports
 from mcphost.runtime.questions import Question
 from mcphost.runtime.recording import Recording
-from mcphost.runtime.steps import Misused
+from mcphost.runtime.steps import MisusedError
 from mcphost.runtime.tool_tasks import ToolTasks, Unwound, inside_step, running
 
 T = TypeVar("T")
@@ -202,8 +202,10 @@ class Round:
         try:
             self.check()
             if self.channel.is_here:
-                raise Misused("this blocks: where the event loop runs, use Context and await it")
-        except (CallEndedError, Misused):
+                raise MisusedError(
+                    "this blocks: where the event loop runs, use Context and await it"
+                )
+        except (CallEndedError, MisusedError):
             work.close()
             raise
         try:

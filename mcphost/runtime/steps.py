@@ -29,7 +29,7 @@ DIGEST_CHARACTERS = 22
 space in the request state."""
 
 
-class Misused(Exception):  # noqa: N818 - a refusal that says what happened
+class MisusedError(Exception):
     """The program broke a rule of rounds. The message is for its author."""
 
 
@@ -75,12 +75,12 @@ class Steps:
         """Return the next occurrence of a step. Raises Misused for an invalid step."""
         unchecked: Any = name  # of an author, who may pass anything
         if not isinstance(unchecked, str) or not 0 < len(unchecked) <= MAX_NAME:
-            raise Misused(f"the name of a step is a text of at most {MAX_NAME} characters")
+            raise MisusedError(f"the name of a step is a text of at most {MAX_NAME} characters")
         try:
             arguments_digest = digest([_plain(list(args)), _plain(dict(kwargs))])
         except (ValueError, TypeError, PydanticSerializationError) as error:
             text = f"the arguments of step {name!r} cannot be written as JSON: {reason_of(error)}"
-            raise Misused(
+            raise MisusedError(
                 f"{text} (pass values that are not data by a closure or functools.partial)"
             ) from None
         pair = f"step {name} {arguments_digest[:DIGEST_CHARACTERS]}"
@@ -133,7 +133,9 @@ class StepShape:
             return plain, self._again(plain)
         except (ValueError, TypeError) as error:
             reason = reason_of(error)
-            raise Misused(f"the result of step {name!r} cannot be recorded: {reason}") from None
+            raise MisusedError(
+                f"the result of step {name!r} cannot be recorded: {reason}"
+            ) from None
 
     def read(self, plain: Any, name: str) -> Any:
         """Read a recorded result back by the function's return annotation. Raises Misused."""
@@ -141,7 +143,7 @@ class StepShape:
             return self._again(plain)
         except ValidationError as error:
             reason = reason_of(error)
-            raise Misused(
+            raise MisusedError(
                 f"the recorded result of step {name!r} is not what its function returns: {reason}"
             ) from None
 
@@ -173,7 +175,7 @@ def shape_of(function: Callable[..., Any], name: str) -> StepShape:
         adapter = _adapter_of(annotation)
     except (NameError, TypeError, PydanticUserError) as error:
         text = f"the return annotation of step {name!r} cannot be used: {error}"
-        raise Misused(text) from error
+        raise MisusedError(text) from error
     return StepShape(adapter, _takes_key(function), inspect.iscoroutinefunction(inner))
 
 

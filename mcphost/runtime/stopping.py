@@ -16,7 +16,7 @@ _NOT_SCHEMAS: Final = frozenset(
 )
 
 
-class Misfit(Exception):  # noqa: N818 - what pydantic must not take for one error among others
+class MisfitError(Exception):
     """A member of an open object is invalid; the cause is pydantic's error."""
 
 
@@ -68,4 +68,4 @@ def _or_end(value: Any, read: Callable[[Any], Any]) -> Any:
     try:
         return read(value)
     except ValidationError as error:
-        raise Misfit from error
+        raise MisfitError from error

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 _here: ContextVar[Union["ToolTasks", "Branch", None]] = ContextVar("mcphost_branch", default=None)
 
 
-class Quit(Exception):  # noqa: N818 - what happened, not what went wrong
+class QuitError(Exception):
     """A task of a tool raised SystemExit or KeyboardInterrupt, which would end the event loop."""
 
 
@@ -200,7 +200,7 @@ class _Guarded(Coroutine[Any, Any, T]):
             _look_at_it()
             raise
         except (SystemExit, KeyboardInterrupt) as error:
-            raise Quit(repr(error)) from error
+            raise QuitError(repr(error)) from error
 
     def throw(self, *details: Any) -> Any:
         if self.given_up:
@@ -212,7 +212,7 @@ class _Guarded(Coroutine[Any, Any, T]):
             _look_at_it()
             raise
         except (SystemExit, KeyboardInterrupt) as error:
-            raise Quit(repr(error)) from error
+            raise QuitError(repr(error)) from error
 
     def close(self) -> None:
         self._work.close()

@@ -78,7 +78,7 @@ def unpacked(image: str, dictionary: bytes) -> bytes:
     return stream.decompress(base64.b64decode(image), MAX_IMAGE)
 
 
-class LastMessage(Exception):  # noqa: N818 - what happens next
+class LastMessageError(Exception):
     """The process must end after this message."""
 
     def __init__(self, message: Message) -> None:
@@ -166,7 +166,7 @@ class ScriptJob:
                 return self._converse(self._begin(session))
             except MontyCrashedError as crash:
                 why, text = ("output", "") if self._flooded else ("crash", str(crash))
-                raise LastMessage({"is": "failed", "why": why, "message": text}) from None
+                raise LastMessageError({"is": "failed", "why": why, "message": text}) from None
             except MontyError as error:
                 return failure(error)
 
@@ -182,7 +182,7 @@ class ScriptJob:
             state = unpacked(image, self._dictionary)
             return session.load_snapshot(state, print_callback=self._print)
         except (MontyError, zlib.error, ValueError) as error:
-            raise LastMessage({"is": "unloadable", "message": str(error)[:MAX_TEXT]}) from None
+            raise LastMessageError({"is": "unloadable", "message": str(error)[:MAX_TEXT]}) from None
 
     def _converse(self, snapshot: Snapshot) -> Message:
         while not isinstance(snapshot, MontyComplete):
@@ -315,7 +315,7 @@ def check(job: Message, monty: Monty) -> Message:
             ]
         except MontyCrashedError as crash:
             end = {"is": "failed", "why": "crash", "message": str(crash)}
-            raise LastMessage(end) from None
+            raise LastMessageError(end) from None
         except MontyError as error:
             details = failure(error)
             at = (details["trace"] or [{"line": 1, "column": 1}])[-1]

@@ -14,7 +14,7 @@ from pydantic_monty import Monty
 from mcphost.sandbox.confinement import allow_no_more_processes, confine
 from mcphost.sandbox.expressions import search
 from mcphost.sandbox.frames import HEAD, BrokenFrameError, frame, length_of, message_of
-from mcphost.sandbox.scripts import LastMessage, ScriptJob, check
+from mcphost.sandbox.scripts import LastMessageError, ScriptJob, check
 
 
 class ServerConnection:
@@ -62,7 +62,7 @@ def main(number: str, user: str, binary: str) -> None:
             except MemoryError:
                 connection.send({"is": "failed", "why": "memory", "message": "out of memory"})
                 os._exit(1)
-            except LastMessage as end:  # the interpreter is gone, and no other can be started
+            except LastMessageError as end:  # the interpreter is gone, and no other can be started
                 connection.send(end.message)
                 os._exit(1)
 

@@ -16,7 +16,7 @@ from mcp_types import CreateMessageResult, CreateMessageResultWithTools, Root
 from pydantic import BaseModel
 
 from mcphost.runtime.ports import Store, Stored
-from mcphost.runtime.questions import Question, QuestionRefusedError, Unanswered
+from mcphost.runtime.questions import Question, QuestionRefusedError, UnansweredError
 from mcphost.runtime.rounds import Round
 from mcphost.sdk import questions
 from mcphost.sdk.base_context import BaseContext
@@ -93,7 +93,7 @@ class Context(BaseContext):
             raise
         try:
             return await round.ask(question)
-        except Unanswered as why:
+        except UnansweredError as why:
             raise answer_error(why) from None
 
     async def become_task(self) -> None:

@@ -14,7 +14,7 @@ The caller reads the text of each of them, if the tool does not catch it.
 
 from mcphost.runtime.journal import TIMED_OUT
 from mcphost.runtime.questions import CapabilityMissingError as CapabilityMissingError
-from mcphost.runtime.questions import Unanswered
+from mcphost.runtime.questions import UnansweredError
 
 
 class ToolError(Exception):
@@ -59,7 +59,7 @@ class AnswerTimedOutError(ToolError):
         super().__init__(f"Not done: there was no answer to the question{_named(key)} in time.")
 
 
-def answer_error(why: Unanswered) -> ToolError:
+def answer_error(why: UnansweredError) -> ToolError:
     """Convert a question without an answer to the error that its author can catch."""
     return (
         AnswerTimedOutError(why.key)

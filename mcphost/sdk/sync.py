@@ -8,7 +8,7 @@ from mcp_types import CreateMessageResult, CreateMessageResultWithTools, Root
 from pydantic import BaseModel
 
 from mcphost.runtime.ports import Store, Stored
-from mcphost.runtime.questions import Question, Unanswered
+from mcphost.runtime.questions import Question, UnansweredError
 from mcphost.runtime.rounds import Round
 from mcphost.sdk import questions
 from mcphost.sdk.base_context import BaseContext
@@ -69,7 +69,7 @@ class SyncContext(BaseContext):
         round = self._round
         try:
             return round.blocking(round.ask(question))
-        except Unanswered as why:
+        except UnansweredError as why:
             raise answer_error(why) from None
 
     def become_task(self) -> None:

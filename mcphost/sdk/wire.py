@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from mcphost.protocol.effort import EXPLAINED_BYTES
 from mcphost.protocol.shapes import Shape
 from mcphost.runtime.questions import InvalidAnswerError
-from mcphost.runtime.stopping import Misfit, stopping
+from mcphost.runtime.stopping import MisfitError, stopping
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -45,7 +45,7 @@ def read_as(model: type[M], result: Mapping[str, Any]) -> M:
                 raise InvalidAnswerError("it is not valid")
             read = _stopping(model)
         return read(encoded, strict=True, by_name=False)
-    except Misfit:
+    except MisfitError:
         raise InvalidAnswerError("it is not valid") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]

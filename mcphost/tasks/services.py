@@ -22,7 +22,7 @@ from mcphost.tasks.models import Task, TaskQuestion
 from mcphost.tasks.selectors import HAS_OPEN_QUESTION, QuestionRow
 from mcphost.tasks.states import TRANSITIONS, TaskEvent, TaskState
 
-FIRST_PAUSE = timedelta(seconds=1)
+FIRST_RETRY_PAUSE = timedelta(seconds=1)
 """How long a task waits after the first process that ran it has died; then twice as long, and so on."""
 FREED_AT_ONCE = 200
 _OF_WORKING = Exists(Task.objects.filter(id=OuterRef("task"), state=TaskState.WORKING))
@@ -85,7 +85,7 @@ def free_orphans(process: UUID) -> int:
     orphans = Task.objects.filter(of_dead(process), state=TaskState.WORKING)
     freed = 0
     for task, owner, attempts in orphans.values_list("id", "owner", "attempts")[:FREED_AT_ONCE]:
-        due_at = timezone.now() + FIRST_PAUSE * 2 ** min(max(attempts - 1, 0), 10)
+        due_at = timezone.now() + FIRST_RETRY_PAUSE * 2 ** min(max(attempts - 1, 0), 10)
         orphan = orphans.filter(id=task, owner=owner)
         freed += orphan.update(owner=NO_OWNER, due_at=due_at)
     return freed

@@ -50,8 +50,8 @@ class KeyRow:
     @property
     def last_used_at(self) -> datetime | None:
         """When it last sealed or opened a token."""
-        uses = (self.last_sealed_at, self.last_opened_at)
-        return max((used_at for used_at in uses if used_at is not None), default=None)
+        used_times = (self.last_sealed_at, self.last_opened_at)
+        return max((used_at for used_at in used_times if used_at is not None), default=None)
 
     @property
     def sealed_from(self) -> datetime | None:

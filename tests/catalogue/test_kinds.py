@@ -7,7 +7,7 @@ import pytest
 from pytest_django import Settings
 
 from mcphost.catalogue import kinds, selectors, services
-from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.catalogue.kinds import KindError
 from mcphost.catalogue.seeding import publish_functions
 from mcphost.kinds.primitive_types import PrimitiveType
@@ -83,11 +83,11 @@ def test_a_function_of_a_file_becomes_a_tool(tenant: UUID) -> None:
 
 def test_a_function_without_a_description_needs_one_from_the_operator(tenant: UUID) -> None:
     services.grant_function(tenant, "voice.silent", ACTOR)
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidPrimitiveError) as refusal:
         services.create(tenant, fields("voice.silent"), ACTOR)
     assert list(refusal.value.problems) == ["description"]
     config = {"function": "voice.silent", "volume": 11}
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidPrimitiveError) as refusal:
         services.create(tenant, fields("voice.silent", config=config), ACTOR)
     assert list(refusal.value.problems) == ["config.volume"]
     services.create(tenant, fields("voice.silent", description="Says nothing."), ACTOR)

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from mcphost.catalogue import selectors, services
-from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.fields import TenantFields
@@ -33,7 +33,7 @@ def draft(tenant: UUID, given: PrimitiveFields) -> UUID:
 
 
 def refused(primitive: UUID) -> Mapping[str, Any]:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidPrimitiveError) as caught:
         services.publish(primitive, ACTOR)
     return caught.value.problems
 
@@ -105,7 +105,7 @@ def test_enabling_a_tool_requires_its_secret(acme: UUID) -> None:
         delete_secret(acme, secret, actor=ACTOR)
     services.disable(made, ACTOR)
     assert delete_secret(acme, secret, actor=ACTOR)
-    with pytest.raises(Invalid, match="There is no secret"):
+    with pytest.raises(InvalidPrimitiveError, match="There is no secret"):
         services.enable(made, ACTOR)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
-from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.rows import PrimitiveRow
 from mcphost.catalogue.seeding import publish_functions
@@ -53,7 +53,7 @@ def served(tenant: UUID, sort: PrimitiveType) -> tuple[Snapshot, ...]:
 
 
 def problems(tenant: UUID, wanted: PrimitiveFields) -> Mapping[str, list[str]]:
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidPrimitiveError) as refusal:
         services.create(tenant, wanted, ACTOR)
     return refusal.value.problems
 
@@ -102,11 +102,11 @@ def test_a_published_uri_and_the_primitive_type_of_a_draft_cannot_change(globex:
     moved = {**RESOURCE, "uri": "docs://elsewhere"}
     draft = services.create(globex, data(PrimitiveType.RESOURCE), ACTOR)
     services.update(draft.id, data(PrimitiveType.RESOURCE, config=moved), ACTOR)
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidPrimitiveError) as refusal:
         services.update(draft.id, data(PrimitiveType.TEMPLATE), ACTOR)
     assert refusal.value.problems["primitive_type"]
     services.publish(draft.id, ACTOR)
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidPrimitiveError) as refusal:
         services.update(draft.id, data(PrimitiveType.RESOURCE), ACTOR)
     assert list(refusal.value.problems) == ["config.uri"]
     assert selectors.offering(globex).resources_by_uri.get("docs://elsewhere") is not None

@@ -8,7 +8,7 @@ import pytest
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
-from mcphost.catalogue.errors import Invalid, UnchangedError, WrongStateError
+from mcphost.catalogue.errors import InvalidPrimitiveError, UnchangedError, WrongStateError
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.models import Primitive
 from mcphost.tenants.errors import InvalidError
@@ -28,7 +28,7 @@ def at_once(verb: Callable[[], Any], people: int = PEOPLE) -> list[Any]:
     def one() -> Any:
         try:
             return verb()
-        except (Invalid, InvalidError, UnchangedError, WrongStateError) as error:
+        except (InvalidPrimitiveError, InvalidError, UnchangedError, WrongStateError) as error:
             return error
 
     return in_threads(one, people)
@@ -52,7 +52,7 @@ def test_one_of_several_concurrent_changes_of_a_tool_succeeds(acme: UUID, globex
 
 def test_one_of_several_concurrent_creations_gets_the_name(acme: UUID) -> None:
     outcomes = at_once(lambda: services.create(acme, fields(), ACTOR))
-    refused = [outcome for outcome in outcomes if isinstance(outcome, Invalid)]
+    refused = [outcome for outcome in outcomes if isinstance(outcome, InvalidPrimitiveError)]
     assert len(refused) == PEOPLE - 1
     assert all(list(refusal.problems) == ["name"] for refusal in refused)
 
@@ -71,6 +71,6 @@ def test_a_secret_is_not_deleted_while_a_tool_that_uses_it_is_being_published(
         lambda: delete_secret(acme, secret, actor=ACTOR),
     ]
     outcomes = at_once(lambda: verbs.pop()(), 2)
-    assert sum(isinstance(each, Invalid | InvalidError) for each in outcomes) == 1
+    assert sum(isinstance(each, InvalidPrimitiveError | InvalidError) for each in outcomes) == 1
     (row,) = Primitive.objects.filter(pk=tool)
     assert (row.state == "published") == bool(tenant_secrets(acme))

@@ -6,7 +6,7 @@ import pytest
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
-from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.catalogue.seeding import publish_functions
 from mcphost.feed.models import Change
 from tests.catalogue.memory_kind import ACTOR, fields
@@ -33,7 +33,7 @@ def test_seeding_keeps_the_changes_of_operators(globex: UUID) -> None:
 
 
 def test_seeding_with_an_unknown_function_changes_nothing(globex: UUID) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidPrimitiveError):
         publish_functions(globex, ["demo.echo", "demo.nothing"], ACTOR)
     assert selectors.offering(globex).tools == ()
     assert not any(row.granted for row in selectors.functions(globex))

@@ -8,7 +8,7 @@ from django.db import IntegrityError
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
-from mcphost.catalogue.errors import Invalid, UnchangedError, WrongStateError
+from mcphost.catalogue.errors import InvalidPrimitiveError, UnchangedError, WrongStateError
 from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
 from mcphost.catalogue.states import PrimitiveState, PrimitiveVerb, following
 from mcphost.feed.models import Change
@@ -84,7 +84,7 @@ def test_a_duplicate_name_in_a_tenant_is_reported_as_a_problem_of_the_name(
 ) -> None:
     services.create(acme, fields(), ACTOR)
     traces = Traces()
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidPrimitiveError) as refusal:
         services.create(acme, fields("demo.add", name="echo"), ACTOR)
     assert list(refusal.value.problems) == ["name"]
     assert traces.none()
@@ -120,7 +120,7 @@ def test_only_drafts_can_be_renamed_and_the_kind_never_changes(acme: UUID) -> No
         ("kind", fields(name="parrot", kind="http")),
         ("title", fields(name="parrot", title="x" * 201)),
     ):
-        with pytest.raises(Invalid) as refusal:
+        with pytest.raises(InvalidPrimitiveError) as refusal:
             services.update(tool, refused, ACTOR)
         assert list(refusal.value.problems) == [field]
     assert selectors.primitive(tool) == before
@@ -220,7 +220,7 @@ def test_publishing_an_invalid_edit_is_refused_and_the_old_version_stays_served(
     services.update(tool, fields("demo.add", name="echo"), ACTOR)
     del shelf.functions["demo.add"]
     traces = Traces()
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidPrimitiveError) as refusal:
         services.publish(tool, ACTOR)
     assert list(refusal.value.problems) == ["config.function"]
     assert traces.none()
@@ -231,7 +231,7 @@ def test_enabling_serves_the_last_published_version_despite_later_edits(acme: UU
     tool = in_state(acme, PrimitiveState.DISABLED)
     services.update(tool, fields(title="Unpublished"), ACTOR)
     services.revoke_grant(acme, "demo.echo", ACTOR)
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidPrimitiveError) as refusal:
         services.enable(tool, ACTOR)
     assert list(refusal.value.problems) == ["config.function"]
     services.grant_function(acme, "demo.echo", ACTOR)

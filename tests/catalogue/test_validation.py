@@ -7,7 +7,7 @@ import pytest
 from django.db import transaction
 
 from mcphost.catalogue import services, validation
-from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.catalogue.kinds import KindError
 from mcphost.catalogue.models import Primitive
 from tests.catalogue.memory_kind import ACTOR, Shelf, fields
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 
 def problems_of(tenant: UUID, tool: Any) -> dict[str, list[str]]:
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidPrimitiveError) as refusal:
         validation.check(tenant, validation.normal(tool))
     return refusal.value.problems
 
@@ -46,7 +46,7 @@ def problems_of(tenant: UUID, tool: Any) -> dict[str, list[str]]:
 )
 def test_a_bad_value_is_a_problem_of_its_field_alone(acme: UUID, field: str, value: Any) -> None:
     assert list(problems_of(acme, fields(**{field: value}))) == [field]
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidPrimitiveError) as refusal:
         services.create(acme, fields(**{field: value}), ACTOR)
     assert list(refusal.value.problems) == [field]
 
@@ -102,7 +102,7 @@ def test_a_value_that_is_not_json_is_a_problem_of_its_field_for_every_kind(acme,
     bad = NEVER_JSON[what]
     for value in (bad, [bad], {"deep": [bad]}):
         config = {**DEFINITIONS[kind], "extra": value}
-        with pytest.raises(Invalid) as refusal:
+        with pytest.raises(InvalidPrimitiveError) as refusal:
             services.create(acme, fields(kind=kind, config=config, title="x" * 201), ACTOR)
         assert set(refusal.value.problems) == {"config.extra", "title"}
     assert not Primitive.objects.exists()

@@ -10,7 +10,7 @@ from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
 from mcphost.catalogue.errors import (
     ConflictError,
-    Invalid,
+    InvalidPrimitiveError,
     NotDeletableError,
     UnchangedError,
     UnknownError,
@@ -52,7 +52,7 @@ def last_entry() -> Entry:
 @pytest.mark.parametrize("note", ["x" * (MAX_NOTE + 1), "a\0b", "a\x1bb"])
 def test_an_invalid_note_stops_the_publication(tool: UUID, note: str):
     services.update(tool, fields(title="Third"), ACTOR)
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidPrimitiveError) as refusal:
         services.publish(tool, ACTOR, note=note)
     assert list(refusal.value.problems) == ["note"]
     assert len(selectors.versions(tool)) == 2
@@ -94,7 +94,7 @@ def test_rolling_back_to_the_served_or_an_unknown_or_ungranted_version_is_refuse
         with pytest.raises(UnknownError):
             services.roll_back(tool, version, ACTOR)
     Grant.objects.filter(tenant=acme).delete()
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidPrimitiveError):
         services.roll_back(tool, first_of(tool).id, ACTOR)
     assert (selectors.primitive(tool) or pytest.fail()).version.startswith("2+")
 

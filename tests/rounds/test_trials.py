@@ -10,7 +10,7 @@ from django.core.exceptions import PermissionDenied
 
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ANSWER_RECEIVED, ROUND_FINISHED, STATE_REFUSED
-from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.models import Primitive
 from mcphost.routing import process
@@ -164,12 +164,12 @@ async def test_a_revoked_permission_ends_the_trial_at_its_next_round(acme: Cast,
 
 
 async def test_a_definition_that_is_invalid_or_not_granted_is_not_run(acme: Cast, trial: Trial):
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidPrimitiveError) as refused:
         await trials.run(replace(trial, definition=script("def")))
     assert list(refused.value.problems) == ["config.code"]
     tenant, operator = acme.globex.id, acme.stranger.user
     foreign = replace(trial, tenant=tenant, operator=operator, definition=function("probe.write"))
-    with pytest.raises(Invalid, match="not granted"):
+    with pytest.raises(InvalidPrimitiveError, match="not granted"):
         await trials.run(foreign)
 
 

@@ -12,7 +12,7 @@ from mcphost.runtime.outcomes import InputRequest
 from mcphost.runtime.ports import FixedPorts, Ports
 from mcphost.runtime.questions import CapabilityMissingError
 from mcphost.runtime.rounds import Round
-from mcphost.runtime.steps import Misused
+from mcphost.runtime.steps import MisusedError
 from mcphost.runtime.threads import ToolThreads
 from mcphost.runtime.tool_tasks import Unwound
 from tests.kinds.rounds import a_call, ports
@@ -164,7 +164,7 @@ async def test_no_input_is_requested_after_the_call_became_a_task() -> None:
 
 async def test_becoming_a_task_inside_a_step_is_refused() -> None:
     with a_round(outside=Desk().ports) as round:
-        with pytest.raises(Misused, match="the call is made a task inside another step"):
+        with pytest.raises(MisusedError, match="the call is made a task inside another step"):
             await round.step("work", round.become_task, (), {})
         assert not round.stopped
 
@@ -202,7 +202,7 @@ async def test_refused_or_already_answered_input_requests_are_not_published() ->
     given = Journal().with_answer("name", Answer(UNASKED, VERSION, {"text": "Ada"}))
     with a_round(given, desk.ports) as round:
         assert await round.ask(name) == "Ada"
-        with pytest.raises(Misused):
+        with pytest.raises(MisusedError):
             await round.ask(name)
         with pytest.raises(CapabilityMissingError):
             await round.ask(question("summary", capability="sampling"))

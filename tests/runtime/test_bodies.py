@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 from mcphost.protocol.effort import EXPLAINED_BYTES, EXPLAINED_VALUES
 from mcphost.runtime.colliding import wants_different
 from mcphost.runtime.schema import ArgumentProblem, Validator
-from mcphost.runtime.stopping import Misfit, stopping
+from mcphost.runtime.stopping import MisfitError, stopping
 from tests.bodies import JUNK, KIBIBYTE, MEBIBYTE, STEPS, TIMES, is_cheap
 from tests.plugins.costs import growth_of
 from tests.protocol.test_effort import CHEAP, DEAR, INTEGER, many
@@ -183,9 +183,9 @@ LARGE: dict[str, Any] = {
 @pytest.mark.parametrize("field", LARGE)
 def test_reading_a_large_value_ends_at_the_first_misfit(field: str) -> None:
     read, body = stopping(Everything), orjson.dumps({field: LARGE[field]})
-    with pytest.raises((Misfit, ValidationError)) as caught, Work() as work:
+    with pytest.raises((MisfitError, ValidationError)) as caught, Work() as work:
         read(body)
-    error = caught.value.__cause__ if isinstance(caught.value, Misfit) else caught.value
+    error = caught.value.__cause__ if isinstance(caught.value, MisfitError) else caught.value
     assert isinstance(error, ValidationError)
     assert error.error_count() == 1
     assert work.steps <= STEPS
@@ -213,5 +213,5 @@ def test_reading_with_early_stop_returns_the_same_values_as_pydantic() -> None:
 def test_a_misfit_in_a_union_raises_a_validation_error_and_elsewhere_a_misfit() -> None:
     with pytest.raises(ValidationError):
         stopping(Either)(b'{"either": {"a": "x"}}')
-    with pytest.raises(Misfit):
+    with pytest.raises(MisfitError):
         stopping(Everything)(b'{"by_name": {"a": "x"}, "days": ["x", "y"]}')

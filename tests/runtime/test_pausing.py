@@ -4,7 +4,7 @@ import pytest
 
 from mcphost.runtime.history import MISSING
 from mcphost.runtime.journal import EMPTY
-from mcphost.runtime.steps import Misused
+from mcphost.runtime.steps import MisusedError
 from tests.kinds.rounds import Notes, ports
 from tests.runtime.rounds import a_round, answer, question, required
 
@@ -45,7 +45,7 @@ async def test_a_round_continues_with_the_keys_and_steps_of_the_earlier_one() ->
         round.channel.log("info", "on", None)
         assert await round.step("do", _number, [1], {}) == 1
         assert await round.step("do", _number, [2], {}) == 2
-        with pytest.raises(Misused, match="asked twice"):
+        with pytest.raises(MisusedError, match="asked twice"):
             round.recording.answer(question("known"))
         assert round.recording.answer(question("open")) is MISSING
         recorded = required(round).journal.recorded

@@ -13,7 +13,7 @@ import pytest
 from mcphost.runtime import notification_channel as channel_module
 from mcphost.runtime import recording as recording_module
 from mcphost.runtime.call import Call
-from mcphost.runtime.history import Changed
+from mcphost.runtime.history import ChangedProgramError
 from mcphost.runtime.journal import EMPTY, FAILED, TIMED_OUT, UNASKED, Answer, Journal
 from mcphost.runtime.notification_channel import CallEndedError
 from mcphost.runtime.ports import FixedPorts, Misuse, Ports, RoundLimits
@@ -21,10 +21,10 @@ from mcphost.runtime.questions import (
     CapabilityMissingError,
     Question,
     QuestionRefusedError,
-    Unanswered,
+    UnansweredError,
 )
 from mcphost.runtime.rounds import ForeignContextError, Round, ThreadLimit
-from mcphost.runtime.steps import Misused
+from mcphost.runtime.steps import MisusedError
 from mcphost.runtime.threads import ToolThreads
 from mcphost.runtime.tool_tasks import Unwound
 from tests.kinds.rounds import TENANT, Notes, a_call, ports
@@ -81,7 +81,10 @@ async def test_an_input_request_that_changes_in_the_same_version_is_an_error_of_
 ):
     other = question("name", "What is your name?")
     journal = journal_with((other, answer(other, "Ada")))
-    with a_round(journal) as round, pytest.raises(Changed, match="'name' changed between rounds"):
+    with (
+        a_round(journal) as round,
+        pytest.raises(ChangedProgramError, match="'name' changed between rounds"),
+    ):
         await round.ask(NAME)
 
 
@@ -107,7 +110,7 @@ async def test_a_declined_or_cancelled_input_request_is_not_sent_again(how: str,
     message = {"message": said} if said else {}
     given = Answer(NAME.digest, VERSION, message, how)
     with a_round(travelled(journal_with((NAME, given)))) as round:
-        with pytest.raises(Unanswered) as why:
+        with pytest.raises(UnansweredError) as why:
             await round.ask(NAME)
         assert (why.value.key, why.value.how, why.value.message) == ("name", how, said)
         assert not round.stopped
@@ -118,7 +121,7 @@ async def test_using_a_key_twice_is_an_error_of_the_author(journal: Journal) -> 
     with a_round(journal) as round:
         first = asyncio.create_task(round.ask(NAME))
         await asyncio.sleep(0)
-        with pytest.raises(Misused, match="the question 'name' is asked twice in one round"):
+        with pytest.raises(MisusedError, match="the question 'name' is asked twice in one round"):
             await round.ask(NAME)
         first.cancel()
 
@@ -136,7 +139,7 @@ async def test_the_number_of_open_input_requests_per_round_is_limited() -> None:
         works = [round.ask(question(f"q{number}")) for number in range(65)]
         ended = await asyncio.gather(*works, return_exceptions=True)
         assert len(required(round).requests) == 64
-        assert isinstance(ended[-1], Misused)
+        assert isinstance(ended[-1], MisusedError)
         assert all(isinstance(each, Unwound) for each in ended[:-1])
 
 
@@ -288,7 +291,7 @@ async def test_a_step_in_a_thread_is_replayed_and_retried_like_any_other() -> No
 
 
 async def test_blocking_on_the_event_loop_thread_is_an_error_of_the_author() -> None:
-    with a_round(ANSWERED) as round, pytest.raises(Misused, match="use Context and await it"):
+    with a_round(ANSWERED) as round, pytest.raises(MisusedError, match="use Context and await it"):
         round.blocking(round.ask(NAME))
 
 

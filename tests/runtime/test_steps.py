@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 from mcphost.runtime.journal import EMPTY, Journal
 from mcphost.runtime.rounds import Round
-from mcphost.runtime.steps import Misused, Steps, shape_of
+from mcphost.runtime.steps import MisusedError, Steps, shape_of
 from tests.kinds.rounds import ports
 from tests.runtime.rounds import a_round, ended, question, required, unwinds, yielded
 
@@ -189,7 +189,10 @@ async def test_a_result_has_the_annotated_type_in_every_round(annotation: Any, v
 async def test_a_result_that_cannot_be_recorded_is_an_error_of_the_author(
     annotation: Any, value: Any
 ):
-    with a_round() as round, pytest.raises(Misused, match="result of step 'do' cannot be recorded"):
+    with (
+        a_round() as round,
+        pytest.raises(MisusedError, match="result of step 'do' cannot be recorded"),
+    ):
         await step(round, returning(annotation, value))
 
 
@@ -224,12 +227,12 @@ Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
 async def test_an_error_about_a_result_does_not_quote_it(annotation: Any, value: Any) -> None:
     """Neither does what caused it, which is logged beside it; recorded or read back."""
     returned = iter([returning(Any, value), returning(annotation, value)])
-    with a_round() as round, pytest.raises(Misused) as first:
+    with a_round() as round, pytest.raises(MisusedError) as first:
         await step(round, returning(annotation, value))
     assert CANARY not in "".join(traceback.format_exception(first.value))
     try:
         await rounds(lambda round: step(round, next(returned)))
-    except Misused as second:
+    except MisusedError as second:
         assert CANARY not in "".join(traceback.format_exception(second))
 
 
@@ -242,32 +245,35 @@ async def test_unpaired_surrogates_in_a_result_are_replaced() -> None:
 
 async def test_an_error_about_arguments_does_not_quote_them() -> None:
     for argument in ([CANARY, object()], [CANARY, 2**70], {CANARY: "\ud800"}):
-        with a_round() as round, pytest.raises(Misused) as caught:
+        with a_round() as round, pytest.raises(MisusedError) as caught:
             await step(round, returning(None, None), argument)
         assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
 async def test_a_recorded_result_of_another_type_than_annotated_is_an_error() -> None:
     returned = iter([returning(str, "five"), returning(int, 5)])
-    with pytest.raises(Misused, match="the recorded result of step 'do' is not what"):
+    with pytest.raises(MisusedError, match="the recorded result of step 'do' is not what"):
         await rounds(lambda round: step(round, next(returned)))
 
 
 async def test_an_unreadable_return_annotation_is_an_error_of_the_author() -> None:
     for annotation in ("NoSuchThing", 5):
-        with a_round() as round, pytest.raises(Misused, match="return annotation of step 'do'"):
+        with (
+            a_round() as round,
+            pytest.raises(MisusedError, match="return annotation of step 'do'"),
+        ):
             await step(round, returning(annotation, None))
 
 
 @pytest.mark.parametrize("argument", [object(), 2**70, print])
 async def test_arguments_that_are_not_data_are_an_error_of_the_author(argument: Any) -> None:
-    with a_round() as round, pytest.raises(Misused, match="cannot be written as JSON"):
+    with a_round() as round, pytest.raises(MisusedError, match="cannot be written as JSON"):
         await step(round, returning(None, None), argument)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 101, 5])
 async def test_the_length_of_a_step_name_is_limited(name: Any) -> None:
-    with a_round() as round, pytest.raises(Misused, match="the name of a step is a text"):
+    with a_round() as round, pytest.raises(MisusedError, match="the name of a step is a text"):
         await round.step(name, returning(None, None), (), {})
 
 
@@ -320,7 +326,7 @@ async def test_inside_a_step_no_input_request_step_or_wait_is_allowed() -> None:
         ]
 
         async def tries(use: Callable[[], Any]) -> str:
-            with pytest.raises(Misused, match="inside another step") as caught:
+            with pytest.raises(MisusedError, match="inside another step") as caught:
                 await use()
             return str(caught.value)
 

@@ -11,7 +11,7 @@ import pytest
 from mcphost.runtime import tool_tasks as module
 from mcphost.runtime.notification_channel import NotificationChannel
 from mcphost.runtime.ports import NullNotifier
-from mcphost.runtime.tool_tasks import Quit, ToolTasks
+from mcphost.runtime.tool_tasks import QuitError, ToolTasks
 
 
 @contextmanager
@@ -124,8 +124,8 @@ async def test_an_exit_inside_a_task_does_not_end_the_process(leave: Any) -> Non
         first, second = asyncio.create_task(exits()), asyncio.create_task(exits_when_cancelled())
         await asyncio.sleep(0)
     await tasks.end()
-    assert isinstance(first.exception(), Quit)
-    assert isinstance(second.exception(), Quit)
+    assert isinstance(first.exception(), QuitError)
+    assert isinstance(second.exception(), QuitError)
 
 
 async def test_a_guarded_coroutine_can_be_closed_and_awaited() -> None:

@@ -9,7 +9,7 @@ from pydantic_monty import Monty
 from mcphost.sandbox.frames import HEAD, MAX_FRAME, BrokenFrameError, frame, length_of, message_of
 from mcphost.sandbox.scripts import (
     MAX_DEPTH,
-    LastMessage,
+    LastMessageError,
     NotPlainError,
     ScriptJob,
     check,
@@ -76,7 +76,7 @@ def test_a_paused_script_continues_in_another_session(monty: Monty, waits: bool)
 
 @pytest.mark.parametrize("image", ["AAAA", "*"])
 def test_an_invalid_image_of_a_paused_script_is_reported_as_unloadable(monty: Monty, image: str):
-    with pytest.raises(LastMessage) as last:
+    with pytest.raises(LastMessageError) as last:
         Talk().run(monty, "", image=image)
     assert last.value.message["is"] == "unloadable"
 
@@ -108,7 +108,7 @@ def test_output_is_sent_up_to_its_limit_and_then_the_script_stops(monty: Monty):
     talk = Talk()
     assert talk.run(monty, "def f():\n print('a' * 20)")["is"] == "done"
     assert talk.sent == [{"is": "printed", "text": "a" * 20 + "\n"}]
-    with pytest.raises(LastMessage) as last:
+    with pytest.raises(LastMessageError) as last:
         Talk().run(monty, "def f():\n while True: print('a' * 200)")
     assert last.value.message["why"] == "output"
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from django import forms
 
-from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.tenants.errors import InvalidError
 
 Result = TypeVar("Result")
@@ -33,13 +33,13 @@ class ConsoleForm(forms.Form):
         """Return a service's result; None if it refused, with the reasons beside the fields."""
         try:
             return verb()
-        except Invalid as refusal:
+        except InvalidPrimitiveError as refusal:
             self.show_problems(self.beside(refusal))
         except InvalidError as refusal:
             self.show_problems(refusal.problems)
         return None
 
-    def beside(self, refusal: Invalid) -> Problems:
+    def beside(self, refusal: InvalidPrimitiveError) -> Problems:
         """Return the problems of a refusal by the fields of this form that show them."""
         return refusal.beside(self.fields)
 

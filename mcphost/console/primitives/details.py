@@ -8,7 +8,7 @@ from django.conf import settings
 
 from mcphost.catalogue import kinds, outgoing, selectors, validation
 from mcphost.catalogue.compiling import ARGUMENT_LIMIT_NOTICE, Ready, argument_limit
-from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.catalogue.fields import OVERRIDES, PrimitiveFields, code
 from mcphost.catalogue.listing import ListingTexts, describe
 from mcphost.catalogue.selectors import PrimitiveRow, Snapshot, VersionRow
@@ -161,7 +161,7 @@ def _example(
 def _ready(row: PrimitiveRow) -> tuple[Ready | None, list[FieldProblem]]:
     try:
         ready = validation.check(row.tenant_id, row.fields, row.id)
-    except Invalid as refusal:
+    except InvalidPrimitiveError as refusal:
         return None, labelled(row, refusal.problems)
     outgoing_problems = outgoing.problems(row.tenant_id, row.fields.kind, row.fields.config)
     return ready, labelled(row, outgoing_problems)

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.forms import BoundField
 
 from mcphost.catalogue import kinds
-from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.models import MAX_NOTE
 from mcphost.catalogue.rows import FunctionRow
@@ -120,7 +120,7 @@ class PrimitiveForm(forms.ConsoleForm):
         valid = [super().is_valid(), self.icons.is_valid(), self.part.is_valid()]
         return all(valid)
 
-    def beside(self, refusal: Invalid) -> forms.Problems:
+    def beside(self, refusal: InvalidPrimitiveError) -> forms.Problems:
         return refusal.problems
 
     def show_problems(self, problems: forms.Problems) -> None:

@@ -8,7 +8,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from mcphost.catalogue import kinds, selectors, services
-from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.catalogue.models import Grant
 from mcphost.console.base import SignedInRequest, actor, of_platform, of_tenant, query_text, show
 from mcphost.console.primitive_words import WORDS
@@ -79,7 +79,7 @@ def change(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
                 for reference in (name.replace("\0", "")[:200] for name in references)
                 if apply(tenant.pk, reference, actor(request))
             ]
-    except Invalid as refusal:
+    except InvalidPrimitiveError as refusal:
         messages.error(request, str(refusal))
         return redirect(back)
     if changed:

@@ -14,7 +14,7 @@ from pydantic import ValidationError as ConfigError
 
 from mcphost.catalogue import kinds, selectors
 from mcphost.catalogue.fields import PrimitiveFields
-from mcphost.catalogue.imported import contents_of
+from mcphost.catalogue.imported import definitions_of
 from mcphost.catalogue.rows import PrimitiveRow
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.console.forms.kind_forms import HTTP
@@ -187,7 +187,7 @@ class ImportedTools:
             and row.fields.config.get("source")
             and row.state is not PrimitiveState.ARCHIVED
         ]
-        definitions = contents_of([row.id for row in rows])
+        definitions = definitions_of([row.id for row in rows])
         return cls({_identity_of(row, definitions.get(row.id)): row for row in rows}, definitions)
 
     @property

@@ -22,7 +22,7 @@ from pydantic import ValidationError as ConfigError
 from mcphost.audit.records import Actor
 from mcphost.catalogue import documents, imported, validation
 from mcphost.catalogue.documents import DocumentOwner, StoredDocument
-from mcphost.catalogue.errors import CatalogueError, Invalid
+from mcphost.catalogue.errors import CatalogueError, InvalidPrimitiveError
 from mcphost.catalogue.validation import Inspected
 from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, page_of, show
 from mcphost.console.forms import forms
@@ -359,7 +359,7 @@ def _note_problems(row: OperationRow) -> Iterator[None]:
     """Note the problems of an operation that is refused."""
     try:
         yield
-    except Invalid as refusal:
+    except InvalidPrimitiveError as refusal:
         row.problems = [text for sentences in refusal.problems.values() for text in sentences]
     except CatalogueError as refusal:
         row.problems = [str(refusal)]

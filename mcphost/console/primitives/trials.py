@@ -28,7 +28,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from mcphost.audit.records import Actor
 from mcphost.catalogue import validation
 from mcphost.catalogue.drafts import compile_draft
-from mcphost.catalogue.errors import Invalid
+from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.snapshots import ToolSnapshot
 from mcphost.console.base import SignedInRequest, View, actor, of_tenant
@@ -251,7 +251,7 @@ def _posted(
     fields = form.primitive_fields()
     try:
         validation.inspect(tenant.pk, fields)
-    except Invalid as refusal:
+    except InvalidPrimitiveError as refusal:
         return _page(request, problems=_sentences(refusal))
     return _arguments(request, tenant, Carried(_definition(fields), primitive))
 
@@ -262,7 +262,7 @@ def _arguments(
     """Show the form for the arguments."""
     try:
         tool = compile_draft(tenant.pk, carried.fields, carried.primitive_id)
-    except Invalid as refusal:
+    except InvalidPrimitiveError as refusal:
         return _page(request, problems=_sentences(refusal))
     form = _form(tool, data, carried)
     if data is None or not form.is_valid():
@@ -279,7 +279,7 @@ def _continue_trial(request: SignedInRequest, tenant: Tenant, carried: Carried) 
         return _arguments(request, tenant, _without_trial(carried), data)
     try:
         tool = compile_draft(tenant.pk, carried.fields, carried.primitive_id)
-    except Invalid as refusal:
+    except InvalidPrimitiveError as refusal:
         _end_carried(request, tenant.pk, carried, _UNFIT)
         return _page(request, problems=_sentences(refusal))
     request_forms = _request_forms(carried.open_requests, request.POST)
@@ -331,7 +331,7 @@ def _run_round(
             trial_round = async_to_sync(trials.run)(trial)
         except PermissionDenied:
             return _page(request, status=403, problems=[NO_ACCESS])
-        except Invalid as refusal:
+        except InvalidPrimitiveError as refusal:
             _end_carried(request, tenant.pk, carried, _UNFIT)
             return _page(request, problems=_sentences(refusal))
         except TrialEndedError as change:
@@ -432,7 +432,7 @@ def _form_problems(form: PrimitiveForm) -> list[str]:
     return problems or ["The form has mistakes. Save the draft to see them beside their fields."]
 
 
-def _sentences(refusal: Invalid) -> list[str]:
+def _sentences(refusal: InvalidPrimitiveError) -> list[str]:
     return [
         f"{name.removeprefix('config.')}: {sentence}"
         for name, sentences in refusal.problems.items()

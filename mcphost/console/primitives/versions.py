@@ -17,7 +17,7 @@ from mcphost.catalogue import selectors, services
 from mcphost.catalogue.errors import (
     CatalogueError,
     ConflictError,
-    Invalid,
+    InvalidPrimitiveError,
     NotDeletableError,
     UnchangedError,
     UnknownError,
@@ -349,7 +349,7 @@ def _run_service(request: SignedInRequest, row: PrimitiveRow, verb: Callable[[],
         verb()
     except UnknownError:
         raise Http404 from None
-    except Invalid as refusal:
+    except InvalidPrimitiveError as refusal:
         problems_text = " ".join(map(str, labelled(row, refusal.problems)))
         messages.error(request, f"Nothing was changed. {problems_text}")
         return False

@@ -69,11 +69,11 @@ def _json(annotations: object) -> dict[str, Any]:
 
 def _plain(compiled: Compiled) -> Compiled:
     """Return the same with texts of Python's own types, or raise SignatureError."""
-    texts = {name: getattr(compiled, name) for name in _TEXTS}
-    texts["requires"] = compiled.requires
+    declared_texts = {name: getattr(compiled, name) for name in _TEXTS}
+    declared_texts["requires"] = compiled.requires
     schemas = [compiled.input_schema, compiled.output_schema]
     try:
-        encoded = orjson.dumps([texts, schemas])
+        encoded = orjson.dumps([declared_texts, schemas])
     except TypeError as error:
         raise SignatureError(f"its texts cannot be sent as JSON: {error}") from None
     if _NUL.search(encoded):

@@ -23,7 +23,7 @@ from mcphost.kinds.functions.program import InvalidArgumentsError, Parameters, R
 from mcphost.kinds.functions.schemas import SignatureError, input_validator, schema_of
 from mcphost.protocol.effort import EXPLAINED_BYTES
 from mcphost.runtime.schema import MAX_PROBLEMS, ArgumentProblem
-from mcphost.runtime.stopping import Misfit, stopping
+from mcphost.runtime.stopping import MisfitError, stopping
 from mcphost.sdk import Context, SyncContext
 
 Hints = Mapping[str, Any]
@@ -122,7 +122,7 @@ def _reader(model: type[BaseModel], names: tuple[str, ...]) -> Read:
             raise InvalidArgumentsError(
                 tuple(ArgumentProblem(".".join(map(str, p["loc"])), p["msg"]) for p in problems)
             ) from None
-        except Misfit:
+        except MisfitError:
             raise InvalidArgumentsError((ArgumentProblem("", "cannot be read"),)) from None
         return dict(zip(names, map(values.__getitem__, fields), strict=True))
 

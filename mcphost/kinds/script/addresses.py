@@ -1,9 +1,10 @@
-"""Texts of the caller in the address of a script's request: each counts as one segment or one value.
+"""Percent-encode the caller's texts in the address of a script's request, so that each is one path
+segment or one query value.
 
-A script writes an address with an f-string or a sum, so the server gets one text. It knows the texts of
-the call's arguments and answers, and percent-encodes those that it finds in the address: `/`, `?`, `#`
-and others in them are data. A text at the beginning of the address is the address itself, as in
-`http.get(url)`. A text that the script has changed before is not recognized: `quote` is for those.
+A script builds an address with an f-string or `+`, so the server receives one text. It knows the texts in
+the call's arguments and answers, and percent-encodes those that it finds in the address: in them `/`, `?`,
+`#` and the like are data. A text at the beginning of the address is not encoded, because it is the address
+itself, as in `http.get(url)`. A text that the script has changed is not recognized; scripts use `quote` then.
 """
 
 import ast
@@ -27,22 +28,26 @@ _DOTS: Final = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)
 
 
 class CallerTexts:
-    """The texts of a call that are in its arguments and answers, and those that its script contains."""
+    """The texts in a call's arguments and answers, and the literal texts in its script."""
 
     def __init__(self, source: str, values: Iterable[Any]) -> None:
         self._source = source
         self._values = values
 
-    def encoded(self, url: str) -> str:
-        """Return the address with these texts percent-encoded, and blanks. Raises ToolError for a text
-        that would change the host, and for a segment `.` or `..`."""
+    def encode(self, url: str) -> str:
+        """Return the address with the caller's texts and all blanks percent-encoded.
+
+        Raises ToolError for a text that would change the host, and for a segment `.` or `..`.
+        """
         origin = _ORIGIN.match(url)
         end = origin.end() if origin else 0
         if len(url) > MAX_URL:
-            return url  # which is refused
-        own = [*self._own(url)]
+            return url  # it is refused later
+        literal_spans = [*self._literal_spans(url)]
         for text in _contained(self._texts, url):
-            starts = (start for start, _ in _occurrences_of(text, url, (0, len(url)), own))
+            starts = (
+                start for start, _ in _occurrences_of(text, url, (0, len(url)), literal_spans)
+            )
             if not _LABEL.fullmatch(text) and next(starts, end) < end:
                 raise ToolError(f"{text[:100]!r} must not be in the host of the address.")
         end += url.startswith("/", end)
@@ -51,7 +56,7 @@ class CallerTexts:
             rest: list[tuple[int, int]] = []
             for part in raw:
                 at = part[0]
-                for start, stop in _occurrences_of(text, url, part, own):
+                for start, stop in _occurrences_of(text, url, part, literal_spans):
                     quoted.append((start, stop, quote(url[start:stop], safe="")))
                     rest.append((at, start))
                     at = stop
@@ -66,8 +71,8 @@ class CallerTexts:
             raise ToolError("A segment of the address must not be '.' or '..'.")
         return written
 
-    def _own(self, url: str) -> Iterator[tuple[int, int]]:
-        """Yield where the address has a text of the script."""
+    def _literal_spans(self, url: str) -> Iterator[tuple[int, int]]:
+        """Yield where the address contains a literal text of the script."""
         for literal in self._literals:
             start = url.find(literal)
             while start >= 0:
@@ -95,7 +100,7 @@ class CallerTexts:
 
 
 def _contained(texts: Iterable[str], url: str) -> Iterator[str]:
-    """Yield the texts that an address has, in any case, but none that it begins with."""
+    """Yield the texts that an address contains, ignoring case, except those that it begins with."""
     folded = url.casefold()
     for text in texts:
         needle = text.strip().casefold()
@@ -104,16 +109,16 @@ def _contained(texts: Iterable[str], url: str) -> Iterator[str]:
 
 
 def _occurrences_of(
-    text: str, url: str, within: tuple[int, int], own: Iterable[tuple[int, int]]
+    text: str, url: str, within: tuple[int, int], literal_spans: Iterable[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
-    """Yield where a part of the address has a text, but not where a longer text of the script has it.
+    """Yield where a part of the address contains a text that is not inside a longer literal of the script.
 
-    `%25` is that of a text which is encoded already.
+    A `%` in the text does not match `%25`: that text is encoded already.
     """
     pattern = re.compile(re.escape(text.strip()).replace("%", "%(?!25)"), re.IGNORECASE)
     for match in pattern.finditer(url, *within):
         start, stop = match.span()
-        if not any(a <= start and stop <= b and stop - start < b - a for a, b in own):
+        if not any(a <= start and stop <= b and stop - start < b - a for a, b in literal_spans):
             yield start, stop
 
 

@@ -15,16 +15,16 @@ import orjson
 from mcphost.egress.errors import EgressError
 from mcphost.kinds.script.requests import NAME, Requests
 from mcphost.protocol.surrogates import without_halves
-from mcphost.runtime.history import MISSING, Changed
+from mcphost.runtime.history import MISSING, ChangedProgramError
 from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
 from mcphost.runtime.questions import (
     CapabilityMissingError,
     Question,
     QuestionRefusedError,
-    Unanswered,
+    UnansweredError,
 )
 from mcphost.runtime.rounds import Round
-from mcphost.runtime.steps import Misused
+from mcphost.runtime.steps import MisusedError
 from mcphost.sdk import questions
 from mcphost.sdk.context import accepted, agreed
 from mcphost.sdk.errors import ToolError, answer_error
@@ -41,7 +41,7 @@ _TYPES: Final = {"str": "string", "int": "integer", "float": "number", "bool": "
 log = logging.getLogger(__name__)
 
 
-class Raised(Exception):  # noqa: N818 - what the script gets
+class ScriptCallError(Exception):
     """An exception to be raised in the sandbox."""
 
     def __init__(self, type: str, message: str) -> None:
@@ -91,17 +91,17 @@ class Functions:
         try:
             bound = _signature(function.__func__).bind(self, *args[0], **args[1])
         except TypeError as error:
-            raise Raised("TypeError", f"{name.strip('_')}(): {error}") from None
+            raise ScriptCallError("TypeError", f"{name.strip('_')}(): {error}") from None
         try:
             return function.__func__(*bound.args, **bound.kwargs)
-        except (QuestionRefusedError, Misused, Changed) as error:
-            raise Raised("RuntimeError", str(error)) from None
+        except (QuestionRefusedError, MisusedError, ChangedProgramError) as error:
+            raise ScriptCallError("RuntimeError", str(error)) from None
         except CapabilityMissingError as missing:
             failure = Failure(
                 FailureKind.CAPABILITY_MISSING, str(missing), required=missing.required
             )
             raise CallOverError(Failed(failure)) from None
-        except Unanswered as why:
+        except UnansweredError as why:
             raise self._refused(answer_error(why)) from None
         except ToolError as refusal:
             raise self._refused(refusal) from None
@@ -120,9 +120,9 @@ class Functions:
                 Failed(Failure(FailureKind.CRASHED, text, f"{self._sent_bytes} bytes"))
             )
 
-    def _refused(self, refusal: ToolError) -> Raised:
+    def _refused(self, refusal: ToolError) -> ScriptCallError:
         self.refusals.add(str(refusal))
-        return Raised("RuntimeError", str(refusal))
+        return ScriptCallError("RuntimeError", str(refusal))
 
     def _elicit(self, key: str, message: str, fields: Any) -> Any:
         answer = self._form(key, message, fields)
@@ -154,7 +154,7 @@ class Functions:
 
     def _secret(self, name: str) -> str:
         if not isinstance(cast(Any, name), str) or NAME.fullmatch(name) is None:
-            raise Raised("ValueError", f"{name!r} is not the name of a secret")
+            raise ScriptCallError("ValueError", f"{name!r} is not the name of a secret")
         return self._requests.handle(name)
 
     def _progress(
@@ -164,14 +164,14 @@ class Functions:
         try:
             self._round.channel.progress(progress, total, message)
         except (ValueError, TypeError) as error:
-            raise Raised("ValueError", str(error)) from None
+            raise ScriptCallError("ValueError", str(error)) from None
 
     def _log(self, data: Any, level: str = "info") -> None:
         self._count(data)
         try:
             self._round.channel.log(level, data, None)
         except ValueError as error:
-            raise Raised("ValueError", str(error)) from None
+            raise ScriptCallError("ValueError", str(error)) from None
 
     def _offset(self, zone: str, moment: str) -> int:
         """Return how far a zone is from UTC at a moment, in seconds. Without an offset of its own it is
@@ -181,7 +181,9 @@ class Functions:
             when = when.replace(tzinfo=here) if when.tzinfo is None else when.astimezone(here)
             offset = when.utcoffset()
         except (ValueError, TypeError, OSError, OverflowError, ZoneInfoNotFoundError):
-            raise Raised("ValueError", f"{zone!r} is not a time zone such as Europe/Oslo") from None
+            raise ScriptCallError(
+                "ValueError", f"{zone!r} is not a time zone such as Europe/Oslo"
+            ) from None
         assert offset is not None
         return round(offset.total_seconds())
 
@@ -194,19 +196,19 @@ class Functions:
     async def _http(self, *request: Any) -> Any:
         self.sent += 1
         if self.sent > MAX_REQUESTS:
-            raise Raised("RuntimeError", f"a call sends at most {MAX_REQUESTS} requests")
+            raise ScriptCallError("RuntimeError", f"a call sends at most {MAX_REQUESTS} requests")
         step = self._round.recording.step
         try:
             return await step(
                 "http", self._requests.send, [list(request)], {}, self._round.in_thread
             )
-        except (EgressError, Misused) as error:
-            raise Raised("RuntimeError", str(error)) from None
+        except (EgressError, MisusedError) as error:
+            raise ScriptCallError("RuntimeError", str(error)) from None
         except ToolError as refusal:
             raise self._refused(refusal) from None
         except Exception:
             log.exception("a request of a script failed")
-            raise Raised("RuntimeError", "the request failed") from None
+            raise ScriptCallError("RuntimeError", "the request failed") from None
 
 
 @lru_cache

@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from mcphost.kinds.script.addresses import CallerTexts
-from mcphost.kinds.script.functions import CallOverError, Functions, Raised, refusal
+from mcphost.kinds.script.functions import CallOverError, Functions, ScriptCallError, refusal
 from mcphost.kinds.script.requests import Requests
 from mcphost.kinds.script.signature import Signature
 from mcphost.kinds.script.surroundings import LATER, NOW, prelude
@@ -74,7 +74,7 @@ _FAILED: Final = "The tool failed. The error has been logged."
 log = logging.getLogger(__name__)
 
 
-class Unloadable(Exception):  # noqa: N818 - a refusal that says what happened
+class UnloadableError(Exception):
     """A paused script cannot be continued here."""
 
 
@@ -159,7 +159,7 @@ class ScriptProgram:
         for _ in range(MAX_ATTEMPTS - 1):
             try:
                 return await self._round(call, journal, ports, paused)
-            except Unloadable as why:
+            except UnloadableError as why:
                 log.warning("a paused script is replayed, because it cannot be loaded: %s", why)
                 paused = None
             except WorkerLostError as lost:  # an idle worker may have died at any time
@@ -222,7 +222,7 @@ class ScriptRound:
             return _failed({"why": "output", "message": f"the arguments: {error}"})
         message = await self._receive()
         if message["is"] == "unloadable":
-            raise Unloadable(message["message"])
+            raise UnloadableError(message["message"])
         while message["is"] == "waiting":
             message = await self._answered(message)
         return self._outcome(message)
@@ -298,7 +298,7 @@ class ScriptRound:
         name, args = self._calls[id]
         try:
             value = self._functions.call(name, args)
-        except Raised as error:
+        except ScriptCallError as error:
             self._settled[id] = _exception(error)
         else:
             if asyncio.iscoroutine(value):
@@ -323,7 +323,7 @@ class ScriptRound:
                 del self._running[id]
                 try:
                     self._settled[id] = {"return_value": task.result()}
-                except Raised as error:
+                except ScriptCallError as error:
                     self._settled[id] = _exception(error)
 
     def _outcome(self, message: Mapping[str, Any]) -> Outcome:
@@ -374,7 +374,7 @@ class ScriptRound:
         return Complete(result, size)
 
 
-def _exception(error: Raised) -> dict[str, Any]:
+def _exception(error: ScriptCallError) -> dict[str, Any]:
     return {"exc_type": error.type, "message": error.message}
 
 

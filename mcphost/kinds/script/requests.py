@@ -65,7 +65,7 @@ class Requests:
         if not isinstance(url, str):
             raise EgressRequestError("The address of a request is a text.")
         try:
-            parts = urlsplit(self._texts.encoded(url))
+            parts = urlsplit(self._texts.encode(url))
         except ValueError:
             raise EgressRequestError("The URL is malformed.") from None
         target = parts._replace(query="").geturl()

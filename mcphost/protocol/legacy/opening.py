@@ -193,13 +193,13 @@ def _call(message: dict[str, Any]) -> LegacyRequest | LegacyNotification:
     method = message["method"]
     if type(method) is not str:
         raise invalid_request("method must be a string")
-    notifies = method.startswith(_NOTIFICATIONS)
+    is_notification = method.startswith(_NOTIFICATIONS)
     if "id" not in message:
-        if not notifies:
+        if not is_notification:
             raise invalid_request(f"id is missing: {shown(method)} is not a notification")
         return LegacyNotification(method, _params(message))
     identifier = _id(message)
-    if notifies:
+    if is_notification:
         raise invalid_request(f"{shown(method)} is a notification and has no id")
     params = _params(message)
     raw_meta = params.get("_meta", {})

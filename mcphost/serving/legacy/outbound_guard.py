@@ -75,7 +75,7 @@ OVER: Final = "over"
 _NOTIFICATION: Final = b'{"jsonrpc":"2.0","method":"notifications/'
 
 
-class Stopped(Exception):  # noqa: N818 - a refusal that says what happened
+class StoppedStreamError(Exception):
     """The guard refused a message; the exception's text is the reason."""
 
 
@@ -118,10 +118,10 @@ class Gate:
         here = (stream.tenant, stream.session, lease.id)
         if requested_by != here or not self._is_bound(stream):
             self._stop(NOT_ITS_STREAM, round_questions)
-            raise Stopped(NOT_ITS_STREAM)
+            raise StoppedStreamError(NOT_ITS_STREAM)
         if not live:
             self._stop(OVER, round_questions)
-            raise Stopped(OVER)
+            raise StoppedStreamError(OVER)
 
     def _is_bound(self, stream: StreamRow) -> bool:
         """Whether the stream belongs to the session, and the session to the caller."""

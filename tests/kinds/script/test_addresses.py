@@ -156,4 +156,4 @@ def test_encoding_many_caller_texts_takes_bounded_time():
     texts = CallerTexts(
         "", [[f"{n}/" for n in range(50_000)], "a/" * 4000, ["a/" * n for n in range(500)]]
     )
-    assert texts.encoded(f"{API}/{'a/' * 3000}").count("%2F")
+    assert texts.encode(f"{API}/{'a/' * 3000}").count("%2F")

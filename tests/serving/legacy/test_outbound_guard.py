@@ -16,7 +16,7 @@ from mcphost.routing import process
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import call as calls
-from mcphost.serving.legacy.outbound_guard import NOT_ITS_STREAM, OVER, Gate, Stopped
+from mcphost.serving.legacy.outbound_guard import NOT_ITS_STREAM, OVER, Gate, StoppedStreamError
 from mcphost.serving.legacy.stream import Outgoing
 from tests.cast import Cast
 from tests.serving.legacy.callers import Caller, accept
@@ -82,9 +82,9 @@ async def test_a_call_sends_input_requests_on_its_own_stream_while_it_is_alive(
         (Gate(session, nobody, 1), asked, stream),
     )
     for one, what, where in strangers:
-        with pytest.raises(Stopped, match=NOT_ITS_STREAM):
+        with pytest.raises(StoppedStreamError, match=NOT_ITS_STREAM):
             one.asks(what, taking, where, live=True)
-    with pytest.raises(Stopped, match=OVER):
+    with pytest.raises(StoppedStreamError, match=OVER):
         gate.asks(asked, taking, stream, live=False)
     reasons = [one.reason for one in await _violations()]
     assert reasons == [NOT_ITS_STREAM] * len(strangers) + [OVER]
@@ -98,7 +98,7 @@ async def test_refused_messages_are_sent_on_no_stream(asking: Cast) -> None:
     stream: Outgoing = call.outgoing
     stream.send(REQUEST)
     foreign = RoundQuestions(asking.globex.id, uuid4(), uuid4(), 1, (), datetime.now(UTC))
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedStreamError):
         await stream.ask([REQUEST], WaitingCall("", foreign))
     await caller.answer(question, accept(colour="red"))
     await shown.whole()
