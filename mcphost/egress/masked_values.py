@@ -1,5 +1,5 @@
-"""Which values a request must mask in its response, and where: on the event loop if it is little
-work, else in a thread.
+"""Which values a request must mask in its response. The masking runs on the event loop if it is
+little work, else in a thread.
 
 The threats:
 

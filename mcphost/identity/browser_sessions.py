@@ -1,4 +1,4 @@
-"""Browser sessions: which go on, and pruning. Django deletes only the rows of users who sign out."""
+"""Browser sessions: which remain valid, and pruning. Django deletes only the rows of users who sign out."""
 
 from collections.abc import Collection
 

@@ -1,7 +1,8 @@
-"""Members that a client writes although they are left out: `null`, and `[]` for an empty object (PHP).
+"""Optional members that a client sends empty instead of omitting them: `null`, and `[]` for an empty
+object (PHP).
 
 The schemas of all revisions refuse both. What is meant is clear, and libraries of several languages write
-them, so they are read as what they mean before anything is validated. Only optional members of MCP count:
+them, so they are removed or corrected before anything is validated. Only optional members of MCP count:
 the arguments of tools are not changed, because their schema says what null means.
 """
 

@@ -1,4 +1,4 @@
-"""One worker process, seen from the server: started, spoken to, killed."""
+"""One worker process, from the server's side: start it, exchange messages with it, kill it."""
 
 import asyncio
 import os

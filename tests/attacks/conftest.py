@@ -11,7 +11,6 @@ from tests.e2e import shared_services
 from tests.e2e.conftest import (
     _nothing_remembered,
     _wired,
-    asked,
     collector,
     daphne,
     home,
@@ -20,13 +19,13 @@ from tests.e2e.conftest import (
     prices,
     runserver,
     server,
+    two_nodes,
 )
 from tests.e2e.processes import ROOT, Server, copy_initialized, manage, serving
 
 __all__ = [
     "_nothing_remembered",
     "_wired",
-    "asked",
     "collector",
     "daphne",
     "home",
@@ -35,6 +34,7 @@ __all__ = [
     "prices",
     "runserver",
     "server",
+    "two_nodes",
 ]
 
 PROBE = ROOT / "tests" / "probes" / "contexts.py"

@@ -28,11 +28,11 @@ def _program(key: str) -> Sequence[Any]:
 @pytest.mark.requirement("mrtr.one-set")
 @pytest.mark.parametrize("seed", range(2))
 def test_request_states_sent_to_two_processes_in_any_order_take_effect_once(
-    asked: Service, seed: int
+    two_nodes: Service, seed: int
 ) -> None:
     """Retries without answers, with one answer or the other, repetitions, some of them at once."""
     chance, key = random.Random(seed), f"seed {seed} {token_hex(4)}"
-    servers = [at(asked, node) for node in (asked.first, asked.second)]
+    servers = [at(two_nodes, node) for node in (two_nodes.first, two_nodes.second)]
     asker = Asker("interpret", {"program": _program(key)})
     states, ends = [asker.leg(servers[0])["requestState"]], set()
 
@@ -49,7 +49,7 @@ def test_request_states_sent_to_two_processes_in_any_order_take_effect_once(
             for reply in pool.map(sends, moves, timeout=PATIENCE):
                 _look(reply, states, ends)
     assert len(ends) <= 1, ends
-    ran = Counter(line[0] for line in effects(asked) if line[0].startswith(key))
+    ran = Counter(line[0] for line in effects(two_nodes) if line[0].startswith(key))
     assert ran
     assert set(ran.values()) == {1}
 

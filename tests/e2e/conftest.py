@@ -146,7 +146,7 @@ def pair(
 
 
 @pytest.fixture
-def asked(pair: Service) -> Service:
+def two_nodes(pair: Service) -> Service:
     """The two nodes, which are both there. Whoever stops or kills one starts it again."""
     handmade_calls.heal(pair)
     return pair

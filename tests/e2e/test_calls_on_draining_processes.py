@@ -31,11 +31,11 @@ def _aim(service: Service, node: Node) -> None:
 
 @pytest.mark.requirement("mrtr.state-only")
 def test_clients_continue_a_moved_call_with_a_request_state_alone(
-    asked: Service, node: object, tmp_path: Path
+    two_nodes: Service, node: object, tmp_path: Path
 ) -> None:
-    pause, paused = (beside_effects(asked, suffix) for suffix in (".pause", ".paused"))
-    before, server, called = len(effects(asked)), asked.server, asked.proxy.called
-    busy = asked.first
+    pause, paused = (beside_effects(two_nodes, suffix) for suffix in (".pause", ".paused"))
+    before, server, called = len(effects(two_nodes)), two_nodes.server, two_nodes.proxy.called
+    busy = two_nodes.first
     with ExitStack() as ends:
         pool, talks = ends.enter_context(ThreadPoolExecutor(1)), {}
         for name in NAMES:
@@ -45,11 +45,11 @@ def test_clients_continue_a_moved_call_with_a_request_state_alone(
             talks[name].hear("met")
         pause.touch()
         for name, talk in talks.items():
-            _aim(asked, busy)
+            _aim(two_nodes, busy)
             called.clear()
             program = [["step", name, 1], ["pause"], ["step", name, 2], ["step", name, 3]]
             talk.say({"call": "interpret", "arguments": {"program": program}})
-            wait_until(lambda it=name: [it, 1] in _done(asked, before))
+            wait_until(lambda it=name: [it, 1] in _done(two_nodes, before))
             assert called == [busy.port]
         called.clear()
         wait_until(paused.exists)
@@ -63,10 +63,10 @@ def test_clients_continue_a_moved_call_with_a_request_state_alone(
         leaving.result(PATIENCE)
         busy.start()
     for name in NAMES:
-        mine = [step for step in _done(asked, before) if step[0] == name]
+        mine = [step for step in _done(two_nodes, before) if step[0] == name]
         assert mine == [[name, 1], [name, 2], [name, 3]]
-    assert called == [asked.second.port] * len(NAMES)
-    assert asked.proxy.failures == []
+    assert called == [two_nodes.second.port] * len(NAMES)
+    assert two_nodes.proxy.failures == []
 
 
 def _done(service: Service, before: int) -> list[list[Any]]:

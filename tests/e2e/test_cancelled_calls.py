@@ -51,21 +51,21 @@ def told(answered: dict[str, dict[str, object]]) -> str:
 
 
 def test_a_stateless_client_gets_the_cancellation_reason_from_the_other_process(
-    asked: Service,
+    two_nodes: Service,
 ) -> None:
-    state = cancelled(asked)
-    assert WHY in told(answer(asked, asked.second, state))
-    assert WHY in told(call(asked, asked.second, BUGS[0], requestState=state))
-    assert is_done(answer(asked, asked.second, ask(asked, asked.first)))
+    state = cancelled(two_nodes)
+    assert WHY in told(answer(two_nodes, two_nodes.second, state))
+    assert WHY in told(call(two_nodes, two_nodes.second, BUGS[0], requestState=state))
+    assert is_done(answer(two_nodes, two_nodes.second, ask(two_nodes, two_nodes.first)))
 
 
 async def test_a_session_client_gets_the_cancellation_on_its_stream_at_the_other_process(
-    asked: Service,
+    two_nodes: Service,
 ) -> None:
-    there = at(asked, asked.second)
+    there = at(two_nodes, two_nodes.second)
     async with httpx2.AsyncClient(timeout=60) as http:
         session = await Session.begun(http, there)
-        with cancelling(asked) as cancel:
+        with cancelling(two_nodes) as cancel:
             async with session.calling(there, "update_work_item", ARGUMENTS) as stream:
                 question = await stream.question()
                 cancel()

@@ -102,14 +102,14 @@ def test_clients_answer_input_requests_and_get_the_result_after_a_cut_connection
 
 
 def test_clients_answer_input_requests_after_the_requesting_process_was_killed(
-    asked: Service, talks: list[Talk]
+    two_nodes: Service, talks: list[Talk]
 ) -> None:
     asking = those_asked(talks)
     for _, talk in asking:
         talk.say(RESOLVE)
         assert talk.hear("asked")["message"] == HOW
-    asked.second.kill()
-    asked.proxy.wait_for(asked.first.port)
+    two_nodes.second.kill()
+    two_nodes.proxy.wait_for(two_nodes.first.port)
     for _, talk in asking:
         talk.say(DUPLICATE)
         assert talk.hear("asked")["message"] == OF_WHICH

@@ -18,9 +18,9 @@ from tests.e2e.test_python_client import DEMO_TOOLS, REVISION
 
 @pytest.mark.parametrize("name", MODERN)
 def test_a_client_gets_all_input_requests_while_each_retry_reaches_the_other_process(
-    asked: Service, node: object, name: str, tmp_path: Path
+    two_nodes: Service, node: object, name: str, tmp_path: Path
 ) -> None:
-    server, called = asked.server, asked.proxy.called
+    server, called = two_nodes.server, two_nodes.proxy.called
     with conversing(command(name), tmp_path, url=server.url, token=server.token) as talk:
         met = talk.hear("met")
         assert met["revision"] == REVISION
@@ -30,5 +30,5 @@ def test_a_client_gets_all_input_requests_while_each_retry_reaches_the_other_pro
             answered = resolve(talk, way)
             assert len(called) == answered + 1
             assert all(one != next for one, next in pairwise(called))
-        ask_everything(talk, asked.admin())
-    assert asked.proxy.failures == []
+        ask_everything(talk, two_nodes.admin())
+    assert two_nodes.proxy.failures == []

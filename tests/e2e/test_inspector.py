@@ -13,22 +13,22 @@ from tests.e2e.test_python_client import DEMO_TOOLS
 
 
 def test_single_inspector_commands_list_and_call_in_separate_sessions(
-    asked: Service, node: object, tmp_path: Path
+    two_nodes: Service, node: object, tmp_path: Path
 ) -> None:
-    listed = inspector.once(asked.server, tmp_path, "tools/list")
+    listed = inspector.once(two_nodes.server, tmp_path, "tools/list")
     assert {tool["name"] for tool in listed["tools"]} >= DEMO_TOOLS
     for tool, arguments, text in CALLS[:2]:
         how = ("--tool-name", tool, "--tool-args-json", json.dumps(arguments))
-        result = inspector.once(asked.server, tmp_path, "tools/call", *how)
+        result = inspector.once(two_nodes.server, tmp_path, "tools/call", *how)
         assert text in result["content"][0]["text"]
-    assert asked.proxy.failures == []
+    assert two_nodes.proxy.failures == []
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_a_kept_inspector_connection_lists_calls_and_answers_input_requests(
-    asked: Service, node: object, tmp_path: Path, era: str
+    two_nodes: Service, node: object, tmp_path: Path, era: str
 ) -> None:
-    with inspector.connected(asked.server, tmp_path, era) as connection:
+    with inspector.connected(two_nodes.server, tmp_path, era) as connection:
         assert set(connection.list_tools()) >= DEMO_TOOLS
         for tool, arguments, text in CALLS[:2]:
             assert text in connection.call(tool, arguments)["content"][0]["text"]
@@ -38,4 +38,4 @@ def test_a_kept_inspector_connection_lists_calls_and_answers_input_requests(
         assert second["elicitationPending"]["message"] == OF_WHICH
         result = connection.answer(second, '{"duplicateOfId": 4301}')
         assert result["content"][0]["text"] == RESOLVED
-    assert asked.proxy.failures == []
+    assert two_nodes.proxy.failures == []

@@ -92,7 +92,7 @@ def asking(service: Service) -> Iterator[Askers]:
             each.result(PATIENCE)
 
 
-def test_calls_survive_a_key_rotation_and_fail_after_a_compromise(asked: Service) -> None:
+def test_calls_survive_a_key_rotation_and_fail_after_a_compromise(two_nodes: Service) -> None:
     service = asked
     early = ask(service, service.first)
     with asking(service) as askers:

@@ -388,9 +388,9 @@ async def staged(service: Service) -> AsyncIterator[Scene]:
 
 
 async def test_calls_continue_elsewhere_when_their_process_dies_before_a_commit(
-    asked: Service,
+    two_nodes: Service,
 ) -> None:
-    async with staged(asked) as scene:
+    async with staged(two_nodes) as scene:
         async with scene.held_up():
             backend = scene.watch.waits()
             await scene.kill()
@@ -402,9 +402,9 @@ async def test_calls_continue_elsewhere_when_their_process_dies_before_a_commit(
 
 
 async def test_calls_continue_elsewhere_when_their_process_dies_in_a_rolled_back_commit(
-    asked: Service,
+    two_nodes: Service,
 ) -> None:
-    async with staged(asked) as scene:
+    async with staged(two_nodes) as scene:
         async with scene.held_up() as in_statement:
             await in_statement()
             backend = scene.watch.waits()
@@ -417,9 +417,9 @@ async def test_calls_continue_elsewhere_when_their_process_dies_in_a_rolled_back
 
 
 async def test_calls_continue_elsewhere_when_their_process_dies_in_a_successful_commit(
-    asked: Service,
+    two_nodes: Service,
 ) -> None:
-    async with staged(asked) as scene:
+    async with staged(two_nodes) as scene:
         calls = scene.calls
         async with scene.held_up() as in_statement:
             await in_statement()
@@ -437,10 +437,10 @@ async def test_calls_continue_elsewhere_when_their_process_dies_in_a_successful_
 
 
 async def test_calls_continue_elsewhere_when_their_process_dies_right_after_a_commit(
-    asked: Service,
+    two_nodes: Service,
 ) -> None:
-    async with staged(asked) as scene:
-        calls, pause = scene.calls, beside_effects(asked, ".pause")
+    async with staged(two_nodes) as scene:
+        calls, pause = scene.calls, beside_effects(two_nodes, ".pause")
         pause.unlink()
         await scene.calling
         for caller in (calls.begins, calls.asks, calls.asks_freely, calls.asks_again):

@@ -109,30 +109,30 @@ def legs(service: Service, node: Node, calls: list[Call]) -> None:
 
 @pytest.mark.requirement("mrtr.any-node")
 def test_calls_with_input_requests_end_normally_after_their_process_is_killed(
-    asked: Service,
+    two_nodes: Service,
 ) -> None:
-    first, second = asked.first, asked.second
+    first, second = two_nodes.first, two_nodes.second
     waiting = [Call(CLAIMING), Call(FREE)]
     acting, unrecorded, late = Call(CLAIMING, pauses=True), Call(CLAIMING), Call(FREE)
     every = [*waiting, acting, unrecorded, late]
     undisturbed = [call.twin() for call in every]
-    before = len(effects(asked))
+    before = len(effects(two_nodes))
     for node in (first, second, first):
-        legs(asked, node, undisturbed)
-    between = len(effects(asked))
+        legs(two_nodes, node, undisturbed)
+    between = len(effects(two_nodes))
     with mortal(first):
-        legs(asked, first, every)
-        with pausing(asked, acting, first):
-            beside_effects(asked, ".kill").touch()
-            unrecorded.lost_leg(asked, first)
-        legs(asked, second, every)
+        legs(two_nodes, first, every)
+        with pausing(two_nodes, acting, first):
+            beside_effects(two_nodes, ".kill").touch()
+            unrecorded.lost_leg(two_nodes, first)
+        legs(two_nodes, second, every)
     assert all(call.has_been_asked("q1") for call in every)
     with mortal(second):
-        beside_effects(asked, ".kill").touch()
-        late.lost_leg(asked, second)
-        legs(asked, first, every)
+        beside_effects(two_nodes, ".kill").touch()
+        late.lost_leg(two_nodes, second)
+        legs(two_nodes, first, every)
     assert [call.text for call in every] == [call.text for call in undisturbed]
-    done = effects(asked)
+    done = effects(two_nodes)
     assert all(call.ran(done[before:between]) for call in undisturbed)
     done = done[between:]
     assert all(call.ran(done) for call in waiting)

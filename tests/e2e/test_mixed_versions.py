@@ -30,7 +30,7 @@ def changed(pair: Service) -> None:
 
 
 @pytest.fixture
-def service(changed: None, asked: Service) -> Service:
+def service(changed: None, two_nodes: Service) -> Service:
     return asked
 
 

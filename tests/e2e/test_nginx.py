@@ -28,11 +28,11 @@ def tls() -> ssl.SSLContext:
 
 
 @pytest.fixture
-def front(asked: Service, tmp_path: Path) -> Iterator[Server]:
+def front(two_nodes: Service, tmp_path: Path) -> Iterator[Server]:
     folder = tmp_path / "nginx"
     folder.mkdir()
-    with nginx.fronting(folder, (asked.first.port, asked.second.port)) as port:
-        yield replace(asked.server, port=port)
+    with nginx.fronting(folder, (two_nodes.first.port, two_nodes.second.port)) as port:
+        yield replace(two_nodes.server, port=port)
 
 
 def _ended(service: Service, source: str) -> int:
@@ -48,10 +48,10 @@ def _ended(service: Service, source: str) -> int:
 
 
 def test_nginx_does_not_buffer_streams_and_forwards_disconnects(
-    asked: Service, front: Server, tls: ssl.SSLContext
+    two_nodes: Service, front: Server, tls: ssl.SSLContext
 ) -> None:
     claimed, seen = "192.0.2.7", b""
-    before = _ended(asked, "127.0.0.1")
+    before = _ended(two_nodes, "127.0.0.1")
     message = raw.call("countdown", {"start": 60, "seconds": 2}, progressToken="steps")
     fields = {**raw.headers(message, front.token), "X-Forwarded-For": claimed}
     line = HTTPSConnection("127.0.0.1", front.port, timeout=PATIENCE, context=tls)
@@ -63,8 +63,8 @@ def test_nginx_does_not_buffer_streams_and_forwards_disconnects(
         seen += piece
     line.close()
     response.close()
-    wait_until(lambda: _ended(asked, "127.0.0.1") == before + 1)
-    assert _ended(asked, claimed) == 0, "not what the client said"
+    wait_until(lambda: _ended(two_nodes, "127.0.0.1") == before + 1)
+    assert _ended(two_nodes, claimed) == 0, "not what the client said"
 
 
 def test_nginx_forwards_the_websocket_of_a_live_list(front: Server, tls: ssl.SSLContext) -> None:

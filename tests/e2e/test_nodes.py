@@ -52,13 +52,13 @@ def states(found: Status, *nodes: Node) -> list[str]:
 
 
 def test_only_calls_on_a_killed_node_fail_and_an_added_node_gets_its_share(
-    asked: Service, tmp_path: Path
+    two_nodes: Service, tmp_path: Path
 ) -> None:
-    proxy, first, victim = asked.proxy, asked.first, asked.second
+    proxy, first, victim = two_nodes.proxy, two_nodes.first, two_nodes.second
     before = reasons(status(first)).keys()
-    added = Node(tmp_path / "three" / "home", **asked.settings)
+    added = Node(tmp_path / "three" / "home", **two_nodes.settings)
     added.home.parent.mkdir()
-    with loading(asked.server) as load:
+    with loading(two_nodes.server) as load:
         load.has_gone_on()
         added.start()
         try:
@@ -84,33 +84,33 @@ def test_only_calls_on_a_killed_node_fail_and_an_added_node_gets_its_share(
     found = until(first, lambda found: states(found, first, victim) == ["serves", "gone"])
     assert reasons(found).keys() <= before | {"processes"}
     assert "processes" in reasons(found)
-    assert "No heartbeat from" in asked.admin().get("/admin/status/")
+    assert "No heartbeat from" in two_nodes.admin().get("/admin/status/")
     victim.start()
     until(first, lambda found: states(found, first, victim) == ["serves", "serves"])
 
 
 def test_calls_and_notifications_continue_while_redis_is_away_and_afterwards(
-    asked: Service,
+    two_nodes: Service,
 ) -> None:
-    steps = (lambda: None, asked.redis.stop, asked.redis.start)
+    steps = (lambda: None, two_nodes.redis.stop, two_nodes.redis.start)
     verbs = ("disable", "enable", "disable")
-    asked.proxy.served.clear()
+    two_nodes.proxy.served.clear()
     with (
-        _listening(asked, asked.first) as first,
-        _listening(asked, asked.second) as second,
-        loading(asked.server) as load,
+        _listening(two_nodes, two_nodes.first) as first,
+        _listening(two_nodes, two_nodes.second) as second,
+        loading(two_nodes.server) as load,
     ):
         for step, verb, away in zip(steps, verbs, (False, True, False), strict=True):
             step()
             load.has_gone_on()
-            until(asked.first, lambda found, it=away: ("redis" in reasons(found)) is it)
-            asked.change(verb)
+            until(two_nodes.first, lambda found, it=away: ("redis" in reasons(found)) is it)
+            two_nodes.change(verb)
             raw.read_until(first, CHANGED)
             raw.read_until(second, CHANGED)
             load.has_gone_on()
-    asked.change("enable")
-    assert (load.failures, asked.proxy.failures) == ([], [])
-    assert asked.proxy.served.keys() == {asked.first.port, asked.second.port}
+    two_nodes.change("enable")
+    assert (load.failures, two_nodes.proxy.failures) == ([], [])
+    assert two_nodes.proxy.served.keys() == {two_nodes.first.port, two_nodes.second.port}
 
 
 @contextmanager

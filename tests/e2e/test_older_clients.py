@@ -66,13 +66,13 @@ def called(talk: Talk, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any
 
 @pytest.mark.parametrize(("name", "revision"), PAIRS)
 def test_a_legacy_client_lists_calls_and_gets_input_requests_on_both_processes(
-    asked: Service, node: object, tmp_path: Path, name: str, revision: str
+    two_nodes: Service, node: object, tmp_path: Path, name: str, revision: str
 ) -> None:
-    with meeting(asked, tmp_path, name, revision) as talk:
+    with meeting(two_nodes, tmp_path, name, revision) as talk:
         call_what_asks_nothing(talk, revision)
         for way in WAYS if revision != OLDEST else ():
             resolve(talk, way)
-        ask_everything(talk, asked.admin(), CANNOT[revision])
+        ask_everything(talk, two_nodes.admin(), CANNOT[revision])
         call_what_cannot_ask(talk, revision)
 
 
@@ -98,7 +98,7 @@ def call_what_cannot_ask(talk: Talk, revision: str) -> None:
 
 
 def test_legacy_clients_get_list_changed_notifications_on_their_open_stream(
-    asked: Service, node: object, tmp_path: Path
+    two_nodes: Service, node: object, tmp_path: Path
 ) -> None:
     with ExitStack() as ends:
         talks = []
@@ -106,8 +106,8 @@ def test_legacy_clients_get_list_changed_notifications_on_their_open_stream(
             revisions = SPEAK[name]
             folder = tmp_path / name
             folder.mkdir()
-            talks.append(ends.enter_context(meeting(asked, folder, name, revisions[0])))
+            talks.append(ends.enter_context(meeting(two_nodes, folder, name, revisions[0])))
         for verb in ("disable", "enable"):
-            asked.change(verb)
+            two_nodes.change(verb)
             heard = [talk.hear("heard") for talk in talks]
             assert heard == ["notifications/tools/list_changed"] * len(talks)

@@ -138,7 +138,7 @@ def _go_on(loads: list[Load | AskingLoad]) -> None:
 
 
 def test_no_call_fails_during_a_rolling_restart_with_a_new_master_key(
-    asked: Service, front: Server, tls: ssl.SSLContext
+    two_nodes: Service, front: Server, tls: ssl.SSLContext
 ) -> None:
     patient, service = Numbered(500), asked
     question = patient.asker.leg(service.server)

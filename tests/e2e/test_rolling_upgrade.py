@@ -191,19 +191,19 @@ async def _fleet(service: Service) -> AsyncIterator[Fleet]:
 
 
 async def test_calls_and_tasks_end_correctly_during_a_rolling_upgrade(
-    asked: Service,
+    two_nodes: Service,
 ) -> None:
-    new, before = handmade_calls.with_code(asked, versions.NEW), len(done_in_tasks(asked))
-    worker = Worker(asked.first.home, "worker", asked.settings)
+    new, before = handmade_calls.with_code(two_nodes, versions.NEW), len(done_in_tasks(two_nodes))
+    worker = Worker(two_nodes.first.home, "worker", two_nodes.settings)
     await asyncio.to_thread(worker.start)
     try:
-        async with _fleet(asked) as fleet:
-            texts = await _upgraded(asked, fleet, worker, new)
+        async with _fleet(two_nodes) as fleet:
+            texts = await _upgraded(two_nodes, fleet, worker, new)
     finally:
         worker.close()
     assert texts == [f"{number} yes" for number in range(len(texts))]
     assert len(texts) == 2 * CALLS + TASKS
-    noted = (words for words in done_in_tasks(asked)[before:] if words[0] == "upgraded")
+    noted = (words for words in done_in_tasks(two_nodes)[before:] if words[0] == "upgraded")
     assert Counter(" ".join(words[1:]) for words in noted) == Counter(texts), "each acted once"
 
 

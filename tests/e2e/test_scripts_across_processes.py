@@ -138,15 +138,15 @@ def _published(service: Service, prices: Prices, title: str) -> None:
 
 @pytest.mark.requirement("mrtr.any-node")
 def test_a_script_loop_continues_when_its_process_is_killed_in_every_iteration(
-    asked: Service, prices: Prices
+    two_nodes: Service, prices: Prices
 ) -> None:
     """In every turn only one process is left, which is killed once the other one is back."""
-    _published(asked, prices, "Killed 0.")
-    pair = (asked.first, asked.second)
-    task = TaskCall(asked)
+    _published(two_nodes, prices, "Killed 0.")
+    pair = (two_nodes.first, two_nodes.second)
+    task = TaskCall(two_nodes)
     calls: tuple[Call, ...] = (
-        StatelessCall(asked),
-        SessionCall(asked),
+        StatelessCall(two_nodes),
+        SessionCall(two_nodes),
         task,
     )
     for turn in range(TURNS - 1):
@@ -154,8 +154,8 @@ def test_a_script_loop_continues_when_its_process_is_killed_in_every_iteration(
         for call in calls:
             call.go_on(here)
         if turn == 0:
-            scripts.publish(asked, prices, "Killed 1.")
-            scripts.wait_for(asked, there, "Killed 1.")
+            scripts.publish(two_nodes, prices, "Killed 1.")
+            scripts.wait_for(two_nodes, there, "Killed 1.")
         else:
             there.start()
         here.kill()

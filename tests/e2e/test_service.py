@@ -62,9 +62,9 @@ def client(request: pytest.FixtureRequest) -> Sequence[str]:
 
 
 def test_every_client_lists_all_primitives_and_is_notified_of_changes_on_either_node(
-    asked: Service, offered: None, client: Sequence[str], tmp_path: Path
+    two_nodes: Service, offered: None, client: Sequence[str], tmp_path: Path
 ) -> None:
-    service, server = asked, asked.server
+    service, server = two_nodes, two_nodes.server
     service.proxy.served.clear()
     password = (service.first.home / "admin-password").read_text().strip()
     admins = [Admin(node.port, password) for node in (service.first, service.second)]

@@ -36,9 +36,9 @@ def test_a_session_streams_resumes_and_ends_on_every_supported_server(any_server
 
 
 def test_the_log_level_and_end_of_a_session_apply_on_both_processes_at_once(
-    asked: Service,
+    two_nodes: Service,
 ) -> None:
-    here, there = two(asked)
+    here, there = two(two_nodes)
     with here.stream(calling("countdown", token="t", start=1, seconds=0)) as loud:
         assert "notifications/message" in [each.message.get("method") for each in loud]
     assert there.ask("logging/setLevel", level="error") == {}
@@ -50,9 +50,9 @@ def test_the_log_level_and_end_of_a_session_apply_on_both_processes_at_once(
 
 
 def test_a_cut_stream_is_resumed_at_the_other_process(
-    asked: Service,
+    two_nodes: Service,
 ) -> None:
-    here, there = two(asked)
+    here, there = two(two_nodes)
     with here.stream(calling("countdown", token="t", start=20, seconds=0.1)) as first:
         while (first.message()).get("params", {}).get("progress") != 3:
             pass
@@ -70,9 +70,9 @@ def test_a_cut_stream_is_resumed_at_the_other_process(
 
 
 def test_a_call_without_a_reader_can_be_cancelled_from_the_other_process(
-    asked: Service,
+    two_nodes: Service,
 ) -> None:
-    here, there = two(asked)
+    here, there = two(two_nodes)
     with here.stream(calling("countdown", token="t", start=60, seconds=2)) as first:
         first.message()
     there.notify("notifications/cancelled", requestId=1)
@@ -80,23 +80,25 @@ def test_a_call_without_a_reader_can_be_cancelled_from_the_other_process(
         assert all("result" not in each.message for each in rest)
 
 
-def test_notifications_go_once_to_the_newest_get_stream_on_either_process(asked: Service) -> None:
-    here, there = two(asked)
+def test_notifications_go_once_to_the_newest_get_stream_on_either_process(
+    two_nodes: Service,
+) -> None:
+    here, there = two(two_nodes)
 
     with here.stream() as older:
         with there.stream() as newer:
-            asked.change("disable")
+            two_nodes.change("disable")
             assert newer.message()["method"] == CHANGED
         with here.stream() as newest:
-            asked.change("enable")
+            two_nodes.change("enable")
             assert newest.message()["method"] == CHANGED
             assert here.send(verb="DELETE").status == 204
             assert [each for each in newest if each.message] == []
         assert [each for each in older if each.message] == []
 
 
-def test_ending_a_session_ends_its_streams_on_all_processes(asked: Service) -> None:
-    here, there = two(asked)
+def test_ending_a_session_ends_its_streams_on_all_processes(two_nodes: Service) -> None:
+    here, there = two(two_nodes)
     with there.stream() as stream:
         assert here.send(verb="DELETE").status == 204
         last = list(stream)

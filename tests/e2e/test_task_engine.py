@@ -52,14 +52,14 @@ def listens(port: int) -> bool:
 
 
 @pytest.fixture
-def begun(asked: Service) -> Callable[[], list[list[str]]]:
-    before = len(done_in_tasks(asked))
-    return lambda: done_in_tasks(asked)[before:]
+def begun(two_nodes: Service) -> Callable[[], list[list[str]]]:
+    before = len(done_in_tasks(two_nodes))
+    return lambda: done_in_tasks(two_nodes)[before:]
 
 
 @pytest.fixture
-def pause(asked: Service) -> Iterator[Path]:
-    file = beside_effects(asked, ".pause")
+def pause(two_nodes: Service) -> Iterator[Path]:
+    file = beside_effects(two_nodes, ".pause")
     file.touch()
     yield file
     file.unlink(missing_ok=True)
@@ -69,37 +69,37 @@ Begun = Callable[[], list[list[str]]]
 
 
 def test_a_task_continues_in_the_other_process_when_its_own_is_stopped(
-    asked: Service, begun: Begun, pause: Path
+    two_nodes: Service, begun: Begun, pause: Path
 ) -> None:
     """No HTTP connection is open meanwhile, so the process waits for nothing but the step."""
-    task = begin(asked.server, "steps_in_a_process")
+    task = begin(two_nodes.server, "steps_in_a_process")
     wait_until(lambda: len(begun()) == 1)
     ((_, port),) = begun()
-    pair: tuple[Node, Node] = (asked.first, asked.second)
+    pair: tuple[Node, Node] = (two_nodes.first, two_nodes.second)
     own, other = pair if int(port) == pair[0].port else pair[::-1]
     ending = threading.Thread(target=own.stop)
     ending.start()
     wait_until(lambda: not listens(own.port))  # then it drains
     pause.unlink()
     ending.join()
-    assert text(at(asked, other), task) == "first second"
+    assert text(at(two_nodes, other), task) == "first second"
     assert begun() == [["first", port], ["second", str(other.port)]]
     own.start()
 
 
 def test_a_task_continues_elsewhere_when_its_worker_is_stopped(
-    asked: Service, begun: Begun, pause: Path
+    two_nodes: Service, begun: Begun, pause: Path
 ) -> None:
     port = free_port()
-    settings = {**asked.settings, "PORT": "1"}
-    worker = Worker(asked.first.home, "worker", settings, "--metrics-port", str(port))
+    settings = {**two_nodes.settings, "PORT": "1"}
+    worker = Worker(two_nodes.first.home, "worker", settings, "--metrics-port", str(port))
     worker.start()
     try:
         wait_until(lambda: is_ready(port))
         tasks = []
         while ["first", "1"] not in begun():  # until it gets one
             assert len(tasks) < 16  # as many as one tool may run at once
-            tasks.append(begin(asked.server, "steps_in_a_process"))
+            tasks.append(begin(two_nodes.server, "steps_in_a_process"))
             wait_until(lambda: len(begun()) == len(tasks))
         ending = threading.Thread(target=worker.stop)
         ending.start()
@@ -108,5 +108,5 @@ def test_a_task_continues_elsewhere_when_its_worker_is_stopped(
         ending.join()
     finally:
         worker.close()
-    assert {text(asked.server, task) for task in tasks} == {"first second"}
+    assert {text(two_nodes.server, task) for task in tasks} == {"first second"}
     assert len(begun()) == 2 * len(tasks)

@@ -1,7 +1,7 @@
-"""What the code of a function will do, as far as its text says so: mistakes that only callers would meet.
+"""Find mistakes in the source of a function that would only show when it is called.
 
-Read are uses of the parameter that gets the call's context, and `raise` of exceptions whose words callers
-never see. Code that cannot be read has none.
+It reads the uses of the parameter that receives the call's context, and each `raise` of an exception whose
+message callers never see. Source that cannot be parsed gets no advice.
 """
 
 import ast

@@ -1,8 +1,8 @@
-"""Runs code of tool files at start: bounded in time, and whatever it raises is a value.
+"""Runs code of tool files at start, with a time limit. An exception that it raises is returned as a value.
 
 It runs in a daemon thread. A timer signal in the main thread could interrupt more (it also ends a
 blocking call), but the platform is not always loaded in the main thread, and `except BaseException`
-around a loop in the file would catch it for ever. The thread that waits here goes on in any case.
+around a loop in the file would catch it for ever. The thread that waits here continues in any case.
 Besides, threads that a file starts are then daemons too, so they do not keep a process from ending,
 and a file cannot replace the process's signal handlers.
 

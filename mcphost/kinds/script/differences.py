@@ -1,5 +1,5 @@
-"""What a script uses and the sandbox lacks, as far as its code says so: the type checker knows Python's
-whole library."""
+"""Find what a script uses and the sandbox lacks. The type checker cannot: it knows Python's whole
+library."""
 
 import ast
 import re

@@ -1,6 +1,6 @@
-"""What a script sends, as far as its source shows: literal names of secrets, literal addresses.
+"""Find the secrets and addresses that the source of a script names literally.
 
-A script may compute either, so this is for early notices only; `egress` decides at each request.
+A script may also compute them, so this only serves early notices: `egress` decides at each request.
 """
 
 import ast
