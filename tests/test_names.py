@@ -15,7 +15,7 @@ NAMELESS = re.compile(
 )
 """Pronouns, participles and verbs that name nothing: a variable is named after what it holds (`rows`, not
 `found`), a function after what it does to what (`release_claim`, not `leave`)."""
-MAX_NAMES = 22
+MAX_NAMES = 12
 """How many names of the product are such a word alone. Lower it when there are fewer."""
 SLACK = 5
 """How many fewer there may be before the limit has to be lowered: not every change has to touch it."""

@@ -15,8 +15,8 @@ LISTS: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 
 
 class Notified:
-    """What members that send something return. It may be awaited, as frameworks whose contexts have
-    coroutines do it, or ignored: nothing is left to wait for."""
+    """The return value of methods that send something. Awaiting it does nothing: code written for
+    frameworks in which these methods are coroutines works unchanged."""
 
     __slots__ = ()
 

@@ -35,7 +35,7 @@ class Reader(Protocol):
         """Show one message under its id. An empty one only announces that the stream has begun."""
 
     def end(self, retry_ms: int | None = None) -> None:
-        """End the response; with `retry_ms` the stream goes on, and the client shall reconnect."""
+        """End the response; with `retry_ms` the stream continues, and the client should reconnect."""
 
     @property
     def closed(self) -> bool: ...

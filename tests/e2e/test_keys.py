@@ -93,7 +93,7 @@ def asking(service: Service) -> Iterator[Askers]:
 
 
 def test_calls_survive_a_key_rotation_and_fail_after_a_compromise(two_nodes: Service) -> None:
-    service = asked
+    service = two_nodes
     early = ask(service, service.first)
     with asking(service) as askers:
         said = service.manage("keys", "rotate")

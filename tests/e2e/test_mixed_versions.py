@@ -31,7 +31,7 @@ def changed(pair: Service) -> None:
 
 @pytest.fixture
 def service(changed: None, two_nodes: Service) -> Service:
-    return asked
+    return two_nodes
 
 
 class Talk:

@@ -140,7 +140,7 @@ def _go_on(loads: list[Load | AskingLoad]) -> None:
 def test_no_call_fails_during_a_rolling_restart_with_a_new_master_key(
     two_nodes: Service, front: Server, tls: ssl.SSLContext
 ) -> None:
-    patient, service = Numbered(500), asked
+    patient, service = Numbered(500), two_nodes
     question = patient.asker.leg(service.server)
     state, keys = cancelled(service), KeyChange(service)
     keys.begin()

@@ -59,7 +59,7 @@ class DefinitionPart(NamedTuple):
 
 
 def labelled(row: PrimitiveRow, problems: Mapping[str, Sequence[str]]) -> list[FieldProblem]:
-    """Return problems, which are by the paths of fields, by the labels that the form shows."""
+    """Return the problems of field paths, each with the label of its field in the form."""
     if not problems:
         return []
     form = PrimitiveForm(
@@ -78,8 +78,8 @@ def _label_and_anchor(form: PrimitiveForm, path: str) -> tuple[str, str]:
         root = path.partition(".")[0]
         return _LABELS.get(root, root.replace("_", " ").capitalize()), ""
     row = _ROW.match(field.html_name)
-    of = f"{_ROWS[row[1]]} {int(row[2]) + 1}, " if row and row[1] in _ROWS else ""
-    return f"{of}{field.label}", field.auto_id
+    row_label = f"{_ROWS[row[1]]} {int(row[2]) + 1}, " if row and row[1] in _ROWS else ""
+    return f"{row_label}{field.label}", field.auto_id
 
 
 def definition_of(
@@ -107,8 +107,8 @@ def _http(config: Mapping[str, Any]) -> Iterator[DefinitionPart]:
     if read.source:
         yield DefinitionPart("Imported from", read.source)
     for question in read.questions:
-        if_ = f"\nOnly if {json_text(question.when)}" if question.when else ""
-        yield DefinitionPart(f"Input request {question.key}", f"{question.message}{if_}")
+        condition = f"\nOnly if {json_text(question.when)}" if question.when else ""
+        yield DefinitionPart(f"Input request {question.key}", f"{question.message}{condition}")
         yield DefinitionPart(f"Response {question.key}", question.requested_schema)
     yield DefinitionPart("Request", "\n".join(_request(read.request)))
     if read.response.select:

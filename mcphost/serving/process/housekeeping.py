@@ -48,11 +48,11 @@ log = logging.getLogger(__name__)
 class Housekeeping:
     """Runs the chores every EVERY_SECONDS. Call `start` and `stop` once each.
 
-    `looks` are chores that find what dead processes have left.
+    `searches` are chores that find the work of dead processes.
     """
 
-    def __init__(self, *looks: upkeep.Chore) -> None:
-        self._chores = (*CHORES, *looks)
+    def __init__(self, *searches: upkeep.Chore) -> None:
+        self._chores = (*CHORES, *searches)
         self._stopping = threading.Event()
         self._put_off = False
         self._thread = threading.Thread(
@@ -81,8 +81,8 @@ class Housekeeping:
         self._run_chores((*self._chores, *shared))
 
     def _run_chores(self, chores: tuple[upkeep.Chore, ...]) -> None:
-        """Run these chores. That the database is unreachable is logged once."""
-        away = upkeep.run(chores)
-        if away and not self._put_off:
-            log.warning("housekeeping waits for the database: %s", away)
-        self._put_off = bool(away)
+        """Run these chores. Log once that the database is unreachable."""
+        unreachable = upkeep.run(chores)
+        if unreachable and not self._put_off:
+            log.warning("housekeeping waits for the database: %s", unreachable)
+        self._put_off = bool(unreachable)

@@ -109,8 +109,8 @@ class ServerProcess:
         self._threads: _Threads | None = None
 
     def prepare(self) -> None:
-        """Check the master key, load the packages' wiring, and log what of the code is not served,
-        before the first request.
+        """Check the master key, load the packages' wiring, and log which functions cannot be served, before
+        the first request.
 
         The key is checked in a thread: servers import applications inside their event loop, where
         Django's ORM refuses to work. Raises vault.errors.MasterKeyMismatchError; raises
