@@ -1,5 +1,5 @@
-"""The names in the code are nouns and verbs of the field. The number of meaningless names does not
-grow."""
+"""The names in the code are nouns and verbs of the field. The number of meaningless or generic names
+does not grow."""
 
 import ast
 import re
@@ -19,6 +19,9 @@ MAX_NAMES = 12
 """How many names of the product are such a word alone. Lower it when there are fewer."""
 SLACK = 5
 """How many fewer there may be before the limit has to be lowered: not every change has to touch it."""
+GENERIC = frozenset({"data", "item", "result", "value", "info", "name", "entry"})
+"""Nouns that fit anything. They are right where nothing more is known, and no replacement for a better one."""
+MAX_GENERIC_SHARE = 0.045
 
 
 def _names() -> Iterator[str]:
@@ -39,3 +42,9 @@ def _names() -> Iterator[str]:
 def test_the_number_of_meaningless_names_does_not_grow() -> None:
     names = [name.strip("_").lower() for name in _names() if NAMELESS.fullmatch(name)]
     assert MAX_NAMES - SLACK <= len(names) <= MAX_NAMES, Counter(names).most_common()
+
+
+def test_the_share_of_generic_names_does_not_grow() -> None:
+    names = [name.strip("_").lower() for name in _names()]
+    share = sum(name in GENERIC for name in names) / len(names)
+    assert share <= MAX_GENERIC_SHARE

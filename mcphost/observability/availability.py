@@ -43,21 +43,21 @@ class Availability:
         self._begin()
 
     def _begin(self) -> None:
-        self.away = False
+        self.unreachable = False
         self._lock = threading.Lock()
         self._sources: set[Source] = set()
         self._since = 0.0
         self._waiting: set[asyncio.Future[None]] = set()
         self._probing: threading.Event | None = None
 
-    def lost(self, source: Source, why: str) -> None:
-        """Report that an attempt to use the database has failed; `why` is for the log."""
+    def lost(self, source: Source, reason: str) -> None:
+        """Report that an attempt to use the database has failed; `reason` is for the log."""
         with self._lock:
             if not self._sources:
                 self._since = self._clock()
-                log.warning("%s: %s", source.value, why)
+                log.warning("%s: %s", source.value, reason)
             self._sources.add(source)
-            self.away = True
+            self.unreachable = True
             if source is Source.CONNECTION and self._probing is None and self.probe is not None:
                 self._probing = threading.Event()
                 arguments = (self.probe, self._probing)
@@ -75,7 +75,7 @@ class Availability:
                 self._probing = None
             if self._sources:
                 return
-            self.away = False
+            self.unreachable = False
             waiting, self._waiting = self._waiting, set()
             log.info("the database was unavailable for %.2f s", self._clock() - self._since)
         _wake(waiting)
@@ -84,7 +84,7 @@ class Availability:
         """Wait until the database can be used; False if that takes longer than `seconds`."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:
-            if not self.away:
+            if not self.unreachable:
                 return True
             self._waiting.add(future)
         try:

@@ -43,7 +43,7 @@ K = TypeVar("K", bound=Hashable)
 
 THREADS = 4
 UNAUTHENTICATED_THREADS = 2
-AWAY: Final = (OperationalError, InterfaceError)
+DATABASE_ERRORS: Final = (OperationalError, InterfaceError)
 """What the ORM raises when the database cannot be used."""
 BUSY_MS: Final = 1000
 """How long a thread waits for an SQLite lock before it returns its work."""
@@ -115,7 +115,7 @@ class _Work(Generic[T]):
                 connection.cursor().close()
             self.begun = True
             return self._function()
-        except AWAY as error:
+        except DATABASE_ERRORS as error:
             report(error)
             if connection.vendor == "sqlite" and "locked" in str(error):
                 self.begun = False  # SQLite has refused to begin
@@ -152,10 +152,10 @@ async def in_database_once(function: Callable[P, T], *args: P.args, **kwargs: P.
     ends = _ends()
     work = _Work(partial(function, *args, **kwargs), connect=True)
     failed: Exception | None = None
-    if not availability.away:
+    if not availability.unreachable:
         try:
             return await _run_in_thread(_pool, work, ends)
-        except AWAY as error:
+        except DATABASE_ERRORS as error:
             if work.begun:
                 raise
             failed = error
@@ -181,7 +181,7 @@ async def in_database_unbounded(function: Callable[P, T], *args: P.args, **kwarg
         await availability.wait()
         try:
             return await _run_in_thread(_pool, work)
-        except AWAY:
+        except DATABASE_ERRORS:
             await asyncio.sleep(pause)
             pause = _longer(pause)
 
@@ -210,7 +210,7 @@ class BatchReader(Generic[K, T]):
 
     async def get(self, key: K) -> T | None:
         """The row of that key, if any. Raises what `in_database` raises."""
-        if availability.away:  # each waits for itself, and is counted
+        if availability.unreachable:  # each waits for itself, and is counted
             return (await in_database(self._read, (key,))).get(key)
         with self._lock:
             batch = self._open
@@ -262,10 +262,10 @@ async def _done(pool: _Pool, function: Callable[[], T]) -> T:
     ends = _ends()
     work = _Work(function)
     failed: Exception | None = None
-    if not availability.away:
+    if not availability.unreachable:
         try:
             return await _run_in_thread(pool, work, ends)
-        except AWAY as error:
+        except DATABASE_ERRORS as error:
             failed = error
     return await _done_later(pool, work, ends, failed)
 
@@ -280,7 +280,7 @@ async def _done_later(
         while (remaining := ends - loop.time()) > 0 and await availability.wait(remaining):
             try:
                 return await _run_in_thread(pool, work, ends)
-            except AWAY as error:
+            except DATABASE_ERRORS as error:
                 if once and work.begun:
                     raise
                 failed = error

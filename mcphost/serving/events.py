@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 from mcphost.feed.loop import ChangeNews
-from mcphost.serving.database import AWAY
+from mcphost.serving.database import DATABASE_ERRORS
 
 
 class Waiter:
@@ -207,7 +207,7 @@ class Relay(Generic[T]):
                 items, self._due = self._due, []
                 try:
                     await self._handle(items)
-                except AWAY as error:
+                except DATABASE_ERRORS as error:
                     log.warning("changes wait for the database: %s", type(error).__name__)
                     await self._again(items)
                 except Exception:

@@ -19,7 +19,7 @@ from mcphost.protocol import results
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
 from mcphost.protocol.tasks import TaskStatus, TaskView, task_handle
 from mcphost.runtime.outcomes import Outcome
-from mcphost.serving.database import AWAY
+from mcphost.serving.database import DATABASE_ERRORS
 from mcphost.serving.request_state import RequestState
 
 Dress = Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -109,7 +109,7 @@ def error_for(error: Exception) -> ProtocolError:
     """The error that answers a request whose handling raised `error`; logs what is not a refusal."""
     if isinstance(error, ProtocolError):
         return error
-    if isinstance(error, AWAY):
+    if isinstance(error, DATABASE_ERRORS):
         log.error("the database is unreachable: %s", type(error).__name__)
         return unavailable("The database is unreachable; try again soon")
     log.error("a request failed", exc_info=error)

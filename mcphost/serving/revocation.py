@@ -138,9 +138,9 @@ class Presences:
                 )
         for credential, now in current_principals.items():
             for presence in tuple(self._by_credential.get(credential, ())):
-                why = refusal(presence.principal, now)
-                if why is not None:
-                    presence.revoke(why)
+                reason = refusal(presence.principal, now)
+                if reason is not None:
+                    presence.revoke(reason)
 
 
 class _About:

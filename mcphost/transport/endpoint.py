@@ -22,7 +22,7 @@ from mcphost.protocol.messages import error_response
 from mcphost.protocol.opening import open_post
 from mcphost.protocol.subscriptions import lasting
 from mcphost.serving.context import Incoming
-from mcphost.serving.database import AWAY
+from mcphost.serving.database import DATABASE_ERRORS
 from mcphost.serving.first_use import with_shapes
 from mcphost.serving.methods.dispatch import LONG_LIVED, dispatch, dispatch_long_lived
 from mcphost.serving.replies import error_for
@@ -127,7 +127,7 @@ async def _enter(
         return admitted.incoming(request, exchange, len(body)), headers
     except ClientGoneError:
         return Ended(NO_METHOD, DISCONNECTED)
-    except (ProtocolError, *AWAY) as error:
+    except (ProtocolError, *DATABASE_ERRORS) as error:
         return Ended(NO_METHOD, await _refuse(send, error_for(error), headers))
 
 

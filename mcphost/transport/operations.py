@@ -16,7 +16,7 @@ import orjson
 from mcphost.observability import exposition, health
 from mcphost.observability.availability import Source, availability
 from mcphost.protocol.headers import Headers
-from mcphost.serving.database import AWAY, in_database
+from mcphost.serving.database import DATABASE_ERRORS, in_database
 from mcphost.serving.process import status as platform
 from mcphost.serving.process.status import PlatformStatus
 from mcphost.transport import cors, errors
@@ -119,7 +119,7 @@ async def _platform_status() -> PlatformStatus:
     try:
         async with asyncio.timeout(STATUS_SECONDS):
             return await in_database(platform.read)
-    except (*AWAY, TimeoutError):
+    except (*DATABASE_ERRORS, TimeoutError):
         return platform.without_database("The database is unreachable, or too slow.")
 
 

@@ -43,7 +43,7 @@ class WhenSlow:
         self._handle.cancel()
 
     def _open_or_wait(self) -> None:
-        if not availability.away:
+        if not availability.unreachable:
             self._open()
             return
         seconds = settings.MCPHOST_DATABASE_WAIT_SECONDS + GRACE_SECONDS

@@ -226,7 +226,7 @@ def is_unready(server: Server) -> bool:
 
 
 @contextmanager
-def _away(cluster: Postgres, mode: str) -> Iterator[None]:
+def _unreachable(cluster: Postgres, mode: str) -> Iterator[None]:
     cluster.stop(mode)
     try:
         yield
@@ -265,7 +265,7 @@ async def test_a_database_outage_without_heartbeats_causes_no_takeover(
                 await asyncio.to_thread(
                     handmade_calls.wait_until, beside_effects(patient, ".paused").exists
                 )
-                with _away(cluster, "immediate"):
+                with _unreachable(cluster, "immediate"):
                     await asyncio.sleep(
                         LEASE_SECONDS + 1
                     )  # what is tested is that this is no death
@@ -289,7 +289,7 @@ def test_a_long_database_outage_gives_timely_errors_and_processes_recover(
         session.stream(pausing) as begun,
     ):
         wait_until(beside_effects(impatient, ".paused").exists)
-        with _away(cluster, "immediate"):
+        with _unreachable(cluster, "immediate"):
             wait_until(lambda: is_unready(here) and is_unready(there))
             is_told_to_come_back(raw.post(here, NOTE, here.token), 503)
             is_told_to_come_back(raw.post(here, ECHO, UNKNOWN), 503)

@@ -100,10 +100,10 @@ def test_calls_and_notifications_continue_while_redis_is_away_and_afterwards(
         _listening(two_nodes, two_nodes.second) as second,
         loading(two_nodes.server) as load,
     ):
-        for step, verb, away in zip(steps, verbs, (False, True, False), strict=True):
+        for step, verb, unreachable in zip(steps, verbs, (False, True, False), strict=True):
             step()
             load.has_gone_on()
-            until(two_nodes.first, lambda found, it=away: ("redis" in reasons(found)) is it)
+            until(two_nodes.first, lambda found, it=unreachable: ("redis" in reasons(found)) is it)
             two_nodes.change(verb)
             raw.read_until(first, CHANGED)
             raw.read_until(second, CHANGED)

@@ -79,10 +79,10 @@ def test_an_unregistered_process_is_no_longer_counted_and_may_return() -> None:
     one.beat()
     two.beat()
 
-    def away(*_: object) -> None:
+    def unreachable(*_: object) -> None:
         raise DatabaseError("away")
 
-    with connection.execute_wrapper(away), pytest.raises(DatabaseError):
+    with connection.execute_wrapper(unreachable), pytest.raises(DatabaseError):
         two.beat()
     assert two.live() == 2, "without a database what was known stays"
     two.unregister()

@@ -179,12 +179,12 @@ def test_a_correct_password_removes_only_its_own_attempt() -> None:
 
 @pytest.mark.django_db
 def test_an_attempt_that_ends_in_an_error_stays_counted() -> None:
-    def away() -> bool:
+    def unreachable() -> bool:
         raise ConnectionError
 
     for _ in range(FAILURES):
         with pytest.raises(ConnectionError):
-            passwords.check("olga", HERE, away)
+            passwords.check("olga", HERE, unreachable)
     assert refused("olga") is Unchecked.LOCKED
 
 

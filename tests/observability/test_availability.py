@@ -45,7 +45,7 @@ async def test_all_waiting_callers_continue_once_a_probe_succeeds(
     caplog.set_level(logging.INFO)
     for _ in range(3):
         availability.lost(Source.CONNECTION, "OperationalError")
-    assert availability.away
+    assert availability.unreachable
     assert availability.problem() == "the database is unreachable"
     waiting = [asyncio.ensure_future(availability.wait(PATIENCE)) for _ in range(100)]
     await asyncio.to_thread(door.await_attempt)
@@ -53,7 +53,7 @@ async def test_all_waiting_callers_continue_once_a_probe_succeeds(
     assert not any(each.done() for each in waiting)
     door.open.set()
     assert all(await asyncio.gather(*waiting))
-    assert not availability.away
+    assert not availability.unreachable
     said = [each.getMessage() for each in caplog.records]
     assert said[0] == "the database is unreachable: OperationalError"
     assert said[1].startswith("the database was unavailable for ")
@@ -63,7 +63,7 @@ async def test_all_waiting_callers_continue_once_a_probe_succeeds(
 async def test_a_wait_for_the_database_ends_at_its_time_out_or_cancellation(
     availability: Availability,
 ) -> None:
-    assert not availability.away
+    assert not availability.unreachable
     assert availability.problem() is None
     assert await availability.wait(0)
     availability.lost(Source.RECORDS, "OperationalError")
@@ -87,7 +87,7 @@ async def test_a_lost_database_counts_as_back_only_when_the_same_source_reaches_
     door.open.set()
     while availability.problem() != "audit records cannot be written":  # noqa: ASYNC110 - a thread's
         await asyncio.sleep(0.001)
-    assert availability.away
+    assert availability.unreachable
     availability.reached(Source.RECORDS)
     availability.reached(Source.RECORDS)
     assert await waiting

@@ -139,7 +139,7 @@ def test_one_thread_without_a_connection_does_not_stop_the_others(door: threadin
     assert feed.poll()
     connection.close()
     report(OperationalError("too many clients"))
-    assert not availability.away
+    assert not availability.unreachable
 
 
 async def test_the_number_of_requests_waiting_for_the_database_is_limited(
@@ -203,6 +203,6 @@ async def test_a_locked_sqlite_database_occupies_no_thread(monkeypatch: pytest.M
         other.execute("BEGIN EXCLUSIVE")
         waiting = [asyncio.ensure_future(in_database_once(write)) for _ in range(10)]
         await _all_wait(10)
-        assert availability.away
+        assert availability.unreachable
         assert 0 < tries <= 10
     assert await asyncio.gather(*waiting) == ["written"] * 10

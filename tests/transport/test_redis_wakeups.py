@@ -84,18 +84,18 @@ def test_an_unreachable_redis_is_reported_once_and_recovers_by_itself(
     caplog.set_level(logging.INFO)
     with Process(server) as first, Process(server) as second:
 
-        def away(*, both: bool = True) -> bool:
+        def unreachable(*, both: bool = True) -> bool:
             problems = [bool(each.wakeups.problem()) for each in (first, second)]
             return all(problems) if both else any(problems)
 
         for _ in range(2):
-            assert _becomes(away)
+            assert _becomes(unreachable)
             first.wakeups.send()
             server.start()
-            assert _becomes(lambda: not away(both=False))
+            assert _becomes(lambda: not unreachable(both=False))
             assert second.is_woken_by(first)
             server.stop()
-        assert _becomes(away)
+        assert _becomes(unreachable)
     said = [r.getMessage() for r in caplog.records if r.name == "mcphost.transport.redis_wakeups"]
     assert sum(text.startswith("Redis is unreachable") for text in said) == 6
     assert sum(text.startswith("Redis is reachable again") for text in said) == 4

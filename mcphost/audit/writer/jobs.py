@@ -139,13 +139,13 @@ def portions(jobs: list[Job]) -> list[list[Job]]:
     return groups[::-1]
 
 
-def lose(jobs: list[Job], why: str) -> None:
+def lose(jobs: list[Job], reason: str) -> None:
     """Report lost records to their callers, in the log and in the metrics."""
     if jobs:
         count = sum(len(job.records) for job in jobs)
         counters.records_lost.add(count)
-        logger.error("%s records are lost: %s", count, why)
-        settle([(job, RecordLostError(why)) for job in jobs])
+        logger.error("%s records are lost: %s", count, reason)
+        settle([(job, RecordLostError(reason)) for job in jobs])
 
 
 def settle(verdicts: Sequence[Verdict]) -> None:

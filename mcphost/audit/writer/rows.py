@@ -38,8 +38,8 @@ def prepare(record: Record) -> PreparedRow:
     if record.payload is not None:
         cipher = payload_cipher()
         if cipher is None:
-            why = "no payload cipher is set, and payloads are never written unencrypted"
-            raise RecordRefusedError(why)
+            reason = "no payload cipher is set, and payloads are never written unencrypted"
+            raise RecordRefusedError(reason)
         if record.tenant is None:
             raise RecordRefusedError("a payload without a tenant cannot be encrypted")
         sealed = cipher.commit_and_seal(record.tenant, json_bytes(record.payload))

@@ -230,12 +230,12 @@ class Writer:
             self._abandoned.set()
             return drained
 
-    def _fall_behind(self, why: str, *, check: bool = False) -> None:
+    def _fall_behind(self, reason: str, *, check: bool = False) -> None:
         """Report that records are not being written; `check` verifies first that they are late."""
         with self._judging:
             if not self._behind and (not check or self._waited() >= self._limits.late):
                 self._behind = True
-                availability.lost(Source.RECORDS, why)
+                availability.lost(Source.RECORDS, reason)
 
     def _catch_up(self) -> None:
         """Report that records are written again, or that none wait. In the writer's thread."""
@@ -352,8 +352,8 @@ class Writer:
             except Exception as error:  # noqa: BLE001 - a cipher may raise anything
                 # Never the error's text: it may contain parts of the payload.
                 logger.error("a record could not be prepared: %s", type(error).__name__)
-                why = f"the record could not be prepared: {type(error).__name__}"
-                verdicts.append((job, RecordRefusedError(why)))
+                reason = f"the record could not be prepared: {type(error).__name__}"
+                verdicts.append((job, RecordRefusedError(reason)))
         groups = portions(ready)
         while groups:
             group = groups.pop()

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 async def check() -> None:
     """Wait until the database can be reached. Raises ProtocolError (UNAVAILABLE) if no round may start
     now, because it could not be recorded."""
-    if availability.away or writer.is_behind():
+    if availability.unreachable or writer.is_behind():
         try:
             await until_there()
         except DatabaseAwayError:

@@ -32,7 +32,7 @@ from mcphost.sealing.tokens import Purpose, SealError
 from mcphost.serving import lookups, replies, revocation, sealing, shutdown
 from mcphost.serving.background import background
 from mcphost.serving.context import Incoming, Turn
-from mcphost.serving.database import AWAY, in_database
+from mcphost.serving.database import DATABASE_ERRORS, in_database
 from mcphost.serving.events import Relay
 from mcphost.serving.execution import (
     audit_records,
@@ -151,7 +151,7 @@ class LeftRounds:
             if turn is not None and won is not None:
                 left_claim = left_claim._replace(epoch=won.epoch)
                 await _run_won(turn, won)
-        except (*AWAY, RecordLostError, asyncio.CancelledError, SupersededError):
+        except (*DATABASE_ERRORS, RecordLostError, asyncio.CancelledError, SupersededError):
             pass  # the next look finds it again, here or at another process
         except ProtocolError as error:
             await _refuse(left_claim, error)

@@ -103,7 +103,7 @@ async def run(turn: Turn, ports: DeferrablePorts) -> Reply:
     Raises ProtocolError (UNAVAILABLE) when the round cannot be recorded. A cancelled round is
     recorded as such, and no request waits for that.
     """
-    if availability.away or not writer.is_ready():
+    if availability.unreachable or not writer.is_ready():
         await commits.check()
     if turn.incoming.owned_call is not None:
         return await _run_owned(turn, ports, turn.incoming.owned_call)

@@ -106,7 +106,7 @@ async def end(turn: Turn, delivered: Delivered) -> None:
     outcome = delivered.outcome
     if isinstance(outcome, Failed) and outcome.error.kind is FailureKind.OVERLOADED:
         return  # the client is told to retry
-    if availability.away:
+    if availability.unreachable:
         return
     ids = [UUID(part.id) for part in state.parts]
     until = None if turn.is_claimed else timezone.now() + SPARE

@@ -170,7 +170,7 @@ async def open_stream(session: ClientSession, stream: UUID) -> bool:
 
 async def _holds(condition: Condition) -> bool:
     """Whether a condition takes hold; False also if it could not be committed."""
-    if availability.away:
+    if availability.unreachable:
         return False
     try:
         return await writer.submit_if(condition)

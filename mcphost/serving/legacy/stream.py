@@ -151,7 +151,7 @@ def _look_at(done: "asyncio.Future[bool]") -> None:
 async def _in_time(done: "asyncio.Future[bool]", seconds: float) -> bool:
     """Wait for a write; False if the database is unreachable and `seconds` have passed."""
     await asyncio.wait([done], timeout=seconds)
-    if not (done.done() or availability.away):
+    if not (done.done() or availability.unreachable):
         await asyncio.wait([done])
     return done.done()
 
@@ -166,7 +166,6 @@ class Outgoing:
     """
 
     __slots__ = (
-        "_away",
         "_begun",
         "_gate",
         "_number",
@@ -176,6 +175,7 @@ class Outgoing:
         "_queued",
         "_readers",
         "_state",
+        "_unreachable",
         "_unshown",
         "_writer",
         "followed",
@@ -202,7 +202,7 @@ class Outgoing:
         self._writer: asyncio.Task[None] | None = None
         self._readers: list[Reader] = []
         self._unshown: list[tuple[int, bytes]] | None = []
-        self._away = False
+        self._unreachable = False
         self._begun = last is not None
         if last is not None:
             self._number, self._unshown, self.followed = last, None, True
@@ -323,7 +323,9 @@ class Outgoing:
         if records:
             await self._finished(portion)
             return
-        seconds = 0 if failed and availability.away else settings.MCPHOST_DATABASE_WAIT_SECONDS
+        seconds = (
+            0 if failed and availability.unreachable else settings.MCPHOST_DATABASE_WAIT_SECONDS
+        )
         if not await _in_time(portion.done, seconds):
             self._show_last(messages)
             await asyncio.wait([portion.done])
@@ -361,8 +363,8 @@ class Outgoing:
             if number > after:
                 reader.write(event_id(self.stored.stream.id, number), message)
         self._unshown = None
-        if self._away:
-            self._away = False
+        if self._unreachable:
+            self._unreachable = False
             reader.end(retry_ms())
         elif self._state is StreamState.MOVED:
             following.replay(self.stored.stream, self._number, reader)
@@ -380,7 +382,7 @@ class Outgoing:
     def send_away(self) -> None:
         """End the readers' responses, not the stream. Their clients reconnect for the rest."""
         following.send_away(self.stored.stream.id)
-        self._away = self._unshown is not None
+        self._unreachable = self._unshown is not None
         readers, self._readers = self._readers, []
         for reader in readers:
             reader.end(retry_ms())

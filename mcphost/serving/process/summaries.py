@@ -34,7 +34,7 @@ class SummariesThread:
     def __init__(self) -> None:
         self._follower = Follower()
         self._stopping = threading.Event()
-        self._away = False
+        self._unreachable = False
         self._thread = threading.Thread(
             target=self._follow_until_stopped, name="mcphost-summaries", daemon=True
         )
@@ -81,16 +81,16 @@ class SummariesThread:
             tune()
             step = self._follower.step(self._pause)
         except (OperationalError, InterfaceError) as error:
-            if not self._away:
+            if not self._unreachable:
                 log.warning("the summaries wait for the database: %s", type(error).__name__)
-            self._away = True
+            self._unreachable = True
             connections.close_all()
             return False
         except Exception:
             log.exception("the summaries go on after an error")
             connections.close_all()
             return False
-        self._away = False
+        self._unreachable = False
         self._note(step)
         return step.more
 

@@ -21,8 +21,8 @@ CUT_SECONDS: Final = 2.0
 EXIT_SECONDS: Final = 5.0
 """How long tools' threads may keep the process alive after its end."""
 
-Beside = AbstractAsyncContextManager[object]
-NOTHING: Final[Beside] = nullcontext()
+OperationsContext = AbstractAsyncContextManager[object]
+NOTHING: Final[OperationsContext] = nullcontext()
 
 log = logging.getLogger(__name__)
 
@@ -32,21 +32,21 @@ class WorkerProcess:
     their next step, or are cut after `drain_seconds`. A second signal cuts them at once."""
 
     def __init__(
-        self, process: ServerProcess, drain_seconds: float, beside: Beside = NOTHING
+        self, process: ServerProcess, drain_seconds: float, operations: OperationsContext = NOTHING
     ) -> None:
         self._process = process
         self._drain_seconds = drain_seconds
-        self._beside = beside
+        self._operations = operations
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
 
     async def run(self) -> None:
-        """Work until a signal, in a process that runs nothing else but what is `beside`."""
+        """Work until a signal, while `operations` serves health and metrics."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
         self._process.start()
-        async with self._beside:
+        async with self._operations:
             log.info("the worker has started")
             await self._stopping.wait()
             await self._drain()
@@ -84,8 +84,10 @@ async def _rounds_over() -> None:
     await released_rounds.all_over()
 
 
-def work(drain_seconds: float, *companions: Companion, beside: Beside = NOTHING) -> None:
-    """Run a worker in this process, until a signal. What is `beside` runs on its event loop.
+def work(
+    drain_seconds: float, *companions: Companion, operations: OperationsContext = NOTHING
+) -> None:
+    """Run a worker in this process, until a signal. `operations` serves health and metrics on its event loop.
 
     Raises vault.errors.MasterKeyMismatchError when the process's master key is not the platform's.
     """
@@ -94,6 +96,6 @@ def work(drain_seconds: float, *companions: Companion, beside: Beside = NOTHING)
     last_resort = threading.Timer(EXIT_SECONDS, os._exit, (0,))
     last_resort.daemon = True
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:  # as uvicorn chooses it
-        runner.run(WorkerProcess(process, drain_seconds, beside).run())
+        runner.run(WorkerProcess(process, drain_seconds, operations).run())
         last_resort.start()
     last_resort.cancel()

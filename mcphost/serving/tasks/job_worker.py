@@ -84,18 +84,18 @@ class JobWorker:
             await asyncio.wait([self._working], timeout=LEAVE_SECONDS)
 
     async def _work(self) -> None:
-        away = False
+        unreachable = False
         while not self._ending.is_set():
             try:
                 await self._take_jobs()
             except (Error, ConnectorException, PoolTimeout, OSError) as error:
-                if not away:
+                if not unreachable:
                     log.warning("the queue of tasks cannot be read: %s", type(error).__name__)
-                away = True
+                unreachable = True
             except Exception:
                 log.exception("the queue of tasks is read again after an error")
             else:
-                away = False
+                unreachable = False
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), AGAIN_SECONDS)
 
@@ -145,8 +145,8 @@ class JobWorker:
 
     async def _upkeep(self, timestamp: int) -> None:
         """Do the platform's periodic work."""
-        if away := await asyncio.get_running_loop().run_in_executor(self._thread, _keep_up):
-            log.warning("periodic work waits for the database: %s", away)
+        if unreachable := await asyncio.get_running_loop().run_in_executor(self._thread, _keep_up):
+            log.warning("periodic work waits for the database: %s", unreachable)
 
 
 class _Jobs(JobManager):

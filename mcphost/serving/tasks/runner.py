@@ -32,7 +32,7 @@ from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.sealing.tokens import Purpose, SealError, key_id
 from mcphost.serving import lookups, request_state, revocation, sealing, shutdown
 from mcphost.serving.context import Incoming, Resumed, TakenAnswer
-from mcphost.serving.database import AWAY, in_database
+from mcphost.serving.database import DATABASE_ERRORS, in_database
 from mcphost.serving.events import Relay
 from mcphost.serving.execution import audit_records, rounds, stored_requests, stored_tasks
 from mcphost.serving.execution.calls import RoundPorts, turn_of
@@ -164,7 +164,7 @@ class Runner:
         for task in tasks:
             try:
                 await self._begin(task)
-            except (*AWAY, RecordLostError):
+            except (*DATABASE_ERRORS, RecordLostError):
                 raise
             except Exception:  # the next look finds it again; the others do not wait for that
                 log.exception("a round of a task could not begin")

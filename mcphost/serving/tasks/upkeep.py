@@ -78,14 +78,14 @@ def run(chores: Iterable[Chore]) -> str:
 
     Return the name of the error if the database was unreachable, else an empty text.
     """
-    away = ""
+    unreachable = ""
     for chore in chores:
         try:
             chore()
         except (OperationalError, InterfaceError) as error:
-            away = type(error).__name__
+            unreachable = type(error).__name__
             connections.close_all()
         except Exception:
             log.exception("periodic work goes on after an error")
             connections.close_all()
-    return away
+    return unreachable

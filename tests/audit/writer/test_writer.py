@@ -307,14 +307,14 @@ def test_the_writer_retries_a_locked_database_while_new_calls_wait(start, failur
     with locked():
         waiting = in_background(lambda: submit_and_wait(writer, mine))
         failures.wait()
-        assert availability.away
+        assert availability.unreachable
         assert writer.is_behind()
         assert not writer.refuse_new(), "who waits is not refused"
         failures.wait()
     assert waiting() is None
     assert stored() == {each.id for each in mine}
     assert not writer.is_behind()
-    assert becomes(lambda: not availability.away)
+    assert becomes(lambda: not availability.unreachable)
 
 
 def test_the_process_is_unready_while_the_oldest_record_waits_too_long(start, gate, clock):

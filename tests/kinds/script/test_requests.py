@@ -103,11 +103,11 @@ async def test_a_redirect_within_the_service_reveals_no_secret(sandbox: Sandbox)
 async def test_a_redirect_to_another_service_carries_no_secret(sandbox, carrying):
     async with running(echo) as other:
 
-        def away(request: Arrived) -> str:
+        def unreachable(request: Arrived) -> str:
             query = request.path.partition("?")[2] if carrying else ""
             return f"{base(other)}/away?{query}"
 
-        async with running(redirecting(away)) as service, opened(service, other) as egress:
+        async with running(redirecting(unreachable)) as service, opened(service, other) as egress:
             http = Outgoing(egress, service, other, key=KEY)
             told = await calling(TELLING, sandbox, service, http).completes()
     assert told.startswith("refused: ") == carrying

@@ -248,10 +248,10 @@ async def test_without_a_readable_database_no_round_is_run(
     asked = wanted(cast.acme.id)
     await two[0].win(asked)
 
-    def away(*_: Any) -> None:
+    def unreachable(*_: Any) -> None:
         raise OperationalError("away")
 
-    monkeypatch.setattr(stored, "find_claim", away)
+    monkeypatch.setattr(stored, "find_claim", unreachable)
     await unavailable(two[1].claim(asked, []))
 
 

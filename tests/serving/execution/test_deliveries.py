@@ -229,6 +229,6 @@ async def test_an_anonymous_callers_state_lasts_ten_minutes_and_contains_no_url_
     asking = asking._replace(call=asking.call._replace(principal=nobody))
     state = _opened((await deliveries.deliver(asking, InputRequired((QUESTION,), EMPTY))).reply)
     assert round(state.expires_at - state.issued_at) == request_state.ANONYMOUS_SECONDS
-    away = InputRequest("pay", "elicitation/create", {"mode": "url"}, "digest")
-    result = await _answered(InputRequired((away,), EMPTY), asking)
+    unreachable = InputRequest("pay", "elicitation/create", {"mode": "url"}, "digest")
+    result = await _answered(InputRequired((unreachable,), EMPTY), asking)
     assert result["isError"] is True

@@ -18,7 +18,7 @@ from mcphost.vault.services import ensure_ring
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def _away(*_: Any) -> None:
+def _unreachable(*_: Any) -> None:
     raise OperationalError("it is away\nand that is all")
 
 
@@ -35,7 +35,7 @@ def check(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> 
     monkeypatch.setattr(startup_checks, "AGAIN_SECONDS", 0.01)
     caplog.set_level(logging.INFO)
     check = KeyCheck()
-    with connection.execute_wrapper(_away):
+    with connection.execute_wrapper(_unreachable):
         check.check()
         check.check()
     return check
@@ -52,7 +52,7 @@ def test_a_correct_master_key_starts_no_check_thread() -> None:
 
 @pytest.mark.sqlite
 def test_an_unreachable_sqlite_file_is_an_error_and_not_waited_for() -> None:
-    with connection.execute_wrapper(_away), pytest.raises(OperationalError):
+    with connection.execute_wrapper(_unreachable), pytest.raises(OperationalError):
         KeyCheck().check()
 
 

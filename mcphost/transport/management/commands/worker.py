@@ -34,10 +34,10 @@ class Command(BaseCommand):
                 "(DATABASE_URL)."
             )
         port = options["metrics_port"]
-        beside = nullcontext() if port is None else OperationsPort(_listening(port))
+        operations = nullcontext() if port is None else OperationsPort(_listening(port))
         logs.configure(settings.MCPHOST_LOG_FORMAT, settings.MCPHOST_LOG_LEVEL)
         gc.freeze()  # as in `serve`: what was loaded at the start is never freed
-        work(settings.MCPHOST_DRAIN_SECONDS, wakeups, beside=beside)
+        work(settings.MCPHOST_DRAIN_SECONDS, wakeups, operations=operations)
 
 
 def _listening(port: int) -> socket.socket:
