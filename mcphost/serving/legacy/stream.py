@@ -323,9 +323,8 @@ class Outgoing:
         if records:
             await self._finished(portion)
             return
-        seconds = (
-            0 if failed and availability.unreachable else settings.MCPHOST_DATABASE_WAIT_SECONDS
-        )
+        waits = not (failed and availability.unreachable)
+        seconds = settings.MCPHOST_DATABASE_WAIT_SECONDS if waits else 0
         if not await _in_time(portion.done, seconds):
             self._show_last(messages)
             await asyncio.wait([portion.done])
