@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 PATIENCE = 60.0
 READYZ = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 REFUSAL = "HTTP/1.1 {status} -\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"
@@ -109,7 +109,7 @@ class Proxy:
             with self._changed:
                 self.ready = self.ready | {node} if is_ready else self.ready - {node}
                 self._changed.notify_all()
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
     async def _is_ready(self, node: int) -> bool:
         try:

@@ -40,7 +40,7 @@ from mcphost.serving.legacy import storage
 from mcphost.serving.replies import Asking, SealedState
 from mcphost.serving.request_state import RequestState
 
-LOOK_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 1.0
 """The poll interval once input requests have expired, but not yet by the database's clock."""
 TICK_SECONDS: Final = 15.0
 CANCELLED_REASON: Final = "the client cancelled the request"
@@ -239,7 +239,7 @@ class OpenRound(Waiter):
     def _set_timer(self) -> None:
         seconds = (self.round_questions.expires_at - _CLOCK.now()).total_seconds()
         if seconds <= 0:  # by the database's clock they are still open
-            seconds = LOOK_SECONDS
+            seconds = POLL_SECONDS
         elif self._tick is not None:
             seconds = min(seconds, TICK_SECONDS)
         self._timer = self._loop.call_later(seconds, self._time, context=Context())

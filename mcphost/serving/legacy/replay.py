@@ -28,11 +28,11 @@ from mcphost.serving.limits import may_notify
 from mcphost.serving.ports import Reader
 from mcphost.vault.errors import VaultError
 
-FIRST_LOOK_SECONDS: Final = 0.25
-LOOK_SECONDS: Final = 5.0
+FIRST_POLL_SECONDS: Final = 0.25
+MAX_POLL_SECONDS: Final = 5.0
 """The first and the longest poll interval of a replay without news. The first is short: a call that
 ends at that moment does not know yet that its stream is read from another process."""
-LOOK_HERE_SECONDS: Final = 30.0
+MAX_POLL_SECONDS_OF_OWNED_CALL: Final = 30.0
 """The longest interval where this process owns the call, which notifies of every event."""
 
 _EVENT: Final = re.compile(r"([0-9a-f]{32})-([0-9]{1,15})")
@@ -76,7 +76,7 @@ class _Following:
         self._stream = stream
         self._after = after
         self._reader = reader
-        self._poll_seconds = FIRST_LOOK_SECONDS
+        self._poll_seconds = FIRST_POLL_SECONDS
 
     async def run(self) -> None:
         try:
@@ -113,7 +113,9 @@ class _Following:
         if self._stream.id not in outgoing.live:
             await takeovers.take_over(stream=self._stream.id)
         await waiter.wait(self._poll_seconds)
-        longest = LOOK_HERE_SECONDS if self._stream.id in outgoing.live else LOOK_SECONDS
+        longest = (
+            MAX_POLL_SECONDS_OF_OWNED_CALL if self._stream.id in outgoing.live else MAX_POLL_SECONDS
+        )
         self._poll_seconds = min(2 * self._poll_seconds, longest)
 
     async def _show(self) -> Page:

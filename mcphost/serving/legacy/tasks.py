@@ -51,7 +51,7 @@ CARRIED_SECONDS: Final = 0.1
 """How soon a request looks again for questions that another one is about to send."""
 SENT_SECONDS: Final = 3.0
 """How long it waits for that."""
-LOOK_SECONDS: Final = 15.0
+POLL_SECONDS: Final = 15.0
 """How often a blocked `tasks/result` reads its task, besides when that changes."""
 CANCELLED: Final = "The task was cancelled"
 """The error of `tasks/result` unless a user of the server cancelled it and said why."""
@@ -131,7 +131,7 @@ async def _wait(
             ):
                 await _ask(incoming, owned_call, current)
                 return {}
-            await waiter.wait(CARRIED_SECONDS if carries else LOOK_SECONDS)
+            await waiter.wait(CARRIED_SECONDS if carries else POLL_SECONDS)
     raise unavailable("The server is about to stop; send the request again")
 
 

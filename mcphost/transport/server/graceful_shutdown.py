@@ -33,7 +33,7 @@ from mcphost.serving.execution.released_rounds import released_rounds
 
 ECHO_SECONDS = 1.0
 """Another SIGTERM within this time is the same one: `make` passes on one sent to the group."""
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 FRESH_SECONDS = 2.0
 """How long to wait for the first request on a new connection: a busy client opens many before it
 writes on the first one, and does not send a request again that was reset."""
@@ -179,7 +179,7 @@ class GracefulServer(Server):
             if spent >= seconds:
                 return
             self._close_idle(fresh_too=spent >= FRESH_SECONDS)
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
     def _is_open(self) -> bool:
         rounds = len(running_tasks) + len(released_rounds)
@@ -219,7 +219,7 @@ class GracefulServer(Server):
         ends = time.monotonic() + CUT_SECONDS
         while self._is_open() and time.monotonic() < ends:
             self._close_idle(fresh_too=True)
-            await asyncio.sleep(LOOK_SECONDS / 5)
+            await asyncio.sleep(POLL_SECONDS / 5)
 
 
 def _end_process() -> None:

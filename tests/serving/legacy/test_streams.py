@@ -63,7 +63,7 @@ async def test_a_stream_of_another_process_is_not_followed_beyond_the_drain(
     caller = await Caller.at(asking)
     shown = await _waits(caller)
     await true(lambda: _only()._state is OwnedCallState.RESTING)  # else it would leave by itself
-    for name in ("FIRST_LOOK_SECONDS", "LOOK_SECONDS"):
+    for name in ("FIRST_POLL_SECONDS", "MAX_POLL_SECONDS"):
         monkeypatch.setattr(replay, name, 600.0)
     real, looked = takeovers.take_over, asyncio.Event()
 

@@ -15,7 +15,7 @@ from mcphost.vault.rewrapping import rewrap, wrapping
 from mcphost.vault.states import KeyState, KeyVerb, diagram
 
 ACTOR: Final = Actor.system("manage.py keys")
-LOOK_SECONDS: Final = 0.25
+POLL_SECONDS: Final = 0.25
 _COLUMNS: Final = ("KEY", "STATE", "SINCE (UTC)", "IN FLIGHT", "")
 _NOTES: Final = {
     KeyState.STANDBY: "being read by every process; becomes active at {until}",
@@ -110,7 +110,7 @@ class Command(BaseCommand):
         )
         try:
             while (row := listing.key(new, timezone.now())).state is KeyState.STANDBY:
-                self.pause(LOOK_SECONDS)
+                self.pause(POLL_SECONDS)
                 lifecycle.run_due_transitions(ACTOR)
         except KeyboardInterrupt:
             raise CommandError(

@@ -185,7 +185,7 @@ async def test_if_a_result_request_dies_before_streaming_an_earlier_one_sends_th
     client: TaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(task_methods, "SENT_SECONDS", 0.1)
-    monkeypatch.setattr(task_methods, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(task_methods, "POLL_SECONDS", 0.2)
     task = await client.begin("paint_later")
     await happened("running")
     async with task.following() as earlier:
