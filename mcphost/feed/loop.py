@@ -155,7 +155,7 @@ class Loop:
                 self._failed = True
                 counters.change_log_polls.add("failed")
                 availability.lost(Source.CONNECTION, type(error).__name__)
-                _let_go()
+                _close_connection()
                 return False
             finally:
                 self._delivering = False
@@ -292,13 +292,13 @@ class Loop:
                     self._pruned_at = None
         except (OperationalError, InterfaceError) as error:  # lost between two statements
             availability.lost(Source.CONNECTION, type(error).__name__)
-            _let_go()
+            _close_connection()
         except Exception:
             logger.exception("the change log's thread goes on after an error")
-            _let_go()
+            _close_connection()
 
 
-def _let_go() -> None:
+def _close_connection() -> None:
     """Drop a connection that failed, so that the next use opens another."""
     connection = connections[DEFAULT_DB_ALIAS]
     if not connection.in_atomic_block:

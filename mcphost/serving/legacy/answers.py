@@ -64,7 +64,7 @@ async def take(session: ClientSession, principal: Principal, response: LegacyRes
     answer = _Answer(session, input_response)
     answered = await in_database(answer.store)
     if answered is not None and answered.owner != heartbeat.id:
-        await takeovers.go_on(answered.call, session.tenant)
+        await takeovers.continue_call(answered.call, session.tenant)
     if answered is None:
         status = await in_database(questions.find, question, session.id)
         if status is None:

@@ -355,7 +355,7 @@ class SessionCall:
                 return False
         if any(response.answer.failure == TIMED_OUT for response in resumed.responses):
             await self._withdraw(waiting)
-        self._owned_call.go_on(resumed, waiting.last)
+        self._owned_call.continue_from(resumed, waiting.last)
         return True
 
     async def _round(self) -> Mapping[str, Any] | None:

@@ -90,7 +90,7 @@ class HeldCall:
         self._progress += PROGRESS
         return self._progress
 
-    def go_on(
+    def continue_from(
         self, resumed: Resumed, answer: IncomingResponse | None = None, *, begun: bool = False
     ) -> None:
         """Prepare the next round. `answer` is the input response to be committed with its start.

@@ -102,7 +102,7 @@ class Takeovers:
         if orphans := await in_database_unbounded(session_calls.orphans, heartbeat.id, **which):
             await asyncio.shield(background.start(self._take_over_all(orphans)))
 
-    async def go_on(self, call: UUID, tenant: UUID) -> None:
+    async def continue_call(self, call: UUID, tenant: UUID) -> None:
         """Continue a call of another process that has a new input response: here if no living process
         owns it, or where its code is."""
         await self.take_over(id=call)
@@ -241,7 +241,7 @@ async def _pick_up(
     if owned_call.waiting is not None:
         return
     if taken_over.journal:
-        owned_call.go_on(await questions.take_in(tenant, call), begun=True)
+        owned_call.continue_from(await questions.take_in(tenant, call), begun=True)
     else:
         owned_call.uncertain = True
 
