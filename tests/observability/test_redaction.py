@@ -122,7 +122,7 @@ def test_a_token_is_redacted_whatever_text_surrounds_it(secret, around):
 
 
 def test_a_secret_is_redacted_before_a_long_text_is_cut():
-    text = "a " * (redaction.LONGEST // 2 - 10) + "Z" * 100
+    text = "a " * (redaction.MAX_TEXT // 2 - 10) + "Z" * 100
     line = redaction.processor(None, "info", {"event": text + " and more" * 500})
     assert "Z" not in line["event"]
 
