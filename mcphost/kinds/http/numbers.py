@@ -1,15 +1,14 @@
 """Whole numbers for arguments whose schema says `integer`.
 
 JSON has one kind of number, so `5.0` is a valid integer; services that read paths, forms or JSON by type
-refuse it. What a schema does not call an integer is sent as it came.
+refuse it. What a schema does not call an integer is sent as it came, and so is one of more than 64 bits.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import unquote
 
-_MAX_EXACT: Final = 2**53
-"""Larger floats may stand for another integer than the one that was written."""
 _MAX_DEPTH: Final = 64
 _COMPOSED: Final = ("allOf", "anyOf", "oneOf")
 
@@ -46,7 +45,7 @@ class IntegerArguments:
                 for number, part in enumerate(value)
             ]
         types = {name for schema in schemas for name in _types(schema)}
-        return int(value) if "integer" in types and "number" not in types else value
+        return _as_integer(value) if "integer" in types and "number" not in types else value
 
     def _parts_of(self, schema: Any) -> Sequence[Mapping[str, Any]]:
         """Return a schema and those that it is composed of."""
@@ -80,13 +79,19 @@ def _has_whole_float(value: Any) -> bool:
     waiting = [value]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, float) and part.is_integer() and abs(part) < _MAX_EXACT:
+        if isinstance(part, float) and part.is_integer():
             return True
         if isinstance(part, dict):
             waiting += part.values()
         elif isinstance(part, list):
             waiting += part
     return False
+
+
+def _as_integer(value: float) -> int | float:
+    """Return the integer whose digits the float has: 1e22 is not exact in binary."""
+    integer = int(Decimal(repr(value)))
+    return integer if -(2**63) <= integer < 2**64 else value
 
 
 def _members(schemas: Iterable[Mapping[str, Any]], name: str) -> Iterator[Any]:

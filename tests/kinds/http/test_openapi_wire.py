@@ -1,6 +1,7 @@
 """Imported operations send exactly the bytes that the document defines, or are refused."""
 
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -472,6 +473,23 @@ def test_a_whole_number_is_written_as_an_integer_if_the_schema_requires_integers
     if schema != INTEGERS[3]:
         with pytest.raises(InvalidArgumentsError):
             Sent(operation, {**dict.fromkeys(places, 5.0), "query": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("value", "sent"),
+    [
+        (1e16, "10000000000000000"),
+        (1e19, "10000000000000000000"),
+        (2**64 - 1, "18446744073709551615"),
+        (-(2**63), "-9223372036854775808"),
+        (1e23, "1e+23"),
+    ],
+)
+def test_a_large_integer_is_written_with_its_digits_up_to_64_bits(value: float, sent: str) -> None:
+    assert posted(with_body("application/json", INTEGER), value).body == sent
+    parameter = {"name": "n", "in": "query", "schema": INTEGER}
+    query = Sent(imported({"parameters": [parameter]}), {"n": value}).path.partition("?n=")[2]
+    assert unquote(query) == sent
 
 
 @pytest.mark.parametrize(
