@@ -37,9 +37,11 @@ from mcphost.console.primitives.import_rows import (
 )
 from mcphost.egress.client import EgressLimits
 from mcphost.egress.errors import EgressError
+from mcphost.kinds.config_problems import problem_sentence
 from mcphost.kinds.http.configs import HeaderConfig
 from mcphost.kinds.http.openapi_documents import MAX_BYTES, OpenApiError
 from mcphost.kinds.http.openapi_finding import FindingBusyError, FoundDocument, Reading, find
+from mcphost.kinds.http.openapi_places import place_in_document
 from mcphost.kinds.http.openapi_security import Credential
 from mcphost.sealing.tokens import SealError
 from mcphost.serving.execution.outgoing import fetch
@@ -126,7 +128,7 @@ class ImportForm(forms.ConsoleForm):
         except ConfigError as error:
             for problem in error.errors(include_url=False, include_input=False):
                 field = f"header_{problem['loc'][0]}"
-                self.add_error(field, problem["msg"].removeprefix("Value error, "))
+                self.add_error(field, problem_sentence(problem))
         if submitted.get("kept") or submitted.get("url"):
             return submitted
         upload = submitted.get("file")
@@ -360,11 +362,22 @@ def _note_problems(row: OperationRow) -> Iterator[None]:
     try:
         yield
     except Invalid as refusal:
-        row.problems = [text for sentences in refusal.problems.values() for text in sentences]
+        row.problems = [
+            f"{place}: {text}" if (place := _place(row, path)) else text
+            for path, sentences in refusal.problems.items()
+            for text in sentences
+        ]
     except CatalogueError as refusal:
         row.problems = [str(refusal)]
     except ValidationError as refusal:
         row.problems = refusal.messages
+
+
+def _place(row: OperationRow, path: str) -> str:
+    """Return where a problem is: a part of the operation, or a field of the preview."""
+    field, *steps = path.split(".")
+    place = place_in_document(steps, row.fields.config) if field == "config" else field
+    return f"{place[:1].upper()}{place[1:]}"
 
 
 def _inspected(tenant: UUID, row: OperationRow) -> Inspected:

@@ -221,6 +221,17 @@ def test_an_invalid_operation_stops_the_whole_import_and_is_reported(
     assert Entry.objects.count() == entries
 
 
+def test_a_refused_operation_names_the_part_of_the_document(operator: Client) -> None:
+    header = {"header_name": "X-Key", "header_value": "{secrets.api_key} {answers.none}"}
+    given = {**listed(operator, document()), **header}
+    fields = {"chosen": ["GET /orders"], "description-0": "", "_create": ""}
+    (row,) = operator.post(PAGE, {**given, **fields}).context["selected_rows"]
+    assert [problem.partition(": ")[0] for problem in row.problems] == ["The header 'X-Key'"]
+    too_long = {**fields, "description-0": "x" * 100_000, "header_value": "a"}
+    (row,) = operator.post(PAGE, {**given, **too_long}).context["selected_rows"]
+    assert [problem.partition(": ")[0] for problem in row.problems] == ["Description"]
+
+
 @pytest.mark.parametrize(
     ("fields", "field", "said"),
     [
