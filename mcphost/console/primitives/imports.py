@@ -83,7 +83,10 @@ class ImportForm(forms.ConsoleForm):
     )
     file = forms.file("Or a file", f"JSON or YAML of at most {in_words(MAX_BYTES)}.")
     document = forms.lines(
-        "Or paste it", "OpenAPI 3.0 or 3.1, up to 2 MB. Choose a file for a larger one.", 12, **CODE
+        "Or paste it",
+        "OpenAPI 3 or Swagger 2.0, up to 2 MB. Choose a file for a larger one.",
+        12,
+        **CODE,
     )
     base_url = forms.text(
         "Address of the API",

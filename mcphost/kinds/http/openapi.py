@@ -99,7 +99,9 @@ def document_notes(document: Mapping[str, Any]) -> list[str]:
         path_item for path_item in document["paths"].values() if isinstance(path_item, Mapping)
     ]
     skipped = sum(method in item for item in items for method in _OTHER_METHODS)
-    notes = server_notes(document)
+    converted = "swagger" in document
+    notes = ["It is a document of Swagger 2.0, and was converted to OpenAPI 3.0."] * converted
+    notes += server_notes(document)
     if skipped:
         notes.append(
             f"{skipped} operations with the methods OPTIONS, TRACE and QUERY are left out."

@@ -237,7 +237,7 @@ def test_a_refused_operation_names_the_part_of_the_document(operator: Client) ->
     [
         ({}, "document", "paste a document"),
         ({"document": "{"}, "document", "neither JSON nor YAML"),
-        ({"document": '{"swagger": "2.0"}'}, "document", "Swagger 2.0"),
+        ({"document": '{"swagger": "1.2"}'}, "document", "version 1.2"),
         ({"file": upload(b"a" * (MAX_BYTES + 1))}, "file", "larger than 16 MiB"),
         ({"document": document(), "base_url": "api"}, "base_url", "whole address"),
         ({"url": "http://169.254.169.254/latest"}, "url", "not among the allowed hosts"),
