@@ -365,22 +365,16 @@ def _note_problems(row: OperationRow) -> Iterator[None]:
     try:
         yield
     except Invalid as refusal:
-        row.problems = [
-            f"{place}: {text}" if (place := _place(row, path)) else text
-            for path, sentences in refusal.problems.items()
-            for text in sentences
-        ]
+        row.problems = []
+        for path, sentences in refusal.problems.items():
+            field, *steps = path.split(".")
+            part = place_in_document(steps, row.fields.config) if field == "config" else field
+            label = f"{part[:1].upper()}{part[1:]}: " if part else ""
+            row.problems += [f"{label}{text}" for text in sentences]
     except CatalogueError as refusal:
         row.problems = [str(refusal)]
     except ValidationError as refusal:
         row.problems = refusal.messages
-
-
-def _place(row: OperationRow, path: str) -> str:
-    """Return where a problem is: a part of the operation, or a field of the preview."""
-    field, *steps = path.split(".")
-    place = place_in_document(steps, row.fields.config) if field == "config" else field
-    return f"{place[:1].upper()}{place[1:]}"
 
 
 def _inspected(tenant: UUID, row: OperationRow) -> Inspected:

@@ -45,7 +45,10 @@ class IntegerArguments:
                 for number, part in enumerate(value)
             ]
         types = {name for schema in schemas for name in _types(schema)}
-        return _as_integer(value) if "integer" in types and "number" not in types else value
+        if "integer" not in types or "number" in types:
+            return value
+        integer = int(Decimal(repr(value)))  # the digits that were written: 1e23 is none in binary
+        return integer if -(2**63) <= integer < 2**64 else value
 
     def _parts_of(self, schema: Any) -> Sequence[Mapping[str, Any]]:
         """Return a schema and those that it is composed of."""
@@ -86,12 +89,6 @@ def _has_whole_float(value: Any) -> bool:
         elif isinstance(part, list):
             waiting += part
     return False
-
-
-def _as_integer(value: float) -> int | float:
-    """Return the integer whose digits the float has: 1e22 is not exact in binary."""
-    integer = int(Decimal(repr(value)))
-    return integer if -(2**63) <= integer < 2**64 else value
 
 
 def _members(schemas: Iterable[Mapping[str, Any]], name: str) -> Iterator[Any]:

@@ -325,8 +325,8 @@ def _check(config: Mapping[str, Any]) -> None:
         HttpToolConfig.model_validate(config)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place, reason = place_in_document(first["loc"], config), problem_sentence(first)
-        raise UnsupportedError(": ".join(filter(None, (place, reason.rstrip("."))))) from None
+        part, reason = place_in_document(first["loc"], config), problem_sentence(first)
+        raise UnsupportedError(": ".join(filter(None, (part, reason.rstrip("."))))) from None
     for part in ("input_schema", "request"):
         if sentences := check_json(config[part]):
             raise UnsupportedError(f"it cannot be stored: {sentences[0].rstrip('.')}")

@@ -105,7 +105,10 @@ class _Converter:
         body = next((p for p in bodies.values() if p["in"] == "body"), None)
         fields = [p for p in bodies.values() if p["in"] == "formData"]
         if body is not None:
-            operation["requestBody"] = _body(body, consumes)
+            about = {key: body[key] for key in ("description", "required") if key in body}
+            media = {"schema": body.get("schema", {})}
+            content = dict.fromkeys(consumes or ["application/json"], media)
+            operation["requestBody"] = {**about, "content": content}
             # Both are not allowed: the import names the fields that it leaves out.
             operation["parameters"] = [*operation.get("parameters", ()), *fields]
         elif fields:
@@ -164,12 +167,6 @@ def _style(written: Mapping[str, Any], csv: Mapping[str, Any]) -> Mapping[str, A
 def _schema(written: Mapping[str, Any]) -> dict[str, Any]:
     schema = {key: written[key] for key in _SCHEMA if key in written}
     return {**schema, "type": "string", "format": "binary"} if _is_file(written) else schema
-
-
-def _body(parameter: Mapping[str, Any], consumes: list[str]) -> dict[str, Any]:
-    media = {"schema": parameter.get("schema", {})}
-    about = {key: parameter[key] for key in ("description", "required") if key in parameter}
-    return {**about, "content": dict.fromkeys(consumes or ["application/json"], media)}
 
 
 def _form(fields: list[Mapping[str, Any]], consumes: list[str]) -> dict[str, Any]:
