@@ -3,8 +3,8 @@
 The order of the checks is part of the behaviour: a client of another revision must receive the
 version error before any other error.
 
-1. the body is JSON, one object, a request or a notification, nested at most 64 deep; members that are
-   written but left out (`empty_members`) are dropped
+1. the body is JSON, one object, a request or a notification, nested at most 64 deep, with whole numbers
+   that are read exactly; members that are written but left out (`empty_members`) are dropped
 2. the era: a legacy message is passed to `legacy.opening`
 3. `_meta` has what every modern request must carry
 4. `MCP-Protocol-Version` equals the version in `_meta`
@@ -30,6 +30,7 @@ from mcphost.protocol.errors import (
     shown,
     unsupported_version,
 )
+from mcphost.protocol.exact_numbers import check_numbers
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers, check_method, check_name, check_version
 from mcphost.protocol.legacy.errors import in_session
@@ -124,6 +125,7 @@ def _open_one(
     if type(params) is not dict:
         check_type("params", params, dict)
     check_depth(message, body)
+    check_numbers(body)
     meta = params.get("_meta", {})
     if type(meta) is not dict:
         check_type(_META, meta, dict)

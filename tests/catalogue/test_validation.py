@@ -51,6 +51,13 @@ def test_a_bad_value_is_a_problem_of_its_field_alone(acme: UUID, field: str, val
     assert list(refusal.value.problems) == [field]
 
 
+def test_an_operator_can_let_questions_wait_for_any_time(acme: UUID, settings: Any) -> None:
+    month = 30 * 86_400.0
+    assert "answer_within_seconds" in problems_of(acme, fields(answer_within_seconds=month))
+    settings.MCPHOST_MAX_ANSWER_SECONDS = month
+    validation.check(acme, validation.normal(fields(answer_within_seconds=month)))
+
+
 def test_a_function_without_a_grant_is_refused_and_not_compiled(globex: UUID, shelf: Shelf) -> None:
     for function in ("demo.echo", "demo.nothing"):
         assert problems_of(globex, fields(function)) == {

@@ -36,6 +36,7 @@ from mcphost.kinds.http.kind import HttpKind
 from mcphost.kinds.http.openapi import FAULT, Operation, operations
 from mcphost.kinds.http.openapi_documents import OpenApiError, read
 from mcphost.kinds.http.openapi_servers import ServerAddress
+from mcphost.kinds.http.openapi_swagger import as_openapi
 from mcphost.kinds.http.requests import RequestTemplate
 from mcphost.kinds.kind import KindError
 from mcphost.sdk import ToolError
@@ -118,7 +119,7 @@ def checked(path: Path, libraries: str) -> dict[str, Any]:
     counts: Counter[str] = Counter()
     try:
         with limited(SECONDS):
-            document = read(path.read_bytes())
+            document = as_openapi(read(path.read_bytes()))
             found = imported(document)
     except (OpenApiError, TooSlowError, RecursionError) as error:
         return {**result, "problem": f"{type(error).__name__} {error}"}

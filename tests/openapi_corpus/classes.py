@@ -97,8 +97,8 @@ REFUSALS: Final = (
     ("something twice", r"^It has .* twice"),
     ("too many parameters", r"more than .* parameters"),
     ("security that needs two values of one header", r"two values of"),
-    ("a name that is empty, or that no header has", r"at least 1 character|A header's name"),
-    ("a media type that no request can have", r"^The body: String should match"),
+    ("a name that is empty, or that no header has", r"length must be at least|A header's name"),
+    ("a media type that no request can have", r"^The body: It must match"),
 )
 
 

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from pydantic import ValidationError
 
 from mcphost.catalogue import kinds
-from mcphost.catalogue.selectors import PrimitiveRow
+from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.console.forms.json_texts import json_text
 from mcphost.console.primitive_words import WORDS
 from mcphost.console.primitives.form import PrimitiveForm
@@ -58,13 +59,13 @@ class DefinitionPart(NamedTuple):
         return isinstance(self.value, str)
 
 
-def labelled(row: PrimitiveRow, problems: Mapping[str, Sequence[str]]) -> list[FieldProblem]:
-    """Return the problems of field paths, each with the label of its field in the form."""
+def labelled(
+    tenant: UUID, fields: PrimitiveFields, problems: Mapping[str, Sequence[str]]
+) -> list[FieldProblem]:
+    """Return problems, which are by the paths of fields, by the labels that the form shows."""
     if not problems:
         return []
-    form = PrimitiveForm(
-        WORDS[row.primitive_type], row.tenant_id, row.fields.kind, (None, None), row.fields
-    )
+    form = PrimitiveForm(WORDS[fields.primitive_type], tenant, fields.kind, (None, None), fields)
     field_problems = []
     for path, sentences in problems.items():
         label, anchor = _label_and_anchor(form, path)

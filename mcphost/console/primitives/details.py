@@ -162,9 +162,9 @@ def _ready(row: PrimitiveRow) -> tuple[Ready | None, list[FieldProblem]]:
     try:
         ready = validation.check(row.tenant_id, row.fields, row.id)
     except InvalidPrimitiveError as refusal:
-        return None, labelled(row, refusal.problems)
+        return None, labelled(row.tenant_id, row.fields, refusal.problems)
     outgoing_problems = outgoing.problems(row.tenant_id, row.fields.kind, row.fields.config)
-    return ready, labelled(row, outgoing_problems)
+    return ready, labelled(row.tenant_id, row.fields, outgoing_problems)
 
 
 def _label(name: str) -> str:

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -70,7 +70,7 @@ class OperationRow:
     selected: bool
     tool: PrimitiveRow | None = None
     changes: Sequence[ChangeRow] | None = ()
-    problems: Sequence[str] = ()
+    problems: list[str] = field(default_factory=list)
     header: HeaderConfig | None = None
 
     @property

@@ -37,9 +37,11 @@ from mcphost.console.primitives.import_rows import (
 )
 from mcphost.egress.client import EgressLimits
 from mcphost.egress.errors import EgressError
+from mcphost.kinds.config_problems import problem_sentence
 from mcphost.kinds.http.configs import HeaderConfig
 from mcphost.kinds.http.openapi_documents import MAX_BYTES, OpenApiError
 from mcphost.kinds.http.openapi_finding import FindingBusyError, FoundDocument, Reading, find
+from mcphost.kinds.http.openapi_places import place_in_document
 from mcphost.kinds.http.openapi_security import Credential
 from mcphost.sealing.tokens import SealError
 from mcphost.serving.execution.outgoing import fetch
@@ -81,7 +83,10 @@ class ImportForm(forms.ConsoleForm):
     )
     file = forms.file("Or a file", f"JSON or YAML of at most {in_words(MAX_BYTES)}.")
     document = forms.lines(
-        "Or paste it", "OpenAPI 3.0 or 3.1, up to 2 MB. Choose a file for a larger one.", 12, **CODE
+        "Or paste it",
+        "OpenAPI 3 or Swagger 2.0, up to 2 MB. Choose a file for a larger one.",
+        12,
+        **CODE,
     )
     base_url = forms.text(
         "Address of the API",
@@ -126,7 +131,7 @@ class ImportForm(forms.ConsoleForm):
         except ConfigError as error:
             for problem in error.errors(include_url=False, include_input=False):
                 field = f"header_{problem['loc'][0]}"
-                self.add_error(field, problem["msg"].removeprefix("Value error, "))
+                self.add_error(field, problem_sentence(problem))
         if submitted.get("kept") or submitted.get("url"):
             return submitted
         upload = submitted.get("file")
@@ -360,7 +365,12 @@ def _note_problems(row: OperationRow) -> Iterator[None]:
     try:
         yield
     except InvalidPrimitiveError as refusal:
-        row.problems = [text for sentences in refusal.problems.values() for text in sentences]
+        row.problems = []
+        for path, sentences in refusal.problems.items():
+            field, *steps = path.split(".")
+            part = place_in_document(steps, row.fields.config) if field == "config" else field
+            label = f"{part[:1].upper()}{part[1:]}: " if part else ""
+            row.problems += [f"{label}{text}" for text in sentences]
     except CatalogueError as refusal:
         row.problems = [str(refusal)]
     except ValidationError as refusal:

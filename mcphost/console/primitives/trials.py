@@ -37,6 +37,7 @@ from mcphost.console.forms.kind_forms import kind_for
 from mcphost.console.primitive_words import WORDS
 from mcphost.console.primitives import trial_results
 from mcphost.console.primitives.admission import Busy, UserSlots
+from mcphost.console.primitives.definitions import labelled
 from mcphost.console.primitives.form import PrimitiveForm
 from mcphost.console.primitives.primitives import row_of
 from mcphost.console.signin import may_enter
@@ -252,7 +253,7 @@ def _posted(
     try:
         validation.inspect(tenant.pk, fields)
     except InvalidPrimitiveError as refusal:
-        return _page(request, problems=_sentences(refusal))
+        return _page(request, problems=labelled(tenant.pk, fields, refusal.problems))
     return _arguments(request, tenant, Carried(_definition(fields), primitive))
 
 
@@ -263,7 +264,7 @@ def _arguments(
     try:
         tool = compile_draft(tenant.pk, carried.fields, carried.primitive_id)
     except InvalidPrimitiveError as refusal:
-        return _page(request, problems=_sentences(refusal))
+        return _page(request, problems=labelled(tenant.pk, carried.fields, refusal.problems))
     form = _form(tool, data, carried)
     if data is None or not form.is_valid():
         return _page(request, tool=tool, form=form, carried=_signed(request, carried))
@@ -281,7 +282,7 @@ def _continue_trial(request: SignedInRequest, tenant: Tenant, carried: Carried) 
         tool = compile_draft(tenant.pk, carried.fields, carried.primitive_id)
     except InvalidPrimitiveError as refusal:
         _end_carried(request, tenant.pk, carried, _UNFIT)
-        return _page(request, problems=_sentences(refusal))
+        return _page(request, problems=labelled(tenant.pk, carried.fields, refusal.problems))
     request_forms = _request_forms(carried.open_requests, request.POST)
     if all(form.is_valid() for _, _, form in request_forms if form is not None):
         responses = {
@@ -333,7 +334,7 @@ def _run_round(
             return _page(request, status=403, problems=[NO_ACCESS])
         except InvalidPrimitiveError as refusal:
             _end_carried(request, tenant.pk, carried, _UNFIT)
-            return _page(request, problems=_sentences(refusal))
+            return _page(request, problems=labelled(tenant.pk, carried.fields, refusal.problems))
         except TrialEndedError as change:
             _end_carried(request, tenant.pk, carried, str(change))
             return _page(request, status=409, problems=[f"{change} {_ENDED}"], ended=True)
@@ -430,11 +431,3 @@ def _form_problems(form: PrimitiveForm) -> list[str]:
                 f"{label}: {sentence}" if label else str(sentence) for sentence in sentences
             ]
     return problems or ["The form has mistakes. Save the draft to see them beside their fields."]
-
-
-def _sentences(refusal: InvalidPrimitiveError) -> list[str]:
-    return [
-        f"{name.removeprefix('config.')}: {sentence}"
-        for name, sentences in refusal.problems.items()
-        for sentence in sentences
-    ]

@@ -282,7 +282,7 @@ def bulk(
             else:
                 services.disable(row.id, actor(request))
         except CatalogueError as refusal:
-            messages.error(request, f"{row.name} was left as it is. {_refusal_text(refusal)}")
+            messages.error(request, f"{row.name} was left as it is. {_refusal_text(row, refusal)}")
         else:
             done += 1
     if done:
@@ -308,8 +308,10 @@ def _refused_choice(verb: str, selected: int, existing: int, words: Words) -> st
     return ""
 
 
-def _refusal_text(refusal: CatalogueError) -> str:
-    """Return a refusal's sentence; that of a conflict says what to do."""
+def _refusal_text(row: PrimitiveRow, refusal: CatalogueError) -> str:
+    """Return a refusal's sentences, with the labels of fields; that of a conflict says what to do."""
+    if isinstance(refusal, InvalidPrimitiveError):
+        return " ".join(map(str, labelled(row.tenant_id, row.fields, refusal.problems)))
     return f"{refusal}.{_REVIEW}" if isinstance(refusal, ConflictError) else str(refusal)
 
 
@@ -349,12 +351,8 @@ def _run_service(request: SignedInRequest, row: PrimitiveRow, verb: Callable[[],
         verb()
     except UnknownError:
         raise Http404 from None
-    except InvalidPrimitiveError as refusal:
-        problems_text = " ".join(map(str, labelled(row, refusal.problems)))
-        messages.error(request, f"Nothing was changed. {problems_text}")
-        return False
-    except _REFUSALS as refusal:
-        messages.error(request, f"Nothing was changed. {_refusal_text(refusal)}")
+    except (InvalidPrimitiveError, *_REFUSALS) as refusal:
+        messages.error(request, f"Nothing was changed. {_refusal_text(row, refusal)}")
         return False
     return True
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from mcphost.kinds.config_problems import problem_sentence
 from mcphost.kinds.http.replies import ANSWERS, BadReplyError, Response, has_more_values
 from mcphost.protocol.surrogates import repaired_json
 
@@ -64,7 +65,7 @@ def read_asking(response: Response) -> AskingReply:
         return AskingReply.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise _refused(first["loc"], first["msg"]) from None
+        raise _refused(first["loc"], problem_sentence(first)) from None
 
 
 def refuse_answers(response: Response) -> None:

@@ -11,6 +11,7 @@ from jmespath.functions import Functions
 from mcp_types import ToolAnnotations
 from pydantic import BaseModel, ValidationError
 
+from mcphost.kinds.config_problems import problem_sentence
 from mcphost.kinds.functions.program import Parameters
 from mcphost.kinds.functions.returns import ANYTHING, Returns
 from mcphost.kinds.functions.schemas import SignatureError, input_validator, output_validator
@@ -156,9 +157,8 @@ def _validate_config(config: Mapping[str, Any]) -> HttpToolConfig:
         return HttpToolConfig.model_validate(config)
     except ValidationError as error:
         problems: dict[str, list[str]] = {}
-        for detail in error.errors(include_url=False, include_context=False, include_input=False):
-            message = detail["msg"].removeprefix("Value error, ")
-            problems.setdefault(_path(detail["loc"]), []).append(message)
+        for detail in error.errors(include_url=False, include_input=False):
+            problems.setdefault(_path(detail["loc"]), []).append(problem_sentence(detail))
         raise KindError(problems) from None
 
 

@@ -1,15 +1,14 @@
 """Whole numbers for arguments whose schema says `integer`.
 
 JSON has one kind of number, so `5.0` is a valid integer; services that read paths, forms or JSON by type
-refuse it. What a schema does not call an integer is sent as it came.
+refuse it. What a schema does not call an integer is sent as it came, and so is one of more than 64 bits.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import unquote
 
-_MAX_EXACT: Final = 2**53
-"""Larger floats may stand for another integer than the one that was written."""
 _MAX_DEPTH: Final = 64
 _COMPOSED: Final = ("allOf", "anyOf", "oneOf")
 
@@ -46,7 +45,10 @@ class IntegerArguments:
                 for number, part in enumerate(value)
             ]
         types = {name for schema in schemas for name in _types(schema)}
-        return int(value) if "integer" in types and "number" not in types else value
+        if "integer" not in types or "number" in types:
+            return value
+        integer = int(Decimal(repr(value)))  # the digits that were written: 1e23 is none in binary
+        return integer if -(2**63) <= integer < 2**64 else value
 
     def _parts_of(self, schema: Any) -> Sequence[Mapping[str, Any]]:
         """Return a schema and those that it is composed of."""
@@ -80,7 +82,7 @@ def _has_whole_float(value: Any) -> bool:
     waiting = [value]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, float) and part.is_integer() and abs(part) < _MAX_EXACT:
+        if isinstance(part, float) and part.is_integer():
             return True
         if isinstance(part, dict):
             waiting += part.values()

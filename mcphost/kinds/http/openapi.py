@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
 
+from mcphost.kinds.config_problems import problem_sentence
 from mcphost.kinds.http.configs import HttpToolConfig
 from mcphost.kinds.http.openapi_bodies import BodyReader
 from mcphost.kinds.http.openapi_documents import OpenApiError
@@ -23,6 +24,7 @@ from mcphost.kinds.http.openapi_parameters import (
     input_schema,
     unused_name,
 )
+from mcphost.kinds.http.openapi_places import place_in_document
 from mcphost.kinds.http.openapi_references import (
     SHAPE,
     References,
@@ -97,7 +99,9 @@ def document_notes(document: Mapping[str, Any]) -> list[str]:
         path_item for path_item in document["paths"].values() if isinstance(path_item, Mapping)
     ]
     skipped = sum(method in item for item in items for method in _OTHER_METHODS)
-    notes = server_notes(document)
+    converted = "swagger" in document
+    notes = ["It is a document of Swagger 2.0, and was converted to OpenAPI 3.0."] * converted
+    notes += server_notes(document)
     if skipped:
         notes.append(
             f"{skipped} operations with the methods OPTIONS, TRACE and QUERY are left out."
@@ -320,40 +324,12 @@ def _check(config: Mapping[str, Any]) -> None:
     try:
         HttpToolConfig.model_validate(config)
     except ValidationError as error:
-        raise UnsupportedError(_in_words(error, config)) from None
+        first = error.errors(include_url=False, include_input=False)[0]
+        part, reason = place_in_document(first["loc"], config), problem_sentence(first)
+        raise UnsupportedError(": ".join(filter(None, (part, reason.rstrip("."))))) from None
     for part in ("input_schema", "request"):
         if sentences := check_json(config[part]):
             raise UnsupportedError(f"it cannot be stored: {sentences[0].rstrip('.')}")
-
-
-_PARTS: Final = {
-    "url": "the address of its server with its path",
-    "query": "the query parameter",
-    "headers": "the header",
-    "path": "the path parameter",
-    "body": "the body",
-}
-
-
-def _in_words(error: ValidationError, config: Mapping[str, Any]) -> str:
-    """Say what is wrong with a configuration in words of OpenAPI, not of our fields."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    steps = [step for step in first["loc"] if step != "request"]
-    message = first["msg"].removeprefix("Value error, ").rstrip(".")
-    part = _PARTS.get(str(steps[0]) if steps else "", "")
-    node: Any = config.get("request", {})
-    names = []
-    for step in steps:
-        node = _member(node, step)
-        if isinstance(node, Mapping) and isinstance(node.get("name"), str):
-            names.append(repr(node["name"][:100]))
-    return f"{' '.join([part, *names[:1]])}: {message}" if part else message
-
-
-def _member(node: Any, step: int | str) -> Any:
-    if isinstance(node, Mapping):
-        return node.get(step, node)  # pydantic has a step for the type of the body
-    return node[step] if isinstance(node, list) and isinstance(step, int) else node
 
 
 def _sentence(error: Exception) -> str:

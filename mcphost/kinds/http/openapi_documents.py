@@ -51,7 +51,10 @@ class OpenApiError(ValueError):
 
 
 def read(data: bytes, max_bytes: int = MAX_BYTES) -> Mapping[str, Any]:
-    """Parse a document of JSON or YAML, of at most so many bytes. Raises OpenApiError."""
+    """Parse a document of JSON or YAML, of at most so many bytes: OpenAPI 3 or Swagger 2.0.
+
+    Raises OpenApiError.
+    """
     if len(data) > max_bytes:
         raise OpenApiError(f"The document is larger than {max_bytes >> 20} MiB.")
     try:
@@ -62,14 +65,14 @@ def read(data: bytes, max_bytes: int = MAX_BYTES) -> Mapping[str, Any]:
         _check_json(document)
     if not isinstance(document, Mapping):
         raise OpenApiError("This is not an OpenAPI document: it is not an object.")
-    if "swagger" in document:
-        raise OpenApiError("This is a Swagger 2.0 document: convert it to OpenAPI 3 first.")
-    version = str(document.get("openapi", ""))
-    if not version.startswith(("3.0", "3.1", "3.2")):
+    version = str(document.get("swagger", document.get("openapi", "")))
+    if not version.startswith(("2.0",) if "swagger" in document else ("3.0", "3.1", "3.2")):
         reason = (
             f"version {version[:40]} is not supported" if version else "its `openapi` is missing"
         )
-        raise OpenApiError(f"This is not an OpenAPI 3.0, 3.1 or 3.2 document: {reason}.")
+        raise OpenApiError(
+            f"This is not a document of OpenAPI 3.0, 3.1 or 3.2, or of Swagger 2.0: {reason}."
+        )
     if not isinstance(document.get("paths"), Mapping):
         raise OpenApiError("The document has no paths.")
     return document

@@ -181,6 +181,7 @@ class FormReader:
         properties: dict[str, Any],
     ) -> dict[str, Any]:
         """Return a property as a file, and add the arguments that it becomes."""
+        content = placeholder(BODY, name)
         nodes = list(self._references.variants(schema))
         lists = [node for node in nodes if node.get("type") == "array" or "items" in node]
         inner = [part for node in lists for part in self._references.variants(node.get("items"))]
@@ -198,7 +199,7 @@ class FormReader:
         media_type = str(how.get("contentType") or next(own, ""))
         return {
             "name": name,
-            "content": placeholder(BODY, name),
+            "content": content,
             "file_name": "" if called in members.properties else placeholder(BODY, called),
             "media_type": "" if "," in media_type or "*" in media_type else media_type,
         }

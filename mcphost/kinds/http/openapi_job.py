@@ -14,6 +14,7 @@ import orjson
 from mcphost.kinds.http.openapi import FAULT, Operation, document_notes, operations
 from mcphost.kinds.http.openapi_documents import OpenApiError, read
 from mcphost.kinds.http.openapi_servers import ServerAddress
+from mcphost.kinds.http.openapi_swagger import as_openapi
 from mcphost.protocol.tools import ToolListing, describe_tool
 
 MAX_KEPT: Final = 32 * 1024 * 1024
@@ -31,7 +32,7 @@ def run(job: bytes) -> bytes:
             document = read(zlib.decompressobj().decompress(data, MAX_KEPT), MAX_KEPT)
         else:
             document = read(data)
-        reply = _described(document, options)
+        reply = _described(as_openapi(document), options)
         kept = b"" if options["kept"] else _packed(document)
     except OpenApiError as error:
         reply, kept = {"problem": str(error)}, b""

@@ -23,6 +23,7 @@ _STYLES: Final = {
 }
 """The styles of each location, the default first."""
 _PLAIN_STEP: Final = re.compile(r"[A-Za-z0-9_$@-]+")
+_NO_STEP: Final = re.compile(r'["{}]')
 _HEADER: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}")
 _JSON: Final = re.compile(r"application/json|[a-z0-9.+-]+/[a-z0-9.+-]+\+json|text/json")
 
@@ -84,7 +85,13 @@ class _Parameter(NamedTuple):
 
 
 def placeholder(*steps: str) -> str:
-    """Return the placeholder of an argument, or of a part of it."""
+    """Return the placeholder of an argument, or of a part of it. Raises UnsupportedError for a name that
+    no placeholder can have."""
+    unfit = next((step for step in steps if not step or _NO_STEP.search(step)), None)
+    if unfit is not None:
+        raise UnsupportedError(
+            f"the name {unfit[:100]!r} is empty, or has a brace or a quotation mark"
+        )
     quoted = (step if _PLAIN_STEP.fullmatch(step) else f'"{step}"' for step in steps)
     return f"{{{'.'.join(('arguments', *quoted))}}}"
 

@@ -112,7 +112,8 @@ class Schemas:
         repair(plain)
         add_items(plain)
         _leave_out(plain, absent)
-        return nullable(plain) if schema.get("nullable") is True else plain
+        takes_null = True in (schema.get("nullable"), schema.get("x-nullable"))  # 3.0, Swagger 2.0
+        return nullable(plain) if takes_null else plain
 
     def _add_keywords(
         self, plain: dict[str, Any], schema: Mapping[str, Any], depth: int, absent: frozenset[str]

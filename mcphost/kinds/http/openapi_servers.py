@@ -12,6 +12,7 @@ _UNSAFE: Final = re.compile(r"[\x00-\x20\x7f\\]")
 """Characters that readers of URLs drop, or read as a slash."""
 _HOST_BEGUN: Final = re.compile(r"([^/]*//)?[^/]*")
 """What is before a part of the host, or before the scheme."""
+_HOST_AND_PATH: Final = re.compile(r"((?:[^/]*//[^/]*)?)(.*)", re.DOTALL)
 _MAX_SHOWN: Final = 5
 
 
@@ -91,4 +92,10 @@ def _server(server: Mapping[str, Any]) -> str:
             raise UnsupportedError(f"the variable {match[1]!r} of its server ends the host")
         return value
 
-    return VARIABLE.sub(default, url)
+    filled = VARIABLE.sub(default, url)
+    if filled == url:
+        return url
+    # The value of a variable may begin or end with the slash that is beside the variable, too.
+    is_path = url.startswith("/") and not url.startswith("//")
+    host, path = ("", filled) if is_path else _HOST_AND_PATH.findall(filled)[0]
+    return host + re.sub("/{2,}", "/", path)

@@ -12,6 +12,7 @@ import orjson
 from pydantic import AnyUrl
 
 from mcphost.kinds.http.configs import ResponseConfig
+from mcphost.protocol.exact_numbers import STRING, changed_number
 from mcphost.protocol.nesting import is_deeper
 from mcphost.protocol.surrogates import parse_json
 from mcphost.sdk.content import (
@@ -48,9 +49,6 @@ _MEDIA_TYPE: Final = re.compile(r"\s*([!#$&^_.+a-z0-9-]{1,127}/[!#$&^_.+a-z0-9-]
 _CHARSET: Final = re.compile(r";\s*charset=\"?([a-z0-9_-]{1,40})")
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 """Bytes that no text has; it may have the escape character, of colours."""
-_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-"""A string, or the rest of a body whose last string has no end: else each quotation mark in it would be
-tried as the start of another one, in quadratic time."""
 
 
 class BadReplyError(Exception):
@@ -104,10 +102,14 @@ class Response(NamedTuple):
             raise BadReplyError(f"The service's response has more than {MAX_VALUES} values of JSON")
         try:
             value = parse_json(self.body.removeprefix(codecs.BOM_UTF8))
-        except orjson.JSONDecodeError:
+        except orjson.JSONDecodeError as error:
             raise BadReplyError(
-                "The service's response is not the JSON that it should be"
+                f"The service's response is not the JSON that it should be: {error.msg}"
             ) from None
+        if changed_number(self.body):
+            raise BadReplyError(
+                "The service's response has an integer of more than 64 bits. It can be passed on as text only"
+            )
         if is_deeper(value, MAX_DEPTH):
             raise BadReplyError(
                 f"The service's response is nested deeper than {MAX_DEPTH} levels of JSON"
@@ -121,7 +123,7 @@ def has_more_values(body: bytes, limit: int) -> bool:
     def bound(text: bytes) -> int:
         return 1 + sum(map(text.count, (b",", b":", b"[", b"{")))
 
-    return bound(body) > limit and bound(_STRING.sub(b"", body)) > limit
+    return bound(body) > limit and bound(STRING.sub(b"", body)) > limit
 
 
 def media_type_of(header: str) -> tuple[str, str]:
@@ -166,7 +168,7 @@ def _by_media_type(response: Response) -> Result:
     kind = response.media_type.partition("/")[0]
     if not response.body:
         return Result([_text(f"The service answered with status {response.status}")])
-    if response.is_json:
+    if response.is_json and not changed_number(response.body):
         return Result(structured=response.json)
     if response.is_text:
         return Result([_text(response.text)])

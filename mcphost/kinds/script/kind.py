@@ -8,6 +8,7 @@ from typing import Any, Final
 from mcp_types import ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from mcphost.kinds.config_problems import problem_sentence
 from mcphost.kinds.kind import Compiled, Kind, KindError, Sending
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.script.differences import differences_in, in_plain_words
@@ -141,8 +142,9 @@ def _validate_config(config: Mapping[str, Any]) -> ScriptConfig:
         return ScriptConfig.model_validate(config)
     except ValidationError as error:
         problems: dict[str, list[str]] = {}
-        for detail in error.errors(include_url=False, include_context=False, include_input=False):
-            problems.setdefault(".".join(map(str, detail["loc"])), []).append(detail["msg"])
+        for detail in error.errors(include_url=False, include_input=False):
+            path = ".".join(map(str, detail["loc"]))
+            problems.setdefault(path, []).append(problem_sentence(detail))
         raise KindError(problems) from None
 
 

@@ -9,6 +9,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from mcphost.kinds.completing import Choices
+from mcphost.kinds.config_problems import problem_sentence
 from mcphost.kinds.kind import Compiled, Kind, KindError
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.text.configs import PromptConfig, ResourceConfig, TemplateConfig
@@ -65,8 +66,8 @@ def _validate_config(model: type[Config], config: Mapping[str, Any]) -> Config:
         return model.model_validate(config)
     except ValidationError as error:
         problems: dict[str, list[str]] = {}
-        for detail in error.errors(include_url=False, include_context=False, include_input=False):
-            message = _WORDS.get(detail["type"], detail["msg"].removeprefix("Value error, "))
+        for detail in error.errors(include_url=False, include_input=False):
+            message = _WORDS.get(detail["type"]) or problem_sentence(detail)
             steps = list(map(str, detail["loc"]))
             if "content" in steps:  # after it pydantic adds the type of the block: not a field
                 tag = steps.index("content") + 1

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from mcphost.protocol import tasks
 from mcphost.protocol.errors import ProtocolError, invalid_request, shown
+from mcphost.protocol.exact_numbers import check_numbers
 from mcphost.protocol.exchange import Meta
 from mcphost.protocol.legacy.errors import (
     SessionError,
@@ -145,6 +146,7 @@ def _open(parsed: Any, body: bytes) -> LegacyBody:
         raise invalid_request("The body must be a JSON object, or an array of them")
     try:
         check_depth(parsed, body)
+        check_numbers(body)
     except ProtocolError as error:
         raise error.with_id(_id_of_request(parsed)) from None
     return LegacyBody((_read_message(parsed),))
@@ -156,6 +158,7 @@ def _open_batch(parsed: list[Any], body: bytes) -> LegacyBody:
     if len(parsed) > MAX_IN_A_BATCH:
         raise invalid_request(f"A batch holds at most {MAX_IN_A_BATCH} messages")
     check_depth(parsed, body)
+    check_numbers(body)
     messages: list[LegacyMessage] = []
     refused: list[SessionError] = []
     for raw_message in parsed:

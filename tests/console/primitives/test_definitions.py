@@ -31,5 +31,5 @@ def test_a_problem_is_shown_at_the_field_of_its_path(operator: Client, acme: Thi
         ("description", "Description", "id_description"),
         ("icons", "Icons", ""),
     ):
-        assert labelled(row, {path: ["No."]}) == [(label, "No.", anchor)]
-    assert labelled(row, {}) == []
+        assert labelled(row.tenant_id, row.fields, {path: ["No."]}) == [(label, "No.", anchor)]
+    assert labelled(row.tenant_id, row.fields, {}) == []

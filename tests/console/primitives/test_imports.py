@@ -221,12 +221,23 @@ def test_an_invalid_operation_stops_the_whole_import_and_is_reported(
     assert Entry.objects.count() == entries
 
 
+def test_a_refused_operation_names_the_part_of_the_document(operator: Client) -> None:
+    header = {"header_name": "X-Key", "header_value": "{secrets.api_key} {answers.none}"}
+    given = {**listed(operator, document()), **header}
+    fields = {"chosen": ["GET /orders"], "description-0": "", "_create": ""}
+    (row,) = operator.post(PAGE, {**given, **fields}).context["selected_rows"]
+    assert [problem.partition(": ")[0] for problem in row.problems] == ["The header 'X-Key'"]
+    too_long = {**fields, "description-0": "x" * 100_000, "header_value": "a"}
+    (row,) = operator.post(PAGE, {**given, **too_long}).context["selected_rows"]
+    assert [problem.partition(": ")[0] for problem in row.problems] == ["Description"]
+
+
 @pytest.mark.parametrize(
     ("fields", "field", "said"),
     [
         ({}, "document", "paste a document"),
         ({"document": "{"}, "document", "neither JSON nor YAML"),
-        ({"document": '{"swagger": "2.0"}'}, "document", "Swagger 2.0"),
+        ({"document": '{"swagger": "1.2"}'}, "document", "version 1.2"),
         ({"file": upload(b"a" * (MAX_BYTES + 1))}, "file", "larger than 16 MiB"),
         ({"document": document(), "base_url": "api"}, "base_url", "whole address"),
         ({"url": "http://169.254.169.254/latest"}, "url", "not among the allowed hosts"),

@@ -205,6 +205,20 @@ def test_bulk_publishing_skips_tools_changed_in_the_meantime(operator, cast, bro
     assert row().state == "disabled"
 
 
+def test_bulk_publishing_names_problems_by_the_labels_of_the_form(operator, say):
+    fields = {"kind": "http", "name": "lookup", "description": "d", "url": "https://api.example.com",
+              "headers-0-name": "X-Key", "headers-0-value": "{secrets.api_key}"}  # fmt: skip
+    operator.post(f"{TOOLS}new/", fields)
+    draft = Primitive.objects.get(tenant__slug="acme", name="lookup")
+    found = posted(operator, TOOLS, r'name="chosen" value="([^"]+)"')
+    chosen = [value for value in found if value.startswith(str(draft.id))]
+    text = operator.post(
+        f"{TOOLS}bulk/", {"verb": "publish", "chosen": chosen}, follow=True
+    ).content.decode()
+    assert "lookup was left as it is. Header 1, Value: There is no secret" in text
+    assert "config." not in text
+
+
 @pytest.mark.parametrize("verb", ["edit", "publish", "delete"])
 def test_a_change_of_a_tool_deleted_in_the_meantime_is_not_found(
     operator: Client, verb: str

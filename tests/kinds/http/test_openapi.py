@@ -280,7 +280,7 @@ def test_documents_may_be_json_or_yaml() -> None:
     ("data", "said"),
     [
         (b"[]", "not an object"),
-        (b'{"swagger": "2.0"}', "Swagger 2.0"),
+        (b'{"swagger": "1.2"}', "Swagger 2.0: version 1.2 is not supported"),
         (b'{"openapi": "4.0.0", "paths": {}}', "version 4.0.0 is not supported"),
         (b"a: [", "neither JSON nor YAML (line 2)"),
         (b"!!python/object/apply:os.system ['true']", "JSON does not have"),

@@ -1,6 +1,7 @@
 """Imported operations send exactly the bytes that the document defines, or are refused."""
 
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -400,6 +401,23 @@ def test_argument_names_fit_every_client_and_are_sent_under_the_documents_names(
     assert "%24top=0" in sent.path
 
 
+@pytest.mark.parametrize("media_type", [FORM, MULTIPART])
+@pytest.mark.parametrize("format", [{}, {"format": "binary"}])
+@pytest.mark.parametrize("name", ["file {}", 'a"b', "{a}", ""])
+def test_a_field_whose_name_no_placeholder_can_have_is_left_out_or_refused(
+    name: str, format: dict[str, str], media_type: str
+) -> None:
+    schema = {"type": "object", "properties": {name: {**TEXT, **format}, "b": TEXT}}
+    found = imported(with_body(media_type, schema), method="post")
+    assert found.config is not None, found.problem
+    assert found.notes[0].startswith(f"The field {name!r} is left out: the name")
+    assert list(found.config["input_schema"]["properties"]["body"]["properties"]) == ["b"]
+    assert "b" in Sent(found, {"body": {"b": "x"}}).body
+    required = imported(with_body(media_type, {**schema, "required": [name]}), method="post")
+    assert required.config is None
+    assert required.problem.startswith(f"The name {name!r} is empty, or has a brace")
+
+
 def test_headers_that_the_platform_sets_are_left_out_with_a_note() -> None:
     for name in ("Idempotency-Key", "accept-encoding", "Content-Length", "Host"):
         found = imported(with_parameter(name, "header", TEXT, required=True), method="post")
@@ -472,6 +490,23 @@ def test_a_whole_number_is_written_as_an_integer_if_the_schema_requires_integers
     if schema != INTEGERS[3]:
         with pytest.raises(InvalidArgumentsError):
             Sent(operation, {**dict.fromkeys(places, 5.0), "query": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("value", "sent"),
+    [
+        (1e16, "10000000000000000"),
+        (1e19, "10000000000000000000"),
+        (2**64 - 1, "18446744073709551615"),
+        (-(2**63), "-9223372036854775808"),
+        (1e23, "1e+23"),
+    ],
+)
+def test_a_large_integer_is_written_with_its_digits_up_to_64_bits(value: float, sent: str) -> None:
+    assert posted(with_body("application/json", INTEGER), value).body == sent
+    parameter = {"name": "n", "in": "query", "schema": INTEGER}
+    query = Sent(imported({"parameters": [parameter]}), {"n": value}).path.partition("?n=")[2]
+    assert unquote(query) == sent
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,25 @@ def test_an_invalid_json_response_is_refused(content: str, body: bytes):
         result(body, "text/plain", content)
 
 
+@pytest.mark.parametrize("number", [b"12345678901234567890123", b"-9223372036854775809"])
+def test_a_response_with_an_integer_of_more_than_64_bits_is_text_or_refused(number: bytes):
+    body = b'{"id": ' + number + b"}"
+    for content in ("auto", "text"):
+        assert result(body, "application/json", content) == {
+            "content": [{"type": "text", "text": body.decode()}]
+        }
+    for content in ("json", "resource_link"):
+        with pytest.raises(BadReplyError, match="integer of more than 64 bits"):
+            result(body, "application/json", content)
+    exact = b'{"id": 18446744073709551615}'
+    assert result(exact, "application/json")["structuredContent"] == {"id": 2**64 - 1}
+
+
+def test_a_number_that_is_no_float_is_refused_with_the_reason():
+    with pytest.raises(BadReplyError, match="number is infinity"):
+        result(b"[1e400]", "application/json")
+
+
 def test_a_response_configured_as_an_image_must_be_an_image():
     assert result(PNG, "image/png", "image")["content"][0]["mimeType"] == "image/png"
     with pytest.raises(BadReplyError, match="not the image"):

@@ -95,11 +95,11 @@ async def test_a_template_inserts_the_values_of_its_variables() -> None:
 @pytest.mark.parametrize(
     ("config", "field", "said"),
     [
-        ({}, "messages", "Field required"),
-        ({**saying("x"), "more": 1}, "more", "not permitted"),
+        ({}, "messages", "is required"),
+        ({**saying("x"), "more": 1}, "more", "no such field"),
         (saying("nul\0"), "messages.0.content", "U+0000"),
         (saying("x" * (MAX_BYTES + 1)), "messages.0.content", "more than"),
-        ({**saying("x"), "arguments": [{"name": "a b"}]}, "arguments.0.name", "match pattern"),
+        ({**saying("x"), "arguments": [{"name": "a b"}]}, "arguments.0.name", "match the pattern"),
         (
             {**saying("x"), "arguments": [{"name": "a"}] * 2},
             "arguments",
@@ -141,14 +141,14 @@ async def test_content_of_every_type_is_returned_as_written(block: dict[str, Any
 @pytest.mark.parametrize(
     ("block", "found"),
     [
-        (None, {"": "valid dictionary"}),
+        (None, {"": "must be an object"}),
         ({}, {"": "Content has a type"}),
-        ({"type": "text", "text": 5}, {".text": "valid string"}),
+        ({"type": "text", "text": 5}, {".text": "must be a string"}),
         ({"type": "text", "text": "{a}"}, {".text": "no argument 'a'"}),
-        ({"type": "text", "text": "a", "more": 1}, {".more": "not permitted"}),
+        ({"type": "text", "text": "a", "more": 1}, {".more": "no such field"}),
         (
             {"type": "text", "text": "a", "annotations": {"priority": 2}},
-            {".annotations.priority": "less than or equal to 1"},
+            {".annotations.priority": "at most 1"},
         ),
         (image("?"), {".data": "not Base64"}),
         (image(WAV), {".data": "does not match its MIME type"}),
