@@ -14,6 +14,7 @@ from mcphost.kinds.script.library import (
     MISSING_MEMBERS,
     MODULES,
 )
+from mcphost.runtime.outcomes import Failed
 from mcphost.sandbox.pool import Sandbox
 from tests.kinds.asking import accept, asking_call
 from tests.kinds.script.driving import DrivenScript
@@ -47,6 +48,16 @@ def test_missing_members_are_listed_unless_another_type_has_them(interpreter: In
         if name not in MISSING_MEMBERS:  # so it cannot be refused by its name
             assert f"`{type.rpartition('.')[2]}.{name}`" in documented, (type, name)
     assert set(SAMPLES) >= {type for type, _ in missing}
+
+
+@pytest.mark.parametrize("value", [*SAMPLES.values(), "csv.Error('a')", "re.error('a')"])
+@pytest.mark.parametrize("line", ["return {}", "log({})"])
+async def test_a_value_of_any_type_does_not_end_the_worker(
+    sandbox: Sandbox, line: str, value: str
+):
+    source = f"import collections, csv, datetime, decimal, re\ndef f():\n    {line.format(value)}"
+    outcome = await DrivenScript(source, sandbox).advance()
+    assert not isinstance(outcome, Failed) or "worker" not in outcome.error.detail, outcome
 
 
 def test_missing_built_in_names_are_listed(interpreter: Interpreter):
