@@ -3,8 +3,7 @@
 It is started with `python -I`, an empty environment, and nothing of the server but this package.
 """
 
-# Values and exceptions of these become those of this process, which reads no files once it is confined.
-import csv  # noqa: F401
+# The interpreter's decimals become those of this process, which reads no files once it is confined.
 import decimal  # noqa: F401
 import os
 import socket

@@ -164,18 +164,37 @@ class _BodyTemplate:
     def fill(self, values: Values, names: "FieldNames") -> Content:
         if self._json is not None:
             filled = self._json.fill(values)
-            return None if isinstance(filled, Missing) else JsonBody(filled)
+            if not isinstance(filled, Missing):
+                return JsonBody(filled)
+            return JsonBody(None) if self._is_null(values) else None
         if self._text is not None:
             text = self._text.fill(values, as_text)
             return None if isinstance(text, Missing) else str(text).encode()
         if self._bytes is not None:
             value = self._bytes.value(values)
             return None if isinstance(value, Missing) else decoded(self._bytes, value)
+        if self._is_missing(values):
+            return None
         writer = FieldWriter(names, is_encoded=not self._is_multipart)
         fields = (*_fields(self._fields, values, writer), *self._further(values, writer))
         if self._is_multipart:
             return MultipartBody(fields, self._files.fill(values), self._media_types)
         return FormBody(fields) if isinstance(self._config, FormBodyConfig) else None
+
+    def _is_null(self, values: Values) -> bool:
+        """Whether the body is one argument, for which the call has null."""
+        (path,) = self._json.placeholders if self._json else ()
+        members = values.get(path.root)
+        return len(path.steps) == 1 and isinstance(members, Mapping) and path.steps[0] in members
+
+    def _is_missing(self, values: Values) -> bool:
+        """Whether a form is made of nothing but members of one argument that the call does not have."""
+        own = [self._more] if self._more else []
+        own += [p for part in self.parts for p in part.placeholders if len(p.steps) > 1]
+        arguments = {Placeholder(p.root, p.steps[:1]) for p in own}
+        used = {p for part in self.parts for p in part.placeholders}
+        is_one = len(arguments) == 1 and used == set(own)
+        return is_one and isinstance(arguments.pop().value(values), Missing)
 
     def _further(self, values: Values, writer: FieldWriter) -> Iterator[tuple[str, Text]]:
         """Yield the members of the object of `more` that have no field. Raises ToolError."""
