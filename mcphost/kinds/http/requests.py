@@ -183,7 +183,8 @@ class _BodyTemplate:
 
     def _is_null(self, values: Values) -> bool:
         """Whether the body is one argument, for which the call has null."""
-        (path,) = self._json.placeholders if self._json else ()
+        assert self._json is not None
+        (path,) = self._json.placeholders  # else it would be an object or a list
         members = values.get(path.root)
         return len(path.steps) == 1 and isinstance(members, Mapping) and path.steps[0] in members
 
