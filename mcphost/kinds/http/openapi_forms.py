@@ -81,8 +81,8 @@ class FormReader:
                 continue
             how = encoding.get(member, {})
             try:
-                self._check_part_headers(member, how, with_files)
-                if with_files and self._is_file_part(schema, how):
+                self.check_part_headers(member, how, with_files)
+                if with_files and self.is_file_part(schema, how):
                     files.append(self._file(member, schema, how, members, properties))
                     continue
                 field = write(member, schema, how)
@@ -98,7 +98,7 @@ class FormReader:
         config: dict[str, Any] = {"type": "multipart" if with_files else "form", "fields": fields}
         return FormDescription({**config, "files": files} if files else config, properties)
 
-    def _check_part_headers(self, name: str, how: Mapping[str, Any], with_files: bool) -> None:
+    def check_part_headers(self, name: str, how: Mapping[str, Any], with_files: bool) -> None:
         """Note headers of a part, which are not sent. Raises UnsupportedError for a required one."""
         headers = self._references.follow_object(how.get("headers")) if with_files else {}
         for header, written in headers.items():
@@ -108,7 +108,7 @@ class FormReader:
                 raise UnsupportedError(f"the part {name!r} needs the header {header[:100]!r}")
             self._notes.append(f"The header {header[:100]!r} of the part {name!r} is left out.")
 
-    def _is_file_part(self, schema: Any, how: Mapping[str, Any]) -> bool:
+    def is_file_part(self, schema: Any, how: Mapping[str, Any]) -> bool:
         """Whether a part is a file: by its schema, by a media type that no text has, or because it has no
         type at all (OpenAPI 3.1, "Encoding Object")."""
         if self.is_file(schema):

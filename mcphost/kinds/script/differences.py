@@ -93,7 +93,9 @@ class _LibraryReader:
             case ast.Call(func=function, args=arguments):
                 self._called.add(id(function))
                 if getattr(function, "id", getattr(function, "attr", "")) == "namedtuple":
-                    self._own.update(_words(arguments))
+                    for text in (part for node in arguments for part in ast.walk(node)):
+                        if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                            self._own.update(text.value.replace(",", " ").split())
             case _:
                 pass
 
@@ -113,7 +115,10 @@ class _LibraryReader:
             case ast.Name(id=name, ctx=ast.Load()) if name in MISSING_BUILTINS - self._own:
                 yield node, _missing(name)
             case ast.ClassDef(body=body):
-                yield from _methods(body)
+                for part in body:
+                    method = getattr(part, "name", "")
+                    if method in MISSING_METHODS:
+                        yield part, f"`{method}` is never called in the sandbox: write a function."
             case ast.Call():
                 yield from ((node, text) for text in self._call(node))
             case _:
@@ -126,14 +131,22 @@ class _LibraryReader:
             return
         if name in MISSING_MEMBERS or (_SPECIAL.fullmatch(name) and name != "__name__"):
             yield _missing(name)
-        elif name in METHODS and id(node) not in self._called and not _is_server_object(node.value):
+        elif (
+            name in METHODS
+            and id(node) not in self._called
+            and not (
+                # Their methods are those of a class of the sandbox.
+                getattr(node.value, "id", "") == "http"
+                or getattr(node.value, "attr", "") == "headers"
+            )
+        ):
             yield (
                 f"`{name}` can only be called in the sandbox, it is no value: "
                 f"write lambda value: value.{name}(…)."
             )
 
     def _call(self, node: ast.Call) -> Iterator[str]:
-        yield from _arguments(node)
+        yield from refused_arguments(node)
         match node.func:
             case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in self._aliases:
                 position = 1
@@ -154,28 +167,7 @@ class _LibraryReader:
                 yield "`sub` takes a text in the sandbox, not a function: use finditer."
 
 
-def _words(arguments: list[ast.expr]) -> Iterator[str]:
-    """Yield the words of the texts in arguments."""
-    for argument in arguments:
-        for node in ast.walk(argument):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield from node.value.replace(",", " ").split()
-
-
-def _is_server_object(value: ast.expr) -> bool:
-    """Whether a value is `http` or the headers of a response, whose methods are those of a class."""
-    return getattr(value, "id", "") == "http" or getattr(value, "attr", "") == "headers"
-
-
-def _methods(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, str]]:
-    for node in body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (
-            node.name in MISSING_METHODS
-        ):
-            yield node, f"`{node.name}` is never called in the sandbox: write a function."
-
-
-def _arguments(node: ast.Call) -> Iterator[str]:
+def refused_arguments(node: ast.Call) -> Iterator[str]:
     """Yield what calls of built-in functions and methods do not take."""
     match node:
         case ast.Call(func=ast.Name(id=name), args=[*arguments]) if name in _EXCEPTIONS:
