@@ -3,6 +3,8 @@
 It is started with `python -I`, an empty environment, and nothing of the server but this package.
 """
 
+# The interpreter's decimals become those of this process, which reads no files once it is confined.
+import decimal  # noqa: F401
 import os
 import socket
 import sys

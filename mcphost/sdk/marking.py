@@ -1,6 +1,7 @@
 """The common part of all decorators: they store a definition on the function."""
 
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, Final, Protocol, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -33,6 +34,14 @@ def check_limits(definition: Definition) -> None:
 
 
 def mark(function: Function, definition: object) -> Function:
-    """Store the definition on the function, and return it. It stays callable as before."""
+    """Store the definition on the function, and return it. It stays callable as before.
+
+    Raises TypeError for what is no function: it would not be offered, and nothing would say so.
+    """
+    if not isinstance(function, FunctionType):
+        kind = type(function).__name__
+        raise TypeError(
+            f"a {kind} cannot be offered, only a function that `def` defines: write one that calls it"
+        )
     setattr(function, ATTRIBUTE, definition)
     return function

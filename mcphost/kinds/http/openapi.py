@@ -224,7 +224,7 @@ class _Reader:
         schemes = self._schemes.schemes(operation, notes)
         both = [item.get("parameters"), operation.get("parameters")]
         fixed = fixed_names(schemes.values())
-        arguments = arguments_of(both, self.references, schemas, fixed, notes)
+        arguments = arguments_of(both, self.references, schemas, fixed, path, notes)
         body = BodyReader(self.references, schemas, notes).read(
             operation.get("requestBody"), method
         )

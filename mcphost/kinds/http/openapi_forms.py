@@ -1,9 +1,10 @@
 """Forms in OpenAPI documents: their fields, and which of them are files."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from mcphost.kinds.http.configs import MAX_FIELDS
+from mcphost.kinds.http.configs import MAX_FIELDS, WRITABLE_TYPE
 from mcphost.kinds.http.openapi_parameters import BODY, encoding_of, is_json, placeholder
 from mcphost.kinds.http.openapi_references import References, UnsupportedError
 from mcphost.kinds.http.openapi_schemas import Schemas
@@ -11,6 +12,11 @@ from mcphost.kinds.http.openapi_schemas import Schemas
 BASE64: Final = "The content of the file in Base64."
 _STYLES: Final = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
 _MAX_LEVELS: Final = 50
+_NO_TEXT: Final = re.compile(
+    r"(image|audio|video|font)/(?!svg\+xml)\S+|application/(octet-stream|pdf|zip|gzip)",
+    re.IGNORECASE,
+)
+"""Media types whose values are no texts."""
 
 
 class _FormMembers(NamedTuple):
@@ -45,12 +51,20 @@ class FormReader:
         members = self._members(media.get("schema"), 0)
         if not members.properties and members.further in (None, False):
             raise UnsupportedError(f"its {name} does not say which fields it has")
+        noted = len(self._notes)
         form = self._form(members, encoding_of(media, self._references), with_files)
         further = members.further
-        if further not in (None, False) and not self._is_deep(further):
+        if (
+            further not in (None, False)
+            and not self._is_deep(further)
+            and not self.is_file(further)
+        ):
             form.config["more"] = placeholder(BODY)
         elif not form.config["fields"] and "files" not in form.config:
-            raise UnsupportedError(f"none of the fields of its {name} can be written")
+            why = " ".join(
+                ["none of the fields of its", name, "can be written.", *self._notes[noted:]]
+            )
+            raise UnsupportedError(why.rstrip("."))
         schema = _object_schema(media, members, form.schema, "more" in form.config)
         return FormDescription(form.config, schema)
 
@@ -67,7 +81,8 @@ class FormReader:
                 continue
             how = encoding.get(member, {})
             try:
-                if with_files and self.is_file(schema):
+                self.check_part_headers(member, how, with_files)
+                if with_files and self.is_file_part(schema, how):
                     files.append(self._file(member, schema, how, members, properties))
                     continue
                 field = write(member, schema, how)
@@ -82,6 +97,31 @@ class FormReader:
                 properties[member] = schema
         config: dict[str, Any] = {"type": "multipart" if with_files else "form", "fields": fields}
         return FormDescription({**config, "files": files} if files else config, properties)
+
+    def check_part_headers(self, name: str, how: Mapping[str, Any], with_files: bool) -> None:
+        """Note headers of a part, which are not sent. Raises UnsupportedError for a required one."""
+        headers = self._references.follow_object(how.get("headers")) if with_files else {}
+        for header, written in headers.items():
+            if header.lower() in ("content-type", "content-disposition"):
+                continue
+            if self._references.follow_object(written).get("required") is True:
+                raise UnsupportedError(f"the part {name!r} needs the header {header[:100]!r}")
+            self._notes.append(f"The header {header[:100]!r} of the part {name!r} is left out.")
+
+    def is_file_part(self, schema: Any, how: Mapping[str, Any]) -> bool:
+        """Whether a part is a file: by its schema, by a media type that no text has, or because it has no
+        type at all (OpenAPI 3.1, "Encoding Object")."""
+        if self.is_file(schema):
+            return True
+        nodes = list(self._references.variants(schema))
+        types = self._references.types(schema)
+        encoded = any(node.get("format") == "byte" or "contentEncoding" in node for node in nodes)
+        if "style" in how or types - {"string"} or encoded:
+            return False
+        content_type = str(how.get("contentType") or "")
+        if content_type:
+            return all(_NO_TEXT.match(text.strip()) for text in content_type.split(","))
+        return not types and self._references.has_siblings and isinstance(schema, Mapping)
 
     def _members(self, schema: Any, level: int) -> _FormMembers:
         node = self._references.follow(schema)
@@ -128,6 +168,9 @@ class FormReader:
             style = "json" if is_json(content_type) else "form"
         if style not in (*_STYLES, "json"):
             raise UnsupportedError(f"there is no style {style!r}")
+        has_style = any(key in how for key in ("style", "explode", "allowReserved"))
+        if content_type and style != "json" and not has_style and self._is_deep(schema):
+            raise UnsupportedError(f"{name!r} is to be {content_type}, and is no text")
         if style not in ("deepObject", "json") and self._references.is_nested(schema):
             raise UnsupportedError(
                 f"{name!r} has lists or objects inside a list or an object, which style {style} "
@@ -149,7 +192,7 @@ class FormReader:
         """Return a property as a part of a form with files: an object is JSON, if nothing else is said."""
         if "style" in how:
             return self._field(name, schema, how)
-        content_type = _first_type(how)
+        content_type = _checked(name, _first_type(how))
         has_objects = self._is_deep(schema)
         if has_objects and content_type and not is_json(content_type):
             raise UnsupportedError(f"{name!r} is to be {content_type}, and is no text")
@@ -192,17 +235,45 @@ class FormReader:
             "description": f"{about} {BASE64}".strip(),
         }
         properties[name] = {**lists[0], "items": text} if lists else text
+        own = (n["contentMediaType"] for n in [*nodes, *inner] if "contentMediaType" in n)
+        media_type = _checked(name, how.get("contentType") or next(own, ""))
         called = f"{name}_file_name"
         if called not in members.properties:
             properties[called] = {"type": "string", "description": f"The name of the file {name}."}
-        own = (n["contentMediaType"] for n in [*nodes, *inner] if "contentMediaType" in n)
-        media_type = str(how.get("contentType") or next(own, ""))
         return {
             "name": name,
             "content": content,
             "file_name": "" if called in members.properties else placeholder(BODY, called),
-            "media_type": "" if "," in media_type or "*" in media_type else media_type,
+            "media_type": self._file_type(name, media_type, members, properties),
         }
+
+    def _file_type(
+        self,
+        name: str,
+        media_type: str,
+        members: _FormMembers,
+        properties: dict[str, Any],
+    ) -> str:
+        """Return the media type of a file. If the document allows several, it is an argument."""
+        choices = [text.strip() for text in media_type.split(",")]
+        if len(choices) == 1 and "*" not in media_type:
+            return media_type
+        called = f"{name}_content_type"
+        if called in members.properties:
+            return ""
+        about = f"The content type of the file {name}, such as image/png."
+        properties[called] = {"type": "string", "description": about}
+        if "*" not in media_type:
+            properties[called]["enum"] = choices
+        return placeholder(BODY, called)
+
+
+def _checked(name: str, media_type: Any) -> str:
+    """Return media types that can be written. Raises UnsupportedError."""
+    for text in str(media_type).split(",") if media_type else ():
+        if not WRITABLE_TYPE.fullmatch(text.strip().replace("*", "any")):
+            raise UnsupportedError(f"{name!r} is to be {text[:100]}, which is no media type")
+    return str(media_type)
 
 
 def _branches(node: Mapping[str, Any], keyword: str) -> list[Any]:

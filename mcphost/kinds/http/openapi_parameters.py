@@ -23,8 +23,8 @@ _STYLES: Final = {
 }
 """The styles of each location, the default first."""
 _PLAIN_STEP: Final = re.compile(r"[A-Za-z0-9_$@-]+")
-_NO_STEP: Final = re.compile(r'["{}]')
-_HEADER: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}")
+_STEP: Final = re.compile(r'[^"{}]+')
+TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}")
 _JSON: Final = re.compile(r"application/json|[a-z0-9.+-]+/[a-z0-9.+-]+\+json|text/json")
 
 
@@ -86,8 +86,8 @@ class _Parameter(NamedTuple):
 
 def placeholder(*steps: str) -> str:
     """Return the placeholder of an argument, or of a part of it. Raises UnsupportedError for a name that
-    no placeholder can have."""
-    unfit = next((step for step in steps if not step or _NO_STEP.search(step)), None)
+    would end it: what follows would be read as another placeholder, such as that of a secret."""
+    unfit = next((step for step in steps if not _STEP.fullmatch(step)), None)
     if unfit is not None:
         raise UnsupportedError(
             f"the name {unfit[:100]!r} is empty, or has a brace or a quotation mark"
@@ -125,6 +125,7 @@ def arguments_of(
     references: References,
     schemas: Schemas,
     fixed: Collection[tuple[str, str]],
+    path: str,
     notes: list[str],
 ) -> list[OperationArgument]:
     """Return the arguments for lists of parameters, of which later ones replace earlier ones.
@@ -135,6 +136,9 @@ def arguments_of(
     parameters = []
     for (wire, location), written in _merged(listed, references).items():
         if (location, wire.lower()) in fixed:
+            continue
+        if location == "path" and f"{{{wire}}}" not in path:
+            notes.append(f"The path parameter {wire!r} is left out: the path does not have it.")
             continue
         try:
             parameters.append(_parameter(wire, location, written, references))
@@ -177,8 +181,8 @@ def _parameter(
         raise UnsupportedError(f"the parameter {wire!r} is in {location!r}")
     if _is_ours(wire, location):
         raise UnsupportedError("the platform sets this header itself")
-    if location == "header" and not _HEADER.fullmatch(wire):
-        raise UnsupportedError(f"{wire!r} is no name of a header")
+    if location in ("header", "cookie") and not TOKEN.fullmatch(wire):
+        raise UnsupportedError(f"{wire!r} is no name of a {location}")
     content = written.get("content")
     style = written.get("style") or _STYLES[location][0]
     schema = written.get("schema", True)

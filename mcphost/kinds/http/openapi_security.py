@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from mcphost.kinds.http.openapi_parameters import IGNORED
+from mcphost.kinds.http.openapi_parameters import IGNORED, TOKEN
 from mcphost.kinds.http.openapi_references import SHAPE, References, UnsupportedError
 
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -119,6 +119,8 @@ def _describe_scheme(scheme: Mapping[str, Any]) -> tuple[str, str, str, str]:
     match kind:
         case "apiKey" if location in ("header", "query"):
             return "the API key", "headers" if location == "header" else "query", name, ""
+        case "apiKey" if location == "cookie" and not TOKEN.fullmatch(name):
+            raise UnsupportedError(f"{name[:100]!r} is no name of a cookie")
         case "apiKey" if location == "cookie":
             return "the API key", "headers", "Cookie", f"{name}="
         case "http" if str(scheme.get("scheme")).lower() == "bearer":

@@ -84,15 +84,18 @@ def _server(server: Mapping[str, Any]) -> str:
 
     def default(match: re.Match[str]) -> str:
         variable = variables.get(match[1]) if isinstance(variables, Mapping) else None
-        if not isinstance(variable, Mapping):
-            return match[0]
-        value = str(variable.get("default", ""))
+        value = variable.get("default") if isinstance(variable, Mapping) else None
+        if value is None:
+            raise UnsupportedError(f"the variable {match[1][:100]!r} of its server has no default")
+        value = str(value)
         rest_of_host = url[match.end() :].partition("/")[0]
         if "/" in value and rest_of_host and _HOST_BEGUN.fullmatch(url, 0, match.start()):
             raise UnsupportedError(f"the variable {match[1]!r} of its server ends the host")
         return value
 
     filled = VARIABLE.sub(default, url)
+    if "{" in filled or "}" in filled:  # it would be read as a placeholder
+        raise UnsupportedError("the address of its server has a brace")
     if filled == url:
         return url
     # The value of a variable may begin or end with the slash that is beside the variable, too.

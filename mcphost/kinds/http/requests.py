@@ -16,7 +16,6 @@ from mcphost.kinds.http.configs import (
     BytesBodyConfig,
     FieldConfig,
     FormBodyConfig,
-    HeaderConfig,
     JsonBodyConfig,
     MultipartBodyConfig,
     PathConfig,
@@ -76,7 +75,11 @@ class RequestTemplate:
     def fill(self, values: Values, idempotency_key: str) -> OutgoingRequest:
         """Return the request. Raises ToolError for a value that the URL's path must not have, and for a
         member of an object that would be sent under the name of another field."""
-        headers = [pair for field in self._headers for pair in _header(*field, values)]
+        headers = [
+            pair
+            for header, template in self._headers
+            for pair in _present(header.name, template, values, header_text(header))
+        ]
         header_names = {name.lower() for name, _ in headers}
         content, media_type = self._body.fill(values, self._names), self._body.media_type
         if media_type and content is not None and "content-type" not in header_names:
@@ -118,6 +121,10 @@ class _BodyTemplate:
     def __init__(self, config: BodyConfig | None) -> None:
         self._config = config
         self._json = JsonTemplate(config.value) if isinstance(config, JsonBodyConfig) else None
+        # The argument that is the whole body, which is null if the call has null for it.
+        written = config.value if isinstance(config, JsonBodyConfig) else None
+        whole = _only(written) if isinstance(written, str) else None
+        self._null = whole if whole and len(whole.steps) == 1 else None
         self._is_multipart = isinstance(config, MultipartBodyConfig)
         self._files = FileTemplates(config.files if isinstance(config, MultipartBodyConfig) else ())
         fields: Sequence[FieldConfig] = ()
@@ -164,18 +171,32 @@ class _BodyTemplate:
     def fill(self, values: Values, names: "FieldNames") -> Content:
         if self._json is not None:
             filled = self._json.fill(values)
-            return None if isinstance(filled, Missing) else JsonBody(filled)
+            if not isinstance(filled, Missing):
+                return JsonBody(filled)
+            null = self._null
+            return JsonBody(None) if null and null.steps[0] in values.get(null.root, {}) else None
         if self._text is not None:
             text = self._text.fill(values, as_text)
             return None if isinstance(text, Missing) else str(text).encode()
         if self._bytes is not None:
             value = self._bytes.value(values)
             return None if isinstance(value, Missing) else decoded(self._bytes, value)
+        if self._is_missing(values):
+            return None
         writer = FieldWriter(names, is_encoded=not self._is_multipart)
         fields = (*_fields(self._fields, values, writer), *self._further(values, writer))
         if self._is_multipart:
             return MultipartBody(fields, self._files.fill(values), self._media_types)
         return FormBody(fields) if isinstance(self._config, FormBodyConfig) else None
+
+    def _is_missing(self, values: Values) -> bool:
+        """Whether a form is made of nothing but members of one argument that the call does not have."""
+        own = [self._more] if self._more else []
+        own += [p for part in self.parts for p in part.placeholders if len(p.steps) > 1]
+        arguments = {Placeholder(p.root, p.steps[:1]) for p in own}
+        used = {p for part in self.parts for p in part.placeholders}
+        is_one = len(arguments) == 1 and used == set(own)
+        return is_one and isinstance(arguments.pop().value(values), Missing)
 
     def _further(self, values: Values, writer: FieldWriter) -> Iterator[tuple[str, Text]]:
         """Yield the members of the object of `more` that have no field. Raises ToolError."""
@@ -204,12 +225,6 @@ def _present(
     filled = template.fill(values, written)
     if not isinstance(filled, Missing):
         yield name, filled
-
-
-def _header(
-    config: HeaderConfig, template: TextTemplate, values: Values
-) -> Iterator[tuple[str, Text]]:
-    return _present(config.name, template, values, header_text(config))
 
 
 def _fields(

@@ -82,7 +82,7 @@ class FieldWriter:
         elif isinstance(value, Mapping):
             yield from self._members(field, value)
         elif isinstance(value, list):
-            texts = [scalar_text(field.name, part) for part in value]
+            texts = list(element_texts(field.name, value))
             if field.explode:
                 yield from ((field.name, self._text(field, text)) for text in texts)
             elif texts:
@@ -96,7 +96,7 @@ class FieldWriter:
         for name, value in members.items():
             values = value if isinstance(value, list) else [] if value is None else [value]
             self._names.check(name, "", name)
-            yield from ((name, self._text(field, scalar_text(name, part))) for part in values)
+            yield from ((name, self._text(field, text)) for text in element_texts(name, values))
 
     def _members(self, field: FieldConfig, value: Mapping[str, Any]) -> Iterator[tuple[str, Text]]:
         texts = {
@@ -136,6 +136,12 @@ def _deep(name: str, value: Any) -> Iterator[tuple[str, str]]:
         yield name, as_text(value)
 
 
+def element_texts(name: str, values: Iterable[Any]) -> Iterator[str]:
+    """Yield the texts of the elements of a list. Null is left out, as a missing member is (RFC 6570,
+    section 2.3). Raises ToolError."""
+    yield from (scalar_text(name, part) for part in values if part is not None)
+
+
 def scalar_text(name: str, value: Any) -> str:
     """Write a value that is neither a list nor an object. Raises ToolError."""
     if isinstance(value, Mapping | list):
@@ -163,7 +169,7 @@ def path_text(config: PathConfig, value: Any) -> str:
         named = style == "matrix" and not explode
     else:
         values = value if isinstance(value, list) else [value]
-        parts = [_segment(name, scalar_text(name, part)) for part in values]
+        parts = [_segment(name, text) for text in element_texts(name, values)]
         named = style == "matrix"
         if named and explode:
             parts, named = [f"{quote(name, safe='')}={part}" for part in parts], False
@@ -197,7 +203,7 @@ def header_text(config: HeaderConfig) -> Callable[[Any], str]:
             members = ((k, scalar_text(name, v)) for k, v in value.items() if v is not None)
             text = ",".join(("=" if config.explode else ",").join(pair) for pair in members)
         elif isinstance(value, list):
-            text = ",".join(scalar_text(name, part) for part in value)
+            text = ",".join(element_texts(name, value))
         else:
             text = as_text(value)
         return quote(text, safe=_IN_COOKIES) if is_cookie else text

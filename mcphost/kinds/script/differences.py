@@ -2,21 +2,37 @@
 library."""
 
 import ast
+import builtins
 import re
+import sys
 from collections.abc import Iterator
 from typing import Final
 
 from mcphost.kinds.script.library import (
+    ENCODINGS,
     INSTEAD,
+    INSTEAD_OF_NAMES,
+    METHODS,
     MISSING_ARGUMENTS,
     MISSING_BUILTINS,
     MISSING_MEMBERS,
+    MISSING_METHODS,
     MODULES,
+    PACKAGES,
 )
 from mcphost.kinds.script.signature import ScriptProblemError, in_characters, parsed
 
 LIST: Final = "docs/scripts.md lists what there is"
 _UNKNOWN_MODULE: Final = "Cannot resolve imported module"
+_FUTURE: Final = "__future__ imports must be at the top"
+"""The type checker says so of each: it puts the declarations of the server's functions before."""
+_SPECIAL: Final = re.compile(r"__\w+__")
+_EXCEPTIONS: Final = frozenset(
+    name
+    for name, value in vars(builtins).items()
+    if isinstance(value, type) and issubclass(value, BaseException)
+)
+_SEQUENCES: Final = (*(ast.List, ast.Tuple, ast.Set, ast.ListComp, ast.SetComp, ast.GeneratorExp),)
 _UNSUPPORTED: Final = re.compile(
     r"(?:NotImplementedError|SyntaxError): .*?does not (?:yet )?support (.*)", re.DOTALL
 )
@@ -35,7 +51,7 @@ def differences_in(source: str) -> Iterator[ScriptProblemError]:
 def in_plain_words(message: str) -> str:
     """Return a message of the interpreter without the interpreter's name; empty if `differences_in`
     says the same."""
-    if message.startswith(_UNKNOWN_MODULE):
+    if message.startswith((_UNKNOWN_MODULE, _FUTURE)):
         return ""
     if match := _UNSUPPORTED.match(message):
         return f"A script cannot use {match[1].strip()}."
@@ -50,6 +66,7 @@ class _LibraryReader:
         self._aliases: dict[str, str] = {}
         self._functions: set[str] = set()
         self._own: set[str] = set()
+        self._called: set[int] = set()
         for node in ast.walk(module):
             self._note(node)
 
@@ -73,10 +90,16 @@ class _LibraryReader:
                 self._own.add(name)
             case ast.ImportFrom(names=names):
                 self._own.update(alias.asname or alias.name for alias in names)
+            case ast.Call(func=function, args=arguments):
+                self._called.add(id(function))
+                if getattr(function, "id", getattr(function, "attr", "")) == "namedtuple":
+                    for text in (part for node in arguments for part in ast.walk(node)):
+                        if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                            self._own.update(text.value.replace(",", " ").split())
             case _:
                 pass
 
-    def messages(self, node: ast.AST) -> Iterator[tuple[ast.expr | ast.alias, str]]:
+    def messages(self, node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt | ast.alias, str]]:
         """Yield messages about a node, each with the node that has its place."""
         match node:
             case ast.Import(names=names):
@@ -87,16 +110,43 @@ class _LibraryReader:
                 yield from ((alias, t) for alias in names for t in _name_of(module, alias.name))
             case ast.Attribute(value=ast.Name(id=name), attr=member) if name in self._aliases:
                 yield from ((node, text) for text in _name_of(self._aliases[name], member))
-            case ast.Attribute(attr=name, ctx=ast.Load()) if name in MISSING_MEMBERS - self._own:
-                yield node, f"`{name}` is not in the sandbox: {LIST}."
+            case ast.Attribute(ctx=ast.Load()):
+                yield from ((node, text) for text in self._member(node))
             case ast.Name(id=name, ctx=ast.Load()) if name in MISSING_BUILTINS - self._own:
-                yield node, f"`{name}` is not in the sandbox: {LIST}."
+                yield node, _missing(name)
+            case ast.ClassDef(body=body):
+                for part in body:
+                    method = getattr(part, "name", "")
+                    if method in MISSING_METHODS:
+                        yield part, f"`{method}` is never called in the sandbox: write a function."
             case ast.Call():
                 yield from ((node, text) for text in self._call(node))
             case _:
                 pass
 
+    def _member(self, node: ast.Attribute) -> Iterator[str]:
+        """Yield what is missing of a member that is read, which is none of a module."""
+        name = node.attr
+        if name in self._own:
+            return
+        if name in MISSING_MEMBERS or (_SPECIAL.fullmatch(name) and name != "__name__"):
+            yield _missing(name)
+        elif (
+            name in METHODS
+            and id(node) not in self._called
+            and not (
+                # Their methods are those of a class of the sandbox.
+                getattr(node.value, "id", "") == "http"
+                or getattr(node.value, "attr", "") == "headers"
+            )
+        ):
+            yield (
+                f"`{name}` can only be called in the sandbox, it is no value: "
+                f"write lambda value: value.{name}(…)."
+            )
+
     def _call(self, node: ast.Call) -> Iterator[str]:
+        yield from refused_arguments(node)
         match node.func:
             case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in self._aliases:
                 position = 1
@@ -117,12 +167,46 @@ class _LibraryReader:
                 yield "`sub` takes a text in the sandbox, not a function: use finditer."
 
 
+def refused_arguments(node: ast.Call) -> Iterator[str]:
+    """Yield what calls of built-in functions and methods do not take."""
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=[*arguments]) if name in _EXCEPTIONS:
+            texts = [getattr(argument, "value", "") for argument in arguments]
+            if len(texts) > 1 or any(isinstance(t, int | float | bytes | None) for t in texts):
+                yield f"`{name}` takes one text at most in the sandbox."
+        case ast.Call(func=ast.Name(id="bytes"), args=[argument]):
+            called = getattr(argument, "func", None)
+            if isinstance(argument, _SEQUENCES) or getattr(called, "id", "") == "range":
+                yield "`bytes` takes no list in the sandbox: use bytes.fromhex or encode."
+        case (
+            ast.Call(
+                func=ast.Attribute(attr="encode" | "decode"),
+                args=[ast.Constant(value=str(encoding)), *_],
+            )
+            | ast.Call(
+                func=ast.Name(id="str" | "bytes"), args=[_, ast.Constant(value=str(encoding)), *_]
+            )
+        ) if not ENCODINGS.fullmatch(encoding):
+            yield f"The sandbox has no encoding {encoding!r}: it has utf-8, utf-16, utf-32 and ascii."
+        case _:
+            pass
+
+
+def _missing(name: str) -> str:
+    use = INSTEAD_OF_NAMES.get(name)
+    return f"`{name}` is not in the sandbox: {f'use {use}; ' if use else ''}{LIST}."
+
+
 def _module(name: str) -> Iterator[str]:
     if name not in MODULES:
-        instead = INSTEAD.get(name.partition(".")[0])
+        top = name.partition(".")[0]
+        instead = INSTEAD.get(name) or INSTEAD.get(top)
+        if not instead and top not in sys.stdlib_module_names:
+            instead = PACKAGES
         yield f"`{name}` cannot be imported in a script: {f'{instead}; ' if instead else ''}{LIST}."
 
 
 def _name_of(module: str, name: str) -> Iterator[str]:
     if module in MODULES and name not in MODULES[module] and name != "*":
-        yield f"`{module}` has no `{name}` in the sandbox: {LIST}."
+        use = INSTEAD_OF_NAMES.get(name)
+        yield (f"`{module}` has no `{name}` in the sandbox: {f'use {use}; ' if use else ''}{LIST}.")

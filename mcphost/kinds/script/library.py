@@ -1,7 +1,10 @@
 """What the sandbox has of Python's library. A test asks the interpreter whether this is so."""
 
 import re
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Final
 
 _NAMES: Final = """
@@ -85,26 +88,116 @@ MISSING_ARGUMENTS: Final[Mapping[str, frozenset[str]]] = {
     "field": frozenset({"init", "repr"}),
 }
 """Arguments of functions that they do not take in the sandbox."""
+_METHODS: Final = """
+    __aenter__ __aexit__ __aiter__ __anext__ __await__ __bool__ __bytes__ __class_getitem__
+    __complex__ __del__ __delattr__ __delitem__ __format__ __ge__ __getattr__ __getattribute__
+    __gt__ __iadd__ __iand__ __ifloordiv__ __ilshift__ __imatmul__ __imod__ __imul__
+    __init_subclass__ __ior__ __ipow__ __irshift__ __isub__ __itruediv__ __ixor__ __le__ __len__
+    __lt__ __missing__ __ne__ __new__ __reversed__ __set_name__ __setattr__
+"""
+MISSING_METHODS: Final = frozenset(_METHODS.split())
+"""Special methods that a class may define, and that the sandbox never calls."""
+ENCODINGS: Final = re.compile(
+    r"(u|utf[-_ ]?)(8|(16|32)([-_ ]?[bl]e)?)|(us[-_ ])?ascii|646", re.IGNORECASE
+)
+"""The encodings of the sandbox."""
+_VALUES: Final = (
+    *(str, bytes, int, float, list, dict, tuple, set, frozenset, date, datetime, time, timedelta),
+    *(Decimal, re.Pattern, re.Match, deque, Counter, defaultdict),
+)
+METHODS: Final = frozenset(
+    name
+    for name in {name for type in _VALUES for name in dir(type)}
+    if not name.startswith("_") and all(callable(getattr(type, name, callable)) for type in _VALUES)
+)
+"""The methods of Python's own types that are no other member of one of them. In the sandbox they are called,
+and are no values."""
 INSTEAD: Final[Mapping[str, str]] = {
     "aiohttp": "use http.get and the like",
+    "abc": "use plain functions",
+    "binascii": "use bytes.hex, bytes.fromhex and base64",
     "calendar": "use datetime",
+    "collections.abc": "use typing",
+    "concurrent": "asyncio.gather runs requests side by side",
+    "contextlib": "use try and finally",
+    "difflib": "compare the lines yourself",
     "email": "use datetime.strftime",
     "enum": "use Literal or constants",
+    "fractions": "use decimal",
+    "gzip": "there is no compression",
     "heapq": "use bisect or sorted",
+    "hmac": "a script never has the value of a secret, so it cannot sign; a Python function can",
     "html": "use str.replace",
     "httpx": "use http.get and the like",
     "io": "csv.reader takes a list of lines, and str.splitlines makes one",
+    "ipaddress": "use str.split and int",
+    "locale": "use a format such as f'{value:,.2f}'",
+    "logging": "use log(data, level) or print",
+    "multiprocessing": "asyncio.gather runs requests side by side",
     "operator": "use a lambda",
     "os": "there are no files and no environment; use secret(name) for a secret",
     "pathlib": "there are no files",
+    "pickle": "use json",
+    "pprint": "use json.dumps(value, indent=2)",
     "requests": "use http.get and the like",
     "secrets": "there is no randomness for secrets; a tenant stores them, and secret(name) names one",
+    "shlex": "use str.split",
+    "shutil": "there are no files",
+    "socket": "use http.get and the like",
+    "sqlite3": "there are no files",
     "statistics": "use sum, sorted and math",
     "string": "write the characters",
+    "struct": "use bytes.hex and int(text, 16)",
+    "subprocess": "there are no other processes",
     "sys": "there is no process to ask",
+    "tempfile": "there are no files",
     "textwrap": "use str.split and join",
+    "threading": "asyncio.gather runs requests side by side",
+    "traceback": "use str(error)",
+    "types": "use a dataclass",
     "urllib": "use quote(value), and params and data={…} of a request",
+    "urllib3": "use http.get and the like",
     "uuid": "use new_uuid()",
+    "warnings": "use log(data, level)",
+    "xml": "use re, or a Python function",
+    "zlib": "there is no compression",
     "zoneinfo": "use in_zone(moment, zone)",
 }
 """What scripts use in the place of other modules."""
+PACKAGES: Final = "there are no packages; a Python function can use them"
+"""What is said of modules that are not of Python's library."""
+INSTEAD_OF_NAMES: Final[Mapping[str, str]] = {
+    "ChainMap": "{**first, **second}",
+    "NamedTuple": "a dataclass",
+    "OrderedDict": "a dict, which keeps the order",
+    "TypedDict": "a dataclass",
+    "UTC": "timezone.utc",
+    "VERBOSE": "a pattern in one line",
+    "X": "a pattern in one line",
+    "asdict": "the dataclass, which becomes JSON by itself",
+    "batched": "slices: values[at : at + 10]",
+    "bit_length": "len(f'{value:b}')",
+    "bytearray": "bytes",
+    "cached_property": "cache",
+    "callable": "isinstance of what it should be",
+    "cast": "an annotation: value: int = other",
+    "classmethod": "a function",
+    "cmp_to_key": "a key",
+    "ctime": "isoformat or strftime",
+    "format_map": "format(**values)",
+    "from_bytes": "int(value.hex(), 16)",
+    "fromtimestamp": "datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=value)",
+    "is_integer": "value == int(value)",
+    "isocalendar": "strftime('%G-W%V')",
+    "maketrans": "replace",
+    "staticmethod": "a function",
+    "subn": "sub",
+    "super": "a function",
+    "to_bytes": "bytes.fromhex(f'{value:04x}')",
+    "total_ordering": "a key for sorted",
+    "translate": "replace",
+    "utcfromtimestamp": "datetime(1970, 1, 1) + timedelta(seconds=value)",
+    "utcnow": "datetime.now(timezone.utc)",
+    "wraps": "no decorator",
+}
+"""What scripts use in the place of other names."""

@@ -252,7 +252,7 @@ BRACES = {"securitySchemes": {"s": {"type": "apiKey", "in": "cookie", "name": "{
         (
             {"security": [{"s": []}]},
             {"components": BRACES},
-            "The header 'Cookie': {a} is no placeholder",
+            "is no name of a cookie",
         ),
         ({}, {"path": "/x/{id}"}, "no parameter for {id}"),
         ({"security": [{"mtls": []}]}, WITH_SCHEMES, "mutualTLS"),

@@ -105,6 +105,157 @@ def test_a_query_value_is_written_by_its_style(
     assert query(schema, value, **more) == expected
 
 
+SECRET = "{secrets.stripe}"
+"""A text of a document that must never be read as a placeholder."""
+NAMES = (f'a"}}{SECRET}', SECRET, f"a{SECRET}", 'a"b', "a{arguments.b}", "a; admin")
+
+
+def test_names_in_a_document_are_never_read_as_placeholders():
+    for name in NAMES:
+        for place in ("query", "header", "cookie"):
+            operation = imported(with_parameter(name, place, TEXT))
+            assert operation.config is not None
+            request = operation.config["request"]
+            assert SECRET not in "".join(field["value"] for field in request["query"])
+            assert not request["headers"], (name, place)
+        for media_type in (FORM, MULTIPART):
+            for schema in (TEXT, {"type": "string", "format": "binary"}):
+                properties = {name: schema, "b": TEXT, "a": TEXT}
+                form = {"type": "object", "properties": properties}
+                if name == "a; admin":  # a field may have such a name
+                    continue
+                sent = posted(with_body(media_type, form), {"a": "x", "b": "y"})
+                assert "stripe" not in sent.body, (name, media_type)
+                assert (
+                    "is left out" in imported(with_body(media_type, form), method="post").notes[0]
+                )
+        scheme = {"type": "apiKey", "in": "cookie", "name": name}
+        more = {"security": [{"k": []}], "components": {"securitySchemes": {"k": scheme}}}
+        assert "is no name of a cookie" in problem({}, **more)
+    for encoding in (f"text/{SECRET}", SECRET, "text"):
+        for schema in (TEXT, {"type": "string", "format": "binary"}):
+            form = {"type": "object", "properties": {"f": schema}, "required": ["f"]}
+            operation = with_body(MULTIPART, form, encoding={"f": {"contentType": encoding}})
+            assert "is no media type" in problem(operation, method="post")
+    for url in (
+        f"https://api.example.com/{SECRET}",
+        "https://{arguments.q}.example.com",
+        "https://a/{v",
+    ):
+        assert "its server" in problem(with_parameter("q", "query", TEXT), servers=[{"url": url}])
+    variable = {"v": {"default": "{arguments.q}"}}
+    servers = [{"url": "https://api.example.com/{v}", "variables": variable}]
+    assert "has a brace" in problem({}, servers=servers)
+
+
+def test_a_server_variable_may_be_empty_but_not_without_default():
+    url = "https://api.example.com{v}"
+    servers = [{"url": url, "variables": {"v": {"default": ""}}}]
+    assert Sent(imported({}, servers=servers), {}).path == "/a"
+    servers = [{"url": url, "variables": {"v": {"enum": ["a"]}}}]
+    assert problem({}, servers=servers) == "The variable 'v' of its server has no default."
+
+
+def test_a_path_parameter_that_the_path_does_not_have_is_left_out_with_a_note():
+    for style in ("simple", "matrix"):
+        operation = imported(with_parameter("id", "path", TEXT, required=True, style=style))
+        assert operation.config is not None
+        assert operation.config["input_schema"]["properties"] == {}
+        assert operation.notes == (
+            "The path parameter 'id' is left out: the path does not have it.",
+        )
+
+
+def test_null_in_a_list_is_left_out_in_every_place():
+    schema = {"type": "array", "items": {"type": "string", "nullable": True}}
+    value = ["a", None, "b"]
+    assert query(schema, value) == "?q=a&q=b"
+    assert query(schema, value, explode=False) == "?q=a,b"
+    path = imported(with_parameter("q", "path", schema, required=True), "/{q}")
+    assert Sent(path, {"q": value}).path == "/a,b"
+    header = imported(with_parameter("X-Q", "header", schema))
+    assert Sent(header, {"X-Q": value}).headers["x-q"] == "a,b"
+    for form in (
+        {"type": "object", "properties": {"q": schema}},
+        {"type": "object", "additionalProperties": schema},
+    ):
+        assert posted(with_body(FORM, form), {"q": value}).body == "q=a&q=b"
+
+
+def test_null_as_the_body_is_sent_and_a_missing_body_is_not():
+    schema = {"type": "object", "nullable": True}
+    sent = posted(with_body("application/json", schema), None)
+    assert (sent.body, sent.media_type) == ("null", "application/json")
+    for media_type in ("application/json", FORM, MULTIPART):
+        form = {"type": "object", "properties": {"a": TEXT}}
+        optional = {"requestBody": {"content": {media_type: {"schema": form}}}}
+        sent = Sent(imported(optional, method="post"), {})
+        assert (sent.body, sent.media_type) == ("", ""), media_type
+    assert posted(with_body(FORM, form), {}).media_type == FORM
+
+
+@pytest.mark.parametrize(
+    ("version", "schema", "encoding", "media_type"),
+    [
+        ("3.1.0", {}, {}, "application/octet-stream"),
+        ("3.0.3", {}, {"contentType": "application/octet-stream"}, "application/octet-stream"),
+        ("3.0.3", TEXT, {"contentType": "image/png"}, "image/png"),
+        ("3.1.0", {"contentMediaType": "image/png"}, {}, "image/png"),
+        ("3.0.3", {"type": "string", "format": "byte"}, {"contentType": "image/png"}, ""),
+        ("3.1.0", {"type": "string", "contentEncoding": "base64"}, {}, ""),
+        ("3.0.3", TEXT, {"contentType": "image/svg+xml"}, ""),
+        ("3.0.3", {}, {}, ""),
+    ],
+)
+def test_a_part_that_is_no_text_is_a_file(
+    version: str, schema: Any, encoding: dict[str, str], media_type: str
+):
+    form = {"type": "object", "properties": {"f": schema}}
+    operation = with_body(MULTIPART, form, encoding={"f": encoding})
+    sent = posted(operation, {"f": "QQ=="}, openapi=version)
+    assert ('filename="f"' in sent.body) is bool(media_type)
+    assert ("\r\n\r\nA\r\n" if media_type else "\r\n\r\nQQ==\r\n") in sent.body
+    assert f"Content-Type: {media_type}" in sent.body or not media_type
+
+
+@pytest.mark.parametrize(
+    ("content_type", "choices"),
+    [("image/png, image/jpeg", ["image/png", "image/jpeg"]), ("image/*", None)],
+)
+def test_the_media_type_of_a_file_is_an_argument_if_there_are_several(
+    content_type: str, choices: list[str] | None
+):
+    form = {"type": "object", "properties": {"f": {"type": "string", "format": "binary"}}}
+    operation = with_body(MULTIPART, form, encoding={"f": {"contentType": content_type}})
+    found = imported(operation, method="post")
+    assert found.config is not None
+    properties = found.config["input_schema"]["properties"]["body"]["properties"]
+    assert properties["f_content_type"].get("enum") == choices
+    sent = posted(operation, {"f": "QQ==", "f_content_type": "image/png"})
+    assert "Content-Type: image/png\r\n" in sent.body
+
+
+def test_a_part_of_a_form_that_cannot_be_written_as_the_document_says_is_refused():
+    numbers = {"type": "object", "properties": {"o": NUMBERS}, "required": ["o"]}
+    for media_type in (FORM, MULTIPART):
+        encoding = {"o": {"contentType": "application/xml"}}
+        assert "is no text" in problem(
+            with_body(media_type, numbers, encoding=encoding), method="post"
+        )
+    text = {"type": "object", "properties": {"o": TEXT}}
+    for required in (True, False):
+        header = {"X-Part": {"required": required, "schema": TEXT}, "Content-Type": {}}
+        found = imported(
+            with_body(MULTIPART, text, encoding={"o": {"headers": header}}), method="post"
+        )
+        assert ("needs the header 'X-Part'" in found.problem) is required
+        assert found.notes == (
+            () if required else ("The header 'X-Part' of the part 'o' is left out.",)
+        )
+    files = {"type": "object", "additionalProperties": {"type": "string", "format": "binary"}}
+    assert "can be written" in problem(with_body(MULTIPART, files), method="post")
+
+
 @pytest.mark.parametrize("schema", [ROWS, TREE, {"allOf": [{"anyOf": [TEXT, ROWS]}]}])
 def test_a_nested_value_is_refused_where_its_style_does_not_define_it(schema: Any) -> None:
     for place, path in (("query", "/a"), ("path", "/{q}"), ("header", "/a")):

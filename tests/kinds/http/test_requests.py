@@ -148,3 +148,11 @@ def test_a_caller_cannot_name_a_secret():
     request = filled(method="POST", body=body, arguments={"v": "{secrets.key}"})
     assert request.content == JsonBody({"a": "{secrets.key}", "b": "x {secrets.key}"})
     assert not list(request.handles())
+
+
+@pytest.mark.parametrize(
+    "value", ["{arguments.a} {arguments.b}", "x {arguments.a}", "{arguments.b}"]
+)
+def test_a_body_of_text_around_a_missing_value_is_left_out(value):
+    body = {"type": "json", "value": value}
+    assert filled(method="POST", body=body, arguments={"a": None}).content is None

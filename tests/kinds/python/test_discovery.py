@@ -52,6 +52,24 @@ GOOD = """
 """
 
 
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("@tool\n@functools.cache\ndef a() -> int: return 1", "_lru_cache_wrapper"),
+        ("a = tool(functools.partial(print, 1))", "partial"),
+        ("@tool\nclass A:\n    def __call__(self) -> int: return 1", "type"),
+        ("class A:\n    @tool\n    @staticmethod\n    def a() -> int: return 1", "staticmethod"),
+        ("class A:\n    def a(self) -> int: return 1\na = tool(A().a)", "method"),
+        ("a = tool(len)", "builtin_function_or_method"),
+    ],
+)
+def test_what_is_no_function_is_reported_and_not_left_out_silently(
+    write: Write, code: str, kind: str
+) -> None:
+    found = discover(write(other=f"import functools\nfrom mcphost.sdk import tool\n{code}\n"))
+    assert f"a {kind} cannot be offered" in str(found.broken["other"])
+
+
 def test_marked_functions_are_found_by_module_and_name(write: Write) -> None:
     found = discover(write(first=GOOD, second=GOOD))
     assert sorted(found.functions) == ["first.better", "first.good", "second.better", "second.good"]

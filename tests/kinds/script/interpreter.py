@@ -38,6 +38,14 @@ class Interpreter:
         """Whether one of the expressions has a value, or fails for another reason than its names."""
         return any(map(self._has, expressions))
 
+    def runs(self, source: str) -> bool:
+        """Whether a source runs without an exception."""
+        try:
+            self._session.feed_run(source)
+        except MontyError:
+            return False
+        return True
+
     def _has(self, expression: str) -> bool:
         try:
             self._session.feed_run(expression)

@@ -9,11 +9,15 @@ from pydantic_monty import Monty
 
 from mcphost.kinds.script.kind import ScriptKind
 from mcphost.kinds.script.library import (
+    ENCODINGS,
     INSTEAD,
+    METHODS,
     MISSING_BUILTINS,
     MISSING_MEMBERS,
+    MISSING_METHODS,
     MODULES,
 )
+from mcphost.runtime.outcomes import Failed
 from mcphost.sandbox.pool import Sandbox
 from tests.kinds.rounds_with_client import accept, asking_call
 from tests.kinds.script.interpreter import SAMPLES, Interpreter
@@ -47,6 +51,14 @@ def test_missing_members_are_listed_unless_another_type_has_them(interpreter: In
         if name not in MISSING_MEMBERS:  # so it cannot be refused by its name
             assert f"`{type.rpartition('.')[2]}.{name}`" in documented, (type, name)
     assert set(SAMPLES) >= {type for type, _ in missing}
+
+
+@pytest.mark.parametrize("value", [*SAMPLES.values(), "csv.Error('a')", "re.error('a')"])
+@pytest.mark.parametrize("line", ["return {}", "log({})"])
+async def test_a_value_of_any_type_does_not_end_the_worker(sandbox: Sandbox, line: str, value: str):
+    source = f"import collections, csv, datetime, decimal, re\ndef f():\n    {line.format(value)}"
+    outcome = await DrivenScript(source, sandbox).advance()
+    assert not isinstance(outcome, Failed) or "worker" not in outcome.error.detail, outcome
 
 
 def test_missing_built_in_names_are_listed(interpreter: Interpreter):
@@ -84,6 +96,23 @@ MISSING = {
     "--\nbytearray(b'a')": "`bytearray`",
     "--\ncallable(a)": "`callable`",
     "from datetime import datetime\n--\ndatetime.utcnow()": "`utcnow`",
+    "--\nsorted([a], key=str.lower)": "write lambda value: value.lower(…)",
+    "_D = {'a': 1}\n--\nmax(_D, key=_D.get)": "`get` can only be called",
+    "--\nlist(map(a.replace, [a], [a]))": "`replace` can only be called",
+    "from datetime import date\n--\nlist(map(date.fromisoformat, [a]))": "`fromisoformat` can only",
+    "--\na.__class__.__name__": "`__class__` is not in the sandbox",
+    "--\nValueError('a', 1)": "`ValueError` takes one text at most",
+    "--\nKeyError(1)": "`KeyError` takes one text at most",
+    "--\na.encode('latin-1')": "no encoding 'latin-1'",
+    "--\nstr(b'a', 'cp1252')": "no encoding 'cp1252'",
+    "--\nbytes([1, 2])": "`bytes` takes no list",
+    "--\nbytes(range(3))": "`bytes` takes no list",
+    "class A:\n    def __lt__(self, other): return True\n--\nA() < A()": "`__lt__` is never called",
+    "from datetime import UTC\n--\nUTC": "use timezone.utc",
+    "from collections import OrderedDict\n--\nOrderedDict()": "use a dict",
+    "import collections.abc\n--\na": "use typing",
+    "import hmac\n--\na": "a Python function can",
+    "import pandas\n--\na": "there are no packages",
 }
 
 
@@ -101,7 +130,7 @@ def test_a_missing_feature_in_a_branch_is_refused_with_its_position(kind: Script
     code = "def f(a: str) -> str:\n    if a:\n        import uuid\n        return 'é' + a.translate({})\n    return a"
     assert list(kind.inspect({"code": code}, str(uuid4()))["code"])[:2] == [
         "Line 3, column 16: `uuid` cannot be imported in a script: use new_uuid(); docs/scripts.md lists what there is.",
-        "Line 4, column 22: `translate` is not in the sandbox: docs/scripts.md lists what there is.",
+        "Line 4, column 22: `translate` is not in the sandbox: use replace; docs/scripts.md lists what there is.",
     ]
 
 
@@ -112,7 +141,8 @@ def test_a_missing_module_is_refused_once_with_its_replacement(kind, module: str
             "code"
         ]
         about = [each for each in problems if "cannot be imported in a script" in each]
-        assert len(about) == 1 and INSTEAD.get(module.partition(".")[0], "") in about[0]
+        instead = INSTEAD.get(module) or INSTEAD.get(module.partition(".")[0], "")
+        assert len(about) == 1 and instead in about[0]
         assert not any("Cannot resolve" in each or "ModuleNotFound" in each for each in problems)
 
 
@@ -125,6 +155,68 @@ def test_unsupported_syntax_is_refused_in_plain_words(kind: ScriptKind, line: st
     problems = kind.inspect({"code": code}, str(uuid4()))["code"]
     assert any(f"A script cannot use {words}" in each for each in problems), problems
     assert not any("monty" in each.lower() for each in problems)
+
+
+def test_methods_of_pythons_types_are_no_values_in_the_interpreter(interpreter: Interpreter):
+    for type, value in SAMPLES.items():
+        for name in METHODS:
+            assert not interpreter.has(f"({value}).{name}", f"{type}.{name}"), (type, name)
+
+
+EXPRESSIONS = {
+    "__lt__": "A() < 1", "__le__": "A() <= 1", "__gt__": "A() > 1", "__ge__": "A() >= 1",
+    "__ne__": "1 / (1 - (A() != 1))", "__len__": "len(A())", "__bool__": "1 / (1 - bool(A()))",
+    "__iadd__": "a += 1", "__ior__": "a |= 1", "__imul__": "a *= 1", "__getattr__": "A().b",
+    "__getattribute__": "A().b", "__reversed__": "reversed(A())", "__format__": "int(f'{A()}')",
+    "__bytes__": "bytes(A())", "__complex__": "complex(A())", "__new__": "1 / (A() == 0)",
+}  # fmt: skip
+"""Expressions that fail if the method of a class `A` is not called, which returns 0."""
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_special_methods_that_are_refused_are_not_called_by_the_interpreter(
+    interpreter: Interpreter, name: str
+):
+    assert name in MISSING_METHODS
+    source = f"class A:\n    def {name}(self, *more): return 0\na = A()\n{EXPRESSIONS[name]}"
+    assert not interpreter.runs(source)
+    assert interpreter.runs(source.replace(name, "__eq__").replace(EXPRESSIONS[name], "A() == 1"))
+
+
+@pytest.mark.parametrize(
+    "name", ["utf-8", "UTF8", "u8", "utf_16_le", "utf-32be", "us-ascii", "646"]
+)
+def test_the_encodings_of_the_interpreter_are_not_refused(interpreter: Interpreter, name: str):
+    assert ENCODINGS.fullmatch(name)
+    assert interpreter.runs(f"'a'.encode({name!r}).decode({name!r})")
+
+
+@pytest.mark.parametrize("name", ["latin-1", "utf-8-sig", "cp1252", "utf-7", "hex"])
+def test_other_encodings_are_refused(interpreter: Interpreter, name: str):
+    assert not ENCODINGS.fullmatch(name)
+    assert not interpreter.runs(f"'a'.encode({name!r})")
+
+
+def test_methods_of_a_script_its_named_tuples_and_the_server_may_be_values(kind: ScriptKind):
+    code = """
+from __future__ import annotations
+
+import math
+from collections import namedtuple
+
+Row = namedtuple("Row", "count index")
+
+class Box:
+    def pop(self) -> int:
+        return 5
+
+def sub(a: str) -> list:
+    take = Box().pop
+    send = http.get
+    header = send("https://api.example.com").headers.get
+    return [Row(1, 2).count, take(), header("a"), *map(math.floor, [1.5])]
+"""
+    assert kind.inspect({"code": code}, str(uuid4())) == {}
 
 
 def test_names_defined_by_a_script_are_not_taken_for_library_names(kind: ScriptKind):
