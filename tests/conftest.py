@@ -118,8 +118,10 @@ def _keep_open(connection: BaseDatabaseWrapper, **_: Any) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _unhurried() -> Iterator[None]:
-    """Let pages look for as long as they need: how long that takes depends on the machine only."""
+    """Let pages look, and the database answer, for as long as they need: how long that takes depends on
+    the machine only."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "ANSWER_SECONDS", 60.0)
         patch.setattr(windows, "COMPARING_SECONDS", 60.0)
         patch.setattr(pills, "FINDING_SECONDS", 60.0)
         yield

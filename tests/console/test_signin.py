@@ -31,6 +31,15 @@ def test_staff_and_users_with_a_role_above_member_can_sign_in(cast: Cast, name: 
     assert sign_in(name)[0] == 302
 
 
+def test_cookies_are_hidden_from_scripts_and_not_sent_by_forms_of_other_sites(cast: Cast) -> None:
+    client = Client()
+    client.get(LOGIN)
+    client.post(LOGIN, {"username": "owner", "password": PASSWORD}, REMOTE_ADDR="192.0.2.1")
+    assert set(client.cookies) == {"mcphost_session", "mcphost_csrf"}
+    for cookie in client.cookies.values():
+        assert (cookie["httponly"], cookie["samesite"], cookie["domain"]) == (True, "Lax", "")
+
+
 @pytest.mark.parametrize("elsewhere", ["//evil.example/", "https://evil.example/", "javascript:x"])
 def test_the_sign_in_redirects_only_into_the_console(cast: Cast, elsewhere: str) -> None:
     fields = {"username": "owner", "password": PASSWORD, "next": elsewhere}

@@ -14,7 +14,7 @@ FORBIDDEN = """
     203.0.113.1 224.0.0.1 239.255.255.255 240.0.0.1 255.255.255.255
     :: ::1 ::2 ::7f00:1 ::8.8.8.8 ::ffff:127.0.0.1 ::ffff:8.8.8.8 ::ffff:0:8.8.8.8 ::ffff:a9fe:a9fe
     64:ff9b::127.0.0.1 64:ff9b::10.0.0.1 64:ff9b::169.254.169.254 64:ff9b:1::8.8.8.8
-    64:ff9b:1:fffe::8.8.8.8 100::1 100:0:0:1::1 2001::1 2001:0:4136:e378:8000:63bf:3fff:fdd2
+    64:ff9b:1:fffe::8.8.8.8 64:ff9b::1:808:808 64:ff9a:ffff:ffff:ffff:ffff:808:808 100::1 100:0:0:1::1 2001::1 2001:0:4136:e378:8000:63bf:3fff:fdd2
     2001:2::1 2001:10::1 2001:20::1 2001:db8::1 2002:7f00:1:: 2002:808:808::1 3fff::1 4000::1
     5f00::1 fc00::1 fd00:ec2::254 fd20:ce::254 fe80::1 fe80::1%eth0 fec0::1 ff02::1 ff0e::1
     2606:4700:4700::1111%eth0 2606:4700::5efe:10.0.0.1 2606:4700::200:5efe:10.0.0.1
@@ -25,6 +25,31 @@ PUBLIC = """
     198.17.255.255 223.255.255.255 2606:4700:4700::1111 2001:4860:4860::8888 2a00::1
     64:ff9b::8.8.8.8
 """.split()  # noqa: SIM905
+
+
+# Each has a public address on both sides, or the end of all addresses. NAT64 is inside of one.
+FORBIDDEN_RANGES = """
+    0.0.0.0-0.255.255.255 10.0.0.0-10.255.255.255 100.64.0.0-100.127.255.255
+    127.0.0.0-127.255.255.255 168.63.129.16-168.63.129.16 169.254.0.0-169.254.255.255
+    172.16.0.0-172.31.255.255 192.0.0.0-192.0.0.255 192.0.2.0-192.0.2.255
+    192.88.99.0-192.88.99.255 192.168.0.0-192.168.255.255 198.18.0.0-198.19.255.255
+    198.51.100.0-198.51.100.255 203.0.113.0-203.0.113.255 224.0.0.0-255.255.255.255
+    ::-1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff
+    2001::-2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff
+    2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff
+    2002::-2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff
+    3fff::-3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff
+    4000::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff
+""".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("addresses", FORBIDDEN_RANGES)
+def test_a_range_that_is_not_public_is_refused_from_its_first_address_to_its_last(addresses: str):
+    first, last = map(ip_address, addresses.split("-"))
+    before = [] if int(first) == 0 else [first - 1]
+    after = [] if int(last) == 2**last.max_prefixlen - 1 else [last + 1]
+    assert [is_public(address) for address in (first, last)] == [False, False]
+    assert all(map(is_public, before + after))
 
 
 @pytest.mark.parametrize("address", FORBIDDEN)

@@ -31,6 +31,7 @@ PROBED = frozenset(
         "shares_over",
         "shares_limit_seconds",
         "processes_free",
+        "summaries_lag_seconds",
     }
 )
 QUIET = ("mcphost.feed", "mcphost.observability.loop_watch", "mcphost.serving.process")

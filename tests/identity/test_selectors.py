@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from mcphost.feed.cache import MISS
 from mcphost.identity import selectors
+from mcphost.identity.models import Token
 from mcphost.identity.services import TokenRequest, issue, revoke
 from mcphost.identity.tokens import digest, new
 from mcphost.runtime.call import PrincipalKind
@@ -116,6 +117,16 @@ def test_a_token_expires_at_the_given_time_even_when_cached(cast: Cast) -> None:
     assert selectors.cached(token, Audience.MCP, "acme", until) is None
     assert selectors.load(token, Audience.MCP, "acme", until) is None
     assert _enter(token, now=just_before) is not None
+
+
+def test_the_current_principals_of_tokens_are_those_that_would_be_admitted_now(cast: Cast) -> None:
+    expired = _id(_issue(cast, expires_at=timezone.now() + timedelta(hours=1)))
+    Token.objects.filter(pk=expired).update(expires_at=timezone.now() - timedelta(seconds=1))
+    ids = [_id(each.mcp_token) for each in (cast.owner, cast.operator, cast.stranger, cast.member)]
+    revoke(cast.acme.id, ids[1], actor=ACTOR)
+    close_tenant(cast.globex.id, actor=ACTOR)
+    _switch_off(cast)
+    assert list(selectors.current_principals([*ids, expired, "unknown"])) == [ids[0]]
 
 
 @pytest.mark.parametrize("role", Role)

@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from mcphost.protocol.forms import check_form, form_message_problem, is_typed, message_problem
+from mcphost.protocol.forms import (
+    check_form,
+    expected,
+    form_message_problem,
+    is_typed,
+    message_problem,
+)
 from tests.wire import check_type
 
 ASKS_A_SECRET = "it asks for a secret, which no form may: use URL mode"
@@ -240,3 +246,28 @@ def test_a_form_message_asks_for_no_secret_and_contains_no_web_address():
     assert form_message_problem("What is your name?", typed=True) is None
     assert form_message_problem("Your password, please", typed=True) == ASKS_A_SECRET
     assert form_message_problem("See https://example.com", typed=False) == HOLDS_AN_ADDRESS
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ({"type": "string"}, "a text"),
+        ({"type": "string", "minLength": 1, "maxLength": 9}, "a text of 1 to 9 characters"),
+        ({"type": "string", "format": "email"}, "an email address"),
+        ({"type": "integer", "minimum": 1}, "a whole number of at least 1"),
+        ({"type": "number", "maximum": 2}, "a number of at most 2"),
+        ({"type": "boolean"}, "true or false"),
+        ({"type": "string", "enum": ["red", "blue"]}, "one of red, blue"),
+        ({"type": "string", "oneOf": [{"const": "r", "title": "Red"}]}, "one of r"),
+        (
+            {"type": "array", "items": {"anyOf": [{"const": "r", "title": "Red"}]}, "minItems": 1},
+            "a list of r of at least 1",
+        ),
+        (
+            {"type": "string", "enum": [str(number) for number in range(21)]},
+            f"one of {', '.join(map(str, range(20)))}, …",
+        ),
+    ],
+)
+def test_the_values_that_a_field_accepts_are_said_in_words(field: Any, text: str) -> None:
+    assert expected(field) == text

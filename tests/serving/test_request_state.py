@@ -1,5 +1,6 @@
 """The request state: its content, and for which requests it is valid."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -77,6 +78,23 @@ def test_a_state_is_valid_for_its_own_request_and_time() -> None:
     request_state.check(STATE, NOW, BOUND)
     request_state.check(STATE, NOW - 59, BOUND)
     request_state.check(STATE, NOW + 659, BOUND)
+
+
+@pytest.mark.parametrize(
+    ("caller", "method", "target", "arguments", "reason"),
+    [
+        (replace(ADA, id="t2"), "tools/call", "greet", {"name": "Ada"}, "principal"),
+        (replace(ADA, kind=PrincipalKind.SERVICE), "tools/call", "greet", {"name": "Ada"}, "principal"),
+        (ADA, "prompts/get", "greet", {"name": "Ada"}, "method"),
+        (ADA, "tools/call", "part", {"name": "Ada"}, "target"),
+        (ADA, "tools/call", "greet", {"name": "Eve"}, "request: the arguments differ"),
+    ],
+)  # fmt: skip
+def test_a_state_is_refused_for_each_other_part_of_a_request(
+    caller: Principal, method: str, target: str, arguments: dict[str, str], reason: str
+) -> None:
+    bound = request_state.bound(caller, method, target, arguments)
+    assert _reason(STATE, NOW, bound) == f"of another {reason}"
 
 
 def test_a_state_is_refused_before_and_after_its_time() -> None:

@@ -5,7 +5,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied
 
 from mcphost.tenants import access
-from mcphost.tenants.models import Tenant
+from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import (
     READING,
     ROLE_PERMISSIONS,
@@ -67,6 +67,28 @@ def test_the_list_of_tenants_agrees_with_the_permission_check_for_each(
             assert (tenant.pk in listed) is access.allowed(user, tenant, permission)
 
 
+@pytest.mark.parametrize("permission", Permission)
+def test_the_holders_of_a_permission_agree_with_the_check_for_each(
+    cast: Cast, permission: Permission
+) -> None:
+    users = [_user(cast, name) for name in PEOPLE]
+    for role, user in zip(Role, users, strict=False):
+        set_member(cast.commons.id, user, role, actor=ACTOR)
+    close_tenant(cast.commons.id, actor=ACTOR)
+    users += [
+        User.objects.create(username="former-staff", is_staff=True, is_active=False),
+        User.objects.create(username="former-owner", is_active=False),
+    ]
+    Membership.objects.create(tenant_id=cast.acme.id, user=users[-1], role=Role.OWNER)
+    ids = [cast.acme.id, cast.commons.id]
+    assert access.holders(permission, users, ids) == {
+        (user.pk, None if tenant is None else tenant.pk)
+        for user in users
+        for tenant in (None, *Tenant.objects.filter(pk__in=ids))
+        if access.allowed(user, tenant, permission)
+    }
+
+
 def test_require_passes_silently_or_denies_without_a_reason(cast: Cast) -> None:
     access.require(cast.owner.user, cast.acme, Permission.EDIT_TOOLS)
     found = access.tenant_for(cast.operator.user, "acme", Permission.EDIT_TOOLS)
@@ -99,6 +121,11 @@ def test_a_deactivated_user_is_not_an_active_member(cast: Cast) -> None:
     assert not access.is_active_member(user.pk, cast.globex.id)
     User.objects.filter(pk=user.pk).update(is_active=False)
     assert not access.is_active_member(user.pk, cast.acme.id)
+
+
+def test_a_closed_tenant_has_no_active_members(cast: Cast) -> None:
+    close_tenant(cast.acme.id, actor=ACTOR)
+    assert not access.is_active_member(cast.member.user.pk, cast.acme.id)
 
 
 def test_anonymous_and_unsaved_users_have_no_permissions(cast: Cast) -> None:

@@ -235,6 +235,14 @@ def test_a_used_link_changes_no_role_and_does_not_restore_a_removed_member(cast:
     assert _role(user) is None
 
 
+def test_a_used_link_works_for_no_other_member(cast: Cast) -> None:
+    issued = _invite(cast)
+    assert invitations.accept(issued.link, _newcomer(), timezone.now())
+    for user in (cast.owner.user, cast.operator.user):
+        assert not invitations.accept(issued.link, user, timezone.now())
+        assert not invitations.decline(issued.link, user, timezone.now())
+
+
 def test_an_invitation_can_be_accepted_only_before_it_expires(cast: Cast) -> None:
     issued, user = _invite(cast), _newcomer()
     end = issued.expires_at

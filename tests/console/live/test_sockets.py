@@ -14,6 +14,7 @@ from pytest_django import Settings
 from mcphost.console.live import hub as hubs
 from mcphost.console.live import views
 from mcphost.console.live.hub import hub
+from mcphost.console.live.origins import is_own_origin
 from mcphost.console.live.sockets import QUEUED, CloseCode, LiveSocket
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
@@ -119,6 +120,15 @@ async def test_one_reader_serves_all_sockets_and_ends_with_the_last(auditor, acm
 async def test_a_page_of_another_origin_is_refused_before_anything_is_read(auditor, headers):
     assert not await Reader(ACME, session_of(auditor), "cursor=0", **headers).connect()
     assert hub().feeding is None
+
+
+@pytest.mark.parametrize("doubled", ["origin", "host"])
+def test_a_handshake_with_two_origins_or_hosts_is_refused(doubled: str) -> None:
+    headers = {"origin": ["http://localhost"], "host": ["localhost"]}
+    assert is_own_origin("ws", headers)
+    assert not is_own_origin("wss", headers)
+    assert not is_own_origin("ws", {**headers, doubled: 2 * headers[doubled]})
+    assert not is_own_origin("ws", {**headers, doubled: []})
 
 
 async def test_only_trusted_origins_are_accepted(auditor: Client, settings: Settings) -> None:

@@ -226,14 +226,31 @@ async def test_only_the_asked_user_can_confirm_a_link_or_see_its_request(cast: C
     assert (asked.client, asked.target) == (a_call().client.name, a_call().target)
 
 
-async def test_a_former_member_or_inactive_user_cannot_confirm_a_link(cast: Cast) -> None:
-    url = await page_of(members(cast))
-    accounts = User.objects.filter(pk=cast.member.user.pk)
+async def test_a_former_member_or_inactive_user_cannot_confirm_a_link_or_see_its_request(
+    cast: Cast,
+) -> None:
+    url, user = await page_of(members(cast)), cast.member.user
+
+    async def seen() -> bool:
+        token, now = url.rpartition("/")[2], timezone.now()
+        return await in_database(confirmation, "acme", token, user.pk, now) is not None
+
+    accounts = User.objects.filter(pk=user.pk)
     await in_database(lambda: accounts.update(is_active=False))
-    assert not await confirmed(url, cast.member.user)
+    assert (await seen(), await confirmed(url, user)) == (False, False)
     await in_database(lambda: accounts.update(is_active=True))
-    await in_database(remove_member, cast.acme.id, cast.member.user, actor=ACTOR)
-    assert not await confirmed(url, cast.member.user)
+    assert await seen()
+    await in_database(remove_member, cast.acme.id, user, actor=ACTOR)
+    assert (await seen(), await confirmed(url, user)) == (False, False)
+
+
+async def test_a_link_of_a_closed_tenant_accepts_no_callback(cast: Cast) -> None:
+    call = uuid4()
+    url = await callback_of(members(cast, call=call))
+    assert not await called_back(url, slug="globex")
+    await in_database(close_tenant, cast.acme.id, actor=ACTOR)
+    assert not await called_back(url)
+    assert not await in_database(calls.is_open, Link(cast.acme.id, call, "payment"))
 
 
 class Said(Open):
