@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from bench.report import write
+from bench.pages import write
 from tests.clients import scenario
 from tests.clients.environments import ClientMissingError, node_with, python_with
 from tests.clients.table import Row, judge, render

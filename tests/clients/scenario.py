@@ -41,7 +41,8 @@ def run(argv: Sequence[str], folder: Path, asked: Mapping[str, Any]) -> dict[str
         try:
             problems.update(steps)
         except (AssertionError, OSError, ValueError, subprocess.TimeoutExpired) as error:
-            ended = last_line(str(error))
+            words = (folder / "client.err").read_text(errors="replace").strip()
+            ended = ended or (words or str(error)).splitlines()[-1]
     return {step: problems.get(step, ended) for step in STEPS}
 
 
@@ -90,8 +91,3 @@ def problem(step: str, message: Mapping[str, Any], text: str) -> str:
     dumped = json.dumps(message, ensure_ascii=False)
     is_error = "raised" in message or bool(message["done"].get("isError"))
     return "" if text in dumped and is_error is (step == "error") else dumped
-
-
-def last_line(text: str) -> str:
-    """Return the last line that has something in it: of a traceback, what was raised."""
-    return [line.strip() for line in text.splitlines() if line.strip()][-1:][0] if text.strip() else "ended"

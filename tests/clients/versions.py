@@ -1,7 +1,7 @@
 """Which clients the matrix has, in which versions, and what each is known to lack."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 
@@ -78,9 +78,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         python=("mcp==1.9.4", _PYDANTIC),
         lacks=(_NO_FORMS,),
     ),
-    "mcp-1.12": Client(
-        "`mcp`", "1.12.4", "python1_caller.py", python=("mcp==1.12.4", _PYDANTIC)
-    ),
+    "mcp-1.12": Client("`mcp`", "1.12.4", "python1_caller.py", python=("mcp==1.12.4", _PYDANTIC)),
     "mcp-1": Client("`mcp`", "1.30.0", "python1_caller.py", python=("mcp==1.30.0",)),
     "mcp-2": Client("`mcp`", "2.3.0", "python_caller.py", python=("mcp==2.3.0",)),
     "mcp-2-legacy": Client(

@@ -4,6 +4,7 @@
 import asyncio
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 import person
@@ -51,7 +52,7 @@ async def main(url: str, token: str, command: list[str]) -> None:
     codex = AppServer(process)
     client = {"name": "matrix", "title": "Matrix", "version": "1"}
     await codex.request("initialize", clientInfo=client, capabilities={"experimentalApi": True})
-    thread = (await codex.request("thread/start", cwd=str(os.getcwd())))["thread"]["id"]
+    thread = (await codex.request("thread/start", cwd=str(Path.cwd())))["thread"]["id"]
     it = {"threadId": thread, "server": "it"}
 
     async def call(tool: str, arguments: dict[str, Any]) -> Any:

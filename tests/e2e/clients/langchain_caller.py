@@ -24,9 +24,7 @@ async def note(progress: float, *_: Any) -> None:
 
 
 async def main(url: str, token: str) -> None:
-    callbacks = Callbacks(
-        on_logging_message=person.note_log, on_progress=note, on_elicitation=ask
-    )
+    callbacks = Callbacks(on_logging_message=person.note_log, on_progress=note, on_elicitation=ask)
     headers = {"Authorization": f"Bearer {token}"}
     client = MultiServerMCPClient(
         {"it": {"transport": "http", "url": url, "headers": headers}}, callbacks=callbacks

@@ -54,9 +54,7 @@ async def answer(question: Mapping[str, Any]) -> Any:
         return await hear()
 
 
-async def call_what_is_wanted(
-    call: Call, read: Read | None = None, get: Get | None = None
-) -> None:
+async def call_what_is_wanted(call: Call, read: Read | None = None, get: Get | None = None) -> None:
     """Call one tool after the other, or read a resource or get a prompt, until nothing more is wanted, and
     tell what came of each."""
     global _watching
