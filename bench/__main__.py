@@ -24,6 +24,7 @@ from bench import (
 )
 from bench.figures import Figure
 from bench.load import CONNECTIONS, EACH_CONNECTIONS, LoadError, require_wrk
+from bench.pages import write
 from bench.passes import SMOKE, Plan, compare, compare_each
 from bench.processes import StartError
 from bench.verify import WrongAnswerError
@@ -73,7 +74,7 @@ def _call(run: Run) -> bool:
     print(f"\n{text}\n", flush=True)
     # A page needs the peers that it compares with.
     if run.writes_page and report.verdict(figures_by_count):
-        report.write("bench overview", report.overview(figures_by_count))
+        write("bench overview", report.overview(figures_by_count), report.PAGE)
         _write_call(run, text, figures_by_count[CONNECTIONS])
     return all(_no_errors(figures) for figures in figures_by_count.values())
 
@@ -82,7 +83,7 @@ def _write_call(run: Run, text: str, figures: Sequence[Figure]) -> None:
     labels = [figure.label for figure in figures if figure.name != peers.BARE.name]
     facts = {**machine.facts(), "load average before the run": f"{run.load:.2f}"}
     conditions = report.conditions(facts, run.plan, labels)
-    report.write("bench call", "\n\n".join([report.IMAGE, text, conditions]))
+    write("bench call", "\n\n".join([report.IMAGE, text, conditions]), report.PAGE)
     note = (
         f"{CONNECTIONS} connections, one process each, in turn on the same machine; less is better"
     )
@@ -182,7 +183,7 @@ def _console(run: Run) -> bool:
 def _show(run: Run, marker: str, text: str) -> None:
     print(f"\n{text}\n", flush=True)
     if run.writes_page:
-        report.write(marker, text)
+        write(marker, text, report.PAGE)
 
 
 def _no_errors(

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from statistics import median
 
 from bench.asking import SealingFigure, claim_seconds
@@ -461,13 +460,3 @@ def following_table(label: str, figures_by_count: Mapping[int, Sequence[Figure]]
     return "\n".join(
         [*lines, "", f"- at most {TARGET_SUMMARIES} times the CPU per call: {verdict}"]
     )
-
-
-def write(marker: str, text: str, page: Path = PAGE) -> None:
-    """Put `text` between the page's markers of that name; everything else stays as it is."""
-    begin, end = f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->"
-    before, opening, rest = page.read_text().partition(begin)
-    _, closed, after = rest.partition(end)
-    if not (opening and closed):
-        raise ValueError(f"{page} has no place for {marker!r}: {begin} … {end}")
-    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")

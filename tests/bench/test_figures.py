@@ -10,6 +10,7 @@ import pytest
 from bench import report
 from bench.figures import Figure, summarise
 from bench.load import LoadError, Sample, parse
+from bench.pages import write
 from bench.proc import (
     cpu_seconds,
     family_cpu_seconds,
@@ -93,11 +94,11 @@ def test_a_missed_target_is_reported_as_missed() -> None:
 def test_only_text_between_the_markers_is_replaced(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- x: begin -->\nold\n<!-- x: end -->\nafter\n")
-    report.write("x", "new", page)
+    write("x", "new", page)
     written = "before\n<!-- x: begin -->\n\nnew\n\n<!-- x: end -->\nafter\n"
     assert page.read_text() == written
     with pytest.raises(ValueError, match="no place"):
-        report.write("y", "new", page)
+        write("y", "new", page)
     assert page.read_text() == written
 
 

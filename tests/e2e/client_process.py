@@ -20,6 +20,12 @@ class Talk:
         self._process, self._words = process, words
 
     def hear(self, word: str) -> Any:
+        told = self.receive(word)
+        assert word in told, f"not {word!r}, but {told}"
+        return told[word]
+
+    def receive(self, word: str = "line") -> dict[str, Any]:
+        """The next line, whatever it tells; `word` names it in the error if none comes."""
         assert self._process.stdout is not None
         late = threading.Timer(PATIENCE, self._process.kill)
         late.start()
@@ -28,9 +34,8 @@ class Talk:
         finally:
             late.cancel()
         assert line, f"no {word!r} came: {self._words.read_text()}"
-        told = json.loads(line)
-        assert word in told, f"not {word!r}, but {told}"
-        return told[word]
+        told: dict[str, Any] = json.loads(line)
+        return told
 
     def say(self, what: Any) -> None:
         assert self._process.stdin is not None
@@ -41,9 +46,14 @@ class Talk:
         assert self._process.stdin is not None
         self._process.stdin.close()
 
+    def end(self) -> int:
+        """Close its input and return its status. Raises TimeoutExpired if it does not end."""
+        self.fall_silent()
+        return self._process.wait(PATIENCE)
+
 
 @contextmanager
-def conversing(argv: Sequence[str], folder: Path, **asked: str) -> Iterator[Talk]:
+def conversing(argv: Sequence[str], folder: Path, **asked: Any) -> Iterator[Talk]:
     """Start a client, tell it `asked`, and leave its input open; it is killed on the way out."""
     words = folder / "client.err"
     with words.open("wb") as stderr:

@@ -9,9 +9,10 @@ subscribed to, "read".
 
 Those that call (`…_caller`) write the revision they speak and the tools they see ("met"), and, on
 session-based revisions, whatever change of a list they are told of ("heard"). Then each
-line that they read is a tool to call, {"call", "arguments"}; they write whatever they are asked
+line that they read is a tool to call, {"call", "arguments"}, or a resource to read, {"read"}, or a prompt
+to get, {"get", "arguments"}; they write whatever they are asked
 meanwhile ("asked"), each time read an answer to that, and write what came of it in the end: "done",
-the result with the "progress" that was told of; or "raised". With "watch": true they also write each
+the result with the "progress" and "logs" that were told of; or "raised". With "watch": true they also write each
 "progress" as it comes. Those that follow tasks (`…_tasks_caller`) have words of
 their own.
 """

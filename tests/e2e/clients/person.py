@@ -8,9 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 Call = Callable[[str, dict[str, Any]], Awaitable[Any]]
+Read = Callable[[str], Awaitable[Any]]
+Get = Callable[[str, dict[str, str]], Awaitable[Any]]
 
 
 _progress: list[float] = []
+_logs: list[Any] = []
 _watching = False
 _looking = asyncio.Lock()
 
@@ -20,6 +23,11 @@ def note(progress: float) -> None:
     _progress.append(progress)
     if _watching:
         tell(progress=progress)
+
+
+async def note_log(params: Any, *_: Any) -> None:
+    """Keep the data of a log message of the call under way."""
+    _logs.append(params.data)
 
 
 async def overhear(message: Any) -> None:
@@ -46,15 +54,25 @@ async def answer(question: Mapping[str, Any]) -> Any:
         return await hear()
 
 
-async def call_what_is_wanted(call: Call) -> None:
-    """Call one tool after the other, until nothing more is wanted, and tell what came of each."""
+async def call_what_is_wanted(call: Call, read: Read | None = None, get: Get | None = None) -> None:
+    """Call one tool after the other, or read a resource or get a prompt, until nothing more is wanted, and
+    tell what came of each."""
     global _watching
     while (wanted := await hear()) is not None:
         _watching = wanted.get("watch", False)
         _progress.clear()
+        _logs.clear()
         try:
-            result = await call(wanted["call"], wanted["arguments"])
+            match wanted:
+                case {"read": uri}:
+                    result = await read(uri)
+                case {"get": prompt, "arguments": arguments}:
+                    result = await get(prompt, arguments)
+                case {"call": tool, "arguments": arguments}:
+                    result = await call(tool, arguments)
+                case _:
+                    raise ValueError(f"unknown: {wanted}")
         except Exception as error:  # noqa: BLE001 - whatever a client raises is to be seen
             tell(raised=f"{type(error).__name__}: {error}")
         else:
-            tell(done={"progress": list(_progress), **result})
+            tell(done={"progress": list(_progress), "logs": list(_logs), **result})

@@ -1,15 +1,24 @@
 """The official Python client before 2.0, in an environment of its own. See this folder's docstring for
 what it reads and writes.
 
-It asks for the revision that it is told to: that is how a client before its own looks to a server.
+It asks for the revision that it is told to: that is how a client before its own looks to a server. With a
+"command" it starts that and talks to it on stdio: a bridge, which has the server's URL and token.
 """
 
 import asyncio
+import inspect
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import person
-from mcp import ClientSession, types
-from mcp.client.streamable_http import streamablehttp_client
+from mcp import ClientSession, StdioServerParameters, types
+from mcp.client.stdio import stdio_client
+
+try:
+    from mcp.client.streamable_http import streamablehttp_client
+except ImportError:  # before 1.8 there is only stdio that the server can be reached by
+    streamablehttp_client = None
 
 DUMPED: dict[str, Any] = {"mode": "json", "by_alias": True, "exclude_none": True}
 CAN_ASK = hasattr(types, "ElicitResult")
@@ -24,6 +33,8 @@ async def sample(_: Any, params: Any) -> types.CreateMessageResult:
 
 
 async def every_tool(session: ClientSession) -> list[str]:
+    if "cursor" not in inspect.signature(session.list_tools).parameters:
+        return [tool.name for tool in (await session.list_tools()).tools]
     names: list[str] = []
     cursor = None
     while True:
@@ -34,28 +45,54 @@ async def every_tool(session: ClientSession) -> list[str]:
             return names
 
 
-async def main(url: str, token: str, revision: str) -> None:
-    types.LATEST_PROTOCOL_VERSION = revision
-    headers = {"Authorization": f"Bearer {token}"}
-    listening: dict[str, Any] = {"message_handler": person.overhear, "sampling_callback": sample}
+@asynccontextmanager
+async def connected(url: str, token: str, command: list[str] | None) -> AsyncIterator[Any]:
+    """The streams to the server, or to a bridge to it."""
+    if command:
+        async with stdio_client(
+            StdioServerParameters(command=command[0], args=command[1:])
+        ) as streams:
+            yield streams
+    else:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with streamablehttp_client(url, headers=headers) as (reading, writing, _):
+            yield reading, writing
+
+
+async def main(url: str, token: str, revision: str = "", command: list[str] | None = None) -> None:
+    if revision:
+        types.LATEST_PROTOCOL_VERSION = revision
+    listening: dict[str, Any] = {
+        "message_handler": person.overhear,
+        "logging_callback": person.note_log,
+        "sampling_callback": sample,
+    }
     if CAN_ASK:
         listening["elicitation_callback"] = ask
     async with (
-        streamablehttp_client(url, headers=headers) as (reading, writing, _),
+        connected(url, token, command) as (reading, writing),
         ClientSession(reading, writing, **listening) as session,
     ):
         met = await session.initialize()
 
-        async def call(tool: str, arguments: dict[str, Any]) -> Any:
-            async def note(progress: float, total: float | None, message: str | None) -> None:
-                person.note(progress)
+        async def note(progress: float, total: float | None, message: str | None = None) -> None:
+            person.note(progress)
 
-            result = await session.call_tool(tool, arguments, progress_callback=note)
-            return result.model_dump(**DUMPED)
+        follows = "progress_callback" in inspect.signature(session.call_tool).parameters
+        following: dict[str, Any] = {"progress_callback": note} if follows else {}
+
+        async def call(tool: str, arguments: dict[str, Any]) -> Any:
+            return (await session.call_tool(tool, arguments, **following)).model_dump(**DUMPED)
+
+        async def read(uri: str) -> Any:
+            return (await session.read_resource(uri)).model_dump(**DUMPED)
+
+        async def get(prompt: str, arguments: dict[str, str]) -> Any:
+            return (await session.get_prompt(prompt, arguments)).model_dump(**DUMPED)
 
         tools = await every_tool(session)
         person.tell(met={"revision": str(met.protocolVersion), "tools": tools})
-        await person.call_what_is_wanted(call)
+        await person.call_what_is_wanted(call, read, get)
 
 
 async def start() -> None:

@@ -43,6 +43,8 @@ async def main(url: str, token: str, revision: str = "") -> None:
             mode=mode,
             elicitation_callback=ask,
             sampling_callback=sample,
+            logging_callback=person.note_log,
+            log_level="info",
             message_handler=person.overhear,
         ) as client,
     ):
@@ -54,8 +56,14 @@ async def main(url: str, token: str, revision: str = "") -> None:
             result = await client.call_tool(tool, arguments, progress_callback=note)
             return result.model_dump(**DUMPED)
 
+        async def read(uri: str) -> Any:
+            return (await client.read_resource(uri)).model_dump(**DUMPED)
+
+        async def get(prompt: str, arguments: dict[str, str]) -> Any:
+            return (await client.get_prompt(prompt, arguments)).model_dump(**DUMPED)
+
         person.tell(met={"revision": client.protocol_version, "tools": await every_tool(client)})
-        await person.call_what_is_wanted(call)
+        await person.call_what_is_wanted(call, read, get)
 
 
 async def start() -> None:

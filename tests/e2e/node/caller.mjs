@@ -1,7 +1,7 @@
 // The TypeScript client. See tests/e2e/clients/__init__.py for what it reads and writes.
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { answer, callWhatIsWanted, hear, tell } from './person.mjs';
+import { answer, callWhatIsWanted, hear, noteLog, tell } from './person.mjs';
 
 const TIMEOUT = { timeout: 60_000 };
 
@@ -16,11 +16,15 @@ const client = new Client(
 client.setRequestHandler('elicitation/create', ({ params }) => answer(params));
 client.setRequestHandler('sampling/createMessage', ({ params }) => answer(params));
 client.setNotificationHandler('notifications/tools/list_changed', ({ method }) => tell({ heard: method }));
+client.setNotificationHandler('notifications/message', noteLog);
 const headers = { Authorization: `Bearer ${token}` };
 await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }), TIMEOUT);
 const { tools } = await client.listTools(undefined, TIMEOUT);
 tell({ met: { revision: client.getNegotiatedProtocolVersion(), tools: tools.map(({ name }) => name) } });
-await callWhatIsWanted((name, args, onprogress) =>
-  client.callTool({ name, arguments: args }, { ...TIMEOUT, onprogress }),
+const _meta = revision ? undefined : { 'io.modelcontextprotocol/logLevel': 'info' };
+await callWhatIsWanted(
+  (name, args, onprogress) => client.callTool({ name, arguments: args, _meta }, { ...TIMEOUT, onprogress }),
+  (uri) => client.readResource({ uri }, TIMEOUT),
+  (name, args) => client.getPrompt({ name, arguments: args }, TIMEOUT),
 );
 await client.close();

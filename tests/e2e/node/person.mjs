@@ -26,16 +26,30 @@ export function answer(question) {
   return looking;
 }
 
-// Call one tool after the other, until nothing more is wanted, and tell what came of each.
-export async function callWhatIsWanted(call) {
+const logs = [];
+
+// Keep the data of a log message of the call under way.
+export function noteLog({ params }) {
+  logs.push(params.data);
+}
+
+// Call one tool after the other, or read a resource or get a prompt, until nothing more is wanted, and tell
+// what came of each.
+export async function callWhatIsWanted(call, read, get) {
   for (let wanted = await hear(); wanted !== null; wanted = await hear()) {
     const progress = [];
+    logs.length = 0;
+    const noteProgress = (step) => {
+      progress.push(step.progress);
+      if (wanted.watch) tell({ progress: step.progress });
+    };
     try {
-      const result = await call(wanted.call, wanted.arguments, (step) => {
-        progress.push(step.progress);
-        if (wanted.watch) tell({ progress: step.progress });
-      });
-      tell({ done: { progress, ...result } });
+      const result = wanted.read
+        ? await read(wanted.read)
+        : wanted.get
+          ? await get(wanted.get, wanted.arguments)
+          : await call(wanted.call, wanted.arguments, noteProgress);
+      tell({ done: { progress, logs, ...result } });
     } catch (error) {
       tell({ raised: `${error.name}: ${error.message}` });
     }
