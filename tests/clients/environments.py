@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.e2e.installing import copy_changed, one_at_a_time
 from tests.e2e.node_client import NODE, NPM, SOURCE
 from tests.e2e.processes import ROOT
+from tests.e2e.shared_builds import copy_changed, one_at_a_time
 
 CACHE: Final = Path(os.environ.get("CLIENTS_CACHE", ROOT / "build" / "clients")).absolute()
 INSTALL_SECONDS: Final = 600

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tests.e2e.talking import Talk, conversing
+from tests.e2e.client_process import Talk, conversing
 from tests.e2e.test_python_client import DEMO_TOOLS
 
 TEXT: Final = "grüße, 世界"
