@@ -2,6 +2,7 @@
 
 from django.urls import include, path
 
+from mcphost.console.consent import authorize
 from mcphost.console.dashboard import home
 from mcphost.transport.links import callback, done
 
@@ -11,6 +12,7 @@ handler404 = "mcphost.console.refused.not_found"
 handler500 = "mcphost.console.unavailable.failed"
 urlpatterns = [
     path("", home, name="home"),
+    path("authorize", authorize, name="authorize"),
     path("t/<str:slug>/done/<str:link>", done, name="done"),
     path("t/<str:slug>/callback/<str:link>", callback, name="callback"),
     path("admin/", include("mcphost.console.urls", namespace="admin")),
