@@ -31,7 +31,9 @@ _FAULTS: Final = (
 _LOOPBACK: Final = re.compile(
     r"http://(?P<host>127\.0\.0\.1|\[::1\]|localhost)(?::(?P<port>[0-9]{1,5}))?(?P<rest>[/?].*)?"
 )
-_PRIVATE_USE: Final = re.compile(r"(?P<scheme>[a-z-]+)://(?P<host>[a-z0-9][a-z0-9.-]*)(?:[/?].*)?")
+_APPLICATION: Final = re.compile(
+    rf"((?:{'|'.join(PRIVATE_USE_SCHEMES)})://[a-z0-9][a-z0-9.-]*)(?:[/?].*)?"
+)
 
 
 def matches(registered: Iterable[str], presented: str) -> bool:
@@ -61,7 +63,7 @@ def problem(uri: str) -> str | None:
             return fault
     scheme = uri.partition(":")[0]
     if scheme in PRIVATE_USE_SCHEMES:
-        return None if _PRIVATE_USE.fullmatch(uri) else "names no application after its scheme"
+        return None if _APPLICATION.fullmatch(uri) else "names no application after its scheme"
     if scheme not in PORTS:
         return "has a scheme other than https, http for loopback, or one of a listed application"
     try:
@@ -78,11 +80,8 @@ def host_of(uri: str) -> str:
 
     The URI is one without a `problem`.
     """
-    if (application := _PRIVATE_USE.fullmatch(uri)) and application[
-        "scheme"
-    ] in PRIVATE_USE_SCHEMES:
-        return f"{application['scheme']}://{application['host']}"
-    return Target.parse(uri).authority
+    application = _APPLICATION.fullmatch(uri)
+    return application[1] if application is not None else Target.parse(uri).authority
 
 
 def _without_port(uri: str) -> tuple[str, str] | None:
