@@ -2,8 +2,10 @@
 
 from django.urls import include, path
 
+from mcphost.console.consent import authorize
 from mcphost.console.dashboard import home
 from mcphost.transport.links import callback, done
+from mcphost.transport.oauth.endpoints import revoke, token
 
 handler400 = "mcphost.console.refused.bad_request"
 handler403 = "mcphost.console.refused.forbidden"
@@ -11,7 +13,10 @@ handler404 = "mcphost.console.refused.not_found"
 handler500 = "mcphost.console.unavailable.failed"
 urlpatterns = [
     path("", home, name="home"),
+    path("authorize", authorize, name="authorize"),
     path("t/<str:slug>/done/<str:link>", done, name="done"),
     path("t/<str:slug>/callback/<str:link>", callback, name="callback"),
+    path("token", token, name="token"),
+    path("revoke", revoke, name="revoke"),
     path("admin/", include("mcphost.console.urls", namespace="admin")),
 ]

@@ -1,7 +1,7 @@
-"""Authenticate bearer tokens, and list tokens.
+"""Authenticate bearer tokens, and list those that people issue.
 
 A token's row is read once and cached until the change log reports a change of the token, of its
-owner's membership or of its tenant. `cached` never queries the database, so it may run in the event
+connection, of its owner's membership or of its tenant. `cached` never queries the database, so it may run in the event
 loop; when it returns MISS, call `load` in a thread.
 
 All refusals are the same (None), so that the caller does not learn the reason.
@@ -19,8 +19,8 @@ from django.utils import timezone
 
 from mcphost.audit.last_use import LastUse
 from mcphost.feed.cache import MISS, Cache, Miss
-from mcphost.identity.models import Token
-from mcphost.identity.tokens import ParsedToken, parse
+from mcphost.identity.models import Connection, Token
+from mcphost.identity.tokens import ID_LENGTH, ParsedToken, parse
 from mcphost.runtime.call import CallUser, Principal, PrincipalKind
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, Audience, Role, may_hold, may_take
@@ -34,8 +34,8 @@ UNKNOWN_ISSUER = "an unknown issuer"
 TOKENS_PER_PAGE = 50
 _NO_QUOTES = str.maketrans("“”„", '"""')
 
-last_use: Final[LastUse[str]] = LastUse(Token)
-"""When tokens were last used."""
+_token_use: Final[LastUse[str]] = LastUse(Token)
+_connection_use: Final[LastUse[str]] = LastUse(Connection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,7 @@ class _CachedToken:
 
 
 _cached_tokens: Cache[str, _CachedToken] = Cache(TOKENS_KEPT)
+_cached_connections: Cache[str, Principal] = Cache(TOKENS_KEPT)
 _refused: Cache[str, None] = Cache(REFUSED_KEPT)
 
 
@@ -118,10 +119,14 @@ def load(bearer: str, audience: Audience, slug: str | None, now: datetime) -> Au
     if parsed is None:
         return None
     mark, refused_mark = _cached_tokens.mark(), _refused.mark()
+    connections_mark = _cached_connections.mark()
     token = _read_token(parsed.id)
     if token is None:
         _refused.put(parsed.id, None, refused_mark)
         return None
+    principal = token.authenticated.principal
+    if principal.token_id is not None and _is_connection(principal.token_id):
+        _cached_connections.put(principal.token_id, principal, connections_mark)
     _cached_tokens.put(parsed.id, token, mark)
     return _admit(token, parsed, audience, slug, now)
 
@@ -135,24 +140,33 @@ def authenticate(
     return load(bearer, audience, slug, now) if authenticated is MISS else authenticated
 
 
-def cached_principal(token_id: str) -> Principal | None:
-    """Return the principal of a token, if its row is cached; never makes a query."""
-    token = _cached_tokens.get(token_id)
+def note_use(credential_id: str, now: datetime) -> None:
+    """Note that a token or a connection is used: called with every request, it only remembers it."""
+    (_connection_use if _is_connection(credential_id) else _token_use).note(credential_id, now)
+
+
+def cached_principal(credential_id: str) -> Principal | None:
+    """Return the principal of a token or connection, if it is cached; never makes a query."""
+    if _is_connection(credential_id):
+        principal = _cached_connections.get(credential_id)
+        return None if principal is MISS else principal
+    token = _cached_tokens.get(credential_id)
     return None if token is MISS else token.authenticated.principal
 
 
-def current_principals(token_ids: Collection[str]) -> dict[str, Principal]:
-    """Return the current principals of these tokens by id, from the database.
+def current_principals(credential_ids: Collection[str]) -> dict[str, Principal]:
+    """Return the current principals of these tokens and connections by id, from the database.
 
-    Tokens that do not work are missing. One query; nothing is cached.
+    Those that do not work are missing. At most two queries; nothing is cached.
     """
     now = timezone.now()
-    current_tokens = (_cached_token_of(row) for row in _live(token_ids))
-    return {
-        token.authenticated.principal.id: token.authenticated.principal
-        for token in current_tokens
-        if token.authenticated.expires_at is None or token.authenticated.expires_at > now
-    }
+    unexpired = Q(expires_at=None) | Q(expires_at__gt=now)
+    connection_ids = list(filter(_is_connection, credential_ids))
+    rows = _live(set(credential_ids).difference(connection_ids)).filter(unexpired)
+    principals = [_principal_of_token(row) for row in rows]
+    if connection_ids:
+        principals += map(_principal_of_connection, _live_connections(connection_ids))
+    return {principal.id: principal for principal in principals}
 
 
 def anonymous(tenant: TenantSnapshot) -> Principal | None:
@@ -165,12 +179,12 @@ def anonymous(tenant: TenantSnapshot) -> Principal | None:
 
 def tokens(tenant_id: UUID) -> tuple[TokenListing, ...]:
     """Return all tokens of a tenant, newest first, including those that no longer work."""
-    return _listings(Token.objects.filter(tenant_id=tenant_id))
+    return _listings(_issued().filter(tenant_id=tenant_id))
 
 
 def token(tenant_id: UUID, token_id: str) -> TokenListing | None:
     """Return one token of a tenant, working or not; None if the tenant has none of that id."""
-    return next(iter(_listings(Token.objects.filter(tenant_id=tenant_id, id=token_id))), None)
+    return next(iter(_listings(_issued().filter(tenant_id=tenant_id, id=token_id))), None)
 
 
 class LiveTokens(NamedTuple):
@@ -188,7 +202,7 @@ def live_tokens(tenant_id: UUID, now: datetime) -> LiveTokens:
         service_account__removed_at=None,
     )
     unexpired = Q(expires_at=None) | Q(expires_at__gt=now)
-    rows = Token.objects.filter(
+    rows = _issued().filter(
         owned, unexpired, tenant_id=tenant_id, audience=Audience.MCP, revoked_at=None
     )
     return LiveTokens(**rows.aggregate(live=Count("id"), used=Count("last_used_at")))
@@ -219,7 +233,7 @@ def token_page(
 
     With `at`, the page that has this token: the first one, or else the page that begins with it.
     """
-    query = Token.objects.filter(tenant_id=tenant_id)
+    query = _issued().filter(tenant_id=tenant_id)
     edge = after or before or at
     beside = query.filter(id=edge).values_list("created_at", flat=True).first()
     if edge and beside is None:
@@ -242,12 +256,12 @@ def token_page(
 
 def tokens_of(user_id: int) -> tuple[TokenListing, ...]:
     """Return all tokens that act for a user, in every tenant, newest first, working or not."""
-    return _listings(Token.objects.filter(owner_id=user_id))
+    return _listings(_issued().filter(owner_id=user_id))
 
 
 def token_of(user_id: int, token_id: str) -> TokenListing | None:
     """Return one token that acts for a user, working or not; None if none of that id does."""
-    return next(iter(_listings(Token.objects.filter(owner_id=user_id, id=token_id))), None)
+    return next(iter(_listings(_issued().filter(owner_id=user_id, id=token_id))), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +282,7 @@ def matching_tokens(
     Only of the tenants `managed`, and those that act for the user.
     """
     named = Q(name__icontains=text) | Q(id__startswith=text)
-    rows = Token.objects.filter(named, Q(tenant__in=managed) | Q(owner_id=user_id))
+    rows = _issued().filter(named, Q(tenant__in=managed) | Q(owner_id=user_id))
     values = rows.order_by("name", "id").values_list("id", "name", "tenant__slug", "owner_id")
     return tuple(
         TokenMatch(id, name, slug, owner == user_id) for id, name, slug, owner in values[:limit]
@@ -277,7 +291,7 @@ def matching_tokens(
 
 def all_tokens() -> tuple[TokenListing, ...]:
     """Return the tokens of all tenants, for the platform's operators."""
-    return _listings(Token.objects.all())
+    return _listings(_issued())
 
 
 def expiring(
@@ -287,7 +301,7 @@ def expiring(
 
     None means all tenants. At most `limit` rows are read.
     """
-    rows = Token.objects.filter(revoked_at=None, expires_at__gt=now, expires_at__lte=until)
+    rows = _issued().filter(revoked_at=None, expires_at__gt=now, expires_at__lte=until)
     if tenants is not None:
         rows = rows.filter(tenant__in=tenants)
     soonest = rows.filter(tenant__closed_at=None).order_by("expires_at", "id")[:limit]
@@ -298,23 +312,33 @@ mark = _cached_tokens.mark
 """Return a count of cache drops: while it is unchanged, results of `cached` are still valid."""
 
 
-def forget_token(token_id: str) -> None:
-    _cached_tokens.forget(token_id)
-    _refused.forget(token_id)
+def forget_token(credential_id: str) -> None:
+    """Drop a token, or a connection with all of its tokens."""
+    if _is_connection(credential_id):
+        _cached_connections.forget(credential_id)
+        _cached_tokens.forget_where(
+            lambda token: token.authenticated.principal.token_id == credential_id
+        )
+    else:
+        _cached_tokens.forget(credential_id)
+    _refused.forget(credential_id)
 
 
 def forget_person(user_id: int) -> None:
     """Drop a user's tokens, and all refused ids, because their owners are not cached."""
+    _cached_connections.forget_where(lambda principal: principal.user_id == user_id)
     _cached_tokens.forget_where(lambda token: token.authenticated.principal.user_id == user_id)
     _refused.clear()
 
 
 def forget_tenant(tenant_id: UUID) -> None:
+    _cached_connections.forget_where(lambda principal: principal.tenant == tenant_id)
     _cached_tokens.forget_where(lambda token: token.authenticated.principal.tenant == tenant_id)
     _refused.clear()
 
 
 def forget_all() -> None:
+    _cached_connections.clear()
     _cached_tokens.clear()
     _refused.clear()
 
@@ -332,6 +356,26 @@ def _admit(
     return authenticated
 
 
+def _issued() -> QuerySet[Token]:
+    """Return the tokens that people issue: those of connections come and go by themselves."""
+    return Token.objects.filter(connection=None)
+
+
+def _is_connection(credential_id: str) -> bool:
+    return len(credential_id) != ID_LENGTH
+
+
+def _live_connections(connection_ids: Collection[str]) -> QuerySet[Connection]:
+    """Return the connections of active members of open tenants that have not ended."""
+    rows = Connection.objects.select_related("membership__user", "membership__tenant", "client")
+    return rows.filter(
+        pk__in=connection_ids,
+        ended_at=None,
+        membership__user__is_active=True,
+        membership__tenant__closed_at=None,
+    )
+
+
 def _live(token_ids: Collection[str]) -> QuerySet[Token]:
     """Return the unrevoked rows of active members and service accounts of open tenants."""
     member = Q(membership__user__is_active=True)
@@ -340,8 +384,21 @@ def _live(token_ids: Collection[str]) -> QuerySet[Token]:
         service_account__disabled_at=None,
         service_account__removed_at=None,
     )
-    rows = Token.objects.select_related("membership__user", "owner", "service_account", "tenant")
-    return rows.filter(member | service, pk__in=token_ids, revoked_at=None, tenant__closed_at=None)
+    rows = Token.objects.select_related(
+        "membership__user",
+        "owner",
+        "service_account",
+        "tenant",
+        "connection__client",
+        "connection__membership__user",
+    )
+    return rows.filter(
+        member | service,
+        pk__in=token_ids,
+        revoked_at=None,
+        tenant__closed_at=None,
+        connection__ended_at=None,
+    )
 
 
 def _read_token(token_id: str) -> _CachedToken | None:
@@ -362,20 +419,10 @@ def person_in(tenant_id: UUID, user_id: int) -> CallUser | None:
 
 
 def _cached_token_of(row: Token) -> _CachedToken:
-    # Quotation marks in the name are replaced, so that it cannot end its own quotation.
-    name = f"“{row.name.translate(_NO_QUOTES)}”"
-    manner = "issued without consent by" if row.without_consent else "issued by"
-    issuer = row.issued_by or UNKNOWN_ISSUER
-    principal = Principal(
-        PrincipalKind.TOKEN if row.service_account is None else PrincipalKind.SERVICE,
-        row.tenant_id,
-        id=row.id,
-        label=f"{_owner(row)} ({name}, {manner} {issuer})",
-        scopes=frozenset(scope for scope in row.scopes if _holds(row, scope)),
-        user_id=row.owner_id,
-        token_id=row.id,
-        expires_at=row.expires_at,
-        user=None if row.membership is None else person_of(row.membership),
+    principal = (
+        _principal_of_token(row)
+        if row.connection is None
+        else _principal_of_connection(row.connection)
     )
     authenticated = Authenticated(
         principal,
@@ -386,6 +433,44 @@ def _cached_token_of(row: Token) -> _CachedToken:
         row.concurrent_calls,
     )
     return _CachedToken(bytes(row.digest), authenticated)
+
+
+def _principal_of_token(row: Token) -> Principal:
+    manner = "issued without consent by" if row.without_consent else "issued by"
+    issuer = row.issued_by or UNKNOWN_ISSUER
+    return Principal(
+        PrincipalKind.TOKEN if row.service_account is None else PrincipalKind.SERVICE,
+        row.tenant_id,
+        id=row.id,
+        label=f"{_owner(row)} ({_quoted(row.name)}, {manner} {issuer})",
+        scopes=frozenset(scope for scope in row.scopes if _holds(row, scope)),
+        user_id=row.owner_id,
+        token_id=row.id,
+        expires_at=row.expires_at,
+        user=None if row.membership is None else person_of(row.membership),
+    )
+
+
+def _principal_of_connection(row: Connection) -> Principal:
+    """Return the principal of all access tokens of a connection. It does not expire with them."""
+    membership = row.membership
+    role = Role(membership.role)
+    scopes = (scope for scope in row.scopes if may_take(role, scope, membership.scopes))
+    return Principal(
+        PrincipalKind.TOKEN,
+        membership.tenant_id,
+        id=str(row.pk),
+        label=f"{membership.user.get_username()} ({_quoted(row.client.name)}, connected)",
+        scopes=frozenset(scopes),
+        user_id=membership.user_id,
+        token_id=str(row.pk),
+        user=person_of(membership),
+    )
+
+
+def _quoted(name: str) -> str:
+    """Quote a name whose own quotation marks are replaced, so that it cannot end the quotation."""
+    return f"“{name.translate(_NO_QUOTES)}”"
 
 
 def _holds(row: Token, scope: str) -> bool:

@@ -197,7 +197,10 @@ def _check_number(row: Token) -> None:
     """Raise InvalidError if the holder, whose row is locked, has MAX_TOKENS."""
     now = timezone.now()
     of_holder = Token.objects.filter(
-        tenant_id=row.tenant_id, owner=row.owner, service_account=row.service_account
+        tenant_id=row.tenant_id,
+        owner=row.owner,
+        service_account=row.service_account,
+        connection=None,
     )
     lasting = Q(expires_at=None) | Q(expires_at__gt=now)
     live = lasting & Q(revoked_at=None, membership=row.membership)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from mcphost.audit.records import new_id
 from mcphost.identity import selectors as identity
-from mcphost.identity.selectors import anonymous, last_use
+from mcphost.identity.selectors import anonymous, note_use
 from mcphost.observability.trace import trace_id
 from mcphost.protocol.errors import UNAUTHORIZED, ProtocolError
 from mcphost.protocol.exchange import Exchange
@@ -81,7 +81,7 @@ async def admit(request: HttpRequest) -> Admission:
         raise ProtocolError(UNAUTHORIZED, message, {"presented": True})
     quota = Quota(access.calls_per_minute, access.concurrent_calls)
     if access.principal.token_id is not None:
-        last_use.note(access.principal.token_id, now)
+        note_use(access.principal.token_id, now)
     return Admission(Admitted(access.principal, tenant, quota), before, access.expires_at)
 
 

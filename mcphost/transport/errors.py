@@ -65,6 +65,6 @@ def _challenge(reason: str, scope: str, request: Headers, slug: str) -> tuple[by
         parameters.append(f'error="{reason}"')
     parameters.append(f'scope="{scope}"')
     if SLUG.fullmatch(slug):
-        origin = addresses.issuer(request.get("host") or "")
-        parameters.append(f'resource_metadata="{addresses.resource_metadata(origin, slug)}"')
+        issuer = addresses.issuer_of(request.get("host") or "")
+        parameters.append(f'resource_metadata="{addresses.metadata_of(issuer, slug)}"')
     return b"www-authenticate", f"Bearer {', '.join(parameters)}".encode()

@@ -10,7 +10,7 @@ import secrets
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from mcphost.identity.selectors import last_use
+from mcphost.identity.selectors import note_use
 from mcphost.runtime.ports import SystemClock
 from mcphost.transport.authentication import Admission, marks
 from mcphost.transport.options import TransportOptions, options
@@ -57,7 +57,7 @@ def find(request: HttpRequest) -> Lane | None:
     if expires_at is not None and expires_at <= now:
         return None
     if admitted.principal.token_id is not None:
-        last_use.note(admitted.principal.token_id, now)
+        note_use(admitted.principal.token_id, now)
     return lane
 
 

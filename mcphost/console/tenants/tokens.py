@@ -48,7 +48,7 @@ AUDIENCES = (
     (Audience.MCP.value, "MCP clients of this tenant"),
     (Audience.API.value, "The administration API"),
 )
-_SCOPES = {
+SCOPE_MEANINGS = {
     LIST_TOOLS: "list tools, prompts and resources",
     CALL_TOOLS: "call tools, get prompts, read resources",
     READ_API: "read through the API",
@@ -119,13 +119,13 @@ def asked_scopes(tenant: Tenant) -> tuple[str, ...]:
         for primitive in catalogue.offering(tenant.pk).everything
         for scope in primitive.scopes
     }
-    return tuple(sorted(scopes - set(_SCOPES)))
+    return tuple(sorted(scopes - set(SCOPE_MEANINGS)))
 
 
 def _scopes(tenant: Tenant) -> forms.Choices:
     """Return the scopes in use here: the general ones, and those that primitives require."""
     named = {
-        **_SCOPES,
+        **SCOPE_MEANINGS,
         **dict.fromkeys(asked_scopes(tenant), "required by a tool, prompt or resource"),
     }
     return [(scope, f"{scope}: {meaning}") for scope, meaning in named.items()]

@@ -1,6 +1,6 @@
-"""The addresses by which OAuth names this platform and its tenants.
+"""What metadata, challenges and the parameter `iss` name: always the same strings.
 
-They are compared as texts, so each is made here and nowhere else (RFC 8414, RFC 8707, RFC 9207, RFC 9728).
+Clients compare them as texts (RFC 8414, RFC 8707, RFC 9207, RFC 9728).
 """
 
 from typing import Final
@@ -11,18 +11,19 @@ from django.conf import settings
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS
 
 SCOPES: Final = (LIST_TOOLS, CALL_TOOLS)
-"""The scopes that are advertised. Some clients request everything that is, so there are no others."""
-
+"""The scopes that are advertised, and that a client gets which names none. Some clients request all that
+are advertised, so there are no others."""
 RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
 
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
-def issuer(host: str) -> str:
-    """Return the origin of the platform, without a trailing slash: its issuer.
+def issuer_of(host: str) -> str:
+    """Return the issuer, the origin of this platform without a trailing slash (RFC 8414 section 2).
 
-    It is that of MCPHOST_PUBLIC_URL, or else of `host`, the Host of the request, which the caller has
-    checked against ALLOWED_HOSTS; the scheme is then that of MCPHOST_HTTPS.
+    It is that of MCPHOST_PUBLIC_URL, or without that setting that of `host`, the Host of the request,
+    which the caller has checked. The scheme is then that of MCPHOST_HTTPS: not every proxy passes on
+    the scheme of the request, and the issuer must not depend on the way of a request.
     """
     scheme = "https" if settings.MCPHOST_HTTPS else "http"
     if settings.MCPHOST_PUBLIC_URL:
@@ -30,11 +31,11 @@ def issuer(host: str) -> str:
     return f"{scheme}://{host.lower().removesuffix(_DEFAULT_PORTS[scheme])}"
 
 
-def resource(origin: str, slug: str) -> str:
+def resource_of(issuer: str, slug: str) -> str:
     """Return the address of a tenant's MCP endpoint: the audience of its tokens (RFC 8707)."""
-    return f"{origin}/t/{slug}/mcp"
+    return f"{issuer}/t/{slug}/mcp"
 
 
-def resource_metadata(origin: str, slug: str) -> str:
+def metadata_of(issuer: str, slug: str) -> str:
     """Return the address of the metadata of a tenant's MCP endpoint (RFC 9728 section 3.1)."""
-    return f"{origin}{RESOURCE_METADATA}/t/{slug}/mcp"
+    return f"{issuer}{RESOURCE_METADATA}/t/{slug}/mcp"

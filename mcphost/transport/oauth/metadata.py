@@ -20,24 +20,24 @@ from mcphost.transport.request import Receive
 from mcphost.transport.response import Send, send_json
 
 
-def of_resource(origin: str, slug: str) -> Mapping[str, Any]:
+def of_resource(issuer: str, slug: str) -> Mapping[str, Any]:
     """Return the metadata of a tenant's MCP endpoint (RFC 9728 section 2)."""
     return {
-        "resource": addresses.resource(origin, slug),
-        "authorization_servers": [origin],
+        "resource": addresses.resource_of(issuer, slug),
+        "authorization_servers": [issuer],
         "scopes_supported": addresses.SCOPES,
         "bearer_methods_supported": ["header"],
     }
 
 
-def of_server(origin: str) -> Mapping[str, Any]:
+def of_server(issuer: str) -> Mapping[str, Any]:
     """Return the metadata of the platform's authorization server (RFC 8414 section 2)."""
     return {
-        "issuer": origin,
-        "authorization_endpoint": f"{origin}/authorize",
-        "token_endpoint": f"{origin}/token",
-        "registration_endpoint": f"{origin}/register",
-        "revocation_endpoint": f"{origin}/revoke",
+        "issuer": issuer,
+        "authorization_endpoint": f"{issuer}/authorize",
+        "token_endpoint": f"{issuer}/token",
+        "registration_endpoint": f"{issuer}/register",
+        "revocation_endpoint": f"{issuer}/revoke",
         "scopes_supported": addresses.SCOPES,
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
@@ -56,11 +56,11 @@ _of_resource: Final = re.compile(re.escape(addresses.RESOURCE_METADATA) + _ENDPO
 _of_server: Final = re.compile(rf"/\.well-known/oauth-authorization-server(?:{_ENDPOINT}|/)?")
 
 
-def document(path: str, origin: str) -> Mapping[str, Any] | None:
+def document(path: str, issuer: str) -> Mapping[str, Any] | None:
     """Return the document at a path; None if there is none."""
     if match := _of_resource.fullmatch(path):
-        return of_resource(origin, match[1])
-    return of_server(origin) if _of_server.fullmatch(path) else None
+        return of_resource(issuer, match[1])
+    return of_server(issuer) if _of_server.fullmatch(path) else None
 
 
 async def well_known(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
@@ -68,7 +68,7 @@ async def well_known(scope: Mapping[str, Any], receive: Receive, send: Send) -> 
     headers = Headers(scope["headers"])
     if await answered_before_method(headers, scope["method"], send):
         return
-    metadata = document(scope["path"], addresses.issuer(headers.get("host") or ""))
+    metadata = document(scope["path"], addresses.issuer_of(headers.get("host") or ""))
     if metadata is None:
         await send_json(send, 404, errors.NOT_FOUND, cors.ANYONE)
     elif scope["method"] not in ("GET", "HEAD"):

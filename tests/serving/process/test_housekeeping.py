@@ -13,7 +13,7 @@ from django.utils import timezone
 from mcphost.audit.records import Actor
 from mcphost.identity import browser_sessions
 from mcphost.identity.models import Token
-from mcphost.identity.selectors import last_use
+from mcphost.identity.selectors import note_use
 from mcphost.serving.process import housekeeping
 from mcphost.serving.process.housekeeping import Housekeeping
 from mcphost.serving.tasks import upkeep
@@ -56,7 +56,7 @@ def test_noted_uses_are_written_at_the_latest_when_the_process_stops(cast: Cast)
     token_id = cast.owner.mcp_token.split("_")[1]
     keeping = Housekeeping()
     keeping.start()
-    last_use.note(token_id, timezone.now())
+    note_use(token_id, timezone.now())
     keeping.stop(PATIENCE)
     assert _last_used(token_id) is not None
 
@@ -66,12 +66,12 @@ def test_an_error_ends_neither_the_housekeeping_thread_nor_its_work(
 ) -> None:
     monkeypatch.setattr(housekeeping, "EVERY_SECONDS", 0.001)
     token_id = cast.owner.mcp_token.split("_")[1]
-    last_use.note(token_id, _NO_TIME)
+    note_use(token_id, _NO_TIME)
     keeping = Housekeeping()
     keeping.start()
     for _ in range(2):
         assert errors.heard.acquire(timeout=PATIENCE)
-    last_use.note(token_id, timezone.now())
+    note_use(token_id, timezone.now())
     keeping.stop(PATIENCE)
     assert _last_used(token_id) is not None
 
@@ -110,7 +110,7 @@ def test_a_failing_chore_does_not_prevent_the_others(
 ) -> None:
     ensure_ring()
     have_waited(new := rotate(Actor.system()))
-    last_use.note(cast.owner.mcp_token.split("_")[1], _NO_TIME)
+    note_use(cast.owner.mcp_token.split("_")[1], _NO_TIME)
     Housekeeping().work()
     assert errors.heard.acquire(timeout=PATIENCE)
     assert states()[new] == "active"

@@ -1,0 +1,143 @@
+"""The authorization endpoint, `/authorize`: a member reads what a client asks for, and decides.
+
+A signed-out person signs in first, before anything is looked up. The decision is asked for each
+time. It is posted to the address of the request, so it can add nothing to what the client asked
+for; it only says yes or no, and to which tenant if the request names none. Specification:
+basic/authorization (Authorization Flow, Security Considerations), RFC 6749 section 4.1.1.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponse, HttpResponseBase
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.http import require_http_methods
+
+from mcphost.console.base import SignedInRequest, actor, query_text, show
+from mcphost.console.middleware import STRICT
+from mcphost.console.tenants.tokens import SCOPE_MEANINGS
+from mcphost.identity.oauth import clients, redirects
+from mcphost.identity.oauth.connections import Consent, consent, takeable
+from mcphost.identity.oauth.addresses import issuer_of
+from mcphost.identity.oauth.errors import OAuthError
+from mcphost.identity.oauth.grants import (
+    AuthorizationRequest,
+    RedirectedError,
+    read_authorization,
+)
+from mcphost.tenants.models import Membership
+
+ALLOW: Final = "_allow"
+TITLE: Final = "Connect a client"
+
+
+class Choice(NamedTuple):
+    """A tenant that the client may be connected to, and what it would be allowed there."""
+
+    membership: Membership
+    scopes: Sequence[tuple[str, str]]
+    refusal: str | None
+
+
+@never_cache
+@csrf_protect
+@require_http_methods(["GET", "HEAD", "POST"])
+def authorize(request: SignedInRequest) -> HttpResponseBase:
+    """Show what a client asks the signed-in person for; a POST sends the decision to the client."""
+    if not request.user.is_active:
+        return redirect_to_login(request.get_full_path(), reverse("admin:sign_in"))
+    issuer = issuer_of(request.get_host())
+    try:
+        client = clients.resolve(query_text(request.GET, "client_id", clients.CLIENT_ID_LENGTH))
+        wanted = read_authorization(request.build_absolute_uri(), client, issuer)
+    except OAuthError as error:
+        return show(
+            request, "consent_refused.html", TITLE, status=400, explanation=error.description
+        )
+    except RedirectedError as error:
+        return _to_client(error.location)
+    choices = _choices(request, wanted)
+    if wanted.slug is not None and not choices:
+        return _to_client(wanted.location(issuer, **_NO_TARGET))
+    if request.method == "POST":
+        return _decide(request, wanted, choices, issuer)
+    return _ask(request, wanted, choices)
+
+
+_NO_TARGET: Final = {
+    "error": "invalid_target",
+    "error_description": "You have no role at this MCP server, or it does not exist",
+}
+
+
+def _choices(request: SignedInRequest, wanted: AuthorizationRequest) -> Sequence[Choice]:
+    """Return the tenants of the person that the client asks for: one, or all without a resource."""
+    rows = Membership.objects.select_related("tenant").filter(
+        user=request.user, tenant__closed_at=None
+    )
+    if wanted.slug is not None:
+        rows = rows.filter(tenant__slug=wanted.slug)
+    return [
+        Choice(
+            row,
+            [
+                (scope, SCOPE_MEANINGS.get(scope, "use what requires this scope"))
+                for scope in takeable(row, wanted.scopes)
+            ],
+            clients.refusal(wanted.client, row.tenant),
+        )
+        for row in rows.order_by("tenant__slug")
+    ]
+
+
+def _ask(
+    request: SignedInRequest, wanted: AuthorizationRequest, choices: Sequence[Choice]
+) -> HttpResponseBase:
+    response = show(
+        request,
+        "consent.html",
+        TITLE,
+        client=wanted.client,
+        document_host=urlsplit(wanted.client.pk).hostname if wanted.client.has_document else None,
+        redirect_host=redirects.host_of(wanted.redirect_uri),
+        loopback=redirects.is_loopback(wanted.redirect_uri),
+        choices=[choice for choice in choices if choice.scopes and not choice.refusal],
+        refusals=[choice for choice in choices if choice.refusal],
+        path=request.get_full_path(),
+    )
+    # Chromium applies form-action to the redirect that follows the form, too.
+    goal = redirects.form_source(wanted.redirect_uri)
+    policy = STRICT.replace("form-action 'self'", f"form-action 'self' {goal}")
+    response.headers["Content-Security-Policy"] = policy
+    return response
+
+
+def _decide(
+    request: SignedInRequest,
+    wanted: AuthorizationRequest,
+    choices: Sequence[Choice],
+    issuer: str,
+) -> HttpResponseBase:
+    if ALLOW not in request.POST:
+        return _to_client(wanted.location(issuer, error="access_denied"))
+    chosen = request.POST.get("tenant", "")
+    choice = next((each for each in choices if str(each.membership.pk) == chosen), None)
+    if choice is None or choice.refusal:
+        return _ask(request, wanted, choices)
+    decided = Consent(wanted.client, wanted.redirect_uri, wanted.code_challenge, wanted.scopes)
+    try:
+        code = consent(choice.membership.pk, decided, actor=actor(request))
+    except PermissionDenied:
+        return _to_client(wanted.location(issuer, error="access_denied"))
+    return _to_client(wanted.location(issuer, code=code))
+
+
+def _to_client(location: str) -> HttpResponse:
+    """Send the browser to the client, whose address may have a scheme of its own."""
+    headers: dict[str, Any] = {"Location": location, "Referrer-Policy": "no-referrer"}
+    return HttpResponse(status=302, headers=headers)
