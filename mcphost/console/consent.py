@@ -18,7 +18,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_http_methods
 
-from mcphost.console.base import SignedInRequest, actor, query_text, show
+from mcphost.console.base import SignedInRequest, actor, show
 from mcphost.console.middleware import STRICT
 from mcphost.console.tenants.tokens import SCOPE_MEANINGS
 from mcphost.identity.oauth import clients, redirects
@@ -53,8 +53,8 @@ def authorize(request: SignedInRequest) -> HttpResponseBase:
         return redirect_to_login(request.get_full_path(), reverse("admin:sign_in"))
     issuer = issuer_of(request.get_host())
     try:
-        client = clients.resolve(query_text(request.GET, "client_id", clients.CLIENT_ID_LENGTH))
-        wanted = read_authorization(request.build_absolute_uri(), client, issuer)
+        client = clients.resolve(request.GET.get("client_id", ""))
+        wanted = read_authorization(issuer + request.get_full_path(), client, issuer)
     except OAuthError as error:
         return show(
             request, "consent_refused.html", TITLE, status=400, explanation=error.description

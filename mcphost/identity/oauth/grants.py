@@ -243,10 +243,14 @@ class _Validator(RequestValidator):
         """Check what oauthlib does not: the state's length, the challenge's form, the resource."""
         if request.state is not None and len(request.state) > MAX_STATE:
             request.state = None  # not sent back either
-            raise _refused("invalid_request", f"state is longer than {MAX_STATE} characters")
+            raise _refused(
+                request, "invalid_request", f"state is longer than {MAX_STATE} characters"
+            )
         _check_once(request, ("code_challenge", "code_challenge_method"))
         if request.code_challenge is not None and not _CHALLENGE.fullmatch(request.code_challenge):
-            raise _refused("invalid_request", "code_challenge is not a SHA-256 in base64url")
+            raise _refused(
+                request, "invalid_request", "code_challenge is not a SHA-256 in base64url"
+            )
         self.slug = self._slug_of(request)
         return {}
 
@@ -446,13 +450,15 @@ class _Validator(RequestValidator):
             return None
         path = _RESOURCE.fullmatch(resource.removeprefix(self._issuer))
         if path is None or not resource.startswith(self._issuer):
-            raise _refused("invalid_target", "resource is not an MCP server of this host")
+            raise _refused(request, "invalid_target", "resource is not an MCP server of this host")
         return path[1]
 
     def _check_resource(self, request: Request, membership: Membership) -> None:
         """Require that the `resource` of a token request, if any, is the tenant of the consent."""
         if self._slug_of(request) not in {None, membership.tenant.slug}:
-            raise _refused("invalid_target", "resource is another one than the consent was for")
+            raise _refused(
+                request, "invalid_target", "resource is another one than the consent was for"
+            )
 
 
 _ITSELF: Final = Actor.system("authorization server")
@@ -482,11 +488,11 @@ def _check_once(request: Request, names: Sequence[str], code: str = "invalid_req
     """Raise an error if one of these parameters is there more than once (RFC 6749 section 3.1)."""
     repeated = set(names).intersection(request.duplicate_params)
     if repeated:
-        raise _refused(code, f"{min(repeated)} is there more than once")
+        raise _refused(request, code, f"{min(repeated)} is there more than once")
 
 
-def _refused(code: str, description: str) -> OAuth2Error:
-    return CustomOAuth2Error(error=code, description=description)
+def _refused(request: Request, code: str, description: str) -> OAuth2Error:
+    return CustomOAuth2Error(error=code, description=description, request=request)
 
 
 def _fits(verifier: str | None, challenge: str) -> bool:
