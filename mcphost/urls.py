@@ -5,6 +5,7 @@ from django.urls import include, path
 from mcphost.console.consent import authorize
 from mcphost.console.dashboard import home
 from mcphost.transport.links import callback, done
+from mcphost.transport.oauth.endpoints import revoke, token
 
 handler400 = "mcphost.console.refused.bad_request"
 handler403 = "mcphost.console.refused.forbidden"
@@ -15,5 +16,7 @@ urlpatterns = [
     path("authorize", authorize, name="authorize"),
     path("t/<str:slug>/done/<str:link>", done, name="done"),
     path("t/<str:slug>/callback/<str:link>", callback, name="callback"),
+    path("token", token, name="token"),
+    path("revoke", revoke, name="revoke"),
     path("admin/", include("mcphost.console.urls", namespace="admin")),
 ]

@@ -51,7 +51,7 @@ def authorize(request: SignedInRequest) -> HttpResponseBase:
     """Show what a client asks the signed-in person for; a POST sends the decision to the client."""
     if not request.user.is_active:
         return redirect_to_login(request.get_full_path(), reverse("admin:sign_in"))
-    issuer = issuer_of(request.scheme or "https", request.get_host())
+    issuer = issuer_of(request.get_host())
     try:
         client = clients.resolve(query_text(request.GET, "client_id", clients.CLIENT_ID_LENGTH))
         wanted = read_authorization(request.build_absolute_uri(), client, issuer)

@@ -15,7 +15,7 @@ HOSTS_LIMIT = 200
 ORIGINS_LIMIT = 50
 ICON_BYTES = 64 * 1024
 
-_SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CONTROL_BUT_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _ICON = re.compile(r"data:image/(?:png|jpeg|webp);base64,[A-Za-z0-9+/]+={0,2}")
@@ -48,7 +48,7 @@ class TenantFields:
 
 def check_slug(slug: str) -> str:
     """Return the slug. Raises InvalidError if no tenant can have it."""
-    if not _SLUG.fullmatch(slug):
+    if not SLUG.fullmatch(slug):
         raise InvalidError(
             {
                 "slug": [

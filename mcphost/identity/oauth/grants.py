@@ -38,6 +38,7 @@ from mcphost.audit.records import Actor
 from mcphost.identity import tokens
 from mcphost.identity.models import AuthorizationCode, Connection, OAuthClient, RefreshToken, Token
 from mcphost.identity.oauth import clients, redirects
+from mcphost.identity.oauth.addresses import SCOPES
 from mcphost.identity.oauth.connections import (
     connect,
     digest,
@@ -47,7 +48,7 @@ from mcphost.identity.oauth.connections import (
 )
 from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode
 from mcphost.tenants.models import Membership
-from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, Audience, audience_of, is_scope
+from mcphost.tenants.roles import Audience, audience_of, is_scope
 
 ACCESS_SECONDS: Final = 3600
 REFRESH_LIFETIME: Final = timedelta(days=30)
@@ -55,8 +56,6 @@ REPEAT_WINDOW: Final = timedelta(seconds=60)
 """How long a used refresh token yields the same answer again, to a client that lost it or asked in
 parallel. Used later, it ends the connection: somebody has a copy."""
 MAX_STATE: Final = 4096
-SCOPES: Final = (LIST_TOOLS, CALL_TOOLS)
-"""The scopes that a client gets which names none; all that metadata and challenges advertise."""
 _IGNORED_SCOPES: Final = frozenset({"offline_access", "openid", "profile", "email"})
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
