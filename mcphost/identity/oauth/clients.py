@@ -48,7 +48,7 @@ def resolve(client_id: str) -> OAuthClient:
     try:
         document = documents.read(client_id)
     except DocumentError as error:
-        log.info("the metadata document of %s was not read: %s", client_id, error)
+        log.info("the metadata document of %r was not read: %s", client_id, error)
         pin = PINS.get(client_id)
         if client is not None and client.read_at is not None and client.read_at > now - STALE_FOR:
             values: dict[str, Any] = {}
