@@ -11,7 +11,7 @@ from mcphost.identity.oauth import documents
 from mcphost.identity.oauth.documents import DocumentError
 from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode
 from mcphost.identity.oauth.pins import PINS
-from mcphost.tenants.selectors import TenantSnapshot
+from mcphost.tenants.models import Tenant
 
 STALE_FOR: Final = timedelta(days=7)
 """How long a document serves after it was read, while it cannot be read again."""
@@ -48,7 +48,7 @@ def resolve(client_id: str) -> OAuthClient:
     try:
         document = documents.read(client_id)
     except DocumentError as error:
-        log.info("the metadata document of %s was not read: %s", client_id, error)
+        log.info("the metadata document of %r was not read: %s", client_id, error)
         pin = PINS.get(client_id)
         if client is not None and client.read_at is not None and client.read_at > now - STALE_FOR:
             values: dict[str, Any] = {}
@@ -68,7 +68,7 @@ def resolve(client_id: str) -> OAuthClient:
     return OAuthClient.objects.update_or_create(id=client_id, defaults=values)[0]
 
 
-def allowed_in(client: OAuthClient, tenant: TenantSnapshot) -> str | None:
+def allowed_in(client: OAuthClient, tenant: Tenant) -> str | None:
     """Return why members of a tenant cannot connect a client, in words; None if they can."""
     if client.has_document or not tenant.metadata_documents_only:
         return None

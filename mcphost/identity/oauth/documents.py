@@ -24,7 +24,7 @@ MAX_SECONDS: Final = 5.0
 MAX_BYTES: Final = 5 * 1024
 SHORTEST_FRESH: Final = timedelta(minutes=5)
 LONGEST_FRESH: Final = timedelta(hours=24)
-_LIMITS: Final = EgressLimits(
+LIMITS: Final = EgressLimits(
     total_seconds=MAX_SECONDS, response_bytes=MAX_BYTES, redirects=0, attempts=1
 )
 _POOL: Final = "oauth-clients"
@@ -85,7 +85,7 @@ async def _fetch(url: str) -> ReceivedResponse:
     egress = Egress(loopback_ports=ports)
     try:
         request = OutgoingRequest(url, headers=(("Accept", "application/json"),))
-        return await egress.send(request, EgressPolicy(_POOL, hosts, _LIMITS))
+        return await egress.send(request, EgressPolicy(_POOL, hosts, LIMITS))
     except EgressError as error:
         raise DocumentError(str(error)) from None
     finally:
