@@ -22,8 +22,8 @@ from mcphost.console.base import SignedInRequest, actor, query_text, show
 from mcphost.console.middleware import STRICT
 from mcphost.console.tenants.tokens import SCOPE_MEANINGS
 from mcphost.identity.oauth import clients, redirects
-from mcphost.identity.oauth.connections import Consent, consent, takeable
 from mcphost.identity.oauth.addresses import issuer_of
+from mcphost.identity.oauth.connections import Consent, consent, takeable
 from mcphost.identity.oauth.errors import OAuthError
 from mcphost.identity.oauth.grants import (
     AuthorizationRequest,
@@ -89,7 +89,7 @@ def _choices(request: SignedInRequest, wanted: AuthorizationRequest) -> Sequence
                 (scope, SCOPE_MEANINGS.get(scope, "use what requires this scope"))
                 for scope in takeable(row, wanted.scopes)
             ],
-            clients.refusal(wanted.client, row.tenant),
+            clients.allowed_in(wanted.client, row.tenant),
         )
         for row in rows.order_by("tenant__slug")
     ]
@@ -111,10 +111,20 @@ def _ask(
         path=request.get_full_path(),
     )
     # Chromium applies form-action to the redirect that follows the form, too.
-    goal = redirects.form_source(wanted.redirect_uri)
-    policy = STRICT.replace("form-action 'self'", f"form-action 'self' {goal}")
+    sources = f"form-action 'self' {_form_source(wanted.redirect_uri)}"
+    policy = STRICT.replace("form-action 'self'", sources)
     response.headers["Content-Security-Policy"] = policy
     return response
+
+
+def _form_source(redirect_uri: str) -> str:
+    """Return the source expression for a redirect: the origin on this computer, or else the scheme.
+
+    An https client may redirect further, to other hosts of its own. CSP has no IPv6 addresses.
+    """
+    parts = urlsplit(redirect_uri)
+    named = parts.scheme == "http" and "[" not in parts.netloc
+    return f"http://{parts.netloc}" if named else f"{parts.scheme}:"
 
 
 def _decide(

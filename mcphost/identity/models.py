@@ -124,6 +124,11 @@ class OAuthClient(models.Model):
         return self.name
 
     @property
+    def client_id(self) -> str:
+        """Its id, under the name that oauthlib looks for."""
+        return self.id
+
+    @property
     def has_document(self) -> bool:
         """Whether its id is the URL of its metadata document."""
         return self.id.startswith("https://")

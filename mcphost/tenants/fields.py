@@ -31,7 +31,8 @@ class TenantFields:
     """All editable fields of a tenant. Limits are None when there is none.
 
     `outgoing_hosts` are the only ones that its tools may call (`egress.addresses.AllowedHost`); without
-    any, all public ones over https.
+    any, all public ones over https. `metadata_documents_only`: members connect no OAuth client that
+    registered itself.
     """
 
     title: str = ""
@@ -40,6 +41,7 @@ class TenantFields:
     allowed_origins: tuple[str, ...] = ()
     outgoing_hosts: tuple[str, ...] = ()
     public: bool = False
+    metadata_documents_only: bool = False
     calls_per_minute: int | None = None
     concurrent_calls: int | None = None
 
@@ -95,6 +97,7 @@ def check_fields(fields: TenantFields) -> TenantFields:
         allowed_origins=origins,
         outgoing_hosts=hosts,
         public=fields.public,
+        metadata_documents_only=fields.metadata_documents_only,
         calls_per_minute=fields.calls_per_minute,
         concurrent_calls=fields.concurrent_calls,
     )

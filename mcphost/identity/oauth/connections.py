@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
@@ -96,17 +95,13 @@ def consent(membership_id: UUID, consented: Consent, *, actor: Actor) -> str:
 def takeable(membership: Membership, scopes: Collection[str]) -> tuple[str, ...]:
     """Return those of the scopes that the member may give to a client today, sorted."""
     role = Role(membership.role)
-    return tuple(
-        sorted({scope for scope in scopes if may_take(role, scope, membership.scopes)})
-    )
+    return tuple(sorted({scope for scope in scopes if may_take(role, scope, membership.scopes)}))
 
 
 def live_membership(membership_id: UUID) -> Membership | None:
     """Lock and return the membership of an active account in an open tenant; None if there is none."""
     rows = Membership.objects.select_for_update(of=("self",)).select_related("user", "tenant")
-    return rows.filter(
-        pk=membership_id, user__is_active=True, tenant__closed_at=None
-    ).first()
+    return rows.filter(pk=membership_id, user__is_active=True, tenant__closed_at=None).first()
 
 
 def connect(membership: Membership, code: AuthorizationCode) -> Connection:

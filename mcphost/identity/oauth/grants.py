@@ -120,7 +120,11 @@ def read_authorization(uri: str, client: OAuthClient, issuer: str) -> Authorizat
         location = add_params_to_uri(request.redirect_uri, [*error.twotuples, ("iss", issuer)])
         raise RedirectedError(location) from None
     return AuthorizationRequest(
-        client, request.redirect_uri, request.state, tuple(scopes), request.code_challenge,
+        client,
+        request.redirect_uri,
+        request.state,
+        tuple(scopes),
+        request.code_challenge,
         validator.slug,
     )
 

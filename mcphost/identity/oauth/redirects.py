@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from mcphost.egress.addresses import Target
+from mcphost.egress.addresses import PORTS, Target
 from mcphost.egress.errors import EgressRequestError
 
 MAX_LENGTH: Final = 2_000
@@ -21,13 +21,19 @@ PRIVATE_USE_SCHEMES: Final = frozenset(
 """Schemes that open one well-known application each. Another application may claim them on a person's
 machine (RFC 8252 section 8.4), so that only those are listed whose clients need them; PKCE protects the code."""
 
-_URI_CHARACTERS: Final = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
+_FAULTS: Final = (
+    (re.compile(r"[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]"), "has characters that no URI has"),
+    (re.compile(r"^(?!([A-Za-z][A-Za-z0-9+.-]*):)"), "is not absolute"),
+    (re.compile(r"\*"), "has a wildcard: list every URI in full"),
+    (re.compile(r"#"), "has a fragment"),
+    (re.compile(r"^[^?]*/(\.|%2e){1,2}([/?]|$)", re.IGNORECASE), "has dot segments in its path"),
+)
 _LOOPBACK: Final = re.compile(
     r"http://(?P<host>127\.0\.0\.1|\[::1\]|localhost)(?::(?P<port>[0-9]{1,5}))?(?P<rest>[/?].*)?"
 )
-_SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
-_DOT_SEGMENT: Final = re.compile(r"(?:^|/)(?:\.|%2e){1,2}(?=[/?]|$)", re.IGNORECASE)
-_PRIVATE_USE: Final = re.compile(r"(?P<scheme>[a-z-]+)://(?P<host>[a-z0-9][a-z0-9.-]*)(?:[/?].*)?")
+_APPLICATION: Final = re.compile(
+    rf"((?:{'|'.join(PRIVATE_USE_SCHEMES)})://[a-z0-9][a-z0-9.-]*)(?:[/?].*)?"
+)
 
 
 def matches(registered: Iterable[str], presented: str) -> bool:
@@ -52,33 +58,21 @@ def problem(uri: str) -> str | None:
     """Return why no client may have this redirect URI, as the end of a sentence; None if one may."""
     if len(uri) > MAX_LENGTH:
         return f"has more than {MAX_LENGTH} characters"
-    if not _URI_CHARACTERS.fullmatch(uri):
-        return "has characters that no URI has"
-    if "*" in uri:
-        return "has a wildcard: list every URI in full"
-    if "#" in uri:
-        return "has a fragment"
-    if has_dot_segments(uri):
-        return "has dot segments in its path"
-    scheme = _SCHEME.match(uri)
-    if scheme is None:
-        return "is not absolute"
-    if scheme[1] in PRIVATE_USE_SCHEMES:
-        return None if _PRIVATE_USE.fullmatch(uri) else "names no application after its scheme"
-    if scheme[1] not in ("http", "https"):
+    for pattern, fault in _FAULTS:
+        if pattern.search(uri):
+            return fault
+    scheme = uri.partition(":")[0]
+    if scheme in PRIVATE_USE_SCHEMES:
+        return None if _APPLICATION.fullmatch(uri) else "names no application after its scheme"
+    if scheme not in PORTS:
         return "has a scheme other than https, http for loopback, or one of a listed application"
     try:
         Target.parse(uri)
     except EgressRequestError as error:
         return f"is malformed: {error}"
-    if scheme[1] == "http" and not is_loopback(uri):
+    if scheme == "http" and not is_loopback(uri):
         return "is http, which is for 127.0.0.1, [::1] and localhost only: use https"
     return None
-
-
-def has_dot_segments(uri: str) -> bool:
-    """Return whether a path has `.` or `..`, which browsers remove, also if they are encoded."""
-    return _DOT_SEGMENT.search(uri.partition("?")[0].partition("//")[2]) is not None
 
 
 def host_of(uri: str) -> str:
@@ -86,11 +80,8 @@ def host_of(uri: str) -> str:
 
     The URI is one without a `problem`.
     """
-    if (application := _PRIVATE_USE.fullmatch(uri)) and application[
-        "scheme"
-    ] in PRIVATE_USE_SCHEMES:
-        return f"{application['scheme']}://{application['host']}"
-    return Target.parse(uri).authority
+    application = _APPLICATION.fullmatch(uri)
+    return application[1] if application is not None else Target.parse(uri).authority
 
 
 def _without_port(uri: str) -> tuple[str, str] | None:

@@ -49,7 +49,7 @@ def test_the_redirect_uris_of_every_pin_are_allowed(pin: Pin) -> None:
 @pytest.mark.parametrize(
     ("uri", "words"),
     [
-        ("", "no URI has"),
+        ("", "not absolute"),
         ("/callback", "not absolute"),
         ("//app.example/callback", "not absolute"),
         ("http://app.example/callback", "use https"),
