@@ -92,15 +92,16 @@ class _Exchange:
     async def send(self, event: dict[str, Any]) -> None:
         """Send an event of the response if it is JSON, else an error once."""
         if event["type"] == "http.response.start":
-            headers = [pair for pair in event["headers"] if pair[0].lower() != b"cache-control"]
+            headers = [(name.lower(), value) for name, value in event["headers"]]
             media_type = dict(headers).get(b"content-type", b"")
             self._replaced = not media_type.startswith(b"application/json")
             if self._replaced:
                 status = event["status"] if event["status"] >= 400 else 500
                 description = _DESCRIPTIONS.get(status, "The request could not be answered.")
-                kept = [pair for pair in headers if pair[0].lower() in _KEPT]
+                kept = [pair for pair in headers if pair[0] in _KEPT]
                 await refuse(self._send, status, description, kept)
                 return
-            event["headers"] = [*headers, (b"cache-control", b"no-store"), *cors.ANYONE]
+            kept = [pair for pair in headers if pair[0] != b"cache-control"]
+            event["headers"] = [*kept, (b"cache-control", b"no-store"), *cors.ANYONE]
         if not self._replaced:
             await self._send(event)
