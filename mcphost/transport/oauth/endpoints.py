@@ -1,4 +1,4 @@
-"""The endpoints of the authorization server that programs use: `/token` and `/revoke`.
+"""The endpoints of the authorization server that programs use: `/token`, `/revoke`, `/register`.
 
 They are served below `programs.ForPrograms`, which has checked the method, the media type and the size.
 """
@@ -10,7 +10,7 @@ import orjson
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from mcphost.identity.oauth import grants
+from mcphost.identity.oauth import grants, registration
 from mcphost.identity.oauth.addresses import issuer_of
 from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode
 from mcphost.identity.oauth.grants import OAuthAnswer
@@ -29,6 +29,16 @@ def token(request: HttpRequest) -> HttpResponse:
 def revoke(request: HttpRequest) -> HttpResponse:
     """Revoke a token (RFC 7009)."""
     return _answer_form(request, grants.answer_revocation)
+
+
+@csrf_exempt
+def register(request: HttpRequest) -> HttpResponse:
+    """Register a client (RFC 7591 section 3)."""
+    try:
+        client = registration.register(request.body, str(request.META.get("REMOTE_ADDR", "")))
+    except OAuthError as error:
+        return _refused(error)
+    return HttpResponse(orjson.dumps(client), status=201, content_type=JSON)
 
 
 def _answer_form(

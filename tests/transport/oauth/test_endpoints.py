@@ -1,11 +1,13 @@
 """`/token`, `/revoke`, `/register` and `/authorize` as programs meet them: they answer JSON, always."""
 
+import gc
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
 import pytest
 
+from mcphost.identity.oauth.registration import PER_ADDRESS
 from mcphost.observability.availability import Source, availability
 from mcphost.transport.django_requests import slots
 from mcphost.transport.oauth.programs import (
@@ -52,6 +54,7 @@ def _threads() -> Iterator[None]:
     """End the threads of Django's requests."""
     yield
     slots.cache_clear()
+    gc.collect()
 
 
 async def ask(
@@ -157,6 +160,22 @@ def refused_by_grants(reply: Reply) -> Reply:
     return reply
 
 
+async def test_a_client_registers_and_a_bad_registration_is_400() -> None:
+    fields = {"client_name": "Probe", "redirect_uris": ["http://127.0.0.1:4000/callback"]}
+    reply = check(await ask("/register", orjson.dumps(fields), content_type=JSON))
+    assert (reply.status, reply.last["client_name"]) == (201, "Probe")
+    assert reply.last["token_endpoint_auth_method"] == "none"
+    refused(await ask("/register", b"{}", content_type=JSON), 400, "invalid_redirect_uri")
+    refused(await ask("/register", b"[", content_type=JSON), 400, "invalid_client_metadata")
+
+
+async def test_too_many_registrations_of_one_network_are_429() -> None:
+    fields = orjson.dumps({"redirect_uris": ["http://127.0.0.1/callback"]})
+    replies = [await ask("/register", fields, content_type=JSON) for _ in range(PER_ADDRESS + 1)]
+    assert [reply.status for reply in replies[:-1]] == [201] * PER_ADDRESS
+    refused(replies[-1], 429, "temporarily_unavailable")
+
+
 async def test_programs_are_told_that_authorize_is_a_page() -> None:
     for accept in ("", "*/*", JSON):
         for method in ("GET", "POST"):
@@ -179,7 +198,9 @@ async def test_an_unavailable_database_is_503_in_json(
     assert reply.headers["retry-after"].isdecimal()
 
 
-async def test_a_failure_is_500_in_json_and_quotes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failure_is_500_in_json_and_quotes_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("hidden")
 
@@ -187,6 +208,7 @@ async def test_a_failure_is_500_in_json_and_quotes_nothing(monkeypatch: pytest.M
     reply = await ask("/token", b"grant_type=refresh_token", content_type=FORM)
     refused(reply, 500, "server_error")
     assert b"hidden" not in reply.raw
+    caplog.clear()  # the traceback keeps the thread
 
 
 OTHER_ANSWERS = (
