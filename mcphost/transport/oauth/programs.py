@@ -13,7 +13,7 @@ FORM: Final = "application/x-www-form-urlencoded"
 FORM_BYTES: Final = 64 * 1024
 REGISTRATION_BYTES: Final = 16 * 1024
 
-_KEPT: Final = (b"retry-after", b"allow")
+_PASSED_ON: Final = (b"retry-after", b"allow")
 _DESCRIPTIONS: Final = {
     404: "There is nothing at this address.",
     413: "The request is too large.",
@@ -22,7 +22,7 @@ _DESCRIPTIONS: Final = {
 }
 
 
-class _Refusal(NamedTuple):
+class _EarlyRefusal(NamedTuple):
     status: int
     description: str
     headers: RawHeaders = ()
@@ -52,22 +52,24 @@ class ForPrograms:
         if exchange.too_large:
             await refuse(send, *self._too_large())
 
-    def _refusal(self, headers: Headers, method: str) -> _Refusal | None:
+    def _refusal(self, headers: Headers, method: str) -> _EarlyRefusal | None:
         """Why the request is refused unread; None if it is not."""
         if method != "POST":
-            return _Refusal(405, "Send POST.", [(b"allow", b"POST, OPTIONS")])
-        sent = (headers.get("content-type") or "").partition(";")[0].strip().lower()
-        if sent != self._media_type:
-            return _Refusal(415, f"Content-Type must be {self._media_type}.")
+            return _EarlyRefusal(405, "Send POST.", [(b"allow", b"POST, OPTIONS")])
+        media_type = (headers.get("content-type") or "").partition(";")[0].strip().lower()
+        if media_type != self._media_type:
+            return _EarlyRefusal(415, f"Content-Type must be {self._media_type}.")
         if (headers.get("content-encoding") or "identity").lower() != "identity":
-            return _Refusal(415, "Content-Encoding is not supported: send the body uncompressed.")
+            return _EarlyRefusal(
+                415, "Content-Encoding is not supported: send the body uncompressed."
+            )
         length = headers.get("content-length") or "0"
         if length.isdecimal() and int(length[:20]) > self._limit:
             return self._too_large()
         return None
 
-    def _too_large(self) -> _Refusal:
-        return _Refusal(413, f"The body is larger than {self._limit} bytes.")
+    def _too_large(self) -> _EarlyRefusal:
+        return _EarlyRefusal(413, f"The body is larger than {self._limit} bytes.")
 
 
 class _Exchange:
@@ -98,10 +100,10 @@ class _Exchange:
             if self._replaced:
                 status = event["status"] if event["status"] >= 400 else 500
                 description = _DESCRIPTIONS.get(status, "The request could not be answered.")
-                kept = [pair for pair in headers if pair[0] in _KEPT]
-                await refuse(self._send, status, description, kept)
+                passed_on = [pair for pair in headers if pair[0] in _PASSED_ON]
+                await refuse(self._send, status, description, passed_on)
                 return
-            kept = [pair for pair in headers if pair[0] != b"cache-control"]
-            event["headers"] = [*kept, (b"cache-control", b"no-store"), *cors.ANYONE]
+            own = [pair for pair in headers if pair[0] != b"cache-control"]
+            event["headers"] = [*own, (b"cache-control", b"no-store"), *cors.ANYONE]
         if not self._replaced:
             await self._send(event)
