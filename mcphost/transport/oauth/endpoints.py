@@ -50,8 +50,7 @@ def _answer_form(
     except UnicodeDecodeError:
         message = "The body must be a form, and is not ASCII."
         return _refused(OAuthError(OAuthErrorCode.INVALID_REQUEST, message))
-    # With the query: parameters there are refused, because addresses are logged on the way.
-    answered = answer(body, issuer + request.get_full_path(), issuer)
+    answered = answer(body, issuer + request.path, issuer)
     return HttpResponse(answered.body, status=answered.status, headers=dict(answered.headers))
 
 

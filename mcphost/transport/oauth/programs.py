@@ -44,7 +44,11 @@ class ForPrograms:
         headers = Headers(scope["headers"])
         if await answered_before_method(headers, scope["method"], send):
             return
-        if refusal := self._refusal(headers, scope["method"]):
+        refusal = self._refusal(headers, scope["method"])
+        if refusal is None and scope.get("query_string"):
+            # Addresses are logged on the way, and by Django (RFC 6749 section 2.3.1).
+            refusal = _EarlyRefusal(400, "Send parameters in the body, not in the address.")
+        if refusal is not None:
             await refuse(send, *refusal)
             return
         exchange = _Exchange(receive, send, self._limit)

@@ -61,7 +61,8 @@ async def ask(
     path: str, body: bytes | Sequence[bytes] = b"", method: str = "POST", **headers: str
 ) -> Reply:
     sent = {"host": "localhost", **{name.replace("_", "-"): headers[name] for name in headers}}
-    exchange = Exchange(path, {name: value for name, value in sent.items() if value}, method)
+    query = sent.pop("query", "")
+    exchange = Exchange(path, {k: v for k, v in sent.items() if v}, method, query)
     for piece in [body] if isinstance(body, bytes) else body:
         exchange.write(piece, more=True)
     exchange.write(b"")
@@ -150,9 +151,19 @@ async def test_the_token_endpoint_hands_the_form_to_the_grants() -> None:
 
 
 @pytest.mark.parametrize("path", ["/token", "/revoke"])
-async def test_a_body_that_is_no_form_and_parameters_in_the_address_are_refused(path: str) -> None:
+async def test_a_body_that_is_no_form_is_refused(path: str) -> None:
     refused(await ask(path, "token=é".encode(), content_type=FORM), 400)
     refused_by_grants(await ask(path, b"%zz=%", content_type=FORM))
+
+
+@pytest.mark.parametrize("path", ENDPOINTS)
+async def test_parameters_in_the_address_are_refused_and_not_logged(
+    path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    sent = {"content_type": ENDPOINTS[path][0], "query": "token=canary"}
+    reply = refused(await ask(path, b"x=1", **sent), 400)
+    assert "address" in reply.last["error_description"]
+    assert "canary" not in caplog.text + reply.raw.decode()
 
 
 def refused_by_grants(reply: Reply) -> Reply:
