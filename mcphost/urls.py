@@ -5,7 +5,7 @@ from django.urls import include, path
 from mcphost.console.consent import authorize
 from mcphost.console.dashboard import home
 from mcphost.transport.links import callback, done
-from mcphost.transport.oauth.endpoints import revoke, token
+from mcphost.transport.oauth.endpoints import register, revoke, token
 
 handler400 = "mcphost.console.refused.bad_request"
 handler403 = "mcphost.console.refused.forbidden"
@@ -18,5 +18,6 @@ urlpatterns = [
     path("t/<str:slug>/callback/<str:link>", callback, name="callback"),
     path("token", token, name="token"),
     path("revoke", revoke, name="revoke"),
+    path("register", register, name="register"),
     path("admin/", include("mcphost.console.urls", namespace="admin")),
 ]

@@ -1,4 +1,4 @@
-"""The endpoints of the authorization server that programs use: `/token` and `/revoke`.
+"""The endpoints of the authorization server that programs use: `/token`, `/revoke`, `/register`.
 
 They are served below `programs.ForPrograms`, which has checked the method, the media type and the size.
 """
@@ -10,7 +10,7 @@ import orjson
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from mcphost.identity.oauth import grants
+from mcphost.identity.oauth import grants, registration
 from mcphost.identity.oauth.addresses import issuer_of
 from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode
 from mcphost.identity.oauth.grants import OAuthAnswer
@@ -31,6 +31,16 @@ def revoke(request: HttpRequest) -> HttpResponse:
     return _answer_form(request, grants.answer_revocation)
 
 
+@csrf_exempt
+def register(request: HttpRequest) -> HttpResponse:
+    """Register a client (RFC 7591 section 3)."""
+    try:
+        client = registration.register(request.body, str(request.META.get("REMOTE_ADDR", "")))
+    except OAuthError as error:
+        return _refused(error)
+    return HttpResponse(orjson.dumps(client), status=201, content_type=JSON)
+
+
 def _answer_form(
     request: HttpRequest, answer: Callable[[str, str, str], OAuthAnswer]
 ) -> HttpResponse:
@@ -40,8 +50,7 @@ def _answer_form(
     except UnicodeDecodeError:
         message = "The body must be a form, and is not ASCII."
         return _refused(OAuthError(OAuthErrorCode.INVALID_REQUEST, message))
-    # With the query: parameters there are refused, because addresses are logged on the way.
-    answered = answer(body, issuer + request.get_full_path(), issuer)
+    answered = answer(body, issuer + request.path, issuer)
     return HttpResponse(answered.body, status=answered.status, headers=dict(answered.headers))
 
 

@@ -13,7 +13,7 @@ FORM: Final = "application/x-www-form-urlencoded"
 FORM_BYTES: Final = 64 * 1024
 REGISTRATION_BYTES: Final = 16 * 1024
 
-_KEPT: Final = (b"retry-after", b"allow")
+_PASSED_ON: Final = (b"retry-after", b"allow")
 _DESCRIPTIONS: Final = {
     404: "There is nothing at this address.",
     413: "The request is too large.",
@@ -22,7 +22,7 @@ _DESCRIPTIONS: Final = {
 }
 
 
-class _Refusal(NamedTuple):
+class _EarlyRefusal(NamedTuple):
     status: int
     description: str
     headers: RawHeaders = ()
@@ -44,7 +44,11 @@ class ForPrograms:
         headers = Headers(scope["headers"])
         if await answered_before_method(headers, scope["method"], send):
             return
-        if refusal := self._refusal(headers, scope["method"]):
+        refusal = self._refusal(headers, scope["method"])
+        if refusal is None and scope.get("query_string"):
+            # Addresses are logged on the way, and by Django (RFC 6749 section 2.3.1).
+            refusal = _EarlyRefusal(400, "Send parameters in the body, not in the address.")
+        if refusal is not None:
             await refuse(send, *refusal)
             return
         exchange = _Exchange(receive, send, self._limit)
@@ -52,22 +56,24 @@ class ForPrograms:
         if exchange.too_large:
             await refuse(send, *self._too_large())
 
-    def _refusal(self, headers: Headers, method: str) -> _Refusal | None:
+    def _refusal(self, headers: Headers, method: str) -> _EarlyRefusal | None:
         """Why the request is refused unread; None if it is not."""
         if method != "POST":
-            return _Refusal(405, "Send POST.", [(b"allow", b"POST, OPTIONS")])
-        sent = (headers.get("content-type") or "").partition(";")[0].strip().lower()
-        if sent != self._media_type:
-            return _Refusal(415, f"Content-Type must be {self._media_type}.")
+            return _EarlyRefusal(405, "Send POST.", [(b"allow", b"POST, OPTIONS")])
+        media_type = (headers.get("content-type") or "").partition(";")[0].strip().lower()
+        if media_type != self._media_type:
+            return _EarlyRefusal(415, f"Content-Type must be {self._media_type}.")
         if (headers.get("content-encoding") or "identity").lower() != "identity":
-            return _Refusal(415, "Content-Encoding is not supported: send the body uncompressed.")
+            return _EarlyRefusal(
+                415, "Content-Encoding is not supported: send the body uncompressed."
+            )
         length = headers.get("content-length") or "0"
         if length.isdecimal() and int(length[:20]) > self._limit:
             return self._too_large()
         return None
 
-    def _too_large(self) -> _Refusal:
-        return _Refusal(413, f"The body is larger than {self._limit} bytes.")
+    def _too_large(self) -> _EarlyRefusal:
+        return _EarlyRefusal(413, f"The body is larger than {self._limit} bytes.")
 
 
 class _Exchange:
@@ -92,15 +98,16 @@ class _Exchange:
     async def send(self, event: dict[str, Any]) -> None:
         """Send an event of the response if it is JSON, else an error once."""
         if event["type"] == "http.response.start":
-            headers = [pair for pair in event["headers"] if pair[0].lower() != b"cache-control"]
+            headers = [(name.lower(), value) for name, value in event["headers"]]
             media_type = dict(headers).get(b"content-type", b"")
             self._replaced = not media_type.startswith(b"application/json")
             if self._replaced:
                 status = event["status"] if event["status"] >= 400 else 500
                 description = _DESCRIPTIONS.get(status, "The request could not be answered.")
-                kept = [pair for pair in headers if pair[0].lower() in _KEPT]
-                await refuse(self._send, status, description, kept)
+                passed_on = [pair for pair in headers if pair[0] in _PASSED_ON]
+                await refuse(self._send, status, description, passed_on)
                 return
-            event["headers"] = [*headers, (b"cache-control", b"no-store"), *cors.ANYONE]
+            own = [pair for pair in headers if pair[0] != b"cache-control"]
+            event["headers"] = [*own, (b"cache-control", b"no-store"), *cors.ANYONE]
         if not self._replaced:
             await self._send(event)

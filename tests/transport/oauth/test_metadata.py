@@ -190,6 +190,7 @@ async def _as_client(url: str) -> httpx2.Response:
     return httpx2.Response(reply.status, headers=reply.headers, content=reply.raw)
 
 
+@pytest.mark.requirement("auth.resource-metadata", "auth.server-metadata")
 async def test_the_official_client_discovers_all_of_it(served: Cast) -> None:
     """In its order: from the challenge to the resource, and from there to the server."""
     for slug in ("acme", "no-such-tenant"):
