@@ -30,6 +30,7 @@ TENANT_PAGES = (
     ),
     ("Secrets", "lock", "secrets", Permission.VIEW_TOOLS),
     ("Tokens", "key", "tokens", Permission.MANAGE_TOKENS),
+    ("Connected apps", "apps", "connections", Permission.MANAGE_TOKENS),
     ("Service accounts", "smart_toy", "service_accounts", Permission.MANAGE_TOKENS),
     ("Calls", "receipt_long", "calls", Permission.VIEW_RECORDS),
     ("Input requests", "contact_support", "input_requests", Permission.VIEW_RECORDS),

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 PURPOSES: Mapping[str, str] = {
     "index": "How your tenants are used, what needs attention, and the latest calls.",
     "search": "Pages, tools, prompts, resources, calls, tokens and people that you may see.",
-    "you": "Your roles, and every token that acts as you.",
+    "you": "Your roles, the apps that you connected, and every token that acts as you.",
+    "own_connection_end": "The app can no longer act as you in this tenant.",
     "own_token_add": "A token lets one client act as you in this tenant.",
     "leave": "Gives up your role in this tenant.",
     "password_change": "Your account stays signed in here; other browsers have to sign in again.",
@@ -55,6 +56,8 @@ PURPOSES: Mapping[str, str] = {
     "functions": "The functions of the tools folders that this tenant may use.",
     "tokens": "Each token lets one client act for a member or a service account.",
     "token_add": "A token lets one client act for you or for a service account.",
+    "connections": "Clients that members connected by signing in with a browser.",
+    "connection_end": "The app can no longer act for the member.",
     "secrets": "Values that tools send to other services: stored encrypted, shown on no page.",
     "secret_add": "Tools use a secret by its name. Its value is shown on no page.",
     "members": "The users who have a role in this tenant, and open invitations.",

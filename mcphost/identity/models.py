@@ -2,6 +2,7 @@
 connections, and sign-in attempts."""
 
 import uuid
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import models
@@ -132,6 +133,11 @@ class OAuthClient(models.Model):
     def has_document(self) -> bool:
         """Whether its id is the URL of its metadata document."""
         return self.id.startswith("https://")
+
+    @property
+    def document_host(self) -> str:
+        """The host of its metadata document, which vouches for it; empty if it registered itself."""
+        return (urlsplit(self.id).hostname or "") if self.has_document else ""
 
 
 class Connection(models.Model):

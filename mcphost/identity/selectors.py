@@ -188,14 +188,14 @@ def token(tenant_id: UUID, token_id: str) -> TokenListing | None:
 
 
 class LiveTokens(NamedTuple):
-    """How many tokens for MCP clients work, and how many of them have been used."""
+    """How many tokens and connections of MCP clients work, and how many of them have been used."""
 
     live: int
     used: int
 
 
 def live_tokens(tenant_id: UUID, now: datetime) -> LiveTokens:
-    """Count the tokens of a tenant for MCP clients whose state is `live`."""
+    """Count the tokens of a tenant for MCP clients whose state is `live`, and its connections."""
     owned = Q(service_account=None, membership__isnull=False) | Q(
         service_account__isnull=False,
         service_account__disabled_at=None,
@@ -205,7 +205,10 @@ def live_tokens(tenant_id: UUID, now: datetime) -> LiveTokens:
     rows = _issued().filter(
         owned, unexpired, tenant_id=tenant_id, audience=Audience.MCP, revoked_at=None
     )
-    return LiveTokens(**rows.aggregate(live=Count("id"), used=Count("last_used_at")))
+    connections = Connection.objects.filter(membership__tenant_id=tenant_id, ended_at=None)
+    numbers = {"live": Count("pk"), "used": Count("last_used_at")}
+    tokens, connected = rows.aggregate(**numbers), connections.aggregate(**numbers)
+    return LiveTokens(tokens["live"] + connected["live"], tokens["used"] + connected["used"])
 
 
 @dataclass(frozen=True, slots=True)

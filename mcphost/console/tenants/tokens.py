@@ -1,5 +1,6 @@
 """Pages for the tokens of a tenant: the list, issuing one (shown once), and revoking one."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -54,6 +55,11 @@ SCOPE_MEANINGS = {
     READ_API: "read through the API",
     WRITE_API: "change through the API",
 }
+
+
+def scope_meanings(scopes: Iterable[str]) -> forms.Choices:
+    """Return each scope with what it allows, in words."""
+    return [(scope, SCOPE_MEANINGS.get(scope, "use what requires this scope")) for scope in scopes]
 
 
 class TokenForm(forms.ConsoleForm):
