@@ -3,12 +3,17 @@
 import base64
 import hashlib
 import json
+from datetime import timedelta
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 from uuid import UUID
 
+from django.db import transaction
+from django.utils import timezone
+
 from mcphost.audit.records import Actor
-from mcphost.identity.models import OAuthClient
+from mcphost.feed.services import announce
+from mcphost.identity.models import OAuthClient, Token
 from mcphost.identity.oauth.connections import Consent, connections_of, consent
 from mcphost.identity.oauth.grants import OAuthAnswer, answer_token
 from mcphost.tenants.models import Membership
@@ -56,6 +61,15 @@ def connection_of(person: Person) -> UUID:
     """Return the id of the person's only live connection."""
     (connection,) = connections_of(person.user.pk)
     return connection.id
+
+
+def expire_access_tokens(person: Person) -> None:
+    """Let the access tokens of the person's only connection expire, and all processes notice."""
+    connection = connection_of(person)
+    with transaction.atomic():
+        tokens = Token.objects.filter(connection_id=connection)
+        tokens.update(expires_at=timezone.now() - timedelta(seconds=1))
+        announce("token", tenant=membership_of(person).tenant_id, object_id=str(connection))
 
 
 def redeem(client: OAuthClient, code: str, /, **changed: str | None) -> OAuthAnswer:
