@@ -69,6 +69,12 @@ class Menu:
         return any(self.here is None or tenant.pk != self.here.pk for tenant in self.tenants)
 
     @property
+    def home(self) -> str:
+        """The page behind the name of the site: the dashboard, or else the account's own page."""
+        link: str = self.groups[0]["items"][0]["link"]
+        return link
+
+    @property
     def searched(self) -> bool:
         return self.more or len(self.tenants) >= SEARCHED
 

@@ -212,7 +212,7 @@ def _connection_of_member(scene: Scene, _: User) -> Arguments:
 
 
 def _consent(scene: Scene, _: User) -> Arguments:
-    asked = Consent(make_client(), REDIRECT, CHALLENGE, COMMON_SCOPES)
+    asked = Consent(make_client(), REDIRECT, CHALLENGE, tuple(COMMON_SCOPES))
     return membership_of(scene.cast.member).pk, asked
 
 

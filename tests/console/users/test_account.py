@@ -115,6 +115,14 @@ def test_apps_of_other_users_and_of_closed_tenants_are_not_found(member, cast, a
     assert "Connected apps" not in member.get(YOU).content.decode()
 
 
+def test_a_member_who_only_connects_apps_is_led_to_nothing_that_they_may_not_open(member: Client):
+    page = member.get(YOU)
+    linked = set(re.findall(r'href="(/admin/[^"#?]*)"', page.content.decode()))
+    assert {path: member.get(path).status_code for path in linked} == dict.fromkeys(linked, 200)
+    menu = [item["title"] for group in page.context["menu"].groups for item in group["items"]]
+    assert menu == ["Your access"]
+
+
 def without_csrf(page: Any) -> bytes:
     """Return a page without what differs in each response."""
     return re.sub(rb'name="csrfmiddlewaretoken" value="[^"]*"', b"", page.content)
