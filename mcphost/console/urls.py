@@ -149,6 +149,7 @@ urlpatterns = [
     path("sign-in/", never_cache(csrf_protect(account.sign_in)), name="sign_in"),
     _own("you/", account.overview, "you"),
     _own("you/tokens/<token:token_id>/revoke/", account.revoke, "own_token_revoke"),
+    _own("you/tokens/<token:token_id>/renew/", account.renew, "own_token_renew"),
     _own(
         "you/connected-apps/<uuid:connection_id>/disconnect/",
         account.disconnect,
@@ -211,6 +212,7 @@ urlpatterns = [
     _page("t/<slug:slug>/tokens/", tokens.listing, "tokens"),
     _page("t/<slug:slug>/tokens/new/", tokens.issue, "token_add"),
     _page("t/<slug:slug>/tokens/<token:token_id>/revoke/", tokens.revoke, "token_revoke"),
+    _page("t/<slug:slug>/tokens/<token:token_id>/renew/", tokens.renew, "token_renew"),
     _page("t/<slug:slug>/connected-apps/", connections.listing, "connections"),
     _page(
         "t/<slug:slug>/connected-apps/<uuid:connection_id>/disconnect/",

@@ -50,9 +50,14 @@ class Token(models.Model):
     says whether the owner issued it, or ran the command that did. `issued_by` names the issuer as
     it was then; it is empty if no entry names one. A service account's token has no owner. An
     access token of OAuth belongs to a `connection`, whose scopes it has, and goes with it.
+    A token that renews another is of its `line`: the id of the line's first token, which is the
+    principal of all of them; empty for the first one itself.
     """
 
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, editable=False)
+    line = models.CharField(
+        max_length=ID_LENGTH, db_index=True, editable=False, default="", db_default=""
+    )
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="tokens")
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="tokens"
@@ -94,6 +99,11 @@ class Token(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.id})"
+
+    @property
+    def principal_id(self) -> str:
+        """The id of the first token of its line."""
+        return self.line or self.id
 
     @property
     def without_consent(self) -> bool:

@@ -10,14 +10,15 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
+from mcphost.audit.records import Actor
 from mcphost.audit.writer.writer import writer
 from mcphost.catalogue.services import revoke_grant
 from mcphost.feed.loop import loop
 from mcphost.feed.services import announce
 from mcphost.identity.models import Token
 from mcphost.identity.oauth.connections import end
-from mcphost.identity.selectors import authenticate
-from mcphost.identity.services import TokenRequest, issue, revoke
+from mcphost.identity.selectors import authenticate, current_principals
+from mcphost.identity.services import TokenRequest, issue, renew, revoke
 from mcphost.protocol.errors import ProtocolError
 from mcphost.routing import process
 from mcphost.runtime.call import Principal
@@ -189,6 +190,40 @@ async def test_an_expired_access_token_ends_nothing_of_its_connection(served: Ca
         await heard.ended()
 
 
+def _expired_principal(cast: Cast) -> Principal:
+    """The principal of a token that was admitted, and has expired since."""
+    found = authenticate(cast.member.mcp_token, Audience.MCP, "acme")
+    assert found is not None
+    now = timezone.now()
+    Token.objects.filter(pk=found.principal.token_id).update(expires_at=now)
+    return replace(found.principal, expires_at=now)
+
+
+async def test_what_an_expired_token_opened_goes_on_while_a_renewal_works(served: Cast) -> None:
+    process.start()
+    principal = await in_database(_expired_principal, served)
+    assert principal.token_id is not None
+    args = (served.acme.id, principal.token_id)
+    itself = Actor.person(served.member.user.pk, "member")
+    renewed = await in_database(renew, *args, actor=itself, expires_at=None)
+    other, guest = Guest(principal), Guest(principal)
+    presences.register(guest)
+    await in_database(loop.poll)
+    current = await in_database(current_principals, [principal.token_id])
+    assert current[principal.token_id].token_id == renewed.id
+    assert current[principal.token_id].id == principal.id
+    assert not guest.lost.is_set()
+    await in_database(revoke, served.acme.id, renewed.id, actor=ACTOR)
+    presences.register(other)  # whichever comes first: the news of it ends both
+    async with asyncio.timeout(10):
+        await guest.lost.wait()
+        await other.lost.wait()
+    assert guest.refusal is not None
+    assert guest.refusal.message == "This credential has expired"
+    for ended in (guest, other):
+        presences.unregister(ended)
+
+
 async def test_an_expired_credential_ends_a_subscription(served: Cast) -> None:
     later = timezone.now() + timedelta(hours=1)
     wanted = TokenRequest("short", ("mcp:list",), expires_at=later)
@@ -196,7 +231,8 @@ async def test_an_expired_credential_ends_a_subscription(served: Cast) -> None:
     found = await in_database(authenticate, short.plaintext, Audience.MCP, "acme")
     assert found is not None
     assert found.principal.expires_at == later
-    early, late = Guest(replace(found.principal, expires_at=timezone.now())), Guest(found.principal)
+    gone = await in_database(_expired_principal, served)
+    early, late = Guest(gone), Guest(found.principal)
     for guest in (early, late):
         presences.register(guest)
     async with asyncio.timeout(10):

@@ -21,7 +21,13 @@ from mcphost.console.base import Crumb, SignedInRequest, actor, form_input, show
 from mcphost.console.signin import AccountSignInForm, with_status_of_form
 from mcphost.console.site import site
 from mcphost.console.tenants.connections import DISCONNECT, WHAT_ENDS, with_meanings
-from mcphost.console.tenants.tokens import TokenForm, own_scopes, shown_once
+from mcphost.console.tenants.tokens import (
+    RevocationForm,
+    TokenForm,
+    own_scopes,
+    renewal,
+    shown_once,
+)
 from mcphost.identity import selectors, services
 from mcphost.identity.oauth import connections
 from mcphost.tenants.errors import InvalidError
@@ -84,13 +90,22 @@ def issue(request: SignedInRequest, slug: str) -> HttpResponseBase:
     )
 
 
+def renew(request: SignedInRequest, token_id: str) -> HttpResponseBase:
+    """Renew a token of the user. Only the form's response ever shows it."""
+    token = selectors.token_of(request.user.pk, token_id)
+    if token is None:
+        raise Http404
+    return renewal(request, token, _here())
+
+
 def revoke(request: SignedInRequest, token_id: str) -> HttpResponseBase:
     """Revoke a token that acts for the user, even if another account issued it; confirmed."""
     token = selectors.token_of(request.user.pk, token_id)
     if token is None:
         raise Http404
     if request.method == "POST":
-        services.revoke(token.tenant, token_id, actor=actor(request))
+        stolen = bool(request.POST.get("stolen"))
+        services.revoke(token.tenant, token_id, actor=actor(request), stolen=stolen)
         messages.success(request, f"“{token.name}” is revoked.")
         return redirect("admin:you")
     return show(
@@ -98,6 +113,7 @@ def revoke(request: SignedInRequest, token_id: str) -> HttpResponseBase:
         "confirm.html",
         "Revoke a token",
         _here(),
+        form=RevocationForm() if selectors.has_line(token_id) else None,
         explanation=f"“{token.name}” for {token.slug} stops working immediately and permanently.",
         verb="Revoke",
         back=_here().url,
