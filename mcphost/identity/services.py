@@ -139,18 +139,18 @@ def renew(
     if former is None:
         raise InvalidError({"token": [NOT_RENEWABLE]})
     problem_of: Callable[[str], str | None] = _service_problem
-    row = Token(tenant_id=tenant_id, line=former.principal_id, consented=former.consented)
+    row = Token(tenant_id=tenant_id, line=former.principal_id)
     if former.owner is None:
         assert former.service_account_id is not None
         row.service_account = _lock_service_account(tenant_id, former.service_account_id, actor)
     else:
         if actor.kind == "person" and not actor.is_person(former.owner.pk):
             raise InvalidError({"owner": [FOR_ONESELF]})
-        row.owner = former.owner
+        row.owner, row.consented = former.owner, actor.is_person(former.owner.pk)
         row.membership = membership = _lock_membership(tenant_id, former.owner, actor)
         if former.membership != membership:
             raise InvalidError({"token": [NOT_RENEWABLE]})
-        granted = membership.scopes if former.consented else None
+        granted = membership.scopes if former.consented or row.consented else None
         problem_of = partial(_owner_problem, role=Role(membership.role), granted=granted)
     if not Token.objects.filter(pk=token_id, revoked_at=None).exists():  # now that it is locked
         raise InvalidError({"token": [NOT_RENEWABLE]})

@@ -35,8 +35,8 @@ CHUNKS: Final = [PATTERNS[at : at + 17] for at in range(0, len(PATTERNS), 17)]
 
 OPEN_TO_ANYBODY: Final = {"login", "sign_in", "logout"}
 PERSONAL: Final = {
-    "you", "password_change", "own_token_add", "own_token_revoke", "own_connection_end", "leave",
-    "invitation", "glossary",
+    "you", "password_change", "own_token_add", "own_token_revoke", "own_token_renew",
+    "own_connection_end", "leave", "invitation", "glossary",
 }  # fmt: skip
 """Pages of any signed-in account about itself."""
 OWN: Final = {"index", "tenants", "search", *PERSONAL, *OPEN_TO_ANYBODY}

@@ -225,6 +225,7 @@ async def test_what_an_expired_token_opened_goes_on_while_a_renewal_works(served
 
 
 async def test_an_expired_credential_ends_a_subscription(served: Cast) -> None:
+    process.start()
     later = timezone.now() + timedelta(hours=1)
     wanted = TokenRequest("short", ("mcp:list",), expires_at=later)
     short = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)

@@ -206,6 +206,16 @@ def _token_of_member(scene: Scene, _: User) -> Arguments:
     return scene.id, Token.objects.filter(owner=scene.cast.member.user)[0].pk
 
 
+def _renewed_by_member(scene: Scene, user: User) -> Arguments:
+    token = Token.objects.filter(owner=scene.cast.member.user)[0].pk
+    return {"tenant_id": scene.id, "token_id": token, "expires_at": None}
+
+
+def _renewed_for_service(scene: Scene, _: User) -> Arguments:
+    token = identity.issue_for_service(scene.id, scene.things.account, LAPTOP, actor=ACTOR)
+    return {"tenant_id": scene.id, "token_id": token.id, "expires_at": None}
+
+
 def _connection_of_member(scene: Scene, _: User) -> Arguments:
     connect(make_client(), scene.cast.member)
     return scene.id, connection_of(scene.cast.member)
@@ -284,6 +294,8 @@ CASES = (
     Case(service_accounts.remove, _account()),
     Case(identity.issue, lambda s, user: (s.id, user, LAPTOP), "operator", OF_MEMBER),
     Case(identity.issue_for_service, lambda s, user: (s.id, s.things.account, LAPTOP)),
+    Case(identity.renew, _renewed_by_member, "member", OF_MEMBER),
+    Case(identity.renew, _renewed_for_service),
     Case(identity.revoke, _token_of_member),
     Case(connections.consent, _consent, "member", OF_MEMBER),
     Case(connections.end, _connection_of_member),

@@ -67,6 +67,27 @@ def test_a_token_issued_by_another_user_is_marked_and_can_be_revoked(member: Cli
     assert authenticate(token.plaintext, Audience.MCP, "acme") is None
 
 
+def test_a_member_renews_an_own_token_and_revokes_the_line_as_stolen(member: Client, cast: Cast):
+    first = member.post(NEW, FIELDS).context["token"]
+    assert f"{YOU}tokens/{first.id}/renew/" in member.get(YOU).content.decode()
+    page = member.get(f"{YOU}tokens/{first.id}/renew/").content.decode()
+    assert "goes on under the new one" in page
+    renewed = member.post(f"{YOU}tokens/{first.id}/renew/", {"expires_at": "30"}).context["token"]
+    found = authenticate(renewed.plaintext, Audience.MCP, "acme")
+    assert found is not None
+    assert found.principal.id == first.id
+    assert renewed.plaintext not in member.get(YOU).content.decode()
+    path = f"{YOU}tokens/{renewed.id}/revoke/"
+    assert "Revoke as stolen" in member.get(path).content.decode()
+    member.post(path, {"stolen": "on"})
+    assert not Token.objects.filter(pk__in=[first.id, renewed.id], revoked_at=None).exists()
+    # A revoked token is not renewed, and says so.
+    refused = member.post(f"{YOU}tokens/{first.id}/renew/", {"expires_at": ""}).content.decode()
+    assert "is revoked" in refused
+    alone = member.post(NEW, FIELDS).context["token"]
+    assert "as stolen" not in member.get(f"{YOU}tokens/{alone.id}/revoke/").content.decode()
+
+
 def test_a_member_sees_and_disconnects_an_own_app(member: Client, cast: Cast) -> None:
     client = make_client("https://app.example/client.json", "Editor")
     token = connect(client, cast.member).access
