@@ -90,12 +90,12 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         self._show(issued, f"of {owner} for {audience.value} of {options['tenant']}")
 
-    def _show(self, issued: services.IssuedToken, whose: str) -> None:
+    def _show(self, issued: services.IssuedToken, description: str) -> None:
         until = "never expires"
         if issued.expires_at is not None:
             until = f"expires {issued.expires_at:%Y-%m-%d %H:%M} UTC"
         self.stderr.write(
-            f"Token {issued.id} {whose}: {' '.join(issued.scopes)}; {until}. It is shown only once:"
+            f"Token {issued.id} {description}: {' '.join(issued.scopes)}; {until}. It is shown only once:"
         )
         self.stdout.write(issued.plaintext)
 
