@@ -232,8 +232,13 @@ async def test_an_expired_credential_ends_a_subscription(served: Cast) -> None:
     found = await in_database(authenticate, short.plaintext, Audience.MCP, "acme")
     assert found is not None
     assert found.principal.expires_at == later
-    gone = await in_database(_expired_principal, served)
-    early, late = Guest(gone), Guest(found.principal)
+    wanted = TokenRequest(
+        "shorter", ("mcp:list",), expires_at=timezone.now() + timedelta(seconds=1)
+    )
+    soon = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
+    expiring = await in_database(authenticate, soon.plaintext, Audience.MCP, "acme")
+    assert expiring is not None
+    early, late = Guest(expiring.principal), Guest(found.principal)
     for guest in (early, late):
         presences.register(guest)
     async with asyncio.timeout(10):
