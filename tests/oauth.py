@@ -3,12 +3,18 @@
 import base64
 import hashlib
 import json
+from datetime import timedelta
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
 
 from mcphost.audit.records import Actor
-from mcphost.identity.models import OAuthClient
-from mcphost.identity.oauth.connections import Consent, consent
+from mcphost.feed.services import announce
+from mcphost.identity.models import OAuthClient, Token
+from mcphost.identity.oauth.connections import Consent, connections_of, consent
 from mcphost.identity.oauth.grants import OAuthAnswer, answer_token
 from mcphost.tenants.models import Membership
 from tests.cast import Person
@@ -44,6 +50,26 @@ def code_of(client: OAuthClient, person: Person, *scopes: str, redirect_uri: str
     asked = Consent(client, redirect_uri, CHALLENGE, scopes or ("mcp:list", "mcp:call"))
     actor = Actor.person(person.user.pk, person.user.get_username())
     return consent(membership_of(person).pk, asked, actor=actor)
+
+
+def connect(client: OAuthClient, person: Person, *scopes: str) -> Pair:
+    """Consent as the person, and redeem the code."""
+    return pair_of(redeem(client, code_of(client, person, *scopes)))
+
+
+def connection_of(person: Person) -> UUID:
+    """Return the id of the person's only live connection."""
+    (connection,) = connections_of(person.user.pk)
+    return connection.id
+
+
+def expire_access_tokens(person: Person) -> None:
+    """Let the access tokens of the person's only connection expire, and all processes notice."""
+    connection = connection_of(person)
+    with transaction.atomic():
+        tokens = Token.objects.filter(connection_id=connection)
+        tokens.update(expires_at=timezone.now() - timedelta(seconds=1))
+        announce("token", tenant=membership_of(person).tenant_id, object_id=str(connection))
 
 
 def redeem(client: OAuthClient, code: str, /, **changed: str | None) -> OAuthAnswer:

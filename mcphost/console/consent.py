@@ -20,7 +20,7 @@ from django.views.decorators.http import require_http_methods
 
 from mcphost.console.base import SignedInRequest, actor, show
 from mcphost.console.middleware import STRICT
-from mcphost.console.tenants.tokens import SCOPE_MEANINGS
+from mcphost.console.tenants.tokens import scope_meanings
 from mcphost.identity.oauth import clients, redirects
 from mcphost.identity.oauth.addresses import issuer_of
 from mcphost.identity.oauth.connections import Consent, consent, takeable
@@ -85,10 +85,7 @@ def _choices(request: SignedInRequest, wanted: AuthorizationRequest) -> Sequence
     return [
         Choice(
             row,
-            [
-                (scope, SCOPE_MEANINGS.get(scope, "use what requires this scope"))
-                for scope in takeable(row, wanted.scopes)
-            ],
+            scope_meanings(takeable(row, wanted.scopes)),
             clients.allowed_in(wanted.client, row.tenant),
         )
         for row in rows.order_by("tenant__slug")
@@ -103,7 +100,7 @@ def _ask(
         "consent.html",
         TITLE,
         client=wanted.client,
-        document_host=urlsplit(wanted.client.pk).hostname if wanted.client.has_document else None,
+        document_host=wanted.client.document_host,
         redirect_host=redirects.host_of(wanted.redirect_uri),
         loopback=redirects.is_loopback(wanted.redirect_uri),
         choices=[choice for choice in choices if choice.scopes and not choice.refusal],

@@ -2,6 +2,7 @@
 connections, and sign-in attempts."""
 
 import uuid
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import models
@@ -49,9 +50,14 @@ class Token(models.Model):
     says whether the owner issued it, or ran the command that did. `issued_by` names the issuer as
     it was then; it is empty if no entry names one. A service account's token has no owner. An
     access token of OAuth belongs to a `connection`, whose scopes it has, and goes with it.
+    A token that renews another is of its `line`: the id of the line's first token, which is the
+    principal of all of them; empty for the first one itself.
     """
 
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, editable=False)
+    line = models.CharField(
+        max_length=ID_LENGTH, db_index=True, editable=False, default="", db_default=""
+    )
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="tokens")
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="tokens"
@@ -95,6 +101,11 @@ class Token(models.Model):
         return f"{self.name} ({self.id})"
 
     @property
+    def principal_id(self) -> str:
+        """The id of the first token of its line."""
+        return self.line or self.id
+
+    @property
     def without_consent(self) -> bool:
         """Whether it acts for a user who did not issue it."""
         return self.owner_id is not None and not self.consented
@@ -132,6 +143,11 @@ class OAuthClient(models.Model):
     def has_document(self) -> bool:
         """Whether its id is the URL of its metadata document."""
         return self.id.startswith("https://")
+
+    @property
+    def document_host(self) -> str:
+        """The host of its metadata document, which vouches for it; empty if it registered itself."""
+        return (urlsplit(self.id).hostname or "") if self.has_document else ""
 
 
 class Connection(models.Model):

@@ -59,13 +59,15 @@ OwnerState = Literal["live", "disabled", "orphaned"]
 
 @dataclass(frozen=True, slots=True)
 class TokenListing:
-    """A token as shown to users. `owner` names a user, or a service account as such."""
+    """A token as shown to users. `owner` names a user, or a service account as such: then without
+    a `user_id`."""
 
     id: str
     name: str
     tenant: UUID
     slug: str
     owner: str
+    user_id: int | None
     issued_by: str
     without_consent: bool
     audience: Audience
@@ -157,16 +159,25 @@ def cached_principal(credential_id: str) -> Principal | None:
 def current_principals(credential_ids: Collection[str]) -> dict[str, Principal]:
     """Return the current principals of these tokens and connections by id, from the database.
 
-    Those that do not work are missing. At most two queries; nothing is cached.
+    That of an expired token is the principal of the newest one that renews it and works. Those that
+    do not work are missing. At most three queries; nothing is cached.
     """
     now = timezone.now()
-    unexpired = Q(expires_at=None) | Q(expires_at__gt=now)
     connection_ids = list(filter(_is_connection, credential_ids))
-    rows = _live(set(credential_ids).difference(connection_ids)).filter(unexpired)
-    principals = [_principal_of_token(row) for row in rows]
+    rows = list(_live(Q(pk__in=set(credential_ids).difference(connection_ids))))
+    expired = [row for row in rows if row.expires_at is not None and row.expires_at <= now]
+    principals = {row.pk: _principal_of_token(row) for row in rows if row not in expired}
+    if expired:
+        lines = {row.principal_id for row in expired}
+        renewing = _live(Q(line__in=lines), Q(expires_at=None) | Q(expires_at__gt=now))
+        successors = {row.line: row for row in renewing.order_by("created_at", "id")}
+        for row in expired:
+            if row.principal_id in successors:
+                principals[row.pk] = _principal_of_token(successors[row.principal_id])
     if connection_ids:
-        principals += map(_principal_of_connection, _live_connections(connection_ids))
-    return {principal.id: principal for principal in principals}
+        for connection in _live_connections(connection_ids):
+            principals[str(connection.pk)] = _principal_of_connection(connection)
+    return principals
 
 
 def anonymous(tenant: TenantSnapshot) -> Principal | None:
@@ -187,15 +198,26 @@ def token(tenant_id: UUID, token_id: str) -> TokenListing | None:
     return next(iter(_listings(_issued().filter(tenant_id=tenant_id, id=token_id))), None)
 
 
+def has_line(token_id: str) -> bool:
+    """Return whether more than one token of a token's line is not revoked."""
+    return Token.objects.filter(of_line(token_id), revoked_at=None).count() > 1
+
+
+def of_line(token_id: str) -> Q:
+    """Return the condition for the tokens of a token's line, which has itself, too."""
+    line = Token.objects.filter(pk=token_id).values_list("line", flat=True).first() or token_id
+    return Q(pk=line) | Q(line=line)
+
+
 class LiveTokens(NamedTuple):
-    """How many tokens for MCP clients work, and how many of them have been used."""
+    """How many tokens and connections of MCP clients work, and how many of them have been used."""
 
     live: int
     used: int
 
 
 def live_tokens(tenant_id: UUID, now: datetime) -> LiveTokens:
-    """Count the tokens of a tenant for MCP clients whose state is `live`."""
+    """Count the tokens of a tenant for MCP clients whose state is `live`, and its connections."""
     owned = Q(service_account=None, membership__isnull=False) | Q(
         service_account__isnull=False,
         service_account__disabled_at=None,
@@ -205,7 +227,10 @@ def live_tokens(tenant_id: UUID, now: datetime) -> LiveTokens:
     rows = _issued().filter(
         owned, unexpired, tenant_id=tenant_id, audience=Audience.MCP, revoked_at=None
     )
-    return LiveTokens(**rows.aggregate(live=Count("id"), used=Count("last_used_at")))
+    connections = Connection.objects.filter(membership__tenant_id=tenant_id, ended_at=None)
+    numbers = {"live": Count("pk"), "used": Count("last_used_at")}
+    tokens, connected = rows.aggregate(**numbers), connections.aggregate(**numbers)
+    return LiveTokens(tokens["live"] + connected["live"], tokens["used"] + connected["used"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +401,7 @@ def _live_connections(connection_ids: Collection[str]) -> QuerySet[Connection]:
     )
 
 
-def _live(token_ids: Collection[str]) -> QuerySet[Token]:
+def _live(*conditions: Q) -> QuerySet[Token]:
     """Return the unrevoked rows of active members and service accounts of open tenants."""
     member = Q(membership__user__is_active=True)
     service = Q(
@@ -394,7 +419,7 @@ def _live(token_ids: Collection[str]) -> QuerySet[Token]:
     )
     return rows.filter(
         member | service,
-        pk__in=token_ids,
+        *conditions,
         revoked_at=None,
         tenant__closed_at=None,
         connection__ended_at=None,
@@ -402,7 +427,7 @@ def _live(token_ids: Collection[str]) -> QuerySet[Token]:
 
 
 def _read_token(token_id: str) -> _CachedToken | None:
-    row = _live([token_id]).first()
+    row = _live(Q(pk=token_id)).first()
     return None if row is None else _cached_token_of(row)
 
 
@@ -441,7 +466,7 @@ def _principal_of_token(row: Token) -> Principal:
     return Principal(
         PrincipalKind.TOKEN if row.service_account is None else PrincipalKind.SERVICE,
         row.tenant_id,
-        id=row.id,
+        id=row.principal_id,
         label=f"{_owner(row)} ({_quoted(row.name)}, {manner} {issuer})",
         scopes=frozenset(scope for scope in row.scopes if _holds(row, scope)),
         user_id=row.owner_id,
@@ -510,6 +535,7 @@ def _listings(rows: QuerySet[Token]) -> tuple[TokenListing, ...]:
             tenant=row.tenant_id,
             slug=row.tenant.slug,
             owner=_owner(row),
+            user_id=row.owner_id,
             issued_by=row.issued_by or UNKNOWN_ISSUER,
             without_consent=row.without_consent,
             audience=Audience(row.audience),

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from mcphost.audit.records import Actor
@@ -28,7 +28,7 @@ from mcphost.identity.models import (
     Token,
 )
 from mcphost.tenants.access import lock_account, lock_tenant
-from mcphost.tenants.models import Membership
+from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import Permission, Role, may_take
 
 CODE_LIFETIME: Final = timedelta(seconds=60)
@@ -44,14 +44,17 @@ class Consent(NamedTuple):
 
 
 class ConnectionListing(NamedTuple):
-    """A connection as shown to users. `ended_at` is null while it lives."""
+    """A connection as shown to users. `ended_at` is null while it lives.
+
+    `document_host` is the host of the client's metadata document, empty if it registered itself.
+    """
 
     id: UUID
     tenant: UUID
     slug: str
     owner: str
-    client_id: str
     client: str
+    document_host: str
     scopes: tuple[str, ...]
     created_at: datetime
     consented_at: datetime
@@ -166,13 +169,45 @@ def end_now(connection: Connection, reason: str, actor: Actor) -> bool:
 
 def connections(tenant_id: UUID) -> tuple[ConnectionListing, ...]:
     """Return the live connections of a tenant, the newest first."""
-    return _listings(Connection.objects.filter(membership__tenant_id=tenant_id))
+    return _listings(_of_tenant(tenant_id).filter(ended_at=None))
+
+
+def connection(tenant_id: UUID, connection_id: UUID) -> ConnectionListing | None:
+    """Return one connection of a tenant, ended or not; None if the tenant has none of that id."""
+    return next(iter(_listings(_of_tenant(tenant_id).filter(pk=connection_id))), None)
 
 
 def connections_of(user_id: int) -> tuple[ConnectionListing, ...]:
     """Return the live connections of a user in open tenants, the newest first."""
-    return _listings(
-        Connection.objects.filter(membership__user_id=user_id, membership__tenant__closed_at=None)
+    return _listings(_of_user(user_id).filter(ended_at=None))
+
+
+def connection_of(user_id: int, connection_id: UUID) -> ConnectionListing | None:
+    """Return one connection of a user in an open tenant, ended or not; None if there is none."""
+    return next(iter(_listings(_of_user(user_id).filter(pk=connection_id))), None)
+
+
+def matching_connections(
+    managed: QuerySet[Tenant], user_id: int, text: str, limit: int
+) -> tuple[ConnectionListing, ...]:
+    """Return live connections by a part of the client's name.
+
+    Only those of the tenants `managed`, and the user's.
+    """
+    own = Q(membership__user_id=user_id, membership__tenant__closed_at=None)
+    rows = Connection.objects.filter(
+        Q(membership__tenant__in=managed) | own, client__name__icontains=text, ended_at=None
+    )
+    return _listings(rows.order_by("client__name", "pk")[:limit])
+
+
+def _of_tenant(tenant_id: UUID) -> QuerySet[Connection]:
+    return Connection.objects.filter(membership__tenant_id=tenant_id)
+
+
+def _of_user(user_id: int) -> QuerySet[Connection]:
+    return Connection.objects.filter(
+        membership__user_id=user_id, membership__tenant__closed_at=None
     )
 
 
@@ -188,17 +223,15 @@ def _record(
 
 
 def _listings(rows: QuerySet[Connection]) -> tuple[ConnectionListing, ...]:
-    read = rows.filter(ended_at=None).select_related(
-        "membership__tenant", "membership__user", "client"
-    )
+    read = rows.select_related("membership__tenant", "membership__user", "client")
     return tuple(
         ConnectionListing(
             id=row.pk,
             tenant=row.membership.tenant_id,
             slug=row.membership.tenant.slug,
             owner=row.membership.user.get_username(),
-            client_id=row.client_id,
             client=row.client.name,
+            document_host=row.client.document_host,
             scopes=takeable(row.membership, row.scopes),
             created_at=row.created_at,
             consented_at=row.consented_at,
