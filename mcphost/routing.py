@@ -17,6 +17,10 @@ from mcphost.serving.process.lifecycle import ServerProcess
 from mcphost.transport import visitors
 from mcphost.transport.django_requests import Limited
 from mcphost.transport.endpoint import endpoint
+from mcphost.transport.guard import JSON
+from mcphost.transport.oauth.metadata import well_known
+from mcphost.transport.oauth.programs import FORM, FORM_BYTES, REGISTRATION_BYTES, ForPrograms
+from mcphost.transport.oauth.refusals import browsers_only
 from mcphost.transport.operations import healthz, metrics, not_found, readyz, status
 from mcphost.transport.server.lifespan import Lifespan
 from mcphost.transport.wiring import wakeups
@@ -45,14 +49,15 @@ class Front:
 
 
 class ForBrowsers:
-    """An application that has only pages: programs get a 404 in JSON instead."""
+    """An application that has only pages: `programs` answers programs instead, with a 404 in JSON."""
 
-    def __init__(self, pages: Any) -> None:
+    def __init__(self, pages: Any, programs: Any = not_found) -> None:
         self._pages = pages
+        self._programs = programs
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         is_browser = visitors.names_html(Headers(scope["headers"]))
-        application: Callable[..., Awaitable[None]] = self._pages if is_browser else not_found
+        application: Callable[..., Awaitable[None]] = self._pages if is_browser else self._programs
         return application(scope, receive, send)
 
 
@@ -92,11 +97,14 @@ def _at(pattern: str, application: Any) -> Any:
 def _routes() -> list[Any]:
     pages = Limited(LoadedAtFirstUse(django_application))
     return [
-        _at(r"^\.well-known/", not_found),
+        _at(r"^\.well-known/", well_known),
         _at(r"^healthz$", healthz),
         _at(r"^readyz$", readyz),
         _at(r"^metrics$", metrics),
         _at(r"^status\.json$", status),
+        _at(r"^authorize$", ForBrowsers(pages, browsers_only)),
+        _at(r"^(token|revoke)$", ForPrograms(pages, FORM, FORM_BYTES)),
+        _at(r"^register$", ForPrograms(pages, JSON, REGISTRATION_BYTES)),
         _at(rf"^$|^admin(/|$)|^{settings.STATIC_URL.lstrip('/')}", pages),
         _at("^" + LINK.pattern.removeprefix("/"), pages),
         _at(r"", ForBrowsers(pages)),

@@ -120,7 +120,9 @@ class Reply:
 class Exchange:
     """One HTTP request in progress: its body can be sent late, its response read as it arrives."""
 
-    def __init__(self, path: str, headers: Mapping[str, str], http_method: str = "POST") -> None:
+    def __init__(
+        self, path: str, headers: Mapping[str, str], http_method: str = "POST", query: str = ""
+    ) -> None:
         self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._outgoing: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.reply = Reply()
@@ -136,7 +138,7 @@ class Exchange:
             "scheme": "http",
             "path": path,
             "raw_path": path.encode(),
-            "query_string": b"",
+            "query_string": query.encode(),
             "root_path": "",
             "headers": raw,
             "client": ("127.0.0.1", 50000),

@@ -40,6 +40,7 @@ _BASE = "basic/index"
 _VERSIONS = "basic/versioning"
 _HTTP = "basic/transports/streamable-http"
 _AUTH = "basic/authorization/index"
+_DISCOVERY = "basic/authorization/authorization-server-discovery"
 _DISCOVER = "server/discover"
 _TOOLS = "server/tools"
 _PROMPTS = "server/prompts"
@@ -227,6 +228,8 @@ _ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("auth.not-in-query", _AUTH, "token-requirements", "a token in the query string is no credential"),
     ("auth.challenge", _AUTH, "scope-selection-strategy", "the 401 challenge names the scope"),
     ("auth.insufficient-scope", _AUTH, "runtime-insufficient-scope-errors", "a missing scope is 403 with a challenge that names it"),
+    ("auth.resource-metadata", _DISCOVERY, "protected-resource-metadata-discovery-requirements", "the metadata of the endpoint is named by the challenge and found by the path"),
+    ("auth.server-metadata", _DISCOVERY, "authorization-server-metadata-discovery", "clients find the authorization server in the order of the specification, with the issuer that they expect"),
     ("auth.storage", "basic/authorization/security-considerations", "token-theft", "tokens are stored as digests only"),
     # Questions.
     ("elicitation.flat", _ELICIT, "requested-schema", "a form is a flat object of the listed kinds of fields"),

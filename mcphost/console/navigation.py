@@ -30,6 +30,7 @@ TENANT_PAGES = (
     ),
     ("Secrets", "lock", "secrets", Permission.VIEW_TOOLS),
     ("Tokens", "key", "tokens", Permission.MANAGE_TOKENS),
+    ("Connected apps", "apps", "connections", Permission.MANAGE_TOKENS),
     ("Service accounts", "smart_toy", "service_accounts", Permission.MANAGE_TOKENS),
     ("Calls", "receipt_long", "calls", Permission.VIEW_RECORDS),
     ("Input requests", "contact_support", "input_requests", Permission.VIEW_RECORDS),
@@ -66,6 +67,12 @@ class Menu:
     def switches(self) -> bool:
         """Whether there is another tenant to switch to."""
         return any(self.here is None or tenant.pk != self.here.pk for tenant in self.tenants)
+
+    @property
+    def home(self) -> str:
+        """The page behind the name of the site: the dashboard, or else the account's own page."""
+        link: str = self.groups[0]["items"][0]["link"]
+        return link
 
     @property
     def searched(self) -> bool:

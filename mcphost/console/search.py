@@ -1,4 +1,4 @@
-"""The search over what the user may open: pages, primitives, calls, tokens and people.
+"""The search over what the user may open: pages, primitives, calls, tokens, apps and people.
 
 Everything is looked for in the tenants where the user has the permission to see it, so what another
 tenant has costs and shows the same as what does not exist.
@@ -27,6 +27,7 @@ from mcphost.console.primitive_words import WORDS
 from mcphost.console.purposes import PURPOSES
 from mcphost.console.tenants.tokens import token_url
 from mcphost.identity import selectors as identity
+from mcphost.identity.oauth.connections import matching_connections
 from mcphost.tenants.access import allowed, tenants_where, visible_tenants
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import Permission
@@ -98,7 +99,7 @@ def _here(request: SignedInRequest) -> Tenant | None:
 def _search_groups(search: Search) -> tuple[list[SearchGroup], bool]:
     """Return the groups that have hits, and whether the database took too long for the rest."""
     groups: list[SearchGroup] = []
-    kinds = (_pages, _primitives, _calls, _tenants, _tokens, _people)
+    kinds = (_pages, _primitives, _calls, _tenants, _tokens, _connections, _people)
     try:
         with _bounded():
             for kind in kinds if search.text else kinds[:1]:
@@ -210,6 +211,18 @@ def _tokens(search: Search) -> Hits:
         detail = f"{token.id} · {token.slug}"
         hits.append(SearchHit(token.name, detail, "key", f"{page}#token-{token.id}"))
     return "Tokens", hits
+
+
+def _connections(search: Search) -> Hits:
+    """Connected apps by the client's name, as far as `_tokens` shows tokens."""
+    managed = tenants_where(search.user, Permission.MANAGE_TOKENS)
+    hits = []
+    for row in matching_connections(managed, search.user.pk, search.text, MAX_HITS + 1):
+        own = row.owner == search.user.get_username()
+        page = reverse("admin:you") if own else reverse("admin:connections", args=[row.slug])
+        detail = f"{row.owner} · {row.slug}"
+        hits.append(SearchHit(row.client, detail, "apps", f"{page}#connection-{row.id}"))
+    return "Connected apps", hits
 
 
 def _people(search: Search) -> Hits:

@@ -37,6 +37,7 @@ from mcphost.console.records import (
 )
 from mcphost.console.site import site
 from mcphost.console.tenants import (
+    connections,
     invitations,
     members,
     secrets,
@@ -148,6 +149,12 @@ urlpatterns = [
     path("sign-in/", never_cache(csrf_protect(account.sign_in)), name="sign_in"),
     _own("you/", account.overview, "you"),
     _own("you/tokens/<token:token_id>/revoke/", account.revoke, "own_token_revoke"),
+    _own("you/tokens/<token:token_id>/renew/", account.renew, "own_token_renew"),
+    _own(
+        "you/connected-apps/<uuid:connection_id>/disconnect/",
+        account.disconnect,
+        "own_connection_end",
+    ),
     _own("you/t/<slug:slug>/tokens/new/", account.issue, "own_token_add"),
     _own("you/t/<slug:slug>/leave/", account.leave_tenant, "leave"),
     _own("invitations/<str:link>/", invitations.invitation, "invitation"),
@@ -205,6 +212,13 @@ urlpatterns = [
     _page("t/<slug:slug>/tokens/", tokens.listing, "tokens"),
     _page("t/<slug:slug>/tokens/new/", tokens.issue, "token_add"),
     _page("t/<slug:slug>/tokens/<token:token_id>/revoke/", tokens.revoke, "token_revoke"),
+    _page("t/<slug:slug>/tokens/<token:token_id>/renew/", tokens.renew, "token_renew"),
+    _page("t/<slug:slug>/connected-apps/", connections.listing, "connections"),
+    _page(
+        "t/<slug:slug>/connected-apps/<uuid:connection_id>/disconnect/",
+        connections.disconnect,
+        "connection_end",
+    ),
     _page("t/<slug:slug>/secrets/", secrets.listing, "secrets"),
     _page("t/<slug:slug>/secrets/new/", secrets.add, "secret_add"),
     _page("t/<slug:slug>/secrets/<uuid:secret_id>/rotate/", secrets.rotate, "secret_rotate"),

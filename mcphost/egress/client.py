@@ -335,6 +335,8 @@ async def _follow(
         location = response.header("location")
         if response.status not in REDIRECTS or location is None:
             return response
+        if not sending.policy.limits.redirects:
+            raise EgressResponseError(f"{target.origin} redirects, which is not followed.")
         request, following = redirected(request, message.target, response.status, location)
         leaves = following.origin != message.target.origin
         if leaves and await sending.masked_header(location) != location:

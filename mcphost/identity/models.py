@@ -1,6 +1,8 @@
-"""Models of bearer tokens (only digests are stored), service accounts, and sign-in attempts."""
+"""Models of bearer tokens (only digests are stored), service accounts, OAuth clients with their
+connections, and sign-in attempts."""
 
 import uuid
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import models
@@ -8,6 +10,8 @@ from django.db import models
 from mcphost.identity.tokens import ID_LENGTH
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import Audience
+
+CLIENT_ID_LENGTH = 500
 
 
 class ServiceAccount(models.Model):
@@ -44,10 +48,16 @@ class Token(models.Model):
     A user's token depends on the user's membership: when that ends, `membership` becomes null and
     the token stops working for good, even if the owner returns with a new membership. `consented`
     says whether the owner issued it, or ran the command that did. `issued_by` names the issuer as
-    it was then; it is empty if no entry names one. A service account's token has no owner.
+    it was then; it is empty if no entry names one. A service account's token has no owner. An
+    access token of OAuth belongs to a `connection`, whose scopes it has, and goes with it.
+    A token that renews another is of its `line`: the id of the line's first token, which is the
+    principal of all of them; empty for the first one itself.
     """
 
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, editable=False)
+    line = models.CharField(
+        max_length=ID_LENGTH, db_index=True, editable=False, default="", db_default=""
+    )
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="tokens")
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="tokens"
@@ -59,6 +69,9 @@ class Token(models.Model):
     consented = models.BooleanField(default=False, db_default=False)
     membership = models.ForeignKey(
         Membership, null=True, on_delete=models.SET_NULL, related_name="tokens"
+    )
+    connection = models.ForeignKey(
+        "Connection", null=True, on_delete=models.CASCADE, related_name="tokens"
     )
     audience = models.CharField(
         max_length=8, choices=[(audience.value, audience.value) for audience in Audience]
@@ -88,9 +101,135 @@ class Token(models.Model):
         return f"{self.name} ({self.id})"
 
     @property
+    def principal_id(self) -> str:
+        """The id of the first token of its line."""
+        return self.line or self.id
+
+    @property
     def without_consent(self) -> bool:
         """Whether it acts for a user who did not issue it."""
         return self.owner_id is not None and not self.consented
+
+
+class OAuthClient(models.Model):
+    """A program that users connect by signing in with a browser (RFC 6749 section 2).
+
+    `id` is its `client_id`: the URL of its metadata document, or what registration made up
+    (RFC 7591). `redirect_uris` are as it declared them. A document was read at `read_at`, and is
+    read again after `fresh_until`; both are null for a registered client. All clients are public:
+    none has a secret.
+    """
+
+    id = models.CharField(primary_key=True, max_length=CLIENT_ID_LENGTH, editable=False)
+    name = models.CharField(max_length=100)
+    redirect_uris = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+    read_at = models.DateTimeField(null=True)
+    fresh_until = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "identity_oauth_client"
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def client_id(self) -> str:
+        """Its id, under the name that oauthlib looks for."""
+        return self.id
+
+    @property
+    def has_document(self) -> bool:
+        """Whether its id is the URL of its metadata document."""
+        return self.id.startswith("https://")
+
+    @property
+    def document_host(self) -> str:
+        """The host of its metadata document, which vouches for it; empty if it registered itself."""
+        return (urlsplit(self.id).hostname or "") if self.has_document else ""
+
+
+class Connection(models.Model):
+    """A client that a member let act for them in one tenant: the principal of its access tokens.
+
+    There is one live connection of a client per membership. Refreshing, another consent and other
+    scopes leave its id as it is, so that what waits for an answer goes on. Once ended, it stays
+    ended: the next consent makes another one. `scopes` are those of the last consent.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="connections")
+    client = models.ForeignKey(OAuthClient, on_delete=models.PROTECT, related_name="connections")
+    scopes = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+    consented_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, editable=False)
+    last_used_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        db_table = "identity_connection"
+        ordering = ("-created_at", "id")
+        constraints = (
+            models.UniqueConstraint(
+                fields=("membership", "client"),
+                condition=models.Q(ended_at=None),
+                name="identity_connection_once",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.client_id} for {self.membership_id}"
+
+
+class AuthorizationCode(models.Model):
+    """What a member consented to, until the client redeems it (RFC 6749 section 4.1.2).
+
+    `id` is the code's SHA-256 in hexadecimal. A redeemed code names its `connection`, and stays
+    until it is pruned: if somebody presents it again, the connection ends.
+    """
+
+    id = models.CharField(primary_key=True, max_length=64, editable=False)
+    membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="+")
+    client = models.ForeignKey(OAuthClient, on_delete=models.CASCADE, related_name="+")
+    redirect_uri = models.TextField()
+    code_challenge = models.CharField(max_length=128)
+    scopes = models.JSONField()
+    expires_at = models.DateTimeField(db_index=True)
+    connection = models.ForeignKey(
+        Connection, null=True, on_delete=models.CASCADE, related_name="+"
+    )
+
+    class Meta:
+        db_table = "identity_authorization_code"
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return f"code of {self.client_id}"
+
+
+class RefreshToken(models.Model):
+    """A refresh token, used once (RFC 6749 section 6, RFC 9700 section 4.14.2).
+
+    `id` is its SHA-256 in hexadecimal. Once used, at `used_at`, it has `answer`: what the client
+    got for it, sealed under a key that only this token yields. A client that lost the answer, or
+    asked twice at once, gets the same one again for a minute.
+    """
+
+    id = models.CharField(primary_key=True, max_length=64, editable=False)
+    connection = models.ForeignKey(
+        Connection, on_delete=models.CASCADE, related_name="refresh_tokens"
+    )
+    expires_at = models.DateTimeField(db_index=True)
+    used_at = models.DateTimeField(null=True)
+    answer = models.BinaryField(null=True)
+
+    class Meta:
+        db_table = "identity_refresh_token"
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return f"refresh token of {self.connection_id}"
 
 
 class SignInAttempts(models.Model):

@@ -1,14 +1,14 @@
-"""Authenticate bearer tokens, and list tokens.
+"""Authenticate bearer tokens, and list those that people issue.
 
 A token's row is read once and cached until the change log reports a change of the token, of its
-owner's membership or of its tenant. `cached` never queries the database, so it may run in the event
+connection, of its owner's membership or of its tenant. `cached` never queries the database, so it may run in the event
 loop; when it returns MISS, call `load` in a thread.
 
 All refusals are the same (None), so that the caller does not learn the reason.
 """
 
 import hmac
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
@@ -19,8 +19,8 @@ from django.utils import timezone
 
 from mcphost.audit.last_use import LastUse
 from mcphost.feed.cache import MISS, Cache, Miss
-from mcphost.identity.models import Token
-from mcphost.identity.tokens import ParsedToken, parse
+from mcphost.identity.models import Connection, Token
+from mcphost.identity.tokens import ID_LENGTH, ParsedToken, parse
 from mcphost.runtime.call import CallUser, Principal, PrincipalKind
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, Audience, Role, may_hold, may_take
@@ -34,8 +34,22 @@ UNKNOWN_ISSUER = "an unknown issuer"
 TOKENS_PER_PAGE = 50
 _NO_QUOTES = str.maketrans("“”„", '"""')
 
-last_use: Final[LastUse[str]] = LastUse(Token)
-"""When tokens were last used."""
+_connection_use: Final[LastUse[str]] = LastUse(Connection)
+
+
+class _CredentialUse(LastUse[str]):
+    """The last use of tokens and of connections, by their ids."""
+
+    def write(self, uses: Iterable[tuple[str, datetime]]) -> None:
+        by_connection: dict[bool, list[tuple[str, datetime]]] = {False: [], True: []}
+        for credential_id, used_at in uses:
+            by_connection[_is_connection(credential_id)].append((credential_id, used_at))
+        super().write(by_connection[False])
+        _connection_use.write(by_connection[True])
+
+
+last_use: Final[LastUse[str]] = _CredentialUse(Token)
+"""When tokens and connections were last used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +73,15 @@ OwnerState = Literal["live", "disabled", "orphaned"]
 
 @dataclass(frozen=True, slots=True)
 class TokenListing:
-    """A token as shown to users. `owner` names a user, or a service account as such."""
+    """A token as shown to users. `owner` names a user, or a service account as such: then without
+    a `user_id`."""
 
     id: str
     name: str
     tenant: UUID
     slug: str
     owner: str
+    user_id: int | None
     issued_by: str
     without_consent: bool
     audience: Audience
@@ -123,6 +139,9 @@ def load(bearer: str, audience: Audience, slug: str | None, now: datetime) -> Au
         _refused.put(parsed.id, None, refused_mark)
         return None
     _cached_tokens.put(parsed.id, token, mark)
+    credential_id = token.authenticated.principal.token_id
+    if credential_id is not None and credential_id != parsed.id:
+        _cached_tokens.put(credential_id, token, mark)  # for `cached_principal`
     return _admit(token, parsed, audience, slug, now)
 
 
@@ -135,24 +154,34 @@ def authenticate(
     return load(bearer, audience, slug, now) if authenticated is MISS else authenticated
 
 
-def cached_principal(token_id: str) -> Principal | None:
-    """Return the principal of a token, if its row is cached; never makes a query."""
-    token = _cached_tokens.get(token_id)
+def cached_principal(credential_id: str) -> Principal | None:
+    """Return the principal of a token or connection, if it is cached; never makes a query."""
+    token = _cached_tokens.get(credential_id)
     return None if token is MISS else token.authenticated.principal
 
 
-def current_principals(token_ids: Collection[str]) -> dict[str, Principal]:
-    """Return the current principals of these tokens by id, from the database.
+def current_principals(credential_ids: Collection[str]) -> dict[str, Principal]:
+    """Return the current principals of these tokens and connections by id, from the database.
 
-    Tokens that do not work are missing. One query; nothing is cached.
+    That of an expired token is the principal of the newest one that renews it and works. Those that
+    do not work are missing. At most three queries; nothing is cached.
     """
     now = timezone.now()
-    current_tokens = (_cached_token_of(row) for row in _live(token_ids))
-    return {
-        token.authenticated.principal.id: token.authenticated.principal
-        for token in current_tokens
-        if token.authenticated.expires_at is None or token.authenticated.expires_at > now
-    }
+    connection_ids = list(filter(_is_connection, credential_ids))
+    rows = list(_live(Q(pk__in=set(credential_ids).difference(connection_ids))))
+    expired = [row for row in rows if row.expires_at is not None and row.expires_at <= now]
+    principals = {row.pk: _principal_of_token(row) for row in rows if row not in expired}
+    if expired:
+        lines = {row.principal_id for row in expired}
+        renewing = _live(Q(line__in=lines), Q(expires_at=None) | Q(expires_at__gt=now))
+        successors = {row.line: row for row in renewing.order_by("created_at", "id")}
+        for row in expired:
+            if row.principal_id in successors:
+                principals[row.pk] = _principal_of_token(successors[row.principal_id])
+    if connection_ids:
+        for connection in _live_connections(connection_ids):
+            principals[str(connection.pk)] = _principal_of_connection(connection)
+    return principals
 
 
 def anonymous(tenant: TenantSnapshot) -> Principal | None:
@@ -165,33 +194,47 @@ def anonymous(tenant: TenantSnapshot) -> Principal | None:
 
 def tokens(tenant_id: UUID) -> tuple[TokenListing, ...]:
     """Return all tokens of a tenant, newest first, including those that no longer work."""
-    return _listings(Token.objects.filter(tenant_id=tenant_id))
+    return _listings(_issued().filter(tenant_id=tenant_id))
 
 
 def token(tenant_id: UUID, token_id: str) -> TokenListing | None:
     """Return one token of a tenant, working or not; None if the tenant has none of that id."""
-    return next(iter(_listings(Token.objects.filter(tenant_id=tenant_id, id=token_id))), None)
+    return next(iter(_listings(_issued().filter(tenant_id=tenant_id, id=token_id))), None)
+
+
+def has_line(token_id: str) -> bool:
+    """Return whether more than one token of a token's line is not revoked."""
+    return Token.objects.filter(of_line(token_id), revoked_at=None).count() > 1
+
+
+def of_line(token_id: str) -> Q:
+    """Return the condition for the tokens of a token's line, which has itself, too."""
+    line = Token.objects.filter(pk=token_id).values_list("line", flat=True).first() or token_id
+    return Q(pk=line) | Q(line=line)
 
 
 class LiveTokens(NamedTuple):
-    """How many tokens for MCP clients work, and how many of them have been used."""
+    """How many tokens and connections of MCP clients work, and how many of them have been used."""
 
     live: int
     used: int
 
 
 def live_tokens(tenant_id: UUID, now: datetime) -> LiveTokens:
-    """Count the tokens of a tenant for MCP clients whose state is `live`."""
+    """Count the tokens of a tenant for MCP clients whose state is `live`, and its connections."""
     owned = Q(service_account=None, membership__isnull=False) | Q(
         service_account__isnull=False,
         service_account__disabled_at=None,
         service_account__removed_at=None,
     )
     unexpired = Q(expires_at=None) | Q(expires_at__gt=now)
-    rows = Token.objects.filter(
+    rows = _issued().filter(
         owned, unexpired, tenant_id=tenant_id, audience=Audience.MCP, revoked_at=None
     )
-    return LiveTokens(**rows.aggregate(live=Count("id"), used=Count("last_used_at")))
+    connections = Connection.objects.filter(membership__tenant_id=tenant_id, ended_at=None)
+    numbers = {"live": Count("pk"), "used": Count("last_used_at")}
+    tokens, connected = rows.aggregate(**numbers), connections.aggregate(**numbers)
+    return LiveTokens(tokens["live"] + connected["live"], tokens["used"] + connected["used"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +262,7 @@ def token_page(
 
     With `at`, the page that has this token: the first one, or else the page that begins with it.
     """
-    query = Token.objects.filter(tenant_id=tenant_id)
+    query = _issued().filter(tenant_id=tenant_id)
     anchor_token = after or before or at
     anchor_created_at = query.filter(id=anchor_token).values_list("created_at", flat=True).first()
     if anchor_token and anchor_created_at is None:
@@ -246,12 +289,12 @@ def token_page(
 
 def tokens_of(user_id: int) -> tuple[TokenListing, ...]:
     """Return all tokens that act for a user, in every tenant, newest first, working or not."""
-    return _listings(Token.objects.filter(owner_id=user_id))
+    return _listings(_issued().filter(owner_id=user_id))
 
 
 def token_of(user_id: int, token_id: str) -> TokenListing | None:
     """Return one token that acts for a user, working or not; None if none of that id does."""
-    return next(iter(_listings(Token.objects.filter(owner_id=user_id, id=token_id))), None)
+    return next(iter(_listings(_issued().filter(owner_id=user_id, id=token_id))), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +315,7 @@ def matching_tokens(
     Only of the tenants `managed`, and those that act for the user.
     """
     named = Q(name__icontains=text) | Q(id__startswith=text)
-    rows = Token.objects.filter(named, Q(tenant__in=managed) | Q(owner_id=user_id))
+    rows = _issued().filter(named, Q(tenant__in=managed) | Q(owner_id=user_id))
     values = rows.order_by("name", "id").values_list("id", "name", "tenant__slug", "owner_id")
     return tuple(
         TokenMatch(id, name, slug, owner == user_id) for id, name, slug, owner in values[:limit]
@@ -281,7 +324,7 @@ def matching_tokens(
 
 def all_tokens() -> tuple[TokenListing, ...]:
     """Return the tokens of all tenants, for the platform's operators."""
-    return _listings(Token.objects.all())
+    return _listings(_issued())
 
 
 def expiring(
@@ -291,7 +334,7 @@ def expiring(
 
     None means all tenants. At most `limit` rows are read.
     """
-    rows = Token.objects.filter(revoked_at=None, expires_at__gt=now, expires_at__lte=until)
+    rows = _issued().filter(revoked_at=None, expires_at__gt=now, expires_at__lte=until)
     if tenants is not None:
         rows = rows.filter(tenant__in=tenants)
     soonest = rows.filter(tenant__closed_at=None).order_by("expires_at", "id")[:limit]
@@ -302,9 +345,15 @@ mark = _cached_tokens.mark
 """Return a count of cache drops: while it is unchanged, results of `cached` are still valid."""
 
 
-def forget_token(token_id: str) -> None:
-    _cached_tokens.forget(token_id)
-    _refused.forget(token_id)
+def forget_token(credential_id: str) -> None:
+    """Drop a token, or a connection with all of its tokens."""
+    if _is_connection(credential_id):
+        _cached_tokens.forget_where(
+            lambda token: token.authenticated.principal.token_id == credential_id
+        )
+    else:
+        _cached_tokens.forget(credential_id)
+    _refused.forget(credential_id)
 
 
 def forget_person(user_id: int) -> None:
@@ -336,7 +385,27 @@ def _admit(
     return authenticated
 
 
-def _live(token_ids: Collection[str]) -> QuerySet[Token]:
+def _issued() -> QuerySet[Token]:
+    """Return the tokens that people issue: those of connections come and go by themselves."""
+    return Token.objects.filter(connection=None)
+
+
+def _is_connection(credential_id: str) -> bool:
+    return len(credential_id) != ID_LENGTH
+
+
+def _live_connections(connection_ids: Collection[str]) -> QuerySet[Connection]:
+    """Return the connections of active members of open tenants that have not ended."""
+    rows = Connection.objects.select_related("membership__user", "membership__tenant", "client")
+    return rows.filter(
+        pk__in=connection_ids,
+        ended_at=None,
+        membership__user__is_active=True,
+        membership__tenant__closed_at=None,
+    )
+
+
+def _live(*conditions: Q) -> QuerySet[Token]:
     """Return the unrevoked rows of active members and service accounts of open tenants."""
     member = Q(membership__user__is_active=True)
     service = Q(
@@ -344,12 +413,25 @@ def _live(token_ids: Collection[str]) -> QuerySet[Token]:
         service_account__disabled_at=None,
         service_account__removed_at=None,
     )
-    rows = Token.objects.select_related("membership__user", "owner", "service_account", "tenant")
-    return rows.filter(member | service, pk__in=token_ids, revoked_at=None, tenant__closed_at=None)
+    rows = Token.objects.select_related(
+        "membership__user",
+        "owner",
+        "service_account",
+        "tenant",
+        "connection__client",
+        "connection__membership__user",
+    )
+    return rows.filter(
+        member | service,
+        *conditions,
+        revoked_at=None,
+        tenant__closed_at=None,
+        connection__ended_at=None,
+    )
 
 
 def _read_token(token_id: str) -> _CachedToken | None:
-    row = _live([token_id]).first()
+    row = _live(Q(pk=token_id)).first()
     return None if row is None else _cached_token_of(row)
 
 
@@ -366,20 +448,10 @@ def person_in(tenant_id: UUID, user_id: int) -> CallUser | None:
 
 
 def _cached_token_of(row: Token) -> _CachedToken:
-    # Quotation marks in the name are replaced, so that it cannot end its own quotation.
-    name = f"“{row.name.translate(_NO_QUOTES)}”"
-    manner = "issued without consent by" if row.without_consent else "issued by"
-    issuer = row.issued_by or UNKNOWN_ISSUER
-    principal = Principal(
-        PrincipalKind.TOKEN if row.service_account is None else PrincipalKind.SERVICE,
-        row.tenant_id,
-        id=row.id,
-        label=f"{_owner(row)} ({name}, {manner} {issuer})",
-        scopes=frozenset(scope for scope in row.scopes if _holds(row, scope)),
-        user_id=row.owner_id,
-        token_id=row.id,
-        expires_at=row.expires_at,
-        user=None if row.membership is None else person_of(row.membership),
+    principal = (
+        _principal_of_token(row)
+        if row.connection is None
+        else _principal_of_connection(row.connection)
     )
     authenticated = Authenticated(
         principal,
@@ -390,6 +462,44 @@ def _cached_token_of(row: Token) -> _CachedToken:
         row.concurrent_calls,
     )
     return _CachedToken(bytes(row.digest), authenticated)
+
+
+def _principal_of_token(row: Token) -> Principal:
+    manner = "issued without consent by" if row.without_consent else "issued by"
+    issuer = row.issued_by or UNKNOWN_ISSUER
+    return Principal(
+        PrincipalKind.TOKEN if row.service_account is None else PrincipalKind.SERVICE,
+        row.tenant_id,
+        id=row.principal_id,
+        label=f"{_owner(row)} ({_quoted(row.name)}, {manner} {issuer})",
+        scopes=frozenset(scope for scope in row.scopes if _holds(row, scope)),
+        user_id=row.owner_id,
+        token_id=row.id,
+        expires_at=row.expires_at,
+        user=None if row.membership is None else person_of(row.membership),
+    )
+
+
+def _principal_of_connection(row: Connection) -> Principal:
+    """Return the principal of all access tokens of a connection. It does not expire with them."""
+    membership = row.membership
+    role = Role(membership.role)
+    scopes = (scope for scope in row.scopes if may_take(role, scope, membership.scopes))
+    return Principal(
+        PrincipalKind.TOKEN,
+        membership.tenant_id,
+        id=str(row.pk),
+        label=f"{membership.user.get_username()} ({_quoted(row.client.name)}, connected)",
+        scopes=frozenset(scopes),
+        user_id=membership.user_id,
+        token_id=str(row.pk),
+        user=person_of(membership),
+    )
+
+
+def _quoted(name: str) -> str:
+    """Quote a name whose own quotation marks are replaced, so that it cannot end the quotation."""
+    return f"“{name.translate(_NO_QUOTES)}”"
 
 
 def _holds(row: Token, scope: str) -> bool:
@@ -429,6 +539,7 @@ def _listings(rows: QuerySet[Token]) -> tuple[TokenListing, ...]:
             tenant=row.tenant_id,
             slug=row.tenant.slug,
             owner=_owner(row),
+            user_id=row.owner_id,
             issued_by=row.issued_by or UNKNOWN_ISSUER,
             without_consent=row.without_consent,
             audience=Audience(row.audience),

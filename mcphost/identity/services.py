@@ -1,9 +1,10 @@
-"""Issue and revoke tokens: each is one transaction, one entry, one change in the change log."""
+"""Issue, renew and revoke tokens: each is one transaction, one entry, one change in the change log."""
 
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from mcphost.audit.services import record
 from mcphost.feed.services import announce
 from mcphost.identity import tokens
 from mcphost.identity.models import ServiceAccount, Token
+from mcphost.identity.selectors import of_line
 from mcphost.tenants.access import lock_account, lock_open_tenant, lock_tenant
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.fields import limit_problems
@@ -45,6 +47,7 @@ TOO_MANY = (
     "Revoke some, or try again tomorrow."
 )
 NO_ACCOUNT = "There is no such service account, or it is disabled."
+NOT_RENEWABLE = "This token does not exist, is revoked, or its owner is gone: issue a new one."
 FOR_ONESELF = "Users issue tokens only for themselves. For a program, create a service account."
 
 
@@ -93,18 +96,8 @@ def issue(
     itself = actor.is_person(owner.pk)
     if actor.kind == "person" and not itself:
         raise InvalidError({"owner": [FOR_ONESELF]})
-    lock_account(actor)
-    membership = (
-        Membership.objects.select_for_update(of=("self",))
-        .filter(tenant_id=tenant_id, tenant__closed_at=None, user=owner, user__is_active=True)
-        .first()
-    )
-    if membership is None and itself:
-        raise PermissionDenied
-    if membership is None:
-        raise InvalidError({"owner": ["The owner is not an active member of this tenant."]})
-    role = Role(membership.role)
-    granted = membership.scopes if itself else None
+    membership = _lock_membership(tenant_id, owner, actor)
+    role, granted = Role(membership.role), membership.scopes if itself else None
     _check_request(token_request, lambda scope: _owner_problem(scope, role, granted))
     row = Token(
         tenant_id=tenant_id, owner=owner, membership=membership, consented=itself or consented
@@ -123,12 +116,7 @@ def issue_for_service(
     account; PermissionDenied if the actor no longer manages tokens, and UnknownTenantError if the
     tenant does not exist or is closed.
     """
-    tenant = lock_open_tenant(tenant_id, actor, Permission.MANAGE_TOKENS)
-    accounts = ServiceAccount.objects.select_for_update()
-    enabled = accounts.filter(tenant=tenant, disabled_at=None, removed_at=None)
-    account = enabled.filter(pk=account_id).first()
-    if account is None:
-        raise InvalidError({"owner": [NO_ACCOUNT]})
+    account = _lock_service_account(tenant_id, account_id, actor)
     _check_request(token_request, _service_problem)
     row = Token(tenant_id=tenant_id, service_account=account)
     return _make_token(
@@ -137,8 +125,53 @@ def issue_for_service(
 
 
 @transaction.atomic
-def revoke(tenant_id: UUID, token_id: str, *, actor: Actor) -> bool:
+def renew(
+    tenant_id: UUID, token_id: str, *, actor: Actor, expires_at: datetime | None
+) -> IssuedToken:
+    """Issue the successor of a token, working or expired: what its client has open goes on under it.
+
+    It has the same holder, name, audience and limits, the scopes that the holder may still take, and
+    the same principal. Users renew only their own. Raises InvalidError if the token is revoked or
+    does not exist, and as `issue` and `issue_for_service`.
+    """
+    rows = Token.objects.select_related("owner", "service_account", "membership")
+    former = rows.filter(pk=token_id, tenant_id=tenant_id, connection=None, revoked_at=None).first()
+    if former is None:
+        raise InvalidError({"token": [NOT_RENEWABLE]})
+    problem_of: Callable[[str], str | None] = _service_problem
+    row = Token(tenant_id=tenant_id, line=former.principal_id)
+    if former.owner is None:
+        assert former.service_account_id is not None
+        row.service_account = _lock_service_account(tenant_id, former.service_account_id, actor)
+    else:
+        if actor.kind == "person" and not actor.is_person(former.owner.pk):
+            raise InvalidError({"owner": [FOR_ONESELF]})
+        row.owner, row.consented = former.owner, actor.is_person(former.owner.pk)
+        row.membership = membership = _lock_membership(tenant_id, former.owner, actor)
+        if former.membership != membership:
+            raise InvalidError({"token": [NOT_RENEWABLE]})
+        granted = membership.scopes if former.consented or row.consented else None
+        problem_of = partial(_owner_problem, role=Role(membership.role), granted=granted)
+    if not Token.objects.filter(pk=token_id, revoked_at=None).exists():  # now that it is locked
+        raise InvalidError({"token": [NOT_RENEWABLE]})
+    token_request = TokenRequest(
+        former.name,
+        tuple(scope for scope in former.scopes if problem_of(scope) is None),
+        Audience(former.audience),
+        expires_at,
+        former.calls_per_minute,
+        former.concurrent_calls,
+    )
+    _check_request(token_request, problem_of)
+    return _make_token(row, token_request, actor, {"renews": former.pk})
+
+
+@transaction.atomic
+def revoke(tenant_id: UUID, token_id: str, *, actor: Actor, stolen: bool = False) -> bool:
     """Revoke a token of this tenant for good; False if it was revoked, or does not exist.
+
+    If it is `stolen`, all tokens of its line are revoked: whoever has it may have what was opened
+    with it. Otherwise what was opened with another one goes on.
 
     Users may revoke their own. Raises PermissionDenied if the actor no longer manages tokens, and
     UnknownTenantError if there is no such tenant.
@@ -148,14 +181,41 @@ def revoke(tenant_id: UUID, token_id: str, *, actor: Actor) -> bool:
         lock_account(actor)
     else:
         lock_tenant(tenant_id, actor, Permission.MANAGE_TOKENS)
-    changed = Token.objects.filter(pk=token_id, tenant_id=tenant_id, revoked_at=None).update(
-        revoked_at=timezone.now()
-    )
+    line = Token.objects.filter(of_line(token_id), tenant_id=tenant_id, revoked_at=None)
+    ids = list(line.values_list("pk", flat=True))
+    changed = line.filter(pk__in=ids if stolen else [token_id]).update(revoked_at=timezone.now())
     if not changed:
         return False
-    record("token.revoked", actor=actor, tenant=tenant_id, target=token_id)
-    announce("token", tenant=tenant_id, object_id=token_id)
+    facts = {"stolen": True, "tokens": sorted(ids)} if stolen else {}
+    record("token.revoked", actor=actor, tenant=tenant_id, target=token_id, facts=facts)
+    for each_id in ids:  # what was opened with one that has expired depends on the others
+        announce("token", tenant=tenant_id, object_id=each_id)
     return True
+
+
+def _lock_membership(tenant_id: UUID, owner: User, actor: Actor) -> Membership:
+    """Lock and return an active membership. Raises PermissionDenied to its user, and InvalidError."""
+    lock_account(actor)
+    rows = Membership.objects.select_for_update(of=("self",))
+    membership = rows.filter(
+        tenant_id=tenant_id, tenant__closed_at=None, user=owner, user__is_active=True
+    ).first()
+    if membership is None and actor.is_person(owner.pk):
+        raise PermissionDenied
+    if membership is None:
+        raise InvalidError({"owner": ["The owner is not an active member of this tenant."]})
+    return membership
+
+
+def _lock_service_account(tenant_id: UUID, account_id: UUID, actor: Actor) -> ServiceAccount:
+    """Lock and return an enabled service account, for an actor who manages tokens."""
+    tenant = lock_open_tenant(tenant_id, actor, Permission.MANAGE_TOKENS)
+    accounts = ServiceAccount.objects.select_for_update()
+    enabled = accounts.filter(tenant=tenant, disabled_at=None, removed_at=None)
+    account = enabled.filter(pk=account_id).first()
+    if account is None:
+        raise InvalidError({"owner": [NO_ACCOUNT]})
+    return account
 
 
 def _make_token(
@@ -180,7 +240,8 @@ def _make_token(
         "scopes": row.scopes,
         "expires_at": row.expires_at.isoformat() if row.expires_at else None,
     }
-    record("token.issued", actor=actor, tenant=row.tenant_id, target=row.id, facts=recorded_facts)
+    action = "token.renewed" if row.line else "token.issued"
+    record(action, actor=actor, tenant=row.tenant_id, target=row.id, facts=recorded_facts)
     announce("token", tenant=row.tenant_id, object_id=row.id)
     return IssuedToken(
         id=row.id,
@@ -197,7 +258,10 @@ def _check_number(row: Token) -> None:
     """Raise InvalidError if the holder, whose row is locked, has MAX_TOKENS."""
     now = timezone.now()
     of_holder = Token.objects.filter(
-        tenant_id=row.tenant_id, owner=row.owner, service_account=row.service_account
+        tenant_id=row.tenant_id,
+        owner=row.owner,
+        service_account=row.service_account,
+        connection=None,
     )
     lasting = Q(expires_at=None) | Q(expires_at__gt=now)
     live = lasting & Q(revoked_at=None, membership=row.membership)

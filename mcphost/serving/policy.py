@@ -11,10 +11,16 @@ CALL = "mcp:call"
 
 
 def require_scope(principal: Principal, scope: str) -> None:
-    """Raises ProtocolError (FORBIDDEN) with the missing scope, which the client can request."""
+    """Raises ProtocolError (FORBIDDEN) with the scopes that the client should request.
+
+    These are the missing one and those that it has: clients of 2025-11-25 request just what is listed
+    (2025-11-25: basic/authorization, "Scope Challenge Handling").
+    """
     if scope not in principal.scopes:
         message = f"This credential does not have the scope {scope}"
-        raise ProtocolError(FORBIDDEN, message, {"scope": scope})
+        raise ProtocolError(
+            FORBIDDEN, message, {"scope": " ".join(sorted({scope, *principal.scopes}))}
+        )
 
 
 class Guarded(Protocol):

@@ -3,12 +3,13 @@
 A request is authenticated once. Longer work (a slow call, a stream, a listener) is registered here
 while it lasts. When the change log reports a changed token, member or tenant, the principals that
 this may concern are read from the database again. Work ends if its caller would no longer be
-admitted with the same rights, and also when its credential expires.
+admitted with the same rights, and also when its credential expires and none renews it.
 """
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from enum import Enum
 from typing import Protocol
 from uuid import UUID
@@ -76,11 +77,8 @@ class Presences:
         process.
         """
         principal = presence.principal
+        self._schedule(presence, principal.expires_at)
         self._by_credential.setdefault(_credential(principal), set()).add(presence)
-        if principal.expires_at is not None:
-            seconds = (principal.expires_at - _CLOCK.now()).total_seconds()
-            loop = asyncio.get_running_loop()
-            self._expiry[presence] = loop.call_later(seconds, presence.revoke, _EXPIRED)
         if not _holds(principal):
             self._relay.put(principal)
         if shutdown.phase() is Phase.CUT:
@@ -88,9 +86,7 @@ class Presences:
 
     def unregister(self, presence: Presence) -> None:
         """Remove a presence. Does nothing if it is not registered."""
-        timer = self._expiry.pop(presence, None)
-        if timer is not None:
-            timer.cancel()
+        self._schedule(presence, None)
         credential = _credential(presence.principal)
         present = self._by_credential.get(credential)
         if present is not None:
@@ -141,6 +137,19 @@ class Presences:
                 reason = refusal(presence.principal, now)
                 if reason is not None:
                     presence.revoke(reason)
+                elif now is not None and now.expires_at is not None:
+                    self._schedule(presence, now.expires_at)
+
+    def _schedule(self, presence: Presence, expires_at: datetime | None) -> None:
+        """Look into a presence at this time, and no more at another: its token may be renewed."""
+        timer = self._expiry.pop(presence, None)
+        if timer is not None:
+            timer.cancel()
+        if expires_at is not None:
+            seconds = (expires_at - _CLOCK.now()).total_seconds()
+            loop = asyncio.get_running_loop()
+            put = self._relay.put
+            self._expiry[presence] = loop.call_later(seconds, put, presence.principal)
 
 
 class _About:
@@ -189,6 +198,8 @@ def _holds(principal: Principal) -> bool:
 
 def refusal(before: Principal, now: Principal | None) -> ProtocolError | None:
     """The error for a caller that no longer has the rights that it had before; None if it has."""
+    if now is None and before.expires_at is not None and before.expires_at <= _CLOCK.now():
+        return _EXPIRED
     if now is None:
         return ProtocolError(UNAUTHORIZED, "This credential is no longer valid", _PRESENTED)
     if not before.scopes <= now.scopes:

@@ -15,7 +15,7 @@ HOSTS_LIMIT = 200
 ORIGINS_LIMIT = 50
 ICON_BYTES = 64 * 1024
 
-_SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CONTROL_BUT_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _ICON = re.compile(r"data:image/(?:png|jpeg|webp);base64,[A-Za-z0-9+/]+={0,2}")
@@ -31,7 +31,8 @@ class TenantFields:
     """All editable fields of a tenant. Limits are None when there is none.
 
     `outgoing_hosts` are the only ones that its tools may call (`egress.addresses.AllowedHost`); without
-    any, all public ones over https.
+    any, all public ones over https. `metadata_documents_only`: members connect no OAuth client that
+    registered itself.
     """
 
     title: str = ""
@@ -40,13 +41,14 @@ class TenantFields:
     allowed_origins: tuple[str, ...] = ()
     outgoing_hosts: tuple[str, ...] = ()
     public: bool = False
+    metadata_documents_only: bool = False
     calls_per_minute: int | None = None
     concurrent_calls: int | None = None
 
 
 def check_slug(slug: str) -> str:
     """Return the slug. Raises InvalidError if no tenant can have it."""
-    if not _SLUG.fullmatch(slug):
+    if not SLUG.fullmatch(slug):
         raise InvalidError(
             {
                 "slug": [
@@ -95,6 +97,7 @@ def check_fields(fields: TenantFields) -> TenantFields:
         allowed_origins=origins,
         outgoing_hosts=hosts,
         public=fields.public,
+        metadata_documents_only=fields.metadata_documents_only,
         calls_per_minute=fields.calls_per_minute,
         concurrent_calls=fields.concurrent_calls,
     )

@@ -42,6 +42,7 @@ class Tenant(models.Model):
     allowed_origins = models.JSONField(blank=True, default=list)
     outgoing_hosts = models.JSONField(blank=True, default=list, db_default=[])
     public = models.BooleanField(default=False)
+    metadata_documents_only = models.BooleanField(default=False, db_default=False)
     calls_per_minute = models.PositiveIntegerField(null=True, blank=True)
     concurrent_calls = models.PositiveIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)

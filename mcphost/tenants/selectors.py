@@ -29,6 +29,7 @@ class TenantSnapshot:
     allowed_origins: tuple[str, ...]
     outgoing_hosts: tuple[str, ...]
     public: bool
+    metadata_documents_only: bool
     calls_per_minute: int | None
     concurrent_calls: int | None
     created_at: datetime
@@ -48,6 +49,7 @@ class TenantSnapshot:
             allowed_origins=self.allowed_origins,
             outgoing_hosts=self.outgoing_hosts,
             public=self.public,
+            metadata_documents_only=self.metadata_documents_only,
             calls_per_minute=self.calls_per_minute,
             concurrent_calls=self.concurrent_calls,
         )
@@ -130,6 +132,7 @@ def snapshot(row: Tenant) -> TenantSnapshot:
         allowed_origins=tuple(row.allowed_origins),
         outgoing_hosts=tuple(row.outgoing_hosts),
         public=row.public,
+        metadata_documents_only=row.metadata_documents_only,
         calls_per_minute=row.calls_per_minute,
         concurrent_calls=row.concurrent_calls,
         created_at=row.created_at,

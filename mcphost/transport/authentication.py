@@ -56,9 +56,7 @@ class Admission(NamedTuple):
 
 
 _CLOCK = SystemClock()
-CONNECT: Final = (
-    "The page Connect of the tenant in the console says how to set up a client with a token"
-)
+CONNECT: Final = "The page Connect of the tenant in the console says how to set up a client"
 
 
 async def admit(request: HttpRequest) -> Admission:
@@ -76,9 +74,11 @@ async def admit(request: HttpRequest) -> Admission:
     access = await lookups.authenticated(token.strip(), request.slug, now) if fits else None
     tenant = None if access is None else await lookups.tenant(access.principal.tenant)
     if access is None or tenant is None or not tenant.open:
-        raise ProtocolError(
-            UNAUTHORIZED, f"The access token is not valid here. {CONNECT}", {"presented": True}
+        message = (
+            "The access token is not valid here: sign in with a browser again, or send another token. "
+            f"{CONNECT}"
         )
+        raise ProtocolError(UNAUTHORIZED, message, {"presented": True})
     quota = Quota(access.calls_per_minute, access.concurrent_calls)
     if access.principal.token_id is not None:
         last_use.note(access.principal.token_id, now)
@@ -89,9 +89,10 @@ async def _anonymous(slug: str) -> Admitted:
     tenant = await lookups.public_tenant(slug)
     principal = anonymous(tenant) if tenant is not None else None
     if tenant is None or principal is None:
-        raise ProtocolError(
-            UNAUTHORIZED, f"Authorization is missing: send a bearer token in it. {CONNECT}"
+        message = (
+            f"Authorization is missing: sign in with a browser, or send a bearer token. {CONNECT}"
         )
+        raise ProtocolError(UNAUTHORIZED, message)
     return Admitted(principal, tenant, NO_QUOTA)
 
 

@@ -128,7 +128,7 @@ async def _enter(
     except ClientGoneError:
         return Ended(NO_METHOD, DISCONNECTED)
     except (ProtocolError, *DATABASE_ERRORS) as error:
-        return Ended(NO_METHOD, await _refuse(send, error_for(error), headers))
+        return Ended(NO_METHOD, await _refuse(request, send, error_for(error), headers))
 
 
 def _check_unanswered(exchange: Exchange | LegacyBody) -> None:
@@ -176,11 +176,13 @@ async def _attend(incoming: Incoming, receive: Receive, send: Send, headers: Raw
         stream.end()
 
 
-async def _refuse(send: Send, error: ProtocolError, headers: RawHeaders) -> int:
+async def _refuse(
+    request: HttpRequest, send: Send, error: ProtocolError, headers: RawHeaders
+) -> int:
     counters.refused(error.code)
     # Not the message: it may quote what the client sent.
     log.info("refused: %s", CODES.get(error.code, OTHER_LABEL), extra={"code": error.code})
-    extra = [*errors.headers_of(error), *headers]
+    extra = [*errors.headers_of(error, request.headers, request.slug), *headers]
     status = errors.status_of(error)
     await send_json(send, status, error_response(error), extra)
     return status

@@ -1,4 +1,4 @@
-"""`/healthz`, `/readyz`, `/metrics` and `/status.json`; 404 below `/.well-known/` (RFC 9728, 8414).
+"""`/healthz`, `/readyz`, `/metrics` and `/status.json`; 404 for what does not exist.
 
 What they tell about the inside needs the metrics token. Peer addresses decide nothing: behind a proxy on
 the same machine every request comes from loopback.

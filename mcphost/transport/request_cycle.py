@@ -232,4 +232,5 @@ def refusal_of(incoming: Incoming, error: ProtocolError) -> Answer:
     counters.refused(error.code)
     tracing.refused(error.code)
     named = error.with_id(incoming.exchange.id)
-    return errors.status_of(named), messages.error_response(named), errors.headers_of(named)
+    headers = errors.headers_of(named, incoming.headers, incoming.tenant.slug)
+    return errors.status_of(named), messages.error_response(named), headers

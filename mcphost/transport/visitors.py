@@ -21,7 +21,7 @@ PAGE: Final = b"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>MCP server | mcphost</title><link rel="icon" type="image/svg+xml" href="/static/console/favicon.svg"><link rel="stylesheet" href="/static/console/plain.css"></head>
 <body><main><p class="code">MCP</p><h1>This is the address of an MCP server</h1>
 <p>Programs connect here, not browsers: <a href="https://modelcontextprotocol.io" rel="noreferrer">MCP</a> clients such as Claude Code, VS Code or Cursor.</p>
-<p>To connect one, give it the address of this page and, in the header <code>Authorization: Bearer &hellip;</code>, a token.</p>
+<p>To connect one, give it the address of this page. It then opens a browser in which you sign in. A client that cannot do that needs a token in the header <code>Authorization: Bearer &hellip;</code></p>
 <p>Members create tokens under <a href="/admin/you/">Your access</a>. Owners, operators and auditors find set-ups to paste on the page <i>Connect</i> of their tenant in the <a href="/admin/">console</a>.</p></main></body></html>
 """
 _HEADERS: Final[RawHeaders] = (

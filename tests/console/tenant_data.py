@@ -28,6 +28,7 @@ from mcphost.vault.secrets.services import create_secret
 from mcphost.vault.services import ensure_tenant
 from tests.audit.recorded_calls import Story, keep
 from tests.cast import Person
+from tests.oauth import connect, connection_of, make_client
 
 ACTOR = Actor.system("tests")
 
@@ -44,6 +45,7 @@ class Things:
     resource: UUID
     template: UUID
     token: str
+    connection: UUID
     call: UUID
     entry: UUID
     user: int
@@ -61,6 +63,7 @@ class Things:
             self.resource,
             self.template,
             self.token,
+            self.connection,
             self.call,
             self.entry,
             self.account,
@@ -101,6 +104,7 @@ def furnish(tenant: TenantSnapshot, owner: Person) -> dict[str, Any]:
     )
     wanted = TokenRequest(f"{canary}-token", (LIST_TOOLS, CALL_TOOLS))
     token = issue(tenant.id, owner.user, wanted, actor=ACTOR)
+    connect(make_client(f"https://{canary}.example.com/client.json", f"{canary}-app"), owner)
     account = create(tenant.id, f"{canary}-account", actor=ACTOR)
     secret = create_secret(
         tenant.id,
@@ -123,6 +127,7 @@ def furnish(tenant: TenantSnapshot, owner: Person) -> dict[str, Any]:
         "resource": resource,
         "template": template,
         "token": token.id,
+        "connection": connection_of(owner),
         "user": owner.user.pk,
         "account": account,
         "secret": secret,

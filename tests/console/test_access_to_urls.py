@@ -115,6 +115,7 @@ def test_permitted_users_see_the_texts_that_the_walk_searches_for(cast, acme, br
         *sorts,
         *(f"{sort}s" for sort in sorts),
         "tokens",
+        "connections",
         "calls",
         "refusals",
         "call",

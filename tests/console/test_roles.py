@@ -72,7 +72,7 @@ PAGES: Final = {
         "invitation_withdraw"
     ),
     Permission.MANAGE_TOKENS: (
-        "tokens token_add token_revoke service_accounts service_account_disable "
+        "tokens token_add token_renew token_revoke connections connection_end service_accounts service_account_disable "
         "service_account_enable service_account_remove"
     ),
     Permission.MANAGE_TENANT: "tenant_add status status_json settings close salt payload_erase",

@@ -14,9 +14,11 @@ from mcphost.audit.models import Entry
 from mcphost.audit.records import ROUND_FINISHED, new_id
 from mcphost.catalogue import services as catalogue
 from mcphost.console import search
+from mcphost.identity.oauth.connections import end
 from tests.cast import Cast
 from tests.console.conftest import Browser
 from tests.console.tenant_data import ACTOR, Things, recorded, tool_fields
+from tests.oauth import connect, connection_of, make_client
 
 SEARCH = "/admin/search/"
 
@@ -47,10 +49,10 @@ def call(acme: Things) -> UUID:
 @pytest.mark.parametrize(
     ("who", "groups"),
     [
-        ("owner", {"Tenants", "Tools, prompts and resources", "Tokens"}),
+        ("owner", {"Tenants", "Tools, prompts and resources", "Tokens", "Connected apps"}),
         ("operator", {"Tenants", "Tools, prompts and resources"}),
         ("auditor", {"Tenants", "Tools, prompts and resources"}),
-        ("staff", {"Tenants", "Tools, prompts and resources", "Tokens"}),
+        ("staff", {"Tenants", "Tools, prompts and resources", "Tokens", "Connected apps"}),
         ("stranger", set()),
     ],
 )
@@ -81,6 +83,20 @@ def test_tokens_are_found_by_name_and_public_id_and_link_to_their_row(owner, ope
         path, row = url.split("#")
         assert path == "/admin/you/"  # both are the user's own
         assert f'<tr id="{row}"' in client.get(path).content.decode()
+
+
+def test_connected_apps_are_found_by_name_and_link_to_their_row(cast, owner, staff, browse, acme):
+    pages = ((owner, "/admin/you/"), (staff, "/admin/t/acme/connected-apps/"))
+    for client, page in pages:
+        (url,) = (each for each in urls(client, "canary-acme-app") if "#connection-" in each)
+        path, row = url.split("#")
+        assert path == page
+        assert f'<tr id="{row}"' in client.get(path).content.decode()
+    connect(make_client(name="laptop"), cast.operator)
+    assert found(browse(cast.operator), "lapt")["Connected apps"] == ["laptop"]
+    assert "Connected apps" not in found(browse(cast.auditor), "lapt")
+    end(acme.tenant, connection_of(cast.operator), actor=ACTOR)
+    assert "Connected apps" not in found(browse(cast.operator), "lapt")
 
 
 def test_users_are_found_only_by_users_who_manage_them(cast: Cast, browse: Browser) -> None:

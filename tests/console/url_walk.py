@@ -20,7 +20,7 @@ from mcphost.calls.models import CancelledCall, Claim
 from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
 from mcphost.console.models import SavedFilter
 from mcphost.console.urls import urlpatterns
-from mcphost.identity.models import ServiceAccount, Token
+from mcphost.identity.models import Connection, ServiceAccount, Token
 from mcphost.tasks.models import Task, TaskQuestion
 from mcphost.tenants.models import Invitation, Membership, Tenant
 from mcphost.vault.models import RingKey, StoredSecret, TenantSecret
@@ -35,8 +35,8 @@ CHUNKS: Final = [PATTERNS[at : at + 17] for at in range(0, len(PATTERNS), 17)]
 
 OPEN_TO_ANYBODY: Final = {"login", "sign_in", "logout"}
 PERSONAL: Final = {
-    "you", "password_change", "own_token_add", "own_token_revoke", "leave", "invitation",
-    "glossary",
+    "you", "password_change", "own_token_add", "own_token_revoke", "own_token_renew",
+    "own_connection_end", "leave", "invitation", "glossary",
 }  # fmt: skip
 """Pages of any signed-in account about itself."""
 OWN: Final = {"index", "tenants", "search", *PERSONAL, *OPEN_TO_ANYBODY}
@@ -49,6 +49,7 @@ _MODELS = (
     PrimitiveVersion,
     Grant,
     Token,
+    Connection,
     Payload,
     User,
     RingKey,
@@ -97,6 +98,7 @@ def address(pattern: URLPattern, things: Things, slug: str) -> str:
         "primitive_id": getattr(things, pattern.default_args.get("primitive_type", "tool")),
         "version_id": things.version,
         "token_id": things.token,
+        "connection_id": things.connection,
         "call_id": things.call,
         "entry_id": things.entry,
         "user_id": things.user,
@@ -182,7 +184,7 @@ def own_rows(things: Things, visitor: str) -> dict[str, Any]:
     rows = rows_of(things)
     own = {things.tool, things.prompt, things.resource, things.template}
     users, versions, tenants = (rows.pop(name) for name in ("User", "PrimitiveVersion", "Tenant"))
-    entries = rows.pop("entries")
+    entries, connections = rows.pop("entries"), rows.pop("Connection")
     return {
         **{
             name: [row for row in table if row.get("tenant_id", row.get("tenant")) == things.tenant]
@@ -192,6 +194,7 @@ def own_rows(things: Things, visitor: str) -> dict[str, Any]:
         "tenants": [row for row in tenants if row["id"] == things.tenant],
         "users": [row for row in users if row["username"] != visitor],
         "entries": entries,
+        "connections": [row for row in connections if row["id"] == things.connection],
     }
 
 

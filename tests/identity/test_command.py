@@ -42,6 +42,24 @@ def test_issuing_writes_only_the_token_to_stdout_and_details_to_stderr(cast: Cas
     assert (entry.actor_kind, entry.actor_label) == ("system", "manage.py token")
 
 
+def test_a_token_is_renewed_and_its_line_revoked_from_the_command_line(cast: Cast) -> None:
+    first = cast.member.mcp_token.split("_")[1]
+    out, err = _run("renew", first, "--days=30")
+    found = authenticate(out.strip(), Audience.MCP, "acme")
+    assert found is not None
+    assert found.principal.id == first
+    assert "without consent" in found.principal.label
+    assert f"renews {first}" in err
+    assert out.strip() not in err
+    assert found.principal.token_id is not None
+    _run("revoke", "--stolen", found.principal.token_id)
+    assert Token.objects.get(pk=first).revoked_at is not None
+    with pytest.raises(CommandError, match="is revoked"):
+        _run("renew", first)
+    with pytest.raises(CommandError, match="no token 'unknown'"):
+        _run("renew", "unknown")
+
+
 def test_a_service_account_gets_a_token_from_the_command_line(cast: Cast) -> None:
     create(cast.acme.id, "nightly", actor=ACTOR)
     arguments = ("--tenant=acme", "--service-account=nightly", "--name=cron")

@@ -41,6 +41,7 @@ def tenant(**said: object) -> TenantSnapshot:
         "allowed_origins": (),
         "outgoing_hosts": (),
         "public": False,
+        "metadata_documents_only": False,
         "calls_per_minute": None,
         "concurrent_calls": None,
         "created_at": timezone.now(),

@@ -1,7 +1,7 @@
 """Revoked access ends the caller's running work."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -10,12 +10,15 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
+from mcphost.audit.records import Actor
 from mcphost.audit.writer.writer import writer
+from mcphost.catalogue.services import revoke_grant
 from mcphost.feed.loop import loop
 from mcphost.feed.services import announce
 from mcphost.identity.models import Token
-from mcphost.identity.selectors import authenticate
-from mcphost.identity.services import TokenRequest, issue, revoke
+from mcphost.identity.oauth.connections import end
+from mcphost.identity.selectors import authenticate, current_principals
+from mcphost.identity.services import TokenRequest, issue, renew, revoke
 from mcphost.protocol.errors import ProtocolError
 from mcphost.routing import process
 from mcphost.runtime.call import Principal
@@ -26,7 +29,9 @@ from mcphost.tenants.roles import Audience, Role
 from mcphost.tenants.services import close_tenant, remove_member, set_member, update_tenant
 from tests.cast import ACTOR, Cast
 from tests.conftest import Elsewhere
-from tests.mcp import Exchange, begun, headers_for, listening, request
+from tests.credentials import CREDENTIALS, Credential, MakeCredential
+from tests.mcp import Exchange, ask, begun, headers_for, listening, request
+from tests.oauth import connect, connection_of, expire_access_tokens, make_client, pair_of, refresh
 from tests.served import entries, probes
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -68,34 +73,46 @@ def switched_off(cast: Cast) -> None:
     cast.member.user.save()
 
 
-WAYS = [revoked, removed, closed, switched_off]
+TakeAway = Callable[[Cast, Credential], object]
+WAYS: Mapping[str, TakeAway] = {
+    "revoked": lambda cast, credential: credential.revoke(),
+    "removed": lambda cast, credential: removed(cast),
+    "closed": lambda cast, credential: closed(cast),
+    "switched off": lambda cast, credential: switched_off(cast),
+}
+each_way = pytest.mark.parametrize("take_away", WAYS.values(), ids=WAYS)
+each_credential = pytest.mark.parametrize("credential", CREDENTIALS)
 
 
-@pytest.mark.parametrize("take_away", WAYS)
+@each_way
+@each_credential
 async def test_a_subscription_ends_when_its_caller_loses_access(
-    served: Cast, elsewhere: Elsewhere, take_away: Callable[[Cast], None]
+    served: Cast, elsewhere: Elsewhere, take_away: TakeAway, credential: MakeCredential
 ) -> None:
     """The change is made in another process and received here by one poll."""
+    presented = await in_database(credential, served, served.member)
 
     def there() -> None:
         with elsewhere():
-            take_away(served)
+            take_away(served, presented)
 
-    async with listening("acme", served.member.mcp_token, toolsListChanged=True) as heard:
+    async with listening("acme", presented.bearer, toolsListChanged=True) as heard:
         await in_database(there)
         await in_database(loop.poll)
         await heard.ended()
 
 
-@pytest.mark.parametrize("take_away", WAYS)
+@each_way
+@each_credential
 async def test_a_running_call_ends_when_access_is_lost_and_is_recorded_with_the_reason(
-    served: Cast, take_away: Callable[[Cast], None]
+    served: Cast, take_away: TakeAway, credential: MakeCredential
 ) -> None:
+    presented = await in_database(credential, served, served.member)
     body = request("tools/call", {"name": "hang"})
-    async with begun("acme", body, served.member.mcp_token) as exchange:
+    async with begun("acme", body, presented.bearer) as exchange:
         async with asyncio.timeout(10):
             await probes().running.wait()
-        await in_database(take_away, served)
+        await in_database(take_away, served, presented)
         reply = (await exchange.done()).check()
     assert probes().cancelled.is_set()
     assert (reply.status, reply.error["code"]) == (401, -31401)
@@ -158,14 +175,70 @@ async def test_a_tenant_that_is_no_longer_public_ends_anonymous_subscriptions(se
         await heard.ended()
 
 
+async def test_an_expired_access_token_ends_nothing_of_its_connection(served: Cast) -> None:
+    client = await in_database(make_client)
+    first = await in_database(connect, client, served.member)
+    async with listening("acme", first.access, toolsListChanged=True) as heard:
+        await in_database(expire_access_tokens, served.member)
+        assert (await ask("acme", "tools/list", token=first.access)).status == 401
+        second = pair_of(await in_database(refresh, client, first.refresh))
+        await in_database(revoke_grant, served.acme.id, "probe.refuse", ACTOR)
+        assert await heard.told() == "tools/list_changed"
+        assert (await ask("acme", "tools/list", token=second.access)).status == 200
+        connection = await in_database(connection_of, served.member)
+        await in_database(end, served.acme.id, connection, actor=ACTOR)
+        await heard.ended()
+
+
+def _expired_principal(cast: Cast) -> Principal:
+    """The principal of a token that was admitted, and has expired since."""
+    found = authenticate(cast.member.mcp_token, Audience.MCP, "acme")
+    assert found is not None
+    now = timezone.now()
+    Token.objects.filter(pk=found.principal.token_id).update(expires_at=now)
+    return replace(found.principal, expires_at=now)
+
+
+async def test_what_an_expired_token_opened_goes_on_while_a_renewal_works(served: Cast) -> None:
+    process.start()
+    principal = await in_database(_expired_principal, served)
+    assert principal.token_id is not None
+    args = (served.acme.id, principal.token_id)
+    itself = Actor.person(served.member.user.pk, "member")
+    renewed = await in_database(renew, *args, actor=itself, expires_at=None)
+    other, guest = Guest(principal), Guest(principal)
+    presences.register(guest)
+    await in_database(loop.poll)
+    current = await in_database(current_principals, [principal.token_id])
+    assert current[principal.token_id].token_id == renewed.id
+    assert current[principal.token_id].id == principal.id
+    assert not guest.lost.is_set()
+    await in_database(revoke, served.acme.id, renewed.id, actor=ACTOR)
+    presences.register(other)  # whichever comes first: the news of it ends both
+    async with asyncio.timeout(10):
+        await guest.lost.wait()
+        await other.lost.wait()
+    assert guest.refusal is not None
+    assert guest.refusal.message == "This credential has expired"
+    for ended in (guest, other):
+        presences.unregister(ended)
+
+
 async def test_an_expired_credential_ends_a_subscription(served: Cast) -> None:
+    process.start()
     later = timezone.now() + timedelta(hours=1)
     wanted = TokenRequest("short", ("mcp:list",), expires_at=later)
     short = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
     found = await in_database(authenticate, short.plaintext, Audience.MCP, "acme")
     assert found is not None
     assert found.principal.expires_at == later
-    early, late = Guest(replace(found.principal, expires_at=timezone.now())), Guest(found.principal)
+    wanted = TokenRequest(
+        "shorter", ("mcp:list",), expires_at=timezone.now() + timedelta(seconds=1)
+    )
+    soon = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
+    expiring = await in_database(authenticate, soon.plaintext, Audience.MCP, "acme")
+    assert expiring is not None
+    early, late = Guest(expiring.principal), Guest(found.principal)
     for guest in (early, late):
         presences.register(guest)
     async with asyncio.timeout(10):

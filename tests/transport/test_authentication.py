@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django import Settings
 
 from mcphost.catalogue import selectors as catalogue
 from mcphost.identity import selectors, tokens
@@ -22,11 +23,17 @@ from tests.mcp import Reply, ask, begun, call, request, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SLUGS = ("acme", "no-such-tenant", "closed-one", "UPPER", "a%20b", "a" * 200, "démo")
+SLUGS = ("acme", "no-such-tenant", "closed-one", "a" * 40)
+NO_SLUGS = ("UPPER", "a%20b", "a" * 200, "démo", 'a"b', "-a", "a,b")
+METADATA = "http://localhost/.well-known/oauth-protected-resource"
 
 
-def _public_face(reply: Reply) -> tuple[int, dict[str, str], bytes]:
-    return reply.status, reply.headers, reply.raw
+def _public_face(reply: Reply, slug: str = "") -> str:
+    """The whole response, without the slug in the address of the metadata."""
+    headers = dict(reply.headers)
+    challenge = headers["www-authenticate"]
+    headers["www-authenticate"] = challenge.replace(f"/t/{slug}/mcp", "/t/<slug>/mcp")
+    return str((reply.status, headers, reply.raw))
 
 
 async def _close_one() -> None:
@@ -40,14 +47,39 @@ async def test_without_a_token_every_non_public_slug_gets_the_same_response(serv
     await _close_one()
     replies = [await send(slug, request("tools/list")) for slug in SLUGS]
     assert {reply.status for reply in replies} == {401}
-    assert len({str(_public_face(reply)) for reply in replies}) == 1
-    challenge = replies[0].headers["www-authenticate"]
-    assert challenge.startswith("Bearer ")
-    assert 'scope="mcp:list mcp:call"' in challenge
-    assert "resource_metadata" not in challenge
+    assert len({_public_face(reply, slug) for slug, reply in zip(SLUGS, replies, strict=True)}) == 1
+    assert replies[0].headers["www-authenticate"] == (
+        'Bearer realm="mcphost", scope="mcp:list mcp:call", '
+        f'resource_metadata="{METADATA}/t/acme/mcp"'
+    )
+    assert "sign in with a browser" in replies[0].error["message"]
     assert "Connect" in replies[0].error["message"]
     assert replies[0].check().last["id"] is None
     assert (await send("commons", request("tools/list"))).status == 200
+
+
+async def test_what_cannot_be_a_slug_gets_the_same_response_without_metadata(served: Cast) -> None:
+    for token in (None, served.owner.mcp_token):
+        replies = [await send(name, request("tools/list"), token) for name in NO_SLUGS]
+        assert {reply.status for reply in replies} == {401}
+        assert len({_public_face(reply) for reply in replies}) == 1
+        assert replies[0].headers["www-authenticate"].endswith('scope="mcp:list mcp:call"')
+
+
+async def test_the_challenge_names_the_address_that_clients_use(
+    served: Cast, settings: Settings
+) -> None:
+    async def challenge(host: str) -> str:
+        reply = await send("acme", request("tools/list"), headers={"host": host})
+        return reply.headers["www-authenticate"].rpartition(", ")[2]
+
+    path = '/.well-known/oauth-protected-resource/t/acme/mcp"'
+    assert await challenge("LOCALHOST:8000") == f'resource_metadata="http://localhost:8000{path}'
+    assert await challenge("[::1]:80") == f'resource_metadata="http://[::1]{path}'
+    settings.MCPHOST_HTTPS = True
+    assert await challenge("localhost:443") == f'resource_metadata="https://localhost{path}'
+    settings.MCPHOST_PUBLIC_URL = "https://mcp.example.com:8443/below"
+    assert await challenge("localhost") == f'resource_metadata="https://mcp.example.com:8443{path}'
 
 
 @pytest.mark.requirement("auth.audience")
@@ -56,10 +88,13 @@ async def test_with_a_foreign_token_every_slug_gets_the_same_response(served: Ca
     await _close_one()
     stranger = served.stranger.mcp_token
     for token in (stranger, stranger[:-1] + "!", "nonsense", served.owner.api_token):
-        replies = [await send(slug, request("tools/list"), token) for slug in (*SLUGS, "commons")]
+        slugs = (*SLUGS, "commons")
+        replies = [await send(slug, request("tools/list"), token) for slug in slugs]
         assert {reply.status for reply in replies} == {401}
-        assert len({str(_public_face(reply)) for reply in replies}) == 1
+        faces = {_public_face(reply, slug) for slug, reply in zip(slugs, replies, strict=True)}
+        assert len(faces) == 1
         assert 'error="invalid_token"' in replies[0].headers["www-authenticate"]
+        assert f'"{METADATA}/t/acme/mcp"' in replies[0].headers["www-authenticate"]
 
 
 async def test_unknown_closed_and_private_tenants_cost_the_same_queries(served: Cast) -> None:

@@ -47,14 +47,13 @@ PATHS = (
     "/t/acme/other",
     "/t//mcp",
     "/.well-known/x",
-    "/.well-known/oauth-protected-resource/t/acme/mcp",
+    "/.well-known/openid-configuration",
     "/t",
     "/mcp",
     "/mcp/",
     "/sse",
-    "/register",
-    "/authorize",
-    "/token",
+    "/registered",
+    "/tokens",
     "/administration",
 )
 

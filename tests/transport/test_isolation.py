@@ -62,7 +62,8 @@ async def test_a_stranger_gets_the_same_refusal_for_every_method_at_another_tena
                 for token in (offered.stranger.mcp_token, None):
                     reply = await send(slug, request(method, params), token)
                     assert reply.status == 401, method
-                    walls.add((token is None, reply.raw, str(reply.headers)))
+                    headers = str(reply.headers).replace(f"/t/{slug}/mcp", "/t/<slug>/mcp")
+                    walls.add((token is None, reply.raw, headers))
     assert len(walls) == 2
 
 

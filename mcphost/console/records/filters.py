@@ -83,6 +83,7 @@ AREAS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "secret": ("secrets", ("secret.",)),
     "key": ("keys and salts", ("key.", "secrets.", "salt.")),
     "token": ("tokens and service accounts", ("token.", "service_account.")),
+    "connection": ("connected apps", ("connection.",)),
     "member": ("members and invitations", ("member.", "invitation.")),
     "user": ("users", ("user.",)),
     "signin": ("sign-ins", ("signin.",)),

@@ -59,9 +59,11 @@ class RoleForm(forms.ConsoleForm):
 
 
 class ScopesForm(forms.ConsoleForm):
-    """The scopes that a member's own tokens may have besides those of every member."""
+    """The scopes that a member's tokens and connected apps may have besides every member's."""
 
-    scopes = forms.checkboxes("Scopes", "Removing one also removes it from their tokens at once.")
+    scopes = forms.checkboxes(
+        "Scopes", "Removing one also removes it from their tokens and connected apps at once."
+    )
 
 
 @of_tenant(Permission.MANAGE_MEMBERS)
@@ -202,9 +204,9 @@ def remove(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
         "Remove a member",
         page_of(tenant, "members", "Members"),
         explanation=(
-            f"{user.get_username()} loses the role here, and all their tokens for this tenant stop "
-            "working permanently, even if they return. Tokens of service accounts keep working: "
-            "check those that they issued."
+            f"{user.get_username()} loses the role here, and all their tokens and connected apps for "
+            "this tenant stop working permanently, even if they return. Tokens of service accounts "
+            "keep working: check those that they issued."
         ),
         verb="Remove",
         back=reverse("admin:members", args=[tenant.slug]),

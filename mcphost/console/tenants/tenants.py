@@ -64,6 +64,11 @@ class TenantForm(forms.ConsoleForm):
     public = forms.switch(
         "Public", "Everything published here can be used without a token. Off by default."
     )
+    metadata_documents_only = forms.switch(
+        "Only clients with a metadata document",
+        "Members can sign in with clients whose host is known, such as Claude, ChatGPT and VS Code, and "
+        "not with clients that register themselves, such as Cursor. Clients that are connected stay so.",
+    )
     allowed_origins = forms.lines(
         "Allowed origins",
         "Web pages that may connect from a browser, one per line, such as https://app.example. "
@@ -86,6 +91,7 @@ class TenantForm(forms.ConsoleForm):
             "title": fields.title,
             "instructions": fields.instructions,
             "public": fields.public,
+            "metadata_documents_only": fields.metadata_documents_only,
             "allowed_origins": "\n".join(fields.allowed_origins),
             "outgoing_hosts": "\n".join(fields.outgoing_hosts),
             "calls_per_minute": fields.calls_per_minute,
@@ -110,6 +116,7 @@ class TenantForm(forms.ConsoleForm):
             allowed_origins=tuple(submitted["allowed_origins"].split()),
             outgoing_hosts=tuple(submitted["outgoing_hosts"].split()),
             public=submitted["public"],
+            metadata_documents_only=submitted["metadata_documents_only"],
             calls_per_minute=submitted["calls_per_minute"],
             concurrent_calls=submitted["concurrent_calls"],
         )

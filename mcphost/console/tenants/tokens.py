@@ -1,7 +1,8 @@
 """Pages for the tokens of a tenant: the list, issuing one (shown once), and revoking one."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from mcphost.audit.records import Actor
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console import return_links
 from mcphost.console.base import (
@@ -29,6 +31,7 @@ from mcphost.console.forms import forms
 from mcphost.console.return_links import list_url, list_with
 from mcphost.console.tenants import clients
 from mcphost.identity import selectors, service_accounts, services
+from mcphost.identity.selectors import TokenListing
 from mcphost.identity.services import IssuedToken, TokenRequest
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import (
@@ -48,12 +51,17 @@ AUDIENCES = (
     (Audience.MCP.value, "MCP clients of this tenant"),
     (Audience.API.value, "The administration API"),
 )
-_SCOPES = {
+SCOPE_MEANINGS = {
     LIST_TOOLS: "list tools, prompts and resources",
     CALL_TOOLS: "call tools, get prompts, read resources",
     READ_API: "read through the API",
     WRITE_API: "change through the API",
 }
+
+
+def scope_meanings(scopes: Iterable[str]) -> forms.Choices:
+    """Return each scope with what it allows, in words."""
+    return [(scope, SCOPE_MEANINGS.get(scope, "use what requires this scope")) for scope in scopes]
 
 
 class TokenForm(forms.ConsoleForm):
@@ -101,6 +109,39 @@ class TokenForm(forms.ConsoleForm):
         )
 
 
+class RenewalForm(forms.ConsoleForm):
+    """When the token that renews another expires."""
+
+    expires_at = forms.select(
+        "Expires", choices=[*EXPIRIES, ("", "never")], initial="90", required=False
+    )
+
+    def renew(self, token: TokenListing, by: Actor) -> IssuedToken | None:
+        """Renew the token; None if the form, or the service, has something against it."""
+        if not self.is_valid():
+            return None
+        days = self.cleaned_data["expires_at"]
+        until = timezone.now() + timedelta(days=int(days)) if days else None
+        return self.attempt(
+            lambda: services.renew(token.tenant, token.id, actor=by, expires_at=until)
+        )
+
+
+class RevocationForm(forms.ConsoleForm):
+    """Whether all tokens of a line are revoked."""
+
+    stolen = forms.switch(
+        "Revoke as stolen",
+        "Also revokes every other token of its line: those that it renewed, and those that renewed it.",
+    )
+
+
+RENEWAL: Final = (
+    "Issues the token that takes its place, with the same owner, scopes and limits. What clients have "
+    "open goes on under the new one; paste it before the old one expires."
+)
+
+
 def own_scopes(membership: Membership) -> forms.Choices:
     """Return the scopes that a member may give to their own token."""
     role = Role(membership.role)
@@ -119,13 +160,13 @@ def asked_scopes(tenant: Tenant) -> tuple[str, ...]:
         for primitive in catalogue.offering(tenant.pk).everything
         for scope in primitive.scopes
     }
-    return tuple(sorted(scopes - set(_SCOPES)))
+    return tuple(sorted(scopes - set(SCOPE_MEANINGS)))
 
 
 def _scopes(tenant: Tenant) -> forms.Choices:
     """Return the scopes in use here: the general ones, and those that primitives require."""
     named = {
-        **_SCOPES,
+        **SCOPE_MEANINGS,
         **dict.fromkeys(asked_scopes(tenant), "required by a tool, prompt or resource"),
     }
     return [(scope, f"{scope}: {meaning}") for scope, meaning in named.items()]
@@ -209,6 +250,34 @@ def shown_once(
 
 
 @of_tenant(Permission.MANAGE_TOKENS)
+def renew(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpResponseBase:
+    """Renew a token of the user or of a service account. Only the form's response shows it."""
+    token = selectors.token(tenant.pk, token_id)
+    if token is None or token.user_id not in {None, request.user.pk}:
+        raise Http404
+    return renewal(request, token, Crumb("Tokens", token_url(tenant.slug, token_id)))
+
+
+def renewal(request: SignedInRequest, token: TokenListing, page: Crumb) -> HttpResponseBase:
+    """Show the form that renews a token, or the new token."""
+    form = RenewalForm(*form_input(request))
+    issued = form.renew(token, actor(request)) if request.method == "POST" else None
+    if issued is not None:
+        return shown_once(request, issued, token.slug, page)
+    return show(
+        request,
+        "confirm.html",
+        f"Renew “{token.name}”",
+        page,
+        form=form,
+        explanation=RENEWAL,
+        verb="Renew",
+        harmless=True,
+        back=page.url,
+    )
+
+
+@of_tenant(Permission.MANAGE_TOKENS)
 def revoke(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpResponseBase:
     """Revoke a token for good, after confirmation."""
     token = selectors.token(tenant.pk, token_id)
@@ -216,7 +285,8 @@ def revoke(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpRespo
         raise Http404
     page = Crumb("Tokens", token_url(tenant.slug, token_id))
     if request.method == "POST":
-        services.revoke(tenant.pk, token_id, actor=actor(request))
+        stolen = bool(request.POST.get("stolen"))
+        services.revoke(tenant.pk, token_id, actor=actor(request), stolen=stolen)
         messages.success(request, f"“{token.name}” is revoked.")
         return redirect(list_url(request, page.url, row=f"token-{token_id}"))
     return show(
@@ -224,6 +294,7 @@ def revoke(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpRespo
         "confirm.html",
         "Revoke a token",
         page,
+        form=RevocationForm() if selectors.has_line(token_id) else None,
         explanation=f"“{token.name}” of {token.owner} stops working immediately and permanently.",
         verb="Revoke",
         back=page.url,

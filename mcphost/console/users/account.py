@@ -1,10 +1,11 @@
-"""Pages for every account, also without access to the console: roles, own tokens, sign-in.
+"""Pages for every account, also without access to the console: roles, apps, tokens, sign-in.
 
 These pages are about the signed-in user only. A tenant is looked up among those in which the user
 has a role, so any other tenant is unknown.
 """
 
 from typing import Any
+from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.models import User
@@ -19,8 +20,16 @@ from django.views.decorators.http import require_safe
 from mcphost.console.base import Crumb, SignedInRequest, actor, form_input, show, show_refusal
 from mcphost.console.signin import AccountSignInForm, with_status_of_form
 from mcphost.console.site import site
-from mcphost.console.tenants.tokens import TokenForm, own_scopes, shown_once
+from mcphost.console.tenants.connections import DISCONNECT, WHAT_ENDS, with_meanings
+from mcphost.console.tenants.tokens import (
+    RevocationForm,
+    TokenForm,
+    own_scopes,
+    renewal,
+    shown_once,
+)
 from mcphost.identity import selectors, services
+from mcphost.identity.oauth import connections
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.models import Membership
 from mcphost.tenants.services import remove_member
@@ -47,13 +56,14 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
 
 @require_safe
 def overview(request: SignedInRequest) -> HttpResponseBase:
-    """Show the user's roles, how they were given, and every token that acts for the user."""
+    """Show the user's roles, how they were given, and the apps and tokens that act for the user."""
     now = timezone.now()
     return show(
         request,
         "users/you.html",
         TITLE,
         roles=_memberships(request.user).select_related("tenant").order_by("tenant__slug"),
+        connections=with_meanings(connections.connections_of(request.user.pk)),
         tokens=[(token, token.state(now)) for token in selectors.tokens_of(request.user.pk)],
     )
 
@@ -80,13 +90,22 @@ def issue(request: SignedInRequest, slug: str) -> HttpResponseBase:
     )
 
 
+def renew(request: SignedInRequest, token_id: str) -> HttpResponseBase:
+    """Renew a token of the user. Only the form's response ever shows it."""
+    token = selectors.token_of(request.user.pk, token_id)
+    if token is None:
+        raise Http404
+    return renewal(request, token, _here())
+
+
 def revoke(request: SignedInRequest, token_id: str) -> HttpResponseBase:
     """Revoke a token that acts for the user, even if another account issued it; confirmed."""
     token = selectors.token_of(request.user.pk, token_id)
     if token is None:
         raise Http404
     if request.method == "POST":
-        services.revoke(token.tenant, token_id, actor=actor(request))
+        stolen = bool(request.POST.get("stolen"))
+        services.revoke(token.tenant, token_id, actor=actor(request), stolen=stolen)
         messages.success(request, f"“{token.name}” is revoked.")
         return redirect("admin:you")
     return show(
@@ -94,8 +113,31 @@ def revoke(request: SignedInRequest, token_id: str) -> HttpResponseBase:
         "confirm.html",
         "Revoke a token",
         _here(),
+        form=RevocationForm() if selectors.has_line(token_id) else None,
         explanation=f"“{token.name}” for {token.slug} stops working immediately and permanently.",
         verb="Revoke",
+        back=_here().url,
+    )
+
+
+def disconnect(request: SignedInRequest, connection_id: UUID) -> HttpResponseBase:
+    """Disconnect an app of the user, after confirmation."""
+    connection = connections.connection_of(request.user.pk, connection_id)
+    if connection is None:
+        raise Http404
+    if request.method == "POST":
+        connections.end(connection.tenant, connection_id, actor=actor(request))
+        messages.success(request, f"“{connection.client}” is disconnected from {connection.slug}.")
+        return redirect("admin:you")
+    return show(
+        request,
+        "confirm.html",
+        DISCONNECT,
+        _here(),
+        explanation=(
+            f"“{connection.client}” can no longer act as you in {connection.slug}. {WHAT_ENDS}"
+        ),
+        verb="Disconnect",
         back=_here().url,
     )
 
@@ -116,8 +158,8 @@ def leave_tenant(request: SignedInRequest, slug: str) -> HttpResponseBase:
         f"Leave {tenant.title}",
         _here(),
         explanation=(
-            "You lose your role there, and all your tokens for this tenant stop working permanently. "
-            "To return, you need a new invitation."
+            "You lose your role there, and all your tokens and connected apps for this tenant stop "
+            "working permanently. To return, you need a new invitation."
         ),
         verb="Leave",
         back=_here().url,

@@ -193,6 +193,10 @@ class SessionCall:
         under_way.add(self)
 
     @property
+    def incoming(self) -> Incoming:
+        return self._incoming
+
+    @property
     def principal(self) -> Principal:
         return self._incoming.principal
 

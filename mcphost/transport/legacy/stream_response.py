@@ -114,7 +114,10 @@ async def answer(call: SessionCall, wire: HttpWire) -> int | Shown:
     if not answered.body:
         await send_empty(wire.send, 202, wire.headers)
         return 202
-    more = () if answered.error is None else errors.headers_of(answered.error)
+    more: RawHeaders = ()
+    if answered.error is not None:
+        request = call.incoming
+        more = errors.headers_of(answered.error, request.headers, request.tenant.slug)
     await send_json(wire.send, answered.status, answered.body, [*wire.headers, *more])
     return answered.status
 

@@ -6,12 +6,14 @@ from django.test import Client
 from mcphost.catalogue import kinds
 from mcphost.catalogue import services as catalogue
 from mcphost.console.dashboards.first_steps import FirstSteps
-from mcphost.identity.models import Token
+from mcphost.identity.models import Connection, Token
+from mcphost.identity.oauth.connections import end
 from mcphost.runtime.call import Delivery
 from mcphost.tenants.models import Tenant
 from tests.cast import Cast
 from tests.console.dashboards.rows import calls
 from tests.console.tenant_data import ACTOR, tool_fields
+from tests.oauth import connect, connection_of, make_client
 
 pytestmark = pytest.mark.django_db
 
@@ -54,6 +56,15 @@ def test_each_first_step_is_completed_by_its_action(bare: Cast, owner: Client) -
     assert done(owner) == [True, True, True, False]
     calls(bare.acme.id, 1)
     assert owner.get("/admin/t/acme/").context["steps"] is None
+
+
+def test_a_connected_app_is_a_client_that_connects(bare: Cast, owner: Client) -> None:
+    connect(make_client(), bare.member)
+    assert done(owner) == [False, True, False, False]
+    Connection.objects.update(last_used_at="2026-01-01T00:00:00Z")
+    assert done(owner) == [False, True, True, False]
+    end(bare.acme.id, connection_of(bare.member), actor=ACTOR)
+    assert done(owner) == [False] * 4
 
 
 def test_a_public_tenant_needs_no_token(bare: Cast, owner: Client) -> None:

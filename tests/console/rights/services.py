@@ -23,6 +23,8 @@ from mcphost.console.users.changes import PersonFields
 from mcphost.identity import service_accounts
 from mcphost.identity import services as identity
 from mcphost.identity.models import Token
+from mcphost.identity.oauth import connections
+from mcphost.identity.oauth.connections import Consent
 from mcphost.identity.services import TokenRequest
 from mcphost.serving.execution import cancelling
 from mcphost.serving.execution import links as serving_links
@@ -39,6 +41,7 @@ from mcphost.vault.secrets import services as secrets
 from tests.audit.recorded_calls import Story
 from tests.cast import Cast
 from tests.console.tenant_data import ACTOR, Things, told, tool_fields
+from tests.oauth import CHALLENGE, REDIRECT, connect, connection_of, make_client, membership_of
 from tests.tasks.rows import a_task
 
 REMOVED, DEMOTED, DEACTIVATED, CLOSED, UNSTAFFED = (
@@ -203,6 +206,26 @@ def _token_of_member(scene: Scene, _: User) -> Arguments:
     return scene.id, Token.objects.filter(owner=scene.cast.member.user)[0].pk
 
 
+def _renewed_by_member(scene: Scene, user: User) -> Arguments:
+    token = Token.objects.filter(owner=scene.cast.member.user)[0].pk
+    return {"tenant_id": scene.id, "token_id": token, "expires_at": None}
+
+
+def _renewed_for_service(scene: Scene, _: User) -> Arguments:
+    token = identity.issue_for_service(scene.id, scene.things.account, LAPTOP, actor=ACTOR)
+    return {"tenant_id": scene.id, "token_id": token.id, "expires_at": None}
+
+
+def _connection_of_member(scene: Scene, _: User) -> Arguments:
+    connect(make_client(), scene.cast.member)
+    return scene.id, connection_of(scene.cast.member)
+
+
+def _consent(scene: Scene, _: User) -> Arguments:
+    asked = Consent(make_client(), REDIRECT, CHALLENGE, tuple(COMMON_SCOPES))
+    return membership_of(scene.cast.member).pk, asked
+
+
 def _own_filter(*rest: Any) -> Callable[[Scene, User], Arguments]:
     return lambda scene, user: (user, scene.things.filter, *rest)
 
@@ -271,7 +294,12 @@ CASES = (
     Case(service_accounts.remove, _account()),
     Case(identity.issue, lambda s, user: (s.id, user, LAPTOP), "operator", OF_MEMBER),
     Case(identity.issue_for_service, lambda s, user: (s.id, s.things.account, LAPTOP)),
+    Case(identity.renew, _renewed_by_member, "member", OF_MEMBER),
+    Case(identity.renew, _renewed_for_service),
     Case(identity.revoke, _token_of_member),
+    Case(connections.consent, _consent, "member", OF_MEMBER),
+    Case(connections.end, _connection_of_member),
+    Case(connections.end, _connection_of_member, "member", OF_ACCOUNT),
     Case(identity.revoke, _token_of_member, "member", OF_ACCOUNT),
     Case(cancelling.cancel, lambda s, user: (s.waiting_call(), s.id, "why"), "operator"),
     Case(cancelling.cancel_task, lambda s, user: (s.task(), "why"), "operator"),
@@ -347,6 +375,8 @@ EXEMPT: Mapping[str, str] = {
     "console.records.exports.part": _READS,
     "console.records.exports.part_of_all": _READS,
     "console.users.changes.locked_by": _ASKS,
+    "identity.oauth.connections.connect": _PART,
+    "identity.oauth.connections.end_now": _PART,
     "identity.passwords.check": "records attempts to sign in, of users who are not signed in",
     "serving.execution.links.confirm": "calls confirm_link, which is walked",
     "serving.execution.trials.end": "calls cancelling.cancel, which is walked",

@@ -129,7 +129,7 @@ def _stored(acme: Things) -> tuple[object, ...]:
         Invitation.objects.count(),
         list(Membership.objects.filter(user__username="member").values("role", "scopes")),
         ServiceAccount.objects.count(),
-        Token.objects.filter(revoked_at=None).count(),
+        Token.objects.filter(revoked_at=None, connection=None).count(),
         list(StoredSecret.objects.values("name", "version", "hosts")),
         sorted(Primitive.objects.values_list("name", "state")),
     )

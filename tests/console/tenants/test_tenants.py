@@ -37,6 +37,7 @@ def test_an_owner_edits_the_permitted_settings_only(owner: Client) -> None:
         "instructions": "one\r\ntwo",
         "allowed_origins": "https://app.example\r\nhttps://other.example:8443",
         "public": "on",
+        "metadata_documents_only": "on",
         "calls_per_minute": "60",
         "concurrent_calls": "",
         "outgoing_hosts": "api.example.com\nhttp://127.0.0.1:9000",
@@ -45,12 +46,14 @@ def test_an_owner_edits_the_permitted_settings_only(owner: Client) -> None:
     assert owner.post(SETTINGS, fields)["Location"] == SETTINGS
     row = Tenant.objects.get(slug="acme")
     assert (row.title, row.instructions, row.public) == ("Acme Corp", "one\ntwo", True)
+    assert row.metadata_documents_only is True
     assert row.allowed_origins == ["https://app.example", "https://other.example:8443"]
     assert (row.calls_per_minute, row.concurrent_calls) == (60, None)
     assert row.outgoing_hosts == fields["outgoing_hosts"].split()
     page = owner.get(SETTINGS)
     assert fields["outgoing_hosts"] in page.content.decode()
     form = page.context["form"]
+    assert form.initial["metadata_documents_only"] is True
     names = form.fields.keys() - {"remove_icon"}
     assert [name for name in names if f'data-field="{name}"' not in page.content.decode()] == []
     assert form.initial["allowed_origins"] == "\n".join(row.allowed_origins)

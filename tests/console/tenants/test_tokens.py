@@ -93,6 +93,21 @@ def test_a_revoked_token_is_listed_as_revoked(owner: Client, acme: Things) -> No
     assert states[acme.token] == "revoked"
 
 
+def test_owners_renew_tokens_of_service_accounts_and_no_other_users(owner, cast, acme):
+    account = create(cast.acme.id, "nightly", actor=ACTOR)
+    first = owner.post(NEW, form(cast, owner=str(account))).context["token"]
+    assert f"{TOKENS}{first.id}/renew/" in owner.get(TOKENS).content.decode()
+    renewed = owner.post(f"{TOKENS}{first.id}/renew/", {"expires_at": ""}).context["token"]
+    row = Token.objects.get(pk=renewed.id)
+    assert (row.line, row.service_account_id) == (first.id, account)
+    owner.post(f"{TOKENS}{renewed.id}/revoke/", {"stolen": "on"})
+    assert Token.objects.get(pk=first.id).revoked_at is not None
+    foreign = cast.member.mcp_token.split("_")[1]
+    assert f"{TOKENS}{foreign}/renew/" not in owner.get(TOKENS).content.decode()
+    for send in (owner.get, owner.post):
+        assert send(f"{TOKENS}{foreign}/renew/").status_code == 404
+
+
 CONNECT = "/admin/t/acme/connect/"
 
 

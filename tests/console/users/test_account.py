@@ -2,13 +2,15 @@
 
 import re
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.test import Client
 
+from mcphost.audit.models import Entry
 from mcphost.catalogue import services as catalogue
 from mcphost.identity import selectors
-from mcphost.identity.models import Token
+from mcphost.identity.models import Connection, Token
 from mcphost.identity.selectors import authenticate
 from mcphost.identity.services import TokenRequest, issue
 from mcphost.tenants.models import Membership
@@ -17,6 +19,7 @@ from mcphost.tenants.services import close_tenant, grant_scopes
 from tests.cast import PASSWORD, Cast
 from tests.console.conftest import Browser
 from tests.console.tenant_data import ACTOR, tool_fields
+from tests.oauth import connect, connection_of, make_client
 
 YOU = "/admin/you/"
 NEW = f"{YOU}t/acme/tokens/new/"
@@ -62,6 +65,83 @@ def test_a_token_issued_by_another_user_is_marked_and_can_be_revoked(member: Cli
     member.post(f"{YOU}tokens/{token.id}/revoke/")
     selectors.forget_all()
     assert authenticate(token.plaintext, Audience.MCP, "acme") is None
+
+
+def test_a_member_renews_an_own_token_and_revokes_the_line_as_stolen(member: Client, cast: Cast):
+    first = member.post(NEW, FIELDS).context["token"]
+    assert f"{YOU}tokens/{first.id}/renew/" in member.get(YOU).content.decode()
+    page = member.get(f"{YOU}tokens/{first.id}/renew/").content.decode()
+    assert "goes on under the new one" in page
+    renewed = member.post(f"{YOU}tokens/{first.id}/renew/", {"expires_at": "30"}).context["token"]
+    found = authenticate(renewed.plaintext, Audience.MCP, "acme")
+    assert found is not None
+    assert found.principal.id == first.id
+    assert renewed.plaintext not in member.get(YOU).content.decode()
+    path = f"{YOU}tokens/{renewed.id}/revoke/"
+    assert "Revoke as stolen" in member.get(path).content.decode()
+    member.post(path, {"stolen": "on"})
+    assert not Token.objects.filter(pk__in=[first.id, renewed.id], revoked_at=None).exists()
+    # A revoked token is not renewed, and says so.
+    refused = member.post(f"{YOU}tokens/{first.id}/renew/", {"expires_at": ""}).content.decode()
+    assert "is revoked" in refused
+    alone = member.post(NEW, FIELDS).context["token"]
+    assert "as stolen" not in member.get(f"{YOU}tokens/{alone.id}/revoke/").content.decode()
+
+
+def test_a_member_sees_and_disconnects_an_own_app(member: Client, cast: Cast) -> None:
+    client = make_client("https://app.example/client.json", "Editor")
+    token = connect(client, cast.member).access
+    connection = connection_of(cast.member)
+    row = member.get(YOU).content.decode().split(f'<tr id="connection-{connection}">')[1]
+    row = row.split("</tr>")[0]
+    shown = ("Editor", "app.example", "acme", "list tools", "call tools", "Disconnect…")
+    assert [text for text in shown if text not in row] == []
+    path = f"{YOU}connected-apps/{connection}/disconnect/"
+    assert "can no longer act as you in acme" in member.get(path).content.decode()
+    assert authenticate(token, Audience.MCP, "acme") is not None
+    page = member.post(path, follow=True)
+    assert page.redirect_chain == [(YOU, 302)]
+    assert "“Editor” is disconnected from acme." in page.content.decode()
+    selectors.forget_all()
+    assert authenticate(token, Audience.MCP, "acme") is None
+    assert "Connected apps" not in member.get(YOU).content.decode()
+    # A second click changes nothing.
+    assert member.post(path)["Location"] == YOU
+    (ended,) = Entry.objects.filter(action="connection.ended")
+    assert (ended.actor_label, ended.target) == ("member", str(connection))
+    assert ended.facts == {"client": "Editor", "reason": "revoked"}
+
+
+def test_an_app_that_registered_itself_is_shown_as_such(member: Client, cast: Cast) -> None:
+    connect(make_client(name="<b>Laptop"), cast.member, "mcp:list")
+    page = member.get(YOU).content.decode()
+    assert "registered itself" in page
+    assert "&lt;b&gt;Laptop" in page
+    assert "list tools" in page
+    assert "call tools" not in page
+
+
+def test_apps_of_other_users_and_of_closed_tenants_are_not_found(member, cast, acme):
+    path = f"{YOU}connected-apps/{acme.connection}/disconnect/"
+    unknown = f"{YOU}connected-apps/{uuid4()}/disconnect/"
+    for send in (member.get, member.post):
+        foreign, missing = send(path), send(unknown)
+        assert foreign.status_code == missing.status_code == 404
+        assert without_csrf(foreign) == without_csrf(missing)
+    assert Connection.objects.get(pk=acme.connection).ended_at is None
+    connect(make_client(), cast.member)
+    own = f"{YOU}connected-apps/{connection_of(cast.member)}/disconnect/"
+    close_tenant(cast.acme.id, actor=ACTOR)
+    assert member.get(own).status_code == 404
+    assert "Connected apps" not in member.get(YOU).content.decode()
+
+
+def test_a_member_who_only_connects_apps_is_led_to_nothing_that_they_may_not_open(member: Client):
+    page = member.get(YOU)
+    linked = set(re.findall(r'href="(/admin/[^"#?]*)"', page.content.decode()))
+    assert {path: member.get(path).status_code for path in linked} == dict.fromkeys(linked, 200)
+    menu = [item["title"] for group in page.context["menu"].groups for item in group["items"]]
+    assert menu == ["Your access"]
 
 
 def without_csrf(page: Any) -> bytes:

@@ -52,6 +52,13 @@ class Client(Protocol):
     async def cancel(self) -> None: ...
 
 
+class Renewing(Client, Protocol):
+    """A client whose credential is replaced while its call goes on."""
+
+    async def present(self, bearer: str) -> None:
+        """Present this credential from now on."""
+
+
 class Modern:
     """A stateless client: each answer is a request of its own."""
 
@@ -90,6 +97,10 @@ class Modern:
 
     async def cancel(self) -> None:
         self._exchange.hang_up()
+
+    async def present(self, bearer: str) -> None:
+        assert self._asker is not None
+        self._asker = self._asker.but(token=bearer)
 
 
 class Session:
@@ -144,6 +155,9 @@ class Session:
     async def cancel(self) -> None:
         await cancellations.cancel(self._caller.session, 1)
 
+    async def present(self, bearer: str) -> None:
+        await self._caller.present(bearer)
+
 
 class Following:
     """A client that follows tasks."""
@@ -185,6 +199,10 @@ class Following:
 
     async def cancel(self) -> None:
         await self._task.cancel()
+
+    async def present(self, bearer: str) -> None:
+        self._follower = replace(self._follower, token=bearer)
+        self._task = replace(self._task, follower=self._follower)
 
 
 class SessionTask:
@@ -233,6 +251,9 @@ class SessionTask:
 
     async def cancel(self) -> None:
         await self._task.cancel()
+
+    async def present(self, bearer: str) -> None:
+        self._client.session.token = bearer
 
 
 class Playground:

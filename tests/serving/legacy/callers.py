@@ -92,9 +92,12 @@ class Shown:
 class Caller:
     """One client of one tenant, with a session."""
 
-    def __init__(self, cast: Cast, session: ClientSession, incoming: Incoming) -> None:
+    def __init__(
+        self, cast: Cast, session: ClientSession, incoming: Incoming, session_token: str
+    ) -> None:
         self.cast = cast
         self.session = session
+        self._session_token = session_token
         self._incoming = incoming
         self._ids = count(1)
 
@@ -108,16 +111,15 @@ class Caller:
     ) -> "Caller":
         process.start()
         bearer = (person or cast.owner).mcp_token
-        found = await lookups.authenticated(bearer, "acme", timezone.now())
-        assert found is not None
+        principal = await _principal_of(bearer)
         said = {"clientInfo": {"name": "tests", "version": "1"}, "capabilities": capabilities}
-        session, _ = await sessions.begin(found.principal, REVISIONS[revision], said)
+        session, token = await sessions.begin(principal, REVISIONS[revision], said)
         exchange = Exchange(0, "ping", {}, Meta(), Era.LEGACY, revision)
         incoming = Incoming(
             uuid4(),
             exchange,
             Headers([]),
-            found.principal,
+            principal,
             cast.acme,
             NO_QUOTA,
             "::1",
@@ -125,11 +127,17 @@ class Caller:
             "",
             session,
         )
-        return cls(cast, session, incoming)
+        return cls(cast, session, incoming, token)
 
     @property
     def principal(self) -> Principal:
         return self._incoming.principal
+
+    async def present(self, bearer: str) -> None:
+        """Present another credential from now on, whose principal the session must be of."""
+        principal = await _principal_of(bearer)
+        self.session = await sessions.find(principal, self._session_token)
+        self._incoming = self._incoming._replace(principal=principal)
 
     def request(self, method: str, params: Mapping[str, Any], token: str | None = None) -> Incoming:
         meta = Meta(
@@ -173,6 +181,12 @@ class Caller:
         """Resume a stream in a task; return what is shown and the task."""
         shown = Shown()
         return shown, asyncio.create_task(follow(self.session, last_event_id, shown))
+
+
+async def _principal_of(bearer: str) -> Principal:
+    authenticated = await lookups.authenticated(bearer, "acme", timezone.now())
+    assert authenticated is not None
+    return authenticated.principal
 
 
 async def _shown(call: SessionCall) -> Shown:

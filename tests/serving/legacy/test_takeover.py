@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -16,7 +17,6 @@ from mcphost.calls.models import StreamedCall
 from mcphost.calls.ownership import NO_OWNER
 from mcphost.calls.states import CallState
 from mcphost.feed.nodes import heartbeat
-from mcphost.identity import services as identity
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import call as calls
@@ -25,7 +25,8 @@ from mcphost.serving.legacy.call import SessionCall
 from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.serving.legacy.takeover import takeovers
 from mcphost.tenants import selectors as tenants
-from tests.cast import ACTOR, Cast
+from tests.cast import Cast
+from tests.credentials import CREDENTIALS, MakeCredential
 from tests.rounds.conftest import module
 from tests.serving.legacy.callers import PATIENCE, Caller, Shown, accept, true
 
@@ -153,12 +154,15 @@ async def test_a_call_of_an_ended_session_ends(asking: Cast) -> None:
     await true(lambda: StreamedCall.objects.get().state == CallState.CANCELLED)
 
 
-async def test_a_caller_with_a_revoked_token_gets_no_result_after_a_takeover(asking: Cast) -> None:
-    caller = await Caller.at(asking)
+@pytest.mark.parametrize("credential", CREDENTIALS)
+async def test_a_caller_with_a_revoked_credential_gets_no_result_after_a_takeover(
+    asking: Cast, credential: MakeCredential
+) -> None:
+    bearer, revoke = await in_database(credential, asking, asking.owner)
+    caller = await Caller.at(asking, replace(asking.owner, mcp_token=bearer))
     shown = await _waits(caller)
     await _dies(_only())
-    assert caller.principal.token_id is not None
-    await in_database(identity.revoke, asking.acme.id, caller.principal.token_id, actor=ACTOR)
+    await in_database(revoke)
     resumed = await caller.resumed(shown.ids[-1])
     assert resumed.messages[0]["method"] == "notifications/cancelled"
     assert "no longer valid" in resumed.messages[-1]["error"]["message"]

@@ -17,6 +17,7 @@ from mcphost.catalogue import services as tools
 from mcphost.feed.services import announce
 from mcphost.identity import service_accounts
 from mcphost.identity.models import Token
+from mcphost.identity.oauth.connections import connections_of, end
 from mcphost.identity.services import IssuedToken, TokenRequest, issue, issue_for_service, revoke
 from mcphost.routing import process
 from mcphost.serving.database import in_database
@@ -36,6 +37,7 @@ from mcphost.tenants.services import (
 )
 from tests.cast import ACTOR, Cast
 from tests.mcp import Reply
+from tests.oauth import connect, make_client
 from tests.serving.tasks.task_client import (
     PATIENCE,
     RED,
@@ -118,6 +120,15 @@ def _unasked_member(cast: Cast) -> Caller:
     )
 
 
+def _connected(cast: Cast) -> Caller:
+    """A member to whom the scope was granted, and whose client asked for it."""
+    _require(cast.acme.id)
+    user = cast.member.user
+    grant_scopes(cast.acme.id, user, [PAINT], actor=ACTOR)
+    issued = connect(make_client(), cast.member, *SCOPES)
+    return Caller(cast.acme.id, Follower(issued.access), user=user)
+
+
 def _service(cast: Cast) -> Caller:
     _require(cast.acme.id)
     account = service_accounts.create(cast.acme.id, "robot", actor=ACTOR)
@@ -154,6 +165,12 @@ def _switched_off(caller: Caller) -> None:
 
 def _revoked(caller: Caller) -> None:
     revoke(caller.tenant, caller.token, actor=ACTOR)
+
+
+def _disconnected(caller: Caller) -> None:
+    assert caller.user is not None
+    (connection,) = connections_of(caller.user.pk)
+    end(caller.tenant, connection.id, actor=ACTOR)
 
 
 def _expired(caller: Caller) -> None:
@@ -193,6 +210,10 @@ LOST: list[tuple[Build, TakeAway]] = [
     (_member, _expired),
     (_member, _closed),
     (_unasked_member, _revoked),
+    (_connected, _ungranted),
+    (_connected, _removed),
+    (_connected, _switched_off),
+    (_connected, _disconnected),
     (_service, _disabled),
     (_service, _revoked),
     (_service, _closed),

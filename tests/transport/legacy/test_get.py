@@ -8,7 +8,7 @@ import pytest
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ANSWER_REFUSED
 from mcphost.catalogue.updates import announce_update
-from mcphost.identity.services import TokenRequest, issue, revoke
+from mcphost.identity.services import TokenRequest, issue
 from mcphost.routing import process
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
@@ -16,6 +16,7 @@ from mcphost.serving.legacy.get_stream import get_streams
 from mcphost.serving.shutdown import draining
 from mcphost.serving.subscriptions.registry import listeners
 from tests.cast import ACTOR, Cast
+from tests.credentials import CREDENTIALS, MakeCredential
 from tests.legacy import Posted, Session, begin
 from tests.serving.subscriptions.test_resources import (
     TODAY,
@@ -239,10 +240,12 @@ async def test_ending_the_session_ends_its_get_stream(session: Session) -> None:
     there_are(0)
 
 
-async def test_a_get_stream_ends_when_the_token_is_revoked(served: Cast) -> None:
-    wanted = TokenRequest("short", ("mcp:list", "mcp:call"))
-    token = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
-    session = await begin("acme", token.plaintext, LAST)
+@pytest.mark.parametrize("credential", CREDENTIALS)
+async def test_a_get_stream_ends_when_the_credential_is_revoked(
+    served: Cast, credential: MakeCredential
+) -> None:
+    bearer, revoke = await in_database(credential, served, served.owner)
+    session = await begin("acme", bearer, LAST)
     async with session.listening() as stream:
-        await in_database(revoke, served.acme.id, token.id, actor=ACTOR)
+        await in_database(revoke)
         await ends(stream, session)

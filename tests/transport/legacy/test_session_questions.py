@@ -8,12 +8,12 @@ import pytest
 from pytest_django import Settings
 
 from mcphost.audit.models import Entry
-from mcphost.identity.services import TokenRequest, issue, revoke
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import stream as outgoing
 from tests.audit.databases import commit_nothing
-from tests.cast import ACTOR, Cast
+from tests.cast import Cast
+from tests.credentials import CREDENTIALS, MakeCredential
 from tests.legacy import Posted, Session, begin, calling, message
 from tests.mcp import PATIENCE, Reply
 from tests.rounds.conftest import module
@@ -186,13 +186,15 @@ async def test_ending_a_session_ends_its_waiting_calls(asking: Cast, revision: s
 
 
 @with_forms
-async def test_a_waiting_call_ends_when_the_token_is_revoked(asking: Cast, revision: str) -> None:
-    wanted = TokenRequest("short", ("mcp:list", "mcp:call"))
-    token = await in_database(issue, asking.acme.id, asking.owner.user, wanted, actor=ACTOR)
-    session = await begin("acme", token.plaintext, revision, **EVERYTHING)
+@pytest.mark.parametrize("credential", CREDENTIALS)
+async def test_a_waiting_call_ends_when_the_credential_is_revoked(
+    asking: Cast, revision: str, credential: MakeCredential
+) -> None:
+    bearer, revoke = await in_database(credential, asking, asking.owner)
+    session = await begin("acme", bearer, revision, **EVERYTHING)
     async with session.begun(calling("paint", {"what": "a wall"})) as stream:
         await stream.message()
-        await in_database(revoke, asking.acme.id, token.id, actor=ACTOR)
+        await in_database(revoke)
         reply = await stream.done()
     assert "error" in reply.last
     assert (await session.exchange(message("ping", id=2)).done()).status == 401

@@ -7,12 +7,12 @@ import pytest
 from pytest_django import Settings
 
 from mcphost.calls.models import Stream, StreamEvent
-from mcphost.identity.services import TokenRequest, issue, revoke
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.serving.database import in_database
 from mcphost.serving.legacy import stream as outgoing
 from mcphost.serving.legacy import stream as readers
-from tests.cast import ACTOR, Cast
+from tests.cast import Cast
+from tests.credentials import CREDENTIALS, MakeCredential
 from tests.legacy import Posted, Session, begin, calling, message
 from tests.served import probes
 from tests.serving.legacy.callers import true
@@ -216,15 +216,17 @@ async def test_unknown_and_foreign_event_ids_are_refused_with_the_same_error(
 
 
 @every_revision
-async def test_a_stream_ends_when_its_readers_token_is_revoked(served: Cast, revision: str) -> None:
-    wanted = TokenRequest("short", ("mcp:list", "mcp:call"))
-    token = await in_database(issue, served.acme.id, served.owner.user, wanted, actor=ACTOR)
-    session = await begin("acme", token.plaintext, revision)
+@pytest.mark.parametrize("credential", CREDENTIALS)
+async def test_a_stream_ends_when_its_readers_credential_is_revoked(
+    served: Cast, revision: str, credential: MakeCredential
+) -> None:
+    bearer, revoke = await in_database(credential, served, served.owner)
+    session = await begin("acme", bearer, revision)
     async with session.begun(calling("hundred", progressToken="p")) as first:
         await first.message()
         async with resuming(session, first.last_id) as again:
             await again.message()
-            await in_database(revoke, served.acme.id, token.id, actor=ACTOR)
+            await in_database(revoke)
             assert (await again.done()).status == 200
         reply = await first.done()
         probes().release.set()

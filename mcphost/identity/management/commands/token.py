@@ -1,4 +1,4 @@
-"""`manage.py token issue|revoke|list`: bearer tokens from the command line."""
+"""`manage.py token issue|renew|revoke|list`: bearer tokens from the command line."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -25,13 +25,13 @@ _COLUMNS = ("ID", "TENANT", "OWNER", "ISSUED BY", "NAME", "STATE", "EXPIRES", "L
 
 
 class Command(BaseCommand):
-    """Issue, revoke and list bearer tokens. The change log notifies running processes."""
+    """Issue, renew, revoke and list bearer tokens. The change log notifies running processes."""
 
-    help = "Issue, revoke or list bearer tokens."
+    help = "Issue, renew, revoke or list bearer tokens."
     requires_system_checks = ["mcphost"]  # Django's own load all pages of the console
 
     def add_arguments(self, parser: CommandParser) -> None:
-        verbs = parser.add_subparsers(dest="verb", required=True, metavar="issue|revoke|list")
+        verbs = parser.add_subparsers(dest="verb", required=True, metavar="issue|renew|revoke|list")
         issue = verbs.add_parser("issue", help="issue a token and print it once")
         issue.add_argument("--tenant", required=True, metavar="SLUG")
         owner = issue.add_mutually_exclusive_group(required=True)
@@ -48,30 +48,35 @@ class Command(BaseCommand):
             help="may be given more than once (default: mcp:list and mcp:call, or api:read and api:write)",
         )
         issue.add_argument("--days", type=int, help="days until it expires (default: never)")
+        renew = verbs.add_parser("renew", help="issue the token that takes another one's place")
+        renew.add_argument("id", help="the token's id, the part after mcph_")
+        renew.add_argument("--days", type=int, help="days until it expires (default: never)")
         revoke = verbs.add_parser("revoke", help="revoke a token permanently")
         revoke.add_argument("id", help="the token's id, the part after mcph_")
+        revoke.add_argument(
+            "--stolen",
+            action="store_true",
+            help="and all tokens that it renewed or that renewed it",
+        )
         listing = verbs.add_parser("list", help="list tokens, without their secrets")
         listing.add_argument("--tenant", metavar="SLUG", help="only this tenant's")
 
     def handle(self, *args: Any, **options: Any) -> None:
         verbs: dict[str, Callable[[dict[str, Any]], None]] = {
             "issue": self._issue,
+            "renew": self._renew,
             "revoke": self._revoke,
             "list": self._list,
         }
         verbs[options["verb"]](options)
 
     def _issue(self, options: dict[str, Any]) -> None:
-        audience, days = Audience(options["audience"]), options["days"]
-        try:
-            expires_at = None if days is None else timezone.now() + timedelta(days=days)
-        except OverflowError:
-            raise CommandError("--days is too large.") from None
+        audience = Audience(options["audience"])
         token_request = services.TokenRequest(
             name=options["name"],
             scopes=options["scopes"] or _DEFAULT_SCOPES[audience],
             audience=audience,
-            expires_at=expires_at,
+            expires_at=_expiry(options["days"]),
         )
         tenant, owner = _tenant(options["tenant"]), options["owner"]
         try:
@@ -83,20 +88,28 @@ class Command(BaseCommand):
                 owner = account
         except (InvalidError, UnknownTenantError) as error:
             raise CommandError(str(error)) from None
+        self._show(issued, f"of {owner} for {audience.value} of {options['tenant']}")
+
+    def _show(self, issued: services.IssuedToken, description: str) -> None:
         until = "never expires"
         if issued.expires_at is not None:
             until = f"expires {issued.expires_at:%Y-%m-%d %H:%M} UTC"
         self.stderr.write(
-            f"Token {issued.id} of {owner} for {audience.value} of {options['tenant']}: "
-            f"{' '.join(issued.scopes)}; {until}. It is shown only once:"
+            f"Token {issued.id} {description}: {' '.join(issued.scopes)}; {until}. It is shown only once:"
         )
         self.stdout.write(issued.plaintext)
 
+    def _renew(self, options: dict[str, Any]) -> None:
+        token, until = _token(options["id"]), _expiry(options["days"])
+        try:
+            issued = services.renew(token.tenant_id, token.pk, actor=_ACTOR, expires_at=until)
+        except (InvalidError, UnknownTenantError) as error:
+            raise CommandError(str(error)) from None
+        self._show(issued, f"renews {token.pk}")
+
     def _revoke(self, options: dict[str, Any]) -> None:
-        token = Token.objects.filter(pk=options["id"]).only("tenant_id").first()
-        if token is None:
-            raise CommandError(f"There is no token {options['id']!r}.")
-        if services.revoke(token.tenant_id, token.pk, actor=_ACTOR):
+        token = _token(options["id"])
+        if services.revoke(token.tenant_id, token.pk, actor=_ACTOR, stolen=options["stolen"]):
             self.stdout.write(f"Token {token.pk} is revoked.")
         else:
             self.stdout.write(f"Token {token.pk} was already revoked.")
@@ -134,6 +147,20 @@ def _tenant(slug: str) -> UUID:
     if tenant is None:
         raise CommandError(f"There is no tenant {slug!r}.")
     return tenant.id
+
+
+def _token(token_id: str) -> Token:
+    token = Token.objects.filter(pk=token_id, connection=None).first()
+    if token is None:
+        raise CommandError(f"There is no token {token_id!r}.")
+    return token
+
+
+def _expiry(days: int | None) -> datetime | None:
+    try:
+        return None if days is None else timezone.now() + timedelta(days=days)
+    except OverflowError:
+        raise CommandError("--days is too large.") from None
 
 
 def _owner(username: str) -> User:

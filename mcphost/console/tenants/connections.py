@@ -1,0 +1,69 @@
+"""Pages for the apps that members of a tenant connected by signing in: the list, and disconnecting."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from mcphost.console.base import Crumb, SignedInRequest, actor, of_tenant, show
+from mcphost.console.forms import forms
+from mcphost.console.tenants.tokens import scope_meanings
+from mcphost.identity.oauth import connections
+from mcphost.identity.oauth.connections import ConnectionListing
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Permission
+
+DISCONNECT: Final = "Disconnect an app"
+WHAT_ENDS: Final = (
+    "Its streams, calls and tasks end within seconds, and its questions with them. To return, it needs "
+    "a new consent."
+)
+
+
+def with_meanings(
+    listings: Iterable[ConnectionListing],
+) -> Sequence[tuple[ConnectionListing, forms.Choices]]:
+    """Return each connection with its scopes in words."""
+    return [(listing, scope_meanings(listing.scopes)) for listing in listings]
+
+
+@of_tenant(Permission.MANAGE_TOKENS)
+@require_safe
+def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """List the connected apps of all members, the newest first."""
+    return show(
+        request,
+        "tenants/connections.html",
+        "Connected apps",
+        connections=with_meanings(connections.connections(tenant.pk)),
+    )
+
+
+@of_tenant(Permission.MANAGE_TOKENS)
+def disconnect(request: SignedInRequest, tenant: Tenant, connection_id: UUID) -> HttpResponseBase:
+    """Disconnect an app of a member, after confirmation."""
+    connection = connections.connection(tenant.pk, connection_id)
+    if connection is None:
+        raise Http404
+    page = Crumb("Connected apps", reverse("admin:connections", args=[tenant.slug]))
+    if request.method == "POST":
+        connections.end(tenant.pk, connection_id, actor=actor(request))
+        messages.success(request, f"“{connection.client}” of {connection.owner} is disconnected.")
+        return redirect(page.url)
+    return show(
+        request,
+        "confirm.html",
+        DISCONNECT,
+        page,
+        explanation=(
+            f"“{connection.client}” can no longer act for {connection.owner} in this tenant. "
+            f"{WHAT_ENDS}"
+        ),
+        verb="Disconnect",
+        back=page.url,
+    )

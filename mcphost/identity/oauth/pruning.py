@@ -1,0 +1,53 @@
+"""Delete what OAuth has left behind: clients that nobody connected, and what has expired."""
+
+from datetime import timedelta
+from typing import Any, Final
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
+
+from mcphost.identity.models import (
+    AuthorizationCode,
+    Connection,
+    OAuthClient,
+    RefreshToken,
+    Token,
+)
+from mcphost.identity.oauth.clients import STALE_FOR
+from mcphost.identity.oauth.registration import ID_PREFIX, MAX_UNCONNECTED, unconnected
+
+PRUNED_AT_ONCE: Final = 500
+EXPIRED_FOR: Final = timedelta(hours=1)
+"""How long codes and access tokens stay after their expiry: a code that comes twice ends its connection."""
+UNCONNECTED_FOR: Final = timedelta(days=1)
+UNCONNECTED_WHEN_FULL_FOR: Final = timedelta(hours=1)
+ENDED_FOR: Final = timedelta(days=90)
+
+
+@transaction.atomic
+def prune() -> int:
+    """Delete up to PRUNED_AT_ONCE rows, with what depends on them; return how many."""
+    now = timezone.now()
+    is_full = unconnected()[:MAX_UNCONNECTED].count() == MAX_UNCONNECTED
+    age = UNCONNECTED_WHEN_FULL_FOR if is_full else UNCONNECTED_FOR
+    connections = Connection.objects.filter(client=OuterRef("pk"))
+    codes = AuthorizationCode.objects.filter(client=OuterRef("pk"))
+    unused = OAuthClient.objects.filter(~Exists(connections), ~Exists(codes))
+    # Those that others depend on come last.
+    over: tuple[QuerySet[Any], ...] = (
+        AuthorizationCode.objects.filter(expires_at__lt=now - EXPIRED_FOR),
+        RefreshToken.objects.filter(expires_at__lt=now),
+        Token.objects.filter(connection__isnull=False, expires_at__lt=now - EXPIRED_FOR),
+        Connection.objects.filter(ended_at__lt=now - ENDED_FOR),
+        unused.filter(id__startswith=ID_PREFIX, created_at__lt=now - age),
+        unused.filter(fresh_until__lt=now - STALE_FOR),
+    )
+    pruned = 0
+    for rows in over:
+        # A row that somebody has locked is in use.
+        unlocked = rows.select_for_update(skip_locked=True)
+        ids = list(unlocked.values_list("pk", flat=True)[: PRUNED_AT_ONCE - pruned])
+        rows.filter(pk__in=ids).delete()
+        pruned += len(ids)
+    return pruned

@@ -1,0 +1,75 @@
+"""Tests of a tenant's page of connected apps."""
+
+import pytest
+from django.test import Client
+
+from mcphost.audit.models import Entry
+from mcphost.identity import selectors
+from mcphost.identity.models import Connection
+from mcphost.identity.selectors import authenticate
+from mcphost.tenants.roles import Audience, Role
+from mcphost.tenants.services import remove_member, set_member
+from tests.cast import Cast
+from tests.console.tenant_data import ACTOR, Things
+from tests.oauth import connect, connection_of, make_client
+
+APPS = "/admin/t/acme/connected-apps/"
+
+pytestmark = pytest.mark.django_db
+
+
+def row_of(page: str, connection: object) -> str:
+    return page.split(f'<tr id="connection-{connection}">')[1].split("</tr>")[0]
+
+
+def test_an_owner_sees_the_apps_of_all_members_and_disconnects_one(owner: Client, cast: Cast):
+    assert "No connected apps" in owner.get(APPS).content.decode()
+    token = connect(make_client(name="Editor"), cast.member).access
+    connection = connection_of(cast.member)
+    row = row_of(owner.get(APPS).content.decode(), connection)
+    shown = ("Editor", "registered itself", "member", "list tools", "call tools", "Disconnect…")
+    assert [text for text in shown if text not in row] == []
+    path = f"{APPS}{connection}/disconnect/"
+    assert "can no longer act for member" in owner.get(path).content.decode()
+    page = owner.post(path, follow=True)
+    assert "“Editor” of member is disconnected." in page.content.decode()
+    assert "No connected apps" in page.content.decode()
+    selectors.forget_all()
+    assert authenticate(token, Audience.MCP, "acme") is None
+    (ended,) = Entry.objects.filter(action="connection.ended")
+    assert (ended.actor_label, ended.tenant) == ("owner", cast.acme.id)
+    # A second click changes nothing.
+    assert owner.post(path)["Location"] == APPS
+    assert Entry.objects.filter(action="connection.ended").count() == 1
+
+
+def test_the_audit_log_can_show_connected_apps_only(owner: Client, cast: Cast) -> None:
+    connect(make_client(name="Editor"), cast.member)
+    page = owner.get("/admin/t/acme/audit-log/?area=connection").content.decode()
+    assert "connection.consented" in page
+    assert "connection.made" in page
+    assert "token.issued" not in page
+
+
+def test_an_app_shows_what_the_role_of_its_member_allows_today(owner: Client, cast: Cast) -> None:
+    set_member(cast.acme.id, cast.member.user, Role.OPERATOR, actor=ACTOR)
+    connect(make_client(), cast.member, "mcp:paint")
+    connection = connection_of(cast.member)
+    assert "use what requires this scope" in row_of(owner.get(APPS).content.decode(), connection)
+    set_member(cast.acme.id, cast.member.user, Role.MEMBER, actor=ACTOR)
+    row = row_of(owner.get(APPS).content.decode(), connection)
+    assert "nothing: the member's role allows none of its scopes" in row
+
+
+def test_a_removed_member_has_no_connected_app(owner: Client, cast: Cast) -> None:
+    connect(make_client(), cast.member)
+    path = f"/admin/t/acme/members/{cast.member.user.pk}/remove/"
+    assert "connected apps for this tenant" in owner.get(path).content.decode()
+    remove_member(cast.acme.id, cast.member.user, actor=ACTOR)
+    assert "No connected apps" in owner.get(APPS).content.decode()
+
+
+def test_an_app_of_another_tenant_does_not_exist_here(owner: Client, globex: Things) -> None:
+    for send in (owner.get, owner.post):
+        assert send(f"{APPS}{globex.connection}/disconnect/").status_code == 404
+    assert Connection.objects.get(pk=globex.connection).ended_at is None
