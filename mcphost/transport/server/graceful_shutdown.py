@@ -55,7 +55,7 @@ class ShutdownTimes(NamedTuple):
     drain_seconds: float = 20.0
 
 
-class Connection(Protocol):
+class HttpConnection(Protocol):
     """A client's connection: what the shutdown needs of it."""
 
     transport: asyncio.Transport
@@ -129,8 +129,8 @@ class GracefulServer(Server):
             if self._last_resort is not None:
                 self._last_resort.start()
 
-    def _connections(self) -> list[Connection]:
-        return list(cast("Iterable[Connection]", self.server_state.connections))
+    def _connections(self) -> list[HttpConnection]:
+        return list(cast("Iterable[HttpConnection]", self.server_state.connections))
 
     def _ask_to_go(self) -> None:
         """Make every response from now on close its connection."""
