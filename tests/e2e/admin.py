@@ -11,12 +11,16 @@ FORM = "application/x-www-form-urlencoded"
 
 
 class Admin:
-    """Signed in at `port` of 127.0.0.1, which may be changed to that of another node."""
+    """Signed in at `port` of 127.0.0.1, which may be changed to that of another node.
+
+    `location` is where the last response redirects to.
+    """
 
     def __init__(self, port: int, password: str, user: str = "admin") -> None:
         self.port = port
         self._cookies: dict[str, str] = {}
         self._token = ""
+        self.location = ""
         self.get("/admin/login/")
         self.post("/admin/login/?next=/admin/", username=user, password=password)
         self.get("/admin/")
@@ -50,10 +54,12 @@ class Admin:
 
     def _ask(self, method: str, path: str, status: int, body: str = "") -> str:
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)) as line:
-            line.request(method, path, body, {"Cookie": self.cookie, "Content-Type": FORM})
+            headers = {"Cookie": self.cookie, "Content-Type": FORM, "Accept": "text/html"}
+            line.request(method, path, body, headers)
             response = line.getresponse()
             page = response.read().decode()
             assert response.status == status, f"{method} {path}: {response.status} {page[:300]}"
+            self.location = response.getheader("Location") or ""
             for name, value in response.getheaders():
                 if name.lower() == "set-cookie":
                     key, _, rest = value.partition("=")
