@@ -20,7 +20,7 @@ from django.utils import timezone
 from mcphost.audit.last_use import LastUse
 from mcphost.feed.cache import MISS, Cache, Miss
 from mcphost.identity.models import Connection, Token
-from mcphost.identity.tokens import ID_LENGTH, ParsedToken, parse
+from mcphost.identity.tokens import ParsedToken, parse
 from mcphost.runtime.call import CallUser, Principal, PrincipalKind
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, Audience, Role, may_hold, may_take
@@ -32,6 +32,7 @@ TOKENS_KEPT = 65_536
 REFUSED_KEPT = 8_192
 UNKNOWN_ISSUER = "an unknown issuer"
 TOKENS_PER_PAGE = 50
+UUID_LENGTH = 36
 _NO_QUOTES = str.maketrans("“”„", '"""')
 
 _connection_use: Final[LastUse[str]] = LastUse(Connection)
@@ -391,7 +392,8 @@ def _issued() -> QuerySet[Token]:
 
 
 def _is_connection(credential_id: str) -> bool:
-    return len(credential_id) != ID_LENGTH
+    """Whether it is the id of a connection, a UUID: those of tokens are shorter."""
+    return len(credential_id) == UUID_LENGTH
 
 
 def _live_connections(connection_ids: Collection[str]) -> QuerySet[Connection]:

@@ -40,5 +40,6 @@ def problem_sentence(error: Mapping[str, Any]) -> str:
     """Return the sentence for an error of pydantic (`ErrorDetails`, with its context)."""
     sentence = _SENTENCES.get(error["type"])
     if sentence is not None:
-        return sentence.format_map(error.get("ctx", {}))
+        # Pydantic has the limits of a float as floats: 120 as 120.0.
+        return sentence.format_map(error.get("ctx", {})).replace(".0.", ".")
     return str(error["msg"]).removeprefix("Value error, ")

@@ -19,8 +19,9 @@ _MAX_EXACT: Final = 2**53
 """Whole numbers below it are exact as floats."""
 _NUMBER: Final = re.compile(rb"-?[0-9][0-9.]{15,}[0-9.eE+-]*")
 """A number that may have more digits than a float."""
-_LONG: Final = b"0" * 16
-_AS_ZEROS: Final = bytes(48 if byte in b"0123456789." else 32 for byte in range(256))
+MANY_DIGITS: Final = b"0" * 16
+AS_ZEROS: Final = bytes(48 if byte in b"0123456789." else 32 for byte in range(256))
+"""`MANY_DIGITS in text.translate(AS_ZEROS)` is false for nearly every text: it has no number to check."""
 
 
 def check_numbers(text: bytes) -> None:
@@ -39,7 +40,7 @@ def check_numbers(text: bytes) -> None:
 
 def changed_number(text: bytes) -> str:
     """Return the first whole number of a JSON text that the parser would change; empty if there is none."""
-    if _LONG not in text.translate(_AS_ZEROS):  # nearly always: it has few digits in a row
+    if MANY_DIGITS not in text.translate(AS_ZEROS):
         return ""
     numbers = (match[0].decode() for match in _NUMBER.finditer(STRING.sub(b" ", text)))
     return next((number for number in numbers if _is_changed(number)), "")

@@ -31,7 +31,15 @@ PROGRAMS = ["Overview", "Connect", "Tools", "Prompts", "Resources", "Templates",
 RECORDS = ["Calls", "Input requests", "Tasks", "Audit log"]
 OF_OPERATORS = [*PROGRAMS, *RECORDS, "Python functions"]
 OF_OWNERS = [
-    *(*PROGRAMS, "Tokens", "Service accounts", *RECORDS, "Members", "Python functions"),
+    *(
+        *PROGRAMS,
+        "Tokens",
+        "Connected apps",
+        "Service accounts",
+        *RECORDS,
+        "Members",
+        "Python functions",
+    ),
     "Settings",
 ]
 

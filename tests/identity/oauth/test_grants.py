@@ -275,7 +275,7 @@ def test_a_client_revokes_its_connection_by_either_token(
         return answer_revocation(urlencode(sent), f"{ISSUER}/revoke", ISSUER).status
 
     assert revoke(client_id=other.pk) == revoke(token="unknown") == 200  # RFC 7009 section 2.2
-    assert revoke(token=pair.access[:-1] + "A") == 200
+    assert revoke(token=pair.access.swapcase()) == 200
     assert _principal(pair.access) is not None
     assert revoke() == 200
     assert _principal(pair.access) is None

@@ -83,9 +83,9 @@ NAME, VALUE = "headers.0.name", "headers.0.value"
         (query(style="matrix"), "query.0.style", "'form', 'spaceDelimited'"),
         (posted("json", value={"a": "{secrets.a.b}"}), "body", "a secret has a name and no parts"),
         (posted("text", text="{secrets.key}"), "body.text", "A secret may stand in headers"),
-        (posted("text", text="x", media_type="text"), "body.media_type", "match pattern"),
-        ({"timeout_seconds": 121}, "timeout_seconds", "less than or equal to 120"),
-        ({"retries": 4}, "retries", "less than or equal to 3"),
+        (posted("text", text="x", media_type="text"), "body.media_type", "match the pattern"),
+        ({"timeout_seconds": 121}, "timeout_seconds", "at most 120."),
+        ({"retries": 4}, "retries", "at most 3"),
     ],
 )
 def test_an_invalid_request_configuration_is_refused(
@@ -115,7 +115,7 @@ def asked(key: str = "sure", **others: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("questions", "field", "words"),
     [
-        ([asked("no key")], "0.key", "match pattern"),
+        ([asked("no key")], "0.key", "match the pattern"),
         ([asked(), asked()], "1.key", "two questions with the key 'sure'"),
         ([asked(message="{secrets.key}?")], "0.message", "A secret may stand in"),
         ([asked(when={"secrets.key": [1]})], "0", "is no path such as"),
