@@ -53,7 +53,7 @@ def authorize(request: SignedInRequest) -> HttpResponseBase:
         return redirect_to_login(request.get_full_path(), reverse("admin:sign_in"))
     issuer = issuer_of(request.get_host())
     try:
-        client = clients.resolve(request.GET.get("client_id", ""))
+        client = clients.resolve(request.GET.get("client_id", ""), request.user.pk)
         authorization = read_authorization(issuer + request.get_full_path(), client, issuer)
     except OAuthError as error:
         return show(

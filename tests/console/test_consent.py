@@ -148,6 +148,8 @@ def test_an_untrusted_redirect_uri_is_shown_to_the_person_and_nothing_is_sent_th
         ({"resource": f"{ORIGIN}/t/no-such-tenant/mcp"}, "invalid_target"),
         ({"resource": "https://elsewhere.test/t/acme/mcp"}, "invalid_target"),
         ({"resource": ORIGIN}, "invalid_target"),
+        ({"resource": f"{ORIGIN}/t/a\0b/mcp"}, "invalid_target"),
+        ({"resource": f"{ORIGIN}/t/acme/mcp?more=1"}, "invalid_target"),
         ({"state": "x" * 5000}, "invalid_request"),
     ],
 )
@@ -185,6 +187,20 @@ def test_a_parameter_that_is_there_twice_is_refused(
         assert _told(response)["error"] == "invalid_target"
     else:
         assert response.status_code == 400
+
+
+def test_the_host_of_a_resource_may_be_in_upper_case(app: OAuthClient, cast: Cast) -> None:
+    url = _url(resource="HTTP://TestServer/t/acme/mcp/")
+    assert "code" in _told(_allow(_browser(cast.member), url, cast.member))
+
+
+def test_a_client_that_is_pruned_before_the_decision_cannot_be_connected(
+    app: OAuthClient, cast: Cast
+) -> None:
+    browser = _browser(cast.member)
+    browser.get(_url())
+    app.delete()
+    assert _allow(browser, _url(), cast.member).status_code == 400
 
 
 def test_a_request_without_a_resource_offers_the_tenants_of_the_person(

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from django.utils import timezone
 
+from mcphost.identity.attempts import count_event
 from mcphost.identity.models import CLIENT_ID_LENGTH, OAuthClient
 from mcphost.identity.oauth import documents
 from mcphost.identity.oauth.documents import DocumentError
@@ -15,6 +16,9 @@ from mcphost.tenants.models import Tenant
 
 STALE_FOR: Final = timedelta(days=7)
 """How long a document serves after it was read, while it cannot be read again."""
+
+MAX_DOCUMENTS: Final = 30
+"""How many documents the server reads in an hour for one person: each may take a thread for seconds."""
 
 log = logging.getLogger(__name__)
 
@@ -29,10 +33,11 @@ def find(client_id: str) -> OAuthClient | None:
     return client
 
 
-def resolve(client_id: str) -> OAuthClient:
+def resolve(client_id: str, user_id: int) -> OAuthClient:
     """Return the stored client that a person who is signed in is asked about.
 
-    Its document is read if what is stored of it is not fresh. Call it in a thread and outside of
+    Its document is read if what is stored of it is not fresh, at most MAX_DOCUMENTS times an hour for
+    one person. Call it in a thread and outside of
     transactions: that takes up to 5 s. Raises OAuthError, with words for the person.
     """
     client = find(client_id)
@@ -46,6 +51,8 @@ def resolve(client_id: str) -> OAuthClient:
             "No client is registered with this id. Remove the connection and add it again."
         )
     try:
+        if not count_event(f"documents for {user_id}", MAX_DOCUMENTS, timedelta(hours=1)):
+            raise DocumentError("You have opened too many of them. Try again in an hour")
         document = documents.read(client_id)
     except DocumentError as error:
         log.info("the metadata document of %r was not read: %s", client_id, error)

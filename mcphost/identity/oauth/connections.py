@@ -67,20 +67,23 @@ def consent(membership_id: UUID, consented: Consent, *, actor: Actor) -> str:
     """Record a member's consent; return the code for the client, which is valid for a minute.
 
     The actor is the member. Scopes that the member's role may not take are left out. Raises
-    PermissionDenied if the membership is not the actor's, has ended, or none of the scopes is left.
+    PermissionDenied if the membership is not the actor's, has ended, or none of the scopes is left,
+    and if the client is gone.
     """
     user = lock_account(actor)
     membership = live_membership(membership_id)
     if membership is None or user is None or membership.user_id != user.pk:
         raise PermissionDenied
     scopes = takeable(membership, consented.scopes)
-    if not scopes:
+    # Locked, so that it is not pruned meanwhile.
+    client = OAuthClient.objects.select_for_update().filter(pk=consented.client.pk).first()
+    if client is None or not scopes:
         raise PermissionDenied
     code = secrets.token_urlsafe(32)
     AuthorizationCode.objects.create(
         id=digest(code),
         membership=membership,
-        client=consented.client,
+        client=client,
         redirect_uri=consented.redirect_uri,
         code_challenge=consented.code_challenge,
         scopes=list(scopes),

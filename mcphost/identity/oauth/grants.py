@@ -37,6 +37,7 @@ from oauthlib.oauth2.rfc6749.grant_types.authorization_code import code_challeng
 
 from mcphost.audit.records import Actor
 from mcphost.identity import tokens
+from mcphost.identity.attempts import count_event
 from mcphost.identity.models import AuthorizationCode, Connection, OAuthClient, RefreshToken, Token
 from mcphost.identity.oauth import clients, redirects
 from mcphost.identity.oauth.addresses import SCOPES
@@ -48,6 +49,7 @@ from mcphost.identity.oauth.connections import (
     takeable,
 )
 from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode
+from mcphost.tenants.fields import SLUG
 from mcphost.tenants.models import Membership
 from mcphost.tenants.roles import Audience, audience_of, is_scope
 
@@ -59,8 +61,11 @@ parallel. Used later, it ends the connection: somebody has a copy."""
 MAX_STATE: Final = 4096
 _IGNORED_SCOPES: Final = frozenset({"offline_access", "openid", "profile", "email"})
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_REFRESH_WINDOW: Final = timedelta(minutes=10)
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
-_RESOURCE: Final = re.compile(r"/t/([^/?#]+)/mcp/?")
+_RESOURCE: Final = re.compile(rf"/t/({SLUG.pattern})/mcp/?")
+MAX_REFRESHES: Final = 60
+"""Of one connection in ten minutes. Clients refresh once an hour, some in several processes at once."""
 
 # It logs codes and refresh tokens at DEBUG.
 logging.getLogger("oauthlib").setLevel(logging.WARNING)
@@ -363,6 +368,12 @@ class _Validator(RequestValidator):
                 end_now(row.connection, "a refresh token was used twice", _ITSELF)
                 return False
             raise _RepeatedError(_unsealed(row, refresh_token, self._now))
+        if not count_event(f"refreshes of {row.connection_id}", MAX_REFRESHES, _REFRESH_WINDOW):
+            raise CustomOAuth2Error(
+                error="temporarily_unavailable",
+                description="This connection is refreshed too often: try again later",
+                status_code=429,
+            )
         self._membership, self._refresh_token, self._connection = membership, row, row.connection
         request.user = membership.user
         return bool(self._scopes())
@@ -450,8 +461,9 @@ class _Validator(RequestValidator):
         resource: str | None = request.resource
         if resource is None:
             return None
-        path = _RESOURCE.fullmatch(resource.removeprefix(self._issuer))
-        if path is None or not resource.startswith(self._issuer):
+        issuer, _, rest = resource.partition("/t/")
+        path = _RESOURCE.fullmatch(f"/t/{rest}")
+        if path is None or issuer.lower() != self._issuer:
             raise _refused(request, "invalid_target", "resource is not an MCP server of this host")
         return path[1]
 

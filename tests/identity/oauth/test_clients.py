@@ -19,6 +19,8 @@ from mcphost.tenants.services import update_tenant
 from tests.cast import ACTOR, Cast
 from tests.identity.oauth.hosts import DocumentHost
 
+PERSON = 7
+
 pytestmark = pytest.mark.django_db
 
 CLAUDE_CODE = "https://claude.ai/oauth/claude-code-client-metadata"
@@ -71,14 +73,14 @@ def make_stale(client: OAuthClient, **values: Any) -> None:
 
 def refusal(client_id: str) -> str:
     with pytest.raises(OAuthError) as caught:
-        clients.resolve(client_id)
+        clients.resolve(client_id, PERSON)
     assert caught.value.code is OAuthErrorCode.INVALID_CLIENT
     return caught.value.description
 
 
 def test_the_document_of_a_new_client_is_read_and_stored(host: DocumentHost) -> None:
     host.headers = {"Cache-Control": "max-age=3600"}
-    client = clients.resolve(host.url)
+    client = clients.resolve(host.url, PERSON)
     row = OAuthClient.objects.get(pk=host.url)
     assert client == row
     assert (row.name, row.redirect_uris) == ("Reader", ["http://127.0.0.1/cb"])
@@ -87,12 +89,12 @@ def test_the_document_of_a_new_client_is_read_and_stored(host: DocumentHost) -> 
 
 
 def test_a_fresh_document_is_not_read_again_and_a_stale_one_is(host: DocumentHost) -> None:
-    client = clients.resolve(host.url)
+    client = clients.resolve(host.url, PERSON)
     host.publish(client_name="Renamed", redirect_uris=["https://new.example/cb"])
-    assert clients.resolve(host.url).name == "Reader"
+    assert clients.resolve(host.url, PERSON).name == "Reader"
     assert len(host.requests) == 1
     make_stale(client)
-    assert clients.resolve(host.url).name == "Renamed"
+    assert clients.resolve(host.url, PERSON).name == "Renamed"
     assert OAuthClient.objects.get(pk=host.url).redirect_uris == ["https://new.example/cb"]
 
 
@@ -106,7 +108,7 @@ def test_nothing_is_fetched_where_nobody_is_signed_in(host: DocumentHost) -> Non
 
 def test_a_registered_client_is_not_fetched(host: DocumentHost) -> None:
     OAuthClient.objects.create(id="dcr-x", name="Registered", redirect_uris=[])
-    assert clients.resolve("dcr-x").name == "Registered"
+    assert clients.resolve("dcr-x", PERSON).name == "Registered"
     for client_id in ("dcr-y", "", "\0", host.url.replace("https", "http")):
         assert "No client is registered with this id" in refusal(client_id)
     assert host.requests == []
@@ -142,8 +144,8 @@ def test_a_stored_document_serves_for_seven_days_while_it_cannot_be_read(
         setattr(host, name, value)
     now = timezone.now()
     client = stored(host.url, read_at=now - timedelta(days=6, hours=23))
-    assert clients.resolve(host.url).redirect_uris == client.redirect_uris
-    assert clients.resolve(host.url).name == "Stored"
+    assert clients.resolve(host.url, PERSON).redirect_uris == client.redirect_uris
+    assert clients.resolve(host.url, PERSON).name == "Stored"
     assert len(host.requests) == 1, "the next try is some minutes away"
     assert OAuthClient.objects.get().read_at == client.read_at
     make_stale(client, read_at=now - timedelta(days=7))
@@ -153,10 +155,10 @@ def test_a_stored_document_serves_for_seven_days_while_it_cannot_be_read(
 def test_a_host_that_is_back_is_believed(host: DocumentHost) -> None:
     client = stored(host.url)
     host.status = 503
-    clients.resolve(host.url)
+    clients.resolve(host.url, PERSON)
     make_stale(client)
     host.publish()
-    assert clients.resolve(host.url).name == "Reader"
+    assert clients.resolve(host.url, PERSON).name == "Reader"
 
 
 @pytest.fixture
@@ -171,35 +173,35 @@ def test_a_pin_becomes_a_row_when_its_document_cannot_be_read(
     host: DocumentHost, pinned: Pin
 ) -> None:
     host.status = 403
-    client = clients.resolve(pinned.id)
+    client = clients.resolve(pinned.id, PERSON)
     row = OAuthClient.objects.get()
     assert (client, row.name, row.redirect_uris) == (row, "Pinned", ["https://pinned.example/cb"])
     assert row.read_at is None
-    assert clients.resolve(pinned.id) == row
+    assert clients.resolve(pinned.id, PERSON) == row
     assert len(host.requests) == 1, "the next try is some minutes away"
 
 
 def test_a_document_that_was_read_replaces_its_pin(host: DocumentHost, pinned: Pin) -> None:
     host.status = 403
-    client = clients.resolve(pinned.id)
+    client = clients.resolve(pinned.id, PERSON)
     make_stale(client)
     host.publish()
-    assert clients.resolve(pinned.id).name == "Reader"
+    assert clients.resolve(pinned.id, PERSON).name == "Reader"
     host.status = 403
     make_stale(client)
-    assert clients.resolve(pinned.id).name == "Reader"
+    assert clients.resolve(pinned.id, PERSON).name == "Reader"
     make_stale(client, read_at=timezone.now() - timedelta(days=7))
-    assert clients.resolve(pinned.id).name == "Pinned"
+    assert clients.resolve(pinned.id, PERSON).name == "Pinned"
 
 
 def test_a_newer_pin_replaces_the_row_of_an_older_one(
     host: DocumentHost, pinned: Pin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host.status = 403
-    client = clients.resolve(pinned.id)
+    client = clients.resolve(pinned.id, PERSON)
     monkeypatch.setitem(PINS, pinned.id, pinned._replace(name="Newer"))
     make_stale(client)
-    assert clients.resolve(pinned.id).name == "Newer"
+    assert clients.resolve(pinned.id, PERSON).name == "Newer"
 
 
 # A tenant's switch
@@ -209,7 +211,7 @@ def test_a_tenant_may_refuse_clients_that_registered_themselves(
     cast: Cast, host: DocumentHost
 ) -> None:
     registered = OAuthClient.objects.create(id="dcr-x", name="Registered", redirect_uris=[])
-    documented = clients.resolve(host.url)
+    documented = clients.resolve(host.url, PERSON)
     tenant = Tenant.objects.get(pk=cast.acme.id)
     assert clients.allowed_in(registered, tenant) is None
     update_tenant(tenant.pk, replace(cast.acme.fields, metadata_documents_only=True), actor=ACTOR)
@@ -221,3 +223,17 @@ def test_a_tenant_may_refuse_clients_that_registered_themselves(
     assert clients.allowed_in(registered, Tenant.objects.get(pk=cast.globex.id)) is None
     entry = Entry.objects.filter(action="tenant.updated").latest("at")
     assert entry.facts == {"changed": ["metadata_documents_only"], "metadata_documents_only": True}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_person_makes_the_server_read_a_limited_number_of_documents(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(clients, "MAX_DOCUMENTS", 2)
+    for number in range(3):
+        with pytest.raises(OAuthError) as refused:
+            clients.resolve(f"https://127.0.0.1/client-{number}", PERSON)
+        assert ("too many" in refused.value.description) == (number == 2)
+    with pytest.raises(OAuthError) as refused:
+        clients.resolve("https://127.0.0.1/client-3", PERSON + 1)
+    assert "too many" not in refused.value.description

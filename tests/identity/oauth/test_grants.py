@@ -194,6 +194,18 @@ def test_a_refresh_token_serves_only_its_own_client_and_resource(
     assert error_of(refresh(client, pair.refresh, resource=target)) == "invalid_target"
 
 
+def test_a_connection_is_refreshed_a_limited_number_of_times(
+    client: OAuthClient, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grants, "MAX_REFRESHES", 2)
+    pair, other = _pair(client, cast), pair_of(redeem(client, code_of(client, cast.owner)))
+    for _ in range(2):
+        pair = pair_of(refresh(client, pair.refresh))
+    assert refresh(client, pair.refresh).status == 429
+    assert _principal(pair.access) is not None
+    pair_of(refresh(client, other.refresh))
+
+
 def test_naming_scopes_when_refreshing_widens_nothing(client: OAuthClient, cast: Cast) -> None:
     pair = _pair(client, cast, "mcp:list")
     again = pair_of(refresh(client, pair.refresh, scope="mcp:list mcp:call api:write"))
