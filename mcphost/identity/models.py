@@ -186,7 +186,7 @@ class AuthorizationCode(models.Model):
     """What a member consented to, until the client redeems it (RFC 6749 section 4.1.2).
 
     `id` is the code's SHA-256 in hexadecimal. A redeemed code names its `connection`, and stays
-    until it is pruned: if somebody presents it again, the connection ends.
+    until it is pruned: if it is presented again, the connection ends.
     """
 
     id = models.CharField(primary_key=True, max_length=64, editable=False)

@@ -98,7 +98,7 @@ async def test_a_client_registers_or_shows_its_document_signs_in_and_calls(
     assert ("A test client" if document is None else "Claude Code") in page
     assert keychain.client is not None
     assert (keychain.client.client_id == document) == (document is not None)
-    # The next start of the client needs nobody.
+    # The next start of the client needs no person.
     async with signed_in(server, person, keychain, document) as client:
         assert text_of(await client.call_tool("echo", {"text": "again"})) == "again"
     assert len(person.pages) == 1

@@ -37,8 +37,8 @@ def resolve(client_id: str, user_id: int) -> OAuthClient:
     """Return the stored client that a person who is signed in is asked about.
 
     Its document is read if what is stored of it is not fresh, at most MAX_DOCUMENTS times an hour for
-    one person. Call it in a thread and outside of
-    transactions: that takes up to 5 s. Raises OAuthError, with words for the person.
+    one person. Call it in a thread and outside of transactions: that takes up to 5 s. Raises
+    OAuthError, with words for the person.
     """
     client = find(client_id)
     now = timezone.now()
@@ -52,7 +52,7 @@ def resolve(client_id: str, user_id: int) -> OAuthClient:
         )
     try:
         if not count_event(f"documents for {user_id}", MAX_DOCUMENTS, timedelta(hours=1)):
-            raise DocumentError("You have opened too many of them. Try again in an hour")
+            raise DocumentError("You have opened too many of them. Try again in an hour.")
         document = documents.read(client_id)
     except DocumentError as error:
         log.info("the metadata document of %r was not read: %s", client_id, error)

@@ -148,6 +148,8 @@ def end(tenant_id: UUID, connection_id: UUID, *, actor: Actor) -> bool:
         lock_account(actor)
     else:
         lock_tenant(tenant_id, actor, Permission.MANAGE_TOKENS)
+    # As the token endpoint does: what it issues meanwhile also ends.
+    Membership.objects.select_for_update().filter(connections=connection_id).first()
     connection = rows.select_related("membership", "client").first()
     return connection is not None and end_now(connection, "revoked", actor)
 

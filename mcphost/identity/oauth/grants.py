@@ -12,7 +12,7 @@ import json
 import logging
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -57,15 +57,15 @@ ACCESS_SECONDS: Final = 3600
 REFRESH_LIFETIME: Final = timedelta(days=30)
 REPEAT_WINDOW: Final = timedelta(seconds=60)
 """How long a used refresh token yields the same answer again, to a client that lost it or asked in
-parallel. Used later, it ends the connection: somebody has a copy."""
+parallel. Used later, it ends the connection: another program may have a copy."""
+MAX_REFRESHES: Final = 60
+"""Of one connection in ten minutes. Clients refresh once an hour, some in several processes at once."""
 MAX_STATE: Final = 4096
 _IGNORED_SCOPES: Final = frozenset({"offline_access", "openid", "profile", "email"})
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _REFRESH_WINDOW: Final = timedelta(minutes=10)
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 _RESOURCE: Final = re.compile(rf"/t/({SLUG.pattern})/mcp/?")
-MAX_REFRESHES: Final = 60
-"""Of one connection in ten minutes. Clients refresh once an hour, some in several processes at once."""
 
 # It logs codes and refresh tokens at DEBUG.
 logging.getLogger("oauthlib").setLevel(logging.WARNING)
@@ -116,7 +116,7 @@ def read_authorization(uri: str, client: OAuthClient, issuer: str) -> Authorizat
     try:
         request = Request(uri)
     except ValueError:
-        message = "The address is not a well-formed authorization request"
+        message = "The address is not a well-formed authorization request."
         raise OAuthError(OAuthErrorCode.INVALID_REQUEST, message) from None
     try:
         request.scopes = None
@@ -169,9 +169,8 @@ class _RepeatedError(Exception):
         self.answer = answer
 
 
-def _answered(respond: Any) -> OAuthAnswer:
+def _answered(respond: Callable[[], tuple[Mapping[str, str], str, int]]) -> OAuthAnswer:
     """Return oauthlib's response, or that of an error that it leaves to its caller."""
-    headers: Mapping[str, str]
     try:
         headers, body, status = respond()
     except _RepeatedError as repeated:

@@ -1,4 +1,4 @@
-"""Delete what OAuth has left behind: clients that nobody connected, and what has expired."""
+"""Delete what OAuth has left behind: clients without a connection, and what has expired."""
 
 from datetime import timedelta
 from typing import Any, Final
@@ -45,7 +45,7 @@ def prune() -> int:
     )
     pruned = 0
     for rows in over:
-        # A row that somebody has locked is in use.
+        # A row that another transaction has locked is in use.
         unlocked = rows.select_for_update(skip_locked=True)
         ids = list(unlocked.values_list("pk", flat=True)[: PRUNED_AT_ONCE - pruned])
         rows.filter(pk__in=ids).delete()

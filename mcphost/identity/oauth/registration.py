@@ -1,7 +1,7 @@
 """Dynamic client registration (RFC 7591): a client without a metadata document makes itself known.
 
-Anybody may register, so that there are limits: by address, and for all clients that nobody has
-connected. What is registered means nothing until a member consents.
+Every program may register, so that there are limits: by address, and for all clients without a
+connection. What is registered means nothing until a member consents.
 """
 
 import secrets
@@ -17,7 +17,6 @@ from mcphost.identity.oauth import redirects
 from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode
 from mcphost.identity.oauth.metadata import AUTHENTICATION, GRANTS, display_name, parse, texts
 
-MAX_BYTES: Final = 16 * 1024
 MAX_REDIRECT_URIS: Final = 10
 PER_ADDRESS: Final = 20
 WINDOW: Final = timedelta(hours=1)
@@ -31,8 +30,6 @@ def register(body: bytes, address: str) -> Mapping[str, Any]:
 
     `address` is where the request came from. Raises OAuthError.
     """
-    if len(body) > MAX_BYTES:
-        raise _bad_metadata(f"A registration may have at most {MAX_BYTES} bytes.")
     fields = parse(body)
     if fields is None:
         raise _bad_metadata("A registration must be a JSON object.")
@@ -48,7 +45,7 @@ def register(body: bytes, address: str) -> Mapping[str, Any]:
     if unconnected()[:MAX_UNCONNECTED].count() == MAX_UNCONNECTED:
         raise OAuthError(
             OAuthErrorCode.TOO_MANY,
-            "Too many clients are registered that nobody has connected. Try again later.",
+            "Too many clients are registered that no member has connected. Try again later.",
         )
     client = OAuthClient.objects.create(
         id=ID_PREFIX + secrets.token_hex(_ID_BYTES),

@@ -14,8 +14,8 @@ from mcphost.identity.oauth import grants, registration
 from mcphost.identity.oauth.addresses import issuer_of
 from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode
 from mcphost.identity.oauth.grants import OAuthAnswer
+from mcphost.transport.guard import JSON
 
-JSON: Final = "application/json"
 _STATUSES: Final = {OAuthErrorCode.INVALID_CLIENT: 401, OAuthErrorCode.TOO_MANY: 429}
 
 

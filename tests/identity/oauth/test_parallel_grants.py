@@ -7,9 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.db import connections as database
+from django.utils import timezone
 
 from mcphost.audit.models import Entry
 from mcphost.identity.models import Connection, RefreshToken, Token
+from mcphost.identity.oauth.connections import end
 from mcphost.identity.oauth.grants import OAuthAnswer
 from mcphost.tenants.services import remove_member
 from tests.cast import ACTOR, Cast
@@ -82,3 +84,23 @@ def test_a_member_who_is_removed_while_a_client_redeems_and_refreshes_has_nothin
     assert not Connection.objects.exists()
     assert not Token.objects.exclude(connection=None).exists()
     assert not RefreshToken.objects.exists()
+
+
+def test_a_connection_that_is_ended_while_its_client_refreshes_and_redeems_has_nothing_left(
+    cast: Cast,
+) -> None:
+    client = make_client()
+    first = pair_of(redeem(client, code_of(client, cast.member)))
+    connection = Connection.objects.get()
+    Token.objects.filter(connection=connection).update(expires_at=timezone.now())
+    code = code_of(client, cast.member)
+    *answers, ended = _at_once(
+        *[lambda: refresh(client, first.refresh)] * 6,
+        lambda: redeem(client, code),
+        lambda: end(cast.acme.id, connection.pk, actor=ACTOR),
+    )
+    assert ended is True
+    for answer in answers:
+        assert answer.status == 200 or error_of(answer) == "invalid_grant"
+    assert not RefreshToken.objects.filter(connection=connection).exists()
+    assert not Token.objects.filter(connection=connection).exists()

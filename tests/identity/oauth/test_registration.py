@@ -10,7 +10,7 @@ import pytest
 from mcphost.identity.models import OAuthClient
 from mcphost.identity.oauth import registration
 from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode
-from mcphost.identity.oauth.registration import MAX_BYTES, PER_ADDRESS
+from mcphost.identity.oauth.registration import PER_ADDRESS
 from tests.identity.oauth.test_redirects import CURSOR, VS_CODE
 
 pytestmark = pytest.mark.django_db
@@ -130,7 +130,6 @@ def test_redirect_uris_that_are_not_allowed_are_refused(uris: Any) -> None:
         b'{"redirect_uris": ["https://a.example/"], "client_name": "\\ud800"}',
         b'{"redirect_uris": ["https://a.example/"], "grant_types": ["client_credentials"]}',
         b'{"redirect_uris": ["https://a.example/"], "grant_types": "authorization_code"}',
-        b'{"redirect_uris": ["https://a.example/"], "x": "' + b"a" * MAX_BYTES + b'"}',
     ],
     ids=lambda body: str(body[-40:]),
 )  # fmt: skip
@@ -158,7 +157,7 @@ def test_what_is_refused_does_not_count() -> None:
 def test_ten_thousand_registrations_are_the_end_until_some_are_connected_or_pruned() -> None:
     rows = (OAuthClient(id=f"dcr-{number}", name="x") for number in range(10_000))
     OAuthClient.objects.bulk_create(rows)
-    with pytest.raises(OAuthError, match="nobody has connected") as caught:
+    with pytest.raises(OAuthError, match="no member has connected") as caught:
         register()
     assert caught.value.code is OAuthErrorCode.TOO_MANY
     OAuthClient.objects.filter(id="dcr-0").delete()
