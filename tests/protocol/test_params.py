@@ -269,9 +269,6 @@ def test_a_malformed_input_response_in_a_task_update_is_accepted_when_opened(res
     responses = {"fine": {"action": "decline"}, "name#2": response}
     exchange = opened(of_task("tasks/update", inputResponses=responses))
     assert exchange.params["inputResponses"] == responses
-    php = {"form": {"action": "accept", "content": []}}  # an empty form of a client in PHP
-    exchange = opened(asking(method, inputResponses=php, requestState="s"))
-    assert exchange.params["inputResponses"] == {"form": {"action": "accept", "content": {}}}
 
 
 # --- meta ---
