@@ -120,7 +120,7 @@ class Basis:
         return frozenset((row.name, row.rules) for row in self.secrets)
 
 
-class Entry(NamedTuple):
+class PreparedEntry(NamedTuple):
     """One entry of the audit log: `created`, `published`, …"""
 
     verb: str
@@ -135,7 +135,7 @@ class PreparedChange(NamedTuple):
 
     row: Primitive
     version: PrimitiveVersion | None
-    entries: Sequence[Entry]
+    entries: Sequence[PreparedEntry]
     missing: Sequence[str] = ()
 
 
@@ -208,19 +208,19 @@ class Preparation:
         """
         if row.live_id is None:
             return None
-        changed_row, entries = copy(row), list[Entry]()
+        changed_row, entries = copy(row), list[PreparedEntry]()
         verbs = _PATHS.get((PrimitiveState(row.state), PrimitiveState.ARCHIVED), ())
         _move(changed_row, None, verbs, entries)
         return PreparedChange(changed_row, None, entries) if entries else None
 
     def _edited(
         self, old: Primitive | None, working: PrimitiveFields
-    ) -> tuple[Primitive, list[Entry]]:
+    ) -> tuple[Primitive, list[PreparedEntry]]:
         """Return the row with this working copy, and the entry of the edit, if it is one."""
         if old is None:
             row, entry = (
                 Primitive(tenant=self._basis.tenant),
-                Entry("created", {"kind": working.kind}),
+                PreparedEntry("created", {"kind": working.kind}),
             )
         else:
             names = changed(working_copy(old), working)
@@ -229,7 +229,7 @@ class Preparation:
             if "kind" in names:
                 message = _OTHER_KIND.format(working.primitive_type)
                 raise InvalidPrimitiveError({"kind": [message]})
-            row, entry = copy(old), Entry("updated", {"changed": names})
+            row, entry = copy(old), PreparedEntry("updated", {"changed": names})
         uri = self._check(working, old).compiled.uri or None
         if old is not None and old.live_id and old.uri != uri:
             raise InvalidPrimitiveError({validation.uri_field(working): [_OTHER_URI]})
@@ -293,10 +293,10 @@ def store(basis: Basis, changes: Iterable[PreparedChange], actor: Actor) -> None
     rows = [change.row for change in stored]
     for row in rows:
         row.updated_at = now
-    known = {row.id for row in basis.rows.values()}
-    Primitive.objects.bulk_create([row for row in rows if row.id not in known], MAX_AT_ONCE)
+    existing = {row.id for row in basis.rows.values()}
+    Primitive.objects.bulk_create([row for row in rows if row.id not in existing], MAX_AT_ONCE)
     Primitive.objects.bulk_create(
-        [row for row in rows if row.id in known],
+        [row for row in rows if row.id in existing],
         MAX_AT_ONCE,
         update_conflicts=True,
         unique_fields=["id"],
@@ -355,7 +355,7 @@ def _move(
     row: Primitive,
     version: PrimitiveVersion | None,
     verbs: Iterable[PrimitiveVerb],
-    entries: list[Entry],
+    entries: list[PreparedEntry],
 ) -> None:
     """Change state and version of a row, and add an entry for each step."""
     for verb in verbs:
@@ -366,4 +366,4 @@ def _move(
         if verb is PrimitiveVerb.PUBLISH and version is not None:
             row.live = version
             facts = {"number": version.number, "digest": version.digest}
-        entries.append(Entry(ENTRY_VERBS[verb], {**facts, "version": str(row.live)}))
+        entries.append(PreparedEntry(ENTRY_VERBS[verb], {**facts, "version": str(row.live)}))

@@ -40,7 +40,7 @@ _WIDTH: Final = 1 << 30
 
 
 @dataclass(slots=True)
-class Document:
+class YamlDocument:
     """A value that was read, with the line of each of its members."""
 
     value: Any = None
@@ -55,12 +55,12 @@ class Document:
         return 1
 
 
-def read(data: bytes) -> Document:
+def read(data: bytes) -> YamlDocument:
     """Parse a file. Raises InvalidFileError with the line of what cannot be read."""
     if len(data) > MAX_BYTES:
         raise _refusal(1, f"The file is larger than {MAX_BYTES >> 20} MiB.")
     try:
-        return _Reader(data).document()
+        return _YamlReader(data).document()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "it has characters that YAML does not allow"
@@ -78,14 +78,14 @@ def _refusal(line: int, message: str, path: Path = ()) -> InvalidFileError:
     return InvalidFileError([Problem(line, ".".join(map(str, path)), message)])
 
 
-class _Reader:
+class _YamlReader:
     """Builds a document from the parser's events, so that a limit ends the reading at once."""
 
     def __init__(self, data: bytes) -> None:
         self._loader = yaml.CSafeLoader(data)
-        self._read = Document()
+        self._read = YamlDocument()
 
-    def document(self) -> Document:
+    def document(self) -> YamlDocument:
         while not isinstance(event := self._loader.get_event(), yaml.DocumentStartEvent):
             if isinstance(event, yaml.StreamEndEvent):
                 return self._read

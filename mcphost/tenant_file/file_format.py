@@ -13,7 +13,7 @@ from mcphost.catalogue.fields import FIELD_NAMES, PrimitiveFields, changed, work
 from mcphost.catalogue.models import Primitive
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.tenant_file.documents import Document, Path
+from mcphost.tenant_file.documents import Path, YamlDocument
 from mcphost.tenant_file.errors import InvalidFileError, Problem
 from mcphost.tenants.fields import TenantFields
 
@@ -58,10 +58,10 @@ class TenantFile:
     primitives: Sequence[DesiredRow]
 
 
-class _Reader:
+class _MemberReader:
     """Collects the problems of a document, each with its line."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: YamlDocument) -> None:
         self._document = document
         self.problems: list[Problem] = []
 
@@ -78,8 +78,8 @@ class _Reader:
             return {}
         for name in value if members is not None else ():
             if name not in (members or ()):
-                known = ", ".join(members or ())
-                self.refuse((*path, name), f"There is no member of this name. Use {known}.")
+                allowed = ", ".join(members or ())
+                self.refuse((*path, name), f"There is no member of this name. Use {allowed}.")
         return value
 
     def texts(self, path: Path, value: Any) -> Sequence[str]:
@@ -97,12 +97,12 @@ class _Reader:
         return False
 
 
-def read_file(document: Document) -> TenantFile:
+def read_file(document: YamlDocument) -> TenantFile:
     """Return what a document asks for. Raises InvalidFileError with every problem of its form.
 
     Whether a primitive's fields are valid is for the catalogue to say.
     """
-    reader = _Reader(document)
+    reader = _MemberReader(document)
     top = reader.mapping((), document.value, _TOP)
     if top.get("format") != FORMAT or isinstance(top.get("format"), bool):
         reader.refuse(("format",), f"The file must begin with `format: {FORMAT}`.")
@@ -118,7 +118,7 @@ def read_file(document: Document) -> TenantFile:
     return file
 
 
-def _settings(reader: _Reader, value: Any) -> Mapping[str, Any]:
+def _settings(reader: _MemberReader, value: Any) -> Mapping[str, Any]:
     path = ("tenant",)
     settings = dict(reader.mapping(path, value, tuple(_SETTINGS)))
     for name in _SETTINGS.keys() & settings.keys():
@@ -126,42 +126,43 @@ def _settings(reader: _Reader, value: Any) -> Mapping[str, Any]:
     return settings
 
 
-def _text(reader: _Reader, path: Path, value: Any) -> str:
+def _text(reader: _MemberReader, path: Path, value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     reader.refuse(path, "This must be a text.")
     return ""
 
 
-def _limit(reader: _Reader, path: Path, value: Any) -> int | None:
+def _limit(reader: _MemberReader, path: Path, value: Any) -> int | None:
     if value is None or type(value) is int:
         return value
     reader.refuse(path, "This must be a whole number, or null for no limit.")
     return None
 
 
-_SETTINGS: Final[Mapping[str, Callable[[_Reader, Path, Any], Any]]] = {
+_SETTINGS: Final[Mapping[str, Callable[[_MemberReader, Path, Any], Any]]] = {
     "title": _text,
     "icon": _text,
     "instructions": _text,
-    "allowed_origins": _Reader.texts,
-    "outgoing_hosts": _Reader.texts,
-    "public": _Reader.flag,
-    "metadata_documents_only": _Reader.flag,
+    "allowed_origins": _MemberReader.texts,
+    "outgoing_hosts": _MemberReader.texts,
+    "public": _MemberReader.flag,
+    "metadata_documents_only": _MemberReader.flag,
     "calls_per_minute": _limit,
     "concurrent_calls": _limit,
 }
 """How each setting of a tenant is read (`tenants.fields.TenantFields`)."""
 
 
-def _primitives(reader: _Reader, top: Mapping[str, Any]) -> Iterator[DesiredRow]:
+def _primitives(reader: _MemberReader, top: Mapping[str, Any]) -> Iterator[DesiredRow]:
     for section, primitive_type in SECTIONS.items():
         for name, value in reader.mapping((section,), top.get(section), None).items():
             path = (section, name)
             members = reader.mapping(path, value, _IN_PRIMITIVE)
             missing = [member for member in ("kind", "config") if member not in members]
             if missing:
-                reader.refuse(path, f"Its {' and '.join(missing)} must be given.")
+                if value is None or isinstance(value, dict):  # otherwise that was refused
+                    reader.refuse(path, f"Its {' and '.join(missing)} must be given.")
                 continue
             desired = _desired(reader, path, primitive_type, members)
             if desired is not None:
@@ -169,7 +170,7 @@ def _primitives(reader: _Reader, top: Mapping[str, Any]) -> Iterator[DesiredRow]
 
 
 def _desired(
-    reader: _Reader, path: Path, primitive_type: PrimitiveType, members: Mapping[str, Any]
+    reader: _MemberReader, path: Path, primitive_type: PrimitiveType, members: Mapping[str, Any]
 ) -> DesiredPrimitive | None:
     state = members.get("state", PrimitiveState.PUBLISHED.value)
     if state not in PrimitiveState.values:
@@ -181,7 +182,7 @@ def _desired(
         primitive_type=primitive_type,
         kind=members["kind"],
         config=members["config"],
-        **_given(members, _OPTIONAL),
+        **_written(members, _OPTIONAL),
     )
     draft = reader.mapping((*path, "draft"), members.get("draft"), _IN_DRAFT)
     if draft and state == PrimitiveState.DRAFT:
@@ -189,11 +190,11 @@ def _desired(
             (*path, "draft"), "A draft has no other one. Write its members beside `state`."
         )
         return None
-    edited = replace(fields, **_given(draft, _IN_DRAFT))
+    edited = replace(fields, **_written(draft, _IN_DRAFT))
     return DesiredPrimitive(fields, PrimitiveState(state), edited if draft else None)
 
 
-def _given(members: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def _written(members: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return the members of these names; null stands for the default."""
     return {
         name: getattr(_DEFAULTS, name) if members[name] is None else members[name]

@@ -27,7 +27,7 @@ from mcphost.catalogue.errors import ConflictError, InvalidPrimitiveError
 from mcphost.catalogue.models import Primitive
 from mcphost.catalogue.services import grant_function
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.tenant_file.documents import Document, Path, read
+from mcphost.tenant_file.documents import Path, YamlDocument, read
 from mcphost.tenant_file.errors import InvalidFileError, MovedError, Problem
 from mcphost.tenant_file.file_format import SECTION_OF, TenantFile, read_file
 from mcphost.tenants.access import lock_open_tenant
@@ -121,7 +121,7 @@ def _settings_of(tenant: Tenant) -> TenantFields:
 class _Planner:
     """Makes one plan, and collects the problems of the file."""
 
-    def __init__(self, document: Document, file: TenantFile, basis: Basis) -> None:
+    def __init__(self, document: YamlDocument, file: TenantFile, basis: Basis) -> None:
         self._document, self._file, self._basis = document, file, basis
         self._problems: list[Problem] = []
 
