@@ -7,6 +7,7 @@ from typing import Final
 
 from django.urls import URLPattern, include, path, re_path
 
+from mcphost.api.document import view_of
 from mcphost.api.missing import unknown_address
 from mcphost.api.resources import primitives, tenants, versions
 from mcphost.kinds.primitive_types import PrimitiveType
@@ -69,4 +70,8 @@ V1: Final[list[URLPattern]] = [
 ]
 
 app_name = "api"
-urlpatterns = [path("v1/", include(V1)), re_path("", unknown_address, name="unknown")]
+urlpatterns = [
+    path("v1/openapi.json", view_of(V1), name="document"),
+    path("v1/", include(V1)),
+    re_path("", unknown_address, name="unknown"),
+]

@@ -56,8 +56,9 @@ class Route:
     def path(self, ids: dict[str, Any]) -> str:
         """Return the address with these ids."""
         route = str(self.pattern.pattern)
-        for name, converter in self.pattern.pattern.converters.items():
-            route = re.sub(rf"<\w+:{name}>", converter.to_url(self.id_of(name, ids)), route)
+        for name in self.ids:
+            value = self.id_of(name, ids)
+            route = re.sub(rf"<\w+:{name}>", str(value), route)
         return f"/api/v1/{route}"
 
 
