@@ -86,6 +86,12 @@ class DocumentedOperation(NamedTuple):
         return f"{_OBJECT_IDS[self.method]}_{self.name}" if self.method != "post" else self.name
 
     @property
+    def tag(self) -> str:
+        """The collection that it belongs to."""
+        collection = str(self.route.pattern).rpartition("slug>/")[2].partition("/")[0]
+        return "tenants" if self.name.startswith("tenant") else collection
+
+    @property
     def words(self) -> dict[str, str]:
         """What its summary may name."""
         options = {name: str(value) for name, value in self.route.default_args.items()}
@@ -189,7 +195,7 @@ def _operation(described: DocumentedOperation) -> dict[str, Any]:
         "operationId": described.id,
         "summary": operation.summary.format_map(described.words),
         "description": f"Needs the scope `{scope_for(method.upper())}`{_permission(operation)}.",
-        "tags": [str(described.route.pattern).rpartition("slug>/")[2].partition("/")[0]],
+        "tags": [described.tag],
     }
     if parameters := [*_query_parameters(operation), *_header_parameters(operation, method)]:
         entry["parameters"] = parameters
@@ -232,7 +238,7 @@ def _header_parameters(operation: ApiOperation, method: str) -> Iterator[dict[st
             "name": "If-Match",
             "in": "header",
             "required": True,
-            "schema": text,
+            "schema": {"type": "string", "pattern": '^(\\*|"[!#-~]*"(, *"[!#-~]*")*)$'},
             "description": "The ETag of the object, or * for any.",
         }
     if method == "get" and _is_object(operation):
