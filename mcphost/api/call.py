@@ -178,11 +178,10 @@ class ApiCall:
         etags.check_tags(self.tags, etags.etag_of(before.encoded()))
         if self.base is not None and self.base != before:
             raise etags.changed_meanwhile()
-        members = before.dump()
         faults = [
             FieldFault(pointer_of([name]), "read_only", "Only the server changes it.")
             for name, value in self.read_only.items()
-            if members[name] != value
+            if not before.has(name, value)
         ]
         if faults:
             message = "The body changes fields that cannot be written."

@@ -8,6 +8,7 @@ from typing import Final
 
 from django.urls import URLPattern, include, path, re_path
 
+from mcphost.api.document import view_of
 from mcphost.api.endpoint import Endpoint
 from mcphost.api.missing import unknown_address
 from mcphost.api.resources import (
@@ -112,7 +113,7 @@ V1: Final[list[URLPattern]] = [
         name="file_apply",
     ),
     *_of("secrets", "uuid:secret_id", secrets.SecretCollection, secrets.SecretObject),
-    *_acts("secrets", "uuid:secret_id", {"use": secrets.SecretUse}),
+    *_acts("secrets", "uuid:secret_id", {"use": secrets.SecretUseObject}),
     *_of("tokens", "str:token_id", tokens.TokenCollection, tokens.TokenObject),
     *_acts(
         "tokens",
@@ -152,4 +153,8 @@ V1: Final[list[URLPattern]] = [
 ]
 
 app_name = "api"
-urlpatterns = [path("v1/", include(V1)), re_path("", unknown_address, name="unknown")]
+urlpatterns = [
+    path("v1/openapi.json", view_of(V1), name="document"),
+    path("v1/", include(V1)),
+    re_path("", unknown_address, name="unknown"),
+]

@@ -163,6 +163,17 @@ def test_a_value_that_would_be_stored_in_another_form_is_refused(
     assert owner.get(path).json()["title"] == "Acme"
 
 
+def test_times_may_be_sent_back_as_libraries_write_them(owner: ApiClient) -> None:
+    sample = next(sample for sample in SAMPLES if sample.path.endswith("tools"))
+    path, response = owner.made(sample.path, sample.creation)
+    members = response.json()
+    members["created_at"] = members["created_at"].replace("Z", "+00:00")
+    written = owner.send("PUT", path, members, etag=response.headers["ETag"])
+    assert (written.status_code, written.content) == (200, response.content)
+    members["created_at"] = members["created_at"].replace("+00:00", "+01:00")
+    assert owner.send("PUT", path, members, etag="*").status_code == 422
+
+
 def test_a_deleted_draft_is_gone_and_its_name_can_be_used_again(owner: ApiClient) -> None:
     sample = next(sample for sample in SAMPLES if sample.path.endswith("tools"))
     path, response = owner.made(sample.path, sample.creation)

@@ -18,7 +18,7 @@ from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.kinds import functions
 from mcphost.catalogue.selectors import versions
 from mcphost.identity import service_accounts
-from mcphost.identity.services import TokenRequest, issue
+from mcphost.identity.services import TokenRequest, issue_for_service
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Membership
 from mcphost.tenants.roles import LIST_TOOLS
@@ -66,8 +66,9 @@ class Route:
     def path(self, ids: dict[str, Any]) -> str:
         """Return the address with these ids."""
         route = str(self.pattern.pattern)
-        for name, converter in self.pattern.pattern.converters.items():
-            route = re.sub(rf"<\w+:{name}>", converter.to_url(self.id_of(name, ids)), route)
+        for name in self.ids:
+            value = self.id_of(name, ids)
+            route = re.sub(rf"<\w+:{name}>", str(value), route)
         return f"/api/v1/{route}"
 
 
@@ -102,16 +103,17 @@ def _others(tenant: TenantSnapshot) -> dict[str, Any]:
     """Create one of each other resource of a tenant; its key and function are there."""
     story = Story.of(tenant.id, "canary-tool", at=timezone.now() - timedelta(minutes=5))
     keep(story.play("start; ask q"))
-    member = Membership.objects.filter(tenant=tenant.id).order_by("pk")[0]
+    member = Membership.objects.filter(tenant=tenant.id).order_by("role")[0]
     request = TokenRequest("canary-token", [LIST_TOOLS])
+    account = service_accounts.create(tenant.id, "canary-account", actor=ACTOR)
     function = functions()[0][0]
     services.grant_function(tenant.id, function, ACTOR)
     places = {"hosts": ["api.example.com"], "places": ["header"]}
     secret = create_secret(tenant.id, "canary_secret", "c4nary-v4lue", actor=ACTOR, **places)
     return {
         "secret_id": secret,
-        "token_id": issue(tenant.id, member.user, request, actor=ACTOR).id,
-        "account_id": service_accounts.create(tenant.id, "canary-account", actor=ACTOR),
+        "token_id": issue_for_service(tenant.id, account, request, actor=ACTOR).id,
+        "account_id": account,
         "user_id": member.user.pk,
         "function": function,
         "call_id": story.call.id,

@@ -18,7 +18,7 @@ from mcphost.tenants.roles import Permission
 from mcphost.vault.secrets import services
 from mcphost.vault.secrets.selectors import SecretRow, tenant_secret, tenant_secrets
 
-Place = Literal["header", "query", "body"]
+SecretPlace = Literal["header", "query", "body"]
 EXAMPLE: Final = {"hosts": ["api.example.com"], "places": ["header"]}
 
 
@@ -27,7 +27,9 @@ class SecretFields(Fields):
     be sent, too."""
 
     hosts: list[str] = Field(description="The only hosts that the value is sent to, sorted.")
-    places: list[Place] = Field(description="The parts of a request that may contain it, in order.")
+    places: list[SecretPlace] = Field(
+        description="The parts of a request that may contain it, in order."
+    )
     value: str | None = Field(None, repr=False, description="Never returned.")
 
 
@@ -177,7 +179,7 @@ class SecretObject(Endpoint):
         )
 
 
-class SecretUse(Endpoint):
+class SecretUseObject(Endpoint):
     """`/tenants/{slug}/secrets/{secret_id}/use`: apart, because it changes with each use."""
 
     @operation(

@@ -176,6 +176,7 @@ class TokenRenewal(Endpoint):
             body=TokenRenewalFields,
             conditional=True,
             once=ONCE,
+            example={"expires_at": "2099-01-01T00:00:00Z"},
         )
     )
     def post(self, call: ApiCall, body: TokenRenewalFields, token_id: str) -> HttpResponse:
@@ -200,6 +201,7 @@ class TokenRevocation(Endpoint):
             TokenRepresentation,
             body=TokenRevocationFields,
             conditional=True,
+            example={"stolen": False},
         )
     )
     def post(self, call: ApiCall, body: TokenRevocationFields, token_id: str) -> HttpResponse:
