@@ -103,7 +103,7 @@ class _ApiAnswer:
 
 
 def _count(scope: Mapping[str, Any]) -> ApiAllowance:
-    """Count a request for its token, if it is authenticated to work, else for its address."""
+    """Count a request for its token, if it is known to work, else for its address."""
     header = Headers(scope["headers"]).get("authorization") or ""
     scheme, _, bearer = header.partition(" ")
     default = options().api_requests_per_minute
