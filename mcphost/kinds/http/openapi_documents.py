@@ -1,7 +1,7 @@
 """Read the text of an OpenAPI document: JSON or YAML, within limits on its size, depth and values.
 
 YAML is read as JSON has it, by the core schema of YAML 1.2 (section 10.3) and with merge keys: keys, dates
-and words such as `yes` stay texts. It is built from the parser's events, so that a limit ends the reading
+and words such as `yes` stay texts, and so does what is written where OpenAPI has a text. It is built from the parser's events, so that a limit ends the reading
 at once. The values of an alias are counted each time that it is used.
 """
 
@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import orjson
 import yaml
+
+from mcphost.kinds.http.openapi_scalars import PlainScalar, resolved
 
 MAX_BYTES: Final = 16 * 1024 * 1024
 MAX_DEPTH: Final = 200
@@ -95,7 +97,7 @@ def _check_json(document: Any) -> None:
 
 def _read_yaml(data: bytes) -> Any:
     try:
-        return _Builder(data).document()
+        return resolved(_Builder(data).document())
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 1})" if mark is not None else ""
@@ -187,7 +189,8 @@ def _is_plain(event: yaml.ScalarEvent) -> bool:
 
 
 def _scalar(event: yaml.ScalarEvent) -> Any:
-    """Return the value of a scalar. Raises OpenApiError for one that JSON does not have."""
+    """Return the value of a scalar, with its text if it has no tag. Raises OpenApiError for one that JSON
+    does not have."""
     if not _is_plain(event) and event.tag in (None, "!", f"{_TAG}str"):
         return event.value
     matched = _PLAIN.fullmatch(event.value)
@@ -198,7 +201,8 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
     tag, read = _VALUES[matched.lastgroup]
     if event.tag not in (None, f"{_TAG}{tag}") and (event.tag, tag) != (f"{_TAG}float", "int"):
         raise OpenApiError(_NO_JSON)
-    return read(event.value)
+    value = read(event.value)
+    return value if event.tag else PlainScalar(value, event.value)
 
 
 def _integer(text: str, base: int) -> int | float | None:
