@@ -11,6 +11,7 @@ from mcphost.kinds.http.openapi_schemas import Schemas
 
 BASE64: Final = "The content of the file in Base64."
 _STYLES: Final = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
+_SCALARS: Final = frozenset({"string", "number", "integer", "boolean"})
 _MAX_LEVELS: Final = 50
 _NO_TEXT: Final = re.compile(
     r"(image|audio|video|font)/(?!svg\+xml)\S+|application/(octet-stream|pdf|zip|gzip)",
@@ -192,13 +193,14 @@ class FormReader:
         """Return a property as a part of a form with files: an object is JSON, if nothing else is said."""
         if "style" in how:
             return self._field(name, schema, how)
-        content_type = _checked(name, _first_type(how))
+        types = self._references.types(schema)
+        content_type = _checked(name, _first_type(how, is_text=types == {"string"}))
         has_objects = self._is_deep(schema)
         if has_objects and content_type and not is_json(content_type):
             raise UnsupportedError(f"{name!r} is to be {content_type}, and is no text")
-        as_json = has_objects or (
-            is_json(content_type) and bool(self._references.types(schema) - {"string"})
-        )
+        if not content_type and (not types or (has_objects and types & _SCALARS)):
+            return {"name": name, "value": placeholder(BODY, name), "style": "part"}
+        as_json = has_objects or is_json(content_type)
         media_type = content_type or ("application/json" if has_objects else "")
         return {
             "name": name,
@@ -325,11 +327,13 @@ def _object_schema(
     }
 
 
-def _first_type(how: Mapping[str, Any]) -> str:
-    """Return the media type that is to be written: of several the first that is no range."""
+def _first_type(how: Mapping[str, Any], *, is_text: bool = False) -> str:
+    """Return the media type that is to be written: of several the first that is no range, JSON before
+    others, and after others for a text."""
     types = [text.strip() for text in str(how.get("contentType") or "").split(",")]
     concrete = [text for text in types if "*" not in text]
-    return next(filter(is_json, concrete), concrete[0] if concrete else "")
+    first = [name for name in concrete if is_json(name) is not is_text]
+    return next(iter([*first, *concrete]), "")
 
 
 def _is_bytes(schema: Mapping[str, Any]) -> bool:

@@ -64,10 +64,11 @@ class OperationArgument(NamedTuple):
     @property
     def path_style(self) -> dict[str, Any] | None:
         """How it is written into the path; None for the default of values and lists."""
-        if self.style == "simple" and not self.explode:
+        if self.style == "simple" and not self.explode and not self.allow_reserved:
             return None
         style = {"style": self.style, "explode": self.explode}
-        return {"name": self.wire, "value": self.placeholder, **style}
+        reserved = {"allow_reserved": True} if self.allow_reserved else {}
+        return {"name": self.wire, "value": self.placeholder, **style, **reserved}
 
 
 class _Parameter(NamedTuple):
@@ -149,7 +150,7 @@ def arguments_of(
     kept = _at_most(parameters, notes)
     names = _names([(parameter.location, parameter.wire) for parameter in kept])
     return [
-        _argument(parameter, name, schemas, notes)
+        _argument(parameter, name, schemas, _keeps_reserved(parameter, references, notes), notes)
         for parameter, name in zip(kept, names, strict=True)
     ]
 
@@ -244,8 +245,20 @@ def _names(parameters: Sequence[tuple[str, str]]) -> Sequence[str]:
     return [names[number] for number in range(len(parameters))]
 
 
+def _keeps_reserved(parameter: _Parameter, references: References, notes: list[str]) -> bool:
+    """Whether reserved characters stay as they are: in a query, and since 3.2 in a path."""
+    if parameter.written.get("allowReserved") is not True:
+        return False
+    if parameter.location == "query" or (parameter.location == "path" and references.is_3_2):
+        return True
+    notes.append(
+        f"`allowReserved` of the {parameter.location} parameter {parameter.wire!r} has no effect there."
+    )
+    return False
+
+
 def _argument(
-    parameter: _Parameter, name: str, schemas: Schemas, notes: list[str]
+    parameter: _Parameter, name: str, schemas: Schemas, allow_reserved: bool, notes: list[str]
 ) -> OperationArgument:
     written, style = parameter.written, parameter.style
     converted = schemas.convert(parameter.schema)
@@ -271,7 +284,7 @@ def _argument(
         required=parameter.is_required,
         style=style,
         explode=explode if isinstance(explode, bool) else style in ("form", "cookie"),
-        allow_reserved=parameter.location == "query" and written.get("allowReserved") is True,
+        allow_reserved=allow_reserved,
     )
 
 

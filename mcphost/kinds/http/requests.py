@@ -13,6 +13,7 @@ from mcphost.egress.messages import (
 from mcphost.egress.multipart import MultipartBody
 from mcphost.egress.secret_values import Text
 from mcphost.kinds.http.configs import (
+    JSON_TYPE,
     BytesBodyConfig,
     FieldConfig,
     FormBodyConfig,
@@ -23,7 +24,7 @@ from mcphost.kinds.http.configs import (
     TextBodyConfig,
 )
 from mcphost.kinds.http.parts import FileTemplates, decoded
-from mcphost.kinds.http.styles import FieldNames, FieldWriter, header_text, path_text
+from mcphost.kinds.http.styles import FieldNames, FieldWriter, header_text, is_structured, path_text
 from mcphost.kinds.http.templates import (
     SECRETS,
     JsonTemplate,
@@ -186,7 +187,8 @@ class _BodyTemplate:
         writer = FieldWriter(names, is_encoded=not self._is_multipart)
         fields = (*_fields(self._fields, values, writer), *self._further(values, writer))
         if self._is_multipart:
-            return MultipartBody(fields, self._files.fill(values), self._media_types)
+            types = {**self._media_types, **dict.fromkeys(self._structured(values), JSON_TYPE)}
+            return MultipartBody(fields, self._files.fill(values), types)
         return FormBody(fields) if isinstance(self._config, FormBodyConfig) else None
 
     def _is_missing(self, values: Values) -> bool:
@@ -197,6 +199,13 @@ class _BodyTemplate:
         used = {p for part in self.parts for p in part.placeholders}
         is_one = len(arguments) == 1 and used == set(own)
         return is_one and isinstance(arguments.pop().value(values), Missing)
+
+    def _structured(self, values: Values) -> Iterator[str]:
+        """Yield the names of parts that are JSON because their value is an object."""
+        for field, template in self._fields:
+            only = template.only
+            if field.style == "part" and only is not None and is_structured(only.value(values)):
+                yield field.name
 
     def _further(self, values: Values, writer: FieldWriter) -> Iterator[tuple[str, Text]]:
         """Yield the members of the object of `more` that have no field. Raises ToolError."""
