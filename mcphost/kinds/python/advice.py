@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel
 
 from mcphost.kinds.functions.schemas import SignatureError
-from mcphost.sdk import Context
+from mcphost.sdk import Context, ToolError
 
 _QUESTIONS: Final = ("elicit", "ask_form", "ask_url", "sample", "list_roots")
 _FORMS: Final = ("elicit", "ask_form")
@@ -44,11 +44,21 @@ def notes_on(function: Callable[..., Any], contexts: Collection[str]) -> tuple[N
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
-    reader = _CodeReader(names, set(contexts) - stored)
+    classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    # Of what the function itself names so, nothing is known here.
+    seen = {name: value for name, value in names.items() if name not in stored | classes}
+    reader = _CodeReader(seen, set(contexts) - stored)
     reader.visit(tree)
     for line, text in reader.refused:
         raise SignatureError(f"line {first + line - 1}: {text}")
     return tuple(Note(first + note.line - 1, note.message) for note in sorted(reader.notes))
+
+
+def is_unseen(error: Any) -> bool:
+    """Whether callers do not see the text of an exception: it is built in, or one of the author's that
+    is no ToolError."""
+    is_exception = isinstance(error, type) and issubclass(error, Exception)
+    return is_exception and not issubclass(error, ToolError | NotImplementedError)
 
 
 class _CodeReader(ast.NodeVisitor):
@@ -82,7 +92,7 @@ class _CodeReader(ast.NodeVisitor):
                 func=ast.Name(id=name), args=[ast.Constant(value=str()) | ast.JoinedStr()]
             ):
                 error = self._names.get(name)
-                if error is vars(builtins).get(name) and error is not NotImplementedError:
+                if is_unseen(error):
                     text = f"raise {name}(…): callers do not get its text; ToolError is for them"
                     self.notes.add(Note(node.lineno, text))
             case _:
