@@ -124,16 +124,22 @@ WRITABLE_TYPE: Final = re.compile(
     r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+"
     r'( ?; ?[A-Za-z0-9_.-]+=([A-Za-z0-9!#$%&\'*+.^_`|~/:-]+|"[ !#-\[\]-~]*"))*'
 )
+_JSON: Final = re.compile(r"application/json|[a-z0-9.+-]+/[a-z0-9.+-]+\+json|text/json")
 MediaType = Annotated[str, Field(max_length=MAX_MEDIA_TYPE, pattern=f"^{WRITABLE_TYPE.pattern}$")]
 """A media type with its parameters (RFC 9110, section 8.3.1)."""
+
+
+def is_json_type(media_type: str) -> bool:
+    """Whether a media type is JSON, whatever its parameters."""
+    return _JSON.fullmatch(media_type.partition(";")[0].strip().lower()) is not None
 
 
 class FieldConfig(Strict):
     """A parameter of the query, or a field of a form. Left out if its value is missing.
 
     A value that is only a placeholder may be a list or an object, written by `style` and `explode`
-    as OpenAPI says (3.1, "Style Values"), or as JSON; with the style `part` objects and lists with
-    objects are JSON, and other values as those of `form`. With `allow_reserved` characters such as `/` and
+    as OpenAPI says (3.1, "Style Values"), or as JSON; with the style `part` an object is JSON,
+    and so is each element of a list if one of them is a list or an object. With `allow_reserved` characters such as `/` and
     `:` are not percent-encoded in a value.
     """
 

@@ -8,9 +8,15 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from mcphost.kinds.http.configs import JSON_TYPE, MAX_MEDIA_TYPE, SAFE, WRITABLE_TYPE
+from mcphost.kinds.http.configs import (
+    JSON_TYPE,
+    MAX_MEDIA_TYPE,
+    SAFE,
+    WRITABLE_TYPE,
+    is_json_type,
+)
 from mcphost.kinds.http.openapi_forms import BASE64, FormReader
-from mcphost.kinds.http.openapi_parameters import BODY, OperationArgument, is_json, placeholder
+from mcphost.kinds.http.openapi_parameters import BODY, OperationArgument, placeholder
 from mcphost.kinds.http.openapi_references import References, UnsupportedError
 from mcphost.kinds.http.openapi_schemas import Schemas
 
@@ -93,7 +99,7 @@ class BodyReader:
     def _rank(self, media: _Media) -> int:
         if media.name == JSON_TYPE:
             return 0
-        if is_json(media.name):
+        if is_json_type(media.name):
             return 1
         if media.name in _ANY:
             return 5 if self._is_bytes(media) else 2
@@ -118,7 +124,7 @@ class BodyReader:
         schema = media.media.get("schema", True)
         _check_charset(media.written)
         is_any = media.name in _ANY
-        if is_json(media.name) or (is_any and not self._is_bytes(media)):
+        if is_json_type(media.name) or (is_any and not self._is_bytes(media)):
             body = {"type": "json", "value": placeholder(BODY)}
             media_type = JSON_TYPE if is_any else _sendable(media.written)
             return {**body, **_unless_default(media_type, JSON_TYPE)}, schema

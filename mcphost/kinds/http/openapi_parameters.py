@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from mcphost.kinds.http.configs import MAX_FIELDS, OWN_HEADERS
+from mcphost.kinds.http.configs import MAX_FIELDS, OWN_HEADERS, is_json_type
 from mcphost.kinds.http.openapi_keywords import plain_text
 from mcphost.kinds.http.openapi_references import SHAPE, References, UnsupportedError, object_of
 from mcphost.kinds.http.openapi_schemas import Schemas
@@ -25,7 +25,6 @@ _STYLES: Final = {
 _PLAIN_STEP: Final = re.compile(r"[A-Za-z0-9_$@-]+")
 _STEP: Final = re.compile(r'[^"{}]+')
 TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}")
-_JSON: Final = re.compile(r"application/json|[a-z0-9.+-]+/[a-z0-9.+-]+\+json|text/json")
 
 
 class OperationArgument(NamedTuple):
@@ -95,11 +94,6 @@ def placeholder(*steps: str) -> str:
         )
     quoted = (step if _PLAIN_STEP.fullmatch(step) else f'"{step}"' for step in steps)
     return f"{{{'.'.join(('arguments', *quoted))}}}"
-
-
-def is_json(media_type: str) -> bool:
-    """Whether a media type is JSON, whatever its parameters."""
-    return _JSON.fullmatch(media_type.partition(";")[0].strip().lower()) is not None
 
 
 def cut(text: str, longest: int) -> str:
@@ -190,7 +184,7 @@ def _parameter(
     if content is not None:
         media_type, media = _content(wire, references.follow_object(content), references)
         schema = media.get("schema", True)
-        style = "json" if is_json(media_type) else _STYLES[location][0]
+        style = "json" if is_json_type(media_type) else _STYLES[location][0]
         if style != "json" and references.has_parts(schema):
             raise UnsupportedError(f"the parameter {wire!r} is {media_type}")
     elif style not in _STYLES[location]:
@@ -209,8 +203,8 @@ def _content(
     wire: str, content: Mapping[str, Any], references: References
 ) -> tuple[str, Mapping[str, Any]]:
     media_types = {name.partition(";")[0].strip().lower(): media for name, media in content.items()}
-    for name in sorted(media_types, key=lambda name: not is_json(name)):
-        if is_json(name) or name.startswith("text/"):
+    for name in sorted(media_types, key=lambda name: not is_json_type(name)):
+        if is_json_type(name) or name.startswith("text/"):
             return name, references.follow_object(media_types[name])
     raise UnsupportedError(f"the parameter {wire!r} is {', '.join(media_types) or 'of no type'}")
 

@@ -19,10 +19,9 @@ _TEXTS: Final = frozenset(
     }
 )
 """Fields of OpenAPI and keywords of schemas whose value is a text."""
-_NAMES: Final = frozenset(
-    {"name", "operationId", "required", "tags", "consumes", "produces", "schemes"}
-)
-"""Those whose value is a name or a list of names, which may be `null`."""
+_NAME: Final = frozenset({"name", "operationId"})
+_NAMES: Final = frozenset({"required", "tags", "consumes", "produces", "schemes"})
+"""Those whose value is a name, and those with a list of names, which may be `null`."""
 _VALUES: Final = frozenset({"default", "example", "examples", "enum", "const"})
 """Keywords with values of the schema that has them."""
 _NAMED: Final = frozenset(
@@ -118,8 +117,8 @@ class _Resolver:
             return key
         if key.startswith("x-"):
             return "values"
-        if key in _NAMES:
-            return "words"
+        if key in _NAME or (key in _NAMES and isinstance(value, list)):
+            return "words"  # but `required: true` of a parameter is none
         return "texts" if key in _TEXTS else ""
 
     def _is_text(self, schema: Any) -> bool:

@@ -204,7 +204,13 @@ class _BodyTemplate:
         """Yield the names of parts that are JSON because their value is an object."""
         for field, template in self._fields:
             only = template.only
-            if field.style == "part" and only is not None and is_structured(only.value(values)):
+            is_typed = field.name in self._media_types
+            if (
+                field.style == "part"
+                and not is_typed
+                and only
+                and is_structured(only.value(values))
+            ):
                 yield field.name
 
     def _further(self, values: Values, writer: FieldWriter) -> Iterator[tuple[str, Text]]:

@@ -14,7 +14,13 @@ import orjson
 
 from mcphost.egress.messages import EncodedText
 from mcphost.egress.secret_values import Text
-from mcphost.kinds.http.configs import FieldConfig, HeaderConfig, PathConfig
+from mcphost.kinds.http.configs import (
+    FieldConfig,
+    HeaderConfig,
+    PartConfig,
+    PathConfig,
+    is_json_type,
+)
 from mcphost.kinds.http.templates import as_text
 from mcphost.sdk import ToolError
 
@@ -24,7 +30,6 @@ _BETWEEN: Final = {
     "spaceDelimited": " ",
     "pipeDelimited": "|",
     "deepObject": ",",
-    "part": ",",
 }
 # Not `&`, `+` and `#`, which mean something in a query, nor `;`, at which some services divide it: no
 # caller may add a parameter.
@@ -82,7 +87,9 @@ class FieldWriter:
 
     def pairs(self, field: FieldConfig, value: Any) -> Iterator[tuple[str, Text]]:
         """Yield the names and texts of a field's value. Raises ToolError."""
-        if field.style == "json" or (field.style == "part" and is_structured(value)):
+        if field.style == "part":
+            yield from ((field.name, self._text(field, text)) for text in _parts(field, value))
+        elif field.style == "json":
             yield field.name, self._text(field, orjson.dumps(value).decode())
         elif field.style == "deepObject" and isinstance(value, Mapping | list):
             for name, scalar in _deep(field.name, value):
@@ -134,6 +141,16 @@ class FieldWriter:
         safe = _RESERVED.replace(",", "") if field.allow_reserved else ""
         joint = quote(between, safe=",")
         return EncodedText(joint.join(_reserved(text, safe) for text in texts))
+
+
+def _parts(field: FieldConfig, value: Any) -> Iterator[str]:
+    """Yield the text of each value of a part: JSON where its type is JSON, or where a value needs it."""
+    is_json = is_structured(value) or (
+        isinstance(field, PartConfig) and is_json_type(field.media_type)
+    )
+    for part in value if isinstance(value, list) else [value]:
+        if part is not None:
+            yield orjson.dumps(part).decode() if is_json else as_text(part)
 
 
 def is_structured(value: Any) -> bool:

@@ -533,7 +533,7 @@ def test_multipart_parts_have_their_content_types() -> None:
     parts = posted(operation, value).body
     assert 'name="meta"\r\nContent-Type: application/json\r\n\r\n{"r":1}\r\n' in parts
     assert 'name="rows"\r\nContent-Type: text/csv\r\n\r\na,b\r\n' in parts
-    assert 'name="list"\r\nContent-Type: application/json\r\n\r\n[{"price":"1"}]\r\n' in parts
+    assert 'name="list"\r\nContent-Type: application/json\r\n\r\n{"price":"1"}\r\n' in parts
     assert 'name="plain"\r\n\r\nx\r\n' in parts
 
 
@@ -545,11 +545,18 @@ JSON_PART = "\r\nContent-Type: application/json\r\n\r\n"
     [
         (TEXT, "application/json", "x", f'name="p"{JSON_PART}"x"\r\n'),
         (TEXT, "application/json, text/plain", "x", "Content-Type: text/plain\r\n\r\nx\r\n"),
-        (TEXTS, "application/json", ["x"], f'name="p"{JSON_PART}["x"]\r\n'),
+        (TEXTS, "application/json", ["x", "y"], f'name="p"{JSON_PART}"y"\r\n'),
+        (ROWS, "", [{"price": "1"}, {}], f'name="p"{JSON_PART}{{}}\r\n'),
+        (
+            ROWS,
+            "application/vnd.x+json",
+            [{}],
+            "Content-Type: application/vnd.x+json\r\n\r\n{}\r\n",
+        ),
         ({"type": "integer"}, "application/json", 5, f'name="p"{JSON_PART}5\r\n'),
         ({}, "", {"a": 1}, f'name="p"{JSON_PART}{{"a":1}}\r\n'),
-        ({}, "", [{"a": 1}], f'name="p"{JSON_PART}[{{"a":1}}]\r\n'),
-        ({}, "", [[1]], f'name="p"{JSON_PART}[[1]]\r\n'),
+        ({}, "", [{"a": 1}, "x"], f'name="p"{JSON_PART}"x"\r\n'),
+        ({}, "", [[1], [2]], f'name="p"{JSON_PART}[2]\r\n'),
         ({}, "", "x", 'name="p"\r\n\r\nx\r\n'),
         ({}, "", ["x"], 'name="p"\r\n\r\nx\r\n'),
         ({"description": "Anything."}, "", True, 'name="p"\r\n\r\ntrue\r\n'),
