@@ -47,6 +47,10 @@ MAX_TITLE: Final = 200
 MAX_DESCRIPTION: Final = 2_000
 METHODS: Final = ("get", "head", "post", "put", "patch", "delete")
 _OTHER_METHODS: Final = ("options", "trace", "query")
+_ITEM: Final = frozenset(
+    {*METHODS, *_OTHER_METHODS, "$ref", "summary", "description", "servers", "parameters"}
+)
+"""The members of a path that are read, or counted."""
 _IN_PATHS: Final = "/:@!$&'()*+,;=~%{}[]\"\\^`|<>"
 """What stays in a path as the document has it: blanks and letters that no address has are encoded."""
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]+")
@@ -108,6 +112,14 @@ def document_notes(document: Mapping[str, Any]) -> list[str]:
         notes.append(
             f"{skipped} operations with the methods OPTIONS, TRACE and QUERY are left out."
         )
+    unknown = {
+        str(key)[:40]: None
+        for item in items
+        for key in item
+        if key not in _ITEM and not str(key).startswith("x-")
+    }
+    if unknown:
+        notes.append(f"Not read in paths: {', '.join(list(unknown)[:10])}.")
     return [*notes, "Responses are not read: the tools have no schema of their results."]
 
 

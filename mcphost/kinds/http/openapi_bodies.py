@@ -116,6 +116,14 @@ class BodyReader:
             for part in _values(node.get("properties"))
         )
 
+    def _is_base64(self, schema: Any) -> bool:
+        """Whether a text is bytes that are written in Base64."""
+        return any(
+            node.get("format") in ("byte", "base64")
+            or str(node.get("contentEncoding")).lower().startswith("base64")
+            for node in self._references.variants(schema)
+        )
+
     def _is_bytes(self, media: _Media) -> bool:
         return self._forms.is_file(media.media.get("schema"))
 
@@ -141,6 +149,10 @@ class BodyReader:
             media_type = "text/plain" if media.name == "text/*" else _sendable(media.written)
             body = {"type": "text", "text": placeholder(BODY), "media_type": media_type}
             return body, schema if types and types <= _SCALARS else _text_of(schema)
+        if self._is_base64(schema) and not is_any:
+            # The text itself is sent (OpenAPI 3.0, "Considerations for File Uploads"; 3.1, "Schema Object").
+            media_type = _sendable(media.written)
+            return {"type": "text", "text": placeholder(BODY), "media_type": media_type}, schema
         if not (is_any or _MEDIA_TYPE.fullmatch(media.name)) or types - {"string"}:
             raise UnsupportedError(f"a body of {media.written[:100]} is not supported")
         octets = OCTETS if is_any else _sendable(media.written)

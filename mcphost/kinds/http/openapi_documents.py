@@ -43,6 +43,8 @@ _VALUES: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
 """The tag and the value of what each group of `_PLAIN` matches."""
 _MAX_INTEGER_DIGITS: Final = 40
 """Characters that are read as an integer: what is longer has more than 64 bits."""
+_SWAGGER: Final = re.compile(r"2\.0(\..*)?")
+_OPENAPI: Final = re.compile(r"3\.[012]([.-].*)?")
 _NO_JSON: Final = "This YAML has values that JSON does not have."
 _DEEP: Final = f"The document is nested deeper than {MAX_DEPTH} levels."
 _MANY: Final = f"The document has more than {MAX_VALUES:,} values."
@@ -68,7 +70,7 @@ def read(data: bytes, max_bytes: int = MAX_BYTES) -> Mapping[str, Any]:
     if not isinstance(document, Mapping):
         raise OpenApiError("This is not an OpenAPI document: it is not an object.")
     version = str(document.get("swagger", document.get("openapi", "")))
-    if not version.startswith(("2.0",) if "swagger" in document else ("3.0", "3.1", "3.2")):
+    if not (_SWAGGER if "swagger" in document else _OPENAPI).fullmatch(version):
         reason = (
             f"version {version[:40]} is not supported" if version else "its `openapi` is missing"
         )

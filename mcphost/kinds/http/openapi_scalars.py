@@ -50,6 +50,11 @@ class PlainScalar:
     value: Any
     text: str
 
+    @property
+    def is_null(self) -> bool:
+        """Whether it is null, which the value of `.inf` is, too, for JSON has no other."""
+        return self.text.lower() in ("", "~", "null")
+
 
 def resolved(root: Any) -> Any:
     """Return a document without plain scalars: each is its text or its value. Changes the document."""
@@ -82,7 +87,7 @@ class _Resolver:
         """Return what stands in the place of a member. An object or a list is resolved later, once: an
         alias of YAML is the same object again."""
         if isinstance(value, PlainScalar):
-            is_text = role == "texts" and value.value is not None
+            is_text = role == "texts" and not value.is_null
             return value.text if is_text or (role == "words" and value.text) else value.value
         if isinstance(value, dict | list) and id(value) not in self._visited:
             self._visited.add(id(value))

@@ -79,6 +79,7 @@ class RequestTemplate:
         headers = [
             pair
             for header, template in self._headers
+            if header.style == "json" or not _is_without_values(template, values)
             for pair in _present(header.name, template, values, header_text(header))
         ]
         header_names = {name.lower() for name, _ in headers}
@@ -231,6 +232,15 @@ def _parts(
 ) -> Iterator[RequestPart]:
     for number, (_, template) in enumerate(templates):
         yield RequestPart(f"{field}.{number}.value", location, template.placeholders)
+
+
+def _is_without_values(template: TextTemplate, values: Values) -> bool:
+    """Whether a template is a list or an object with nothing in it, which is as undefined as a missing
+    value (RFC 6570, section 2.3)."""
+    only = template.only
+    value = only.value(values) if only is not None and only.root != SECRETS else None
+    parts = value.values() if isinstance(value, Mapping) else value
+    return isinstance(value, Mapping | list) and all(part is None for part in parts)
 
 
 def _present(

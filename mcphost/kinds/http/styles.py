@@ -121,7 +121,7 @@ class FieldWriter:
         if field.explode:
             for name, text in texts.items():
                 yield self._names.check(name, field.name, name), self._text(field, text)
-        else:
+        elif texts:
             flat = [text for pair in texts.items() for text in pair]
             yield field.name, self._joined(field, flat)
 
@@ -182,6 +182,7 @@ def _check_without(name: str, texts: Iterable[str], between: str) -> None:
 def _deep(name: str, value: Any) -> Iterator[tuple[str, str]]:
     """Yield the names and texts of a value in brackets. A missing member is left out."""
     if isinstance(value, Mapping):
+        _check_without(name, value, "[]")
         for member, part in value.items():
             yield from _deep(f"{name}[{member}]", part)
     elif isinstance(value, list):

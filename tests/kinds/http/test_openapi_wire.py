@@ -114,6 +114,8 @@ def test_a_query_value_is_written_by_its_style(
         ("query", "pipeDelimited", False, ["a|b", "c"], "|"),
         ("query", "pipeDelimited", False, {"a": "b|c"}, "|"),
         ("query", "spaceDelimited", False, ["a b", "c"], " "),
+        ("query", "deepObject", True, {"a[b": "c"}, "["),
+        ("query", "deepObject", True, {"a": {"]": "c"}}, "]"),
         ("header", "simple", False, ["a,b", "c"], ","),
         ("header", "simple", False, {"a": "b,c"}, ","),
         ("header", "simple", False, {"a,b": "c"}, ","),
@@ -128,7 +130,7 @@ def test_a_value_with_the_character_that_ends_it_is_refused_where_nothing_escape
 ) -> None:
     operation = with_parameter("q", place, {}, style=style, explode=explode, required=True)
     path = "/a/{q}" if place == "path" else "/a"
-    with pytest.raises(ToolError, match=f"'q' has '{re.escape(mark)}' inside a value"):
+    with pytest.raises(ToolError, match=f"'q.*' has '{re.escape(mark)}' inside a value"):
         Sent(imported(operation, path=path), {"q": value})
 
 
@@ -456,6 +458,22 @@ def test_a_body_of_bytes_is_base64(media_type: str, schema: Any, sent: str | Non
     assert (request.body, request.media_type) == ("abc", sent or media_type)
     with pytest.raises(ToolError, match="Base64"):
         posted(with_body(media_type, schema), "a b?")
+
+
+@pytest.mark.parametrize(
+    "schema", [{"format": "byte"}, {"format": "base64"}, {"contentEncoding": "base64"}]
+)
+def test_a_body_that_is_base64_in_the_document_is_sent_as_it_is(schema: Any) -> None:
+    request = posted(with_body("image/png", {"type": "string", **schema}), "YWJj")
+    assert (request.body, request.media_type) == ("YWJj", "image/png")
+
+
+@pytest.mark.parametrize("value", [[], {}, [None], {"a": None}])
+def test_a_list_or_object_without_values_is_not_sent(value: Any) -> None:
+    for explode in (True, False):
+        assert query({}, value, explode=explode) == ""
+        operation = imported(with_parameter("X-A", "header", {}, explode=explode))
+        assert "x-a" not in Sent(operation, {"X-A": value}).headers
 
 
 PROPERTIES = {"type": "object", "properties": {"a": TEXT}}

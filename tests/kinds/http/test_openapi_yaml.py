@@ -74,7 +74,7 @@ paths:
       summary: 1e3
       parameters:
         - {name: 007, in: path, required: true, schema: {type: string, default: 0x1F}}
-        - {name: null, in: query, schema: {type: string, enum: [1.10, 0x1F, .5, TRUE]}}
+        - {name: null, in: query, schema: {type: string, enum: [1.10, 0x1F, .5, TRUE, .inf, 1e400, ~]}}
         - {name: list, in: query, schema: {type: array, items: {type: string, enum: [1.0]}, default: [1.0]}}
         - {name: number, in: query, schema: {type: number, enum: [1.10, 0x1F], default: 1.10}}
         - {name: other, in: query, schema: {$ref: '#/components/schemas/T', default: 1.10}}
@@ -102,7 +102,7 @@ def test_a_scalar_keeps_its_text_where_openapi_has_a_text() -> None:
     assert get.config["request"]["url"] == "https://api.example.com/1.10/a/{arguments.007}"
     arguments = get.config["input_schema"]["properties"]
     assert arguments["007"]["default"] == "0x1F"
-    assert arguments["null"]["enum"] == ["1.10", "0x1F", ".5", "TRUE"]
+    assert arguments["null"]["enum"] == ["1.10", "0x1F", ".5", "TRUE", ".inf", "1e400", None]
     assert (arguments["list"]["items"]["enum"], arguments["list"]["default"]) == (["1.0"], ["1.0"])
     assert (arguments["number"]["enum"], arguments["number"]["default"]) == ([1.1, 31], 1.1)
     assert arguments["other"]["default"] == "1.10"
