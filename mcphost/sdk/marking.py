@@ -1,6 +1,6 @@
 """The common part of all decorators: they store a definition on the function."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import FunctionType
 from typing import Any, Final, Protocol, TypeVar
@@ -33,6 +33,14 @@ def check_limits(definition: Definition) -> None:
         # A value of a wrong type is a problem of this function alone, found when it is inspected.
         if isinstance(value, int | float) and not value > 0:
             raise ValueError(f"{name} must be above 0")
+
+
+def check_names(decorator: str, definition: type, options: Mapping[str, object]) -> None:
+    """Raises TypeError for an option that does not exist."""
+    names = getattr(definition, "__dataclass_fields__", {})
+    for name in options:
+        if name not in names:
+            raise TypeError(f"@{decorator} has no option {name!r}: it has {', '.join(names)}")
 
 
 def mark(function: Function, definition: object) -> Function:

@@ -8,15 +8,16 @@ import ast
 import builtins
 import inspect
 import textwrap
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 
 from mcphost.kinds.functions.schemas import SignatureError
-from mcphost.sdk import Context, ToolError
+from mcphost.sdk import Context, ToolAnnotations, ToolError
 
 _QUESTIONS: Final = ("elicit", "ask_form", "ask_url", "sample", "list_roots")
+_GIVEN_ELSEWHERE: Final = ("self", "cls", "ctx", "context")
 _FORMS: Final = ("elicit", "ask_form")
 
 
@@ -27,11 +28,38 @@ class Note(NamedTuple):
     message: str
 
 
-def notes_on(function: Callable[..., Any], contexts: Collection[str]) -> tuple[Note, ...]:
-    """Return advice on a function. `contexts` are the parameters that get the call's context.
+def notes_on(
+    function: Callable[..., Any], contexts: Collection[str], annotations: object = None
+) -> tuple[Note, ...]:
+    """Return advice on a function. `contexts` are the parameters that get the call's context,
+    `annotations` those that its decorator has.
 
     Raises SignatureError for a question that can only fail.
     """
+    line = getattr(getattr(function, "__code__", None), "co_firstlineno", 1)
+    notes = [Note(line, text) for text in (*_unknown_hints(annotations), *_untyped(function))]
+    return (*notes, *_notes_on_code(function, contexts))
+
+
+def _unknown_hints(annotations: object) -> Iterator[str]:
+    """Yield what clients do not know of the hints of a tool that are a dict."""
+    fields = ToolAnnotations.model_fields
+    known = {*fields, *(field.alias for field in fields.values())}
+    for name in annotations if isinstance(annotations, Mapping) else ():
+        if name not in known:
+            hints = ", ".join(str(field.alias or name) for name, field in fields.items())
+            yield f"annotations: {name!r} means nothing to clients, which know {hints}"
+
+
+def _untyped(function: Callable[..., Any]) -> Iterator[str]:
+    """Yield the parameters that only seem to be given by the platform."""
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.annotation is parameter.empty and name in _GIVEN_ELSEWHERE:
+            use = "a function has none" if name in ("self", "cls") else f"write {name}: Context"
+            yield f"{name!r} is an argument, which callers have to give: {use}"
+
+
+def _notes_on_code(function: Callable[..., Any], contexts: Collection[str]) -> tuple[Note, ...]:
     inner = inspect.unwrap(function)
     try:
         lines, first = inspect.getsourcelines(inner)

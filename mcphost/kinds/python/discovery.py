@@ -22,6 +22,7 @@ from mcphost.kinds.python.attempts import Fault, attempt, printable
 from mcphost.kinds.python.compiling import compile_function
 from mcphost.kinds.python.function import Definition, PythonFunction, inspect_function
 from mcphost.runtime.schema import ArgumentProblem
+from mcphost.sdk import ToolDefinition
 from mcphost.sdk.marking import ATTRIBUTE, collect_marked
 
 PREFIX = "mcphost_tools"
@@ -148,15 +149,24 @@ def _report_unreachable(
 ) -> None:
     """Report functions of a file that are marked and that no name of the file leads to."""
     found = {id(definition) for definition in offered}
+    seen: set[int] = set()
     for function in registry.marked:
         definition = vars(function).get(ATTRIBUTE)
-        if not _is_of(function, _module_name(path), path) or id(definition) in found:
+        if not _is_of(function, _module_name(path), path):
+            continue
+        is_marked_twice = id(function) in seen
+        seen.add(id(function))
+        if id(definition) in found and not is_marked_twice:
             continue
         if path.stem == "__init__" and function.__name__ == function.__qualname__:
             continue  # a package offers what its `__init__` imports
         decorator = type(definition).__name__.removesuffix("Definition").lower()
         name = function.__qualname__
-        if "<locals>" in name:
+        if is_marked_twice:
+            reason = (
+                "it has two such decorators, of which the first line counts: write two functions"
+            )
+        elif "<locals>" in name:
             reason = "it is defined inside another function, and is no name of the file"
         elif "." in name:
             reason = "it is a method of a class: write a function outside of it, which may call it"
@@ -229,7 +239,8 @@ def _inspect(
     if len(reference) > MAX_REFERENCE:
         raise SignatureError(f"file and name have more than {MAX_REFERENCE} characters")
     inspected = inspect_function(reference, function, definition)
-    notes = notes_on(function, inspected.parameters.context)
+    hints = definition.annotations if isinstance(definition, ToolDefinition) else None
+    notes = notes_on(function, inspected.parameters.context, hints)
     return inspected, compile_function(inspected), notes
 
 

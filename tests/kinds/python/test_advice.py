@@ -127,3 +127,25 @@ def test_code_that_cannot_be_parsed_statically_is_still_served(tmp_path: Path) -
     kind.configure(tmp_path)
     assert "asks.made" in kind.functions()
     assert kind.notes() == ()
+
+
+SURPRISING = {
+    "@tool\ndef asking(ctx, a: int) -> int: ...": "write ctx: Context",
+    "@tool\ndef asking(self, a: int) -> int: ...": "'self' is an argument",
+    "@tool(annotations={'readOnly': True})\ndef asking(a: int) -> int: ...": "'readOnly' means nothing",
+}
+
+
+@pytest.mark.parametrize("code", SURPRISING)
+def test_a_signature_that_is_not_what_it_seems_is_noted(tmp_path: Path, code: str) -> None:
+    (tmp_path / "asks.py").write_text(f"{HEAD}{code}\n")
+    loaded = discover(tmp_path)
+    assert "asks.asking" in loaded.functions
+    (note,) = loaded.notes
+    assert SURPRISING[code] in note.message
+
+
+def test_a_usual_signature_has_no_notes(tmp_path: Path) -> None:
+    code = "@tool(annotations={'readOnlyHint': True, 'title': 'A'})\ndef asking(ctx: Context, name) -> int: ..."
+    (tmp_path / "asks.py").write_text(f"{HEAD}{code}\n")
+    assert discover(tmp_path).notes == []

@@ -77,6 +77,7 @@ LOST = {
     "def make():\n    @tool\n    def a() -> int: return 1\n    return a\nall = [make()]": (
         "make.<locals>.a", "inside another function", 4),
     "@tool\ndef a() -> int: return 1\n@tool\ndef a() -> int: return 2": ("a", "another object's", 3),
+    "@tool\n@prompt\ndef a() -> str: ...": ("a", "two such decorators", 3),
     "@lambda f: lambda: f()\n@tool\ndef a() -> int: return 1": ("a", "returns another function", 3),
 }  # fmt: skip
 """Files with a function that no name leads to, its own name, the reason, and its line."""
@@ -94,6 +95,14 @@ def test_a_marked_function_that_is_not_offered_is_reported_with_the_reason(
     assert problem.path.startswith("tools/other.py:")
     assert abs(int(problem.path.rpartition(":")[2]) - line) <= 1
     assert problem.message.startswith(f"{name}: @") and reason in problem.message
+
+
+@pytest.mark.parametrize("decorator", ["tool", "prompt", "resource"])
+def test_an_unknown_option_is_reported_in_words_of_the_decorator(write: Write, decorator: str):
+    first = "'a://b', " if decorator == "resource" else ""
+    code = f"from mcphost.sdk import {decorator}\n@{decorator}({first}titel='A')\ndef a() -> str: ...\n"
+    problem = str(discover(write(other=code)).broken["other"])
+    assert f"@{decorator} has no option 'titel': it has " in problem and "title" in problem
 
 
 def test_a_function_with_a_decorator_above_is_offered_once(write: Write) -> None:
