@@ -239,8 +239,9 @@ def _is_without_values(template: TextTemplate, values: Values) -> bool:
     value (RFC 6570, section 2.3)."""
     only = template.only
     value = only.value(values) if only is not None and only.root != SECRETS else None
-    parts = value.values() if isinstance(value, Mapping) else value
-    return isinstance(value, Mapping | list) and all(part is None for part in parts)
+    if not isinstance(value, Mapping | list):
+        return False
+    return all(part is None for part in (value.values() if isinstance(value, Mapping) else value))
 
 
 def _present(
