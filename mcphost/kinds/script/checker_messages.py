@@ -13,6 +13,7 @@ _FUTURE: Final = "__future__ imports must be at the top"
 _UNSUPPORTED: Final = re.compile(
     r"(?:NotImplementedError|SyntaxError): .*?does not (?:yet )?support (.*)", re.DOTALL
 )
+_NOT_SUPPORTED: Final = re.compile(r"NotImplementedError: (.*?) (?:are|is) not (?:yet )?supported")
 _UNKNOWN_TYPE: Final = "`object`"
 """The type that the checker gives to the parameters of a function such as `reduce(lambda a, b: a + b, …)`."""
 
@@ -37,6 +38,8 @@ def in_plain_words(message: str) -> str:
         return ""
     if match := _UNSUPPORTED.match(message):
         return f"A script cannot use {match[1].strip()}."
+    if match := _NOT_SUPPORTED.match(message):
+        return f"A script cannot use {match[1][:1].lower()}{match[1][1:]}."
     return message
 
 

@@ -225,6 +225,11 @@ class NameValues:
                 return isinstance(node, (*_SEQUENCES, ast.Dict, ast.DictComp, ast.Compare))
 
 
+def _is_fraction(node: ast.expr) -> bool:
+    is_division = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+    return is_division or (isinstance(node, ast.Constant) and isinstance(node.value, float))
+
+
 def refused_arguments(node: ast.Call, values: NameValues) -> Iterator[str]:
     """Yield what calls of built-in functions and methods do not take."""
     match node:
@@ -233,6 +238,10 @@ def refused_arguments(node: ast.Call, values: NameValues) -> Iterator[str]:
                 yield f"`{name}` takes one text at most in the sandbox: f'{{value}}' is one."
         case ast.Call(func=ast.Name(id="pow"), args=[_, ast.UnaryOp(op=ast.USub()), _]):
             yield "`pow` takes no negative exponent with a modulus in the sandbox."
+        case ast.Call(func=ast.Name(id="timedelta") | ast.Attribute(attr="timedelta")) if any(
+            _is_fraction(value) for value in (*node.args, *(key.value for key in node.keywords))
+        ):
+            yield "`timedelta` takes whole numbers in the sandbox: minutes=90, not hours=1.5."
         case ast.Call(func=ast.Name(id="bytes"), args=[argument]):
             called = getattr(argument, "func", None)
             if isinstance(argument, _SEQUENCES) or getattr(called, "id", "") == "range":

@@ -111,6 +111,8 @@ MISSING = {
     "--\ngetattr(a, 'upper')()": "`getattr` does not find `upper`",
     "--\nhasattr(a, 'bit_length')": "`hasattr` does not find `bit_length`",
     "--\npow(3, -1, 7)": "`pow` takes no negative exponent",
+    "from datetime import timedelta\n--\ntimedelta(hours=1.5).seconds": "takes whole numbers",
+    "import datetime\n--\ndatetime.timedelta(0, 3 / 2).seconds": "takes whole numbers",
     "--\na.encode('latin-1')": "no encoding 'latin-1'",
     "--\nstr(b'a', 'cp1252')": "no encoding 'cp1252'",
     "--\nbytes([1, 2])": "`bytes` takes no list",
@@ -185,13 +187,24 @@ def test_a_missing_module_is_refused_once_with_its_replacement(kind, module: str
 
 @pytest.mark.parametrize(
     ("line", "words"),
-    [("del a", "the 'del' statement"), ("async with a: pass", "async context managers")],
+    [
+        ("del a", "the 'del' statement"),
+        ("async with a: pass", "async context managers"),
+    ],
 )
 def test_unsupported_syntax_is_refused_in_plain_words(kind: ScriptKind, line: str, words: str):
     code = f"from typing import Any\nasync def f(a: Any) -> None:\n    {line}"
     problems = kind.inspect({"code": code}, str(uuid4()))["code"]
     assert any(f"A script cannot use {words}" in each for each in problems), problems
     assert not any("monty" in each.lower() for each in problems)
+
+
+def test_a_wildcard_import_is_refused_in_plain_words(kind: ScriptKind):
+    code = "from math import *\ndef f() -> None: ..."
+    problems = kind.inspect({"code": code}, str(uuid4()))["code"]
+    assert problems == [
+        "Line 1, column 1: A script cannot use wildcard imports (`from ... import *`)."
+    ]
 
 
 def test_methods_of_pythons_types_are_no_values_in_the_interpreter(interpreter: Interpreter):
