@@ -44,9 +44,9 @@ def notes_on(
 def _unknown_hints(annotations: object) -> Iterator[str]:
     """Yield what clients do not know of the hints of a tool that are a dict."""
     fields = ToolAnnotations.model_fields
-    known = {*fields, *(field.alias for field in fields.values())}
+    names = {*fields, *(field.alias for field in fields.values())}
     for name in annotations if isinstance(annotations, Mapping) else ():
-        if name not in known:
+        if name not in names:
             hints = ", ".join(str(field.alias or name) for name, field in fields.items())
             yield f"annotations: {name!r} means nothing to clients, which know {hints}"
 
@@ -74,8 +74,8 @@ def _notes_on_code(function: Callable[..., Any], contexts: Collection[str]) -> t
     }
     classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
     # Of what the function itself names so, nothing is known here.
-    seen = {name: value for name, value in names.items() if name not in stored | classes}
-    reader = _CodeReader(seen, set(contexts) - stored)
+    visible = {name: value for name, value in names.items() if name not in stored | classes}
+    reader = _CodeReader(visible, set(contexts) - stored)
     reader.visit(tree)
     for line, text in reader.refused:
         raise SignatureError(f"line {first + line - 1}: {text}")

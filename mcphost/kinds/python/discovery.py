@@ -148,15 +148,15 @@ def _report_unreachable(
     path: Path, registry: FoundFunctions, offered: Sequence[Definition]
 ) -> None:
     """Report functions of a file that are marked and that no name of the file leads to."""
-    found = {id(definition) for definition in offered}
-    seen: set[int] = set()
+    offered_ids = {id(definition) for definition in offered}
+    visited: set[int] = set()
     for function in registry.marked:
         definition = vars(function).get(ATTRIBUTE)
         if not _is_of(function, _module_name(path), path):
             continue
-        is_marked_twice = id(function) in seen
-        seen.add(id(function))
-        if id(definition) in found and not is_marked_twice:
+        is_marked_twice = id(function) in visited
+        visited.add(id(function))
+        if id(definition) in offered_ids and not is_marked_twice:
             continue
         if path.stem == "__init__" and function.__name__ == function.__qualname__:
             continue  # a package offers what its `__init__` imports
