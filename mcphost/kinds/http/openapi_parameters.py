@@ -144,7 +144,7 @@ def arguments_of(
     kept = _at_most(parameters, notes)
     names = _names([(parameter.location, parameter.wire) for parameter in kept])
     return [
-        _argument(parameter, name, schemas, _keeps_reserved(parameter, references, notes), notes)
+        _argument(parameter, name, schemas, keeps_reserved(parameter, references, notes), notes)
         for parameter, name in zip(kept, names, strict=True)
     ]
 
@@ -239,7 +239,7 @@ def _names(parameters: Sequence[tuple[str, str]]) -> Sequence[str]:
     return [names[number] for number in range(len(parameters))]
 
 
-def _keeps_reserved(parameter: _Parameter, references: References, notes: list[str]) -> bool:
+def keeps_reserved(parameter: _Parameter, references: References, notes: list[str]) -> bool:
     """Whether reserved characters stay as they are: in a query, and since 3.2 in a path."""
     if parameter.written.get("allowReserved") is not True:
         return False

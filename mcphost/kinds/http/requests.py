@@ -79,7 +79,7 @@ class RequestTemplate:
         headers = [
             pair
             for header, template in self._headers
-            if header.style == "json" or not _is_without_values(template, values)
+            if header.style == "json" or not is_without_values(template, values)
             for pair in _present(header.name, template, values, header_text(header))
         ]
         header_names = {name.lower() for name, _ in headers}
@@ -234,7 +234,7 @@ def _parts(
         yield RequestPart(f"{field}.{number}.value", location, template.placeholders)
 
 
-def _is_without_values(template: TextTemplate, values: Values) -> bool:
+def is_without_values(template: TextTemplate, values: Values) -> bool:
     """Whether a template is a list or an object with nothing in it, which is as undefined as a missing
     value (RFC 6570, section 2.3)."""
     only = template.only

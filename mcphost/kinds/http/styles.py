@@ -88,7 +88,7 @@ class FieldWriter:
     def pairs(self, field: FieldConfig, value: Any) -> Iterator[tuple[str, Text]]:
         """Yield the names and texts of a field's value. Raises ToolError."""
         if field.style == "part":
-            yield from ((field.name, self._text(field, text)) for text in _parts(field, value))
+            yield from ((field.name, self._text(field, text)) for text in part_texts(field, value))
         elif field.style == "json":
             yield field.name, self._text(field, orjson.dumps(value).decode())
         elif field.style == "deepObject" and isinstance(value, Mapping | list):
@@ -143,7 +143,7 @@ class FieldWriter:
         return EncodedText(joint.join(_reserved(text, safe) for text in texts))
 
 
-def _parts(field: FieldConfig, value: Any) -> Iterator[str]:
+def part_texts(field: FieldConfig, value: Any) -> Iterator[str]:
     """Yield the text of each value of a part: JSON where its type is JSON, or where a value needs it."""
     is_json = is_structured(value) or (
         isinstance(field, PartConfig) and is_json_type(field.media_type)

@@ -37,12 +37,13 @@ def notes_on(
     Raises SignatureError for a question that can only fail.
     """
     line = getattr(getattr(function, "__code__", None), "co_firstlineno", 1)
-    notes = [Note(line, text) for text in (*_unknown_hints(annotations), *_untyped(function))]
-    return (*notes, *_notes_on_code(function, contexts))
+    notes = [Note(line, text) for text in surprises_of(function, annotations)]
+    return (*notes, *notes_on_code(function, contexts))
 
 
-def _unknown_hints(annotations: object) -> Iterator[str]:
-    """Yield what clients do not know of the hints of a tool that are a dict."""
+def surprises_of(function: Callable[..., Any], annotations: object) -> Iterator[str]:
+    """Yield what clients do not know of the hints of a tool that are a dict, and the parameters that only
+    seem to be given by the platform."""
     fields = ToolAnnotations.model_fields
     names = {*fields, *(field.alias for field in fields.values())}
     for name in annotations if isinstance(annotations, Mapping) else ():
@@ -50,16 +51,13 @@ def _unknown_hints(annotations: object) -> Iterator[str]:
             hints = ", ".join(str(field.alias or name) for name, field in fields.items())
             yield f"annotations: {name!r} means nothing to clients, which know {hints}"
 
-
-def _untyped(function: Callable[..., Any]) -> Iterator[str]:
-    """Yield the parameters that only seem to be given by the platform."""
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.annotation is parameter.empty and name in _GIVEN_ELSEWHERE:
             use = "a function has none" if name in ("self", "cls") else f"write {name}: Context"
             yield f"{name!r} is an argument, which callers have to give: {use}"
 
 
-def _notes_on_code(function: Callable[..., Any], contexts: Collection[str]) -> tuple[Note, ...]:
+def notes_on_code(function: Callable[..., Any], contexts: Collection[str]) -> tuple[Note, ...]:
     inner = inspect.unwrap(function)
     try:
         lines, first = inspect.getsourcelines(inner)

@@ -124,7 +124,7 @@ def _load_functions(path: Path, registry: FoundFunctions, seconds: float) -> Non
         location = _source_location(path, marked.line or 1)
         registry.broken[_stem(path)] = ArgumentProblem(location, message)
         return
-    _report_unreachable(path, registry, [definition for _, definition in marked.values()])
+    report_unreachable(path, registry, [definition for _, definition in marked.values()])
     for name, (function, definition) in marked.items():
         reference = f"{_stem(path)}.{name}"
         inspected = attempt(partial(_inspect, reference, function, definition), path, seconds)
@@ -144,9 +144,7 @@ def _load_functions(path: Path, registry: FoundFunctions, seconds: float) -> Non
             ]
 
 
-def _report_unreachable(
-    path: Path, registry: FoundFunctions, offered: Sequence[Definition]
-) -> None:
+def report_unreachable(path: Path, registry: FoundFunctions, offered: Sequence[Definition]) -> None:
     """Report functions of a file that are marked and that no name of the file leads to."""
     offered_ids = {id(definition) for definition in offered}
     visited: set[int] = set()

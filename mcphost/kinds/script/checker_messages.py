@@ -20,7 +20,7 @@ _UNKNOWN_TYPE: Final = "`object`"
 
 def checked_rows(code: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of the type checker that hold, in plain words. Raises ScriptProblemError."""
-    lambdas = list(_lambdas_in(code))
+    lambdas = list(lambda_spans(code))
     for row in rows:
         message = in_plain_words(row["message"])
         at = row["line"], row["column"]
@@ -43,7 +43,7 @@ def in_plain_words(message: str) -> str:
     return message
 
 
-def _lambdas_in(code: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+def lambda_spans(code: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """Yield where the lambdas of a script begin and end: lines, and columns in characters."""
     for node in ast.walk(parsed(code)):
         if isinstance(node, ast.Lambda):

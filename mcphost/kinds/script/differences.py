@@ -225,7 +225,7 @@ class NameValues:
                 return isinstance(node, (*_SEQUENCES, ast.Dict, ast.DictComp, ast.Compare))
 
 
-def _is_fraction(node: ast.expr) -> bool:
+def is_fraction(node: ast.expr) -> bool:
     is_division = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
     return is_division or (isinstance(node, ast.Constant) and isinstance(node.value, float))
 
@@ -239,7 +239,7 @@ def refused_arguments(node: ast.Call, values: NameValues) -> Iterator[str]:
         case ast.Call(func=ast.Name(id="pow"), args=[_, ast.UnaryOp(op=ast.USub()), _]):
             yield "`pow` takes no negative exponent with a modulus in the sandbox."
         case ast.Call(func=ast.Name(id="timedelta") | ast.Attribute(attr="timedelta")) if any(
-            _is_fraction(value) for value in (*node.args, *(key.value for key in node.keywords))
+            is_fraction(value) for value in (*node.args, *(key.value for key in node.keywords))
         ):
             yield "`timedelta` takes whole numbers in the sandbox: minutes=90, not hours=1.5."
         case ast.Call(func=ast.Name(id="bytes"), args=[argument]):
