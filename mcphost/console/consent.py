@@ -71,7 +71,15 @@ def authorize(request: SignedInRequest) -> HttpResponseBase:
 
 _NO_TARGET: Final = {
     "error": "invalid_target",
-    "error_description": "You have no role at this MCP server, or it does not exist",
+    "error_description": "You have no role at this MCP server, or it does not exist.",
+}
+_DENIED: Final = {
+    "error": "access_denied",
+    "error_description": "The person did not allow the client to connect.",
+}
+_NOT_ALLOWED: Final = {
+    "error": "access_denied",
+    "error_description": "The person's role at this MCP server allows none of the scopes any more.",
 }
 
 
@@ -131,7 +139,7 @@ def _decide(
     issuer: str,
 ) -> HttpResponseBase:
     if ALLOW not in request.POST:
-        return _to_client(authorization.location(issuer, error="access_denied"))
+        return _to_client(authorization.location(issuer, **_DENIED))
     membership_id = request.POST.get("tenant", "")
     choice = next(
         (choice for choice in choices if str(choice.membership.pk) == membership_id), None
@@ -147,7 +155,7 @@ def _decide(
     try:
         code = consent(choice.membership.pk, grant, actor=actor(request))
     except PermissionDenied:
-        return _to_client(authorization.location(issuer, error="access_denied"))
+        return _to_client(authorization.location(issuer, **_NOT_ALLOWED))
     return _to_client(authorization.location(issuer, code=code))
 
 

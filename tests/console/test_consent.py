@@ -13,7 +13,16 @@ from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import remove_member, set_member
 from tests.cast import ACTOR, PASSWORD, Cast, Person
-from tests.oauth import CHALLENGE, REDIRECT, make_client, membership_of, pair_of, query_of, redeem
+from tests.oauth import (
+    CHALLENGE,
+    REDIRECT,
+    check_description,
+    make_client,
+    membership_of,
+    pair_of,
+    query_of,
+    redeem,
+)
 
 pytestmark = pytest.mark.django_db
 ORIGIN = "http://testserver"
@@ -56,6 +65,8 @@ def _told(response: Any) -> dict[str, Any]:
     assert response.headers["Location"].startswith(REDIRECT + "?")
     told = query_of(response.headers["Location"])
     assert told["iss"] == ORIGIN
+    if "error" in told:
+        check_description(told)
     return told
 
 
@@ -148,6 +159,8 @@ def test_an_untrusted_redirect_uri_is_shown_to_the_person_and_nothing_is_sent_th
         ({"resource": f"{ORIGIN}/t/no-such-tenant/mcp"}, "invalid_target"),
         ({"resource": "https://elsewhere.test/t/acme/mcp"}, "invalid_target"),
         ({"resource": ORIGIN}, "invalid_target"),
+        ({"resource": f"{ORIGIN}:443/t/acme/mcp"}, "invalid_target"),
+        ({"resource": f"{ORIGIN}:80:80/t/acme/mcp"}, "invalid_target"),
         ({"resource": f"{ORIGIN}/t/a\0b/mcp"}, "invalid_target"),
         ({"resource": f"{ORIGIN}/t/acme/mcp?more=1"}, "invalid_target"),
         ({"state": "x" * 5000}, "invalid_request"),
@@ -189,8 +202,11 @@ def test_a_parameter_that_is_there_twice_is_refused(
         assert response.status_code == 400
 
 
-def test_the_host_of_a_resource_may_be_in_upper_case(app: OAuthClient, cast: Cast) -> None:
-    url = _url(resource="HTTP://TestServer/t/acme/mcp/")
+@pytest.mark.parametrize("origin", ["HTTP://TestServer", "http://testserver:80"])
+def test_a_resource_may_have_upper_case_the_default_port_and_a_slash(
+    app: OAuthClient, cast: Cast, origin: str
+) -> None:
+    url = _url(resource=f"{origin}/t/acme/mcp/")
     assert "code" in _told(_allow(_browser(cast.member), url, cast.member))
 
 
