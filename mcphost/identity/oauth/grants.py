@@ -35,13 +35,13 @@ from oauthlib.oauth2 import (
 from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error, FatalClientError
 from oauthlib.oauth2.rfc6749.grant_types.authorization_code import code_challenge_method_s256
 
-from mcphost.audit.records import Actor
 from mcphost.identity import tokens
 from mcphost.identity.attempts import count_event
 from mcphost.identity.models import AuthorizationCode, Connection, OAuthClient, RefreshToken, Token
 from mcphost.identity.oauth import clients, redirects
 from mcphost.identity.oauth.addresses import SCOPES, normal_origin
 from mcphost.identity.oauth.connections import (
+    AUTHORIZATION_SERVER,
     connect,
     digest,
     end_now,
@@ -318,7 +318,7 @@ class _Validator(RequestValidator):
             return False
         if row.connection is not None:
             if _fits(request.code_verifier, row.code_challenge):
-                end_now(row.connection, "a code was redeemed twice", _ITSELF)
+                end_now(row.connection, "a code was redeemed twice", AUTHORIZATION_SERVER)
             return False
         if row.expires_at <= self._now:
             return False
@@ -367,7 +367,7 @@ class _Validator(RequestValidator):
         row.connection.membership = membership
         if row.used_at is not None:
             if self._now - row.used_at > REPEAT_WINDOW:
-                end_now(row.connection, "a refresh token was used twice", _ITSELF)
+                end_now(row.connection, "a refresh token was used twice", AUTHORIZATION_SERVER)
                 return False
             raise _RepeatedError(_unsealed(row, refresh_token, self._now))
         if not count_event(f"refreshes of {row.connection_id}", MAX_REFRESHES, _REFRESH_WINDOW):
@@ -451,7 +451,7 @@ class _Validator(RequestValidator):
             return
         connection = connections.select_related("membership", "client").first()
         if connection is not None:
-            end_now(connection, "revoked by its client", _ITSELF)
+            end_now(connection, "revoked by its client", AUTHORIZATION_SERVER)
 
     def _scopes(self) -> list[str]:
         assert self._connection is not None
@@ -475,9 +475,6 @@ class _Validator(RequestValidator):
             raise _refused(
                 request, "invalid_target", "resource is another one than the consent was for."
             )
-
-
-_ITSELF: Final = Actor.system("authorization server")
 
 
 def _store_access_token(

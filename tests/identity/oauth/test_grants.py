@@ -13,7 +13,7 @@ from mcphost.audit.models import Entry
 from mcphost.identity import selectors
 from mcphost.identity.models import AuthorizationCode, Connection, OAuthClient, RefreshToken, Token
 from mcphost.identity.oauth import grants
-from mcphost.identity.oauth.connections import connections, digest, end
+from mcphost.identity.oauth.connections import connection_page, digest, end
 from mcphost.identity.oauth.grants import ACCESS_SECONDS, answer_revocation, answer_token
 from mcphost.runtime.call import Principal
 from mcphost.tenants.roles import Audience, Role
@@ -64,7 +64,7 @@ def test_a_code_yields_a_token_that_acts_for_the_member(client: OAuthClient, cas
     assert principal.user.name == "member"
     assert principal.expires_at is None
     assert _principal(pair.access, "globex") is None
-    assert [row.client for row in connections(cast.acme.id)] == ["Laptop"]
+    assert [row.client for row in connection_page(cast.acme.id).connections] == ["Laptop"]
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_a_member_who_returns_has_no_connection(client: OAuthClient, cast: Cast)
     selectors.forget_all()
     assert _principal(pair.access) is None
     assert error_of(refresh(client, pair.refresh)) == "invalid_grant"
-    assert connections(cast.acme.id) == ()
+    assert connection_page(cast.acme.id).connections == ()
 
 
 @pytest.mark.parametrize("token", ["access", "refresh"])
@@ -324,7 +324,7 @@ def test_after_the_end_another_consent_makes_another_principal(
     first = _pair(client, cast)
     before = _principal(first.access)
     assert before is not None
-    (row,) = connections(cast.acme.id)
+    (row,) = connection_page(cast.acme.id).connections
     assert end(cast.acme.id, row.id, actor=ACTOR)
     assert not end(cast.acme.id, row.id, actor=ACTOR)
     after = _principal(_pair(client, cast).access)
