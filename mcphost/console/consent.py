@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, HttpResponseBase
-from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_http_methods
@@ -50,7 +49,7 @@ class Choice(NamedTuple):
 def authorize(request: SignedInRequest) -> HttpResponseBase:
     """Show what a client asks the signed-in person for; a POST sends the decision to the client."""
     if not request.user.is_active:
-        return redirect_to_login(request.get_full_path(), reverse("admin:sign_in"))
+        return redirect_to_login(request.get_full_path())
     issuer = issuer_of(request.get_host())
     try:
         client = clients.resolve(request.GET.get("client_id", ""), request.user.pk)

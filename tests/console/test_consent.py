@@ -86,6 +86,18 @@ def test_a_member_allows_a_client_and_it_gets_a_code(app: OAuthClient, cast: Cas
     assert (entry.tenant, entry.actor_id) == (cast.acme.id, str(cast.member.user.pk))
 
 
+def test_a_person_with_the_wrong_account_signs_in_with_another(
+    app: OAuthClient, cast: Cast
+) -> None:
+    browser, url = _browser(cast.member), _url()
+    page = browser.get(url).content.decode()
+    (door,) = re.findall(r'<a href="(/admin/login/[^"]+)">Sign in with another account', page)
+    assert "An application wants to act for you" in browser.get(door).content.decode()
+    back = browser.post(door, {"username": "owner", "password": PASSWORD})
+    assert back.headers["Location"] == url
+    assert "Not <bdi>owner</bdi>?" in browser.get(url).content.decode()
+
+
 def test_a_denial_is_told_to_the_client(app: OAuthClient, cast: Cast) -> None:
     told = _told(_browser(cast.member).post(_url(), {"_deny": "1"}))
     assert told["error"] == "access_denied"
@@ -108,7 +120,7 @@ def test_a_signed_out_person_signs_in_before_anything_is_looked_up(
     with django_assert_num_queries(0):
         response = Client().get(url)
     assert response.status_code == 302
-    assert response.headers["Location"].startswith("/admin/sign-in/?next=/authorize%3F")
+    assert response.headers["Location"].startswith("/admin/login/?next=/authorize%3F")
     browser = Client()
     sign_in = {"username": "member", "password": PASSWORD}
     back = browser.post(Client().get(_url()).headers["Location"], sign_in)

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from mcphost.audit.models import Entry
 from mcphost.identity.models import CLIENT_ID_LENGTH, OAuthClient
-from mcphost.identity.oauth import clients
+from mcphost.identity.oauth import clients, redirects
 from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode
 from mcphost.identity.oauth.pins import PINS, Pin
 from mcphost.tenants.models import Tenant
@@ -46,6 +46,40 @@ def test_a_pinned_client_is_found_without_a_row_and_makes_none() -> None:
     assert client is not None
     assert (client.name, tuple(client.redirect_uris)) == PINS[CLAUDE_CODE][1:]
     assert not OAuthClient.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("client_id", "name", "redirect_uri"),
+    [
+        ("https://chatgpt.com/oauth/aB3_-x/client.json", "ChatGPT", "https://chatgpt.com/connector/oauth/aB3_-x"),
+        ("https://chatgpt.com/oauth/codex/aB3_-x/client.json", "Codex", "http://127.0.0.1/callback/aB3_-x"),
+    ],
+)  # fmt: skip
+def test_the_documents_of_single_connections_of_chatgpt_and_codex_are_pinned(
+    client_id: str, name: str, redirect_uri: str
+) -> None:
+    client = clients.find(client_id)
+    assert client is not None
+    assert (client.name, client.redirect_uris) == (name, [redirect_uri])
+    assert redirects.problem(redirect_uri) is None
+    assert redirects.is_loopback(redirect_uri) == (name == "Codex")
+
+
+@pytest.mark.parametrize(
+    "client_id",
+    [
+        "https://chatgpt.com/oauth/client.json/client.json",
+        "https://chatgpt.com/oauth/a/b/client.json",
+        "https://chatgpt.com/oauth/%2e%2e/client.json",
+        "https://chatgpt.com/oauth//client.json",
+        "https://chatgpt.com/oauth/codex/a/client.json?x",
+        "https://chatgpt.com.evil.example/oauth/a/client.json",
+        "http://chatgpt.com/oauth/a/client.json",
+        f"https://chatgpt.com/oauth/{'a' * 65}/client.json",
+    ],
+)
+def test_what_only_resembles_such_a_document_is_not_pinned(client_id: str) -> None:
+    assert clients.find(client_id) is None
 
 
 def test_a_row_comes_before_its_pin() -> None:
