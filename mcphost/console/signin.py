@@ -37,14 +37,18 @@ _NOT_CHECKED: Final = {
         "Your password was not checked."
     ),
 }
-REASONS: Final = {
-    "/authorize?": "An application wants to act for you at an MCP server. Sign in to see what it asks for.",
-    "/admin/invitations/": (
-        "You were invited to a tenant. Sign in with the account that the invitation names. "
-        "If you do not have one yet, ask the person who invited you."
+REASONS: Final = (
+    (
+        "/authorize?",
+        "An application wants to act for you at an MCP server. Sign in to see what it asks for.",
     ),
-    "/t/": "A call waits for your confirmation. Sign in to see what it is about.",
-}
+    (
+        "/admin/invitations/",
+        "You were invited to a tenant. Sign in with the account that the invitation names. "
+        "If you do not have one yet, ask the person who invited you.",
+    ),
+    ("/t/", "A call waits for your confirmation. Sign in to see what it is about."),
+)
 """What the sign-in page says, by the beginning of the address that it leads to."""
 _STATUSES: Final = {Unchecked.LOCKED: 429, Unchecked.PAUSED: 429, Unchecked.BUSY: 503}
 
@@ -128,7 +132,7 @@ class SignInView(LoginView):
     def get_context_data(self, **rest: Any) -> dict[str, Any]:
         """Add what the person signs in for, as far as the address of the next page tells."""
         aim = self.get_redirect_url()
-        reasons = (reason for start, reason in REASONS.items() if aim.startswith(start))
+        reasons = (reason for start, reason in REASONS if aim.startswith(start))
         enters = self._enters()
         onward = self.get_success_url() if enters else reverse("admin:you")
         return super().get_context_data(

@@ -12,7 +12,7 @@ M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[M]):
+class RowPage(Generic[M]):
     """Rows, newest first, and the ids between which the next pages lie; empty where there is none."""
 
     rows: Sequence[M]
@@ -22,7 +22,7 @@ class Page(Generic[M]):
 
 def page_beside(
     query: QuerySet[M], *, after: str = "", before: str = "", at: str = "", limit: int
-) -> Page[M] | None:
+) -> RowPage[M] | None:
     """Return the rows that are older than the row `after`, or newer than `before`.
 
     With `at`, the page that has this row: the first one, or else the page that begins with it. None
@@ -41,7 +41,7 @@ def page_beside(
         rows = list(query.filter(newer).order_by("created_at", "-pk")[: limit + 1])
         shown = rows[:limit][::-1]
         oldest = str(shown[-1].pk) if shown else ""
-        return Page(shown, oldest, str(shown[0].pk) if len(rows) > limit else "")
+        return RowPage(shown, oldest, str(shown[0].pk) if len(rows) > limit else "")
     if at and query.filter(newer)[:limit].count() < limit:
         anchor = ""
     if anchor:
@@ -49,4 +49,4 @@ def page_beside(
         query = query.filter(older | Q(pk=at) if at else older)
     rows = list(query.order_by("-created_at", "pk")[: limit + 1])
     newer_than = str(rows[0].pk) if rows and anchor else ""
-    return Page(rows[:limit], str(rows[limit - 1].pk) if len(rows) > limit else "", newer_than)
+    return RowPage(rows[:limit], str(rows[limit - 1].pk) if len(rows) > limit else "", newer_than)
