@@ -44,8 +44,10 @@ REASONS: Final = (
     ),
     (
         "/admin/invitations/",
-        "You were invited to a tenant. Sign in with the account that the invitation names. "
-        "If you do not have one yet, ask the person who invited you.",
+        (
+            "You were invited to a tenant. Sign in with the account that the invitation names. "
+            "If you do not have one yet, ask the person who invited you."
+        ),
     ),
     ("/t/", "A call waits for your confirmation. Sign in to see what it is about."),
 )
