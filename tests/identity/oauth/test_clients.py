@@ -3,9 +3,11 @@
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -13,11 +15,13 @@ from mcphost.audit.models import Entry
 from mcphost.identity.models import CLIENT_ID_LENGTH, OAuthClient
 from mcphost.identity.oauth import clients, redirects
 from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode
+from mcphost.identity.oauth.grants import answer_revocation, answer_token
 from mcphost.identity.oauth.pins import PINS, Pin
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.services import update_tenant
 from tests.cast import ACTOR, Cast
 from tests.identity.oauth.hosts import DocumentHost
+from tests.oauth import CHALLENGE, ISSUER, VERIFIER
 
 PERSON = 7
 
@@ -138,6 +142,31 @@ def test_nothing_is_fetched_where_nobody_is_signed_in(host: DocumentHost) -> Non
     stored(host.url)
     assert clients.find(host.url) is not None
     assert host.requests == []
+
+
+def test_no_request_without_a_session_makes_the_server_fetch_a_document(
+    host: DocumentHost, cast: Cast
+) -> None:
+    browser = Client(headers={"accept": "text/html"})
+    query = {
+        "response_type": "code",
+        "client_id": host.url,
+        "redirect_uri": "http://127.0.0.1/cb",
+        "code_challenge": CHALLENGE,
+        "code_challenge_method": "S256",
+    }
+    for ask in (browser.get, browser.post):
+        assert ask(f"/authorize?{urlencode(query)}").status_code == 302
+    for document in (host.url, CLAUDE_CODE):
+        form = {"client_id": document, "token": "a", "refresh_token": "a"}
+        for grant in ("authorization_code", "refresh_token"):
+            redemption = {**form, "grant_type": grant, "code": "a", "code_verifier": VERIFIER}
+            assert answer_token(urlencode(redemption), f"{ISSUER}/token", ISSUER).status >= 400
+        answer_revocation(urlencode(form), f"{ISSUER}/revoke", ISSUER)
+    assert host.requests == []
+    browser.force_login(cast.member.user)
+    assert "Connect Reader?" in browser.get(f"/authorize?{urlencode(query)}").content.decode()
+    assert len(host.requests) == 1
 
 
 def test_a_registered_client_is_not_fetched(host: DocumentHost) -> None:
