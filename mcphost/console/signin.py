@@ -106,7 +106,9 @@ class SignInForm(AuthenticationForm):
         if name and password:
             try:
                 self.user_cache = passwords.check(
-                    name, address_of(self.request), lambda: self._user(name, password)
+                    name,
+                    address_of(self.request),
+                    lambda: authenticate(self.request, username=name, password=password),
                 )
             except NotCheckedError as refusal:
                 self.refusal = refusal
@@ -114,9 +116,6 @@ class SignInForm(AuthenticationForm):
             if self.user_cache is None:
                 raise self.get_invalid_login_error()
         return submitted
-
-    def _user(self, name: str, password: str) -> AbstractBaseUser | None:
-        return authenticate(self.request, username=name, password=password)
 
 
 class SignInView(LoginView):

@@ -25,7 +25,7 @@ class ConsoleSite(AdminSite):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Show the sign-in; 429 or 503 with Retry-After when the password was not checked."""
-        context = {**self.each_context(request), "app_path": request.get_full_path()}
+        context = {**super().each_context(request), "app_path": request.get_full_path()}
         view = SignInView.as_view(extra_context=context)
         return cast(HttpResponse, with_status_of_form(view(request)))
 
