@@ -124,8 +124,8 @@ def read_authorization(uri: str, client: OAuthClient, issuer: str) -> Authorizat
     except FatalClientError as error:
         raise OAuthError(OAuthErrorCode.INVALID_REQUEST, error.description or error.error) from None
     except OAuth2Error as error:
-        told = with_description(dict(error.twotuples)) | {"iss": issuer}
-        location = add_params_to_uri(request.redirect_uri, told.items())
+        parameters = with_description(dict(error.twotuples)) | {"iss": issuer}
+        location = add_params_to_uri(request.redirect_uri, parameters.items())
         raise RedirectedError(location) from None
     return AuthorizationRequest(
         client,
