@@ -146,7 +146,6 @@ def _announcing(primitive_type: PrimitiveType) -> tuple[URLPattern, ...]:
 app_name = "admin"
 urlpatterns = [
     path("login/", site.login, name="login"),
-    path("sign-in/", never_cache(csrf_protect(account.sign_in)), name="sign_in"),
     _own("you/", account.overview, "you"),
     _own("you/tokens/<token:token_id>/revoke/", account.revoke, "own_token_revoke"),
     _own("you/tokens/<token:token_id>/renew/", account.renew, "own_token_renew"),

@@ -147,7 +147,7 @@ def test_users_without_console_access_are_redirected_to_the_sign_in(
         if pattern.name in OPEN_TO_ANYBODY:
             continue
         path = address(pattern, acme, acme.slug)
-        door = "/admin/sign-in/" if pattern.name in PERSONAL else "/admin/login/"
+        door = "/admin/login/"
         for client in [visitor] if pattern.name in PERSONAL else [visitor, member]:
             for response in (client.get(path, fields), client.post(path, fields)):
                 if pattern.name in SIGN_IN_FROM:
