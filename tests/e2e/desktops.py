@@ -1,9 +1,8 @@
 """The desktop of a person who uses clients: a home folder, and a browser that clients open."""
 
 import os
-import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -40,32 +39,26 @@ class Desktop:
         browser = programs / "xdg-open"
         browser.write_text(_SCRIPT.format(urls=self._urls))
         browser.chmod(0o700)
+        (programs / "x-www-browser").symlink_to(browser)
         self.environment = {
             "HOME": str(home),
             "PATH": f"{programs}:{NODE.parent}:/usr/bin:/bin",
             "BROWSER": str(browser),
             "DISPLAY": ":0",
+            "TERM": "xterm",
+            "MCP_AUTO_OPEN_ENABLED": "true",
         }
         self._thread = threading.Thread(target=self._show_pages, name="browser")
         self._thread.start()
 
-    def command(self, argv: list[str]) -> list[str]:
+    def command(self, argv: Sequence[str]) -> list[str]:
         """Return the command that starts a client here, in nothing but this environment."""
-        return ["env", "-i", *(f"{name}={value}" for name, value in self.environment.items()), *argv]
-
-    def run(self, *argv: str) -> str:
-        """Run a client to its end; return all that it printed."""
-        finished = subprocess.run(
-            self.command([*argv]),
-            cwd=self.home,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        return finished.stdout
+        return [
+            "env",
+            "-i",
+            *(f"{name}={value}" for name, value in self.environment.items()),
+            *argv,
+        ]
 
     def close(self) -> None:
         self._urls.write_text(f"{_END}\n")

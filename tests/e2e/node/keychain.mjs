@@ -35,6 +35,9 @@ export async function provider(path) {
     saveTokens: (tokens) => keep('tokens', tokens),
     codeVerifier: () => values.verifier,
     saveCodeVerifier: (verifier) => keep('verifier', verifier),
+    invalidateCredentials: (scope) => {
+      for (const name of scope === 'all' ? ['client', 'tokens', 'verifier'] : [scope]) keep(name, undefined);
+    },
     redirectToAuthorization: (url) => void spawn('xdg-open', [url.href]),
     parameters,
   };
