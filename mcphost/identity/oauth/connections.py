@@ -15,6 +15,7 @@ from uuid import UUID
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from mcphost.audit.records import Actor
@@ -87,7 +88,8 @@ def consent(membership_id: UUID, consented: Consent, *, actor: Actor) -> str:
         redirect_uri=consented.redirect_uri,
         code_challenge=consented.code_challenge,
         scopes=list(scopes),
-        expires_at=timezone.now() + CODE_LIFETIME,
+        # By the database's clock: another process may redeem it, and their clocks differ.
+        expires_at=Now() + CODE_LIFETIME,
     )
     facts = {
         "client": consented.client.name,

@@ -127,7 +127,7 @@ def test_a_redirect_uri_may_be_omitted_at_redemption(client: OAuthClient, cast: 
 
 def test_an_expired_code_is_refused(client: OAuthClient, cast: Cast) -> None:
     code = code_of(client, cast.member)
-    AuthorizationCode.objects.update(expires_at=timezone.now())
+    AuthorizationCode.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert error_of(redeem(client, code)) == "invalid_grant"
 
 
@@ -179,6 +179,25 @@ def test_a_refresh_token_that_is_used_after_the_minute_ends_the_connection(
     assert error_of(refresh(client, first.refresh)) == "invalid_grant"
     assert _principal(second.access) is None
     assert error_of(refresh(client, second.refresh)) == "invalid_grant"
+
+
+@pytest.mark.parametrize("minutes", [5, -5])
+def test_a_process_with_another_clock_redeems_codes_and_repeats_answers(
+    client: OAuthClient, cast: Cast, monkeypatch: pytest.MonkeyPatch, minutes: int
+) -> None:
+    code, first = code_of(client, cast.member), _pair(client, cast)
+    second = pair_of(refresh(client, first.refresh))
+    here = timezone.now
+    monkeypatch.setattr(timezone, "now", lambda: here() + timedelta(minutes=minutes))
+    pair_of(redeem(client, code))
+    assert pair_of(refresh(client, first.refresh)) == second
+    assert Connection.objects.get().ended_at is None
+    # And the other way round: what this process makes is good for processes with the right clock.
+    code = code_of(client, cast.member)
+    third = pair_of(refresh(client, second.refresh))
+    monkeypatch.undo()
+    pair_of(redeem(client, code))
+    assert pair_of(refresh(client, second.refresh)) == third
 
 
 def test_a_refresh_token_serves_only_its_own_client_and_resource(
