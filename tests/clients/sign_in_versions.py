@@ -22,6 +22,11 @@ _NO_REFRESH: Final = Lack(
     "if it is started after the hour of its access token, it asks the person again",
     _ASKS,
 )
+_NO_REPAIR: Final = Lack(
+    ("refresh", "disconnect"),
+    "started with a token that has ended, it fails with 401 until its tokens are deleted",
+    "Status/401",
+)
 _KEEPS_NOTHING: Final = Lack(("restart", "refresh"), "asks the person at each start", _ASKS)
 _NO_ACCOUNT: Final = (
     Lack(("list",), "connects, but shows its tools only with an account", "missing"),
@@ -32,9 +37,8 @@ _NO_ACCOUNT: Final = (
 def _python(version: str, *more: str, revision: str = "") -> Client:
     program = "python_caller.py" if version.startswith("2") else "python1_caller.py"
     packages = (f"mcp=={version}", *more)
-    return Client(
-        "`mcp`", version, program, python=packages, revision=revision, lacks=(_NO_REFRESH,)
-    )
+    lacks = (_NO_REPAIR if version == "1.9.4" else _NO_REFRESH,)
+    return Client("`mcp`", version, program, python=packages, revision=revision, lacks=lacks)
 
 
 def _typescript(package: str, version: str, revision: str = "") -> Client:

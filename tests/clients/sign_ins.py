@@ -110,7 +110,9 @@ def _connect(step: str, start: Start, person: Desktop, *, asks: bool) -> dict[st
 def _last_line(error: Exception, home: Path) -> str:
     errors = home / "client.err"
     text = errors.read_text(errors="replace").strip() if errors.exists() else ""
-    return (str(error).strip() or text or type(error).__name__).splitlines()[-1]
+    lines = (str(error) or text or type(error).__name__).splitlines()
+    # Tracebacks and screens end with lines that are drawn.
+    return next((line for line in reversed(lines) if re.search("[a-z]", line)), "").strip()
 
 
 def _nothing(_: Service) -> None:

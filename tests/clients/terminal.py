@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 PATIENCE: Final = 60
+SILENCE: Final = 2
 _SIZE: Final = struct.pack("HHHH", 40, 160, 0, 0)
 _ESCAPES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 
@@ -33,11 +34,19 @@ def converse(command: Sequence[str], folder: Path, lines: Sequence[tuple[str, st
     try:
         for text, typed in lines:
             _wait_for(ours, text)
+            _wait_for_silence(ours)
             os.write(ours, typed.encode())
     finally:
         process.kill()
         process.wait(PATIENCE)
         os.close(ours)
+
+
+def _wait_for_silence(terminal: int) -> None:
+    """Read what is still shown: some clients take what is typed faster for pasted text."""
+    with contextlib.suppress(OSError):
+        while select.select([terminal], [], [], SILENCE)[0] and os.read(terminal, 1 << 16):
+            pass
 
 
 def _wait_for(terminal: int, text: str) -> None:

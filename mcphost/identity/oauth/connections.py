@@ -153,7 +153,12 @@ def end(tenant_id: UUID, connection_id: UUID, *, actor: Actor) -> bool:
     # As the token endpoint does: what it issues meanwhile also ends.
     Membership.objects.select_for_update().filter(connections=connection_id).first()
     connection = rows.select_related("membership", "client").first()
-    return connection is not None and end_now(connection, "revoked", actor)
+    if connection is None or not end_now(connection, "revoked", actor):
+        return False
+    # Nor does a code make another connection that its client has got, but not redeemed.
+    codes = AuthorizationCode.objects.filter(membership_id=connection.membership_id)
+    codes.filter(client_id=connection.client_id).delete()
+    return True
 
 
 def end_now(connection: Connection, reason: str, actor: Actor) -> bool:

@@ -315,6 +315,20 @@ def test_a_client_revokes_its_connection_by_either_token(
     assert Entry.objects.filter(action="connection.ended").count() == 1
 
 
+def test_a_code_that_was_not_redeemed_before_the_end_is_refused(
+    client: OAuthClient, cast: Cast
+) -> None:
+    other = make_client("dcr-other")
+    _pair(client, cast)
+    codes = {app: code_of(app, cast.member) for app in (client, other)}
+    of_owner = code_of(client, cast.owner)
+    (row,) = connections(cast.acme.id)
+    assert end(cast.acme.id, row.id, actor=ACTOR)
+    assert error_of(redeem(client, codes[client])) == "invalid_grant"
+    pair_of(redeem(other, codes[other]))
+    pair_of(redeem(client, of_owner))
+
+
 def test_after_the_end_another_consent_makes_another_principal(
     client: OAuthClient, cast: Cast
 ) -> None:
