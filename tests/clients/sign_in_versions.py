@@ -121,10 +121,14 @@ SIGN_INS: Final[Mapping[str, Client]] = {
             (
                 ("Type your message", "/mcp auth it"),
                 ("/mcp auth it", "\r"),
+                ("Do you want to continue?", "\r"),
                 ("reloaded tools for 'it'", ""),
             ),
         ),
-        lacks=_NO_ACCOUNT,
+        lacks=(
+            *_NO_ACCOUNT,
+            Lack(("refresh",), "`gemini mcp list` does not refresh", "Disconnected"),
+        ),
     ),
 }
 """By name. Those of `versions.CLIENTS` that are not here send a token only."""
