@@ -70,7 +70,7 @@ def run(
             path = home / name
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
-        problems = dict.fromkeys(STEPS, "")
+        problems = dict.fromkeys(STEPS, "not reached")
         for step, prepare, asks in (
             ("sign in", _nothing, True),
             ("restart", _nothing, False),
@@ -99,7 +99,8 @@ def _connect(step: str, start: Start, person: Desktop, *, asks: bool) -> dict[st
         talk.end()
     assert not person.faults, person.faults.pop()
     has_asked = len(person.pages) > seen
-    problems = {} if has_asked is asks else {step: _ASKS if has_asked else "asks no person"}
+    wrong = _ASKS if has_asked else "asks no person"
+    problems = {step: "" if has_asked is asks else wrong}
     if step == "sign in":
         missing = sorted(DEMO_TOOLS - set(tools))
         problems["list"] = f"missing: {', '.join(missing)}" if missing else ""
