@@ -15,6 +15,7 @@ from uuid import UUID
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Max, Q, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from mcphost.audit.records import Actor
@@ -111,7 +112,8 @@ def consent(membership_id: UUID, consented: Consent, *, actor: Actor) -> str:
         redirect_uri=consented.redirect_uri,
         code_challenge=consented.code_challenge,
         scopes=list(scopes),
-        expires_at=timezone.now() + CODE_LIFETIME,
+        # By the database's clock: another process may redeem it, and their clocks differ.
+        expires_at=Now() + CODE_LIFETIME,
     )
     facts = {
         "client": consented.client.name,
@@ -175,7 +177,12 @@ def end(tenant_id: UUID, connection_id: UUID, *, actor: Actor) -> bool:
     # As the token endpoint does: what it issues meanwhile also ends.
     Membership.objects.select_for_update().filter(connections=connection_id).first()
     connection = rows.select_related("membership", "client").first()
-    return connection is not None and end_now(connection, "revoked", actor)
+    if connection is None or not end_now(connection, "revoked", actor):
+        return False
+    # Nor does a code make another connection that its client has got, but not redeemed.
+    codes = AuthorizationCode.objects.filter(membership_id=connection.membership_id)
+    codes.filter(client_id=connection.client_id).delete()
+    return True
 
 
 def end_now(connection: Connection, reason: str, actor: Actor) -> bool:

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
+from django.db.models.functions import Now
 from oauthlib.common import Request, add_params_to_uri
 from oauthlib.oauth2 import (
     AuthorizationCodeGrant,
@@ -210,7 +210,8 @@ class _Validator(RequestValidator):
     """What oauthlib asks while it checks one request.
 
     `slug` is the tenant that the authorization request names. `code`, `refresh_token` and
-    `connection` are those of a token request, once they are found to be good.
+    `connection` are those of a token request, once they are found to be good, and `now` is then the
+    time by the database's clock: processes whose clocks differ agree on minutes.
     """
 
     def __init__(self, issuer: str, client: OAuthClient | None = None) -> None:
@@ -218,7 +219,7 @@ class _Validator(RequestValidator):
         self.slug: str | None = None
         self._issuer = issuer
         self._client = client
-        self._now = timezone.now()
+        self._now: datetime | None = None
         self._code: AuthorizationCode | None = None
         self._membership: Membership | None = None
         self._refresh_token: RefreshToken | None = None
@@ -313,17 +314,18 @@ class _Validator(RequestValidator):
         owner = AuthorizationCode.objects.filter(pk=digest(code), client_id=client_id)
         membership_id = owner.values_list("membership_id", flat=True).first()
         self._membership = None if membership_id is None else live_membership(membership_id)
-        row = owner.select_related("client", "connection__membership", "connection__client").first()
+        found = owner.select_related("client", "connection__membership", "connection__client")
+        row = found.annotate(now=Now()).first()
         if row is None or self._membership is None:
             return False
         if row.connection is not None:
             if _fits(request.code_verifier, row.code_challenge):
                 end_now(row.connection, "a code was redeemed twice", AUTHORIZATION_SERVER)
             return False
-        if row.expires_at <= self._now:
+        if row.expires_at <= row.now:
             return False
         self._check_resource(request, self._membership)
-        self._code = row
+        self._code, self._now = row, row.now
         request.scopes = list(takeable(self._membership, row.scopes))
         request.user = self._membership.user
         return bool(request.scopes)
@@ -356,20 +358,20 @@ class _Validator(RequestValidator):
             pk=digest(refresh_token),
             connection__client=client,
             connection__ended_at=None,
-            expires_at__gt=self._now,
+            expires_at__gt=Now(),
         )
         membership_id = query.values_list("connection__membership_id", flat=True).first()
         membership = None if membership_id is None else live_membership(membership_id)
-        row = query.select_related("connection__client").first()
+        row = query.select_related("connection__client").annotate(now=Now()).first()
         if row is None or membership is None:
             return False
         self._check_resource(request, membership)
         row.connection.membership = membership
         if row.used_at is not None:
-            if self._now - row.used_at > REPEAT_WINDOW:
+            if row.now - row.used_at > REPEAT_WINDOW:
                 end_now(row.connection, "a refresh token was used twice", AUTHORIZATION_SERVER)
                 return False
-            raise _RepeatedError(_unsealed(row, refresh_token, self._now))
+            raise _RepeatedError(_unsealed(row, refresh_token, row.now))
         if not count_event(f"refreshes of {row.connection_id}", MAX_REFRESHES, _REFRESH_WINDOW):
             raise CustomOAuth2Error(
                 error="temporarily_unavailable",
@@ -377,6 +379,7 @@ class _Validator(RequestValidator):
                 status_code=429,
             )
         self._membership, self._refresh_token, self._connection = membership, row, row.connection
+        self._now = row.now
         request.user = membership.user
         return bool(self._scopes())
 
@@ -407,24 +410,25 @@ class _Validator(RequestValidator):
         self, token: dict[str, Any], request: Request, *_: Any, **__: Any
     ) -> None:
         """Store the digests of a new pair, and that the code or the refresh token is used."""
-        membership = self._membership
+        membership, now = self._membership, self._now
         assert membership is not None
+        assert now is not None
         if self._code is not None:
             connection = self._code.connection = connect(membership, self._code)
             self._code.save(update_fields=["connection"])
         else:
             assert self._connection is not None
             connection = self._connection
-        expired = Token.objects.filter(connection=connection, expires_at__lte=self._now)
+        expired = Token.objects.filter(connection=connection, expires_at__lte=now)
         expired.delete()
-        _store_access_token(token["access_token"], connection, membership, self._now)
+        _store_access_token(token["access_token"], connection, membership, now)
         RefreshToken.objects.create(
             id=digest(token["refresh_token"]),
             connection=connection,
-            expires_at=self._now + REFRESH_LIFETIME,
+            expires_at=now + REFRESH_LIFETIME,
         )
         if self._refresh_token is not None:
-            self._refresh_token.used_at = self._now
+            self._refresh_token.used_at = now
             self._refresh_token.answer = _sealed(
                 self._refresh_token, request.refresh_token, json.dumps(token).encode()
             )

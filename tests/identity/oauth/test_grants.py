@@ -149,7 +149,7 @@ def test_a_redirect_uri_may_be_omitted_at_redemption(client: OAuthClient, cast: 
 
 def test_an_expired_code_is_refused(client: OAuthClient, cast: Cast) -> None:
     code = code_of(client, cast.member)
-    AuthorizationCode.objects.update(expires_at=timezone.now())
+    AuthorizationCode.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert error_of(redeem(client, code)) == "invalid_grant"
 
 
@@ -201,6 +201,25 @@ def test_a_refresh_token_that_is_used_after_the_minute_ends_the_connection(
     assert error_of(refresh(client, first.refresh)) == "invalid_grant"
     assert _principal(second.access) is None
     assert error_of(refresh(client, second.refresh)) == "invalid_grant"
+
+
+@pytest.mark.parametrize("minutes", [5, -5])
+def test_a_process_with_another_clock_redeems_codes_and_repeats_answers(
+    client: OAuthClient, cast: Cast, monkeypatch: pytest.MonkeyPatch, minutes: int
+) -> None:
+    code, first = code_of(client, cast.member), _pair(client, cast)
+    second = pair_of(refresh(client, first.refresh))
+    here = timezone.now
+    monkeypatch.setattr(timezone, "now", lambda: here() + timedelta(minutes=minutes))
+    pair_of(redeem(client, code))
+    assert pair_of(refresh(client, first.refresh)) == second
+    assert Connection.objects.get().ended_at is None
+    # And the other way round: what this process makes is good for processes with the right clock.
+    code = code_of(client, cast.member)
+    third = pair_of(refresh(client, second.refresh))
+    monkeypatch.undo()
+    pair_of(redeem(client, code))
+    assert pair_of(refresh(client, second.refresh)) == third
 
 
 def test_a_refresh_token_serves_only_its_own_client_and_resource(
@@ -316,6 +335,20 @@ def test_a_client_revokes_its_connection_by_either_token(
     assert error_of(refresh(client, pair.refresh)) == "invalid_grant"
     assert revoke() == 200
     assert Entry.objects.filter(action="connection.ended").count() == 1
+
+
+def test_a_code_that_was_not_redeemed_before_the_end_is_refused(
+    client: OAuthClient, cast: Cast
+) -> None:
+    other = make_client("dcr-other")
+    _pair(client, cast)
+    codes = {app: code_of(app, cast.member) for app in (client, other)}
+    of_owner = code_of(client, cast.owner)
+    (row,) = connections(cast.acme.id)
+    assert end(cast.acme.id, row.id, actor=ACTOR)
+    assert error_of(redeem(client, codes[client])) == "invalid_grant"
+    pair_of(redeem(other, codes[other]))
+    pair_of(redeem(client, of_owner))
 
 
 def test_after_the_end_another_consent_makes_another_principal(
