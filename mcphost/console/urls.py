@@ -28,9 +28,11 @@ from mcphost.console.primitives import (
 )
 from mcphost.console.records import (
     calls,
+    cancel_calls,
     entries,
     exports,
     funnel,
+    input_request,
     input_requests,
     saved_filters,
     tasks,
@@ -174,7 +176,7 @@ urlpatterns = [
     _page("calls/export/part.jsonl", exports.part_of_all, "all_calls_part_jsonl", form="jsonl"),
     _page("calls/export.csv", exports.export_all, "all_calls_csv", form="csv"),
     _page("calls/export.jsonl", exports.export_all, "all_calls_jsonl", form="jsonl"),
-    _page("input-requests/", input_requests.all_open, "all_input_requests"),
+    _page("input-requests/", input_requests.all_questions, "all_input_requests"),
     _page("input-requests/funnel/", funnel.of_all, "all_input_request_funnel"),
     _page("refusals/", calls.all_refusals, "all_refusals"),
     _page("audit-log/", entries.all_audit_log, "all_audit_log"),
@@ -251,7 +253,18 @@ urlpatterns = [
     _page("t/<slug:slug>/input-requests/", input_requests.listing, "input_requests"),
     _page("t/<slug:slug>/input-requests/funnel/", funnel.listing, "input_request_funnel"),
     _page(
-        "t/<slug:slug>/input-requests/<uuid:call_id>/cancel/", input_requests.cancel, "call_cancel"
+        "t/<slug:slug>/input-requests/payloads/", input_requests.payloads, "input_requests_payloads"
+    ),
+    _page(
+        "t/<slug:slug>/input-requests/<uuid:question_id>/", input_request.detail, "input_request"
+    ),
+    _page(
+        "t/<slug:slug>/input-requests/<uuid:question_id>/payloads/",
+        input_request.payloads,
+        "input_request_payloads",
+    ),
+    _page(
+        "t/<slug:slug>/input-requests/<uuid:call_id>/cancel/", cancel_calls.cancel, "call_cancel"
     ),
     _page("t/<slug:slug>/calls/", calls.listing, "calls"),
     _page("t/<slug:slug>/calls/filters/new/", saved_filters.add, "calls_filter_add"),

@@ -62,11 +62,11 @@ PAGES: Final = {
     Permission.VIEW_RECORDS: (
         "all_calls all_calls_filter_add all_calls_filter all_calls_changes all_calls_export "
         "all_calls_part_csv all_calls_part_jsonl all_calls_csv all_calls_jsonl all_input_requests "
-        "all_input_request_funnel all_refusals all_audit_log input_requests input_request_funnel "
+        "all_input_request_funnel all_refusals all_audit_log input_requests input_request input_request_funnel "
         "calls calls_filter_add calls_filter calls_changes calls_export calls_part_csv "
         "calls_part_jsonl calls_csv calls_jsonl call tasks task refusals audit_log"
     ),
-    Permission.VIEW_PAYLOADS: "call_payloads payload",
+    Permission.VIEW_PAYLOADS: "call_payloads payload input_requests_payloads input_request_payloads",
     Permission.MANAGE_MEMBERS: (
         "users user_add user user_password members member_role member_scopes member_remove "
         "invitation_withdraw"

@@ -1,4 +1,4 @@
-"""Pages of what became of input requests, by tool and client: a table with a bar for each row."""
+"""Pages of what became of questions, by tool and client: a table with a bar for each row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from mcphost.tenants.selectors import slugs
 MAX_ROWS: Final = 50
 WIDTH: Final = 200
 """Width of a whole bar."""
-TITLE: Final = "What became of input requests"
+TITLE: Final = "What became of questions"
 USUAL: Final = ("answered", "declined", "cancelled", "expired", "open")
 """The columns that the table always has. The others are there if they count anything."""
 
@@ -74,7 +74,7 @@ class FunnelLine:
 @require_safe
 def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """Show what became of the input requests of one tenant."""
-    crumb = page_of(tenant, "input_requests", "Input requests")
+    crumb = page_of(tenant, "input_requests", "Questions")
     return _listing(request, frozenset({tenant.pk}), crumb)
 
 
@@ -82,7 +82,7 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
 @require_safe
 def of_all(request: SignedInRequest) -> HttpResponseBase:
     """Show what became of the input requests of all tenants, for platform staff."""
-    crumb = Crumb("All input requests", reverse("admin:all_input_requests"))
+    crumb = Crumb("All questions", reverse("admin:all_input_requests"))
     return _listing(request, tenants_of(RecordFilter.of(request.GET)), crumb)
 
 

@@ -12,6 +12,7 @@ from mcphost.console.records.filters import (
     STATES,
     RecordFilter,
 )
+from mcphost.console.records.stages import QUESTION_STATES
 from mcphost.console.templatetags.questions import outcome
 
 _TEXTS: Mapping[str, tuple[str, str]] = {
@@ -26,18 +27,22 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
 _CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "outcome": ("Outcome", {state: outcome(state) for state in STATES}),
     "questions": ("Input requests", QUESTIONS),
+    "state": ("State", QUESTION_STATES),
     "area": ("Area", {name: label for name, (label, _) in AREAS.items()}),
     "period": ("Period", PERIOD_NAMES),
 }
 OF_CALLS = (
     "period", "dates", "outcome", "tool", "principal", "client", "questions", "words", "call",
 )  # fmt: skip
+OF_QUESTIONS = ("period", "dates", "state", "tool", "principal", "client")
 FINDING_SECONDS = 0.05
 OF_REFUSALS = ("period", "dates", "tool", "principal", "client")
 OF_CHANGES = ("period", "dates", "area", "tool", "principal")
 """The filters of each list, in their order."""
 PRINCIPAL_LABELS: Mapping[str, str] = {"principal": "Who"}
 """The labels of the filters of changes, as the columns of the list are called."""
+QUESTION_LABELS: Mapping[str, str] = {"tool": "Tool", "principal": "Asked of", "period": "Asked in"}
+"""The same for questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +85,15 @@ def removals(
     finds: Callable[[RecordFilter, float], bool],
     *,
     of_all_tenants: bool,
+    names: Sequence[str] = OF_CALLS,
 ) -> Iterator[Pill]:
     """Yield the set filters without which the list would not be empty, as `finds` says.
 
     Begins no further search after FINDING_SECONDS; `finds` is given the time when they are over.
     """
     until = time.monotonic() + FINDING_SECONDS
-    active = [
-        pill for pill in pills(record_filter, of_all_tenants=of_all_tenants) if pill.shown_value
-    ]
+    chips = pills(record_filter, of_all_tenants=of_all_tenants, names=names)
+    active = [pill for pill in chips if pill.shown_value]
     for pill in active if len(active) > 1 else ():
         if time.monotonic() > until:
             return

@@ -24,3 +24,12 @@ STAGE_WORDS: Final[Mapping[str, str]] = {
     "never": "no response",
 }
 """What each stage is called on pages."""
+
+OVERDUE: Final = "overdue"
+QUESTION_STATES: Final[Mapping[str, str]] = {
+    "open": "open",
+    OVERDUE: "overdue",
+    **{stage: word for stage, word in STAGE_WORDS.items() if stage != "open"},
+}
+"""By what the list of questions is filtered: a stage, or those that are open for longer than the target time of
+their tool."""

@@ -388,6 +388,7 @@ EXEMPT: Mapping[str, str] = {
     "console.records.exports.export_all": _READS,
     "console.records.exports.part": _READS,
     "console.records.exports.part_of_all": _READS,
+    "console.records.input_requests.payloads": _READS,
     "console.users.changes.locked_by": _ASKS,
     "identity.oauth.connections.connect": _PART,
     "identity.oauth.connections.end_now": _PART,
