@@ -97,6 +97,15 @@ def question(question_id: UUID, tenants: frozenset[UUID], now: datetime) -> Reco
     return None if row is None else _view(row)
 
 
+def those(
+    ids: Collection[UUID], tenants: frozenset[UUID], now: datetime
+) -> tuple[RecordedQuestion, ...]:
+    """The questions with these ids, of those that are of `tenants`, the newest first."""
+    follower.catch_up(now)
+    rows = QuestionSummary.objects.filter(id__in=ids, tenant__in=tenants).order_by("-id")
+    return tuple(map(_view, rows))
+
+
 def states_of_calls(calls: Collection[UUID]) -> dict[UUID, str]:
     """The states of these calls, as lists show them."""
     rows = CallSummary.objects.filter(call__in=calls)

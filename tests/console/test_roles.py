@@ -62,7 +62,12 @@ PAGES: Final = {
     Permission.VIEW_RECORDS: (
         "all_calls all_calls_filter_add all_calls_filter all_calls_changes all_calls_export "
         "all_calls_part_csv all_calls_part_jsonl all_calls_csv all_calls_jsonl all_input_requests "
-        "all_input_request_funnel all_refusals all_audit_log input_requests input_request input_request_funnel "
+        "all_input_request_funnel all_input_requests_changes all_input_requests_export "
+        "all_input_requests_part_csv all_input_requests_part_jsonl all_input_requests_csv "
+        "all_input_requests_jsonl all_input_requests_filter_add all_input_requests_filter "
+        "input_requests_changes input_requests_export input_requests_part_csv "
+        "input_requests_part_jsonl input_requests_csv input_requests_jsonl "
+        "input_requests_filter_add input_requests_filter all_refusals all_audit_log input_requests input_request input_request_funnel "
         "calls calls_filter_add calls_filter calls_changes calls_export calls_part_csv "
         "calls_part_jsonl calls_csv calls_jsonl call tasks task refusals audit_log"
     ),
@@ -77,7 +82,7 @@ PAGES: Final = {
     ),
     Permission.MANAGE_TENANT: "tenant_add status status_json settings close salt payload_erase",
     Permission.MANAGE_TASKS: "task_cancel task_retry",
-    Permission.CANCEL_CALLS: "call_cancel",
+    Permission.CANCEL_CALLS: "call_cancel input_requests_cancel all_input_requests_cancel",
     Permission.MANAGE_SECRETS: "secret_add secret_rotate secret_edit secret_delete",
     Permission.GRANT_FUNCTIONS: "all_functions functions_change",
     Permission.MANAGE_KEYS: "keys key_rotate key_compromise key_retire key_destroy",

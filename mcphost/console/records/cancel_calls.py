@@ -1,30 +1,37 @@
 """Pages that cancel calls which wait for a response, with a reason for their callers."""
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.http import Http404, HttpResponseBase
+from django.db.models import QuerySet
+from django.http import Http404, HttpResponseBase, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 
-from mcphost.audit import call_list
+from mcphost.audit import call_list, question_list
 from mcphost.audit.timeline import Timeline
 from mcphost.console.base import (
+    Crumb,
     SignedInRequest,
     actor,
     form_input,
+    of_platform,
     of_tenant,
     page_of,
     show,
 )
 from mcphost.console.forms import forms
-from mcphost.console.records.filters import with_task
+from mcphost.console.records.filters import page_cursor, with_task
+from mcphost.console.records.input_request_rows import ListedInputRequest, listed_rows
 from mcphost.serving.execution.cancelling import MAX_REASON, CancelResult, plain_reason
 from mcphost.serving.execution.cancelling import cancel as cancel_call
 from mcphost.tasks import listing as tasks
+from mcphost.tenants.access import tenants_where
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
@@ -34,6 +41,13 @@ _CANCEL_MESSAGES: Final = {
     "It ends by itself.",
     CancelResult.OVER: "The call was not cancelled: it no longer waits for a response.",
 }
+_BULK_MESSAGES: Final = {
+    CancelResult.DONE: "Cancelled: {}. The clients are told the reason.",
+    CancelResult.RUNS: "Not cancelled: {}. A response has come, and the round is running.",
+    CancelResult.OVER: "Not cancelled: {}, no longer waiting for a response.",
+}
+MAX_CHOSEN: Final = 100
+"""How many questions can be chosen at once: more than a page has."""
 _HOW: Final = {
     "modern": "Its client is told the reason when it returns with a response. It cannot be told before.",
     "legacy": "Its client is told the reason at once.",
@@ -87,6 +101,67 @@ def cancel(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpRespo
         back=listed.url,
         explanation=_explanation(tenant, timeline),
     )
+
+
+@of_tenant(Permission.CANCEL_CALLS)
+def cancel_chosen(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """Cancel the calls that wait for the chosen questions of one tenant, with one reason."""
+    crumb = page_of(tenant, "input_requests", "Questions")
+    return _cancel_chosen(request, Tenant.objects.filter(pk=tenant.pk), crumb)
+
+
+@of_platform(Permission.CANCEL_CALLS)
+def cancel_chosen_of_all(request: SignedInRequest) -> HttpResponseBase:
+    """The same for questions of all tenants, for platform staff."""
+    crumb = Crumb("All questions", reverse("admin:all_input_requests"))
+    return _cancel_chosen(request, Tenant.objects.all(), crumb)
+
+
+def _cancel_chosen(
+    request: SignedInRequest, tenants: QuerySet[Tenant], crumb: Crumb
+) -> HttpResponseBase:
+    form = CancelForm(*form_input(request))
+    own = tenants_where(request.user, Permission.CANCEL_CALLS).filter(pk__in=tenants)
+    chosen = _chosen(request.POST if request.method == "POST" else request.GET, own)
+    if not chosen:
+        messages.error(request, "No question is chosen that is still open.")
+        return redirect(crumb.url)
+    if request.method == "POST" and form.is_valid():
+        _cancel_each(request, {row.question.call: row.question.tenant for row in chosen}, form)
+        return redirect(f"{crumb.url}?state=open")
+    calls = len({row.question.call for row in chosen})
+    return show(
+        request,
+        "records/cancel_chosen.html",
+        f"Cancel {calls} call{'s' * (calls > 1)}",
+        crumb,
+        form=form,
+        rows=chosen,
+        back=f"{crumb.url}?state=open",
+    )
+
+
+def _chosen(fields: QueryDict, tenants: QuerySet[Tenant]) -> list[ListedInputRequest]:
+    """The chosen questions that are open, of these tenants."""
+    ids = [id for text in fields.getlist("question")[:MAX_CHOSEN] if (id := page_cursor(text))]
+    now = timezone.now()
+    questions = question_list.those(ids, frozenset(tenants.values_list("id", flat=True)), now)
+    return [row for row in listed_rows(questions, now) if row.is_open]
+
+
+def _cancel_each(
+    request: SignedInRequest, tenant_by_call: Mapping[UUID, UUID | None], form: CancelForm
+) -> None:
+    """Cancel calls one after another, each in a transaction of its own, and say what came of it."""
+    results: Counter[CancelResult] = Counter()
+    for call, tenant in tenant_by_call.items():
+        if tenant is not None:
+            reason = form.cleaned_data["reason"]
+            results[cancel_call(call, tenant, reason, actor(request))] += 1
+    for result, text in _BULK_MESSAGES.items():
+        if count := results[result]:
+            notify = messages.success if result is CancelResult.DONE else messages.error
+            notify(request, text.format(f"{count} call{'s' * (count > 1)}"))
 
 
 def _explanation(tenant: Tenant, timeline: Timeline) -> str:

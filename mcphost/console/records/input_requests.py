@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from mcphost.audit import call_list, question_list
 from mcphost.audit import services as audit
 from mcphost.audit.question_list import Questions
+from mcphost.audit.summaries import selectors as summaries
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import (
     Crumb,
@@ -23,6 +24,8 @@ from mcphost.console.base import (
     page_of,
     show,
 )
+from mcphost.console.models import FilteredList
+from mcphost.console.records import saved_filters
 from mcphost.console.records.filters import RecordFilter, still_open_keys, tenants_of
 from mcphost.console.records.input_request_rows import (
     ListedInputRequest,
@@ -35,6 +38,7 @@ from mcphost.console.records.input_request_rows import (
 from mcphost.console.records.pills import OF_QUESTIONS, QUESTION_LABELS, pills, removals
 from mcphost.console.records.question_texts import texts_of
 from mcphost.runtime.call import Delivery
+from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
@@ -81,6 +85,7 @@ def _listing(
     request: SignedInRequest, tenants: frozenset[UUID] | None, title: str
 ) -> HttpResponseBase:
     record_filter, now = filter_of(RecordFilter.of(request.GET)), timezone.now()
+    cursor = summaries.newest()  # before the rows, so that no change falls between the two
     page = _page(record_filter, tenants, now)
     rows = _rows(page, record_filter, now)
     is_platform = getattr(request, "tenant", None) is None
@@ -100,6 +105,9 @@ def _listing(
         page,
         rows,
         title,
+        cursor=cursor,
+        may_cancel=any(row.is_open for row in rows)
+        and allowed(request.user, getattr(request, "tenant", None), Permission.CANCEL_CALLS),
         late=count_overdue(tenants, now),
         now=now,
         removals=list(chips) if empty else [],
@@ -126,6 +134,7 @@ def _show(
     rows: Sequence[ListedInputRequest],
     title: str,
     *crumbs: Crumb,
+    cursor: int = 0,
     **more: Any,
 ) -> HttpResponseBase:
     here: Tenant | None = getattr(request, "tenant", None)
@@ -146,6 +155,10 @@ def _show(
             names=OF_QUESTIONS,
             labels=QUESTION_LABELS,
         ),
+        cursor=cursor,
+        changes_url=f"{list_url(here)}changes/",
+        saved=saved_filters.visible_filters(request, here, record_filter, FilteredList.QUESTIONS),
+        save_url=saved_filters.add_url(here, record_filter, FilteredList.QUESTIONS),
         targets=[] if here is None else list(catalogue.target_names(here.pk)),
         list_url=list_url(here),
         **more,

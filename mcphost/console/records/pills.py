@@ -41,7 +41,7 @@ OF_CHANGES = ("period", "dates", "area", "tool", "principal")
 """The filters of each list, in their order."""
 PRINCIPAL_LABELS: Mapping[str, str] = {"principal": "Who"}
 """The labels of the filters of changes, as the columns of the list are called."""
-QUESTION_LABELS: Mapping[str, str] = {"tool": "Tool", "principal": "Asked of", "period": "Asked in"}
+QUESTION_LABELS: Mapping[str, str] = {"tool": "Tool", "principal": "Asked of"}
 """The same for questions."""
 
 

@@ -1,6 +1,6 @@
 """Questions and answers in words, on one line each, for auditors: in lists, in exports, and for the search."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -44,6 +44,17 @@ def texts_of(questions: Iterable[RecordedQuestion], tenant: UUID) -> Mapping[UUI
         )
         for question in read
     }
+
+
+def whole_texts_of(
+    questions: Sequence[RecordedQuestion], tenant: UUID
+) -> Mapping[UUID, QuestionTexts]:
+    """The same, also of those that are too large to be read together."""
+    texts = dict(texts_of(questions, tenant))
+    for question in questions:
+        if TOO_LARGE in texts[question.id]:
+            texts.update(texts_of([question], tenant))
+    return texts
 
 
 def _question_text(payload: PayloadView | None) -> str:

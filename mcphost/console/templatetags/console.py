@@ -227,6 +227,12 @@ def _plain(value: Any) -> str:
 
 
 @register.filter
+def caller_name(label: str) -> str:
+    """The name in the label of a caller, without the token."""
+    return label.partition(" (“")[0]
+
+
+@register.filter
 def caller(label: str) -> SafeString:
     """The label of a caller: the name, and on a line below it the token, cut where it is long."""
     name, opened, token = label.partition(" (“")

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from html import unescape
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
@@ -285,3 +286,36 @@ def test_staff_see_the_input_requests_and_outcomes_of_all_tenants(staff, acme, g
     narrowed = shown(staff, "/admin/input-requests/?tenant=globex")
     assert "rename" in narrowed
     assert "deploy" not in narrowed
+
+
+def test_several_calls_are_cancelled_with_one_reason_and_each_is_recorded(operator, auditor, acme):
+    stories = [waits(acme, f"deploy{number}", MINUTE, "a", "b") for number in range(3)]
+    over = ended(acme, "over", "start; ask a; back; answer a; end")
+    ids = [str(row.question.id) for row in rows(operator) if row.question.target != "deploy2"]
+    assert "Cancel the chosen…" in shown(operator, PAGE)
+    assert "Cancel the chosen…" not in shown(auditor, PAGE)
+    assert auditor.get(f"{PAGE}cancel/", {"question": ids}).status_code == 403
+    confirm = shown(operator, f"{PAGE}cancel/?{urlencode({'question': ids}, doseq=True)}")
+    assert "Cancel 2 calls" in confirm
+    assert operator.post(f"{PAGE}cancel/", {"question": ids}).context["form"].errors["reason"]
+    fields = {"question": ids, "reason": "the release is off"}
+    page = operator.post(f"{PAGE}cancel/", fields, follow=True).content.decode()
+    assert "Cancelled: 2 calls." in page
+    entries = Entry.objects.filter(action="call.cancelled")
+    assert set(entries.values_list("call", "reason")) == {
+        (story.call.id, "the release is off") for story in stories[:2]
+    }
+    assert over.call.id not in set(entries.values_list("call", flat=True))
+    assert {row.question.target for row in rows(operator, f"{PAGE}?state=open")} == {"deploy2"}
+
+
+def test_questions_of_another_tenant_cannot_be_chosen(operator, staff, acme, globex):
+    waits(globex, "rename", MINUTE)
+    (row,) = rows(staff, "/admin/input-requests/")
+    fields = {"question": [str(row.question.id), "nonsense"], "reason": "stolen"}
+    page = operator.post(f"{PAGE}cancel/", fields, follow=True).content.decode()
+    assert "No question is chosen that is still open." in page
+    assert not CancelledCall.objects.exists()
+    page = staff.post("/admin/input-requests/cancel/", fields, follow=True).content.decode()
+    assert "Cancelled: 1 call." in page
+    assert CancelledCall.objects.get().reason == "stolen"
