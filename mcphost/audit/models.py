@@ -274,13 +274,15 @@ class QuestionSummary(models.Model):
     """One question that a call asked, and what became of it (`summaries.questions`): made of entries.
 
     `id` is that of the entry that asked it; `answer` that of the first answer, which `answered_by` gave.
-    `state` is its fate in the timeline of the call. `ran` is the outcome of the run that used the answer.
+    `state` is its fate in the timeline of the call, and `last` the entry that determines the state of the call.
+    `ran` is the outcome of the run that used the answer.
     """
 
     id = models.UUIDField(primary_key=True)
     at = models.DateTimeField()
     tenant = models.UUIDField(null=True)
     call = models.UUIDField()
+    last = models.UUIDField()
     round = models.BigIntegerField()
     key = models.TextField(blank=True)
     method = models.TextField(blank=True)

@@ -1,4 +1,4 @@
-"""What the console itself keeps: filters that users saved."""
+"""What the console itself keeps: filters that users saved, and the searches of auditors."""
 
 import uuid
 
@@ -53,3 +53,27 @@ class SavedFilter(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class QuestionSearch(models.Model):
+    """The search in the texts of questions that an auditor began last: one at a time.
+
+    A part of it runs until `busy_until` at most. It keeps nothing of what is searched or found.
+    """
+
+    auditor = models.OneToOneField(
+        settings.AUTH_USER_MODEL,
+        primary_key=True,
+        on_delete=models.CASCADE,
+        related_name="question_search",
+    )
+    search = models.UUIDField()
+    begun_at = models.DateTimeField()
+    busy_until = models.DateTimeField()
+
+    class Meta:
+        db_table = "console_question_search"
+        ordering = ("auditor",)
+
+    def __str__(self) -> str:
+        return str(self.search)

@@ -75,6 +75,7 @@ PURPOSES: Mapping[str, str] = {
     "all_input_requests_filter": "A saved filter of the list of all questions.",
     "input_requests_cancel": "Ends calls that wait for a response. Their callers are told why.",
     "all_input_requests_cancel": "Ends calls that wait for a response. Their callers are told why.",
+    "input_request_search": "Words in what was asked and answered, the newest first.",
     "input_requests_export": "The questions of the filtered list, as a file.",
     "all_input_requests_export": "The questions of the filtered list, as a file.",
     "calls_export": "The calls of the filtered list, as a file.",

@@ -35,6 +35,7 @@ from mcphost.console.records import (
     funnel,
     input_request,
     input_request_exports,
+    input_request_search,
     input_requests,
     saved_filters,
     tasks,
@@ -334,6 +335,14 @@ urlpatterns = [
         saved_filters.edit,
         "input_requests_filter",
         listing=FilteredList.QUESTIONS,
+    ),
+    _page(
+        "t/<slug:slug>/input-requests/search/", input_request_search.page, "input_request_search"
+    ),
+    _page(
+        "t/<slug:slug>/input-requests/search/part/",
+        input_request_search.part,
+        "input_request_search_part",
     ),
     _page(
         "t/<slug:slug>/input-requests/payloads/", input_requests.payloads, "input_requests_payloads"

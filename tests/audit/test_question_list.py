@@ -11,8 +11,9 @@ import pytest
 from django.utils import timezone
 
 from mcphost.audit import question_list
-from mcphost.audit.models import QuestionSummary
+from mcphost.audit.models import CallSummary, QuestionSummary
 from mcphost.audit.question_list import QuestionFilter, RecordedQuestion
+from mcphost.audit.selectors import time_of
 from mcphost.audit.timeline import OPEN
 from mcphost.runtime.call import Client, Delivery, Principal, PrincipalKind
 from tests.audit.recorded_calls import MINUTE, Story, follow, keep
@@ -68,7 +69,8 @@ def chosen_by(
     values: dict[str, Sequence[Any]] = {
         "target": (*TARGETS, "none"),
         "principal": (*CALLERS, "tok_1", "ad", "%", "nobody"),
-        "client": (*filter(None, CLIENTS), "curs", "unheard"),
+        "client": (*filter(None, CLIENTS), "curs", "unheard", '"cursor"', '""'),
+        "counted_since": (some.at, now - timedelta(minutes=20)),
         "states": STATES,
         "calls": ((some.call,), (some.call, rng.choice(rows).call), ()),
         "since": (some.at, now - timedelta(minutes=20)),
@@ -81,12 +83,24 @@ def chosen_by(
     )
 
 
+def has_client(row: RecordedQuestion, client: str) -> bool:
+    if client.startswith('"'):
+        return row.client_name == client.strip('"')
+    return client.lower() in row.client_name.lower()
+
+
+def ended_at(row: RecordedQuestion) -> datetime:
+    """The time of the call's state, without parts of milliseconds, as in ids."""
+    return time_of(CallSummary.objects.get(call=row.call).last)
+
+
 def fits(row: RecordedQuestion, chosen: QuestionFilter) -> bool:
     name = chosen.principal
     return (
         (chosen.tenants is None or row.tenant in chosen.tenants)
         and chosen.target in ("", row.target)
-        and chosen.client.lower() in row.client_name.lower()
+        and has_client(row, chosen.client)
+        and (chosen.counted_since is None or ended_at(row) >= chosen.counted_since)
         and (name.lower() in row.caller.lower() or name in (row.actor_id, row.token_id))
         and (not chosen.states or row.state in chosen.states)
         and (chosen.calls is None or (row.call in chosen.calls and row.state == OPEN))

@@ -71,7 +71,8 @@ PAGES: Final = {
         "calls calls_filter_add calls_filter calls_changes calls_export calls_part_csv "
         "calls_part_jsonl calls_csv calls_jsonl call tasks task refusals audit_log"
     ),
-    Permission.VIEW_PAYLOADS: "call_payloads payload input_requests_payloads input_request_payloads",
+    Permission.VIEW_PAYLOADS: "call_payloads payload input_requests_payloads input_request_payloads "
+    "input_request_search input_request_search_part",
     Permission.MANAGE_MEMBERS: (
         "users user_add user user_password members member_role member_scopes member_remove "
         "invitation_withdraw"

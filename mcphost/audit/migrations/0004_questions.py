@@ -26,6 +26,7 @@ class Migration(migrations.Migration):
                 ('at', models.DateTimeField()),
                 ('tenant', models.UUIDField(null=True)),
                 ('call', models.UUIDField()),
+                ('last', models.UUIDField()),
                 ('round', models.BigIntegerField()),
                 ('key', models.TextField(blank=True)),
                 ('method', models.TextField(blank=True)),

@@ -214,7 +214,11 @@ def _write_questions(projections: Iterable[Projection]) -> None:
     with_questions = [projection for projection in projections if projection.questions]
     if not with_questions:
         return
-    rows = [row for projection in with_questions for row in question_rows(projection.questions)]
+    rows = [
+        row
+        for projection in with_questions
+        for row in question_rows(projection.questions, projection.last)
+    ]
     whole = [projection.call for projection in with_questions if projection.entries <= MAX_ENTRIES]
     QuestionSummary.objects.filter(call__in=whole).exclude(id__in=[row.id for row in rows]).delete()
     QuestionSummary.objects.bulk_create(

@@ -25,6 +25,7 @@ from mcphost.audit.summaries.rollups import (
 from mcphost.audit.summaries.search import MAX_NAMES, MAX_TENANTS, UNCOUNTED, IdPage, Taken, merge
 from mcphost.audit.timeline import OPEN
 from mcphost.audit.windows import ALL, IdSpan, Walk, deadline, take
+from mcphost.runtime.call import Delivery
 
 MAX_OVERDUE: Final = 1_000
 """Of so many overdue calls the questions are listed, the latest first."""
@@ -34,7 +35,8 @@ MAX_OVERDUE: Final = 1_000
 class QuestionFilter:
     """Filter of questions. `tenants`: None is all, empty is none.
 
-    `principal` and `client` are as in `selectors.EntryFilter`; `states` are fates, none: any. With `calls`,
+    `principal` and `client` are as in `selectors.EntryFilter`; a `client` in quotes is the whole name. `counted_since`:
+    only those that figures since then count, which count a call by the time of its state and no trials. `states` are fates, none: any. With `calls`,
     only the open questions of these calls. `since` is inclusive, `until` exclusive.
     """
 
@@ -46,6 +48,13 @@ class QuestionFilter:
     calls: tuple[UUID, ...] | None = None
     since: datetime | None = None
     until: datetime | None = None
+    counted_since: datetime | None = None
+
+    @property
+    def whole_client(self) -> str | None:
+        """The whole name of the client; None if only a part of it is known, or nothing."""
+        is_quoted = len(self.client) > 1 and self.client[0] == self.client[-1] == '"'
+        return self.client[1:-1] if is_quoted else None
 
 
 class QuestionStream(NamedTuple):
@@ -70,7 +79,9 @@ def condition_of(filters: QuestionFilter) -> Q:
         condition &= Q(tenant__in=filters.tenants)
     if filters.target:
         condition &= Q(target=filters.target)
-    if filters.client:
+    if filters.whole_client is not None:
+        condition &= Q(client_name=filters.whole_client)
+    elif filters.client:
         condition &= Q(client_name__icontains=filters.client)
     if filters.principal:
         principal = filters.principal
@@ -79,10 +90,18 @@ def condition_of(filters: QuestionFilter) -> Q:
         condition &= Q(state__in=filters.states)
     if filters.calls is not None:
         condition &= Q(call__in=filters.calls[:MAX_OVERDUE], state=OPEN)
+    return condition & _time_condition(filters)
+
+
+def _time_condition(filters: QuestionFilter) -> Q:
+    condition = Q()
     if filters.since is not None:
         condition &= Q(at__gte=filters.since)
     if filters.until is not None:
         condition &= Q(at__lt=filters.until)
+    if filters.counted_since is not None:
+        begin = id_at(filters.counted_since.timestamp())
+        condition &= Q(last__gte=begin) & ~Q(delivery=Delivery.PLAYGROUND)
     return condition
 
 
@@ -151,7 +170,11 @@ def _named_streams(
             return _by_tenant(rows, tenants, whole)
         return _by_name(filters, "target", (By.TARGET, Q(name=filters.target)), now, whole)
     if filters.client:
-        named = Q(name__icontains=filters.client)
+        whole_name = filters.whole_client
+        if few and whole_name is not None:
+            rows = QuestionSummary.objects.filter(client_name=whole_name)
+            return _by_tenant(rows, tenants, whole)
+        named = Q(name__icontains=filters.client) if whole_name is None else Q(name=whole_name)
         return _by_name(filters, "client_name", (By.CLIENT, named), now, whole)
     return None
 

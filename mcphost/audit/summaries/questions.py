@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from typing import Final
+from uuid import UUID
 
 from mcphost.audit.entries import EntryView
 from mcphost.audit.models import QuestionSummary
@@ -15,8 +16,8 @@ REPLACED: Final = tuple(
 """The columns that are written again when the row of a question is."""
 
 
-def question_rows(questions: Sequence[TimelineQuestion]) -> Iterator[QuestionSummary]:
-    """Yield a row for each question of a call."""
+def question_rows(questions: Sequence[TimelineQuestion], last: UUID) -> Iterator[QuestionSummary]:
+    """Yield a row for each question of a call; `last` is the entry that determines the state of the call."""
     for question in questions:
         entry, answer = question.entry, next(iter(question.answers), None)
         if entry.call is None:
@@ -26,6 +27,7 @@ def question_rows(questions: Sequence[TimelineQuestion]) -> Iterator[QuestionSum
             at=entry.at,
             tenant=entry.tenant,
             call=entry.call,
+            last=last,
             round=entry.round or 0,
             key=key_of(entry),
             method=str(entry.facts.get("method", "")),

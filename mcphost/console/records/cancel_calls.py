@@ -122,26 +122,26 @@ def _cancel_chosen(
 ) -> HttpResponseBase:
     form = CancelForm(*form_input(request))
     own = tenants_where(request.user, Permission.CANCEL_CALLS).filter(pk__in=tenants)
-    chosen = _chosen(request.POST if request.method == "POST" else request.GET, own)
-    if not chosen:
+    rows = _chosen_rows(request.POST if request.method == "POST" else request.GET, own)
+    if not rows:
         messages.error(request, "No question is chosen that is still open.")
         return redirect(crumb.url)
     if request.method == "POST" and form.is_valid():
-        _cancel_each(request, {row.question.call: row.question.tenant for row in chosen}, form)
+        _cancel_each(request, {row.question.call: row.question.tenant for row in rows}, form)
         return redirect(f"{crumb.url}?state=open")
-    calls = len({row.question.call for row in chosen})
+    calls = len({row.question.call for row in rows})
     return show(
         request,
         "records/cancel_chosen.html",
         f"Cancel {calls} call{'s' * (calls > 1)}",
         crumb,
         form=form,
-        rows=chosen,
+        rows=rows,
         back=f"{crumb.url}?state=open",
     )
 
 
-def _chosen(fields: QueryDict, tenants: QuerySet[Tenant]) -> list[ListedInputRequest]:
+def _chosen_rows(fields: QueryDict, tenants: QuerySet[Tenant]) -> list[ListedInputRequest]:
     """The chosen questions that are open, of these tenants."""
     ids = [id for text in fields.getlist("question")[:MAX_CHOSEN] if (id := page_cursor(text))]
     now = timezone.now()

@@ -292,8 +292,8 @@ def _record_export(
 ) -> None:
     texts = {"texts": True} if "answer" in exported.columns else {}
     facts = {"format": form, **scope.record_filter.active_filters, **texts, **end}
-    who, noun, tenant = actor(request), exported.noun, scope.tenant
-    audit.record(exported.action, actor=who, tenant=tenant, target=noun, facts=facts)
+    user, noun, tenant = actor(request), exported.noun, scope.tenant
+    audit.record(exported.action, actor=user, tenant=tenant, target=noun, facts=facts)
 
 
 def _ending(

@@ -110,6 +110,7 @@ _FIXED: Mapping[str, Collection[str]] = {
     "outcome": STATES,
     "questions": QUESTIONS,
     "state": QUESTION_STATES,
+    "counted": PERIODS,
     "area": AREAS,
     "period": PERIODS,
 }
@@ -119,6 +120,7 @@ LABELS: Mapping[str, str] = {
     "outcome": "Outcome",
     "questions": "Input requests",
     "state": "State",
+    "counted": "Counted in",
     "area": "Area",
     "period": "Period",
 }
@@ -137,6 +139,7 @@ class RecordFilter:
     outcome: str = ""
     questions: str = ""
     state: str = ""
+    counted: str = ""
     principal: str = ""
     client: str = ""
     call: str = ""

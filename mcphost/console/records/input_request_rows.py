@@ -7,6 +7,7 @@ from uuid import UUID
 
 from mcphost.audit import call_list, question_list
 from mcphost.audit.question_list import QuestionFilter, RecordedQuestion
+from mcphost.audit.summaries.figures import Period
 from mcphost.audit.timeline import OPEN
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.records.filters import UNCERTAIN, RecordFilter, still_open_keys, with_task
@@ -65,14 +66,14 @@ class ListedInputRequest:
 
 def filter_of(query_filter: RecordFilter) -> RecordFilter:
     """Return the filter without what questions cannot be filtered by."""
-    return query_filter.only(*OF_QUESTIONS)
+    return query_filter.only(*OF_QUESTIONS, "counted")
 
 
 def question_filter(
     record_filter: RecordFilter, tenants: frozenset[UUID] | None, now: datetime
 ) -> QuestionFilter:
     """Return the filter for the selector, limited to `tenants`."""
-    late = None
+    late: tuple[UUID, ...] | None = None
     if record_filter.state == OVERDUE:
         overdue = call_list.overdue(tenants, catalogue.targets(tenants), now)
         late = tuple(call.call for call in overdue)
@@ -85,6 +86,7 @@ def question_filter(
         calls=late,
         since=record_filter.begins(now),
         until=record_filter.dates.until,
+        counted_since=Period(record_filter.counted).start(now) if record_filter.counted else None,
     )
 
 

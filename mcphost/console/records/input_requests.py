@@ -106,8 +106,7 @@ def _listing(
         rows,
         title,
         cursor=cursor,
-        may_cancel=any(row.is_open for row in rows)
-        and allowed(request.user, getattr(request, "tenant", None), Permission.CANCEL_CALLS),
+        may_cancel=allowed(request.user, getattr(request, "tenant", None), Permission.CANCEL_CALLS),
         late=count_overdue(tenants, now),
         now=now,
         removals=list(chips) if empty else [],

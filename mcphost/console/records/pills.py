@@ -28,6 +28,7 @@ _CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "outcome": ("Outcome", {state: outcome(state) for state in STATES}),
     "questions": ("Input requests", QUESTIONS),
     "state": ("State", QUESTION_STATES),
+    "counted": ("Counted in", PERIOD_NAMES),
     "area": ("Area", {name: label for name, (label, _) in AREAS.items()}),
     "period": ("Period", PERIOD_NAMES),
 }
@@ -35,6 +36,8 @@ OF_CALLS = (
     "period", "dates", "outcome", "tool", "principal", "client", "questions", "words", "call",
 )  # fmt: skip
 OF_QUESTIONS = ("period", "dates", "state", "tool", "principal", "client")
+BY_LINKS = ("trace", "counted")
+"""Filters that only links set. *Counted* is the period of a figure: what it counts is found, and nothing else."""
 FINDING_SECONDS = 0.05
 OF_REFUSALS = ("period", "dates", "tool", "principal", "client")
 OF_CHANGES = ("period", "dates", "area", "tool", "principal")
@@ -75,7 +78,7 @@ def pills(
     `labels` are those of filters that the list calls otherwise, by name.
     """
     order = ("tenant", *names) if of_all_tenants else names
-    rare = ("trace",) if record_filter.trace else ()  # set by links only
+    rare = [name for name in BY_LINKS if getattr(record_filter, name)]
     all_pills = (_pill(record_filter, name) for name in (*order, *rare))
     return tuple(replace(pill, label=labels.get(pill.name, pill.label)) for pill in all_pills)
 

@@ -15,6 +15,10 @@ UNREADABLE = "cannot be read"
 TOO_LARGE = "too large to be shown here"
 
 
+_INSTEAD = frozenset({NOT_KEPT, ERASED, UNREADABLE, TOO_LARGE})
+"""What stands for a text that cannot be shown."""
+
+
 class QuestionTexts(NamedTuple):
     """The texts of one question. Empty ones: nothing was said, as when a person declines."""
 
@@ -23,7 +27,8 @@ class QuestionTexts(NamedTuple):
 
     def contains(self, words: Iterable[str]) -> bool:
         """Whether each word is in the question or in the answer, in any case."""
-        whole = f"{self.question}\n{self.answer}".casefold()
+        texts = [text for text in self if text not in _INSTEAD]
+        whole = "\n".join(texts).casefold()
         return all(term.casefold() in whole for term in words)
 
 

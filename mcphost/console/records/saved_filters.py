@@ -188,7 +188,11 @@ def _form(
 def _filter_of(query: QueryDict, listing: FilteredList) -> RecordFilter:
     """The filter of a query string, without what the list cannot be filtered by."""
     record_filter = RecordFilter.of(query)
-    return record_filter if listing == FilteredList.CALLS else record_filter.only(*OF_QUESTIONS)
+    return (
+        record_filter
+        if listing == FilteredList.CALLS
+        else record_filter.only(*OF_QUESTIONS, "counted")
+    )
 
 
 def add_url(

@@ -13,7 +13,7 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "invalid": ("invalid",),
     "expired": ("expired",),
     "stopped": ("stopped",),
-    "never": ("never", "repeated", "lost"),
+    "never": ("never", "repeated", "lost", "failed"),
     "open": ("open",),
 }
 """The stages, with the endings that each counts. Together they are all that was asked."""

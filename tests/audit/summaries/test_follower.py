@@ -84,7 +84,9 @@ def check(now: datetime | None = None) -> None:
     expected = made_again(now)
     plain = {call: one._replace(took_ms=(), questions=()) for call, one in expected.items()}
     assert {call: projected(each) for call, each in rows.items()} == plain
-    questions = [each for one in expected.values() for each in question_rows(one.questions)]
+    questions = [
+        each for one in expected.values() for each in question_rows(one.questions, one.last)
+    ]
     assert {each.id: columns_of(each) for each in QuestionSummary.objects.all()} == {
         each.id: columns_of(each) for each in questions
     }

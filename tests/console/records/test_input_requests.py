@@ -17,6 +17,7 @@ from mcphost.calls.models import CancelledCall, Claim
 from mcphost.catalogue import selectors, services
 from mcphost.console.records.input_request_rows import ListedInputRequest
 from mcphost.runtime.call import Client as MCPClient
+from mcphost.runtime.call import Delivery
 from tests.audit.recorded_calls import MINUTE, Story
 from tests.cast import ACTOR
 from tests.console.tenant_data import Things, told
@@ -276,7 +277,7 @@ def test_staff_see_the_input_requests_and_outcomes_of_all_tenants(staff, acme, g
     asked(acme, "deploy", "accept")
     asked(globex, "rename", "decline")
     page = shown(staff, "/admin/input-requests/funnel/")
-    for part in ("acme", "deploy", "globex", "rename", "2 requested, 50 % accepted"):
+    for part in ("acme", "deploy", "globex", "rename", "2 asked, 50 % accepted"):
         assert part in page
     waits(acme, "deploy", MINUTE)
     waits(globex, "rename", MINUTE)
@@ -319,3 +320,31 @@ def test_questions_of_another_tenant_cannot_be_chosen(operator, staff, acme, glo
     page = staff.post("/admin/input-requests/cancel/", fields, follow=True).content.decode()
     assert "Cancelled: 1 call." in page
     assert CancelledCall.objects.get().reason == "stolen"
+
+
+def test_each_figure_of_what_became_of_questions_leads_to_exactly_those(
+    operator, staff, acme, globex
+):
+    for number, script in enumerate(
+        (
+            "start; ask a b; back; answer a; end",
+            "start; ask a; back; answer a decline; end tool_error",
+            "start; ask a; back; ask a; back; answer a; end",
+            "start; ask a; cancel",
+            "start; ask a",
+        )
+    ):
+        client = MCPClient(("cursor", "cursor-cli", "")[number % 3], "3")
+        ended(acme, ("refund", "refund_all")[number % 2], script, client=client)
+    ended(acme, "refund", "start; ask a", delivery=Delivery.PLAYGROUND)
+    ended(globex, "refund", "start; ask a; back; answer a; end", client=MCPClient("cursor", "3"))
+    for client, path in ((operator, f"{PAGE}funnel/"), (staff, "/admin/input-requests/funnel/")):
+        page = client.get(path)
+        links = re.findall(r'<a href="([^"]*counted=[^"]*)"[^>]*>(\d+)', page.content.decode())
+        assert len(links) > 10
+        for url, figure in links:
+            assert len(rows(client, unescape(url))) == int(figure), url
+        whole = page.context["whole"]
+        assert sum(whole.counts) == whole.row.input_requests
+    assert len(rows(operator, f"{PAGE}?counted=24h")) == 7
+    assert len(rows(operator)) == 8
