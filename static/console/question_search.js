@@ -1,10 +1,10 @@
 // A search in questions and answers: its parts are fetched one after another, until the end or until it is stopped.
 (() => {
-  const form = document.querySelector("[data-search]");
+  const form = document.querySelector("[data-text-search]");
   if (!form) return;
-  const find = (name) => form.querySelector(`[data-search-${name}]`);
+  const find = (name) => form.querySelector(`[data-text-search-${name}]`);
   const [start, stop, again, state] = ["start", "stop", "again", "state"].map(find);
-  const place = document.querySelector("[data-search-matches]");
+  const place = document.querySelector("[data-text-search-matches]");
   const body = place.querySelector("tbody");
   const BUSY_MS = 700; // until a part that was abandoned has ended
   const BUSY_TRIES = 5;
@@ -69,6 +69,7 @@
     }
   };
 
+  start.disabled = false;
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (stopping) return;

@@ -78,7 +78,7 @@ def payloads(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         )
     rows = with_texts(_rows(page, record_filter, now), texts)
     crumb = page_of(tenant, "input_requests", TITLE)
-    return _show(request, record_filter, page, rows, "With payloads", crumb)
+    return _show(request, record_filter, page, rows, "Questions and answers", crumb)
 
 
 def _listing(

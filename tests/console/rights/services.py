@@ -393,6 +393,8 @@ EXEMPT: Mapping[str, str] = {
     "console.records.entries.view_on_record": _READS,
     "console.records.exports.export": _READS,
     "console.records.exports.export_all": _READS,
+    "console.records.exports.export_file": _READS,
+    "console.records.exports.export_part": _READS,
     "console.records.exports.part": _READS,
     "console.records.exports.part_of_all": _READS,
     "console.records.input_requests.payloads": _READS,
