@@ -1,4 +1,4 @@
-"""The page that connects a client to a tenant: the address, a token, and what to paste."""
+"""The page that connects a client to a tenant: the address, what to paste, and a token."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -12,6 +12,7 @@ from mcphost.console.base import SignedInRequest, actor, form_input, mcp_url, of
 from mcphost.console.forms import forms
 from mcphost.console.primitives import examples
 from mcphost.console.tenants import clients
+from mcphost.console.tenants.client_programs import ExampleCall
 from mcphost.identity import services
 from mcphost.identity.services import IssuedToken, TokenRequest
 from mcphost.tenants.models import Membership, Tenant
@@ -54,11 +55,11 @@ def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         may_issue=may_issue,
         token=issued,
         called=called,
-        snippets=clients.setups(tenant.slug, url, token, called) if is_open else (),
+        setups=clients.setups(tenant.slug, url, token, called) if is_open else (),
     )
 
 
-def example_call(tenant: Tenant) -> clients.ExampleCall | None:
+def example_call(tenant: Tenant) -> ExampleCall | None:
     """Return a call for the snippets: of a tool that only reads and takes few arguments."""
     tools = [tool for tool in selectors.offering(tenant.pk).tools if not tool.scopes]
     if not tools:
@@ -71,7 +72,7 @@ def example_call(tenant: Tenant) -> clients.ExampleCall | None:
             candidate.name,
         ),
     )
-    return clients.ExampleCall(tool.name, examples.arguments(tool.listing.get("inputSchema", {})))
+    return ExampleCall(tool.name, examples.arguments(tool.listing.get("inputSchema", {})))
 
 
 def _required(listing: Mapping[str, Any]) -> int:

@@ -29,7 +29,7 @@ PURPOSES: Mapping[str, str] = {
     "user": "The account's details and roles.",
     "user_password": "For a user who has lost the password.",
     "tenant": "How this MCP server is used, what needs attention, and its latest calls.",
-    "connect": "The address, a token, and what to paste into a client.",
+    "connect": "The address, and how each client connects.",
     "settings": "How this tenant presents itself, who may connect, and its limits.",
     "close": "Ends this tenant for good.",
     "salt": "Makes everything that was sealed for this tenant unreadable.",

@@ -4,12 +4,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from shlex import quote
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from mcphost.console.records.call_curl import command
+from mcphost.console.tenants import client_programs as programs
+from mcphost.console.tenants.client_programs import ExampleCall
 from mcphost.protocol.eras import REVISION
 
 STAND_IN = "YOUR_TOKEN"
+TERMINAL: Final = "in a terminal"
+NODE: Final = "in a terminal, with Node 22 or later"
+PIP: Final = "pip install mcp"
+NPM: Final = "npm install @modelcontextprotocol/client, in a file that ends in .mjs"
+OPENS_BROWSER: Final = "It opens a browser."
 
 # Five lines: short enough to paste for a quick test.
 _PYTHON = """\
@@ -19,154 +26,238 @@ async def main():
     async with Client(http.streamable_http_client({url}, http_client=client)) as server: print(*[tool.name for tool in (await server.list_tools()).tools])
 asyncio.run(main())"""
 
-_PYTHON_PROGRAM = """\
-import asyncio
-
-import mcp.client.streamable_http as http
-from mcp.client import Client
-
-client = http.create_mcp_http_client({{"Authorization": {authorization!r}}})
-
-
-async def main():
-    async with Client(http.streamable_http_client({url!r}, http_client=client)) as server:
-        print(*[tool.name for tool in (await server.list_tools()).tools])
-{call}
-
-asyncio.run(main())"""
-_PYTHON_CALL = "        print(await server.call_tool({!r}, {!r}))\n"
-_TYPESCRIPT_PROGRAM = """\
-import {{ Client, StreamableHTTPClientTransport }} from '@modelcontextprotocol/client';
-
-const headers = {headers};
-const client = new Client({{ name: 'first-steps', version: '1.0.0' }});
-await client.connect(new StreamableHTTPClientTransport(new URL({url}), {{ requestInit: {{ headers }} }}));
-const {{ tools }} = await client.listTools();
-console.log(tools.map(({{ name }}) => name).join(' '));
-{call}await client.close();"""
-
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """What to paste, and where."""
+    """What to paste, and where; `then` is what to do after that, in a sentence."""
 
     title: str
     where: str
     text: str
+    then: str = ""
+
+
+class Setup(NamedTuple):
+    """How to connect one client: by signing in with a browser, with a token, or either way.
+
+    `anchor` is its place on the page.
+    """
+
+    title: str
+    anchor: str
+    sign_in: Snippet | None
+    token: Snippet | None
+
+
+class SetupTarget(NamedTuple):
+    """The tenant that clients connect to, the token of the snippets, and the call that programs make."""
+
+    slug: str
+    url: str
+    token: str
+    called: ExampleCall | None
+
+    @property
+    def authorization(self) -> str:
+        return f"Bearer {self.token}"
+
+    @property
+    def header(self) -> str:
+        return f"Authorization: {self.authorization}"
 
 
 def snippets(slug: str, url: str, token: str = STAND_IN) -> tuple[Snippet, ...]:
-    """Return, for each client, the snippet that connects it to a tenant."""
-    authorization = f"Bearer {token}"
-    server = {"url": url, "headers": {"Authorization": authorization}}
-    claude = f"claude mcp add --transport http {slug} {quote(url)} --header {quote(f'Authorization: {authorization}')}"
-    code = json.dumps({"name": slug, "type": "http", **server})
-    return (
-        Snippet("Claude Code", "in a terminal", claude),
-        Snippet("VS Code", "in a terminal", f"code --add-mcp {quote(code)}"),
-        Snippet(
-            "Cursor", "~/.cursor/mcp.json", json.dumps({"mcpServers": {slug: server}}, indent=2)
-        ),
-        Snippet(
-            "Python",
-            "pip install mcp",
-            _PYTHON.format(authorization=json.dumps(authorization), url=json.dumps(url)),
-        ),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ExampleCall:
-    """A tool to call, with arguments that fit its schema."""
-
-    tool: str
-    arguments: Mapping[str, Any]
+    """Return, for some clients, the snippet that connects it to a tenant with a token."""
+    target = SetupTarget(slug, url, token, None)
+    editors = (_claude_code(target), _vs_code(target), _cursor(target))
+    lines = _PYTHON.format(authorization=json.dumps(target.authorization), url=json.dumps(url))
+    of_editors = [setup.token for setup in editors if setup.token is not None]
+    return (*of_editors, Snippet("Python", PIP, lines))
 
 
 def setups(
     slug: str, url: str, token: str = STAND_IN, called: ExampleCall | None = None
-) -> tuple[Snippet, ...]:
+) -> tuple[Setup, ...]:
     """Return the set-up of each client; the programs among them also make the call."""
-    authorization = f"Bearer {token}"
-    terminal, vs_code, cursor, _ = snippets(slug, url, token)
-    remote = {
+    target = SetupTarget(slug, url, token, called)
+    return (
+        _claude_code(target),
+        _claude_ai(target),
+        _chatgpt(target),
+        _vs_code(target),
+        _cursor(target),
+        _codex(target),
+        _gemini(target),
+        _windsurf(target),
+        _claude_desktop(target),
+        _inspector(target),
+        _python(target),
+        _typescript(target),
+        _curl(target),
+    )
+
+
+def _claude_code(target: SetupTarget) -> Setup:
+    add = f"claude mcp add --transport http {target.slug} {quote(target.url)}"
+    then = f"Then run “claude mcp login {target.slug}”, or “/mcp” in a session. {OPENS_BROWSER}"
+    with_token = f"{add} --header {quote(target.header)}"
+    return _setup("Claude Code", "claude-code", (TERMINAL, add, then), (TERMINAL, with_token))
+
+
+def _claude_ai(target: SetupTarget) -> Setup:
+    where = "Settings, Connectors, Add custom connector"
+    text = f"Name: {target.slug}\nRemote MCP server URL: {target.url}"
+    beta = f"{where}; request headers are a beta that some plans have"
+    then = "Then choose Connect. Its servers call this address, so it must be reachable from the internet."
+    return _setup(
+        "claude.ai",
+        "claude-ai",
+        (where, text, then),
+        (beta, f"{text}\nRequest header: {target.header}"),
+    )
+
+
+def _chatgpt(target: SetupTarget) -> Setup:
+    where = "Settings, Apps & Connectors, Advanced settings, Developer mode; then Create"
+    text = f"Name: {target.slug}\nMCP server URL: {target.url}\nAuthentication: OAuth"
+    then = "Its servers call this address, so it must be reachable from the internet. It takes no tokens."
+    return _setup("ChatGPT", "chatgpt", (where, text, then))
+
+
+def _vs_code(target: SetupTarget) -> Setup:
+    server = {"name": target.slug, "type": "http", "url": target.url}
+    then = f"Then start the server in the list of MCP servers. {OPENS_BROWSER}"
+    return _setup(
+        "VS Code",
+        "vs-code",
+        (TERMINAL, f"code --add-mcp {quote(json.dumps(server))}", then),
+        (TERMINAL, f"code --add-mcp {quote(json.dumps({**server, **_headers(target)}))}"),
+    )
+
+
+def _cursor(target: SetupTarget) -> Setup:
+    where, server = "~/.cursor/mcp.json", {"url": target.url}
+    then = f"Then choose Connect beside the server in Settings, MCP. {OPENS_BROWSER}"
+    return _setup(
+        "Cursor",
+        "cursor",
+        (where, _servers(target, server), then),
+        (where, _servers(target, {**server, **_headers(target)})),
+    )
+
+
+def _codex(target: SetupTarget) -> Setup:
+    add = f"codex mcp add {target.slug} --url {quote(target.url)}"
+    variable = f"MCP_TOKEN_{target.slug.upper().replace('-', '_')}"
+    with_token = f"export {variable}={quote(target.token)}\n{add} --bearer-token-env-var {variable}"
+    then = f"{OPENS_BROWSER} To sign in again later, run “codex mcp login {target.slug}”."
+    return _setup(
+        "Codex",
+        "codex",
+        (TERMINAL, add, then),
+        ("in a terminal; the variable must be set wherever Codex runs", with_token),
+    )
+
+
+def _gemini(target: SetupTarget) -> Setup:
+    add = f"gemini mcp add --transport http {target.slug} {quote(target.url)}"
+    then = f"Then enter “/mcp auth {target.slug}” in Gemini CLI. {OPENS_BROWSER}"
+    with_token = f"{add} -H {quote(target.header)}"
+    return _setup("Gemini CLI", "gemini-cli", (TERMINAL, add, then), (TERMINAL, with_token))
+
+
+def _windsurf(target: SetupTarget) -> Setup:
+    where, server = "~/.codeium/windsurf/mcp_config.json", {"serverUrl": target.url}
+    return _setup(
+        "Windsurf",
+        "windsurf",
+        (where, _servers(target, server), f"Then reload the MCP servers. {OPENS_BROWSER}"),
+        (where, _servers(target, {**server, **_headers(target)})),
+    )
+
+
+def _claude_desktop(target: SetupTarget) -> Setup:
+    where = "claude_desktop_config.json; it needs Node"
+    remote = {"command": "npx", "args": ["-y", "mcp-remote", target.url]}
+    with_token = {
         "command": "npx",
-        "args": ["-y", "mcp-remote", url, "--header", "Authorization:${AUTHORIZATION}"],
-        "env": {"AUTHORIZATION": authorization},
+        "args": [*remote["args"], "--header", "Authorization:${AUTHORIZATION}"],
+        "env": {"AUTHORIZATION": target.authorization},
     }
-    variable = f"MCP_TOKEN_{slug.upper().replace('-', '_')}"
-    codex = (
-        f"export {variable}={quote(token)}\n"
-        f"codex mcp add {slug} --url {quote(url)} --bearer-token-env-var {variable}"
+    then = (
+        "Then restart Claude Desktop. mcp-remote opens a browser. A server that is reachable from the "
+        "internet can be added as in claude.ai instead."
     )
-    header = quote(f"Authorization: {authorization}")
-    gemini = f"gemini mcp add --transport http {slug} {quote(url)} -H {header}"
-    web = f"Name: {slug}\nRemote MCP server URL: {url}\nRequest header: Authorization: {authorization}"
-    windsurf = {"serverUrl": url, "headers": {"Authorization": authorization}}
-    return (
-        terminal,
-        Snippet(
-            "Codex",
-            "in a terminal; the variable must be set wherever Codex runs",
-            codex,
-        ),
-        Snippet("Gemini CLI", "in a terminal", gemini),
-        Snippet("Claude Desktop", "claude_desktop_config.json", _servers(slug, remote)),
-        vs_code,
-        cursor,
-        Snippet("Windsurf", "~/.codeium/windsurf/mcp_config.json", _servers(slug, windsurf)),
-        Snippet(
-            "claude.ai",
-            "Settings, Connectors, Add custom connector; request headers are a beta that some plans have",
-            web,
-        ),
-        Snippet(
-            "MCP Inspector", "in a terminal, with Node 22 or later", _inspector(url, authorization)
-        ),
-        Snippet("Python", "pip install mcp", _python(url, authorization, called)),
-        Snippet(
-            "TypeScript",
-            "npm install @modelcontextprotocol/client, in a file that ends in .mjs",
-            _typescript(url, authorization, called),
-        ),
-        Snippet("curl", "in a terminal", _curl(url, token, called)),
+    return _setup(
+        "Claude Desktop",
+        "claude-desktop",
+        (where, _servers(target, remote), then),
+        (where, _servers(target, with_token)),
     )
 
 
-def _servers(slug: str, server: Mapping[str, Any]) -> str:
-    return json.dumps({"mcpServers": {slug: server}}, indent=2)
-
-
-def _inspector(url: str, authorization: str) -> str:
-    header = quote(f"Authorization: {authorization}")
-    return (
+def _inspector(target: SetupTarget) -> Setup:
+    inspect = (
         "npx @modelcontextprotocol/inspector --cli "
-        f"--server-url {quote(url)} --transport http --header {header} --method tools/list"
+        f"--server-url {quote(target.url)} --transport http"
+    )
+    lists = "--method tools/list"
+    return _setup(
+        "MCP Inspector",
+        "inspector",
+        (NODE, f"{inspect} {lists}", "It shows the address to open in a browser."),
+        (NODE, f"{inspect} --header {quote(target.header)} {lists}"),
     )
 
 
-def _python(url: str, authorization: str, called: ExampleCall | None) -> str:
-    call = "" if called is None else _PYTHON_CALL.format(called.tool, dict(called.arguments))
-    return _PYTHON_PROGRAM.format(url=url, authorization=authorization, call=call)
-
-
-def _typescript(url: str, authorization: str, called: ExampleCall | None) -> str:
-    call = ""
-    if called is not None:
-        parameters = {"name": called.tool, "arguments": dict(called.arguments)}
-        call = f"console.log(JSON.stringify(await client.callTool({json.dumps(parameters)})));\n"
-    return _TYPESCRIPT_PROGRAM.format(
-        url=json.dumps(url), headers=json.dumps({"Authorization": authorization}), call=call
+def _python(target: SetupTarget) -> Setup:
+    return _setup(
+        "Python",
+        "python",
+        (PIP, programs.python_sign_in(target.url, target.called), OPENS_BROWSER),
+        (PIP, programs.python(target.url, target.authorization, target.called)),
     )
 
 
-def _curl(url: str, token: str, called: ExampleCall | None) -> str:
-    if called is None:
-        text = curl(url, "tools/list", "", {})
+def _typescript(target: SetupTarget) -> Setup:
+    then = "It shows the address to open in a browser."
+    return _setup(
+        "TypeScript",
+        "typescript",
+        (NPM, programs.typescript_sign_in(target.url, target.called), then),
+        (NPM, programs.typescript(target.url, target.authorization, target.called)),
+    )
+
+
+def _curl(target: SetupTarget) -> Setup:
+    if target.called is None:
+        text = curl(target.url, "tools/list", "", {})
     else:
-        params = {"name": called.tool, "arguments": dict(called.arguments)}
-        text = curl(url, "tools/call", called.tool, params)
-    return text.replace(STAND_IN, token)
+        params = {"name": target.called.tool, "arguments": dict(target.called.arguments)}
+        text = curl(target.url, "tools/call", target.called.tool, params)
+    return _setup("curl", "curl", None, (TERMINAL, text.replace(STAND_IN, target.token)))
+
+
+def _setup(
+    title: str,
+    anchor: str,
+    sign_in: tuple[str, str, str] | None,
+    token: tuple[str, str] | None = None,
+) -> Setup:
+    return Setup(
+        title,
+        anchor,
+        None if sign_in is None else Snippet(title, *sign_in),
+        None if token is None else Snippet(title, *token),
+    )
+
+
+def _headers(target: SetupTarget) -> Mapping[str, Any]:
+    return {"headers": {"Authorization": target.authorization}}
+
+
+def _servers(target: SetupTarget, server: Mapping[str, Any]) -> str:
+    return json.dumps({"mcpServers": {target.slug: server}}, indent=2)
 
 
 def curl(url: str, method: str, named: str, params: Mapping[str, Any]) -> str:

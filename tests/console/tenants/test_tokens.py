@@ -117,5 +117,5 @@ def test_a_connect_token_requires_a_name_and_a_role_in_the_tenant(
     before = Token.objects.count()
     assert "c-error" in operator.post(CONNECT, {"name": ""}).content.decode()
     page = staff.post(CONNECT, {"name": "laptop"}).content.decode()
-    assert "no token can act as you here" in page
+    assert "no client can act as you here" in page
     assert Token.objects.count() == before
