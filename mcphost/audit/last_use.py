@@ -4,11 +4,10 @@ later.
 All processes together write a row at most once a minute, so the stored time may be a minute old.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
-from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connections, models, transaction
 
@@ -20,7 +19,7 @@ _UPDATE: Final = (
     "UPDATE {table} SET {column} = %s WHERE id = %s AND ({column} IS NULL OR {column} <= %s)"
 )
 
-Id = TypeVar("Id", str, UUID)
+Id = TypeVar("Id", bound=Hashable)
 
 
 class _Notes:
@@ -73,6 +72,12 @@ class LastUse(Generic[Id]):
         """Note a use. Called at every use, so it only remembers it."""
         _notes.noted.setdefault(self, {})[row_id] = now
 
+    def note_within(self, limit: int, row_id: Id, now: datetime) -> None:
+        """Note a use unless `limit` others wait to be written: for what anonymous callers choose."""
+        noted = _notes.noted.get(self, {})
+        if len(noted) < limit or row_id in noted:
+            self.note(row_id, now)
+
     def write(self, uses: Iterable[tuple[Id, datetime]]) -> None:
         """Write these uses in one transaction, where no later one is stored. Raises the database's
         errors."""
@@ -81,7 +86,7 @@ class LastUse(Generic[Id]):
         key, table = self.model._meta.pk, self.model._meta.db_table
         rows = [
             (adapt(used_at), key.get_db_prep_save(row_id, connection), adapt(used_at - WRITE_AFTER))
-            for row_id, used_at in sorted(uses)
+            for row_id, used_at in sorted(uses, key=lambda use: str(use[0]))
         ]
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.executemany(_UPDATE.format(table=table, column=self.column), rows)

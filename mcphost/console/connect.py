@@ -11,7 +11,7 @@ from mcphost.catalogue import selectors
 from mcphost.console.base import SignedInRequest, actor, form_input, mcp_url, of_tenant, show
 from mcphost.console.forms import forms
 from mcphost.console.primitives import examples
-from mcphost.console.tenants import clients
+from mcphost.console.tenants import clients, connection_log
 from mcphost.console.tenants.client_programs import ExampleCall
 from mcphost.identity import services
 from mcphost.identity.services import IssuedToken, TokenRequest
@@ -55,6 +55,7 @@ def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         may_issue=may_issue,
         token=issued,
         called=called,
+        log=connection_log.of_tenant(request.user, tenant),
         setups=clients.setups(tenant.slug, url, token, called) if is_open else (),
     )
 

@@ -6,6 +6,7 @@ for; it only says yes or no, and to which tenant if the request names none. Spec
 basic/authorization (Authorization Flow, Security Considerations), RFC 6749 section 4.1.1.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -17,10 +18,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_http_methods
 
-from mcphost.console.base import SignedInRequest, actor, show
+from mcphost.console.base import SignedInRequest, actor, query_text, show
 from mcphost.console.middleware import STRICT
 from mcphost.console.tenants.tokens import scope_meanings
-from mcphost.identity.oauth import clients, redirects
+from mcphost.identity.models import OAuthClient
+from mcphost.identity.oauth import clients, redirects, steps
 from mcphost.identity.oauth.addresses import issuer_of
 from mcphost.identity.oauth.connections import Consent, consent, takeable
 from mcphost.identity.oauth.errors import OAuthError
@@ -29,10 +31,14 @@ from mcphost.identity.oauth.grants import (
     RedirectedError,
     read_authorization,
 )
+from mcphost.identity.oauth.steps import ConnectingStep
+from mcphost.tenants.fields import SLUG
 from mcphost.tenants.models import Membership
 
 ALLOW: Final = "_allow"
 TITLE: Final = "Connect a client"
+NO_SCOPES: Final = "The person's role allows none of the scopes that the client asks for."
+_NAMED: Final = re.compile(rf"/t/({SLUG.pattern})/mcp/?$")
 
 
 class Choice(NamedTuple):
@@ -49,22 +55,28 @@ class Choice(NamedTuple):
 def authorize(request: SignedInRequest) -> HttpResponseBase:
     """Show what a client asks the signed-in person for; a POST sends the decision to the client."""
     if not request.user.is_active:
+        steps.note(ConnectingStep.OPENED, _named_slug(request))
         return redirect_to_login(request.get_full_path())
     issuer = issuer_of(request.get_host())
+    client: OAuthClient | None = None
     try:
         client = clients.resolve(request.GET.get("client_id", ""), request.user.pk)
         authorization = read_authorization(issuer + request.get_full_path(), client, issuer)
     except OAuthError as error:
+        _log_refusal(request, None, error.description)
         return show(
             request, "consent_refused.html", TITLE, status=400, explanation=error.description
         )
     except RedirectedError as error:
+        _log_refusal(request, client, error.description)
         return _to_client(error.location)
     choices = _choices(request, authorization)
     if authorization.slug is not None and not choices:
         return _to_client(authorization.location(issuer, **_NO_TARGET))
     if request.method == "POST":
         return _decide(request, authorization, choices, issuer)
+    if authorization.slug is not None:
+        _log_arrival(authorization.client, choices[0])
     return _ask(request, authorization, choices)
 
 
@@ -80,6 +92,31 @@ _NOT_ALLOWED: Final = {
     "error": "access_denied",
     "error_description": "The person's role at this MCP server allows none of the scopes any more.",
 }
+
+
+def _named_slug(request: SignedInRequest) -> str:
+    """Return the slug in the `resource` of a request that may be malformed; empty if it names none."""
+    match = _NAMED.search(query_text(request.GET, "resource"))
+    return "" if match is None else match[1]
+
+
+def _log_refusal(request: SignedInRequest, client: OAuthClient | None, reason: str) -> None:
+    """Log why a request was refused, for the person's own tenant that it names."""
+    rows = Membership.objects.filter(user=request.user, tenant__slug=_named_slug(request))
+    membership = rows.filter(tenant__closed_at=None).first()
+    if membership is not None:
+        refused = steps.of_person(
+            membership, client or OAuthClient(), ConnectingStep.REFUSED, reason
+        )
+        steps.write([refused])
+
+
+def _log_arrival(client: OAuthClient, choice: Choice) -> None:
+    records = steps.arrival(choice.membership, client)
+    refusal = choice.refusal or ("" if choice.scopes else NO_SCOPES)
+    if refusal:
+        records.append(steps.of_person(choice.membership, client, ConnectingStep.REFUSED, refusal))
+    steps.write(records)
 
 
 def _choices(request: SignedInRequest, authorization: AuthorizationRequest) -> Sequence[Choice]:
@@ -138,6 +175,11 @@ def _decide(
     issuer: str,
 ) -> HttpResponseBase:
     if ALLOW not in request.POST:
+        if authorization.slug is not None:
+            declined = steps.of_person(
+                choices[0].membership, authorization.client, ConnectingStep.DECLINED
+            )
+            steps.write([declined])
         return _to_client(authorization.location(issuer, **_DENIED))
     membership_id = request.POST.get("tenant", "")
     choice = next(

@@ -285,6 +285,38 @@ class RefreshToken(models.Model):
         return f"refresh token of {self.connection_id}"
 
 
+class ConnectionStep(models.Model):
+    """The last time that a client took one step of connecting to a tenant (`oauth.steps`).
+
+    `id` is a digest of the tenant, the person, the client and the step, so that a step taken again
+    changes its row. `user` is the person for whom the client connects; null while that is unknown,
+    and for a service account. `client` is the id of an OAuth client or of a token, empty while it
+    is unknown, and `name` is the client's or the token's. `detail` says why a step failed.
+    """
+
+    id = models.CharField(primary_key=True, max_length=64, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+"
+    )
+    client = models.CharField(max_length=CLIENT_ID_LENGTH, blank=True)
+    name = models.CharField(max_length=200, blank=True)
+    step = models.CharField(max_length=30)
+    detail = models.TextField(blank=True)
+    at = models.DateTimeField()
+
+    class Meta:
+        db_table = "identity_connection_step"
+        ordering = ("-at", "id")
+        indexes = (
+            models.Index(fields=["tenant", "-at"], name="identity_step_tenant"),
+            models.Index(fields=["at"], name="identity_step_at"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.step} of {self.name}"
+
+
 class SignInAttempts(models.Model):
     """The number of passwords tried under one key since its window began (`attempts`).
 

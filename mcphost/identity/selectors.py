@@ -20,6 +20,7 @@ from django.utils import timezone
 from mcphost.audit.last_use import LastUse
 from mcphost.feed.cache import MISS, Cache, Miss
 from mcphost.identity.models import Connection, RefreshToken, Token
+from mcphost.identity.oauth.steps import connection_use
 from mcphost.identity.pages import page_beside
 from mcphost.identity.tokens import ParsedToken, parse
 from mcphost.runtime.call import CallUser, Principal, PrincipalKind
@@ -36,8 +37,6 @@ TOKENS_PER_PAGE = 50
 UUID_LENGTH = 36
 _NO_QUOTES = str.maketrans("“”„", '"""')
 
-_connection_use: Final[LastUse[str]] = LastUse(Connection)
-
 
 class _CredentialUse(LastUse[str]):
     """The last use of tokens and of connections, by their ids."""
@@ -47,7 +46,7 @@ class _CredentialUse(LastUse[str]):
         for credential_id, used_at in uses:
             by_connection[_is_connection(credential_id)].append((credential_id, used_at))
         super().write(by_connection[False])
-        _connection_use.write(by_connection[True])
+        connection_use.write(by_connection[True])
 
 
 last_use: Final[LastUse[str]] = _CredentialUse(Token)

@@ -6,9 +6,12 @@ from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from mcphost.audit import last_use
 from mcphost.audit.models import Entry
-from mcphost.identity.models import AuthorizationCode, OAuthClient
+from mcphost.identity.models import AuthorizationCode, ConnectionStep, OAuthClient
+from mcphost.identity.oauth.steps import ConnectingStep, ConnectionAttempt, attempts
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import remove_member, set_member
@@ -326,3 +329,54 @@ def test_a_client_cannot_put_markup_or_other_words_into_the_page(cast: Cast) -> 
     assert "<b>Acme</b> \u202e" not in page
     assert "\u202e" not in page
     assert "&lt;b&gt;Acme" in page
+
+
+def _logged(cast: Cast) -> ConnectionAttempt:
+    (attempt,) = attempts(cast.acme.id)
+    return attempt
+
+
+def test_the_steps_of_a_person_are_logged(app: OAuthClient, cast: Cast) -> None:
+    browser = _browser(cast.member)
+    browser.get(_url())
+    assert (_logged(cast).person, _logged(cast).name) == ("member", "Laptop")
+    assert _logged(cast).last.step is ConnectingStep.SIGNED_IN
+    browser.post(_url(), {"_deny": "1"})
+    assert _logged(cast).last.step is ConnectingStep.DECLINED
+    _allow(browser, _url(), cast.member)
+    assert _logged(cast).last.step is ConnectingStep.CONSENTED
+
+
+def test_where_a_request_is_refused_is_logged_with_the_reason(app: OAuthClient, cast: Cast) -> None:
+    browser = _browser(cast.member)
+    browser.get(_url(client_id="dcr-gone"))
+    attempt = _logged(cast)
+    assert (attempt.name, attempt.last.step) == ("", ConnectingStep.REFUSED)
+    assert "No client is registered with this id" in attempt.last.detail
+    browser.get(_url(code_challenge=None))
+    newest = attempts(cast.acme.id)[0]
+    assert (newest.name, newest.last.step) == ("Laptop", ConnectingStep.REFUSED)
+    assert "Code challenge required" in newest.last.detail
+
+
+def test_a_client_that_a_tenant_does_not_accept_is_logged(app: OAuthClient, cast: Cast) -> None:
+    Tenant.objects.filter(pk=cast.acme.id).update(metadata_documents_only=True)
+    _browser(cast.member).get(_url())
+    last = _logged(cast).last
+    assert last.step is ConnectingStep.REFUSED
+    assert "accepts only clients with a metadata document" in last.detail
+
+
+def test_nothing_is_logged_for_a_tenant_of_others(app: OAuthClient, cast: Cast) -> None:
+    for url in (_url(), _url(client_id="dcr-gone"), _url(code_challenge=None)):
+        _browser(cast.stranger).get(url)
+        _browser(cast.stranger).post(url, {"_deny": "1"})
+    assert not ConnectionStep.objects.exists()
+
+
+def test_a_signed_out_visit_is_noted_and_written_later(app: OAuthClient, cast: Cast) -> None:
+    Client(headers={"accept": "text/html"}).get(_url())
+    assert not ConnectionStep.objects.exists()
+    last_use.flush(timezone.now())
+    attempt = _logged(cast)
+    assert (attempt.person, attempt.name, attempt.last.step) == ("", "", ConnectingStep.OPENED)

@@ -11,9 +11,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
+from mcphost.audit import last_use
 from mcphost.catalogue import selectors as catalogue
 from mcphost.identity import selectors, tokens
 from mcphost.identity import services as identity
+from mcphost.identity.oauth.steps import ConnectingStep, attempts
 from mcphost.serving.database import THREADS, in_database
 from mcphost.tenants import services as tenants
 from mcphost.tenants.roles import Audience
@@ -169,3 +171,14 @@ async def test_known_callers_do_not_wait_behind_look_ups_of_forged_tokens(
         catalogue.forget(served.acme.id)
         assert (await call("acme", "echo", {"text": "b"}, owner)).text == "b"
         release.set()
+
+
+async def test_refused_requests_are_in_the_connection_log(served: Cast) -> None:
+    for token in (None, "nonsense", tokens.new(secrets.token_bytes), served.stranger.mcp_token):
+        assert (await send("acme", request("tools/list"), token)).status == 401
+    await in_database(last_use.flush, timezone.now())
+    (attempt,) = await in_database(attempts, served.acme.id)
+    steps = {ConnectingStep.CHALLENGED, ConnectingStep.MALFORMED, ConnectingStep.UNKNOWN_TOKEN}
+    assert {step.step for step in attempt.steps} == steps
+    (attempt,) = await in_database(attempts, served.globex.id)
+    assert (attempt.person, attempt.last.step) == ("stranger", ConnectingStep.ELSEWHERE)

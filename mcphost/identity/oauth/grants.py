@@ -38,7 +38,7 @@ from oauthlib.oauth2.rfc6749.grant_types.authorization_code import code_challeng
 from mcphost.identity import tokens
 from mcphost.identity.attempts import count_event
 from mcphost.identity.models import AuthorizationCode, Connection, OAuthClient, RefreshToken, Token
-from mcphost.identity.oauth import clients, redirects
+from mcphost.identity.oauth import clients, redirects, steps
 from mcphost.identity.oauth.addresses import SCOPES, normal_origin
 from mcphost.identity.oauth.connections import (
     AUTHORIZATION_SERVER,
@@ -49,6 +49,7 @@ from mcphost.identity.oauth.connections import (
     takeable,
 )
 from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode, with_description
+from mcphost.identity.oauth.steps import ConnectingStep
 from mcphost.tenants.fields import SLUG
 from mcphost.tenants.models import Membership
 from mcphost.tenants.roles import Audience, audience_of, is_scope
@@ -101,9 +102,10 @@ class AuthorizationRequest(NamedTuple):
 class RedirectedError(Exception):
     """A bad authorization request, of which the client is told: `location` is where."""
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, description: str) -> None:
         super().__init__("the client is told of a bad authorization request")
         self.location = location
+        self.description = description
 
 
 def read_authorization(uri: str, client: OAuthClient, issuer: str) -> AuthorizationRequest:
@@ -126,7 +128,7 @@ def read_authorization(uri: str, client: OAuthClient, issuer: str) -> Authorizat
     except OAuth2Error as error:
         parameters = with_description(dict(error.twotuples)) | {"iss": issuer}
         location = add_params_to_uri(request.redirect_uri, parameters.items())
-        raise RedirectedError(location) from None
+        raise RedirectedError(location, parameters["error_description"]) from None
     return AuthorizationRequest(
         client,
         request.redirect_uri,
@@ -152,7 +154,9 @@ def answer_token(body: str, uri: str, issuer: str) -> OAuthAnswer:
         ),
         grant_types={"authorization_code": code, "refresh_token": refresh},
     )
-    return _answered(lambda: endpoint.create_token_response(uri, "POST", body))
+    answer = _answered(lambda: endpoint.create_token_response(uri, "POST", body))
+    validator.log_code(answer)
+    return answer
 
 
 @transaction.atomic
@@ -433,6 +437,19 @@ class _Validator(RequestValidator):
                 self._refresh_token, request.refresh_token, json.dumps(token).encode()
             )
             self._refresh_token.save(update_fields=["used_at", "answer"])
+
+    def log_code(self, answer: OAuthAnswer) -> None:
+        """Write to the connection log what came of a code; nothing of one that was never issued."""
+        if self._membership is None or self._client is None or self._refresh_token is not None:
+            return
+        step, detail = ConnectingStep.REDEEMED, ""
+        if answer.status != 200:
+            refusal = json.loads(answer.body)
+            step, detail = (
+                ConnectingStep.CODE_REFUSED,
+                refusal.get("error_description") or refusal["error"],
+            )
+        steps.write([steps.of_person(self._membership, self._client, step, detail)])
 
     def invalidate_authorization_code(
         self, client_id: str, code: str, request: Request, *_: Any, **__: Any

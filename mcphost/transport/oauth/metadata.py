@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import orjson
 
-from mcphost.identity.oauth import addresses
+from mcphost.identity.oauth import addresses, steps
+from mcphost.identity.oauth.steps import ConnectingStep
 from mcphost.protocol.headers import Headers
 from mcphost.tenants.fields import SLUG
 from mcphost.transport import cors, errors
@@ -63,6 +64,17 @@ def document(path: str, issuer: str) -> Mapping[str, Any] | None:
     return of_server(issuer) if _of_server.fullmatch(path) else None
 
 
+def note_step(path: str) -> None:
+    """Note for the log of the tenant in a path that a client asks for a document."""
+    for pattern, step in (
+        (_of_resource, ConnectingStep.METADATA),
+        (_of_server, ConnectingStep.SERVER_METADATA),
+    ):
+        match = pattern.fullmatch(path)
+        if match is not None and match[1] is not None:
+            steps.note(step, match[1])
+
+
 async def well_known(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
     """Answer requests below `/.well-known/`: 404 in JSON where there is no document."""
     headers = Headers(scope["headers"])
@@ -74,6 +86,7 @@ async def well_known(scope: Mapping[str, Any], receive: Receive, send: Send) -> 
     elif scope["method"] not in ("GET", "HEAD"):
         await refuse(send, 405, "Send GET.", [(b"allow", b"GET, HEAD, OPTIONS")])
     else:
+        note_step(scope["path"])
         await _send(send, orjson.dumps(metadata), with_body=scope["method"] == "GET")
 
 

@@ -5,10 +5,14 @@ from typing import Any
 import httpx2
 import orjson
 import pytest
+from django.utils import timezone
 from mcp.client.auth import utils
 from mcp.shared.auth_utils import check_resource_allowed
 from pytest_django import DjangoDbBlocker, Settings
 
+from mcphost.audit import last_use
+from mcphost.identity.oauth.steps import ConnectingStep, attempts
+from mcphost.serving.database import in_database
 from mcphost.transport.oauth.metadata import well_known
 from tests.cast import Cast
 from tests.mcp import Exchange, Reply, request, send
@@ -226,3 +230,14 @@ async def test_clients_of_2025_03_26_find_the_server_at_the_root() -> None:
     _, metadata = await utils.handle_auth_metadata_response(await _as_client(address))
     assert metadata is not None
     assert str(metadata.issuer) == ORIGIN
+
+
+async def test_who_asks_for_the_documents_of_a_tenant_is_in_its_connection_log(cast: Cast) -> None:
+    for path in (SERVER, f"{SERVER}/t/acme/mcp", f"{RESOURCE}/t/acme/mcp", f"{RESOURCE}/t/x/mcp"):
+        assert (await get(path)).status == 200
+    await in_database(last_use.flush, timezone.now())
+    (attempt,) = await in_database(attempts, cast.acme.id)
+    assert {step.step for step in attempt.steps} == {
+        ConnectingStep.METADATA,
+        ConnectingStep.SERVER_METADATA,
+    }

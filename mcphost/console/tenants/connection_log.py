@@ -1,0 +1,105 @@
+"""The connection log of a tenant in words: how far clients come in connecting, and where they stop."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from django.contrib.auth.models import User
+
+from mcphost.identity.oauth.steps import ANONYMOUS, ConnectingStep, ConnectionAttempt, attempts
+from mcphost.tenants.access import allowed
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Permission
+
+MAX_SHOWN: Final = 30
+WORDS: Final = {
+    ConnectingStep.CHALLENGED: "called without a token, and was told where to sign in",
+    ConnectingStep.METADATA: "read where to sign in",
+    ConnectingStep.SERVER_METADATA: "read how to sign in",
+    ConnectingStep.OPENED: "opened the sign-in page",
+    ConnectingStep.REGISTERED: "registered",
+    ConnectingStep.DOCUMENT: "metadata document read",
+    ConnectingStep.SIGNED_IN: "signed in, and saw the consent page",
+    ConnectingStep.REFUSED: "refused",
+    ConnectingStep.DECLINED: "declined",
+    ConnectingStep.CONSENTED: "allowed",
+    ConnectingStep.CODE_REFUSED: "code refused",
+    ConnectingStep.REDEEMED: "code redeemed",
+    ConnectingStep.PRESENTED: "token presented",
+    ConnectingStep.FIRST_CALL: "first call",
+    ConnectingStep.ENDED: "ended",
+    ConnectingStep.MALFORMED: "presented something that is no token of this server",
+    ConnectingStep.UNKNOWN_TOKEN: "presented a token that this tenant does not know, or no longer",
+    ConnectingStep.EXPIRED: "presented an expired token",
+    ConnectingStep.REVOKED: "presented a revoked token",
+    ConnectingStep.INACTIVE: "presented a token whose owner is disabled or gone",
+    ConnectingStep.ELSEWHERE: "presented a token at the address of another tenant",
+}
+ADVICE: Final = {
+    ConnectingStep.CHALLENGED: "If nothing follows, the client cannot sign in with a browser: give it a token.",
+    ConnectingStep.METADATA: "If nothing follows, the client may not reach the authorization server: run Doctor.",
+    ConnectingStep.SERVER_METADATA: "If nothing follows, the client may not be able to register: run Doctor.",
+    ConnectingStep.OPENED: "If nothing follows, the person has not signed in.",
+    ConnectingStep.SIGNED_IN: "The person has not decided yet, or has closed the page.",
+    ConnectingStep.CONSENTED: "The client has not redeemed its code: it may have been closed, or not reach /token.",
+    ConnectingStep.REDEEMED: "The client has a token, and has not used it yet.",
+    ConnectingStep.MALFORMED: "Check what is set as its header Authorization: “Bearer”, a space, and the whole token.",
+    ConnectingStep.UNKNOWN_TOKEN: "Connect it again, or give it a token of this tenant.",
+    ConnectingStep.EXPIRED: "The client should refresh it, or needs a new one.",
+    ConnectingStep.REVOKED: "Connect it again, or give it a new token.",
+    ConnectingStep.INACTIVE: "Give it a token of another owner.",
+    ConnectingStep.ELSEWHERE: "Check the address that is set in the client.",
+}
+_FAULTS: Final = frozenset(
+    {
+        ConnectingStep.REFUSED,
+        ConnectingStep.DECLINED,
+        ConnectingStep.CODE_REFUSED,
+        ConnectingStep.ENDED,
+        ConnectingStep.MALFORMED,
+        ConnectingStep.UNKNOWN_TOKEN,
+        ConnectingStep.EXPIRED,
+        ConnectingStep.REVOKED,
+        ConnectingStep.INACTIVE,
+        ConnectingStep.ELSEWHERE,
+    }
+)
+_DONE: Final = frozenset({ConnectingStep.PRESENTED, ConnectingStep.FIRST_CALL})
+
+
+class LoggedStep(NamedTuple):
+    """A step in words. `is_fault` says whether connecting stopped there."""
+
+    text: str
+    detail: str
+    at: datetime
+    is_fault: bool
+
+
+class LoggedAttempt(NamedTuple):
+    """How far a client came; `advice` says what to do where it stopped."""
+
+    attempt: ConnectionAttempt
+    steps: Sequence[LoggedStep]
+    advice: str
+    is_connected: bool
+
+
+def of_tenant(user: User, tenant: Tenant) -> Sequence[LoggedAttempt]:
+    """Return the log of all clients for those who edit the tenant, and of their own for others."""
+    everything = allowed(user, tenant, Permission.EDIT_TOOLS)
+    logged = attempts(tenant.pk, None if everything else user.pk)
+    return [_in_words(attempt) for attempt in logged[:MAX_SHOWN]]
+
+
+def _in_words(attempt: ConnectionAttempt) -> LoggedAttempt:
+    last = attempt.last
+    logged = [
+        LoggedStep(WORDS[step.step], step.detail, step.at, step.step in _FAULTS)
+        for step in attempt.steps
+    ]
+    advice = ADVICE.get(last.step, "")
+    if not attempt.name and not attempt.person:
+        # Steps of different clients, which need not follow each other.
+        advice = ADVICE[last.step] if last.step in ANONYMOUS & _FAULTS else ""
+    return LoggedAttempt(attempt, logged, advice, last.step in _DONE)

@@ -1,0 +1,336 @@
+"""The connection log: how far clients come in connecting to a tenant, and where they stop.
+
+There is one row for each step of a client and person, with its last time. What a signed-in person
+does is written at once. What anonymous requests show is noted in memory, and written by
+housekeeping: at most once a minute for each step of a tenant, and at most MAX_NOTED at a time. So a
+stranger neither fills the table nor makes the server write at each request. No token, code or
+address is stored.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Count, Q
+from django.utils import timezone
+
+from mcphost.audit.last_use import LastUse
+from mcphost.audit.models import CallSummary
+from mcphost.audit.texts import clean_text
+from mcphost.identity.models import Connection, ConnectionStep, OAuthClient, Token
+from mcphost.identity.tokens import ParsedToken, parse
+from mcphost.tenants.fields import SLUG
+from mcphost.tenants.models import Membership, Tenant
+
+MAX_NOTED: Final = 500
+"""How many steps of anonymous requests wait to be written in one process."""
+MAX_READ: Final = 500
+MAX_PER_TENANT: Final = 1_000
+KEPT_FOR: Final = timedelta(days=30)
+PRUNED_AT_ONCE: Final = 500
+MAX_CALLS: Final = 2_000
+"""Among so many of a tenant's last calls the first call of a connection is looked for."""
+
+
+class ConnectingStep(StrEnum):
+    """A step of connecting, or why one failed."""
+
+    CHALLENGED = "challenged"
+    METADATA = "metadata"
+    SERVER_METADATA = "server_metadata"
+    OPENED = "opened"
+    REGISTERED = "registered"
+    DOCUMENT = "document"
+    SIGNED_IN = "signed_in"
+    REFUSED = "refused"
+    DECLINED = "declined"
+    CONSENTED = "consented"
+    CODE_REFUSED = "code_refused"
+    REDEEMED = "redeemed"
+    PRESENTED = "presented"
+    FIRST_CALL = "first_call"
+    ENDED = "ended"
+    MALFORMED = "malformed"
+    UNKNOWN_TOKEN = "unknown_token"  # noqa: S105 - no secret
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+    INACTIVE = "inactive"
+    ELSEWHERE = "elsewhere"
+
+
+ANONYMOUS: Final = frozenset(
+    {
+        ConnectingStep.CHALLENGED,
+        ConnectingStep.METADATA,
+        ConnectingStep.SERVER_METADATA,
+        ConnectingStep.OPENED,
+        ConnectingStep.MALFORMED,
+        ConnectingStep.UNKNOWN_TOKEN,
+    }
+)
+"""Steps of clients of whom nothing is known."""
+
+
+class StepRecord(NamedTuple):
+    """One step, to be written."""
+
+    tenant_id: UUID
+    step: ConnectingStep
+    at: datetime
+    user_id: int | None = None
+    client: str = ""
+    name: str = ""
+    detail: str = ""
+
+    @property
+    def id(self) -> str:
+        key = "\0".join((str(self.tenant_id), str(self.user_id), self.client, self.step))
+        return hashlib.sha256(key.encode()).hexdigest()
+
+
+class TakenStep(NamedTuple):
+    """A step that was taken, as shown to users."""
+
+    step: ConnectingStep
+    detail: str
+    at: datetime
+
+
+class ConnectionAttempt(NamedTuple):
+    """How far one client came for one person: its steps, the last one last.
+
+    `person` is empty while it is unknown, and `name` while the client is.
+    """
+
+    person: str
+    name: str
+    steps: tuple[TakenStep, ...]
+
+    @property
+    def last(self) -> TakenStep:
+        return self.steps[-1]
+
+
+class NotedStep(NamedTuple):
+    """What an anonymous request to a tenant's name shows; with the token that it presented."""
+
+    step: ConnectingStep
+    slug: str
+    token: ParsedToken | None = None
+
+
+class _NotedSteps(LastUse[NotedStep]):
+    """The steps of anonymous requests, until they are written."""
+
+    def write(self, uses: Iterable[tuple[NotedStep, datetime]]) -> None:
+        noted = dict(uses)
+        slugs = {step.slug for step in noted}
+        tenants = Tenant.objects.filter(slug__in=slugs, closed_at=None)
+        ids = dict(tenants.values_list("slug", "pk"))
+        token_ids = {step.token.id for step in noted if step.token is not None}
+        rows = Token.objects.filter(pk__in=token_ids).select_related(
+            "tenant", "owner", "service_account", "connection__client"
+        )
+        tokens = {row.pk: row for row in rows}
+        records = (_record_of(step, at, ids, tokens) for step, at in noted.items())
+        write([record for record in records if record is not None])
+
+
+class _ConnectionUse(LastUse[str]):
+    """The last use of connections, and their first steps with a token."""
+
+    def write(self, uses: Iterable[tuple[str, datetime]]) -> None:
+        used = dict(uses)
+        super().write(used.items())
+        if used:
+            write(_first_uses(used))
+
+
+_noted: Final[LastUse[NotedStep]] = _NotedSteps(ConnectionStep)
+connection_use: Final[LastUse[str]] = _ConnectionUse(Connection)
+"""When connections were last used, by their ids."""
+
+
+def note(step: ConnectingStep, slug: str) -> None:
+    """Note a step of an anonymous request to a name, which may be that of no tenant."""
+    if SLUG.fullmatch(slug):
+        _noted.note_within(MAX_NOTED, NotedStep(step, slug), timezone.now())
+
+
+def note_refused_token(slug: str, bearer: str | None) -> None:
+    """Note that a token was refused at a tenant's endpoint; None for another scheme than Bearer.
+
+    Why is found out when it is written: no look-up is made for the request.
+    """
+    parsed = None if bearer is None else parse(bearer)
+    step = ConnectingStep.MALFORMED if parsed is None else ConnectingStep.UNKNOWN_TOKEN
+    if SLUG.fullmatch(slug):
+        _noted.note_within(MAX_NOTED, NotedStep(step, slug, parsed), timezone.now())
+
+
+def of_person(
+    membership: Membership, client: OAuthClient, step: ConnectingStep, detail: str = ""
+) -> StepRecord:
+    """Return a step of a client for a member, taken now."""
+    return StepRecord(
+        membership.tenant_id,
+        step,
+        timezone.now(),
+        membership.user_id,
+        client.pk,
+        client.name,
+        detail,
+    )
+
+
+def arrival(membership: Membership, client: OAuthClient) -> list[StepRecord]:
+    """Return the steps by which a client has come to a member who is signed in."""
+    signed_in = of_person(membership, client, ConnectingStep.SIGNED_IN)
+    registered = of_person(
+        membership,
+        client,
+        ConnectingStep.DOCUMENT if client.has_document else ConnectingStep.REGISTERED,
+    )
+    registered_at = client.read_at if client.has_document else client.created_at
+    return [registered._replace(at=registered_at or registered.at), signed_in]
+
+
+def write(records: Iterable[StepRecord]) -> None:
+    """Write steps; a step taken again replaces the former time."""
+    rows = {
+        record.id: ConnectionStep(
+            id=record.id,
+            tenant_id=record.tenant_id,
+            user_id=record.user_id,
+            client=record.client,
+            name=clean_text(record.name)[:200],
+            step=record.step.value,
+            detail=clean_text(record.detail),
+            at=record.at,
+        )
+        for record in records
+    }
+    ConnectionStep.objects.bulk_create(
+        # In one order, so that two processes do not deadlock.
+        [rows[id] for id in sorted(rows)],
+        update_conflicts=True,
+        unique_fields=["id"],
+        update_fields=["name", "detail", "at"],
+    )
+
+
+def attempts(tenant_id: UUID, user_id: int | None = None) -> tuple[ConnectionAttempt, ...]:
+    """Return how far clients came in a tenant, the newest first; with `user_id`, those of one person."""
+    rows = ConnectionStep.objects.filter(tenant_id=tenant_id)
+    if user_id is not None:
+        rows = rows.filter(user_id=user_id)
+    groups: dict[tuple[int | None, str], list[ConnectionStep]] = {}
+    for row in rows.select_related("user")[:MAX_READ]:
+        groups.setdefault((row.user_id, row.client), []).append(row)
+    return tuple(
+        ConnectionAttempt(
+            "" if newest.user is None else newest.user.get_username(),
+            next((row.name for row in rows_of_client if row.name), ""),
+            tuple(
+                TakenStep(ConnectingStep(row.step), row.detail, row.at)
+                for row in _in_order(rows_of_client)
+            ),
+        )
+        for rows_of_client in groups.values()
+        for newest in rows_of_client[:1]
+    )
+
+
+@transaction.atomic
+def prune() -> int:
+    """Delete up to PRUNED_AT_ONCE steps that are old, or too many of one tenant; return how many."""
+    rows = ConnectionStep.objects.order_by("at")
+    old = rows.filter(at__lt=timezone.now() - KEPT_FOR)
+    ids = list(old.values_list("pk", flat=True)[:PRUNED_AT_ONCE])
+    kept = rows.exclude(pk__in=ids)
+    counts = kept.order_by().values_list("tenant").annotate(steps=Count("pk"))
+    for tenant_id, steps in counts.filter(steps__gt=MAX_PER_TENANT):
+        surplus = max(0, min(steps - MAX_PER_TENANT, PRUNED_AT_ONCE - len(ids)))
+        ids += kept.filter(tenant=tenant_id).values_list("pk", flat=True)[:surplus]
+    ConnectionStep.objects.filter(pk__in=ids).delete()
+    return len(ids)
+
+
+_ORDER: Final = {step: number for number, step in enumerate(ConnectingStep)}
+
+
+def _in_order(rows: Iterable[ConnectionStep]) -> list[ConnectionStep]:
+    """Sort steps by time; those of one moment in the order in which clients take them."""
+    return sorted(rows, key=lambda row: (row.at, _ORDER[ConnectingStep(row.step)]))
+
+
+def _record_of(
+    noted: NotedStep, at: datetime, tenants: Mapping[str, UUID], tokens: Mapping[str, Token]
+) -> StepRecord | None:
+    """Return what to write of a noted step; None if its tenant does not exist."""
+    row = None if noted.token is None else tokens.get(noted.token.id)
+    if row is None or noted.token is None or bytes(row.digest) != noted.token.digest:
+        tenant_id = tenants.get(noted.slug)
+        return None if tenant_id is None else StepRecord(tenant_id, noted.step, at)
+    connection = row.connection
+    client, name = (
+        (row.pk, f"token “{row.name}”")
+        if connection is None
+        else (connection.client_id, connection.client.name)
+    )
+    if row.service_account is not None:
+        name = f"{name} of {row.service_account}"
+    step = _why_refused(row, noted.slug, at)
+    return StepRecord(row.tenant_id, step, at, row.owner_id, client, name)
+
+
+def _why_refused(row: Token, slug: str, at: datetime) -> ConnectingStep:
+    """Return why a token was refused at the endpoint of the tenant named `slug`.
+
+    Only the token's own tenant learns of it: to the other one the token is unknown.
+    """
+    if row.tenant.slug != slug:
+        return ConnectingStep.ELSEWHERE
+    if row.revoked_at is not None:
+        return ConnectingStep.REVOKED
+    if row.expires_at is not None and row.expires_at <= at:
+        return ConnectingStep.EXPIRED
+    return ConnectingStep.INACTIVE
+
+
+def _first_uses(used: Mapping[str, datetime]) -> list[StepRecord]:
+    """Return the first uses of connections that are not in the log yet: of a token, and by a call."""
+    records: list[StepRecord] = []
+    rows = Connection.objects.filter(pk__in=used).select_related("membership", "client")
+    candidates = {
+        record.id: (connection, record)
+        for connection in rows
+        for step in (ConnectingStep.FIRST_CALL, ConnectingStep.PRESENTED)
+        for record in [of_person(connection.membership, connection.client, step)]
+    }
+    stored = dict(ConnectionStep.objects.filter(pk__in=candidates).values_list("pk", "at"))
+    for id, (connection, record) in candidates.items():
+        # An earlier connection of the same client has left its steps.
+        if id in stored and stored[id] >= connection.created_at:
+            continue
+        used_at, call = used[str(connection.pk)], _call_of(connection)
+        if record.step is ConnectingStep.PRESENTED:
+            first_at = used_at if call is None else min(used_at, call.first_at)
+            records.append(record._replace(at=first_at))
+        elif call is not None:
+            records.append(record._replace(at=call.first_at, detail=call.target))
+    return records
+
+
+def _call_of(connection: Connection) -> CallSummary | None:
+    """Return the first call of a connection among the last ones of its tenant."""
+    recent = CallSummary.objects.filter(
+        Q(at__gte=connection.created_at), tenant=connection.membership.tenant_id
+    )
+    newest = recent.values_list("pk", "token_id")[:MAX_CALLS]
+    ids = [call for call, token_id in newest if token_id == str(connection.pk)]
+    return CallSummary.objects.filter(pk__in=ids[-1:]).first()
