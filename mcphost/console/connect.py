@@ -1,4 +1,4 @@
-"""The page that connects a client to a tenant: the address, what to paste, and a token."""
+"""The page that connects a client to a tenant: the address, what to paste, a token, the log, Doctor."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -11,7 +11,7 @@ from mcphost.catalogue import selectors
 from mcphost.console.base import SignedInRequest, actor, form_input, mcp_url, of_tenant, show
 from mcphost.console.forms import forms
 from mcphost.console.primitives import examples
-from mcphost.console.tenants import clients, connection_log
+from mcphost.console.tenants import clients, connection_log, doctor_run
 from mcphost.console.tenants.client_programs import ExampleCall
 from mcphost.identity import services
 from mcphost.identity.services import IssuedToken, TokenRequest
@@ -30,12 +30,9 @@ class ConnectForm(forms.ConsoleForm):
 @of_tenant(Permission.VIEW_TOOLS)
 def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """Show how to connect; a POST issues a token of the user, which only its response shows."""
-    url = mcp_url(request, tenant.slug)
-    is_open = tenant.closed_at is None
-    may_issue = is_open and Membership.objects.filter(tenant=tenant, user=request.user).exists()
     form = ConnectForm(*form_input(request))
     issued: IssuedToken | None = None
-    if request.method == "POST" and may_issue and form.is_valid():
+    if request.method == "POST" and _may_issue(request, tenant) and form.is_valid():
         token_request = TokenRequest(
             name=form.cleaned_data["name"],
             scopes=sorted(COMMON_SCOPES),
@@ -44,19 +41,47 @@ def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         issued = form.attempt(
             lambda: services.issue(tenant.pk, request.user, token_request, actor=actor(request))
         )
+    return _show(request, tenant, form, issued)
+
+
+@of_tenant(Permission.EDIT_TOOLS)
+def doctor(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """Show the same page; a POST runs Doctor, and shows what it finds."""
+    if request.method != "POST":
+        return _show(request, tenant, ConnectForm(), None)
+    findings = doctor_run.run(request, tenant)
+    context = {"findings": findings, "doctor_paused": findings is None}
+    return _show(request, tenant, ConnectForm(), None, **context)
+
+
+def _may_issue(request: SignedInRequest, tenant: Tenant) -> bool:
+    is_open = tenant.closed_at is None
+    return is_open and Membership.objects.filter(tenant=tenant, user=request.user).exists()
+
+
+def _show(
+    request: SignedInRequest,
+    tenant: Tenant,
+    form: ConnectForm,
+    issued: IssuedToken | None,
+    **context: Any,
+) -> HttpResponseBase:
+    url = mcp_url(request, tenant.slug)
     called = example_call(tenant)
     token = clients.STAND_IN if issued is None else issued.plaintext
+    is_open = tenant.closed_at is None
     return show(
         request,
         "connect.html",
         "Connect",
         url=url,
         form=form,
-        may_issue=may_issue,
+        may_issue=_may_issue(request, tenant),
         token=issued,
         called=called,
         log=connection_log.of_tenant(request.user, tenant),
         setups=clients.setups(tenant.slug, url, token, called) if is_open else (),
+        **context,
     )
 
 

@@ -248,6 +248,7 @@ urlpatterns = [
     _page("t/<slug:slug>/", tenants.overview, "tenant"),
     _page("t/<slug:slug>/first-steps/", first_steps.fragment, "first_steps"),
     _page("t/<slug:slug>/connect/", connect.page, "connect"),
+    _page("t/<slug:slug>/connect/doctor/", connect.doctor, "connect_doctor"),
     _page("t/<slug:slug>/settings/", tenants.settings, "settings"),
     _page("t/<slug:slug>/close/", tenants.close, "close"),
     _page("t/<slug:slug>/salt/", keys.salt, "salt"),

@@ -15,7 +15,7 @@ from typing import Any
 import httpcore2
 import structlog
 
-from mcphost.egress.addresses import may_connect
+from mcphost.egress.addresses import Target, may_connect
 from mcphost.egress.errors import EgressAddressError
 from mcphost.egress.streams import ServiceStream
 
@@ -40,12 +40,18 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
     """The network of one tenant's pool. Raises EgressAddressError for what may not be reached."""
 
     def __init__(
-        self, tenant: str, resolve: Resolve, threads: Executor, loopback_ports: frozenset[int]
+        self,
+        tenant: str,
+        resolve: Resolve,
+        threads: Executor,
+        loopback_ports: frozenset[int],
+        own: Target | None = None,
     ) -> None:
         self._tenant = tenant
         self._resolve = resolve
         self._threads = threads
         self._loopback_ports = loopback_ports
+        self._own = None if own is None else (own.host, own.port)
         self._lookups = asyncio.Semaphore(LOOKUPS_PER_TENANT)
 
     async def connect_tcp(
@@ -72,6 +78,8 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
     async def _checked(self, host: str, port: int) -> Sequence[str]:
         addresses = await self._addresses(host)
         if may_connect(addresses, port, self._loopback_ports):
+            return addresses
+        if addresses and (host, port) == self._own:
             return addresses
         log.info("egress refused", tenant=self._tenant, host=host, port=port, addresses=addresses)
         raise EgressAddressError(

@@ -245,6 +245,11 @@ def attempts(tenant_id: UUID, user_id: int | None = None) -> tuple[ConnectionAtt
     )
 
 
+def forget(tenant_id: UUID, client_id: str) -> None:
+    """Delete the steps of a client that was made for a trial."""
+    ConnectionStep.objects.filter(tenant_id=tenant_id, client=client_id).delete()
+
+
 @transaction.atomic
 def prune() -> int:
     """Delete up to PRUNED_AT_ONCE steps that are old, or too many of one tenant; return how many."""
@@ -305,7 +310,8 @@ def _why_refused(row: Token, slug: str, at: datetime) -> ConnectingStep:
 def _first_uses(used: Mapping[str, datetime]) -> list[StepRecord]:
     """Return the first uses of connections that are not in the log yet: of a token, and by a call."""
     records: list[StepRecord] = []
-    rows = Connection.objects.filter(pk__in=used).select_related("membership", "client")
+    live = Connection.objects.filter(pk__in=used, ended_at=None)
+    rows = live.select_related("membership", "client")
     candidates = {
         record.id: (connection, record)
         for connection in rows

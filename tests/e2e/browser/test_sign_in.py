@@ -1,6 +1,7 @@
 """A member connects a client by signing in, in a real browser, and disconnects it."""
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,10 +11,10 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, expect
 
 from tests.e2e import raw
-from tests.e2e.browser.conftest import PATIENCE_MS, WIDE, generated_password
+from tests.e2e.browser.conftest import PATIENCE_MS, WIDE, Visit, generated_password
 from tests.e2e.processes import Server
 from tests.oauth import CHALLENGE, VERIFIER
 
@@ -55,16 +56,26 @@ def post(url: str, body: bytes, media_type: str) -> dict[str, Any]:
     return answer
 
 
+def register(server: Server, name: str, redirect_uri: str) -> dict[str, Any]:
+    registration = json.dumps({"client_name": name, "redirect_uris": [redirect_uri]})
+    return post(f"{server.base}/register", registration.encode(), "application/json")
+
+
+def expect_connected(log: Locator) -> None:
+    """Expect all steps. The last ones are written by housekeeping, after the page was opened."""
+    expect(log).to_contain_text("first call: echo")
+    expect(log.locator(".c-badge")).to_have_text("connected")
+    texts = ("registered", "signed in", "allowed", "code redeemed", "token presented", "first call")
+    expect(log.locator("li")).to_have_text([re.compile(f"^{text}") for text in texts])
+
+
 def test_a_client_is_connected_by_signing_in_and_disconnected(
     browser: Browser, server: Server
 ) -> None:
     context = browser.new_context(viewport=WIDE)  # type: ignore[arg-type]
     context.set_default_timeout(PATIENCE_MS)
     with callback() as (redirect_uri, came_back):
-        registration = {"client_name": "Night owl", "redirect_uris": [redirect_uri]}
-        client = post(
-            f"{server.base}/register", json.dumps(registration).encode(), "application/json"
-        )
+        client = register(server, "Night owl", redirect_uri)
         authorization = {
             "response_type": "code",
             "client_id": client["client_id"],
@@ -96,8 +107,13 @@ def test_a_client_is_connected_by_signing_in_and_disconnected(
     form = "application/x-www-form-urlencoded"
     pair = post(f"{server.base}/token", urlencode(redeemed).encode(), form)
     call = raw.call("echo", {"text": "by sign-in"})
-    answered = raw.post(server, call, pair["access_token"])
-    assert answered.message["result"]["content"][0]["text"] == "by sign-in"
+    result = raw.post(server, call, pair["access_token"]).message["result"]
+    assert result["content"][0]["text"] == "by sign-in"
+    owner = context.new_page()
+    owner.goto(f"{server.base}/admin/t/demo/connect/")
+    log = owner.locator(".c-attempt").filter(has_text="Night owl for admin")
+    owner.evaluate("window.sameDocument = true")
+    expect_connected(log)
     page.goto(f"{server.base}/admin/you/")
     row = page.get_by_role("row").filter(has_text="Night owl")
     row.get_by_role("link", name="Disconnect").click()
@@ -105,4 +121,28 @@ def test_a_client_is_connected_by_signing_in_and_disconnected(
     expect(page.get_by_text("Night owl").first).to_be_visible()
     refused = raw.post(server, call, pair["access_token"])
     assert refused.status == 401
+    assert "sign in with a browser again" in refused.message["error"]["message"]
+    expect(log).to_contain_text("ended: revoked")
+    expect(log.locator(".c-badge")).to_have_text("not connected")
+    assert owner.evaluate("window.sameDocument")
     context.close()
+
+
+def test_an_owner_runs_doctor_and_every_step_is_ok(visit: Visit) -> None:
+    page = visit("admin")
+    page.goto("/admin/t/demo/connect/")
+    page.get_by_role("button", name="Run Doctor").click()
+    steps = page.get_by_role("list", name="What Doctor found").get_by_role("listitem")
+    expect(steps).to_have_count(14)
+    expect(steps.filter(has=page.locator(".c-good"))).to_have_count(14)
+    # What it was connected as has left nothing to look at.
+    expect(page.locator(".c-attempt").filter(has_text="Doctor for admin")).to_have_count(0)
+    page.goto("/admin/t/demo/connected-apps/")
+    expect(page.get_by_text("Doctor")).to_have_count(0)
+
+
+def test_the_anchor_of_a_client_opens_its_set_up(visit: Visit) -> None:
+    page = visit("admin")
+    page.goto("/admin/t/demo/connect/#codex")
+    expect(page.get_by_text("codex mcp add demo --url").first).to_be_visible()
+    expect(page.get_by_text("claude mcp add").first).to_be_hidden()

@@ -144,6 +144,15 @@ def test_another_connection_of_the_same_client_is_first_used_again(cast: Cast) -
         end(cast.acme.id, connection, actor=ACTOR)
 
 
+def test_a_connection_that_has_ended_is_not_logged_as_used(cast: Cast) -> None:
+    connect(make_client(), cast.member)
+    connection = connection_of(cast.member)
+    credential_use.note(str(connection), timezone.now())
+    end(cast.acme.id, connection, actor=ACTOR)
+    flush()
+    assert attempts(cast.acme.id)[0].last.step is ConnectingStep.ENDED
+
+
 def add_call(tenant: UUID, connection: Connection) -> CallSummary:
     now = timezone.now()
     return CallSummary.objects.create(
