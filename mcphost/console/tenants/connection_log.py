@@ -6,7 +6,13 @@ from typing import Final, NamedTuple
 
 from django.contrib.auth.models import User
 
-from mcphost.identity.oauth.steps import ANONYMOUS, ConnectingStep, ConnectionAttempt, attempts
+from mcphost.identity.oauth.steps import (
+    ANONYMOUS,
+    ConnectingStep,
+    ConnectionAttempt,
+    attempts,
+    attempts_of,
+)
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -90,6 +96,11 @@ def of_tenant(user: User, tenant: Tenant) -> Sequence[LoggedAttempt]:
     everything = allowed(user, tenant, Permission.EDIT_TOOLS)
     logged = attempts(tenant.pk, None if everything else user.pk)
     return [_in_words(attempt) for attempt in logged[:MAX_SHOWN]]
+
+
+def of_user(user: User) -> Sequence[LoggedAttempt]:
+    """Return the log of a user's own clients, in all tenants of the user."""
+    return [_in_words(attempt) for attempt in attempts_of(user.pk)[:MAX_SHOWN]]
 
 
 def _in_words(attempt: ConnectionAttempt) -> LoggedAttempt:

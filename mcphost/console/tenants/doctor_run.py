@@ -10,10 +10,12 @@ from mcphost.console.tenants.doctor import (
     BrowserView,
     Doctor,
     DoctorFinding,
+    DoctorState,
     StepFailedError,
     StepSkippedError,
 )
 from mcphost.console.tenants.doctor_client import TOTAL_SECONDS, DoctorClient, OwnServer
+from mcphost.egress.errors import EgressRequestError
 from mcphost.identity.attempts import count_event
 from mcphost.identity.models import Connection, OAuthClient
 from mcphost.identity.oauth import steps
@@ -30,7 +32,12 @@ def run(request: SignedInRequest, tenant: Tenant) -> Sequence[DoctorFinding] | N
     if not count_event(f"doctor of {tenant.pk}", 1, PAUSE):
         return None
     origin = issuer_of(request.get_host())
-    server = OwnServer.of(origin, tenant.slug, str(request.META.get("SERVER_PORT", "")))
+    port = str(request.META.get("SERVER_PORT", ""))
+    try:
+        server = OwnServer.of(origin, tenant.slug, port)
+    except EgressRequestError as error:
+        text = f"{origin} is no address: {error} Set MCPHOST_PUBLIC_URL."
+        return (DoctorFinding("Address", DoctorState.FAILED, text),)
     view = BrowserView(
         request.headers.get("origin", ""), str(request.scheme), request.get_host().lower()
     )

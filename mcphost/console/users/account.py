@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from mcphost.console.base import Crumb, SignedInRequest, actor, form_input, show, show_refusal
+from mcphost.console.tenants import connection_log
 from mcphost.console.tenants.connections import DISCONNECT, WHAT_ENDS, with_meanings
 from mcphost.console.tenants.tokens import (
     RevocationForm,
@@ -43,6 +44,7 @@ def overview(request: SignedInRequest) -> HttpResponseBase:
         TITLE,
         roles=_memberships(request.user).select_related("tenant").order_by("tenant__slug"),
         connections=with_meanings(connections.connections_of(request.user.pk)),
+        log=connection_log.of_user(request.user),
         tokens=[(token, token.state(now)) for token in selectors.tokens_of(request.user.pk)],
     )
 

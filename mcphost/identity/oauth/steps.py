@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
 from mcphost.audit.last_use import LastUse
@@ -103,9 +103,10 @@ class TakenStep(NamedTuple):
 class ConnectionAttempt(NamedTuple):
     """How far one client came for one person: its steps, the last one last.
 
-    `person` is empty while it is unknown, and `name` while the client is.
+    `slug` is the tenant's. `person` is empty while it is unknown, and `name` while the client is.
     """
 
+    slug: str
     person: str
     name: str
     steps: tuple[TakenStep, ...]
@@ -226,13 +227,23 @@ def write(records: Iterable[StepRecord]) -> None:
 def attempts(tenant_id: UUID, user_id: int | None = None) -> tuple[ConnectionAttempt, ...]:
     """Return how far clients came in a tenant, the newest first; with `user_id`, those of one person."""
     rows = ConnectionStep.objects.filter(tenant_id=tenant_id)
-    if user_id is not None:
-        rows = rows.filter(user_id=user_id)
-    groups: dict[tuple[int | None, str], list[ConnectionStep]] = {}
-    for row in rows.select_related("user")[:MAX_READ]:
-        groups.setdefault((row.user_id, row.client), []).append(row)
+    return _grouped(rows if user_id is None else rows.filter(user_id=user_id))
+
+
+def attempts_of(user_id: int) -> tuple[ConnectionAttempt, ...]:
+    """Return how far clients came for a person in the tenants of their own, the newest first."""
+    memberships = Membership.objects.filter(user_id=user_id, tenant__closed_at=None)
+    own = ConnectionStep.objects.filter(user_id=user_id, tenant__in=memberships.values("tenant"))
+    return _grouped(own)
+
+
+def _grouped(rows: QuerySet[ConnectionStep]) -> tuple[ConnectionAttempt, ...]:
+    groups: dict[tuple[UUID, int | None, str], list[ConnectionStep]] = {}
+    for row in rows.select_related("user", "tenant")[:MAX_READ]:
+        groups.setdefault((row.tenant_id, row.user_id, row.client), []).append(row)
     return tuple(
         ConnectionAttempt(
+            newest.tenant.slug,
             "" if newest.user is None else newest.user.get_username(),
             next((row.name for row in rows_of_client if row.name), ""),
             tuple(

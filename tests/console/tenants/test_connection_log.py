@@ -11,6 +11,7 @@ from mcphost.console.tenants.connection_log import ADVICE, WORDS
 from mcphost.identity.oauth import steps
 from mcphost.identity.oauth.connections import end
 from mcphost.identity.oauth.steps import ConnectingStep, note, note_refused_token
+from mcphost.tenants.services import remove_member
 from tests.cast import ACTOR, Cast
 from tests.console.conftest import Browser
 from tests.oauth import connect, connection_of, make_client, membership_of
@@ -84,3 +85,17 @@ def test_texts_of_clients_are_escaped_and_shown(owner: Client, cast: Cast) -> No
     assert "&lt;b&gt;bold" in page
     assert "refused: <bdi>&lt;script&gt;" in page
     assert "\u202e" not in page
+
+
+def test_members_see_their_own_clients_under_their_access(cast: Cast, browse: Browser) -> None:
+    client = make_client(name="Editor")
+    member = browse(cast.member)
+    assert "Connection log" not in member.get("/admin/you/").content.decode()
+    connect(client, cast.member)
+    connect(make_client("dcr-phone", "Phone"), cast.owner)
+    page = member.get("/admin/you/").content.decode()
+    assert "<bdi>Editor</bdi></b> in acme" in page
+    assert "code redeemed" in page
+    assert "Phone" not in page
+    remove_member(cast.acme.id, cast.member.user, actor=ACTOR)
+    assert "Editor" not in member.get("/admin/you/").content.decode()

@@ -226,6 +226,14 @@ def test_operators_run_doctor_and_not_twice_at_once(
 
 
 @pytest.mark.django_db
+def test_a_host_that_is_no_name_is_said(cast: Cast, browse: Browser, settings: Settings) -> None:
+    settings.ALLOWED_HOSTS = ["*"]
+    page = browse(cast.operator).post(DOCTOR, headers={"host": "a..b"}).content.decode()
+    assert "http://a..b is no address" in page
+    assert "MCPHOST_PUBLIC_URL" in page
+
+
+@pytest.mark.django_db
 def test_others_cannot_run_doctor(cast: Cast, browse: Browser) -> None:
     for person in (cast.auditor, cast.stranger):
         assert browse(person).post(DOCTOR).status_code == 403
