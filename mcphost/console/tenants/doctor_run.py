@@ -68,8 +68,10 @@ def _code(request: SignedInRequest, tenant: Tenant, client_id: str, challenge: s
 
 def _clean_up(request: SignedInRequest, tenant: Tenant, client_id: str) -> None:
     """End a connection that could not be revoked, and take the run out of the connection log."""
-    left = Connection.objects.filter(client_id=client_id, membership__tenant=tenant, ended_at=None)
-    for connection_id in left.values_list("pk", flat=True):
+    remaining = Connection.objects.filter(
+        client_id=client_id, membership__tenant=tenant, ended_at=None
+    )
+    for connection_id in remaining.values_list("pk", flat=True):
         end(tenant.pk, connection_id, actor=actor(request))
     if client_id:
         steps.forget(tenant.pk, client_id)

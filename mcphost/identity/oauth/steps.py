@@ -238,8 +238,10 @@ def attempts_of(user_id: int) -> tuple[ConnectionAttempt, ...]:
 
 
 def _grouped(rows: QuerySet[ConnectionStep]) -> tuple[ConnectionAttempt, ...]:
+    # During an upgrade another process may write steps that this one does not know.
+    known_rows = rows.filter(step__in=list(ConnectingStep)).select_related("user", "tenant")
     groups: dict[tuple[UUID, int | None, str], list[ConnectionStep]] = {}
-    for row in rows.select_related("user", "tenant")[:MAX_READ]:
+    for row in known_rows[:MAX_READ]:
         groups.setdefault((row.tenant_id, row.user_id, row.client), []).append(row)
     return tuple(
         ConnectionAttempt(

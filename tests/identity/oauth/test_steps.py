@@ -83,6 +83,13 @@ def test_a_step_that_is_taken_again_does_not_add_a_row(cast: Cast) -> None:
     assert attempts(cast.acme.id)[0].last.at > before
 
 
+def test_steps_that_a_newer_process_writes_are_not_shown(cast: Cast) -> None:
+    connect(make_client(), cast.member)
+    newest = ConnectionStep.objects.get(step=ConnectingStep.REDEEMED)
+    ConnectionStep.objects.filter(pk=newest.pk).update(step="of a later version")
+    assert taken(cast.acme.id) == [[ConnectingStep.CONSENTED]]
+
+
 def test_a_code_that_does_not_fit_its_verifier_is_refused_with_a_reason(cast: Cast) -> None:
     client = make_client()
     code = code_of(client, cast.member)
