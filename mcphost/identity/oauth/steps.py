@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from mcphost.audit.last_use import LastUse
-from mcphost.audit.models import CallSummary
+from mcphost.audit.models import Entry
 from mcphost.audit.texts import clean_text
 from mcphost.identity.models import Connection, ConnectionStep, OAuthClient, Token
 from mcphost.identity.tokens import ParsedToken, parse
@@ -32,8 +32,10 @@ MAX_READ: Final = 500
 MAX_PER_TENANT: Final = 1_000
 KEPT_FOR: Final = timedelta(days=30)
 PRUNED_AT_ONCE: Final = 500
-MAX_CALLS: Final = 2_000
-"""Among so many of a tenant's last calls the first call of a connection is looked for."""
+MAX_ENTRIES: Final = 2_000
+"""Among so many of a tenant's last entries the first call of a connection is looked for."""
+LOOKED_FOR: Final = timedelta(minutes=3)
+"""How long after a use."""
 
 
 class ConnectingStep(StrEnum):
@@ -147,8 +149,16 @@ class _ConnectionUse(LastUse[str]):
     def write(self, uses: Iterable[tuple[str, datetime]]) -> None:
         used = dict(uses)
         super().write(used.items())
-        if used:
-            write(_first_uses(used))
+        if not used:
+            return
+        records = _first_uses(used)
+        write([record for record in records.values() if record is not None])
+        # A call that is under way has no entry yet: it is looked for again with the next use.
+        now = timezone.now()
+        for connection_id, step in records:
+            used_at = used[connection_id]
+            if records[connection_id, step] is None and now - used_at < LOOKED_FOR:
+                self.note(connection_id, used_at + timedelta(microseconds=1))
 
 
 _noted: Final[LastUse[NotedStep]] = _NotedSteps(ConnectionStep)
@@ -320,9 +330,12 @@ def _why_refused(row: Token, slug: str, at: datetime) -> ConnectingStep:
     return ConnectingStep.INACTIVE
 
 
-def _first_uses(used: Mapping[str, datetime]) -> list[StepRecord]:
-    """Return the first uses of connections that are not in the log yet: of a token, and by a call."""
-    records: list[StepRecord] = []
+def _first_uses(
+    used: Mapping[str, datetime],
+) -> dict[tuple[str, ConnectingStep], StepRecord | None]:
+    """Return the first uses of connections that are not in the log yet, by the connection's id: of a
+    token, and by a call; None for a call that is not found."""
+    records: dict[tuple[str, ConnectingStep], StepRecord | None] = {}
     live = Connection.objects.filter(pk__in=used, ended_at=None)
     rows = live.select_related("membership", "client")
     candidates = {
@@ -336,20 +349,27 @@ def _first_uses(used: Mapping[str, datetime]) -> list[StepRecord]:
         # An earlier connection of the same client has left its steps.
         if id in stored and stored[id] >= connection.created_at:
             continue
+        key = str(connection.pk), record.step
         used_at, call = used[str(connection.pk)], _call_of(connection)
         if record.step is ConnectingStep.PRESENTED:
-            first_at = used_at if call is None else min(used_at, call.first_at)
-            records.append(record._replace(at=first_at))
-        elif call is not None:
-            records.append(record._replace(at=call.first_at, detail=call.target))
+            records[key] = record._replace(at=used_at if call is None else min(used_at, call.at))
+        else:
+            records[key] = call and record._replace(at=call.at, detail=call.target)
     return records
 
 
-def _call_of(connection: Connection) -> CallSummary | None:
-    """Return the first call of a connection among the last ones of its tenant."""
-    recent = CallSummary.objects.filter(
-        Q(at__gte=connection.created_at), tenant=connection.membership.tenant_id
-    )
-    newest = recent.values_list("pk", "token_id")[:MAX_CALLS]
-    ids = [call for call, token_id in newest if token_id == str(connection.pk)]
-    return CallSummary.objects.filter(pk__in=ids[-1:]).first()
+class _FirstCall(NamedTuple):
+    at: datetime
+    target: str
+
+
+def _call_of(connection: Connection) -> _FirstCall | None:
+    """Return the first call of a connection among the last entries of its tenant."""
+    entries = Entry.objects.filter(tenant=connection.membership.tenant_id).order_by("-id")
+    newest = entries.values_list("call", "token_id", "at", "target")[:MAX_ENTRIES]
+    calls = [
+        _FirstCall(at, target)
+        for call, token_id, at, target in newest
+        if call is not None and token_id == str(connection.pk)
+    ]
+    return calls[-1] if calls else None

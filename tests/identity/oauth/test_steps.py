@@ -12,7 +12,8 @@ from django.core.serializers import serialize
 from django.utils import timezone
 
 from mcphost.audit import last_use
-from mcphost.audit.models import CallSummary
+from mcphost.audit.models import Entry
+from mcphost.audit.records import ROUND_FINISHED, new_id
 from mcphost.identity import tokens
 from mcphost.identity.models import Connection, ConnectionStep, Token
 from mcphost.identity.oauth import steps
@@ -95,7 +96,8 @@ def test_a_code_that_does_not_fit_its_verifier_is_refused_with_a_reason(cast: Ca
     code = code_of(client, cast.member)
     assert redeem(client, code, code_verifier="x" * 43).status == 400
     last = attempts(cast.acme.id)[0].last
-    assert (last.step, last.detail) == (ConnectingStep.CODE_REFUSED, "invalid_grant")
+    assert last.step is ConnectingStep.CODE_REFUSED
+    assert "issued for another client_id, redirect_uri or code_verifier" in last.detail
     pair_of(redeem(client, code))
     assert attempts(cast.acme.id)[0].last.step is ConnectingStep.REDEEMED
 
@@ -135,7 +137,7 @@ def test_a_connection_is_first_used_and_then_calls(cast: Cast) -> None:
     credential_use.note(str(connection.pk), timezone.now())
     last_use.flush(timezone.now() + MINUTE)
     last = attempts(cast.acme.id)[0].last
-    assert (last.step, last.detail, last.at) == (ConnectingStep.FIRST_CALL, "echo", called.first_at)
+    assert (last.step, last.detail, last.at) == (ConnectingStep.FIRST_CALL, "echo", called.at)
     connection.refresh_from_db()
     assert connection.last_used_at is not None
 
@@ -160,23 +162,28 @@ def test_a_connection_that_has_ended_is_not_logged_as_used(cast: Cast) -> None:
     assert attempts(cast.acme.id)[0].last.step is ConnectingStep.ENDED
 
 
-def add_call(tenant: UUID, connection: Connection) -> CallSummary:
-    now = timezone.now()
-    return CallSummary.objects.create(
-        call=uuid4(),
+def add_call(tenant: UUID, connection: Connection) -> Entry:
+    return Entry.objects.create(
+        id=new_id(),
+        at=timezone.now(),
         tenant=tenant,
-        last=UUID(int=CallSummary.objects.count()),
-        at=now,
-        first_at=now,
-        target="echo",
+        call=uuid4(),
+        action=ROUND_FINISHED,
         actor_kind="token",
         token_id=str(connection.pk),
-        state="done",
-        is_error=False,
-        entries=1,
-        asked=0,
-        refused=0,
+        target="echo",
     )
+
+
+def test_a_call_that_was_under_way_is_found_without_another_use(cast: Cast) -> None:
+    connect(make_client(), cast.member)
+    connection, now = Connection.objects.get(), timezone.now()
+    credential_use.note(str(connection.pk), now)
+    assert last_use.flush(now) == 1
+    add_call(cast.acme.id, connection)
+    assert last_use.flush(now + MINUTE) == 1
+    assert attempts(cast.acme.id)[0].last.step is ConnectingStep.FIRST_CALL
+    assert last_use.flush(now + 2 * MINUTE) == 0
 
 
 def test_anonymous_steps_are_written_later_and_once_a_minute(
