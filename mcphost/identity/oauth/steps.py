@@ -158,7 +158,7 @@ class _ConnectionUse(LastUse[str]):
         for connection_id, step in records:
             used_at = used[connection_id]
             if records[connection_id, step] is None and now - used_at < LOOKED_FOR:
-                self.note(connection_id, used_at + timedelta(microseconds=1))
+                super().note(connection_id, used_at + timedelta(microseconds=1))
 
 
 _noted: Final[LastUse[NotedStep]] = _NotedSteps(ConnectionStep)
