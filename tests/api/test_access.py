@@ -231,6 +231,19 @@ def test_the_token_of_a_tenant_gives_staff_no_more_than_their_role(
     assert [item["slug"] for item in client.get("/api/v1/tenants").json()["items"]] == ["acme"]
 
 
+def test_tokens_that_people_issue_in_the_console_work(cast: Cast, clients: ApiClients) -> None:
+    fields = {"name": "script", "audience": "api", "scopes": ["api:read"], "expires_at": "30"}
+    for person, expected in ((cast.owner, {"api:read", "api:write"}), (cast.auditor, {"api:read"})):
+        browser = Client()
+        browser.force_login(person.user)
+        page = browser.get("/admin/you/t/acme/tokens/new/")
+        offered = {scope for scope, _ in page.context["form"].fields["scopes"].choices}
+        assert {scope for scope in offered if scope.startswith("api:")} == expected
+        issued = browser.post("/admin/you/t/acme/tokens/new/", fields).context["token"]
+        response = ApiClient(issued.plaintext).get("/api/v1/tenants/acme")
+        assert (response.status_code, response.json()["slug"]) == (200, "acme")
+
+
 def test_a_token_reaches_only_its_own_tenant(cast: Cast, clients: ApiClients) -> None:
     set_member(cast.globex.id, cast.owner.user, Role.OWNER, actor=ACTOR)
     assert Membership.objects.filter(user=cast.owner.user).count() == 2

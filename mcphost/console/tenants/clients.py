@@ -55,6 +55,12 @@ class Snippet:
     text: str
 
 
+def api_snippet(address: str, token: str) -> Snippet:
+    """Return the command that reads a tenant, at its address in the administration API."""
+    command = f'curl -H "Authorization: Bearer {token}" {address}'
+    return Snippet("The administration API", "reads the tenant in a terminal", command)
+
+
 def snippets(slug: str, url: str, token: str = STAND_IN) -> tuple[Snippet, ...]:
     """Return, for each client, the snippet that connects it to a tenant."""
     authorization = f"Bearer {token}"
