@@ -129,11 +129,11 @@ def document(routes: Iterable[URLPattern]) -> bytes:
     """Return the document, as JSON in a fixed order."""
     described = tuple(operations(routes))
     paths: dict[str, dict[str, Any]] = {}
-    for one_operation in described:
-        path = _path(one_operation.route)
-        parameters = {"parameters": list(_path_parameters(one_operation.route))}
+    for documented in described:
+        path = _path(documented.route)
+        parameters = {"parameters": list(_path_parameters(documented.route))}
         entry = paths.setdefault(path, parameters if parameters["parameters"] else {})
-        entry[one_operation.method] = _operation(one_operation)
+        entry[documented.method] = _operation(documented)
     openapi = {
         "openapi": "3.1.1",
         "info": {"title": "mcphost administration API", "version": "1", "description": _ABOUT},
@@ -191,10 +191,12 @@ def _path_parameters(route: URLPattern) -> Iterator[dict[str, Any]]:
 
 def _operation(described: DocumentedOperation) -> dict[str, Any]:
     operation, method = described.operation, described.method
+    permission = operation.permission
+    right = "" if permission is None else f", and the permission `{permission.value}`"
     entry: dict[str, Any] = {
         "operationId": described.id,
         "summary": operation.summary.format_map(described.words),
-        "description": f"Needs the scope `{scope_for(method.upper())}`{_permission(operation)}.",
+        "description": f"Needs the scope `{scope_for(method.upper())}`{right}.",
         "tags": [described.tag],
     }
     if parameters := [*_query_parameters(operation), *_header_parameters(operation, method)]:
@@ -205,11 +207,6 @@ def _operation(described: DocumentedOperation) -> dict[str, Any]:
     if method.upper() not in SAFE_METHODS:
         entry["security"] = [{"token": []}]
     return entry
-
-
-def _permission(operation: ApiOperation) -> str:
-    permission = operation.permission
-    return "" if permission is None else f", and the permission `{permission.value}`"
 
 
 def _query_parameters(operation: ApiOperation) -> Iterator[dict[str, Any]]:
@@ -295,8 +292,8 @@ def _body_name(method: str, operation: ApiOperation) -> str:
 
 def _components(described: Iterable[DocumentedOperation]) -> dict[str, Any]:
     models: dict[tuple[type[BaseModel], JsonSchemaMode], None] = {}
-    for one_operation in described:
-        operation = one_operation.operation
+    for documented in described:
+        operation = documented.operation
         if operation.returns is not None:
             models[operation.returns, "serialization"] = None
         if operation.body is not NoFields:
@@ -305,8 +302,8 @@ def _components(described: Iterable[DocumentedOperation]) -> dict[str, Any]:
         list(models), ref_template=f"{_SCHEMAS}{{model}}", schema_generator=_ApiSchemas
     )
     schemas: dict[str, Any] = dict(generated["$defs"])
-    for one_operation in described:
-        operation, method = one_operation.operation, one_operation.method
+    for documented in described:
+        operation, method = documented.operation, documented.method
         if operation.body is NoFields or method not in ("put", "patch"):
             continue
         schema = schemas[operation.body.__name__]

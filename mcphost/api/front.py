@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.utils import timezone
 
-from mcphost.api.problems import MEDIA_TYPE, Problem, ProblemType
+from mcphost.api.problems import MEDIA_TYPE, ApiProblem, ProblemType
 from mcphost.feed.cache import MISS
 from mcphost.identity import selectors
 from mcphost.identity.attempts import network
@@ -71,15 +71,15 @@ class _ApiAnswer:
     async def refuse_for_rate(self) -> None:
         """Answer 429."""
         detail = f"The limit is {self._allowance.limit} requests per minute."
-        await self._respond(Problem(ProblemType.TOO_MANY, detail, self._path), [])
+        await self._respond(ApiProblem(ProblemType.TOO_MANY, detail, self._path), [])
 
     async def _send_problem(self, status: int, headers: RawHeaders) -> None:
         problem_type = ProblemType.of_status(status if status >= 400 else 404)
         detail = _DETAILS.get(problem_type, problem_type.title)
         passed_on = [pair for pair in headers if pair[0] in _PASSED_ON]
-        await self._respond(Problem(problem_type, detail, self._path), passed_on)
+        await self._respond(ApiProblem(problem_type, detail, self._path), passed_on)
 
-    async def _respond(self, problem: Problem, headers: RawHeaders) -> None:
+    async def _respond(self, problem: ApiProblem, headers: RawHeaders) -> None:
         body = problem.encoded()
         own: RawHeaders = [
             (b"content-type", MEDIA_TYPE.encode()),

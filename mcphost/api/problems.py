@@ -57,7 +57,7 @@ class FieldFault(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ApiProblem:
     """One problem. `instance` is the path that was requested."""
 
     type: ProblemType
@@ -97,8 +97,8 @@ class ProblemError(Exception):
         self.faults = tuple(faults)
         self.headers = dict(headers or {})
 
-    def problem(self, instance: str) -> Problem:
-        return Problem(self.problem_type, self.detail, instance, self.faults)
+    def problem(self, instance: str) -> ApiProblem:
+        return ApiProblem(self.problem_type, self.detail, instance, self.faults)
 
 
 def not_found() -> ProblemError:

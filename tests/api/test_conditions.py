@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from mcphost.audit.models import Entry
+from mcphost.catalogue.models import Primitive
 from tests.api.client import ApiClient
 from tests.api.samples import SAMPLES
+from tests.console.concurrent_changes import before_the_change
 from tests.vault.parallel_threads import at_once
 
 TOOLS = next(sample for sample in SAMPLES if sample.path.endswith("tools"))
@@ -55,6 +57,25 @@ def test_each_change_of_an_object_changes_its_etag(owner: ApiClient, tool: str) 
         assert response.content == owner.get(tool).content
         tags.append(response.headers["ETag"])
     assert len(set(tags)) == len(tags)
+
+
+@pytest.mark.django_db
+def test_a_patch_of_whatever_there_is_does_not_undo_another_change(
+    owner: ApiClient, tool: str
+) -> None:
+    """The patch was applied to what was read before."""
+    rows = Primitive.objects.filter(pk=tool.rpartition("/")[2])
+    with before_the_change(lambda: rows.update(title="Theirs")):
+        response = owner.send("PATCH", tool, {"description": "Mine."}, etag="*")
+    assert response.status_code == 412
+    assert owner.get(tool).json()["title"] == "Theirs"
+
+
+@pytest.mark.django_db
+def test_a_change_of_what_was_deleted_meanwhile_is_404(owner: ApiClient, tool: str) -> None:
+    etag, rows = owner.etag(tool), Primitive.objects.filter(pk=tool.rpartition("/")[2])
+    with before_the_change(rows.delete):
+        assert owner.send("POST", f"{tool}/publish", {}, etag=etag).status_code == 404
 
 
 @pytest.mark.django_db

@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from mcphost.api.front import ApiFront
 from mcphost.api.problems import MEDIA_TYPE
+from mcphost.api.resources import tenants
 from mcphost.observability.availability import Source, availability
 from mcphost.serving import limits
 from mcphost.serving.limits import CallerCounts
@@ -97,6 +98,16 @@ async def test_a_fault_of_the_server_is_a_problem_without_its_text() -> None:
     assert start["status"] == 500
     assert "set-cookie" not in {name.decode() for name, _ in start["headers"]}
     assert orjson.loads(body["body"])["detail"] == "The server failed. Its log says why."
+
+
+async def test_a_view_that_fails_is_a_problem(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise ValueError("secret")
+
+    monkeypatch.setattr(tenants, "snapshot", fail)
+    reply = await ask(PATH, cast.owner.api_token)
+    assert problem(reply, 500)["type"] == "urn:mcphost:problem:internal-error"
+    assert b"secret" not in reply.raw
 
 
 async def test_requests_are_limited_for_each_token_and_the_rest_for_its_address(

@@ -66,6 +66,12 @@ class SetupTarget(NamedTuple):
         return f"Authorization: {self.authorization}"
 
 
+def api_snippet(address: str, token: str) -> Snippet:
+    """Return the command that reads a tenant, at its address in the administration API."""
+    command = f'curl -H "Authorization: Bearer {token}" {address}'
+    return Snippet("The administration API", "reads the tenant in a terminal", command)
+
+
 def snippets(slug: str, url: str, token: str = STAND_IN) -> tuple[Snippet, ...]:
     """Return, for some clients, the snippet that connects it to a tenant with a token."""
     target = SetupTarget(slug, url, token, None)

@@ -236,14 +236,18 @@ def shown_once(
 ) -> HttpResponseBase:
     """Show a new token, on the only page that ever does; `back` is its link back."""
     url = mcp_url(request, slug)
-    mcp = issued.audience is Audience.MCP
+    address = request.build_absolute_uri(f"/api/v1/tenants/{slug}")
     return show(
         request,
         "tenants/token_issued.html",
         "Your new token",
         back,
         token=issued,
-        snippets=clients.snippets(slug, url, issued.plaintext) if mcp else (),
+        snippets=(
+            clients.snippets(slug, url, issued.plaintext)
+            if issued.audience is Audience.MCP
+            else (clients.api_snippet(address, issued.plaintext),)
+        ),
         url=url,
         back=back.url,
     )

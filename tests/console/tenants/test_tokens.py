@@ -58,7 +58,8 @@ def test_an_api_token_has_only_api_scopes(owner: Client, cast: Cast) -> None:
     fields = form(cast, audience="api", scopes=["mcp:list", "api:read"], expires_at="")
     response = owner.post(NEW, fields)
     assert response.context["token"].scopes == ("api:read",)
-    assert response.context["snippets"] == ()
+    (snippet,) = response.context["snippets"]
+    assert snippet.text.endswith("http://testserver/api/v1/tenants/acme")
     assert Token.objects.get(pk=response.context["token"].id).expires_at is None
 
 
