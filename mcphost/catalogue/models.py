@@ -69,7 +69,7 @@ class Primitive(models.Model):
             models.UniqueConstraint(fields=["tenant", "uri"], name="catalogue_primitive_uri"),
             models.CheckConstraint(
                 condition=Q(
-                    sort__in=[
+                    primitive_type__in=[
                         primitive_type.value
                         for primitive_type in PrimitiveType
                         if primitive_type.has_uri
@@ -77,7 +77,7 @@ class Primitive(models.Model):
                     uri__isnull=False,
                 )
                 | Q(
-                    sort__in=[
+                    primitive_type__in=[
                         primitive_type.value
                         for primitive_type in PrimitiveType
                         if not primitive_type.has_uri
