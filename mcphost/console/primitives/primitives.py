@@ -36,7 +36,7 @@ from mcphost.console.base import (
 )
 from mcphost.console.dashboards.uses import counted, use_page, uses
 from mcphost.console.forms.edits import BASED_ON, STATE, WHAT_DIFFERS, Difference
-from mcphost.console.forms.kind_forms import kind_for, ways
+from mcphost.console.forms.kind_forms import PYTHON, kind_for, ways
 from mcphost.console.forms.kind_parts import FunctionPart
 from mcphost.console.periods import asked_period
 from mcphost.console.primitive_words import WORDS, Words
@@ -130,7 +130,7 @@ def add(
         if picked
         else kind_for(tenant.pk, primitive_type, query.get("kind", ""))
     )
-    before = picked.fields() if picked else None
+    before = picked.fields() if picked else _granted_function(query, primitive_type, kind)
     form = PrimitiveForm(WORDS[primitive_type], tenant.pk, kind, form_input(request), before)
     if posted and form.is_valid():
         fields, publish, author = form.primitive_fields(), PUBLISH in request.POST, actor(request)
@@ -141,6 +141,16 @@ def add(
     return _form_page(
         request, tenant, WORDS[primitive_type], form, **_gallery(primitive_type, query, picked)
     )
+
+
+def _granted_function(
+    query: QueryDict, primitive_type: PrimitiveType, kind: str
+) -> PrimitiveFields | None:
+    """Return what the form of a new primitive begins with if the URL names a function."""
+    function = query_text(query, "function")
+    if kind != PYTHON or not function:
+        return None
+    return PrimitiveFields("", {"function": function}, primitive_type, kind)
 
 
 def _gallery(
