@@ -69,6 +69,7 @@ PAGES: Final = {
     Permission.VIEW_PAYLOADS: "call_payloads payload",
     Permission.MANAGE_MEMBERS: (
         "users user_add user user_password members member_role member_scopes member_remove "
+        "member_password "
         "invitation_withdraw"
     ),
     Permission.MANAGE_TOKENS: (
