@@ -78,17 +78,36 @@ def note(text: str) -> str:
     return trimmed
 
 
-def inspect(tenant_id: UUID, fields: PrimitiveFields) -> Inspected:
-    """Look at the configuration as closely as its kind can; return the same fields. Blocks, so call
-    it before the transaction: in one it raises RuntimeError. Raises Invalid."""
+def inspect(
+    tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = None
+) -> Inspected:
+    """Look at the configuration as closely as its kind can; return the same fields.
+
+    Blocks, so call it before the transaction: in one it raises RuntimeError. Raises Invalid, also with
+    what `check` finds; without problems of its own it leaves that to `check`.
+    """
     if fields.kind not in tuple(kinds.KINDS) or _config_problems(fields):
         return Inspected(fields)  # for `check`, which finds those of other fields, too
     problems = kinds.inspect_config(fields.kind, fields.config, tenant_id)
     if problems:
-        raise InvalidPrimitiveError(
-            {f"config.{field}" if field else "config": list(p) for field, p in problems.items()}
-        )
+        findings = _Findings()
+        for field, sentences in problems.items():
+            findings.note(f"config.{field}" if field else "config", *sentences)
+        try:
+            check(tenant_id, normal(fields), primitive_id)
+        except InvalidPrimitiveError as refusal:
+            for field, sentences in refusal.problems.items():
+                findings.note(field, *(s for s in sentences if s not in findings.get(field, ())))
+        raise InvalidPrimitiveError(findings)
     return Inspected(fields)
+
+
+def check_unsaved(
+    tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = None
+) -> None:
+    """Raise Invalid with all problems of fields that are not to be saved yet."""
+    inspect(tenant_id, fields, primitive_id)
+    check(tenant_id, normal(fields), primitive_id)
 
 
 def check(tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = None) -> Ready:

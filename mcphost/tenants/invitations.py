@@ -233,14 +233,14 @@ def set_up(link: str, account: NewAccount, now: datetime) -> User | None:
 
 
 def _save_new(user: User) -> None:
-    taken = InvalidError({"username": [NAME_TAKEN]})
+    refusal = InvalidError({"username": [NAME_TAKEN]})
     if User.objects.filter(username__iexact=user.username).exists():
-        raise taken
+        raise refusal
     try:
         with transaction.atomic():
             user.save()
     except IntegrityError:
-        raise taken from None
+        raise refusal from None
 
 
 def _offer_of(row: Invitation) -> InvitationOffer:

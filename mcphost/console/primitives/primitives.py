@@ -138,6 +138,8 @@ def add(
         made = form.attempt(lambda: _create(tenant.pk, fields, author, publish=publish, note=note))
         if made is not None:
             return _saved(request, tenant, made, _done(made.name, publish=publish))
+    elif posted:
+        form.show_more_problems(lambda fields: validation.check_unsaved(tenant.pk, fields))
     return _form_page(
         request, tenant, WORDS[primitive_type], form, **_gallery(primitive_type, query, picked)
     )
@@ -198,6 +200,8 @@ def edit(
             was = row.state.value
         if saved is not None:
             return _saved(request, tenant, *saved)
+    elif request.method == "POST":
+        form.show_more_problems(lambda fields: validation.check_unsaved(tenant.pk, fields, row.id))
     # After a conflict has been shown, saving again replaces the other user's changes.
     based_on = now if conflict else read
     return _form_page(
@@ -259,7 +263,7 @@ def _update(
     `publish` is the state that the user saw, if the working copy is to be published too. One that is
     published already is only saved.
     """
-    inspected = validation.inspect(before.tenant_id, fields)
+    inspected = validation.inspect(before.tenant_id, fields, before.id)
     with transaction.atomic():
         saved = services.update_inspected(before.id, inspected, author, based_on=based_on)
         try:
