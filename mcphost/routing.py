@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.asgi import get_asgi_application
 from django.urls import get_resolver, re_path
 
+from mcphost.api.front import ApiFront
 from mcphost.protocol.headers import Headers
 from mcphost.serving import first_use
 from mcphost.serving.process.lifecycle import ServerProcess
@@ -105,6 +106,7 @@ def _routes() -> list[Any]:
         _at(r"^authorize$", ForBrowsers(pages, browsers_only)),
         _at(r"^(token|revoke)$", ForPrograms(pages, FORM, FORM_BYTES)),
         _at(r"^register$", ForPrograms(pages, JSON, REGISTRATION_BYTES)),
+        _at(r"^api(/|$)", ApiFront(pages)),
         _at(rf"^$|^admin(/|$)|^{settings.STATIC_URL.lstrip('/')}", pages),
         _at("^" + LINK.pattern.removeprefix("/"), pages),
         _at(r"", ForBrowsers(pages)),

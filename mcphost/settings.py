@@ -75,6 +75,7 @@ class Environment(BaseSettings):
     listeners_per_token: int = Field(100, gt=0)
     sessions_per_token: int = Field(1000, gt=0)
     session_changes_per_minute: int = Field(1200, gt=0)
+    api_requests_per_minute: int = Field(1200, gt=0)
     streams_per_session: int = Field(8, gt=0)
     feed_seconds: float = Field(0.5, gt=0)
     database_wait_seconds: float = Field(15.0, ge=0)
@@ -322,6 +323,7 @@ MCPHOST_LISTENERS_PER_TENANT = ENVIRONMENT.listeners_per_tenant
 MCPHOST_LISTENERS_PER_TOKEN = ENVIRONMENT.listeners_per_token
 MCPHOST_SESSIONS_PER_TOKEN = ENVIRONMENT.sessions_per_token
 MCPHOST_SESSION_CHANGES_PER_MINUTE = ENVIRONMENT.session_changes_per_minute
+MCPHOST_API_REQUESTS_PER_MINUTE = ENVIRONMENT.api_requests_per_minute
 MCPHOST_STREAMS_PER_SESSION = ENVIRONMENT.streams_per_session
 MCPHOST_FEED_SECONDS = ENVIRONMENT.feed_seconds
 MCPHOST_DATABASE_WAIT_SECONDS = ENVIRONMENT.database_wait_seconds
@@ -438,6 +440,9 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+
+# Programs choose nothing by the address, and a request without a credential has no user.
+REST_FRAMEWORK = {"URL_FORMAT_OVERRIDE": None, "UNAUTHENTICATED_USER": None}
 
 # Set up by mcphost.observability.logs when a server or a command starts.
 LOGGING_CONFIG = None

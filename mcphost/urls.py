@@ -19,5 +19,6 @@ urlpatterns = [
     path("token", token, name="token"),
     path("revoke", revoke, name="revoke"),
     path("register", register, name="register"),
+    path("api/", include("mcphost.api.urls", namespace="api")),
     path("admin/", include("mcphost.console.urls", namespace="admin")),
 ]

@@ -1,1 +1,1 @@
-"""The REST interface for operators' automation. Empty so far."""
+"""The administration API below `/api/v1/`: what the console does, for programs."""

@@ -3,7 +3,7 @@
 A call would be refused otherwise, when its author is not there to read why.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -23,7 +23,7 @@ _PLACES = {"header": "in a header", "query": "in the query", "body": "in the bod
 def problems(tenant_id: UUID, kind: str, config: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return why calls would be refused, as far as it is known before one, by `config.<field>`."""
     sent = kinds.sendings_of(kind, config)
-    return _problems(tenant_id, sent, tenant_secrets(tenant_id)) if sent else {}
+    return _problems(sent, tenant_secrets(tenant_id), _hosts(tenant_id)) if sent else {}
 
 
 def locked_problems(tenant_id: UUID, kind: str, config: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -33,15 +33,28 @@ def locked_problems(tenant_id: UUID, kind: str, config: Mapping[str, Any]) -> di
     """
     sent = kinds.sendings_of(kind, config)
     names = {sending.secret for sending in sent if sending.secret}
-    return _problems(tenant_id, sent, locked_secrets(tenant_id, names)) if sent else {}
+    if not sent:
+        return {}
+    return _problems(sent, locked_secrets(tenant_id, names), _hosts(tenant_id))
+
+
+def problems_with(
+    kind: str, config: Mapping[str, Any], secrets: Iterable[SecretRow], hosts: Sequence[str]
+) -> dict[str, list[str]]:
+    """As `problems`, for a tenant that has these secrets and lets its tools call these hosts."""
+    return _problems(kinds.sendings_of(kind, config), secrets, hosts)
+
+
+def _hosts(tenant_id: UUID) -> Sequence[str]:
+    hosts: list[str] = Tenant.objects.values_list("outgoing_hosts", flat=True).get(pk=tenant_id)
+    return hosts
 
 
 def _problems(
-    tenant_id: UUID, sent: Iterable[Sending], secrets: Iterable[SecretRow]
+    sent: Iterable[Sending], secrets: Iterable[SecretRow], hosts: Sequence[str]
 ) -> dict[str, list[str]]:
     problems: dict[str, list[str]] = {}
     secret_rules = {row.name: row.rules for row in secrets}
-    hosts = Tenant.objects.values_list("outgoing_hosts", flat=True).get(pk=tenant_id)
     for sending in sent:
         messages = (
             _about_secret(sending, secret_rules) if sending.secret else _about_host(sending, hosts)
@@ -53,7 +66,7 @@ def _problems(
     }
 
 
-def _about_host(sending: Sending, hosts: list[str]) -> Iterator[str]:
+def _about_host(sending: Sending, hosts: Sequence[str]) -> Iterator[str]:
     target = Target.parse(sending.url)
     if any(AllowedHost.parse(entry).matches(target) for entry in hosts or _EVERYWHERE):
         return

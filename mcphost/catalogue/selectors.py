@@ -39,6 +39,7 @@ __all__ = [
     "FunctionRow",
     "Offering",
     "PrimitiveCounts",
+    "PrimitiveFilter",
     "PrimitiveProblem",
     "PrimitiveRow",
     "PromptSnapshot",
@@ -57,6 +58,7 @@ __all__ = [
     "matching",
     "offering",
     "primitive",
+    "primitive_page",
     "primitives",
     "problems",
     "problems_of",
@@ -66,6 +68,8 @@ __all__ = [
     "secret_uses",
     "target_names",
     "targets",
+    "version",
+    "version_page",
     "versions",
     "working_scopes",
 ]
@@ -155,6 +159,35 @@ def primitives(
     )
 
 
+class PrimitiveFilter(NamedTuple):
+    """Which primitives a list has: those of a name, in a state, with a text; empty and None mean all."""
+
+    name: str = ""
+    state: PrimitiveState | None = None
+    text: str = ""
+
+
+def primitive_page(
+    tenant_id: UUID,
+    primitive_type: PrimitiveType,
+    narrow: PrimitiveFilter,
+    *,
+    after: str,
+    limit: int,
+) -> tuple[PrimitiveRow, ...]:
+    """Return a tenant's primitives of a type, in every state, by name: at most `limit` after a name."""
+    rows = Primitive.objects.filter(
+        tenant=tenant_id, primitive_type=primitive_type, name__gt=after
+    ).select_related("tenant", "live")
+    if narrow.name:
+        rows = rows.filter(name=narrow.name)
+    if narrow.state is not None:
+        rows = rows.filter(state=narrow.state)
+    if narrow.text:
+        rows = rows.filter(_has_text(narrow.text))
+    return tuple(map(primitive_row, rows.order_by("name")[:limit]))
+
+
 def targets(tenants: frozenset[UUID] | None) -> Mapping[tuple[UUID, str], float]:
     """Return the target times for responses, in seconds, by tenant and name (or URI); without those
     that have none. None means all tenants."""
@@ -167,10 +200,14 @@ def targets(tenants: frozenset[UUID] | None) -> Mapping[tuple[UUID, str], float]
 
 def matching(tenants: QuerySet[Tenant], text: str, limit: int) -> tuple[PrimitiveRow, ...]:
     """Return these tenants' primitives whose name, title or URI has the text, the same name first."""
-    named = Q(name__icontains=text) | Q(title__icontains=text) | Q(uri__icontains=text)
     rank = Case(When(name__iexact=text, then=0), When(name__istartswith=text, then=1), default=2)
-    rows = Primitive.objects.filter(named, tenant__in=tenants).select_related("tenant", "live")
+    rows = Primitive.objects.filter(_has_text(text), tenant__in=tenants)
+    rows = rows.select_related("tenant", "live")
     return tuple(map(primitive_row, rows.order_by(rank, "name", "id")[:limit]))
+
+
+def _has_text(text: str) -> Q:
+    return Q(name__icontains=text) | Q(title__icontains=text) | Q(uri__icontains=text)
 
 
 def counts(tenants: Collection[UUID]) -> Mapping[UUID, PrimitiveCounts]:
@@ -216,12 +253,25 @@ def primitive(primitive_id: UUID) -> PrimitiveRow | None:
 
 def versions(primitive_id: UUID) -> tuple[VersionRow, ...]:
     """Return all publications of a primitive, newest first."""
-    rows = (
-        PrimitiveVersion.objects.filter(primitive=primitive_id)
-        .select_related("primitive")
-        .order_by("-number")
-    )
-    return tuple(map(version_row, rows))
+    return tuple(map(version_row, _versions(primitive_id).order_by("-number")))
+
+
+def version_page(primitive_id: UUID, *, before: int | None, limit: int) -> tuple[VersionRow, ...]:
+    """Return publications of a primitive, newest first: at most `limit` before a number."""
+    rows = _versions(primitive_id)
+    if before is not None:
+        rows = rows.filter(number__lt=before)
+    return tuple(map(version_row, rows.order_by("-number")[:limit]))
+
+
+def version(primitive_id: UUID, version_id: UUID) -> VersionRow | None:
+    """Return one publication of a primitive, or None when it has none of that id."""
+    row = _versions(primitive_id).filter(pk=version_id).first()
+    return None if row is None else version_row(row)
+
+
+def _versions(primitive_id: UUID) -> QuerySet[PrimitiveVersion]:
+    return PrimitiveVersion.objects.filter(primitive=primitive_id).select_related("primitive")
 
 
 def secret_uses(tenant_id: UUID) -> Mapping[str, Sequence[SecretUse]]:

@@ -277,6 +277,11 @@ def revoke_grant(tenant_id: UUID, function: str, actor: Actor) -> bool:
     return bool(count)
 
 
+def news_of(primitive_type: PrimitiveType) -> str:
+    """Return the change log's name for changes of primitives of a type."""
+    return _NEWS.get(primitive_type, primitive_type.value)
+
+
 def working_digest(ready: Ready, fields: PrimitiveFields) -> str:
     """Return the digest of a publication of these fields (`compiling.publication_digest`)."""
     texts = ListingTexts(
@@ -375,4 +380,4 @@ def _record_grant(action: str, tenant_id: UUID, function: str, actor: Actor) -> 
 
 
 def _announce(primitive_type: PrimitiveType, tenant_id: UUID, object_id: str) -> None:
-    announce(_NEWS.get(primitive_type, primitive_type.value), tenant=tenant_id, object_id=object_id)
+    announce(news_of(primitive_type), tenant=tenant_id, object_id=object_id)

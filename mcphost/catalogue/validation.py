@@ -3,7 +3,7 @@
 All problems are found at once, so that a form can show each beside its field.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, NewType
 from uuid import UUID
@@ -78,42 +78,47 @@ def note(text: str) -> str:
     return trimmed
 
 
-def inspect(
-    tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = None
-) -> Inspected:
-    """Look at the configuration as closely as its kind can; return the same fields.
-
-    Blocks, so call it before the transaction: in one it raises RuntimeError. Raises Invalid, also with
-    what `check` finds; without problems of its own it leaves that to `check`.
-    """
+def inspect(tenant_id: UUID, fields: PrimitiveFields) -> Inspected:
+    """Look at the configuration as closely as its kind can; return the same fields. Blocks, so call
+    it before the transaction: in one it raises RuntimeError. Raises Invalid."""
     if fields.kind not in tuple(kinds.KINDS) or _config_problems(fields):
         return Inspected(fields)  # for `check`, which finds those of other fields, too
     problems = kinds.inspect_config(fields.kind, fields.config, tenant_id)
     if problems:
-        findings = _Findings()
-        for field, sentences in problems.items():
-            findings.note(f"config.{field}" if field else "config", *sentences)
+        raise InvalidPrimitiveError(
+            {f"config.{field}" if field else "config": list(p) for field, p in problems.items()}
+        )
+    return Inspected(fields)
+
+
+def inspect_and_check(
+    tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = None
+) -> Inspected:
+    """As `inspect`, but raise Invalid with all problems at once, also those that `check` finds."""
+    findings = _Findings()
+    for find_problems in (
+        lambda: inspect(tenant_id, fields),
+        lambda: check(tenant_id, normal(fields), primitive_id),
+    ):
         try:
-            check(tenant_id, normal(fields), primitive_id)
+            find_problems()
         except InvalidPrimitiveError as refusal:
             for field, sentences in refusal.problems.items():
                 findings.note(field, *(s for s in sentences if s not in findings.get(field, ())))
+    if findings:
         raise InvalidPrimitiveError(findings)
     return Inspected(fields)
 
 
-def check_unsaved(
-    tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = None
-) -> None:
-    """Raise Invalid with all problems of fields that are not to be saved yet."""
-    inspect(tenant_id, fields, primitive_id)
-    check(tenant_id, normal(fields), primitive_id)
-
-
-def check(tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = None) -> Ready:
+def check(
+    tenant_id: UUID,
+    fields: PrimitiveFields,
+    primitive_id: UUID | None = None,
+    granted: Collection[str] = (),
+) -> Ready:
     """Validate the fields and return them compiled. `primitive_id` is its own, if it has one.
 
-    Raises Invalid with all problems by field; those of the configuration are at `config` or
+    `granted` are functions that the same change grants to the tenant. Raises Invalid with all problems by field; those of the configuration are at `config` or
     `config.<field>`.
     """
     findings = _Findings()
@@ -129,7 +134,7 @@ def check(tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = 
         )
         if _of_another(namesakes, primitive_id):
             findings.note("name", in_use_message("name", fields.primitive_type))
-    ready = _check_config(findings, tenant_id, fields)
+    ready = _check_config(findings, tenant_id, fields, granted)
     if ready and ready.compiled.uri:  # its kind has checked its form
         namesakes = Primitive.objects.filter(tenant=tenant_id, uri=ready.compiled.uri)
         if _of_another(namesakes, primitive_id):
@@ -165,7 +170,9 @@ def _of_another(primitives: QuerySet[Primitive], primitive_id: UUID | None) -> b
     return primitives.values_list("id", flat=True).first() not in (None, primitive_id)
 
 
-def _check_config(findings: _Findings, tenant_id: UUID, fields: PrimitiveFields) -> Ready | None:
+def _check_config(
+    findings: _Findings, tenant_id: UUID, fields: PrimitiveFields, granted: Collection[str]
+) -> Ready | None:
     if fields.kind not in tuple(kinds.KINDS):  # of another type, it may not be hashable
         findings.note("kind", f"There is no kind called {fields.kind!r}.")
         return None
@@ -174,8 +181,8 @@ def _check_config(findings: _Findings, tenant_id: UUID, fields: PrimitiveFields)
             findings.note(field, *problems)
         return None
     # A function that is not granted is not compiled: its problems must not be shown to the tenant.
-    refused = check_grant(tenant_id, kinds.function_of(fields.kind, fields.config))
-    if refused:
+    function = kinds.function_of(fields.kind, fields.config)
+    if function not in granted and (refused := check_grant(tenant_id, function)):
         findings.note(f"config.{kinds.GRANTED_BY_STAFF[fields.kind]}", *refused)
         return None
     try:

@@ -111,6 +111,59 @@ class Token(models.Model):
         return self.owner_id is not None and not self.consented
 
 
+class StaffToken(models.Model):
+    """A credential of platform staff for the API of the whole platform, with the rights of staff.
+
+    It works as long as its owner is active and staff. A token of a tenant never has these rights.
+    """
+
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="staff_tokens"
+    )
+    name = models.CharField(max_length=100)
+    digest = models.BinaryField(max_length=32, unique=True, editable=False)
+    scopes = models.JSONField(default=list)
+    issued_by = models.CharField(max_length=200)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        db_table = "identity_staff_token"
+        ordering = ("-created_at", "id")
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.id})"
+
+
+class IdempotencyKey(models.Model):
+    """The response to a creation by the API, for requests that repeat its Idempotency-Key.
+
+    `caller` is the credential's key, `request` the SHA-256 of what was requested. The row is written
+    in the transaction of the creation, so one that failed leaves none. The body has no secret.
+    """
+
+    caller = models.CharField(max_length=64)
+    key = models.CharField(max_length=255)
+    request = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField()
+    headers = models.JSONField(default=dict)
+    body = models.TextField()
+    created_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = "identity_idempotency_key"
+        ordering = ("id",)
+        constraints = (
+            models.UniqueConstraint(fields=("caller", "key"), name="identity_idempotency_key_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.key} of {self.caller}"
+
+
 class OAuthClient(models.Model):
     """A program that users connect by signing in with a browser (RFC 6749 section 2).
 

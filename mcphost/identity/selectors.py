@@ -473,7 +473,7 @@ def _principal_of_token(row: Token) -> Principal:
         PrincipalKind.TOKEN if row.service_account is None else PrincipalKind.SERVICE,
         row.tenant_id,
         id=row.principal_id,
-        label=f"{_owner(row)} ({_quoted(row.name)}, {manner} {issuer})",
+        label=f"{_owner(row)} ({quoted(row.name)}, {manner} {issuer})",
         scopes=frozenset(scope for scope in row.scopes if _holds(row, scope)),
         user_id=row.owner_id,
         token_id=row.id,
@@ -491,7 +491,7 @@ def _principal_of_connection(row: Connection) -> Principal:
         PrincipalKind.TOKEN,
         membership.tenant_id,
         id=str(row.pk),
-        label=f"{membership.user.get_username()} ({_quoted(row.client.name)}, connected)",
+        label=f"{membership.user.get_username()} ({quoted(row.client.name)}, connected)",
         scopes=frozenset(scopes),
         user_id=membership.user_id,
         token_id=str(row.pk),
@@ -499,7 +499,7 @@ def _principal_of_connection(row: Connection) -> Principal:
     )
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     """Quote a name whose own quotation marks are replaced, so that it cannot end the quotation."""
     return f"“{name.translate(_NO_QUOTES)}”"
 

@@ -98,7 +98,7 @@ def issue(
         raise InvalidError({"owner": [FOR_ONESELF]})
     membership = _lock_membership(tenant_id, owner, actor)
     role, granted = Role(membership.role), membership.scopes if itself else None
-    _check_request(token_request, lambda scope: _owner_problem(scope, role, granted))
+    check_request(token_request, lambda scope: _owner_problem(scope, role, granted))
     row = Token(
         tenant_id=tenant_id, owner=owner, membership=membership, consented=itself or consented
     )
@@ -117,7 +117,7 @@ def issue_for_service(
     tenant does not exist or is closed.
     """
     account = _lock_service_account(tenant_id, account_id, actor)
-    _check_request(token_request, _service_problem)
+    check_request(token_request, _service_problem)
     row = Token(tenant_id=tenant_id, service_account=account)
     return _make_token(
         row, token_request, actor, {"owner": str(account), "service_account": str(account.pk)}
@@ -162,7 +162,7 @@ def renew(
         former.calls_per_minute,
         former.concurrent_calls,
     )
-    _check_request(token_request, problem_of)
+    check_request(token_request, problem_of)
     return _make_token(row, token_request, actor, {"renews": former.pk})
 
 
@@ -269,7 +269,7 @@ def _check_number(row: Token) -> None:
         raise InvalidError({"owner": [TOO_MANY]})
 
 
-def _check_request(token_request: TokenRequest, problem_of: Callable[[str], str | None]) -> None:
+def check_request(token_request: TokenRequest, problem_of: Callable[[str], str | None]) -> None:
     """Raise InvalidError with all problems; `problem_of` says why a scope may not be held."""
     name, expires_at = token_request.name.strip(), token_request.expires_at
     name_problems, expiry_problems = [], []

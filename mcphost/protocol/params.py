@@ -250,17 +250,21 @@ def _form_misfit(response: Mapping[str, Any]) -> str:
         return f"content must be an object, {_describe_actual(content)}"
     if not is_explained(response):
         return "content is not valid"
-    for name, value in content.items():
-        where = _member("content", name)
-        if type(value) is list:
-            others = [index for index, element in enumerate(value) if type(element) is not str]
-            if others:
-                actual = _describe_actual(value[others[0]])
-                return f"{where}[{others[0]}] must be a string, {actual}"
-        elif type(value) not in _FILLED_IN:
-            expected = "a string, a number, a boolean or an array of strings"
-            return f"{where} must be {expected}, {_describe_actual(value)}"
-    return "content is not valid"
+    misfits = (_value_misfit(_member("content", name), value) for name, value in content.items())
+    return next(filter(None, misfits), "content is not valid")
+
+
+def _value_misfit(where: str, value: Any) -> str | None:
+    if type(value) in _FILLED_IN:
+        return None
+    if type(value) is not list:
+        expected = "a string, a number, a boolean or an array of strings"
+        return f"{where} must be {expected}, {_describe_actual(value)}"
+    others = (index for index, element in enumerate(value) if type(element) is not str)
+    index = next(others, None)
+    if index is None:
+        return None
+    return f"{where}[{index}] must be a string, {_describe_actual(value[index])}"
 
 
 def _check_task(params: Mapping[str, Any]) -> None:

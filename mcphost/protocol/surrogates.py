@@ -14,12 +14,13 @@ MAX_HALVES: Final = 1000
 """How many halves are replaced in one text of JSON: to replace them must not cost much more than parsing."""
 
 _HALF: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-_REST: Final = re.compile(
-    rb"(?:[^\\]+|\\[^u]|\\u(?![dD][89a-fA-F])"
-    rb"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})*+",
+_UP_TO_HALF: Final = re.compile(
+    rb"((?:[^\\]+|\\[^u]|\\u(?![dD][89a-fA-F])"
+    rb"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})*+)" + _HALF.pattern,
     re.DOTALL,
 )
-"""Text without halves. Whole escapes are matched, because in `\\\\ud83d` the second backslash is escaped."""
+"""Text without halves, and one half. Whole escapes are matched, because in `\\\\ud83d` the second backslash is
+escaped."""
 _ENCODED: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 """A half that was encoded as if it were a character."""
 
@@ -55,14 +56,11 @@ def replace_halves(text: bytes) -> bytes:
             return text
     parts: list[bytes] = []
     position = 0
-    while rest := _REST.match(text, position):  # it matches also where there is nothing
-        half = _HALF.match(text, rest.end())
-        if half is None:
-            break
+    while match := _UP_TO_HALF.match(text, position):
         if len(parts) == 2 * MAX_HALVES:
             return text
-        parts += (rest[0], b"\\ufffd")
-        position = half.end()
+        parts += (match[1], b"\\ufffd")
+        position = match.end()
     return b"".join([*parts, text[position:]])
 
 

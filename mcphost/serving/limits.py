@@ -15,7 +15,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from django.utils.crypto import salted_hmac
@@ -65,6 +65,10 @@ class Windows:
         self._hits.pop(key, None)
         self._hits[key] = hits
         return 0
+
+    def count(self, key: str) -> int:
+        """Return how many hits of a key the last `hit` counted, with those before it."""
+        return len(self._hits.get(key, ()))
 
 
 class InUse(Counter[str]):
@@ -182,6 +186,23 @@ def count_poll(task: str, principal_key: str) -> None:
     """Count one request of a caller about a task: another caller, who may only know its id, uses up
     nothing of that. Raises ProtocolError (OVER_LIMIT)."""
     _count(f"task:{task} {principal_key}", POLLS_PER_MINUTE, "requests about a task")
+
+
+class ApiAllowance(NamedTuple):
+    """What a caller of the API may still do in this minute. `retry_after`: in so many seconds, because
+    this request is one too many; 0 if it is not."""
+
+    limit: int
+    remaining: int
+    retry_after: int
+
+
+def count_api_request(caller_key: str, limit: int) -> ApiAllowance:
+    """Count one request of a caller to the administration API."""
+    key, own_share = f"api:{caller_key}", share(limit)
+    seconds = _counted.rates.hit(key, own_share)
+    remaining = own_share - _counted.rates.count(key)
+    return ApiAllowance(limit, max(0, remaining), math.ceil(seconds))
 
 
 def caller(principal: Principal, source: str) -> str:

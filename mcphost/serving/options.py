@@ -89,6 +89,7 @@ class ServingOptions(NamedTuple):
     public_url: str
     scheme: str
     any_host: bool
+    api_requests_per_minute: int
 
 
 @cache
@@ -139,4 +140,5 @@ def options() -> ServingOptions:
         public_url=settings.MCPHOST_PUBLIC_URL,
         scheme="https" if settings.MCPHOST_HTTPS else "http",
         any_host="*" in settings.ALLOWED_HOSTS,
+        api_requests_per_minute=settings.MCPHOST_API_REQUESTS_PER_MINUTE,
     )

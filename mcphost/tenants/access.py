@@ -10,6 +10,7 @@ whatever takes a right away holds one of these locks until its commit.
 """
 
 from collections.abc import Collection
+from copy import copy
 from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser, User
@@ -90,6 +91,16 @@ def holders(
             *members.values_list("user_id", "tenant_id"),
         }
     )
+
+
+def without_staff_rights(user: User) -> User:
+    """Return the account as the token of a tenant acts for it: with the rights of its role alone.
+
+    Staff act on the platform by tokens of their own (`identity.staff_tokens`). Never save the copy.
+    """
+    member = copy(user)
+    member.is_staff = member.is_superuser = False
+    return member
 
 
 def is_active_member(user_id: int, tenant_id: UUID) -> bool:

@@ -52,12 +52,13 @@ COMMON_SCOPES = frozenset({LIST_TOOLS, CALL_TOOLS})
 # `mcp:<name>` is one scope per tool, so the part after the colon has the grammar of a tool's name.
 _SCOPE = re.compile(r"mcp:[A-Za-z0-9_.-]{1,64}|api:(?:read|write)")
 
-ROLE_SCOPES: Mapping[Role, frozenset[Audience]] = {
-    Role.OWNER: frozenset({Audience.MCP, Audience.API}),
-    Role.OPERATOR: frozenset({Audience.MCP, Audience.API}),
-    Role.AUDITOR: frozenset({Audience.MCP}),
-    Role.MEMBER: frozenset({Audience.MCP}),
+API_SCOPES: Mapping[Role, frozenset[str]] = {
+    Role.OWNER: frozenset({READ_API, WRITE_API}),
+    Role.OPERATOR: frozenset({READ_API, WRITE_API}),
+    Role.AUDITOR: frozenset({READ_API}),
+    Role.MEMBER: frozenset(),
 }
+"""The scopes of the API that each role's tokens may hold. All roles may hold those of MCP."""
 
 # Payloads are what people answered, so only auditors may read them. An owner who wants to read them
 # has to appoint an auditor, which is recorded in an entry.
@@ -111,7 +112,9 @@ def audience_of(scope: str) -> Audience:
 
 def may_hold(role: Role, scope: str) -> bool:
     """Return whether a token of a user with `role` may hold `scope`; False if it is no scope."""
-    return is_scope(scope) and audience_of(scope) in ROLE_SCOPES[role]
+    if not is_scope(scope):
+        return False
+    return audience_of(scope) is Audience.MCP or scope in API_SCOPES[role]
 
 
 def may_take(role: Role, scope: str, granted: Iterable[str]) -> bool:
@@ -119,12 +122,13 @@ def may_take(role: Role, scope: str, granted: Iterable[str]) -> bool:
 
     A tool requires a scope of its own (`mcp:<name>`) to exclude most members. So members and
     auditors may take such a scope only if an owner `granted` it to them. Users who may edit tools
-    decide themselves which scopes a tool requires.
+    decide themselves which scopes a tool requires. A scope of the API gives no more than the role.
     """
     if not may_hold(role, scope):
         return False
-    free = scope in COMMON_SCOPES or Permission.EDIT_TOOLS in ROLE_PERMISSIONS[role]
-    return free or scope in granted
+    if scope in COMMON_SCOPES or scope in API_SCOPES[role]:
+        return True
+    return Permission.EDIT_TOOLS in ROLE_PERMISSIONS[role] or scope in granted
 
 
 def roles_with(permission: Permission) -> frozenset[Role]:

@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from mcphost.audit.models import Entry
-from mcphost.identity.models import Token
+from mcphost.identity.models import StaffToken, Token
 from mcphost.identity.selectors import authenticate
 from mcphost.identity.service_accounts import create
 from mcphost.runtime.call import PrincipalKind
@@ -102,3 +102,39 @@ def test_revoking_reports_whether_the_token_was_active_revoked_or_unknown(cast: 
     assert Token.objects.get(pk=token_id).revoked_at is not None
     with pytest.raises(CommandError, match="no token 'unknown'"):
         _run("revoke", "unknown")
+
+
+def test_staff_get_a_token_for_the_api_of_all_tenants_from_the_command_line(cast: Cast) -> None:
+    plaintext, details = _run("issue", "--staff", "--owner", "staff", "--name", "automation")
+    token_id = plaintext.split("_")[1]
+    assert f"Token {token_id} of staff for the API of the platform: api:read api:write" in details
+    (row,) = StaffToken.objects.all()
+    assert (row.id, row.scopes, row.issued_by) == (
+        token_id,
+        ["api:read", "api:write"],
+        "manage.py token",
+    )
+    listed, _ = _run("list")
+    (line,) = (line for line in listed.splitlines() if token_id in line)
+    assert line.split()[1:3] == ["(platform)", "staff"]
+    assert token_id not in _run("list", "--tenant", "acme")[0]
+    assert _run("revoke", token_id)[0] == f"Token {token_id} is revoked.\n"
+    assert _run("revoke", token_id)[0] == f"Token {token_id} was already revoked.\n"
+    actions = Entry.objects.filter(target=token_id).order_by("id").values_list("action", flat=True)
+    assert list(actions) == ["staff_token.issued", "staff_token.revoked"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--owner", "owner"), "not an active account of platform staff"),
+        (("--service-account", "bot"), "Name the owner"),
+        (("--owner", "staff", "--scope", "mcp:call"), "cannot be used by a token for 'api'"),
+    ],
+)
+def test_a_staff_token_of_others_or_for_something_else_is_refused(
+    cast: Cast, arguments: tuple[str, ...], reason: str
+) -> None:
+    with pytest.raises(CommandError, match=reason):
+        _run("issue", "--staff", "--name", "automation", *arguments)
+    assert not StaffToken.objects.exists()

@@ -44,6 +44,9 @@ def test_a_list_without_items_is_reported_at_any_depth(kind: Any) -> None:
         assert not warnings(properties={"a": {**bare, **own}})
     add_items(bare)
     assert bare["items"] == {}
+    text = {"type": "string"}
+    add_items(text)
+    assert text == {"type": "string"}
 
 
 def test_a_dot_in_a_tool_name_is_reported() -> None:

@@ -87,6 +87,14 @@ def test_params_of_calls_have_their_types(method, field, wrong, text):
             {"action": "accept", "content": {"names": ["Alice", 5]}},
             "content.names[1] must be a string, not a number",
         ),
+        (
+            {"action": "accept", "content": {"names": ["Alice"] * 20_000 + [5]}},
+            "content is not valid",
+        ),
+        (
+            {"action": "accept", "content": {"names": ["Alice"], "age": {}}},
+            "content.age must be a string, a number, a boolean or an array of strings, not an object",
+        ),
         (changed(SAMPLED, {"model": ABSENT}), "model must be a string, but is missing"),
         ({**SAMPLED, "content": {"type": "text", "text": 5}}, "content is not valid"),
         ({**SAMPLED, "content": "Paris"}, "content is not valid"),
@@ -131,6 +139,9 @@ def test_every_type_of_input_response_is_accepted(method):
     assert opened(asking(method, inputResponses={})).params["inputResponses"] == {}
     exchange = opened(asking(method, inputResponses=responses, requestState="s"))
     assert exchange.params["inputResponses"] == responses
+    php = {"form": {"action": "accept", "content": []}}  # an empty form of a client in PHP
+    exchange = opened(asking(method, inputResponses=php, requestState="s"))
+    assert exchange.params["inputResponses"] == {"form": {"action": "accept", "content": {}}}
 
 
 # --- completion and subscriptions ---

@@ -22,6 +22,7 @@ from mcphost.protocol.web_addresses import mentions_one, url_problem
         "https://example.com/?country_code=de&user_code=ABCD-EFGH&page_token=2&sort_key=a",
         "https://example.com/?ticket_id=5&auth_type=x&design=1&max_tokens=5&time=10:30&q=c%2B%2B",
         "https://example.com/@handle/orders/0123456789#reset-password",
+        "https://example.com/?_=2&--=3",
         "https://example.com/secrets/6f9619ff-8b86-d011-b42d-00c04fc964ff",
         "https://bank.example/pay?hook=https%3A%2F%2Fh.example%2Ft%2Facme%2Fcallback%2FAAAA.djE6abc123",
     ],

@@ -140,3 +140,10 @@ async def test_actions_on_the_channel_run_in_order_and_not_after_the_end() -> No
     channel.end()
     with pytest.raises(CallEndedError):
         channel.do(no_op)
+
+
+async def test_an_unknown_log_level_is_refused_with_the_levels() -> None:
+    notes = Notes()
+    with pytest.raises(ValueError, match="'loud' is not a log level: use one of debug"):
+        NotificationChannel(notes).log("loud", "text", None)
+    assert notes.said == []

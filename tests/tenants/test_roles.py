@@ -20,7 +20,7 @@ HOLDS = {
     "mcp:call": (True, True, True, True),
     "mcp:update_work_item": (True, True, True, True),
     "mcp:a.b-c": (True, True, True, True),
-    "api:read": (True, True, False, False),
+    "api:read": (True, True, True, False),
     "api:write": (True, True, False, False),
     "api:everything": (False, False, False, False),
     "mcp:*": (False, False, False, False),

@@ -139,7 +139,7 @@ def add(
         if made is not None:
             return _saved(request, tenant, made, _done(made.name, publish=publish))
     elif posted:
-        form.show_more_problems(lambda fields: validation.check_unsaved(tenant.pk, fields))
+        form.show_more_problems(lambda fields: validation.inspect_and_check(tenant.pk, fields))
     return _form_page(
         request, tenant, WORDS[primitive_type], form, **_gallery(primitive_type, query, picked)
     )
@@ -201,7 +201,9 @@ def edit(
         if saved is not None:
             return _saved(request, tenant, *saved)
     elif request.method == "POST":
-        form.show_more_problems(lambda fields: validation.check_unsaved(tenant.pk, fields, row.id))
+        form.show_more_problems(
+            lambda fields: validation.inspect_and_check(tenant.pk, fields, row.id)
+        )
     # After a conflict has been shown, saving again replaces the other user's changes.
     based_on = now if conflict else read
     return _form_page(
@@ -243,7 +245,7 @@ def detail(
 def _create(
     tenant_id: UUID, fields: PrimitiveFields, author: Actor, *, publish: bool, note: str
 ) -> PrimitiveRow:
-    inspected = validation.inspect(tenant_id, fields)
+    inspected = validation.inspect_and_check(tenant_id, fields)
     with transaction.atomic():
         made = services.create_inspected(tenant_id, inspected, author)
         return services.publish(made.id, author, note=note) if publish else made
@@ -263,7 +265,7 @@ def _update(
     `publish` is the state that the user saw, if the working copy is to be published too. One that is
     published already is only saved.
     """
-    inspected = validation.inspect(before.tenant_id, fields, before.id)
+    inspected = validation.inspect_and_check(before.tenant_id, fields, before.id)
     with transaction.atomic():
         saved = services.update_inspected(before.id, inspected, author, based_on=based_on)
         try:

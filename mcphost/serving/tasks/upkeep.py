@@ -15,7 +15,7 @@ from django.utils import timezone
 from mcphost.audit import verification
 from mcphost.calls import cancelled, links, questions, session_calls, sessions, state_parts, streams
 from mcphost.catalogue import documents
-from mcphost.identity import attempts, browser_sessions
+from mcphost.identity import attempts, browser_sessions, idempotency
 from mcphost.identity.oauth import pruning as oauth_pruning
 from mcphost.observability import counters
 from mcphost.tasks import services as tasks
@@ -40,7 +40,7 @@ def _verify_payloads() -> None:
 
 def _prune_expired() -> None:
     _in_portions(streams.prune, session_calls.prune, questions.prune, attempts.prune, tasks.prune)
-    _in_portions(oauth_pruning.prune)
+    _in_portions(oauth_pruning.prune, idempotency.prune)
     _in_portions(state_parts.prune, documents.prune, cancelled.prune, secrets.prune_former_values)
 
 

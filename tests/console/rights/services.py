@@ -20,7 +20,7 @@ from mcphost.console.records import entries, filter_store
 from mcphost.console.records.filter_store import FilterFields
 from mcphost.console.users import changes
 from mcphost.console.users.changes import PersonFields
-from mcphost.identity import account_links, service_accounts
+from mcphost.identity import account_links, service_accounts, staff_tokens
 from mcphost.identity import services as identity
 from mcphost.identity.models import Token
 from mcphost.identity.oauth import connections
@@ -34,7 +34,7 @@ from mcphost.tenants import invitations
 from mcphost.tenants import services as tenants
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.models import Tenant
-from mcphost.tenants.roles import COMMON_SCOPES, Role
+from mcphost.tenants.roles import COMMON_SCOPES, READ_API, Audience, Role
 from mcphost.tenants.selectors import snapshot
 from mcphost.vault import lifecycle
 from mcphost.vault.secrets import services as secrets
@@ -239,6 +239,13 @@ def _own_filter(*rest: Any) -> Callable[[Scene, User], Arguments]:
 VALUE = "another-value"
 SECRET: dict[str, Any] = {"hosts": ["api.example.com"], "places": ["header"], "value": VALUE}
 LAPTOP = TokenRequest("laptop", COMMON_SCOPES)
+AUTOMATION = TokenRequest("automation", (READ_API,), Audience.API)
+
+
+def _staff_token(scene: Scene, user: User) -> Arguments:
+    return (staff_tokens.issue_staff_token(scene.cast.staff.user, AUTOMATION, actor=ACTOR).id,)
+
+
 MINE = FilterFields("Mine", shared=True)
 CASES = (
     Case(catalogue.create, lambda s, user: (s.id, tool_fields("another")), "operator"),
@@ -305,6 +312,13 @@ CASES = (
     Case(identity.renew, _renewed_by_member, "member", OF_MEMBER),
     Case(identity.renew, _renewed_for_service),
     Case(identity.revoke, _token_of_member),
+    Case(
+        staff_tokens.issue_staff_token,
+        lambda s, user: (s.cast.staff.user, AUTOMATION),
+        "staff",
+        OF_PLATFORM,
+    ),
+    Case(staff_tokens.revoke_staff_token, _staff_token, "staff", OF_PLATFORM),
     Case(connections.consent, _consent, "member", OF_MEMBER),
     Case(connections.end, _connection_of_member),
     Case(connections.end, _connection_of_member, "member", OF_ACCOUNT),

@@ -10,8 +10,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from mcphost.audit.records import Actor
-from mcphost.identity import selectors, services
-from mcphost.identity.models import ServiceAccount, Token
+from mcphost.identity import selectors, services, staff_tokens
+from mcphost.identity.models import ServiceAccount, StaffToken, Token
 from mcphost.tenants.errors import InvalidError, UnknownTenantError
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, READ_API, WRITE_API, Audience
@@ -33,7 +33,13 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True, metavar="issue|renew|revoke|list")
         issue = verbs.add_parser("issue", help="issue a token and print it once")
-        issue.add_argument("--tenant", required=True, metavar="SLUG")
+        reach = issue.add_mutually_exclusive_group(required=True)
+        reach.add_argument("--tenant", metavar="SLUG")
+        reach.add_argument(
+            "--staff",
+            action="store_true",
+            help="a token of platform staff for the API of all tenants; the owner must be staff",
+        )
         owner = issue.add_mutually_exclusive_group(required=True)
         owner.add_argument(
             "--owner", metavar="USERNAME", help="a member; the token is labelled “without consent”"
@@ -71,6 +77,9 @@ class Command(BaseCommand):
         verbs[options["verb"]](options)
 
     def _issue(self, options: dict[str, Any]) -> None:
+        if options["staff"]:
+            self._issue_to_staff(options)
+            return
         audience = Audience(options["audience"])
         token_request = services.TokenRequest(
             name=options["name"],
@@ -90,7 +99,25 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         self._show(issued, f"of {owner} for {audience.value} of {options['tenant']}")
 
-    def _show(self, issued: services.IssuedToken, description: str) -> None:
+    def _issue_to_staff(self, options: dict[str, Any]) -> None:
+        token_request = services.TokenRequest(
+            name=options["name"],
+            scopes=options["scopes"] or _DEFAULT_SCOPES[Audience.API],
+            audience=Audience.API,
+            expires_at=_expiry(options["days"]),
+        )
+        owner = options["owner"]
+        if owner is None:
+            raise CommandError("Name the owner of a staff token: --owner USERNAME.")
+        try:
+            issued = staff_tokens.issue_staff_token(_owner(owner), token_request, actor=_ACTOR)
+        except InvalidError as error:
+            raise CommandError(str(error)) from None
+        self._show(issued, f"of {owner} for the API of the platform")
+
+    def _show(
+        self, issued: services.IssuedToken | staff_tokens.IssuedStaffToken, description: str
+    ) -> None:
         until = "never expires"
         if issued.expires_at is not None:
             until = f"expires {issued.expires_at:%Y-%m-%d %H:%M} UTC"
@@ -108,19 +135,23 @@ class Command(BaseCommand):
         self._show(issued, f"renews {token.pk}")
 
     def _revoke(self, options: dict[str, Any]) -> None:
-        token = _token(options["id"])
-        if services.revoke(token.tenant_id, token.pk, actor=_ACTOR, stolen=options["stolen"]):
-            self.stdout.write(f"Token {token.pk} is revoked.")
+        token_id = options["id"]
+        if StaffToken.objects.filter(pk=token_id).exists():
+            revoked = staff_tokens.revoke_staff_token(token_id, actor=_ACTOR)
         else:
-            self.stdout.write(f"Token {token.pk} was already revoked.")
+            tenant, stolen = _token(token_id).tenant_id, options["stolen"]
+            revoked = services.revoke(tenant, token_id, actor=_ACTOR, stolen=stolen)
+        done = "is revoked" if revoked else "was already revoked"
+        self.stdout.write(f"Token {token_id} {done}.")
 
     def _list(self, options: dict[str, Any]) -> None:
         slug = options["tenant"]
         tokens = selectors.tokens(_tenant(slug)) if slug else selectors.all_tokens()
-        if not tokens:
+        now = timezone.now()
+        of_staff = [] if slug else [_staff_row(row, now) for row in staff_tokens.staff_tokens()]
+        if not tokens and not of_staff:
             self.stdout.write("No tokens.")
             return
-        now = timezone.now()
         rows: list[tuple[str, ...]] = [_COLUMNS]
         for token in tokens:
             manner = " (without consent)" if token.without_consent else ""
@@ -136,10 +167,25 @@ class Command(BaseCommand):
                 " ".join(token.scopes),
             )
             rows.append(shown)
+        rows += of_staff
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for row in rows:
             cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
             self.stdout.write("  ".join(cells).rstrip())
+
+
+def _staff_row(row: StaffToken, now: datetime) -> tuple[str, ...]:
+    return (
+        row.id,
+        "(platform)",
+        row.owner.get_username(),
+        row.issued_by,
+        row.name,
+        staff_tokens.state_of(row, now),
+        _time(row.expires_at),
+        _time(row.last_used_at),
+        " ".join(row.scopes),
+    )
 
 
 def _tenant(slug: str) -> UUID:

@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('identity', '0003_token_lines'),
+        ('identity', '0004_api_tokens'),
         ('tenants', '0003_invitations_that_set_up'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

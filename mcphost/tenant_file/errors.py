@@ -1,0 +1,45 @@
+"""The refusals of a tenant's file.
+
+TenantFileError
+├── InvalidFileError  the file has problems, each with its line
+└── MovedError        the tenant is not as it was when the plan was made
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Problem(NamedTuple):
+    """What is wrong with a file. `line` counts from 1; `path` is the member, such as `tools.greet.config.url`."""
+
+    line: int
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return (
+            f"line {self.line}: {self.path}: {self.message}"
+            if self.path
+            else f"line {self.line}: {self.message}"
+        )
+
+
+class TenantFileError(Exception):
+    """The base class of this package's refusals."""
+
+
+class InvalidFileError(TenantFileError):
+    """The file cannot be applied. `problems` are in the order of the file."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(sorted(problems))
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class MovedError(TenantFileError):
+    """The tenant was changed after the plan was made, or the plan is of another file or tenant."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The tenant or the file has changed since this plan was made. Make a new plan."
+        )
