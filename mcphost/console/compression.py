@@ -1,6 +1,6 @@
 """Compress pages, where the size of the response cannot tell an attacker what is on it (BREACH).
 
-Whoever sees the size of compressed pages, and can put text into them, can guess what else they hold. So a
+An attacker who sees the size of compressed pages, and can put text into them, can guess what else they hold. So a
 page is compressed only if its URL is listed here, because it shows no secret and no payload, and only if
 the request has no text that the page could repeat. Django masks the CSRF token differently in each
 response, and adds random bytes to it.

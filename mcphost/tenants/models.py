@@ -98,7 +98,7 @@ class Membership(models.Model):
 class Invitation(models.Model):
     """An offer of a role to a user name, made without checking whether the account exists.
 
-    `sets_up`: whoever has the link may create the account of that name, if there is none. Only the
+    `sets_up`: the holder of the link may create the account of that name, if there is none. Only the
     SHA-256 of the link is stored. `ended_at` is None while the invitation is open; after
     that, `outcome` says how it ended.
     """

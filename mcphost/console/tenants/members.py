@@ -51,7 +51,7 @@ class InviteForm(forms.ConsoleForm):
     sets_up = forms.switch(
         "The person has no account yet",
         "The link then also creates the account with this user name, with a password that the person "
-        "chooses. Whoever has the link can do so: send it to nobody else.",
+        "chooses. Any holder of the link can do so: send it to the person only.",
     )
     email = forms.email("E-mail")
 

@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 from tests.e2e.browser import mcp
 from tests.e2e.browser.conftest import Visit
 from tests.e2e.browser.test_input_requests import REQUESTS, TOOL, leg
+from tests.e2e.browser.test_invitations import invite, window
 from tests.e2e.handmade_calls import wait_until
 from tests.e2e.node_client import install
 from tests.e2e.processes import Server
@@ -201,3 +202,25 @@ def test_filter_menus_and_the_export_page_have_no_accessibility_violations(
     with page.expect_download():
         page.get_by_role("button", name="Export CSV").click()
     assert violations_of(page, axe, RULES["light"]) == []
+
+
+@pytest.mark.parametrize("theme", RULES)
+def test_pages_of_links_to_accounts_have_no_accessibility_violations(
+    visit: Visit, axe: str, theme: str
+) -> None:
+    page = visit("admin", theme=theme)
+    page.goto("/admin/users/new/")
+    page.get_by_label("User name").fill(f"lou-{theme}")
+    page.get_by_role("button", name="Create user").click()
+    link = page.locator("#account-link").inner_text()
+    assert violations_of(page, axe, RULES[theme]) == []
+    invitation = invite(page, f"mia-{theme}", "member", sets_up=True)
+    assert violations_of(page, axe, RULES[theme]) == []
+    person = window(page)
+    person.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    for url in (link, invitation):
+        person.goto(url)
+        person.locator("main button.c-primary").click()
+        expect(person.locator("[role=alert]")).to_be_visible()
+        assert violations_of(person, axe, RULES[theme]) == []
+    person.context.close()
