@@ -62,7 +62,7 @@ lint: dev ## format, lint, types, layers and the shape of the code
 	$(VENV)/lint-imports
 	$(VENV)/python -m pytest -q tests/test_shape.py tests/test_names.py
 
-conformance: dev ## the official MCP conformance suite against one server and against two nodes
+conformance: dev ## the official MCP conformance suite, its scenarios for authorization servers too, against one server and against two nodes
 	$(VENV)/python -m tests.conformance.run
 
 e2e: services browser ## real processes, real clients, a real browser; attacks on a running server

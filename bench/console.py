@@ -136,6 +136,16 @@ def _pages(sample_ids: Mapping[str, Any]) -> Mapping[str, str]:
         "a tool and a caller": "tool=tool-1&principal=caller-5&outcome=tool_error",
         "no match": "tool=tool-1&client=curl&words=unheard",
     }
+    questions = f"/admin/t/{TENANT}/input-requests/"
+    of_questions = {
+        "a tool": "tool=tool-7",
+        "a person": "principal=caller-17",
+        "a client": "client=cursor",
+        "open": "state=open",
+        "overdue": "state=overdue",
+        "declined": "state=declined",
+        "a tool and a state": "tool=tool-7&state=answered",
+    }
     return {
         **{
             f"dashboard, {period}": f"/admin/?period={period}"
@@ -151,7 +161,10 @@ def _pages(sample_ids: Mapping[str, Any]) -> Mapping[str, str]:
         "all calls by a client": "/admin/calls/?client=cursor",
         "all calls by words of errors": "/admin/calls/?words=quota",
         "a call": f"{calls}{sample_ids['call']}/",
-        "input requests": "/admin/input-requests/",
+        "all questions": "/admin/input-requests/",
+        "questions": questions,
+        **{f"questions by {name}": f"{questions}?{query}" for name, query in of_questions.items()},
+        "all questions by a tool": "/admin/input-requests/?tool=tool-7",
         "what became of them": "/admin/input-requests/funnel/?period=30d",
         "refusals": "/admin/refusals/",
         "audit log": "/admin/audit-log/",

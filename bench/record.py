@@ -27,7 +27,7 @@ from django.db import connection, transaction  # noqa: E402 - what follows needs
 from django.db.models import AutoField, Model  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from mcphost.audit.models import CallMark, CallSummary, Entry, Following, RollUp  # noqa: E402
+from mcphost.audit.models import CallMark, CallSummary, Entry, Following, QuestionSummary, RollUp  # noqa: E402
 from mcphost.audit.summaries import changed_calls, counting, rollups  # noqa: E402
 from mcphost.audit.summaries.follower import Follower  # noqa: E402
 from mcphost.audit.writer.rows import ENTRY_COLUMNS  # noqa: E402
@@ -41,8 +41,8 @@ CLIENTS: Final = ("claude-code", "vscode", "cursor", "inspector", "python", "cur
 CALLERS: Final = 60
 ERRORS: Final = ("the warehouse did not answer", "no such order", "the quota is used up")
 ENTRIES_PER_CALL: Final = 1.5
-IDS: Final = ("id", "call", "http_request_id", "last")
-COPIED: Final[tuple[type[Model], ...]] = (Entry, CallSummary, CallMark, RollUp)
+IDS: Final = ("id", "call", "http_request_id", "last", "answer")
+COPIED: Final[tuple[type[Model], ...]] = (Entry, CallSummary, CallMark, QuestionSummary, RollUp)
 
 
 def fill(entries: int) -> None:

@@ -3,6 +3,8 @@
 import base64
 import hashlib
 import json
+import re
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -104,9 +106,16 @@ def pair_of(answer: OAuthAnswer) -> Pair:
 
 
 def error_of(answer: OAuthAnswer) -> str:
-    assert answer.status in {400, 401}, answer
-    error: str = json.loads(answer.body)["error"]
+    assert answer.status in {400, 401, 429}, answer
+    refusal = json.loads(answer.body)
+    check_description(refusal)
+    error: str = refusal["error"]
     return error
+
+
+def check_description(refusal: Mapping[str, Any]) -> None:
+    """Check that a refusal says in words what is wrong, in the characters that RFC 6749 allows."""
+    assert re.fullmatch(r"[ !#-\[\]-~]{15,}", refusal["error_description"]), refusal
 
 
 def query_of(location: str) -> dict[str, Any]:

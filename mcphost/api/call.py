@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db import transaction
 from django.http import HttpResponse
+from django.utils import timezone
 from rest_framework.request import Request
 
 from mcphost.api import etags
@@ -50,6 +52,7 @@ class ApiCall:
     base: Representation | None = None
     read_only: Mapping[str, Any] = field(default_factory=dict)
     repeatable: Repeatable | None = None
+    now: datetime = field(default_factory=timezone.now)
 
     @property
     def tenant(self) -> Tenant:
@@ -102,6 +105,13 @@ class ApiCall:
         body = page(items=list(shown), next=cursor).encoded()
         return HttpResponse(body, content_type=JSON)
 
+    def show_portion(
+        self, page: type[ListPage[R]], items: Sequence[R], last: Key | None
+    ) -> HttpResponse:
+        """Answer with a page whose selector says itself where the next one begins: after `last`."""
+        cursor = None if last is None else cursor_after(self._listed, last)
+        return HttpResponse(page(items=list(items), next=cursor).encoded(), content_type=JSON)
+
     def create(self, write: Callable[[], R], address: Callable[[R], str]) -> HttpResponse:
         """Create an object in one transaction, and answer with it; once for one Idempotency-Key.
 
@@ -116,6 +126,10 @@ class ApiCall:
             return response
 
         return self._once(respond)
+
+    def perform(self, act: Callable[[], R]) -> HttpResponse:
+        """Do something that needs no ETag, in one transaction; once for one Idempotency-Key."""
+        return self._once(lambda: _response(act()))
 
     def change(
         self, read: Callable[[], Representation | None], write: Callable[[], R]
@@ -164,11 +178,10 @@ class ApiCall:
         etags.check_tags(self.tags, etags.etag_of(before.encoded()))
         if self.base is not None and self.base != before:
             raise etags.changed_meanwhile()
-        members = before.dump()
         faults = [
             FieldFault(pointer_of([name]), "read_only", "Only the server changes it.")
             for name, value in self.read_only.items()
-            if members[name] != value
+            if not before.has(name, value)
         ]
         if faults:
             message = "The body changes fields that cannot be written."

@@ -25,7 +25,9 @@ from mcphost.catalogue.errors import (
 )
 from mcphost.identity.idempotency import StillRunningError
 from mcphost.serving.database import DATABASE_ERRORS, report
+from mcphost.tenant_file.errors import InvalidFileError, MovedError
 from mcphost.tenants.errors import InvalidError, UnknownTenantError
+from mcphost.vault.errors import KeyRefusalError
 
 RETRY_SECONDS: Final = 2
 _INVALID: Final = "What was sent cannot be stored as it is."
@@ -83,8 +85,25 @@ def _of_state(error: Any) -> ProblemError:
     return ProblemError(ProblemType.CONFLICT, fault.detail, [fault])
 
 
+def _of_file(error: Any) -> ProblemError:
+    faults = [
+        FieldFault("/content", problem.path or "file", f"Line {problem.line}: {problem.message}")
+        for problem in error.problems
+    ]
+    return ProblemError(ProblemType.INVALID, "The file cannot be applied.", faults)
+
+
+def _of_key(error: Any) -> ProblemError:
+    sentence = str(error)
+    return ProblemError(ProblemType.CONFLICT, f"{sentence[:1].upper()}{sentence[1:]}.")
+
+
 def _of_conflict(error: Any) -> ProblemError:
     return ProblemError(ProblemType.PRECONDITION, f"{error}.")
+
+
+def _of_moved(error: Any) -> ProblemError:
+    return ProblemError(ProblemType.PRECONDITION, str(error))
 
 
 def _of_missing(error: Any) -> ProblemError:
@@ -120,7 +139,10 @@ _CONVERSIONS: Final[
     (exceptions.APIException, _of_framework),
     ((InvalidPrimitiveError, InvalidError), _of_fields),
     ((WrongStateError, NotDeletableError, UnchangedError), _of_state),
+    (InvalidFileError, _of_file),
+    (KeyRefusalError, _of_key),
     (ConflictError, _of_conflict),
+    (MovedError, _of_moved),
     ((UnknownError, UnknownTenantError, Http404), _of_missing),
     (PermissionDenied, _of_access),
     (StillRunningError, _of_running),

@@ -108,10 +108,10 @@ def _count(scope: Mapping[str, Any]) -> ApiAllowance:
     scheme, _, bearer = header.partition(" ")
     default = options().api_requests_per_minute
     if scheme.lower() == "bearer":
-        known = selectors.cached(bearer.strip(), Audience.API, None, timezone.now())
-        if known is not None and known is not MISS:
-            limit = known.calls_per_minute or default
-            return count_api_request(known.principal.token_id or "", limit)
+        authenticated = selectors.cached(bearer.strip(), Audience.API, None, timezone.now())
+        if authenticated is not None and authenticated is not MISS:
+            limit = authenticated.calls_per_minute or default
+            return count_api_request(authenticated.principal.token_id or "", limit)
     client = scope.get("client")
     return count_api_request(network(client[0] if client else ""), default)
 

@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from mcphost.api.representations import Fields, ListQuery, NoFields, Representation
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.roles import READ_API, WRITE_API, Permission
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
@@ -22,7 +23,8 @@ class ApiOperation:
     of the address; a tenant that the caller may not see is unknown. `conditional`: it changes an
     object that exists, and needs If-Match. `creates`: it answers 201 with the address of a new object.
     `once` names members of the response that are not stored, so that a repeated creation has null
-    there. `merges` reads the object that a merge patch is applied to. `example` is a body that works.
+    there. `merges` reads the object that a merge patch is applied to. `example` is a body that works;
+    where it depends on the type of a primitive, `examples` has one for each.
     """
 
     summary: str
@@ -35,6 +37,7 @@ class ApiOperation:
     once: frozenset[str] = frozenset()
     merges: Callable[..., Representation] | None = None
     example: Mapping[str, Any] = field(default_factory=dict)
+    examples: Mapping[PrimitiveType, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def status(self) -> int:
@@ -42,6 +45,14 @@ class ApiOperation:
         if self.creates:
             return 201
         return 204 if self.returns is None else 200
+
+    def example_for(self, primitive_type: PrimitiveType | None) -> Mapping[str, Any]:
+        """Return a body that works, for primitives of a type."""
+        return (
+            self.example
+            if primitive_type is None
+            else self.examples.get(primitive_type, self.example)
+        )
 
 
 def scope_for(method: str) -> str:

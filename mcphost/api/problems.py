@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
 import orjson
 
@@ -71,7 +72,7 @@ class Problem:
             "title": self.type.title,
             "status": self.type.status,
             "detail": self.detail,
-            "instance": self.instance,
+            "instance": quote(self.instance),
         }
         faults = {"errors": [fault._asdict() for fault in self.faults]} if self.faults else {}
         return members | faults

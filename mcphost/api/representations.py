@@ -43,6 +43,16 @@ class Representation(BaseModel):
         """Return the members as JSON has them."""
         return self.model_dump(mode="json", by_alias=True)
 
+    def has(self, name: str, value: Any) -> bool:
+        """Whether a member has a value, which may be written in another way: 18:30Z is 18:30+00:00."""
+        members = self.dump()
+        if members[name] == value:
+            return True
+        try:
+            return type(self).model_validate({**members, name: value}) == self
+        except ValidationError:
+            return False
+
     def encoded(self) -> bytes:
         return orjson.dumps(self.dump())
 

@@ -3,12 +3,28 @@
 A resource has its routes in `V1`. Names are those of operations in the document.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from django.urls import URLPattern, include, path, re_path
 
+from mcphost.api.document import view_of
+from mcphost.api.endpoint import Endpoint
 from mcphost.api.missing import unknown_address
-from mcphost.api.resources import primitives, tenants, versions
+from mcphost.api.resources import (
+    audit_log,
+    calls,
+    functions,
+    keys,
+    members,
+    primitives,
+    secrets,
+    service_accounts,
+    tenant_files,
+    tenants,
+    tokens,
+    versions,
+)
 from mcphost.kinds.primitive_types import PrimitiveType
 
 
@@ -61,12 +77,84 @@ def _of_type(primitive_type: PrimitiveType) -> list[URLPattern]:
     ]
 
 
+def _of(
+    names: str, part: str, collection: type[Endpoint], single: type[Endpoint]
+) -> list[URLPattern]:
+    """The routes of a tenant's objects of one resource: the list, and one of them."""
+    address = f"tenants/<slug:slug>/{names}"
+    return [
+        path(address, collection.as_view(), name=names),
+        path(f"{address}/<{part}>", single.as_view(), name=_single(names)),
+    ]
+
+
+def _single(names: str) -> str:
+    return f"{names.removesuffix('ies')}y" if names.endswith("ies") else names.removesuffix("s")
+
+
+def _acts(names: str, part: str, views: Mapping[str, type[Endpoint]]) -> list[URLPattern]:
+    """The routes below one object of a resource, by the last part of their address."""
+    address = f"tenants/<slug:slug>/{names}/<{part}>"
+    return [
+        path(f"{address}/{act}", view.as_view(), name=f"{_single(names)}_{act}")
+        for act, view in views.items()
+    ]
+
+
 V1: Final[list[URLPattern]] = [
     path("tenants", tenants.TenantCollection.as_view(), name="tenants"),
     path("tenants/<slug:slug>", tenants.TenantObject.as_view(), name="tenant"),
     path("tenants/<slug:slug>/close", tenants.TenantClosing.as_view(), name="tenant_close"),
+    path("tenants/<slug:slug>/file", tenant_files.TenantFileObject.as_view(), name="file"),
+    path("tenants/<slug:slug>/file/plan", tenant_files.TenantFilePlan.as_view(), name="file_plan"),
+    path(
+        "tenants/<slug:slug>/file/apply",
+        tenant_files.TenantFileApplication.as_view(),
+        name="file_apply",
+    ),
+    *_of("secrets", "uuid:secret_id", secrets.SecretCollection, secrets.SecretObject),
+    *_acts("secrets", "uuid:secret_id", {"use": secrets.SecretUseObject}),
+    *_of("tokens", "str:token_id", tokens.TokenCollection, tokens.TokenObject),
+    *_acts(
+        "tokens",
+        "str:token_id",
+        {"use": tokens.TokenUse, "renew": tokens.TokenRenewal, "revoke": tokens.TokenRevocation},
+    ),
+    *_of(
+        "service_accounts",
+        "uuid:account_id",
+        service_accounts.ServiceAccountCollection,
+        service_accounts.ServiceAccountObject,
+    ),
+    *_acts(
+        "service_accounts",
+        "uuid:account_id",
+        {
+            "disable": service_accounts.ServiceAccountDisabling,
+            "enable": service_accounts.ServiceAccountEnabling,
+        },
+    ),
+    *_of("members", "int:user_id", members.MemberCollection, members.MemberObject),
+    *_of("functions", "str:function", functions.FunctionCollection, functions.FunctionObject),
+    *_of("calls", "uuid:call_id", calls.CallCollection, calls.CallObject),
+    *_acts(
+        "calls",
+        "uuid:call_id",
+        {"payloads": calls.CallPayloads, "cancel": calls.CallCancellation},
+    ),
+    *_of("entries", "uuid:entry_id", audit_log.EntryCollection, audit_log.EntryObject),
+    path("tenants/<slug:slug>/refusals", audit_log.RefusalCollection.as_view(), name="refusals"),
+    path("keys", keys.KeyCollection.as_view(), name="keys"),
+    path("keys/<str:key_id>", keys.KeyObject.as_view(), name="key"),
+    path("keys/<str:key_id>/use", keys.KeyUse.as_view(), name="key_use"),
+    path("keys/<str:key_id>/retire", keys.KeyRetirement.as_view(), name="key_retire"),
+    path("keys/<str:key_id>/destroy", keys.KeyDestruction.as_view(), name="key_destroy"),
     *(pattern for primitive_type in PrimitiveType for pattern in _of_type(primitive_type)),
 ]
 
 app_name = "api"
-urlpatterns = [path("v1/", include(V1)), re_path("", unknown_address, name="unknown")]
+urlpatterns = [
+    path("v1/openapi.json", view_of(V1), name="document"),
+    path("v1/", include(V1)),
+    re_path("", unknown_address, name="unknown"),
+]

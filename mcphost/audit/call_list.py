@@ -119,7 +119,7 @@ def calls(
     """
     follower.catch_up(now)
     page = search.find(filters, now, Cursor(after, before, limit), until)
-    rows = _rows(_entries(page.lasts), now, losses())
+    rows = _rows(_entries(page.ids), now, losses())
     if filters.outcome:
         rows = [row for row in rows if row.state == filters.outcome]
     if filters.questions not in ("", WITH_QUESTIONS, REFUSED, UNASKED):

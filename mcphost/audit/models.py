@@ -270,6 +270,60 @@ class CallMark(models.Model):
         return f"{self.mark} {self.call}"
 
 
+class QuestionSummary(models.Model):
+    """One question that a call asked, and what became of it (`summaries.questions`): made of entries.
+
+    `id` is that of the entry that asked it; `answer` that of the first answer, which `answered_by` gave.
+    `state` is its fate in the timeline of the call, and `last` the entry that determines the state of the call.
+    `ran` is the outcome of the run that used the answer.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    at = models.DateTimeField()
+    tenant = models.UUIDField(null=True)
+    call = models.UUIDField()
+    last = models.UUIDField()
+    round = models.BigIntegerField()
+    key = models.TextField(blank=True)
+    method = models.TextField(blank=True)
+    mode = models.TextField(blank=True)
+    target = models.TextField(blank=True)
+    target_version = models.TextField(blank=True)
+    actor_kind = models.TextField()
+    actor_id = models.TextField(blank=True)
+    caller = models.TextField(blank=True)
+    token_id = models.TextField(blank=True)
+    client_name = models.TextField(blank=True)
+    client_version = models.TextField(blank=True)
+    delivery = models.TextField(blank=True)
+    state = models.TextField()
+    expires_at = models.DateTimeField(null=True)
+    answer = models.UUIDField(null=True)
+    answered_at = models.DateTimeField(null=True)
+    answered_by = models.TextField(blank=True)
+    evidence = models.TextField(blank=True)
+    took_ms = models.BigIntegerField(null=True)
+    ran = models.TextField(blank=True)
+
+    class Meta:
+        db_table = "audit_question"
+        ordering = ["-id"]
+        # Rows are written by the process that follows the record, and only for calls that asked: no call
+        # waits for these indexes. Each is one filter of the list of questions, in the order of the list.
+        indexes = [
+            models.Index(fields=["call"], name="audit_question_call"),
+            models.Index(fields=["tenant", "id"], name="audit_question_tenant"),
+            models.Index(fields=["state", "id"], name="audit_question_state"),
+            models.Index(fields=["tenant", "state", "id"], name="audit_question_own_state"),
+            models.Index(fields=["tenant", "target", "id"], name="audit_question_target"),
+            models.Index(fields=["tenant", "caller", "id"], name="audit_question_caller"),
+            models.Index(fields=["tenant", "client_name", "id"], name="audit_question_client"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.state}"
+
+
 _TOP = [
     "dimension", "resolution", "bucket", "tenant", "name", "client", "calls", "errors", "asked",
 ]  # fmt: skip

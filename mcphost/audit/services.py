@@ -1,5 +1,6 @@
 """Record actions of users and of the platform, in the transaction of the action."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -8,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from mcphost.audit.models import Entry, Payload
+from mcphost.audit.ports import payload_cipher
 from mcphost.audit.records import (
     CALL_CANCELLED,
     INPUT_REQUIRED,
@@ -63,6 +65,33 @@ def record(
         facts=clean_json(facts or {}),
         call=call,
     )
+
+
+def record_with_payload(
+    action: str,
+    payload: Mapping[str, Any],
+    *,
+    actor: Actor,
+    tenant: UUID,
+    target: str,
+    facts: Mapping[str, Any],
+) -> UUID:
+    """As `record`, with a payload: it is encrypted under the key of the tenant, and only auditors read it."""
+    cipher = payload_cipher()
+    assert cipher is not None
+    sealed = cipher.commit_and_seal(tenant, json.dumps(clean_json(payload)).encode())
+    entry = _save_entry(
+        actor,
+        action=action,
+        tenant=tenant,
+        target=clean_text(target),
+        facts=clean_json(facts),
+        commitment=sealed.commitment,
+    )
+    Payload.objects.create(
+        entry=entry, tenant=tenant, key_id=sealed.key_id, ciphertext=sealed.ciphertext
+    )
+    return entry
 
 
 def record_each(

@@ -94,7 +94,7 @@ def of_account(view: View) -> View:
     @wraps(view)
     def guarded(request: SignedInRequest, **rest: Any) -> HttpResponseBase:
         if not request.user.is_active:
-            return redirect_to_login(request.get_full_path(), reverse("admin:sign_in"))
+            return redirect_to_login(request.get_full_path())
         try:
             return view(request, **rest)
         except (PermissionDenied, UnknownTenantError):

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, HttpResponseBase
-from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_http_methods
@@ -50,7 +49,7 @@ class Choice(NamedTuple):
 def authorize(request: SignedInRequest) -> HttpResponseBase:
     """Show what a client asks the signed-in person for; a POST sends the decision to the client."""
     if not request.user.is_active:
-        return redirect_to_login(request.get_full_path(), reverse("admin:sign_in"))
+        return redirect_to_login(request.get_full_path())
     issuer = issuer_of(request.get_host())
     try:
         client = clients.resolve(request.GET.get("client_id", ""), request.user.pk)
@@ -71,7 +70,15 @@ def authorize(request: SignedInRequest) -> HttpResponseBase:
 
 _NO_TARGET: Final = {
     "error": "invalid_target",
-    "error_description": "You have no role at this MCP server, or it does not exist",
+    "error_description": "You have no role at this MCP server, or it does not exist.",
+}
+_DENIED: Final = {
+    "error": "access_denied",
+    "error_description": "The person did not allow the client to connect.",
+}
+_NOT_ALLOWED: Final = {
+    "error": "access_denied",
+    "error_description": "The person's role at this MCP server allows none of the scopes any more.",
 }
 
 
@@ -131,7 +138,7 @@ def _decide(
     issuer: str,
 ) -> HttpResponseBase:
     if ALLOW not in request.POST:
-        return _to_client(authorization.location(issuer, error="access_denied"))
+        return _to_client(authorization.location(issuer, **_DENIED))
     membership_id = request.POST.get("tenant", "")
     choice = next(
         (choice for choice in choices if str(choice.membership.pk) == membership_id), None
@@ -147,7 +154,7 @@ def _decide(
     try:
         code = consent(choice.membership.pk, grant, actor=actor(request))
     except PermissionDenied:
-        return _to_client(authorization.location(issuer, error="access_denied"))
+        return _to_client(authorization.location(issuer, **_NOT_ALLOWED))
     return _to_client(authorization.location(issuer, code=code))
 
 

@@ -43,8 +43,7 @@ TERMS = (
     ),
     Term(
         "Input request",
-        "What a tool requests while it runs: a form to fill in, a URL to open, a response of the "
-        "client's model, or its folders. The call waits for the response.",
+        "The name of a question in the protocol and in code.",
     ),
     Term(
         "Kind",
@@ -76,6 +75,12 @@ TERMS = (
     ),
     Term("Refusal", "A state, a response or a message that this server rejected, with the reason."),
     Term(
+        "Question",
+        "What a tool asks a person while it runs: a form to fill in, a URL to open. It may also ask "
+        "the client's model, or for its folders. The call waits for the answer. The protocol calls "
+        "it an input request.",
+    ),
+    Term(
         "Request state",
         "The sealed token that a client holds while its call waits for a response. Only this server "
         "can open it.",
@@ -83,7 +88,7 @@ TERMS = (
     Term("Resource", "A text or a file that clients read by its URI."),
     Term(
         "Response",
-        "What came back for an input request. The tool goes on with it in the next round.",
+        "What came back for a question: its answer. The tool goes on with it in the next round.",
     ),
     Term("Round", "One run of a tool, until it is finished or needs a response."),
     Term(

@@ -1,4 +1,4 @@
-"""What the console itself keeps: filters that users saved."""
+"""What the console itself keeps: filters that users saved, and the searches of auditors."""
 
 import uuid
 
@@ -8,10 +8,17 @@ from django.db import models
 from mcphost.tenants.models import Tenant
 
 
-class SavedFilter(models.Model):
-    """A filter of a list of calls under a name; `tenant` is None for the list of all tenants.
+class FilteredList(models.TextChoices):
+    """A list whose filters can be saved."""
 
-    Shared ones are seen by all who may read that list. It is only a query string: the calls are
+    CALLS = "calls"
+    QUESTIONS = "input_requests"
+
+
+class SavedFilter(models.Model):
+    """A filter of a list of calls or questions under a name; `tenant` is None for the list of all tenants.
+
+    Shared ones are seen by all who may read that list. It is only a query string: the rows are
     chosen under the rights of the user who opens it.
     """
 
@@ -21,6 +28,9 @@ class SavedFilter(models.Model):
     )
     tenant = models.ForeignKey(
         Tenant, null=True, on_delete=models.PROTECT, related_name="saved_filters"
+    )
+    listing = models.CharField(
+        max_length=20, choices=FilteredList.choices, default=FilteredList.CALLS
     )
     name = models.CharField(max_length=60)
     query = models.TextField()
@@ -32,10 +42,10 @@ class SavedFilter(models.Model):
         ordering = ("name", "id")
         constraints = [
             models.UniqueConstraint(
-                fields=("author", "tenant", "name"), name="saved_filter_of_tenant"
+                fields=("author", "tenant", "listing", "name"), name="saved_filter_of_tenant"
             ),
             models.UniqueConstraint(
-                fields=("author", "name"),
+                fields=("author", "listing", "name"),
                 condition=models.Q(tenant=None),
                 name="saved_filter_of_platform",
             ),
@@ -43,3 +53,27 @@ class SavedFilter(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class QuestionSearch(models.Model):
+    """The search in the texts of questions that an auditor began last: one at a time.
+
+    A part of it runs until `busy_until` at most. It keeps nothing of what is searched or found.
+    """
+
+    auditor = models.OneToOneField(
+        settings.AUTH_USER_MODEL,
+        primary_key=True,
+        on_delete=models.CASCADE,
+        related_name="question_search",
+    )
+    search = models.UUIDField()
+    begun_at = models.DateTimeField()
+    busy_until = models.DateTimeField()
+
+    class Meta:
+        db_table = "console_question_search"
+        ordering = ("auditor",)
+
+    def __str__(self) -> str:
+        return str(self.search)

@@ -33,7 +33,7 @@ TENANT_PAGES = (
     ("Connected apps", "apps", "connections", Permission.MANAGE_TOKENS),
     ("Service accounts", "smart_toy", "service_accounts", Permission.MANAGE_TOKENS),
     ("Calls", "receipt_long", "calls", Permission.VIEW_RECORDS),
-    ("Input requests", "contact_support", "input_requests", Permission.VIEW_RECORDS),
+    ("Questions", "contact_support", "input_requests", Permission.VIEW_RECORDS),
     ("Tasks", "hourglass_top", "tasks", Permission.VIEW_RECORDS),
     ("Audit log", "history", "audit_log", Permission.VIEW_RECORDS),
     ("Members", "group", "members", Permission.MANAGE_MEMBERS),
@@ -43,7 +43,7 @@ TENANT_PAGES = (
 PLATFORM_PAGES = (
     ("All tenants", "apartment", "tenants", Permission.MANAGE_TENANT),
     ("All calls", "receipt_long", "all_calls", Permission.VIEW_RECORDS),
-    ("All input requests", "contact_support", "all_input_requests", Permission.VIEW_RECORDS),
+    ("All questions", "contact_support", "all_input_requests", Permission.VIEW_RECORDS),
     ("Platform audit log", "history", "all_audit_log", Permission.VIEW_RECORDS),
     ("Users", "group", "users", Permission.MANAGE_MEMBERS),
     ("All Python functions", "code", "all_functions", Permission.GRANT_FUNCTIONS),

@@ -25,6 +25,7 @@ from mcphost.console.base import Can, SignedInRequest, query_text, show
 from mcphost.console.navigation import PLATFORM_PAGES, TENANT_PAGES
 from mcphost.console.primitive_words import WORDS
 from mcphost.console.purposes import PURPOSES
+from mcphost.console.return_links import list_with
 from mcphost.console.tenants.tokens import token_url
 from mcphost.identity import selectors as identity
 from mcphost.identity.oauth.connections import matching_connections
@@ -219,7 +220,8 @@ def _connections(search: Search) -> Hits:
     hits = []
     for row in matching_connections(managed, search.user.pk, search.text, MAX_HITS + 1):
         own = row.owner == search.user.get_username()
-        page = reverse("admin:you") if own else reverse("admin:connections", args=[row.slug])
+        page = reverse("admin:connections", args=[row.slug])
+        page = reverse("admin:you") if own else list_with(page, str(row.id))
         detail = f"{row.owner} · {row.slug}"
         hits.append(SearchHit(row.client, detail, "apps", f"{page}#connection-{row.id}"))
     return "Connected apps", hits

@@ -1,14 +1,21 @@
-"""Signing in: who may sign in, and the messages for a password that was not checked."""
+"""Signing in: the one page for it, and the messages for a password that was not checked.
+
+Every active account signs in there, whatever it wants to see: a page of the console, its own access,
+what a client asks for, an invitation, or the confirmation of a call. Each of those pages decides for
+itself what the account may see.
+"""
 
 import math
 from typing import Any, Final
 
-from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth import authenticate
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.models import User
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.views import LoginView
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
 from django.views.decorators.debug import sensitive_variables
 
 from mcphost.identity import passwords
@@ -16,7 +23,6 @@ from mcphost.identity.attempts import NotCheckedError, Unchecked
 from mcphost.tenants.access import Person, visible_tenants
 
 WRONG = "The user name or the password is wrong. Both are case-sensitive."
-REFUSED = "This account has no access here. Ask an owner of your tenant for a role."
 _NOT_CHECKED: Final = {
     Unchecked.LOCKED: (
         "Too many failed attempts. Wait {wait}, then try again. "
@@ -31,6 +37,21 @@ _NOT_CHECKED: Final = {
         "Your password was not checked."
     ),
 }
+REASONS: Final = (
+    (
+        "/authorize?",
+        "An application wants to act for you at an MCP server. Sign in to see what it asks for.",
+    ),
+    (
+        "/admin/invitations/",
+        (
+            "You were invited to a tenant. Sign in with the account that the invitation names. "
+            "If you do not have one yet, ask the person who invited you."
+        ),
+    ),
+    ("/t/", "A call waits for your confirmation. Sign in to see what it is about."),
+)
+"""What the sign-in page says, by the beginning of the address that it leads to."""
 _STATUSES: Final = {Unchecked.LOCKED: 429, Unchecked.PAUSED: 429, Unchecked.BUSY: 503}
 
 
@@ -66,10 +87,10 @@ def with_status_of_form(response: HttpResponseBase) -> HttpResponseBase:
     return response if form is None else with_status(response, form.refusal)
 
 
-class SignInForm(AdminAuthenticationForm):
+class SignInForm(AuthenticationForm):
     """User name and password. `refusal` is set if the password was not checked."""
 
-    error_messages = {**AdminAuthenticationForm.error_messages, "invalid_login": WRONG}
+    error_messages = {**AuthenticationForm.error_messages, "invalid_login": WRONG}
     refusal: NotCheckedError | None = None
     request: HttpRequest  # always given
     user_cache: AbstractBaseUser | None  # type: ignore[assignment]  # of any model
@@ -85,7 +106,9 @@ class SignInForm(AdminAuthenticationForm):
         if name and password:
             try:
                 self.user_cache = passwords.check(
-                    name, address_of(self.request), lambda: self._user(name, password)
+                    name,
+                    address_of(self.request),
+                    lambda: authenticate(self.request, username=name, password=password),
                 )
             except NotCheckedError as refusal:
                 self.refusal = refusal
@@ -94,24 +117,30 @@ class SignInForm(AdminAuthenticationForm):
                 raise self.get_invalid_login_error()
         return submitted
 
-    def confirm_login_allowed(self, user: AbstractBaseUser) -> None:
-        if not isinstance(user, User) or not may_enter(user):
-            raise ValidationError(REFUSED, code="no_role")
 
-    def _user(self, name: str, password: str) -> AbstractBaseUser | None:
-        """Return the user if the password is right.
+class SignInView(LoginView):
+    """The sign-in page. Who is signed in may sign in there with another account."""
 
-        Raises ValidationError if that user may not sign in.
-        """
-        user = authenticate(self.request, username=name, password=password)
-        if user is not None:
-            self.confirm_login_allowed(user)
-        return user
+    authentication_form = SignInForm
+    template_name = "console/login.html"
 
+    def get_success_url(self) -> str:
+        """Return `next`; without it, and for members without the console, where the user may go."""
+        console = reverse("admin:index")
+        aim: str = self.get_redirect_url() or console
+        return reverse("admin:you") if aim == console and not self._enters() else aim
 
-class AccountSignInForm(SignInForm):
-    """The sign-in form for pages that need an account but no role, such as an invitation."""
+    def get_context_data(self, **rest: Any) -> dict[str, Any]:
+        """Add what the person signs in for, as far as the address of the next page tells."""
+        aim = self.get_redirect_url()
+        reasons = (reason for start, reason in REASONS if aim.startswith(start))
+        enters = self._enters()
+        onward = self.get_success_url() if enters else reverse("admin:you")
+        return super().get_context_data(
+            **rest, reason=next(reasons, ""), enters=enters, onward=onward
+        )
 
-    def confirm_login_allowed(self, user: AbstractBaseUser) -> None:
-        if not user.is_active:
-            raise ValidationError(WRONG, code="invalid_login")
+    def _enters(self) -> bool:
+        user = self.request.user
+        assert isinstance(user, User | AnonymousUser)
+        return may_enter(user)

@@ -9,15 +9,13 @@ from typing import Any, cast
 from django.contrib.admin import AdminSite
 from django.http import HttpRequest, HttpResponse
 
-from mcphost.console.signin import SignInForm, may_enter, with_status_of_form
+from mcphost.console.signin import SignInView, may_enter, with_status_of_form
 
 
 class ConsoleSite(AdminSite):
     """The guard of the pages, and their sign-in."""
 
     site_title = site_header = "mcphost"
-    login_form = SignInForm
-    login_template = "console/login.html"
     logout_template = "console/signed_out.html"
 
     def has_permission(self, request: HttpRequest) -> bool:
@@ -27,7 +25,9 @@ class ConsoleSite(AdminSite):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Show the sign-in; 429 or 503 with Retry-After when the password was not checked."""
-        return cast(HttpResponse, with_status_of_form(super().login(request, extra_context)))
+        context = {**super().each_context(request), "app_path": request.get_full_path()}
+        view = SignInView.as_view(extra_context=context)
+        return cast(HttpResponse, with_status_of_form(view(request)))
 
 
 site = ConsoleSite(name="admin")

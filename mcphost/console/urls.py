@@ -17,6 +17,7 @@ from mcphost.console import connect, dashboard, glossary, keys, search, status
 from mcphost.console.base import of_account
 from mcphost.console.dashboards import first_steps
 from mcphost.console.live import pages as live
+from mcphost.console.models import FilteredList
 from mcphost.console.primitives import (
     functions,
     imports,
@@ -28,9 +29,13 @@ from mcphost.console.primitives import (
 )
 from mcphost.console.records import (
     calls,
+    cancel_calls,
     entries,
     exports,
     funnel,
+    input_request,
+    input_request_exports,
+    input_request_search,
     input_requests,
     saved_filters,
     tasks,
@@ -86,6 +91,21 @@ def _frame(route: str, view: Any, name: str) -> URLPattern:
 def _own(route: str, view: Any, name: str) -> URLPattern:
     """A page for any signed-in account; others are redirected to the sign-in."""
     return path(route, never_cache(csrf_protect(of_account(view))), name=name)
+
+
+def _exports_of_questions(
+    route: str, name: str, page: Any, part: Any, whole: Any
+) -> tuple[URLPattern, ...]:
+    """The page that exports a list of questions, its parts, and whole files, in both formats."""
+    files = [
+        (f"{address}.{form}", view, f"{name}_{of}{form}", form)
+        for address, view, of in (("export/part", part, "part_"), ("export", whole, ""))
+        for form in ("csv", "jsonl")
+    ]
+    return (
+        _page(f"{route}export/", page, f"{name}_export"),
+        *(_page(route + address, view, of, form=form) for address, view, of, form in files),
+    )
 
 
 def _pages_of(primitive_type: PrimitiveType) -> tuple[URLPattern, ...]:
@@ -146,7 +166,6 @@ def _announcing(primitive_type: PrimitiveType) -> tuple[URLPattern, ...]:
 app_name = "admin"
 urlpatterns = [
     path("login/", site.login, name="login"),
-    path("sign-in/", never_cache(csrf_protect(account.sign_in)), name="sign_in"),
     _own("you/", account.overview, "you"),
     _own("you/tokens/<token:token_id>/revoke/", account.revoke, "own_token_revoke"),
     _own("you/tokens/<token:token_id>/renew/", account.renew, "own_token_renew"),
@@ -175,16 +194,52 @@ urlpatterns = [
     _page("tenants/", tenants.listing, "tenants"),
     _page("tenants/new/", tenants.add, "tenant_add"),
     _page("calls/", calls.all_calls, "all_calls"),
-    _page("calls/filters/new/", saved_filters.add_of_all, "all_calls_filter_add"),
-    _page("calls/filters/<uuid:filter_id>/", saved_filters.edit_of_all, "all_calls_filter"),
-    _page("calls/changes/", live.all_changes, "all_calls_changes"),
+    _page(
+        "calls/filters/new/",
+        saved_filters.add_of_all,
+        "all_calls_filter_add",
+        listing=FilteredList.CALLS,
+    ),
+    _page(
+        "calls/filters/<uuid:filter_id>/",
+        saved_filters.edit_of_all,
+        "all_calls_filter",
+        listing=FilteredList.CALLS,
+    ),
+    _page("calls/changes/", live.all_changes, "all_calls_changes", listing=FilteredList.CALLS),
     _page("calls/export/", exports.page_of_all, "all_calls_export"),
     _page("calls/export/part.csv", exports.part_of_all, "all_calls_part_csv", form="csv"),
     _page("calls/export/part.jsonl", exports.part_of_all, "all_calls_part_jsonl", form="jsonl"),
     _page("calls/export.csv", exports.export_all, "all_calls_csv", form="csv"),
     _page("calls/export.jsonl", exports.export_all, "all_calls_jsonl", form="jsonl"),
-    _page("input-requests/", input_requests.all_open, "all_input_requests"),
+    _page("input-requests/", input_requests.all_questions, "all_input_requests"),
     _page("input-requests/funnel/", funnel.of_all, "all_input_request_funnel"),
+    *_exports_of_questions(
+        "input-requests/",
+        "all_input_requests",
+        input_request_exports.page_of_all,
+        input_request_exports.part_of_all,
+        input_request_exports.export_all,
+    ),
+    _page(
+        "input-requests/changes/",
+        live.all_changes,
+        "all_input_requests_changes",
+        listing=FilteredList.QUESTIONS,
+    ),
+    _page("input-requests/cancel/", cancel_calls.cancel_chosen_of_all, "all_input_requests_cancel"),
+    _page(
+        "input-requests/filters/new/",
+        saved_filters.add_of_all,
+        "all_input_requests_filter_add",
+        listing=FilteredList.QUESTIONS,
+    ),
+    _page(
+        "input-requests/filters/<uuid:filter_id>/",
+        saved_filters.edit_of_all,
+        "all_input_requests_filter",
+        listing=FilteredList.QUESTIONS,
+    ),
     _page("refusals/", calls.all_refusals, "all_refusals"),
     _page("audit-log/", entries.all_audit_log, "all_audit_log"),
     _page("functions/", functions.all_functions, "all_functions"),
@@ -260,13 +315,74 @@ urlpatterns = [
     ),
     _page("t/<slug:slug>/input-requests/", input_requests.listing, "input_requests"),
     _page("t/<slug:slug>/input-requests/funnel/", funnel.listing, "input_request_funnel"),
+    *_exports_of_questions(
+        "t/<slug:slug>/input-requests/",
+        "input_requests",
+        input_request_exports.page,
+        input_request_exports.part,
+        input_request_exports.export,
+    ),
     _page(
-        "t/<slug:slug>/input-requests/<uuid:call_id>/cancel/", input_requests.cancel, "call_cancel"
+        "t/<slug:slug>/input-requests/changes/",
+        live.changes,
+        "input_requests_changes",
+        listing=FilteredList.QUESTIONS,
+    ),
+    _page(
+        "t/<slug:slug>/input-requests/cancel/",
+        cancel_calls.cancel_chosen,
+        "input_requests_cancel",
+    ),
+    _page(
+        "t/<slug:slug>/input-requests/filters/new/",
+        saved_filters.add,
+        "input_requests_filter_add",
+        listing=FilteredList.QUESTIONS,
+    ),
+    _page(
+        "t/<slug:slug>/input-requests/filters/<uuid:filter_id>/",
+        saved_filters.edit,
+        "input_requests_filter",
+        listing=FilteredList.QUESTIONS,
+    ),
+    _page(
+        "t/<slug:slug>/input-requests/search/", input_request_search.page, "input_request_search"
+    ),
+    _page(
+        "t/<slug:slug>/input-requests/search/part/",
+        input_request_search.part,
+        "input_request_search_part",
+    ),
+    _page(
+        "t/<slug:slug>/input-requests/payloads/", input_requests.payloads, "input_requests_payloads"
+    ),
+    _page(
+        "t/<slug:slug>/input-requests/<uuid:question_id>/", input_request.detail, "input_request"
+    ),
+    _page(
+        "t/<slug:slug>/input-requests/<uuid:question_id>/payloads/",
+        input_request.payloads,
+        "input_request_payloads",
+    ),
+    _page(
+        "t/<slug:slug>/input-requests/<uuid:call_id>/cancel/", cancel_calls.cancel, "call_cancel"
     ),
     _page("t/<slug:slug>/calls/", calls.listing, "calls"),
-    _page("t/<slug:slug>/calls/filters/new/", saved_filters.add, "calls_filter_add"),
-    _page("t/<slug:slug>/calls/filters/<uuid:filter_id>/", saved_filters.edit, "calls_filter"),
-    _page("t/<slug:slug>/calls/changes/", live.changes, "calls_changes"),
+    _page(
+        "t/<slug:slug>/calls/filters/new/",
+        saved_filters.add,
+        "calls_filter_add",
+        listing=FilteredList.CALLS,
+    ),
+    _page(
+        "t/<slug:slug>/calls/filters/<uuid:filter_id>/",
+        saved_filters.edit,
+        "calls_filter",
+        listing=FilteredList.CALLS,
+    ),
+    _page(
+        "t/<slug:slug>/calls/changes/", live.changes, "calls_changes", listing=FilteredList.CALLS
+    ),
     _page("t/<slug:slug>/calls/export/", exports.page, "calls_export"),
     _page("t/<slug:slug>/calls/export/part.csv", exports.part, "calls_part_csv", form="csv"),
     _page("t/<slug:slug>/calls/export/part.jsonl", exports.part, "calls_part_jsonl", form="jsonl"),

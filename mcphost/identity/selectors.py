@@ -14,12 +14,13 @@ from datetime import datetime
 from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from mcphost.audit.last_use import LastUse
 from mcphost.feed.cache import MISS, Cache, Miss
-from mcphost.identity.models import Connection, Token
+from mcphost.identity.models import Connection, RefreshToken, Token
+from mcphost.identity.pages import page_beside
 from mcphost.identity.tokens import ParsedToken, parse
 from mcphost.runtime.call import CallUser, Principal, PrincipalKind
 from mcphost.tenants.models import Membership, Tenant
@@ -232,7 +233,10 @@ def live_tokens(tenant_id: UUID, now: datetime) -> LiveTokens:
     rows = _issued().filter(
         owned, unexpired, tenant_id=tenant_id, audience=Audience.MCP, revoked_at=None
     )
-    connections = Connection.objects.filter(membership__tenant_id=tenant_id, ended_at=None)
+    signed_in = RefreshToken.objects.filter(connection=OuterRef("pk"), expires_at__gt=now)
+    connections = Connection.objects.filter(
+        Exists(signed_in), membership__tenant_id=tenant_id, ended_at=None
+    )
     numbers = {"live": Count("pk"), "used": Count("last_used_at")}
     tokens, connected = rows.aggregate(**numbers), connections.aggregate(**numbers)
     return LiveTokens(tokens["live"] + connected["live"], tokens["used"] + connected["used"])
@@ -263,29 +267,16 @@ def token_page(
 
     With `at`, the page that has this token: the first one, or else the page that begins with it.
     """
-    query = _issued().filter(tenant_id=tenant_id)
-    anchor_token = after or before or at
-    anchor_created_at = query.filter(id=anchor_token).values_list("created_at", flat=True).first()
-    if anchor_token and anchor_created_at is None:
-        return TokenPage((), unknown=True)
-    newer = Q(created_at__gt=anchor_created_at) | Q(
-        created_at=anchor_created_at, id__lt=anchor_token
+    page = page_beside(
+        _issued().filter(tenant_id=tenant_id),
+        after=after,
+        before=before,
+        at=at,
+        limit=limit,
     )
-    if before:
-        rows = _listings(query.filter(newer).order_by("created_at", "-id")[: limit + 1])
-        tokens = tuple(reversed(rows[:limit]))
-        older = tokens[-1].id if tokens else ""
-        return TokenPage(tokens, older, tokens[0].id if len(rows) > limit else "")
-    if at and query.filter(newer)[:limit].count() < limit:
-        anchor_token = ""
-    if anchor_token:
-        following = Q(created_at__lt=anchor_created_at) | Q(
-            created_at=anchor_created_at, id__gt=anchor_token
-        )
-        query = query.filter(following | Q(id=at))
-    rows = _listings(query.order_by("-created_at", "id")[: limit + 1])
-    newer_than = rows[0].id if rows and anchor_token else ""
-    return TokenPage(rows[:limit], rows[limit - 1].id if len(rows) > limit else "", newer_than)
+    if page is None:
+        return TokenPage((), unknown=True)
+    return TokenPage(_listings(page.rows), page.after, page.before)
 
 
 def tokens_of(user_id: int) -> tuple[TokenListing, ...]:
@@ -387,8 +378,12 @@ def _admit(
 
 
 def _issued() -> QuerySet[Token]:
-    """Return the tokens that people issue: those of connections come and go by themselves."""
-    return Token.objects.filter(connection=None)
+    """Return the tokens that people issue, with what a listing shows of each.
+
+    Those of connections come and go by themselves.
+    """
+    rows = Token.objects.filter(connection=None)
+    return rows.select_related("tenant", "owner", "service_account")
 
 
 def _is_connection(credential_id: str) -> bool:
@@ -533,7 +528,7 @@ def _owner_state(row: Token) -> OwnerState:
     return "live" if account.disabled_at is None else "disabled"
 
 
-def _listings(rows: QuerySet[Token]) -> tuple[TokenListing, ...]:
+def _listings(rows: Iterable[Token]) -> tuple[TokenListing, ...]:
     return tuple(
         TokenListing(
             id=row.id,
@@ -552,5 +547,5 @@ def _listings(rows: QuerySet[Token]) -> tuple[TokenListing, ...]:
             last_used_at=row.last_used_at,
             owner_state=_owner_state(row),
         )
-        for row in rows.select_related("tenant", "owner", "service_account")
+        for row in rows
     )

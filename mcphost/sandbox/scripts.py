@@ -111,7 +111,10 @@ def plain(value: Any, depth: int = 0) -> Any:
         case MontyClassProxy():
             return plain(value.attributes, depth + 1)
         case _:
-            raise NotPlainError(f"the value has a {type(value).__name__}, which is not JSON")
+            name = type(value).__name__
+            if name.startswith("Monty"):
+                name = "built-in function or type"
+            raise NotPlainError(f"the value has a {name}, which is not JSON")
 
 
 def _check_keys(value: Mapping[Any, Any]) -> None:

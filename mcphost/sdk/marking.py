@@ -1,12 +1,14 @@
 """The common part of all decorators: they store a definition on the function."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from types import FunctionType
 from typing import Any, Final, Protocol, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 ATTRIBUTE: Final = "__mcphost_offer__"
+_collected: ContextVar[list[FunctionType] | None] = ContextVar("collected", default=None)
 
 
 class Definition(Protocol):
@@ -33,6 +35,14 @@ def check_limits(definition: Definition) -> None:
             raise ValueError(f"{name} must be above 0")
 
 
+def check_names(decorator: str, definition: type, options: Mapping[str, object]) -> None:
+    """Raises TypeError for an option that does not exist."""
+    names = getattr(definition, "__dataclass_fields__", {})
+    for name in options:
+        if name not in names:
+            raise TypeError(f"@{decorator} has no option {name!r}: it has {', '.join(names)}")
+
+
 def mark(function: Function, definition: object) -> Function:
     """Store the definition on the function, and return it. It stays callable as before.
 
@@ -44,4 +54,17 @@ def mark(function: Function, definition: object) -> Function:
             f"a {kind} cannot be offered, only a function that `def` defines: write one that calls it"
         )
     setattr(function, ATTRIBUTE, definition)
+    functions = _collected.get()
+    if functions is not None:
+        functions.append(function)
     return function
+
+
+def collect_marked(functions: list[FunctionType], work: Callable[[], object]) -> None:
+    """Do the work, and add the functions that it marks to the list, wherever they are defined."""
+    # No context manager: contextlib reads attributes of what the work raises, which may raise again.
+    token = _collected.set(functions)
+    try:
+        work()
+    finally:
+        _collected.reset(token)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict, Unpack, overload
 
 from mcphost.sdk.completing import Completers
-from mcphost.sdk.marking import Function, check_limits, mark
+from mcphost.sdk.marking import Function, check_limits, check_names, mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,7 @@ def prompt(
     """
     if function is not None and not callable(function):
         raise TypeError("@prompt takes its options by name: @prompt(title=…)")
+    check_names("prompt", PromptDefinition, options)
     definition: Any = PromptDefinition(**options)
 
     def offer(function: Function) -> Function:

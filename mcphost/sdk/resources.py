@@ -7,7 +7,7 @@ from typing import Any, TypedDict, Unpack
 from mcp_types import Annotations
 
 from mcphost.sdk.completing import Completers
-from mcphost.sdk.marking import Function, check_limits, mark
+from mcphost.sdk.marking import Function, check_limits, check_names, mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,7 @@ def resource(uri: str, /, **options: Unpack[ResourceOptions]) -> Callable[[Funct
     """
     if not isinstance(uri, str):
         raise TypeError('@resource takes a URI first: @resource("docs://readme")')
+    check_names("resource", ResourceDefinition, options)
     definition = ResourceDefinition(uri, **options)
 
     def offer(function: Function) -> Function:

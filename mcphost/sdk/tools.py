@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypedDict, Unpack, overload
 from mcp_types import ToolAnnotations
 
 from mcphost.runtime.program import TaskSupport
-from mcphost.sdk.marking import Function, check_limits, mark
+from mcphost.sdk.marking import Function, check_limits, check_names, mark
 
 Tasks = TaskSupport | Literal["never", "slow", "always", "required"]
 """A value of the option `tasks`."""
@@ -95,6 +95,7 @@ def tool(
     """
     if function is not None and not callable(function):
         raise TypeError("@tool takes its options by name: @tool(title=…)")
+    check_names("tool", ToolDefinition, options)
     definition = ToolDefinition(**options)
 
     def offer(function: Function) -> Function:

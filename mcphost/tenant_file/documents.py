@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from mcphost.tenant_file.errors import InvalidFileError, Problem
+from mcphost.tenant_file.errors import FileProblem, InvalidFileError
 
 MAX_BYTES: Final = 16 * 1024 * 1024
 MAX_DEPTH: Final = 100
@@ -75,7 +75,7 @@ def write(value: Any) -> str:
 
 
 def _refusal(line: int, message: str, path: Path = ()) -> InvalidFileError:
-    return InvalidFileError([Problem(line, ".".join(map(str, path)), message)])
+    return InvalidFileError([FileProblem(line, ".".join(map(str, path)), message)])
 
 
 class _YamlReader:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Problem(NamedTuple):
+class FileProblem(NamedTuple):
     """What is wrong with a file. `line` counts from 1; `path` is the member, such as `tools.greet.config.url`."""
 
     line: int
@@ -31,7 +31,7 @@ class TenantFileError(Exception):
 class InvalidFileError(TenantFileError):
     """The file cannot be applied. `problems` are in the order of the file."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[FileProblem]) -> None:
         self.problems = tuple(sorted(problems))
         super().__init__("\n".join(map(str, self.problems)))
 

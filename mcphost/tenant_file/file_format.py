@@ -14,7 +14,7 @@ from mcphost.catalogue.models import Primitive
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenant_file.documents import Path, YamlDocument
-from mcphost.tenant_file.errors import InvalidFileError, Problem
+from mcphost.tenant_file.errors import FileProblem, InvalidFileError
 from mcphost.tenants.fields import TenantFields
 
 FORMAT: Final = 1
@@ -63,11 +63,11 @@ class _MemberReader:
 
     def __init__(self, document: YamlDocument) -> None:
         self._document = document
-        self.problems: list[Problem] = []
+        self.problems: list[FileProblem] = []
 
     def refuse(self, path: Path, message: str) -> None:
         line = self._document.line_of(path)
-        self.problems.append(Problem(line, ".".join(map(str, path)), message))
+        self.problems.append(FileProblem(line, ".".join(map(str, path)), message))
 
     def mapping(self, path: Path, value: Any, members: Sequence[str] | None) -> Mapping[str, Any]:
         """Return a mapping; an empty one for nothing, and for a value that is refused."""

@@ -28,7 +28,7 @@ from mcphost.catalogue.models import Primitive
 from mcphost.catalogue.services import grant_function
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenant_file.documents import Path, YamlDocument, read
-from mcphost.tenant_file.errors import InvalidFileError, MovedError, Problem
+from mcphost.tenant_file.errors import FileProblem, InvalidFileError, MovedError
 from mcphost.tenant_file.file_format import SECTION_OF, TenantFile, read_file
 from mcphost.tenants.access import lock_open_tenant
 from mcphost.tenants.errors import InvalidError
@@ -123,7 +123,7 @@ class _Planner:
 
     def __init__(self, document: YamlDocument, file: TenantFile, basis: Basis) -> None:
         self._document, self._file, self._basis = document, file, basis
-        self._problems: list[Problem] = []
+        self._problems: list[FileProblem] = []
 
     def plan(self, data: bytes, permissions: Collection[Permission]) -> Plan:
         settings = self._settings(permissions)
@@ -149,7 +149,7 @@ class _Planner:
 
     def _refuse(self, path: Path, message: str) -> None:
         line = self._document.line_of(path)
-        self._problems.append(Problem(line, ".".join(map(str, path)), message))
+        self._problems.append(FileProblem(line, ".".join(map(str, path)), message))
 
     def _settings(self, permissions: Collection[Permission]) -> TenantFields:
         """Return the tenant's settings after the change."""

@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models, transaction
-from django.db.models.signals import post_delete, post_save
+from django.db.models.signals import post_delete, post_save, pre_delete
 from django.dispatch import receiver
 
 from mcphost.feed.services import announce
@@ -165,6 +165,20 @@ def person_saved(
     if created or (update_fields is not None and not _ANNOUNCED.intersection(update_fields)):
         return
     _announce_person(instance)
+
+
+@receiver(pre_delete, sender=User, dispatch_uid="mcphost.tenants.person_goes")
+def person_goes(instance: User, **_: Any) -> None:
+    """Delete the memberships of a user who is being deleted first, locked as all others lock them.
+
+    The account comes before its memberships, and these before what depends on them. Django deletes
+    in the opposite order, and only what it found before: a token that was issued meanwhile would
+    be left over, or wait for the membership while the deletion waits for it.
+    """
+    User.objects.select_for_update(no_key=True).filter(pk=instance.pk).first()
+    memberships = Membership.objects.select_for_update().filter(user=instance).order_by("pk")
+    for membership in list(memberships):
+        membership.delete()
 
 
 @receiver(post_delete, sender=User, dispatch_uid="mcphost.tenants.person_deleted")

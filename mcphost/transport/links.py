@@ -9,14 +9,12 @@ any look-up; another user gets the same response as for an unknown link. GET cha
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
-from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods, require_POST
 
 from mcphost.serving.execution import links
 
-SIGN_IN = "admin:sign_in"
 # With a stricter policy browsers would post the form with `Origin: null`, which Django refuses.
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -30,7 +28,7 @@ _HEADERS = {
 def done(request: HttpRequest, slug: str, link: str) -> HttpResponseBase:
     """Show the signed-in user what to confirm; a POST confirms it."""
     if not request.user.is_active:
-        return redirect_to_login(request.path, reverse(SIGN_IN))
+        return redirect_to_login(request.path)
     response: HttpResponseBase = _answer_person(request, slug, link)
     return response
 

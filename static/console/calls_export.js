@@ -9,14 +9,15 @@
   const TYPES = { csv: "text/csv;charset=utf-8", jsonl: "application/jsonl;charset=utf-8" };
   let form = "";
   let texts = [];
-  let calls = 0;
-  let after = ""; // the call from which a file begins
+  let rows = 0;
+  let after = ""; // the row from which a file begins
   let following = ""; // what the next part of a file goes on with
   let cut = ""; // the last line of a file that ends here
   let stopping = null;
 
   const number = (count) => count.toLocaleString("en");
-  const many = () => `${number(calls)} call${calls === 1 ? "" : "s"}`;
+  const noun = place.dataset.noun; // in the plural
+  const many = () => `${number(rows)} ${rows === 1 ? noun.slice(0, -1) : noun}`;
   const save = (lines) => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob(lines, { type: TYPES[form] }));
@@ -40,7 +41,7 @@
     state.textContent = `${why} ${many()} so far: the export is not complete.`;
   };
   const WHY = {
-    403: "You may no longer read these calls.", 503: "The server is busy.",
+    403: `You may no longer read these ${place.dataset.noun}.`, 503: "The server is busy.",
   };
 
   const next = async () => {
@@ -53,7 +54,7 @@
     if (!reply.ok) throw new Error(WHY[reply.status] || `The server answered ${reply.status}.`);
     const part = await reply.json();
     texts.push(part.text);
-    ({ calls, cut } = part);
+    ({ rows, cut } = part);
     following = part.next || "";
     if (part.last) after = part.after || "";
     return part;
@@ -74,7 +75,7 @@
           : `Saved: ${many()}, all that match.`;
         again.hidden = !part.after;
         texts = [];
-        if (part.after) calls = 0;
+        if (part.after) rows = 0;
         return;
       }
     } catch (error) {
@@ -86,7 +87,7 @@
   starts.forEach((button) => button.addEventListener("click", () => {
     form = button.dataset.exportStart;
     texts = [];
-    calls = 0;
+    rows = 0;
     after = following = cut = "";
     go();
   }));

@@ -1,4 +1,4 @@
-// The live list of calls: rows that changed arrive over a socket, or by polling where sockets fail.
+// A live list, of calls or of questions: rows that changed arrive over a socket, or by polling where sockets fail.
 // The rows are the server's; what it sends is filtered by the address of the page.
 (() => {
   const bar = document.querySelector("[data-calls-live]");
@@ -9,6 +9,8 @@
   const POLLS = 10; // until a socket is tried again
   const DEAD_MS = 60000; // the server says something every 25 seconds
   const NO_ACCESS = 4403;
+  const KEY = bar.dataset.row || "call"; // what a row is of
+  const BY_ID = "byId" in bar.dataset; // sorted by ids, which begin with the time: a change moves no row
 
   const toggle = bar.querySelector("[data-live-state]");
   const word = toggle.querySelector("span:last-child");
@@ -47,15 +49,16 @@
     document.dispatchEvent(new CustomEvent("console:added", { detail: row }));
     return row;
   };
-  const shown = (call) => body && body.querySelector(`tr[data-call="${CSS.escape(call)}"]`);
+  const shown = (call) => body && body.querySelector(`tr[data-${KEY}="${CSS.escape(call)}"]`);
+  const isNew = (call) => !BY_ID || !body || !body.rows.length || call > body.rows[0].dataset[KEY];
   const isBusy = (part) => {
     const selection = getSelection();
     return part.contains(document.activeElement)
       || (!selection.isCollapsed && part.contains(selection.anchorNode));
   };
   const put = (old, row) => {
-    if (isBusy(old)) { held.set(old.dataset.call, row); return; }
-    held.delete(old.dataset.call);
+    if (isBusy(old)) { held.set(old.dataset[KEY], row); return; }
+    held.delete(old.dataset[KEY]);
     row.classList.add("c-fresh");
     old.replaceWith(row);
   };
@@ -71,7 +74,7 @@
   const announce = () => {
     const count = arrived.size;
     more.hidden = !(count || isGap);
-    more.textContent = isGap ? "Many new calls" : `${count} new call${count === 1 ? "" : "s"}`;
+    more.textContent = isGap ? `Many new ${KEY}s` : `${count} new ${KEY}${count === 1 ? "" : "s"}`;
   };
   const settle = () => {
     if (arrived.size && arrived.size <= FEW && more.hidden && isCalm()) insert();
@@ -81,10 +84,11 @@
     cursor = message.cursor;
     if (message.stale || message.skipped) isGap = true;
     const rows = message.rows || [];
-    rows.reverse().forEach(({ call, html }) => {
+    rows.reverse().forEach(({ [KEY]: call, html }) => {
       const old = shown(call);
       const row = rowOf(html);
       if (old) { put(old, row); return; }
+      if (!isNew(call)) return;
       arrived.delete(call);
       arrived.set(call, row);
     });
@@ -167,6 +171,9 @@
     const at = new Date(time.dateTime);
     if (Math.abs(Date.now() - at) < 604800000) time.firstChild.nodeValue = aged(at);
   }), 20000);
+  setInterval(() => body && body.querySelectorAll("[data-due][hidden]").forEach((mark) => {
+    mark.hidden = new Date(mark.dataset.due) > Date.now();
+  }), 5000);
 
   bar.hidden = false;
   say();

@@ -17,13 +17,15 @@ PNG = (
 class ApiSample:
     """A resource: where its objects are, what creates one, and a second value for each writable field.
 
-    `fixed` fields are written once. Without `creation`, the object exists: `path` is its own.
+    `fixed` fields are written once. Without `creation`, the object exists: `path` is its own. `hidden`
+    are members that creations need and that are never returned.
     """
 
     path: str
     creation: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     fixed: tuple[str, ...] = ()
+    hidden: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _primitive(
@@ -102,4 +104,16 @@ SAMPLES = (
         {"uri": "notes://days/{day}", "text": "Nothing on {day}."},
         {"uri": "notes://weeks/{week}", "text": "Nothing in {week}."},
     ),
+    ApiSample(
+        "/api/v1/tenants/acme/secrets",
+        {"name": "first", "hosts": ["a.example", "b.example"], "places": ["header", "body"]},
+        {"hosts": ["b.example"], "places": ["body"]},
+        ("name",),
+        {"value": "c4nary-of-a-value"},
+    ),
+    ApiSample(
+        "/api/v1/tenants/acme/service_accounts",
+        {"name": "first", "description": "Runs the nightly checks."},
+    ),
 )
+CHANGEABLE = tuple(sample for sample in SAMPLES if sample.changes)

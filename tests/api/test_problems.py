@@ -1,6 +1,7 @@
 """Every refusal is a problem in JSON (RFC 9457), for programs and browsers alike."""
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.db import OperationalError
@@ -26,7 +27,7 @@ def checked(response: Any, problem: ProblemType) -> Any:
     assert [name for name in members if name != "errors"] == MEMBERS
     assert members["type"] == f"urn:mcphost:problem:{problem.code}"
     assert response.status_code == members["status"] == problem.status
-    assert members["instance"] == response.wsgi_request.path
+    assert members["instance"] == quote(response.wsgi_request.path)
     assert members["detail"].endswith((".", ")"))
     for fault in members.get("errors", ()):
         assert set(fault) == {"pointer", "code", "detail"}
@@ -34,7 +35,16 @@ def checked(response: Any, problem: ProblemType) -> Any:
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/", "/api/v1", "/api/v1/", "/api/v2/tenants", "/api/v1/tenants/", "/api/x.html"]
+    "path",
+    [
+        "/api/",
+        "/api/v1",
+        "/api/v1/",
+        "/api/v2/tenants",
+        "/api/v1/tenants/",
+        "/api/x.html",
+        "/api/ü ?",
+    ],
 )
 @pytest.mark.parametrize("accept", ["", "text/html", "application/xml"])
 def test_an_unknown_address_is_a_problem_with_and_without_a_token(

@@ -6,7 +6,7 @@ import pytest
 
 from mcphost.audit.models import Entry
 from tests.api.client import ApiClient
-from tests.api.samples import SAMPLES, ApiSample
+from tests.api.samples import CHANGEABLE, SAMPLES, ApiSample
 from tests.cast import Cast
 
 pytestmark = pytest.mark.django_db
@@ -17,11 +17,14 @@ def resource_name(sample: ApiSample) -> str:
 
 
 every_resource = pytest.mark.parametrize("sample", SAMPLES, ids=resource_name)
+every_changeable = pytest.mark.parametrize("sample", CHANGEABLE, ids=resource_name)
 
 
 def existing(owner: ApiClient, sample: ApiSample) -> str:
     """Return the address of an object of the sample, created if there is none."""
-    return owner.made(sample.path, sample.creation)[0] if sample.creation else sample.path
+    if not sample.creation:
+        return sample.path
+    return owner.made(sample.path, {**sample.creation, **sample.hidden})[0]
 
 
 def same_bytes(read: Any, response: Any) -> bool:
@@ -36,7 +39,7 @@ def test_a_creation_returns_the_whole_object_which_is_read_back_equal(
 ) -> None:
     path = sample.path
     if sample.creation:
-        path, response = owner.made(sample.path, sample.creation)
+        path, response = owner.made(sample.path, {**sample.creation, **sample.hidden})
         written = response.json()
         assert {name: written[name] for name in sample.creation} == sample.creation
         assert same_bytes(owner.get(path), response)
@@ -44,7 +47,7 @@ def test_a_creation_returns_the_whole_object_which_is_read_back_equal(
     assert set(members).issuperset({*sample.creation, *sample.changes})
 
 
-@every_resource
+@every_changeable
 def test_each_field_that_is_written_is_read_back_equal(owner: ApiClient, sample: ApiSample) -> None:
     path = existing(owner, sample)
     for name, value in sample.changes.items():
@@ -60,7 +63,7 @@ def test_each_field_that_is_written_is_read_back_equal(owner: ApiClient, sample:
         assert all(read.json()[other] == members[other] for other in unwritten)
 
 
-@every_resource
+@every_changeable
 def test_a_merge_patch_changes_the_fields_that_it_names(
     owner: ApiClient, sample: ApiSample
 ) -> None:
@@ -76,7 +79,7 @@ def test_a_merge_patch_changes_the_fields_that_it_names(
         assert all(response.json()[other] == before.json()[other] for other in unwritten)
 
 
-@every_resource
+@every_changeable
 def test_writing_back_what_was_read_changes_nothing_and_keeps_the_etag(
     owner: ApiClient, sample: ApiSample
 ) -> None:
@@ -89,7 +92,7 @@ def test_writing_back_what_was_read_changes_nothing_and_keeps_the_etag(
     assert Entry.objects.count() == entries
 
 
-@every_resource
+@every_changeable
 def test_unknown_fields_and_changes_of_others_are_refused_by_name(
     owner: ApiClient, sample: ApiSample
 ) -> None:
@@ -112,7 +115,7 @@ def test_unknown_fields_and_changes_of_others_are_refused_by_name(
     assert same_bytes(owner.get(path), read)
 
 
-@every_resource
+@every_changeable
 def test_values_of_another_type_are_refused_and_not_converted(
     owner: ApiClient, sample: ApiSample
 ) -> None:
@@ -132,7 +135,7 @@ def test_values_of_another_type_are_refused_and_not_converted(
     assert same_bytes(owner.get(path), read)
 
 
-@every_resource
+@every_changeable
 def test_a_field_that_is_fixed_after_the_creation_is_refused(
     owner: ApiClient, sample: ApiSample
 ) -> None:
@@ -158,6 +161,17 @@ def test_a_value_that_would_be_stored_in_another_form_is_refused(
     assert "'Acme'" in faults["/title"]["detail"]
     assert "https://app.example" in faults["/allowed_origins"]["detail"]
     assert owner.get(path).json()["title"] == "Acme"
+
+
+def test_times_may_be_sent_back_as_libraries_write_them(owner: ApiClient) -> None:
+    sample = next(sample for sample in SAMPLES if sample.path.endswith("tools"))
+    path, response = owner.made(sample.path, sample.creation)
+    members = response.json()
+    members["created_at"] = members["created_at"].replace("Z", "+00:00")
+    written = owner.send("PUT", path, members, etag=response.headers["ETag"])
+    assert (written.status_code, written.content) == (200, response.content)
+    members["created_at"] = members["created_at"].replace("+00:00", "+01:00")
+    assert owner.send("PUT", path, members, etag="*").status_code == 422
 
 
 def test_a_deleted_draft_is_gone_and_its_name_can_be_used_again(owner: ApiClient) -> None:

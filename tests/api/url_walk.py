@@ -3,20 +3,30 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.urls import URLPattern
+from django.utils import timezone
 
 from mcphost.api.endpoint import METHODS
 from mcphost.api.operations import ApiOperation
 from mcphost.api.urls import V1
 from mcphost.catalogue import services
 from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.kinds import functions
 from mcphost.catalogue.selectors import versions
+from mcphost.identity import service_accounts
+from mcphost.identity.services import TokenRequest, issue_for_service
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.tenants.models import Membership
+from mcphost.tenants.roles import LIST_TOOLS
 from mcphost.tenants.selectors import TenantSnapshot
+from mcphost.vault.secrets.services import create_secret
+from mcphost.vault.services import ensure_ring
 from tests.api.samples import SAMPLES
+from tests.audit.recorded_calls import Story, keep
 from tests.cast import ACTOR
 
 
@@ -56,8 +66,9 @@ class Route:
     def path(self, ids: dict[str, Any]) -> str:
         """Return the address with these ids."""
         route = str(self.pattern.pattern)
-        for name, converter in self.pattern.pattern.converters.items():
-            route = re.sub(rf"<\w+:{name}>", converter.to_url(self.id_of(name, ids)), route)
+        for name in self.ids:
+            value = self.id_of(name, ids)
+            route = re.sub(rf"<\w+:{name}>", str(value), route)
         return f"/api/v1/{route}"
 
 
@@ -85,7 +96,30 @@ def ids_of(tenant: TenantSnapshot) -> dict[str, Any]:
             )
             ids[f"{primitive_type}.primitive_id"] = identity
             ids[f"{primitive_type}.version_id"] = version
-    return ids
+    return ids | _others(tenant)
+
+
+def _others(tenant: TenantSnapshot) -> dict[str, Any]:
+    """Create one of each other resource of a tenant; its key and function are there."""
+    story = Story.of(tenant.id, "canary-tool", at=timezone.now() - timedelta(minutes=5))
+    keep(story.play("start; ask q"))
+    member = Membership.objects.filter(tenant=tenant.id).order_by("role")[0]
+    request = TokenRequest("canary-token", [LIST_TOOLS])
+    account = service_accounts.create(tenant.id, "canary-account", actor=ACTOR)
+    function = functions()[0][0]
+    services.grant_function(tenant.id, function, ACTOR)
+    places = {"hosts": ["api.example.com"], "places": ["header"]}
+    secret = create_secret(tenant.id, "canary_secret", "c4nary-v4lue", actor=ACTOR, **places)
+    return {
+        "secret_id": secret,
+        "token_id": issue_for_service(tenant.id, account, request, actor=ACTOR).id,
+        "account_id": account,
+        "user_id": member.user.pk,
+        "function": function,
+        "call_id": story.call.id,
+        "entry_id": story.made[0].id,
+        "key_id": ensure_ring(),
+    }
 
 
 def _published(tenant: UUID, primitive_type: PrimitiveType, creation: Any) -> tuple[UUID, UUID]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.clients.scenario import STEPS
 from tests.clients.versions import Client
 
 MAX_PROBLEM: Final = 160
@@ -43,16 +42,16 @@ def render(rows: Sequence[Row]) -> str:
 
 
 def _line(row: Row) -> str:
-    passed = [step for step in STEPS if not row.problems[step]]
-    count = f"{len(passed)} of {len(STEPS)}" if len(passed) < len(STEPS) else "all"
+    passed, steps = list(row.problems.values()).count(""), len(row.problems)
+    count = f"{passed} of {steps}" if passed < steps else "all"
     lacks = [
         f"{', '.join(lack.steps)}: {lack.reason}"
         for lack in row.client.lacks
         if not row.failed.keys() & lack.steps
     ]
     for text in dict.fromkeys(row.failed.values()):
-        steps = [step for step, problem in row.failed.items() if problem == text]
-        lacks.append(f"**failed** {', '.join(steps)}: {_escaped(text)}")
+        failed = [step for step, problem in row.failed.items() if problem == text]
+        lacks.append(f"**failed** {', '.join(failed)}: {_escaped(text)}")
     cells = (row.client.title, row.client.version, row.revision, count, "; ".join(lacks))
     return f"| {' | '.join(cells)} |".replace("|  |", "| |")
 

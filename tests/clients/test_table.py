@@ -1,11 +1,17 @@
 """What the matrix of clients says: of a client's lines, and in the table."""
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
+
+from tests.clients import sign_ins, terminal
 from tests.clients.scenario import LINES, STEPS, problem, run
+from tests.clients.sign_in_versions import SIGN_INS
 from tests.clients.table import judge, render
 from tests.clients.versions import CLIENTS, Client, Lack
+from tests.e2e.processes import ROOT
 
 LACKING = Client(
     "It", "1.0", "it.py", lacks=(Lack(("question", "log"), "has no person", "nobody"),)
@@ -50,10 +56,13 @@ def test_each_step_accepts_its_text_only_and_an_error_only_where_one_has_to_come
         assert bool(problem(step, {"raised": f"ToolError: {text}"}, text)) is not is_error
 
 
-def test_every_client_lacks_only_steps_that_exist():
-    for name, client in CLIENTS.items():
+@pytest.mark.parametrize(("clients", "all_steps"), [(CLIENTS, STEPS), (SIGN_INS, sign_ins.STEPS)])
+def test_every_client_lacks_only_steps_that_exist(
+    clients: Mapping[str, Client], all_steps: Sequence[str]
+):
+    for name, client in clients.items():
         steps = [step for lack in client.lacks for step in lack.steps]
-        assert set(steps) <= set(STEPS), name
+        assert set(steps) <= set(all_steps), name
         assert len(steps) == len(set(steps)), name
         assert all(lack.symptom for lack in client.lacks), name
         packages = " ".join((*client.python, *client.node))
@@ -82,3 +91,29 @@ def test_a_client_that_ends_early_keeps_what_it_did_and_fails_at_the_steps_that_
     assert problems["list"].startswith("missing: arrange_meeting")
     assert "accept" in problems["call"]
     assert {problems[step] for step in ("question", "log", "close")} == {"the end: it is gone"}
+
+
+@pytest.mark.parametrize(
+    ("marker", "clients"), [("client matrix", CLIENTS), ("sign-in matrix", SIGN_INS)]
+)
+def test_the_documentation_has_a_row_without_a_failure_for_each_client(
+    marker: str, clients: Mapping[str, Client]
+):
+    page = (ROOT / "docs" / "clients.md").read_text()
+    table = page.partition(f"<!-- {marker}: begin -->")[2].partition("<!--")[0]
+    rows = table.strip().splitlines()[2:]
+    heads = [row.split(" | ")[:2] for row in rows]
+    assert heads == [[f"| {client.title}", client.version] for client in clients.values()]
+    assert "**failed**" not in table
+
+
+def test_a_person_types_what_a_terminal_asks_for(tmp_path: Path) -> None:
+    program = "print(input('Name? ')[::-1]); input()"
+    command = [sys.executable, "-c", program]
+    terminal.converse(command, tmp_path, [("Name?", "lwo\n"), ("owl", "")])
+    with pytest.raises(AssertionError, match="'owl' was not shown: it"):
+        terminal.converse(
+            [sys.executable, "-c", "print(input('Name? '))"],
+            tmp_path,
+            [("Name?", "it\n"), ("owl", "")],
+        )

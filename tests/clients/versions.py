@@ -1,7 +1,7 @@
 """Which clients the matrix has, in which versions, and what each is known to lack."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 
@@ -15,11 +15,21 @@ class Lack:
 
 
 @dataclass(frozen=True)
+class Login:
+    """How a person signs a client in, if it does not open the browser when it connects: the arguments of its
+    command, and what is shown and typed in the terminal."""
+
+    arguments: tuple[str, ...]
+    lines: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class Client:
     """A client, and the program of tests/e2e that drives it.
 
     `python` and `node` are the packages of its environments. `command` is what the program starts, if it is
-    no library: a script under `node_modules` and its arguments, in which `{url}` and `{token}` are replaced.
+    no library: a script under `node_modules` and its arguments, in which `{url}` and `{token}` are replaced, as in
+    `files`, its configuration below the home folder.
     """
 
     title: str
@@ -30,6 +40,9 @@ class Client:
     command: tuple[str, ...] = ()
     revision: str = ""
     lacks: tuple[Lack, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    login: Login | None = None
 
 
 _CAPABILITY: Final = "needs a client with the capability 'elicitation.form'"

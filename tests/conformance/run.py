@@ -3,8 +3,9 @@
 First against one, started as `make up` does over a throw-away data folder; then against two nodes
 of one service, with PostgreSQL and Redis, behind a round-robin proxy. Each has the public tenant
 `conformance`, and is warmed, because the suite's first scenario gives it half a second. Every
-revision that the suite knows is run, every check judged (see verdict.py); the checks stay in
-build/conformance/out. Exit 0 or 1.
+revision that the suite knows is run, then its scenarios for authorization servers, in which a scripted
+person signs in. Every check is judged (see verdict.py); the checks stay in build/conformance/out.
+Exit 0 or 1.
 """
 
 import json
@@ -13,12 +14,13 @@ import shutil
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.conformance import suite, verdict
+from tests.conformance import sign_in, suite, verdict
 from tests.e2e import nodes, shared_services
 from tests.e2e.processes import Server, serving
 
@@ -48,15 +50,15 @@ def _run(what: str, start: Start, output: Path) -> bool:
     """Run the suite and tell what was found; whether that is what was expected."""
     shutil.rmtree(output, ignore_errors=True)
     trouble = _run_against(start, output)
-    for revision in suite.REVISIONS:
-        trouble += _judge(f"{what}, {revision}", suite.tables(revision), output / revision)
+    for name in (*suite.REVISIONS, suite.AUTHORIZATION):
+        trouble += _judge(f"{what}, {name}", suite.tables(name), output / name)
     for line in trouble:
         print(f"{what}: {line}", file=sys.stderr)
     return not trouble
 
 
 def _judge(what: str, tables: Path, output: Path) -> list[str]:
-    """Tell how much passes of a revision; what is not as expected."""
+    """Tell how much passes of a revision or of AUTHORIZATION; what is not as expected."""
     expected = verdict.read_expected(tables)
     results = verdict.read_results(output) if output.exists() else {}
     checks = sum(verdict.passed(checks) for checks in results.values())
@@ -71,7 +73,7 @@ def _judge(what: str, tables: Path, output: Path) -> list[str]:
 
 def _run_against(start: Start, output: Path) -> list[str]:
     """Run the suite; what it or the server's end complained of, or nothing."""
-    trouble = []
+    trouble: list[str] = []
     try:
         with (
             tempfile.TemporaryDirectory(prefix="mcphost-conformance-") as folder,
@@ -80,17 +82,19 @@ def _run_against(start: Start, output: Path) -> list[str]:
             url = f"{server.base}/t/conformance/mcp"
             warm(url)
             for revision in suite.REVISIONS:
-                trouble += _run_revision(url, revision, output / revision)
+                trouble += _trouble(revision, partial(suite.run, url, revision, output / revision))
+            name = suite.AUTHORIZATION
+            trouble += _trouble(name, partial(sign_in.run, server, output / name))
     except (AssertionError, OSError) as error:
         trouble.append(f"the server: {error}")
     return trouble
 
 
-def _run_revision(url: str, revision: str, output: Path) -> list[str]:
+def _trouble(name: str, run: Callable[[], str]) -> Sequence[str]:
     try:
-        suite.run(url, revision, output)
+        run()
     except suite.SuiteError as error:
-        return [f"{revision}: the suite ended with {error}"]
+        return [f"{name}: the suite ended with {error}"]
     return []
 
 

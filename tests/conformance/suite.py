@@ -4,7 +4,10 @@ import hashlib
 import os
 import shutil
 import subprocess
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from tests.e2e.node_client import NODE, NPM
 from tests.e2e.processes import ROOT
@@ -13,8 +16,11 @@ SOURCE = Path(__file__).parent
 FOLDER = ROOT / "build" / "conformance"
 SUITE = FOLDER / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 REVISIONS = ("2026-07-28", "2025-11-25")
+AUTHORIZATION = "authorization"
+"""The suite's command for authorization servers, which has scenarios of its own."""
 INSTALL_SECONDS = 300
 RUN_SECONDS = 300
+AUTHORIZATION_SECONDS = 60
 
 
 class SuiteError(Exception):
@@ -35,7 +41,7 @@ def install() -> None:
 
 
 def tables(revision: str) -> Path:
-    """The folder that says what is expected of a revision's scenarios."""
+    """The folder that says what is expected of the scenarios of a revision, or of AUTHORIZATION."""
     return SOURCE / revision
 
 
@@ -50,18 +56,59 @@ def run(url: str, revision: str, output: Path) -> str:
     return _run([str(SUITE), "server", *where, "--expected-failures", failures], RUN_SECONDS)
 
 
+def run_authorization(
+    issuer: str,
+    client_id: str,
+    resource: str,
+    port: int,
+    output: Path,
+    sign_in: Callable[[str], None],
+) -> str:
+    """Run every scenario for an authorization server; the checks are left in `output`.
+
+    `sign_in` gets the authorization URL that the suite prints for a person. It brings the answer to
+    the suite, which listens at `port` meanwhile. Gives back what the suite printed. Raises SuiteError
+    if a check failed, and what `sign_in` raises.
+    """
+    shutil.rmtree(output, ignore_errors=True)
+    client = ("--client-id", client_id, "--resource", resource, "-p", str(port))
+    arguments = [str(SUITE), AUTHORIZATION, "--url", issuer, *client, "-o", str(output)]
+    with subprocess.Popen([str(NODE), *arguments], **_OPTIONS) as process:
+        # The suite itself would wait for the person for five minutes.
+        deadline = threading.Timer(AUTHORIZATION_SECONDS, process.kill)
+        deadline.start()
+        try:
+            assert process.stdout is not None
+            printed = []
+            for line in process.stdout:
+                printed.append(line)
+                if line.startswith(f"{issuer}/authorize?"):
+                    sign_in(line.strip())
+            process.wait()
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            deadline.cancel()
+    return _checked(process.returncode, "".join(printed))
+
+
+_OPTIONS: Mapping[str, Any] = {
+    "cwd": FOLDER,
+    "env": {**os.environ, "PATH": f"{NODE.parent}{os.pathsep}{os.environ['PATH']}"},
+    "stdin": subprocess.DEVNULL,
+    "stdout": subprocess.PIPE,
+    "stderr": subprocess.STDOUT,
+    "text": True,
+}
+
+
 def _run(arguments: list[str], seconds: float) -> str:
-    done = subprocess.run(
-        [str(NODE), *arguments],
-        cwd=FOLDER,
-        env={**os.environ, "PATH": f"{NODE.parent}{os.pathsep}{os.environ['PATH']}"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=seconds,
-        check=False,
-    )
-    if done.returncode:
-        raise SuiteError(f"status {done.returncode}:\n{done.stdout}")
-    return done.stdout
+    done = subprocess.run([str(NODE), *arguments], **_OPTIONS, timeout=seconds, check=False)
+    return _checked(done.returncode, done.stdout)
+
+
+def _checked(status: int, printed: str) -> str:
+    if status:
+        raise SuiteError(f"status {status}:\n{printed}")
+    return printed

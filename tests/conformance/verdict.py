@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BAD = frozenset({"FAILURE", "WARNING"})
-_FOLDER = re.compile(r"server-(?P<scenario>.+)-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z")
+_FOLDER = re.compile(
+    r"(?:authorization-)?server-(?P<scenario>.+)-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z"
+)
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,11 @@ def auditor(cast: Cast, browse: Browser) -> Client:
 
 
 @pytest.fixture
+def stranger(cast: Cast, browse: Browser) -> Client:
+    return browse(cast.stranger)
+
+
+@pytest.fixture
 def staff(cast: Cast, browse: Browser) -> Client:
     return browse(cast.staff)
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -18,7 +17,7 @@ from mcphost.tenants.roles import ROLE_PERMISSIONS, Role
 from tests.cast import Cast
 from tests.console.conftest import Browser
 from tests.console.live.live_client import Reader, ended, session_of
-from tests.console.tenant_data import Things, recorded
+from tests.console.tenant_data import Things, asking, told
 from tests.console.url_walk import (
     BY_NAME,
     CHUNKS,
@@ -147,7 +146,7 @@ def test_users_without_console_access_are_redirected_to_the_sign_in(
         if pattern.name in OPEN_TO_ANYBODY:
             continue
         path = address(pattern, acme, acme.slug)
-        door = "/admin/sign-in/" if pattern.name in PERSONAL else "/admin/login/"
+        door = "/admin/login/"
         for client in [visitor] if pattern.name in PERSONAL else [visitor, member]:
             for response in (client.get(path, fields), client.post(path, fields)):
                 if pattern.name in SIGN_IN_FROM:
@@ -208,14 +207,14 @@ def test_a_nul_in_a_url_or_a_form_causes_no_server_error(cast: Cast) -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", [str(pattern.name) for pattern in sockets])
 async def test_a_live_socket_opens_for_the_same_users_as_its_page(name, cast, acme, browse):
-    readers = {"calls_changes": {"owner", "operator", "auditor", "staff"}}.get(name, {"staff"})
+    readers = {"staff"} if name.startswith("all_") else {"owner", "operator", "auditor", "staff"}
     path = await in_database(address, BY_NAME[name], acme, acme.slug)
     for who in ("owner", "operator", "auditor", "member", "staff", "stranger", ""):
         client = await in_database(browse, getattr(cast, who)) if who else Client()
         page = await in_database(client.get, f"{path}?cursor=0")
         assert (page.status_code == 200) is (who in readers), who
         since = await in_database(newest)
-        await in_database(lambda: recorded(acme.tenant, uuid4(), target="canary-acme-live"))
+        await in_database(told, asking(acme))
         reader = Reader(path, session_of(client) if who else "", f"cursor={since}")
         assert await reader.connect() is (who in readers), who
         if who in readers:

@@ -13,7 +13,16 @@ from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import remove_member, set_member
 from tests.cast import ACTOR, PASSWORD, Cast, Person
-from tests.oauth import CHALLENGE, REDIRECT, make_client, membership_of, pair_of, query_of, redeem
+from tests.oauth import (
+    CHALLENGE,
+    REDIRECT,
+    check_description,
+    make_client,
+    membership_of,
+    pair_of,
+    query_of,
+    redeem,
+)
 
 pytestmark = pytest.mark.django_db
 ORIGIN = "http://testserver"
@@ -56,6 +65,8 @@ def _told(response: Any) -> dict[str, Any]:
     assert response.headers["Location"].startswith(REDIRECT + "?")
     told = query_of(response.headers["Location"])
     assert told["iss"] == ORIGIN
+    if "error" in told:
+        check_description(told)
     return told
 
 
@@ -73,6 +84,18 @@ def test_a_member_allows_a_client_and_it_gets_a_code(app: OAuthClient, cast: Cas
     assert pair_of(redeem(app, told["code"])).scope == "mcp:call mcp:list"
     entry = Entry.objects.get(action="connection.consented")
     assert (entry.tenant, entry.actor_id) == (cast.acme.id, str(cast.member.user.pk))
+
+
+def test_a_person_with_the_wrong_account_signs_in_with_another(
+    app: OAuthClient, cast: Cast
+) -> None:
+    browser, url = _browser(cast.member), _url()
+    page = browser.get(url).content.decode()
+    (door,) = re.findall(r'<a href="(/admin/login/[^"]+)">Sign in with another account', page)
+    assert "An application wants to act for you" in browser.get(door).content.decode()
+    back = browser.post(door, {"username": "owner", "password": PASSWORD})
+    assert back.headers["Location"] == url
+    assert "Not <bdi>owner</bdi>?" in browser.get(url).content.decode()
 
 
 def test_a_denial_is_told_to_the_client(app: OAuthClient, cast: Cast) -> None:
@@ -97,7 +120,7 @@ def test_a_signed_out_person_signs_in_before_anything_is_looked_up(
     with django_assert_num_queries(0):
         response = Client().get(url)
     assert response.status_code == 302
-    assert response.headers["Location"].startswith("/admin/sign-in/?next=/authorize%3F")
+    assert response.headers["Location"].startswith("/admin/login/?next=/authorize%3F")
     browser = Client()
     sign_in = {"username": "member", "password": PASSWORD}
     back = browser.post(Client().get(_url()).headers["Location"], sign_in)
@@ -148,6 +171,8 @@ def test_an_untrusted_redirect_uri_is_shown_to_the_person_and_nothing_is_sent_th
         ({"resource": f"{ORIGIN}/t/no-such-tenant/mcp"}, "invalid_target"),
         ({"resource": "https://elsewhere.test/t/acme/mcp"}, "invalid_target"),
         ({"resource": ORIGIN}, "invalid_target"),
+        ({"resource": f"{ORIGIN}:443/t/acme/mcp"}, "invalid_target"),
+        ({"resource": f"{ORIGIN}:80:80/t/acme/mcp"}, "invalid_target"),
         ({"resource": f"{ORIGIN}/t/a\0b/mcp"}, "invalid_target"),
         ({"resource": f"{ORIGIN}/t/acme/mcp?more=1"}, "invalid_target"),
         ({"state": "x" * 5000}, "invalid_request"),
@@ -189,8 +214,11 @@ def test_a_parameter_that_is_there_twice_is_refused(
         assert response.status_code == 400
 
 
-def test_the_host_of_a_resource_may_be_in_upper_case(app: OAuthClient, cast: Cast) -> None:
-    url = _url(resource="HTTP://TestServer/t/acme/mcp/")
+@pytest.mark.parametrize("origin", ["HTTP://TestServer", "http://testserver:80"])
+def test_a_resource_may_have_upper_case_the_default_port_and_a_slash(
+    app: OAuthClient, cast: Cast, origin: str
+) -> None:
+    url = _url(resource=f"{origin}/t/acme/mcp/")
     assert "code" in _told(_allow(_browser(cast.member), url, cast.member))
 
 

@@ -28,7 +28,7 @@ def test_the_dashboard_shows_the_tenants_and_calls_of_the_user(owner, staff, acm
 
 
 PROGRAMS = ["Overview", "Connect", "Tools", "Prompts", "Resources", "Templates", "Secrets"]
-RECORDS = ["Calls", "Input requests", "Tasks", "Audit log"]
+RECORDS = ["Calls", "Questions", "Tasks", "Audit log"]
 OF_OPERATORS = [*PROGRAMS, *RECORDS, "Python functions"]
 OF_OWNERS = [
     *(

@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.urls import URLPattern, reverse
 
 from mcphost.audit.models import Entry, Payload
-from mcphost.audit.records import ANSWER_RECEIVED
+from mcphost.audit.records import ANSWER_RECEIVED, QUESTION_ASKED
 from mcphost.calls.models import CancelledCall, Claim
 from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
 from mcphost.console.models import SavedFilter
@@ -33,7 +34,7 @@ BY_NAME: Final = {str(pattern.name): pattern for pattern in PATTERNS}
 CHUNKS: Final = [PATTERNS[at : at + 17] for at in range(0, len(PATTERNS), 17)]
 """The URLs by their paths, in parts: a walk of one part pays for the data once."""
 
-OPEN_TO_ANYBODY: Final = {"login", "sign_in", "logout", "account_link"}
+OPEN_TO_ANYBODY: Final = {"login", "logout", "account_link"}
 PERSONAL: Final = {
     "you", "password_change", "own_token_add", "own_token_revoke", "own_token_renew",
     "own_connection_end", "leave", "invitation", "glossary",
@@ -93,8 +94,10 @@ ONE_OF_EACH_GUARD: Final = [pages[0] for pages in by_guard()]
 
 def address(pattern: URLPattern, things: Things, slug: str) -> str:
     """Return the page's URL, with the ids of `things` in it."""
+    questions = Entry.objects.filter(tenant=things.tenant, action=QUESTION_ASKED)
     ids: dict[str, Any] = {
         "slug": slug,
+        "question_id": questions.values_list("id", flat=True).first() or UUID(int=1),
         "primitive_id": getattr(things, pattern.default_args.get("primitive_type", "tool")),
         "version_id": things.version,
         "token_id": things.token,

@@ -4,7 +4,7 @@ import http.client
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 PATIENCE = 30
 FORM = "application/x-www-form-urlencoded"
@@ -33,6 +33,19 @@ class Admin:
 
     def post(self, path: str, **fields: str | Sequence[str]) -> None:
         self._ask("POST", path, 302, self._form(fields))
+
+    def allow(self, url: str) -> str:
+        """Allow the client that opens an authorization URL; return the page that asks for consent.
+
+        `location` is then where the browser goes.
+        """
+        parts = urlsplit(url)
+        path = f"{parts.path}?{parts.query}"
+        page = self.get(path)
+        membership = re.search(r'name="tenant" value="([^"]+)"', page)
+        assert membership, page
+        self.post(path, _allow="1", tenant=membership[1])
+        return page
 
     def confirm(self, path: str) -> None:
         assert "Confirm this request?" in self.get(path)

@@ -29,13 +29,17 @@ ABSENT = ("DATABASE_URL", "DJANGO_SETTINGS_MODULE", "HOST", "PORT")
 
 @dataclass(frozen=True)
 class Server:
-    """A server that answers. `pid` leads a process group of its own."""
+    """A server that answers. `pid` leads a process group of its own.
+
+    `token` is the demo's, or the one of a client that has signed in.
+    """
 
     pid: int
     port: int
     home: Path
     output: Path
     log: Path
+    access_token: str = ""
 
     @property
     def base(self) -> str:
@@ -47,7 +51,7 @@ class Server:
 
     @property
     def token(self) -> str:
-        return (self.home / "demo-token").read_text().strip()
+        return self.access_token or (self.home / "demo-token").read_text().strip()
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:

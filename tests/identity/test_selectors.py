@@ -16,7 +16,7 @@ from mcphost.identity.models import Token
 from mcphost.identity.services import TokenRequest, issue, revoke
 from mcphost.identity.tokens import digest, new
 from mcphost.runtime.call import PrincipalKind
-from mcphost.tenants.roles import Audience, Role
+from mcphost.tenants.roles import API_SCOPES, Audience, Role
 from mcphost.tenants.services import close_tenant, remove_member, set_member
 from tests.cast import ACTOR, Cast
 
@@ -137,8 +137,7 @@ def test_scopes_are_limited_to_the_owners_current_role(cast: Cast, role: Role) -
     assert found.principal.scopes == {"mcp:list", "mcp:call"}
     api = selectors.authenticate(cast.operator.api_token, Audience.API, None)
     assert api is not None
-    expected = {"api:read", "api:write"} if role in (Role.OWNER, Role.OPERATOR) else set()
-    assert api.principal.scopes == expected
+    assert api.principal.scopes == API_SCOPES[role]
     set_member(cast.acme.id, cast.member.user, role, actor=ACTOR)
     assert _enter(cast.member.mcp_token).principal.scopes == {"mcp:list", "mcp:call"}
 

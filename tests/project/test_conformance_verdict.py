@@ -47,9 +47,25 @@ def test_a_scenario_that_did_not_run_or_was_only_skipped_counts_as_zero_passing_
     assert complaints({"silent": (GOOD,)}, expected) == ["silent: 1 checks pass, not 0"]
 
 
-@pytest.mark.parametrize(("revision", "scenarios"), [("2026-07-28", 50), ("2025-11-25", 33)])
+@pytest.mark.parametrize("kind", ["server", "authorization-server"])
+def test_checks_of_servers_and_authorization_servers_are_read(kind, tmp_path):
+    for scenario in ("tools-list", "authorization-server-metadata-endpoint"):
+        folder = tmp_path / f"{kind}-{scenario}-2026-11-28T18-39-14-088Z"
+        folder.mkdir()
+        (folder / "checks.json").write_text('[{"id": "order", "status": "SUCCESS"}]')
+    (tmp_path / "client-initialize-2026-11-28T18-39-14-088Z").mkdir()
+    read = (Check("order", "SUCCESS"),)
+    assert verdict.read_results(tmp_path) == {
+        "tools-list": read,
+        "authorization-server-metadata-endpoint": read,
+    }
+
+
+@pytest.mark.parametrize(
+    ("revision", "scenarios"), [("2026-07-28", 50), ("2025-11-25", 33), ("authorization", 2)]
+)
 def test_the_tables_of_a_revision_list_every_scenario_once(revision, scenarios):
-    assert revision in suite.REVISIONS
+    assert revision in (*suite.REVISIONS, suite.AUTHORIZATION)
     expected = verdict.read_expected(suite.tables(revision))
     assert len(expected.passing) + len(expected.scenarios) == scenarios
     assert {scenario for scenario, _ in expected.checks} <= expected.passing.keys()

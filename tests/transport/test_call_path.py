@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import mcphost
+from mcphost.serving.database import in_database
 from tests.cast import Cast
+from tests.credentials import CREDENTIALS, MakeCredential
 from tests.mcp import call
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -20,9 +22,14 @@ LIMITS = (113, 99, 49)
 """Calls, functions and files, on the event loop's thread: the writer's thread is not counted."""
 
 
-async def test_a_plain_call_executes_a_limited_number_of_functions(served: Cast) -> None:
+@pytest.mark.parametrize("credential", CREDENTIALS)
+async def test_a_plain_call_executes_a_limited_number_of_functions_and_reads_no_row(
+    served: Cast, credential: MakeCredential
+) -> None:
+    presented = await in_database(credential, served, served.owner)
+
     async def once() -> None:
-        assert (await call("acme", "echo", {"text": "a"}, served.owner.mcp_token)).text == "a"
+        assert (await call("acme", "echo", {"text": "a"}, presented.bearer)).text == "a"
 
     for _ in range(3):  # what is remembered, is remembered now
         await once()
@@ -31,6 +38,7 @@ async def test_a_plain_call_executes_a_limited_number_of_functions(served: Cast)
     functions = set(seen)
     counts = len(seen), len(functions), len({code.co_filename for code in functions})
     assert all(count <= limit for count, limit in zip(counts, LIMITS, strict=True)), counts
+    assert in_database.__code__ not in functions
 
 
 async def _traced(act: Callable[[], Awaitable[None]]) -> list[CodeType]:

@@ -85,7 +85,7 @@ def test_without_a_login_every_link_redirects_to_sign_in_before_any_look_up(
             reply = getattr(Client(), method)(path)
         assert reply.status_code == 302
         where = urlsplit(reply["Location"])
-        assert where.path == "/admin/sign-in/"
+        assert where.path == "/admin/login/"
         assert parse_qs(where.query) == {"next": [path]}
         assert len(queries) == 0
     assert not calls.is_open(link)

@@ -28,6 +28,32 @@ SERVICES: Final[Mapping[PrimitiveVerb, Callable[..., PrimitiveRow]]] = {
 }
 
 
+EXAMPLES: Final[Mapping[PrimitiveType, Mapping[str, Any]]] = {
+    PrimitiveType.TOOL: {
+        "name": "list_orders",
+        "description": "Lists the orders of a day.",
+        "kind": "http",
+        "config": {"request": {"method": "GET", "url": "https://api.example.com/orders"}},
+    },
+    PrimitiveType.PROMPT: {
+        "name": "greet",
+        "description": "Greets the team.",
+        "kind": "text",
+        "config": {"messages": [{"content": {"type": "text", "text": "Greet the team."}}]},
+    },
+    PrimitiveType.RESOURCE: {
+        "name": "house_rules",
+        "kind": "text",
+        "config": {"uri": "docs://house-rules", "text": "Be kind."},
+    },
+    PrimitiveType.TEMPLATE: {
+        "name": "menu",
+        "kind": "text",
+        "config": {"uri": "docs://menus/{day}", "text": "Soup on {day}."},
+    },
+}
+
+
 class PrimitiveSettings(Fields):
     """The working copy. Empty texts and null leave the value to the code. What is served changes when
     it is published."""
@@ -161,6 +187,7 @@ class PrimitiveCollection(Endpoint):
             PrimitiveRepresentation,
             body=PrimitiveSettings,
             creates=True,
+            examples=EXAMPLES,
         )
     )
     def post(
@@ -190,6 +217,7 @@ class PrimitiveObject(Endpoint):
             PrimitiveRepresentation,
             body=PrimitiveSettings,
             conditional=True,
+            examples=EXAMPLES,
         )
     )
     def put(
@@ -209,7 +237,7 @@ class PrimitiveObject(Endpoint):
             body=PrimitiveSettings,
             conditional=True,
             merges=read_primitive,
-            example={"description": "Return the text in capitals."},
+            example={"description": "Described in other words."},
         )
     )
     def patch(

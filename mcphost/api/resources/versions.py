@@ -1,7 +1,7 @@
 """Published versions of tools, prompts, resources and templates."""
 
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Final, Self
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -17,6 +17,8 @@ from mcphost.catalogue import selectors, services
 from mcphost.catalogue.rows import VersionRow
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.roles import Permission
+
+VERSION_EXAMPLE: Final = "3f0a8a52-6f5c-4c57-9f0e-1d2f0a7c9b11"
 
 
 class CodeRepresentation(Representation):
@@ -141,6 +143,7 @@ class RollBack(Endpoint):
             PrimitiveRepresentation,
             body=RollBackFields,
             conditional=True,
+            example={"version_id": VERSION_EXAMPLE, "note": "It was better."},
         )
     )
     def post(

@@ -16,7 +16,14 @@ import orjson
 from django.db import transaction
 
 from mcphost.audit.entries import EntryView, view
-from mcphost.audit.models import CallMark, CallSummary, ChangedCalls, Entry, Following
+from mcphost.audit.models import (
+    CallMark,
+    CallSummary,
+    ChangedCalls,
+    Entry,
+    Following,
+    QuestionSummary,
+)
 from mcphost.audit.open_calls import Losses
 from mcphost.audit.records import (
     GOES_ON,
@@ -37,6 +44,7 @@ from mcphost.audit.summaries.bulk_sql import (
 )
 from mcphost.audit.summaries.histograms import bucket_of
 from mcphost.audit.summaries.projection import COMPLETE, REASON_LENGTH, Projection, project
+from mcphost.audit.summaries.questions import REPLACED, question_rows
 
 AT_ONCE: Final = 1_000
 """How many calls are projected in one transaction: on SQLite it keeps others from writing."""
@@ -96,6 +104,7 @@ def write(batch: CallBatch, now: datetime, losses: Losses) -> int:
         run(f"DELETE FROM audit_call_mark WHERE call IN {ids_of()}", as_json(replaced))  # noqa: S608
     _mark_ended([id_text(call) for call, *_, is_marked in ended if is_marked])
     CallMark.objects.bulk_create(mark for projection in projections for mark in _marks(projection))
+    _write_questions(projections)
     lasts = [before[call] for call in replaced] + [last for _, _, last in written]
     counting.note(map(id_text, lasts), following, now)
     if not batch.late:
@@ -195,6 +204,26 @@ def _row(projection: Projection) -> CallSummary:
     took = Counter(map(bucket_of, projection.took_ms))
     details = {"endings": projection.endings, "answers": projection.answers, "took": took}
     return CallSummary(**shared, details=details)
+
+
+def _write_questions(projections: Iterable[Projection]) -> None:
+    """Write the rows of the questions of these calls; delete those of questions that another run asked again.
+
+    Of a call with very many entries only some are read: what else it asked keeps its rows.
+    """
+    with_questions = [projection for projection in projections if projection.questions]
+    if not with_questions:
+        return
+    rows = [
+        row
+        for projection in with_questions
+        for row in question_rows(projection.questions, projection.last)
+    ]
+    whole = [projection.call for projection in with_questions if projection.entries <= MAX_ENTRIES]
+    QuestionSummary.objects.filter(call__in=whole).exclude(id__in=[row.id for row in rows]).delete()
+    QuestionSummary.objects.bulk_create(
+        rows, update_conflicts=True, unique_fields=["id"], update_fields=REPLACED
+    )
 
 
 def _marks(projection: Projection) -> Iterable[CallMark]:

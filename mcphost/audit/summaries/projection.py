@@ -22,6 +22,7 @@ from mcphost.audit.timeline import (
     EXPIRED,
     OPEN,
     Timeline,
+    TimelineQuestion,
     key_of,
     loss_of,
     moment,
@@ -48,6 +49,7 @@ class Projection(NamedTuple):
     kind. `expires_at` and `sealed_by` are set while it is open. `duration_us` is the server time of all rounds; None if no round has ended. `endings` counts
     input requests by how they ended; `answers` entries of answers by outcome, those that did not
     fit as `invalid`, those to nothing that was asked also as `unasked`; `took_ms` are the times until answers.
+    `questions` have rows of their own.
     """
 
     call: UUID
@@ -76,6 +78,7 @@ class Projection(NamedTuple):
     endings: dict[str, int] = {}
     answers: dict[str, int] = {}
     took_ms: tuple[int, ...] = ()
+    questions: tuple[TimelineQuestion, ...] = ()
 
 
 def project(entries: Sequence[EntryView], now: datetime, losses: Losses) -> Projection | None:
@@ -169,4 +172,5 @@ def _with_questions(base: Projection, last: EntryView, call_timeline: Timeline) 
         endings=dict(endings),
         answers=dict(outcomes),
         took_ms=tuple(took),
+        questions=call_timeline.questions,
     )

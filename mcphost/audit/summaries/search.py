@@ -41,14 +41,6 @@ SHORT_PREFIX: Final = 8
 Rows = QuerySet[CallSummary] | QuerySet[CallMark]
 
 
-class FoundCalls(NamedTuple):
-    """The `last` entries of a page of calls, newest first, and the cursors beside it."""
-
-    lasts: Sequence[UUID]
-    after: UUID | None
-    before: UUID | None
-
-
 class _Stream(NamedTuple):
     """Rows of one index, and the spans of it that may have matching ones."""
 
@@ -56,28 +48,38 @@ class _Stream(NamedTuple):
     spans: Sequence[IdSpan] = ALL
 
 
-class _Taken(NamedTuple):
+class Taken(NamedTuple):
     """The first rows of one index; `bound` is how far all matches are known, None: to the end."""
 
-    lasts: list[UUID]
+    ids: list[UUID]
     bound: UUID | None
 
 
-def find(
-    filters: EntryFilter, now: datetime, cursor: Cursor, until: float | None = None
-) -> FoundCalls:
-    """Find the calls of one page. `until`: see `windows.deadline`."""
-    reverse = cursor.before is not None
+class IdPage(NamedTuple):
+    """The ids of the rows of a page, newest first, and the cursors beside it."""
+
+    ids: Sequence[UUID]
+    after: UUID | None
+    before: UUID | None
+
+
+def find(filters: EntryFilter, now: datetime, cursor: Cursor, until: float | None = None) -> IdPage:
+    """Find the calls of one page, by their `last` entries. `until`: see `windows.deadline`."""
     streams, rest = _plan(filters, now)
     until = deadline() if until is None else until
-    parts = [_take(stream, rest, cursor, until) for stream in streams]
-    lasts = {last for part in parts for last in part.lasts}
+    return merge([_take(stream, rest, cursor, until) for stream in streams], cursor)
+
+
+def merge(parts: Sequence[Taken], cursor: Cursor) -> IdPage:
+    """Merge what was taken from several indexes to one page."""
+    reverse = cursor.before is not None
+    ids = {id for part in parts for id in part.ids}
     bounds = [part.bound for part in parts if part.bound is not None]
     bound: UUID | None = None
     if bounds:
         bound = min(bounds) if reverse else max(bounds)
-        lasts = {last for last in lasts if (last <= bound if reverse else last >= bound)}
-    ordered = sorted(lasts, reverse=not reverse)
+        ids = {id for id in ids if (id <= bound if reverse else id >= bound)}
+    ordered = sorted(ids, reverse=not reverse)
     page = ordered[: cursor.limit]
     following: UUID | None = None
     if len(ordered) > cursor.limit:
@@ -86,7 +88,7 @@ def find(
         following = bound
     start = cursor.before if reverse else cursor.after
     back = None if start is None else page[0] if page else including(start, reverse)
-    return FoundCalls(page[::-1], back, following) if reverse else FoundCalls(page, following, back)
+    return IdPage(page[::-1], back, following) if reverse else IdPage(page, following, back)
 
 
 def open_calls(tenants: frozenset[UUID] | None, now: datetime) -> QuerySet[CallSummary]:
@@ -260,7 +262,7 @@ def _period_condition(filters: EntryFilter) -> Q:
     return condition
 
 
-def _take(stream: _Stream, rest: Q, cursor: Cursor, until: float) -> _Taken:
+def _take(stream: _Stream, rest: Q, cursor: Cursor, until: float) -> Taken:
     """Take the first rows of an index that match, one more than a page has."""
     reverse, need = cursor.before is not None, cursor.limit + 1
     walk = Walk(
@@ -271,7 +273,7 @@ def _take(stream: _Stream, rest: Q, cursor: Cursor, until: float) -> _Taken:
         stream.rows, walk, matching, lambda rows: rows.values_list("last", flat=True)
     )
     lasts = list(matches)
-    return _Taken(lasts, lasts[-1] if len(lasts) == need else bound)
+    return Taken(lasts, lasts[-1] if len(lasts) == need else bound)
 
 
 def _matching(window: Any, rest: Q, order: str) -> Any:

@@ -78,7 +78,9 @@ def use_page(
     tenants = frozenset({tenant.pk})
     funnel = summaries.funnel(tenants, period, now, target=target, limit=MAX_CLIENTS)
     lines = [
-        line(client_row, tenant.slug) for client_row in funnel.rows if client_row.input_requests
+        line(client_row, tenant.slug, {"counted": period.value})
+        for client_row in funnel.rows
+        if client_row.input_requests
     ]
     return UsePage(
         tiles=tuple(tiles(total, _NONE, period)),

@@ -38,6 +38,7 @@ _LISTS: Final = {
     "pipeDelimited": "a=1|2",
     "deepObject": "a[x]=1",
     "json": "JSON",
+    "part": "objects as JSON, lists a=1,2",
 }
 WRITTEN: Final = tuple(
     (f"{style}:{explode}", label)

@@ -14,13 +14,14 @@ from mcphost.console.live.hub import Arrival, hub
 from mcphost.console.live.origins import headers_of, is_own_origin
 from mcphost.console.live.sockets import CloseCode, LiveSocket
 from mcphost.console.live.views import cursor_of
+from mcphost.console.models import FilteredList
 from mcphost.console.records.filters import RecordFilter
 
 MAX_QUERY_BYTES = 4096
 _SESSION_KEY = re.compile(r"[0-9a-z]{8,40}")
 
 
-class CallsConsumer(AsyncWebsocketConsumer):
+class LiveListConsumer(AsyncWebsocketConsumer):
     """Sends a client the rows of its list that change. The client sends nothing.
 
     A client of another origin, without a session, or without the right to read is refused before the
@@ -28,6 +29,7 @@ class CallsConsumer(AsyncWebsocketConsumer):
     """
 
     channel_layer_alias = ""  # none: what changed is read from the database
+    listing = FilteredList.CALLS
     _socket: LiveSocket | None = None
     _writing: asyncio.Task[None] | None = None
 
@@ -36,7 +38,7 @@ class CallsConsumer(AsyncWebsocketConsumer):
         await getattr(self, get_handler_name(message))(message)
 
     async def connect(self) -> None:
-        arrival = arrival_of(self.scope)
+        arrival = arrival_of(self.scope, self.listing)
         self._socket = None if arrival is None else await hub().admit(arrival)
         if self._socket is None:
             await self.close()
@@ -65,7 +67,13 @@ class CallsConsumer(AsyncWebsocketConsumer):
         await self.close(code=socket.code)
 
 
-def arrival_of(scope: Any) -> Arrival | None:
+class QuestionsConsumer(LiveListConsumer):
+    """The same for the list of questions."""
+
+    listing = FilteredList.QUESTIONS
+
+
+def arrival_of(scope: Any, listing: FilteredList) -> Arrival | None:
     """Return what a handshake asks for; None for one that is refused unread."""
     headers = headers_of(scope)
     query = scope["query_string"]
@@ -78,5 +86,5 @@ def arrival_of(scope: Any) -> Arrival | None:
     if cursor is None or not _SESSION_KEY.fullmatch(session):
         return None
     return Arrival(
-        session, scope["url_route"]["kwargs"].get("slug"), RecordFilter.of(fields), cursor
+        session, scope["url_route"]["kwargs"].get("slug"), RecordFilter.of(fields), cursor, listing
     )

@@ -30,6 +30,7 @@ from mcphost.console.live.views import (
     messages,
     tenants_read,
 )
+from mcphost.console.models import FilteredList
 from mcphost.console.records.filters import RecordFilter
 from mcphost.serving import shutdown
 
@@ -60,6 +61,7 @@ class Arrival:
     slug: str | None
     record_filter: RecordFilter
     cursor: int
+    listing: FilteredList = FilteredList.CALLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +279,7 @@ def read_arrivals(
 
 
 def _admitted(arrival: Arrival, cursor: int, full: Collection[int]) -> Seating | None:
-    admitted = admit(arrival.session, arrival.slug, arrival.record_filter)
+    admitted = admit(arrival.session, arrival.slug, arrival.record_filter, arrival.listing)
     if admitted is None or admitted[0].user in full:
         return None
     viewer, view = admitted

@@ -11,6 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
 from mcphost.console.live.views import LiveView
+from mcphost.console.models import FilteredList
 from mcphost.console.records.filters import RecordFilter, tenants_of
 from mcphost.identity import browser_sessions
 from mcphost.tenants.access import allowed, holders, tenant_for
@@ -31,7 +32,7 @@ class LiveReader:
 
 
 def admit(
-    session: str, slug: str | None, record_filter: RecordFilter
+    session: str, slug: str | None, record_filter: RecordFilter, listing: FilteredList
 ) -> tuple[LiveReader, LiveView] | None:
     """Return the user of a session and the list of the tenant with a slug (None: of all tenants).
 
@@ -47,13 +48,13 @@ def admit(
         if not allowed(user, None, Permission.VIEW_RECORDS):
             return None
         return LiveReader(user.pk, session, secret, None), LiveView(
-            tenants_of(record_filter), record_filter, True
+            tenants_of(record_filter), record_filter, True, listing
         )
     try:
         tenant = tenant_for(user, slug, Permission.VIEW_RECORDS)
     except PermissionDenied:
         return None
-    view = LiveView(frozenset({tenant.pk}), record_filter, of_platform=False)
+    view = LiveView(frozenset({tenant.pk}), record_filter, False, listing)
     return LiveReader(user.pk, session, secret, tenant.pk), view
 
 

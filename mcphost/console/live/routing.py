@@ -5,7 +5,7 @@ from typing import Any
 
 from django.urls import path, re_path
 
-from mcphost.console.live.consumers import CallsConsumer
+from mcphost.console.live.consumers import LiveListConsumer, QuestionsConsumer
 
 
 async def refused(
@@ -23,7 +23,13 @@ def _at(route: str, application: Any, name: str) -> Any:
 
 _anything: Any = refused
 sockets = [
-    _at("admin/t/<slug:slug>/calls/changes/", CallsConsumer.as_asgi(), "calls_changes"),
-    _at("admin/calls/changes/", CallsConsumer.as_asgi(), "all_calls_changes"),
+    _at("admin/t/<slug:slug>/calls/changes/", LiveListConsumer.as_asgi(), "calls_changes"),
+    _at("admin/calls/changes/", LiveListConsumer.as_asgi(), "all_calls_changes"),
+    _at(
+        "admin/t/<slug:slug>/input-requests/changes/",
+        QuestionsConsumer.as_asgi(),
+        "input_requests_changes",
+    ),
+    _at("admin/input-requests/changes/", QuestionsConsumer.as_asgi(), "all_input_requests_changes"),
 ]
 urlpatterns = [*sockets, re_path("", _anything)]

@@ -10,13 +10,21 @@ from uuid import UUID
 
 from django.template.loader import render_to_string
 
-from mcphost.audit import call_list
+from mcphost.audit import call_list, question_list
 from mcphost.audit.call_list import REFUSED, WITH_QUESTIONS, ListedCall
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.summaries.selectors import CallChanges
 from mcphost.audit.timeline import UNASKED
 from mcphost.console.invisible_characters import shown_page
+from mcphost.console.models import FilteredList
 from mcphost.console.records.filters import RecordFilter, named_calls
+from mcphost.console.records.input_request_rows import (
+    ListedInputRequest,
+    filter_of,
+    is_shown,
+    listed_rows,
+    question_filter,
+)
 
 MAX_CHANGES = 1000
 """Calls that one message may be chosen from. After more, the list has to be loaded again."""
@@ -36,6 +44,7 @@ class LiveView:
     tenants: frozenset[UUID] | None
     record_filter: RecordFilter
     of_platform: bool
+    listing: FilteredList = FilteredList.CALLS
 
 
 def cursor_of(text: str) -> int | None:
@@ -50,15 +59,27 @@ def messages(
     """Return a message for each list in which something changed."""
     if changes.calls is None:
         return dict.fromkeys(views, stale(changes.cursor))
-    rows = _Rows(changes.calls, now) if changes.calls and views else None
+    makers = _makers(changes.calls, {view.listing for view in views}, now)
     texts = {}
     for view in views:
-        row_changes = {} if rows is None else rows.row_changes(view)
+        row_changes = makers[view.listing].row_changes(view) if makers else {}
         if row_changes:
             texts[view] = json.dumps(
                 {"cursor": str(changes.cursor), **row_changes}, ensure_ascii=False
             )
     return texts
+
+
+def _makers(
+    calls: Collection[UUID], listings: Collection[FilteredList], now: datetime
+) -> Mapping[FilteredList, "_Rows | QuestionRows"]:
+    """Read what changed, once for all lists; nothing if no call did."""
+    if not calls:
+        return {}
+    return {
+        listing: _Rows(calls, now) if listing == FilteredList.CALLS else QuestionRows(calls, now)
+        for listing in listings
+    }
 
 
 def stale(cursor: int) -> str:
@@ -115,6 +136,44 @@ class _Rows:
             call, slug = self._named[listed.entry.call]
             self._rendered[key] = render_row(call, slug, of_platform=of_platform)
         return {"call": str(listed.entry.call), "html": self._rendered[key]}
+
+
+class QuestionRows:
+    """The questions of calls that changed, each rendered once for all lists that show it."""
+
+    def __init__(self, calls: Collection[UUID], now: datetime) -> None:
+        self._now = now
+        self._rows = listed_rows(question_list.of_calls(calls), now)
+        self._rendered: dict[tuple[UUID, bool], str] = {}
+
+    def row_changes(self, view: LiveView) -> Mapping[str, Any]:
+        """The rows that the list shows now, and the questions that it no longer shows."""
+        tenants = view.tenants
+        readable = [row for row in self._rows if tenants is None or row.question.tenant in tenants]
+        if not readable:
+            return {}
+        record_filter = filter_of(view.record_filter)
+        matching = question_list.matching(
+            [row.question.id for row in readable],
+            question_filter(record_filter, tenants, self._now),
+        )
+        shown = [
+            row for row in readable if row.question.id in matching and is_shown(row, record_filter)
+        ]
+        ids = {row.question.id for row in shown}
+        return {
+            "rows": [self._row(row, view.of_platform) for row in shown[:MAX_ROWS]],
+            "skipped": max(0, len(shown) - MAX_ROWS),
+            "gone": [str(row.question.id) for row in readable if row.question.id not in ids],
+        }
+
+    def _row(self, row: ListedInputRequest, of_platform: bool) -> Mapping[str, str]:
+        key = row.question.id, of_platform
+        if key not in self._rendered:
+            context = {"row": row, "tenant": not of_platform}
+            text = render_to_string("console/records/input_request_row.html", context)
+            self._rendered[key] = shown_page(text.strip())
+        return {"question": str(row.question.id), "html": self._rendered[key]}
 
 
 def render_row(call: ListedCall, slug: str, *, of_platform: bool) -> str:

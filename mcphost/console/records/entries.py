@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from mcphost.audit import selectors, services
 from mcphost.audit.entries import EntryView
 from mcphost.audit.models import Payload
-from mcphost.audit.records import Actor
+from mcphost.audit.records import REFUSALS, Actor
 from mcphost.console.base import (
     Crumb,
     SignedInRequest,
@@ -142,10 +142,12 @@ def _entry(tenant: Tenant, entry_id: UUID) -> EntryView:
 
 
 def step_to_call(tenant: Tenant, entry: EntryView) -> Crumb:
-    """Return the breadcrumb to an entry's call, or to the refusals if it belongs to no call.
+    """Return the breadcrumb to an entry's call, or to the list that has it if it belongs to no call.
 
-    A refused request state may belong to no call.
+    A refused request state may belong to no call, and so does a search in questions.
     """
+    if entry.call is None and entry.action not in REFUSALS:
+        return page_of(tenant, "audit_log", "Audit log")
     if entry.call is None:
         return page_of(tenant, "refusals", "Refusals")
     url = reverse("admin:call", args=[tenant.slug, entry.call])

@@ -1,8 +1,8 @@
-"""Export a filtered list of calls, as CSV or as JSON Lines: a page fetches it in parts, of any size.
+"""Export a filtered list, such as that of calls, as CSV or as JSON Lines: a page fetches it in parts, of any size.
 
 Each part is a request of its own: its reads are short, and the right to read is checked again. The last
-line says how many calls there are, and whether the file is complete: a file without it was interrupted.
-Without JavaScript one file has at most MAX_CALLS. Exports are recorded in the audit log: when they begin
+line says how many rows there are, and whether the file is complete: a file without it was interrupted.
+Without JavaScript one file has at most MAX_CALLS rows. Exports are recorded in the audit log: when they begin
 and when they end. A part goes on with an export that has begun only by what the part before it signed.
 """
 
@@ -11,8 +11,9 @@ import io
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -24,7 +25,7 @@ from django.views.decorators.http import require_safe
 
 from mcphost.audit import call_list
 from mcphost.audit import services as audit
-from mcphost.audit.selectors import EntryFilter, time_of
+from mcphost.audit.selectors import time_of
 from mcphost.console.base import (
     Crumb,
     SignedInRequest,
@@ -35,17 +36,17 @@ from mcphost.console.base import (
     show,
 )
 from mcphost.console.records.filters import RecordFilter, named_calls, tenants_of
-from mcphost.console.records.pills import pills
+from mcphost.console.records.pills import Pill, pills
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
 MAX_CALLS = 5_000
-"""Calls in one file. The last line has the cursor (`after`) of the next."""
+"""Rows in one file. The last line has the cursor (`after`) of the next."""
 MAX_IN_PART = 2_000
 MAX_EXPORTED = 200_000
-"""Calls in one file that a page fetches in parts, which it holds in the browser's memory."""
+"""Rows in one file that a page fetches in parts, which it holds in the browser's memory."""
 READING_SECONDS = 2.0
-"""How long one request reads: of a filter that finds little, it may have read many calls in vain."""
+"""How long one request reads: of a filter that finds little, it may have read many rows in vain."""
 _AT_ONCE = 500
 _FORMULA = re.compile(
     r"^(?=[\t\r\n])"
@@ -81,6 +82,33 @@ _COLUMNS = (
 )
 
 Row = Mapping[str, Any]
+Rows = tuple[list[Row], UUID | None]
+"""Rows, and the cursor after them, None at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportScope:
+    """Whose rows are exported: of these tenants (None: all), as the filter says; `now` is the time of the request.
+
+    `name` is in the name of the file; `tenant` is that of the entry, None for the platform's.
+    """
+
+    record_filter: RecordFilter
+    tenants: frozenset[UUID] | None
+    name: str
+    tenant: UUID | None
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedList:
+    """A list that can be exported. `noun` is what a row is, in the plural; `read` returns at most so many rows
+    after a cursor."""
+
+    noun: str
+    action: str
+    columns: Sequence[str]
+    read: Callable[[ExportScope, UUID | None, int], Rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +127,10 @@ class ExportPart:
     def of(
         cls, request: SignedInRequest, record_filter: RecordFilter, form: str, tenant: object
     ) -> "ExportPart":
-        """Return the part that a request asks for. Raises BadSignature."""
+        """Return the part that a request asks for. `form` is the format, and what else a part keeps.
+
+        Raises BadSignature.
+        """
         salt = f"{_SALT}:{request.user.pk}:{tenant}:{form}:{record_filter.query}"
         text = request.GET.get("next", "")
         if not text:
@@ -107,9 +138,9 @@ class ExportPart:
         before, after = signing.loads(text, salt=salt)
         return cls(UUID(after), before, False, salt)
 
-    def next(self, calls: int, after: UUID) -> str:
+    def next(self, count: int, after: UUID) -> str:
         """Return what the next part has to say, to go on with this export."""
-        return signing.dumps([calls, str(after)], salt=self.salt)
+        return signing.dumps([count, str(after)], salt=self.salt)
 
 
 _SALT: Final = "mcphost.console.records.exports"
@@ -119,111 +150,136 @@ _SALT: Final = "mcphost.console.records.exports"
 @require_safe
 def export(request: SignedInRequest, tenant: Tenant, form: str) -> HttpResponseBase:
     """Export the calls of one tenant."""
-    return _file(request, frozenset({tenant.pk}), form, tenant.slug, tenant.pk)
+    return export_file(request, CALLS, scope_of(request, tenant), form)
 
 
 @of_platform(Permission.VIEW_RECORDS)
 @require_safe
 def export_all(request: SignedInRequest, form: str) -> HttpResponseBase:
     """Export the calls of all tenants, for platform staff."""
-    return _file(request, tenants_of(RecordFilter.of(request.GET)), form, "all", None)
+    return export_file(request, CALLS, scope_of(request, None), form)
 
 
 @of_tenant(Permission.VIEW_RECORDS)
 @require_safe
 def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """Show the page that exports the calls of one tenant, with progress."""
-    return _page(request, page_of(tenant, "calls", "Calls"), tenant.slug)
+    scope = scope_of(request, tenant)
+    return export_page(request, CALLS, scope, page_of(tenant, "calls", "Calls"), pills_of(scope))
 
 
 @of_platform(Permission.VIEW_RECORDS)
 @require_safe
 def page_of_all(request: SignedInRequest) -> HttpResponseBase:
     """Show the page that exports the calls of all tenants, with progress."""
-    return _page(request, Crumb("All calls", reverse("admin:all_calls")), "all")
+    scope, crumb = scope_of(request, None), Crumb("All calls", reverse("admin:all_calls"))
+    return export_page(request, CALLS, scope, crumb, pills_of(scope))
 
 
 @of_tenant(Permission.VIEW_RECORDS)
 @require_safe
 def part(request: SignedInRequest, tenant: Tenant, form: str) -> HttpResponseBase:
     """Return the next part of an export of one tenant's calls."""
-    return _part(request, frozenset({tenant.pk}), form, tenant.pk)
+    return export_part(request, CALLS, scope_of(request, tenant), form)
 
 
 @of_platform(Permission.VIEW_RECORDS)
 @require_safe
 def part_of_all(request: SignedInRequest, form: str) -> HttpResponseBase:
     """Return the next part of an export of the calls of all tenants."""
-    return _part(request, tenants_of(RecordFilter.of(request.GET)), form, None)
+    return export_part(request, CALLS, scope_of(request, None), form)
 
 
-def _page(request: SignedInRequest, crumb: Crumb, name: str) -> HttpResponseBase:
-    record_filter = RecordFilter.of(request.GET)
+def scope_of(request: SignedInRequest, tenant: Tenant | None) -> ExportScope:
+    """Return what a request exports: of a tenant, or of all that the filter names."""
+    record_filter, now = RecordFilter.of(request.GET), timezone.now()
+    if tenant is None:
+        return ExportScope(record_filter, tenants_of(record_filter), "all", None, now)
+    return ExportScope(record_filter, frozenset({tenant.pk}), tenant.slug, tenant.pk, now)
+
+
+def pills_of(scope: ExportScope, **of_list: Any) -> Sequence[Pill]:
+    """Return the filters that are set, of those that a list has."""
+    chips = pills(scope.record_filter, of_all_tenants=scope.tenant is None, **of_list)
+    return [pill for pill in chips if pill.shown_value]
+
+
+def export_page(
+    request: SignedInRequest,
+    exported: ExportedList,
+    scope: ExportScope,
+    crumb: Crumb,
+    active_pills: Sequence[Pill],
+) -> HttpResponseBase:
+    """Show the page that exports a list, with progress."""
+    query = scope.record_filter.query
     return show(
         request,
         "records/export.html",
-        "Export calls",
+        f"Export {exported.noun}",
         crumb,
-        record_filter=record_filter,
-        active_pills=[
-            pill for pill in pills(record_filter, of_all_tenants=name == "all") if pill.shown_value
-        ],
-        back=f"{crumb.url}?{record_filter.query}" if record_filter.query else crumb.url,
+        record_filter=scope.record_filter,
+        active_pills=active_pills,
+        noun=exported.noun,
+        has_texts="answer" in exported.columns,
+        back=f"{crumb.url}?{query}" if query else crumb.url,
         at_once=f"{MAX_CALLS:,}",
-        max_calls=f"{MAX_EXPORTED:,}",
-        name=f"calls-{name}-{_stamp()}",
+        max_rows=f"{MAX_EXPORTED:,}",
+        name=f"{exported.noun}-{scope.name}-{_stamp()}",
     )
 
 
-def _part(
-    request: SignedInRequest, tenants: frozenset[UUID] | None, form: str, tenant: UUID | None
+def export_part(
+    request: SignedInRequest, exported: ExportedList, scope: ExportScope, form: str
 ) -> HttpResponseBase:
-    record_filter = RecordFilter.of(request.GET)
+    """Return the next part of an export."""
+    record_filter = scope.record_filter
     if record_filter.unknown:
         return JsonResponse({"error": " ".join(record_filter.unknown)}, status=400)
+    # Columns are part of what a part is bound to: who may read fewer of them meanwhile does not go on.
+    kept_form = f"{form}:{exported.noun}:{len(exported.columns)}"
     try:
-        part = ExportPart.of(request, record_filter, form, tenant)
+        part = ExportPart.of(request, record_filter, kept_form, scope.tenant)
     except signing.BadSignature:
         return JsonResponse({"error": "This is no part of an export of yours."}, status=400)
     max_rows = min(MAX_IN_PART, MAX_EXPORTED - part.before)
-    rows, after = _rows(record_filter.within(tenants, timezone.now()), part.after, max_rows)
+    rows, after = _rows(exported, scope, part.after, max_rows)
     total = part.before + len(rows)
-    end = _ending(total, after)
+    end = _ending(exported, total, after)
     is_last = after is None or total >= MAX_EXPORTED
     if is_last or part.is_first:
-        _record_export(request, record_filter, form, tenant, end)
-    lines = [*_lines(rows, form, head=part.is_first), *([_end_line(end, form)] * is_last)]
+        _record_export(request, exported, scope, form, end)
+    lines = [
+        *_lines(exported, rows, form, head=part.is_first),
+        *([_end_line(end, form)] * is_last),
+    ]
     return JsonResponse(
         {
             "text": "".join(lines),
-            "calls": total,
+            "rows": total,
             "after": after and str(after),
             "next": None if after is None or is_last else part.next(total, after),
             "at": after and time_of(after).isoformat(),
             "last": is_last,
-            "cut": _end_line(_ending(total, after, complete=False), form),
+            "cut": _end_line(_ending(exported, total, after, complete=False), form),
         }
     )
 
 
-def _file(
-    request: SignedInRequest,
-    tenants: frozenset[UUID] | None,
-    form: str,
-    name: str,
-    tenant: UUID | None,
+def export_file(
+    request: SignedInRequest, exported: ExportedList, scope: ExportScope, form: str
 ) -> HttpResponseBase:
-    record_filter = RecordFilter.of(request.GET)
+    """Return a file with as many rows as one request may read."""
+    record_filter = scope.record_filter
     if record_filter.unknown:
         return HttpResponseBadRequest(" ".join(record_filter.unknown), content_type="text/plain")
-    rows, after = _rows(
-        record_filter.within(tenants, timezone.now()), record_filter.after, MAX_CALLS
-    )
-    end = _ending(len(rows), after)
-    _record_export(request, record_filter, form, tenant, end)
-    text = "".join([*_lines(rows, form, head=True), _end_line(end, form)])
+    rows, after = _rows(exported, scope, record_filter.after, MAX_CALLS)
+    end = _ending(exported, len(rows), after)
+    _record_export(request, exported, scope, form, end)
+    text = "".join([*_lines(exported, rows, form, head=True), _end_line(end, form)])
     response = HttpResponse(text, content_type=_TYPES[form])
-    response["Content-Disposition"] = f'attachment; filename="calls-{name}-{_stamp()}.{form}"'
+    name = f"{exported.noun}-{scope.name}-{_stamp()}.{form}"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 
 
@@ -232,35 +288,40 @@ def _stamp() -> str:
 
 
 def _record_export(
-    request: SignedInRequest, record_filter: RecordFilter, form: str, tenant: UUID | None, end: Row
+    request: SignedInRequest, exported: ExportedList, scope: ExportScope, form: str, end: Row
 ) -> None:
-    facts = {"format": form, **record_filter.active_filters, **end}
-    audit.record("calls.exported", actor=actor(request), tenant=tenant, target="calls", facts=facts)
+    texts = {"texts": True} if "answer" in exported.columns else {}
+    facts = {"format": form, **scope.record_filter.active_filters, **texts, **end}
+    user, noun, tenant = actor(request), exported.noun, scope.tenant
+    audit.record(exported.action, actor=user, tenant=tenant, target=noun, facts=facts)
 
 
-def _ending(calls: int, after: UUID | None, *, complete: bool = True) -> Row:
+def _ending(
+    exported: ExportedList, count: int, after: UUID | None, *, complete: bool = True
+) -> Row:
     return {
-        "calls": calls,
+        exported.noun: count,
         "complete": complete and after is None,
         "after": after and str(after),
     }
 
 
-def _rows(
-    entry_filter: EntryFilter, after: UUID | None, max_rows: int
-) -> tuple[list[Row], UUID | None]:
-    """Return at most `max_rows` calls, and the cursor of the next one, if there are more."""
-    now, end = timezone.now(), time.monotonic() + READING_SECONDS
+def _rows(exported: ExportedList, scope: ExportScope, after: UUID | None, max_rows: int) -> Rows:
+    """Return at most `max_rows` rows, and the cursor of the next one, if there are more."""
+    end = time.monotonic() + READING_SECONDS
     rows: list[Row] = []
     while len(rows) < max_rows:
-        page = call_list.calls(
-            entry_filter, now, after=after, limit=min(_AT_ONCE, max_rows - len(rows))
-        )
-        rows += [_row(listed_call, slug) for listed_call, slug in named_calls(page.calls)]
-        after = page.after
+        page, after = exported.read(scope, after, min(_AT_ONCE, max_rows - len(rows)))
+        rows += page
         if after is None or time.monotonic() >= end:
             break
     return rows, after
+
+
+def _read_calls(scope: ExportScope, after: UUID | None, limit: int) -> Rows:
+    entry_filter = scope.record_filter.within(scope.tenants, scope.now)
+    page = call_list.calls(entry_filter, timezone.now(), after=after, limit=limit)
+    return [_row(listed_call, slug) for listed_call, slug in named_calls(page.calls)], page.after
 
 
 def _row(listed: call_list.ListedCall, slug: str) -> Row:
@@ -288,15 +349,18 @@ def _row(listed: call_list.ListedCall, slug: str) -> Row:
     }
 
 
-def _lines(rows: list[Row], form: str, *, head: bool) -> Iterator[str]:
-    """Yield a line for each call: an object of JSON, or cells, below their names."""
+CALLS: Final = ExportedList("calls", "calls.exported", _COLUMNS, _read_calls)
+
+
+def _lines(exported: ExportedList, rows: list[Row], form: str, *, head: bool) -> Iterator[str]:
+    """Yield a line for each row: an object of JSON, or cells, below their names."""
     if form == "jsonl":
         yield from (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         return
     if head:
-        yield _csv_line(_COLUMNS)
+        yield _csv_line(exported.columns)
     for row in rows:
-        yield _csv_line([_cell(row[name]) for name in _COLUMNS])
+        yield _csv_line([_cell(row[name]) for name in exported.columns])
 
 
 def _end_line(end: Row, form: str) -> str:

@@ -1,4 +1,4 @@
-"""Save, share, rename and delete filters of the lists of calls.
+"""Save, share, rename and delete filters of the lists of calls and of questions.
 
 All raise PermissionDenied if the user may no longer read the list.
 """
@@ -14,7 +14,7 @@ from django.db.models import Case, Q, QuerySet, Value, When
 
 from mcphost.audit.records import Actor
 from mcphost.audit.services import record
-from mcphost.console.models import SavedFilter
+from mcphost.console.models import FilteredList, SavedFilter
 from mcphost.tenants.access import allowed, lock_tenant, require_still
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.models import Tenant
@@ -36,9 +36,12 @@ class FilterFields:
     shared: bool
 
 
-def visible(user: User, tenant: Tenant | None) -> QuerySet[SavedFilter]:
+def visible(
+    user: User, tenant: Tenant | None, listing: FilteredList = FilteredList.CALLS
+) -> QuerySet[SavedFilter]:
     """Return the user's own filters of a list, then those that others share there."""
-    filters = SavedFilter.objects.filter(tenant=tenant).filter(Q(author=user.pk) | Q(shared=True))
+    of_list = SavedFilter.objects.filter(tenant=tenant, listing=listing)
+    filters = of_list.filter(Q(author=user.pk) | Q(shared=True))
     own_first = Case(When(author=user.pk, then=Value(0)), default=Value(1))
     return filters.select_related("author").order_by(own_first, "name", "id")
 
@@ -55,7 +58,13 @@ def may_delete_shared(user: User, tenant: Tenant | None) -> bool:
     return allowed(user, tenant, Permission.MANAGE_TENANT)
 
 
-def save(user: User, tenant: Tenant | None, fields: FilterFields, query: str) -> SavedFilter:
+def save(
+    user: User,
+    tenant: Tenant | None,
+    fields: FilterFields,
+    query: str,
+    listing: FilteredList = FilteredList.CALLS,
+) -> SavedFilter:
     """Save a filter. Raises InvalidError if the name is taken or wrong, or there are too many."""
     name = _name(fields.name)
     if not query:
@@ -64,13 +73,18 @@ def save(user: User, tenant: Tenant | None, fields: FilterFields, query: str) ->
         raise InvalidError({"": ["The texts of the filter are too long together to be saved."]})
     with _unique(), transaction.atomic():
         _lock_reader(user, tenant)  # also so that the number is exact
-        own = SavedFilter.objects.filter(author=user.pk, tenant=tenant)
+        own = SavedFilter.objects.filter(author=user.pk, tenant=tenant, listing=listing)
         if own.count() >= MAX_OWN:
             raise InvalidError(
                 {"": [f"You have {MAX_OWN} filters of this list. Delete one first."]}
             )
         made = SavedFilter.objects.create(
-            author=user, tenant=tenant, name=name, query=query, shared=fields.shared
+            author=user,
+            tenant=tenant,
+            listing=listing,
+            name=name,
+            query=query,
+            shared=fields.shared,
         )
         if made.shared:
             _record("filter.shared", user, made)

@@ -17,6 +17,7 @@ from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.timeline import EXPIRED, INVALID, LOST, OPEN, UNASKED
 from mcphost.console.base import query_text
 from mcphost.console.records.ranges import ANY_TIME, DateRange, range_of
+from mcphost.console.records.stages import QUESTION_STATES
 from mcphost.runtime.call import Delivery
 from mcphost.runtime.outcomes import FailureKind
 from mcphost.serving.execution import audit_records
@@ -89,11 +90,11 @@ AREAS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "signin": ("sign-ins", ("signin.",)),
     "tenant": ("tenants", ("tenant.",)),
     "call": ("calls and tasks", ("call.", "task.")),
-    "payload": ("payloads and exports", ("payload.", "calls.")),
+    "payload": ("payloads and exports", ("payload.", "calls.", "questions.")),
     "filter": ("saved filters", ("filter.",)),
 }
 """What the actions of the audit log are about: a name in words, and how the actions begin."""
-_UNCERTAIN = frozenset(
+UNCERTAIN = frozenset(
     {
         OPEN,
         EXPIRED,
@@ -108,6 +109,8 @@ _FREE = ("tenant", "tool", "principal", "client", "call", "trace", "words")
 _FIXED: Mapping[str, Collection[str]] = {
     "outcome": STATES,
     "questions": QUESTIONS,
+    "state": QUESTION_STATES,
+    "counted": PERIODS,
     "area": AREAS,
     "period": PERIODS,
 }
@@ -116,6 +119,8 @@ _RANGE = ("since", "until", "zone")
 LABELS: Mapping[str, str] = {
     "outcome": "Outcome",
     "questions": "Input requests",
+    "state": "State",
+    "counted": "Counted in",
     "area": "Area",
     "period": "Period",
 }
@@ -133,6 +138,8 @@ class RecordFilter:
     tool: str = ""
     outcome: str = ""
     questions: str = ""
+    state: str = ""
+    counted: str = ""
     principal: str = ""
     client: str = ""
     call: str = ""
@@ -188,11 +195,15 @@ class RecordFilter:
         """Whether any filter is set."""
         return bool(self.active_filters)
 
-    def within(self, tenants: frozenset[UUID] | None, now: datetime) -> EntryFilter:
-        """Return the filter for the selector, limited to `tenants`."""
+    def begins(self, now: datetime) -> datetime | None:
+        """Return since when: the later begin of the period and the dates."""
         since = now - PERIODS[self.period] if self.period in PERIODS else None
         if self.dates.since is not None:
             since = max(since or self.dates.since, self.dates.since)
+        return since
+
+    def within(self, tenants: frozenset[UUID] | None, now: datetime) -> EntryFilter:
+        """Return the filter for the selector, limited to `tenants`."""
         return EntryFilter(
             tenants=frozenset() if self.unknown else tenants,
             target=self.tool,
@@ -204,7 +215,7 @@ class RecordFilter:
             trace=self.trace,
             words=self.words,
             actions=AREAS[self.area][1] if self.area in AREAS else (),
-            since=since,
+            since=self.begins(now),
             until=self.dates.until,
         )
 
@@ -257,7 +268,7 @@ _NO_CALL = UUID(int=0)
 def named_calls(calls: Iterable[ListedCall]) -> list[tuple[ListedCall, str]]:
     """Pair each call with the current slug of its tenant; of tasks, the state is the task's."""
     listed_calls = tuple(calls)
-    uncertain = [listed.entry.call for listed in listed_calls if listed.state in _UNCERTAIN]
+    uncertain = [listed.entry.call for listed in listed_calls if listed.state in UNCERTAIN]
     tasks = of_calls([call for call in uncertain if call is not None]) if uncertain else {}
     listed_calls = tuple(
         replace(listed, state=with_task(listed.state, tasks.get(listed.entry.call or _NO_CALL)))
@@ -269,7 +280,7 @@ def named_calls(calls: Iterable[ListedCall]) -> list[tuple[ListedCall, str]]:
 
 def with_task(state: str, task: ListedTask | None) -> str:
     """Return the state of a call, given its task, if any: a task that works is known to go on."""
-    if task is not None and task.works and state in _UNCERTAIN:
+    if task is not None and task.works and state in UNCERTAIN:
         return state if (state, task.status) == (OPEN, WAITING) else task.status
     return EXPIRED if task is None and state == audit_records.DEFERRED else state
 
@@ -288,11 +299,8 @@ def still_open(questions: Iterable[WaitingQuestion]) -> list[WaitingQuestion]:
     several questions is answered.
     """
     waiting = tuple(questions)
-    calls = {
+    unanswered = still_open_keys(
         question.entry.call for question in waiting if question.entry.delivery == Delivery.TASK
-    }
-    unanswered = (
-        open_questions([call for call in calls if call is not None]) if calls else frozenset()
     )
     return [
         question
@@ -300,6 +308,12 @@ def still_open(questions: Iterable[WaitingQuestion]) -> list[WaitingQuestion]:
         if question.entry.delivery != Delivery.TASK
         or (question.entry.call, question.key) in unanswered
     ]
+
+
+def still_open_keys(task_calls: Iterable[UUID | None]) -> frozenset[tuple[UUID, str]]:
+    """Return the questions of these tasks that have no answer yet: their calls and keys."""
+    calls = {call for call in task_calls if call is not None}
+    return open_questions(calls) if calls else frozenset()
 
 
 def count_open(

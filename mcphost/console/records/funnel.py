@@ -1,8 +1,9 @@
-"""Pages of what became of input requests, by tool and client: a table with a bar for each row."""
+"""Pages of what became of questions, by tool and client: a table with a bar for each row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpResponseBase
@@ -30,7 +31,7 @@ from mcphost.tenants.selectors import slugs
 MAX_ROWS: Final = 50
 WIDTH: Final = 200
 """Width of a whole bar."""
-TITLE: Final = "What became of input requests"
+TITLE: Final = "What became of questions"
 USUAL: Final = ("answered", "declined", "cancelled", "expired", "open")
 """The columns that the table always has. The others are there if they count anything."""
 
@@ -52,6 +53,7 @@ class FunnelLine:
 
     slug: str
     row: FunnelRow
+    query: str
     counts: Sequence[int]
     refused: int
     segments: Sequence[Segment]
@@ -59,6 +61,11 @@ class FunnelLine:
     @property
     def by_stage(self) -> Mapping[str, int]:
         return dict(zip(STAGES, self.counts, strict=True))
+
+    @property
+    def stage_queries(self) -> Mapping[str, str]:
+        """The query strings of the lists of exactly the questions that each stage counts."""
+        return {stage: f"{self.query}&state={stage}" for stage in STAGES}
 
     @property
     def share(self) -> str:
@@ -74,7 +81,7 @@ class FunnelLine:
 @require_safe
 def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """Show what became of the input requests of one tenant."""
-    crumb = page_of(tenant, "input_requests", "Input requests")
+    crumb = page_of(tenant, "input_requests", "Questions")
     return _listing(request, frozenset({tenant.pk}), crumb)
 
 
@@ -82,7 +89,7 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
 @require_safe
 def of_all(request: SignedInRequest) -> HttpResponseBase:
     """Show what became of the input requests of all tenants, for platform staff."""
-    crumb = Crumb("All input requests", reverse("admin:all_input_requests"))
+    crumb = Crumb("All questions", reverse("admin:all_input_requests"))
     return _listing(request, tenants_of(RecordFilter.of(request.GET)), crumb)
 
 
@@ -93,14 +100,18 @@ def _listing(
     now = timezone.now()
     funnel = summaries.funnel(tenants, period_choice.period, now, limit=MAX_ROWS)
     total = summaries.totals(tenants, period_choice.period, now)
-    whole = line(FunnelRow(UUID(int=0), "", "", total.input_requests, total.endings), "")
+    period = {"counted": period_choice.period.value}
+    if request.GET.get("tenant"):
+        period["tenant"] = request.GET["tenant"]
+    whole = line(FunnelRow(UUID(int=0), "", "", total.input_requests, total.endings), "", period)
     slug_by_tenant = slugs(row.tenant for row in funnel.rows)
-    lines = [line(row, slug_by_tenant.get(row.tenant, "")) for row in funnel.rows]
+    lines = [line(row, slug_by_tenant.get(row.tenant, ""), period) for row in funnel.rows]
     return show(
         request,
         "records/funnel.html",
         TITLE,
         crumb,
+        list_url=crumb.url,
         lines=lines,
         whole=whole,
         stages=[
@@ -113,8 +124,9 @@ def _listing(
     )
 
 
-def line(row: FunnelRow, slug: str) -> FunnelLine:
-    """Return a row of the table with its bar."""
+def line(row: FunnelRow, slug: str, period: Mapping[str, str]) -> FunnelLine:
+    """Return a row of the table with its bar; `period` is that of the figures, as a filter of questions."""
+    named = {"tool": row.target, "client": f'"{row.client}"'} if row.target else {}
     counts = [sum(row.endings.get(ending, 0) for ending in names) for names in STAGES.values()]
     whole = max(1, sum(counts))
     segments, x = [], 0.0
@@ -123,4 +135,6 @@ def line(row: FunnelRow, slug: str) -> FunnelLine:
         if count:
             segments.append(Segment(stage, STAGE_WORDS[stage], count, round(x, 2), width))
         x += width
-    return FunnelLine(slug, row, counts, row.endings.get("refused", 0), segments)
+    return FunnelLine(
+        slug, row, urlencode({**named, **period}), counts, row.endings.get("refused", 0), segments
+    )

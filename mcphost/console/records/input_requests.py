@@ -1,226 +1,179 @@
-"""Pages for open input requests: the lists, and cancelling a call that waits for a response."""
+"""Pages for questions: the list of all that tools asked, and what became of each."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Final
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from django.contrib import messages
-from django.core.exceptions import ValidationError
-from django.http import Http404, HttpResponseBase
-from django.shortcuts import redirect
+from django.http import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from mcphost.audit import call_list
-from mcphost.audit.call_list import MAX_WAITING, OverdueCall, WaitingQuestion
-from mcphost.audit.timeline import Timeline
+from mcphost.audit import call_list, question_list
+from mcphost.audit import services as audit
+from mcphost.audit.question_list import Questions
+from mcphost.audit.summaries import selectors as summaries
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import (
+    Crumb,
     SignedInRequest,
     actor,
-    form_input,
     of_platform,
     of_tenant,
     page_of,
     show,
 )
-from mcphost.console.forms import forms
-from mcphost.console.records.filters import (
-    RecordFilter,
-    named_waiting,
-    still_open,
-    tenants_of,
-    with_task,
+from mcphost.console.models import FilteredList
+from mcphost.console.records import saved_filters
+from mcphost.console.records.filters import RecordFilter, still_open_keys, tenants_of
+from mcphost.console.records.input_request_rows import (
+    ListedInputRequest,
+    filter_of,
+    is_shown,
+    listed_rows,
+    question_filter,
+    with_texts,
 )
-from mcphost.console.templatetags.console import lasted
+from mcphost.console.records.pills import OF_QUESTIONS, QUESTION_LABELS, pills, removals
+from mcphost.console.records.question_texts import texts_of
 from mcphost.runtime.call import Delivery
-from mcphost.serving.execution.cancelling import MAX_REASON, CancelResult, plain_reason
-from mcphost.serving.execution.cancelling import cancel as cancel_call
-from mcphost.tasks import listing as tasks
-from mcphost.tenants.access import tenants_where
+from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
-_CANCEL_MESSAGES: Final = {
-    CancelResult.DONE: "The call is cancelled. Its client is told the reason.",
-    CancelResult.RUNS: "The call was not cancelled: a response has come, and its round is running. "
-    "It ends by itself.",
-    CancelResult.OVER: "The call was not cancelled: it no longer waits for a response.",
-}
-_HOW: Final = {
-    "modern": "Its client is told the reason when it returns with a response. It cannot be told before.",
-    "legacy": "Its client is told the reason at once.",
-    "task": "Its client is told the reason when it next looks at the task.",
-    "playground": "The operator who tries the tool is told the reason with the next response.",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class OpenRequest:
-    """A row of the list. `late` is by how much the target time of its tool is exceeded, None if it has
-    none or is not exceeded; `may_cancel` whether the user may cancel its call."""
-
-    question: WaitingQuestion
-    slug: str
-    target: timedelta | None
-    late: timedelta | None
-    may_cancel: bool
-
-    @property
-    def is_late(self) -> bool:
-        return self.late is not None
-
-    @property
-    def lateness(self) -> str:
-        """By how much it is late, in words."""
-        return "" if self.late is None else lasted(self.late.total_seconds())
-
-    @property
-    def aim(self) -> str:
-        """The target time of its tool, in words."""
-        return "" if self.target is None else lasted(self.target.total_seconds())
-
-
-class CancelForm(forms.ConsoleForm):
-    """Why a call is cancelled. The reason is shown to the caller."""
-
-    reason = forms.text(
-        "Reason",
-        f"The caller reads this, and it is recorded. At most {MAX_REASON} characters.",
-        required=True,
-        maxlength=MAX_REASON,
-    )
-
-    def clean_reason(self) -> str:
-        reason = plain_reason(self.cleaned_data["reason"])
-        if not reason:
-            raise ValidationError("Say why, in words that the caller can read.")
-        if len(reason) > MAX_REASON:
-            raise ValidationError(
-                f"The reason has {len(reason)} characters; at most {MAX_REASON} are possible."
-            )
-        return reason
+QUESTIONS_VIEWED = "questions.viewed"
+TITLE, ALL_TITLE = "Questions", "All questions"
 
 
 @of_tenant(Permission.VIEW_RECORDS)
 @require_safe
 def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
-    """List the open input requests of one tenant."""
-    return _listing(request, frozenset({tenant.pk}), "Input requests")
+    """List the questions that tools of one tenant asked, the latest first."""
+    return _listing(request, frozenset({tenant.pk}), TITLE)
 
 
 @of_platform(Permission.VIEW_RECORDS)
 @require_safe
-def all_open(request: SignedInRequest) -> HttpResponseBase:
-    """List the open input requests of all tenants, for platform staff."""
-    return _listing(request, tenants_of(RecordFilter.of(request.GET)), "All input requests")
+def all_questions(request: SignedInRequest) -> HttpResponseBase:
+    """List the questions of all tenants, for platform staff."""
+    return _listing(request, tenants_of(RecordFilter.of(request.GET)), ALL_TITLE)
+
+
+@of_tenant(Permission.VIEW_PAYLOADS)
+@require_safe
+def payloads(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """The same list with the texts of questions and answers. One entry records which were read."""
+    record_filter, now = filter_of(RecordFilter.of(request.GET)), timezone.now()
+    page = _page(record_filter, frozenset({tenant.pk}), now)
+    texts = texts_of(page.questions, tenant.pk)
+    if texts:
+        facts = {**record_filter.active_filters, "questions": [str(id) for id in texts]}
+        audit.record(
+            QUESTIONS_VIEWED,
+            actor=actor(request),
+            tenant=tenant.pk,
+            target="questions",
+            facts=facts,
+        )
+    rows = with_texts(_rows(page, record_filter, now), texts)
+    crumb = page_of(tenant, "input_requests", TITLE)
+    return _show(request, record_filter, page, rows, "Questions and answers", crumb)
 
 
 def _listing(
     request: SignedInRequest, tenants: frozenset[UUID] | None, title: str
 ) -> HttpResponseBase:
-    now = timezone.now()
-    targets = catalogue.targets(tenants)
-    overdue = call_list.overdue(tenants, targets, now)
-    waiting = call_list.waiting(tenants, now, [call.call for call in overdue[:MAX_WAITING]])
-    rows = _rows(request, still_open(waiting), targets, now)
-    shown = {question.entry.call for question in waiting}
-    unread = [call for call in overdue if call.call not in shown]
+    record_filter, now = filter_of(RecordFilter.of(request.GET)), timezone.now()
+    cursor = summaries.newest()  # before the rows, so that no change falls between the two
+    page = _page(record_filter, tenants, now)
+    rows = _rows(page, record_filter, now)
+    is_platform = getattr(request, "tenant", None) is None
+
+    def finds(narrowed: RecordFilter, until: float) -> bool:
+        scope = tenants_of(narrowed) if is_platform else tenants
+        filters = question_filter(narrowed, scope, now)
+        return bool(question_list.questions(filters, now, limit=1, until=until).questions)
+
+    empty = record_filter.is_narrow and not (
+        rows or record_filter.unknown or record_filter.after or record_filter.before
+    )
+    chips = removals(record_filter, finds, of_all_tenants=is_platform, names=OF_QUESTIONS)
+    return _show(
+        request,
+        record_filter,
+        page,
+        rows,
+        title,
+        cursor=cursor,
+        may_cancel=allowed(request.user, getattr(request, "tenant", None), Permission.CANCEL_CALLS),
+        late=count_overdue(tenants, now),
+        now=now,
+        removals=list(chips) if empty else [],
+    )
+
+
+def _page(record_filter: RecordFilter, tenants: frozenset[UUID] | None, now: datetime) -> Questions:
+    return question_list.questions(
+        question_filter(record_filter, tenants, now),
+        now,
+        after=record_filter.after,
+        before=record_filter.before,
+    )
+
+
+def _rows(page: Questions, record_filter: RecordFilter, now: datetime) -> list[ListedInputRequest]:
+    return [row for row in listed_rows(page.questions, now) if is_shown(row, record_filter)]
+
+
+def _show(
+    request: SignedInRequest,
+    record_filter: RecordFilter,
+    page: Questions,
+    rows: Sequence[ListedInputRequest],
+    title: str,
+    *crumbs: Crumb,
+    cursor: int = 0,
+    **more: Any,
+) -> HttpResponseBase:
+    here: Tenant | None = getattr(request, "tenant", None)
     return show(
         request,
         "records/input_requests.html",
         title,
+        *crumbs,
+        record_filter=record_filter,
         rows=rows,
-        late=sum(row.is_late for row in rows) + _count(unread),
-        full=len(shown) >= MAX_WAITING,
-        max_calls=MAX_WAITING,
+        with_texts=bool(crumbs),
+        older=record_filter.older(page.after),
+        newer=record_filter.newer(page.before),
+        is_first=page.before is None,
+        pills=pills(
+            record_filter,
+            of_all_tenants=here is None,
+            names=OF_QUESTIONS,
+            labels=QUESTION_LABELS,
+        ),
+        cursor=cursor,
+        changes_url=f"{list_url(here)}changes/",
+        saved=saved_filters.visible_filters(request, here, record_filter, FilteredList.QUESTIONS),
+        save_url=saved_filters.add_url(here, record_filter, FilteredList.QUESTIONS),
+        targets=[] if here is None else list(catalogue.target_names(here.pk)),
+        list_url=list_url(here),
+        **more,
     )
 
 
-def _rows(
-    request: SignedInRequest,
-    questions: Sequence[WaitingQuestion],
-    targets: Mapping[tuple[UUID, str], float],
-    now: datetime,
-) -> list[OpenRequest]:
-    """Return the rows, overdue ones first, the latest first; then those that expire soonest."""
-    may = tenants_where(request.user, Permission.CANCEL_CALLS)
-    tenant_ids = {
-        question.entry.tenant for question in questions if question.entry.tenant is not None
-    }
-    cancels = frozenset(may.filter(pk__in=tenant_ids).values_list("id", flat=True))
-    rows = []
-    for question, slug in named_waiting(questions):
-        seconds = (
-            targets.get((question.entry.tenant, question.entry.target))
-            if question.entry.tenant
-            else None
-        )
-        target = None if seconds is None else timedelta(seconds=seconds)
-        late = None if target is None else now - question.entry.at - target
-        if late is not None and late <= timedelta():
-            late = None
-        rows.append(OpenRequest(question, slug, target, late, question.entry.tenant in cancels))
-    return sorted(rows, key=lambda row: (-(row.late or timedelta()), row.question.expires_at))
+def list_url(tenant: Tenant | None) -> str:
+    """Return the address of the list of a tenant, or of all."""
+    if tenant is None:
+        return reverse("admin:all_input_requests")
+    return reverse("admin:input_requests", args=[tenant.slug])
 
 
-def _count(overdue: Sequence[OverdueCall]) -> int:
-    """Count the open input requests of these calls."""
-    of_tasks = [call.call for call in overdue if call.delivery == Delivery.TASK]
+def count_overdue(tenants: frozenset[UUID] | None, now: datetime) -> int:
+    """Count the open questions that are overdue."""
+    overdue = call_list.overdue(tenants, catalogue.targets(tenants), now)
+    of_tasks = {call.call for call in overdue if call.delivery == Delivery.TASK}
     open_count = sum(call.open for call in overdue if call.delivery != Delivery.TASK)
-    return open_count + (len(tasks.open_questions(of_tasks)) if of_tasks else 0)
-
-
-@of_tenant(Permission.CANCEL_CALLS)
-def cancel(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpResponseBase:
-    """Cancel a call that waits for a response, with a reason for its caller."""
-    timeline = call_list.call(call_id, frozenset({tenant.pk}), timezone.now())
-    if timeline is None:
-        raise Http404
-    listed = page_of(tenant, "input_requests", "Input requests")
-    form = CancelForm(*form_input(request))
-    if request.method == "POST" and form.is_valid():
-        result = cancel_call(call_id, tenant.pk, form.cleaned_data["reason"], actor(request))
-        notify = messages.success if result is CancelResult.DONE else messages.error
-        notify(request, _CANCEL_MESSAGES[result])
-        return redirect(reverse("admin:call", args=[tenant.slug, call_id]))
-    return show(
-        request,
-        "confirm.html",
-        f"Cancel the call of {timeline.entries[0].target}",
-        listed,
-        form=form,
-        verb="Cancel the call",
-        stay="Back",
-        back=listed.url,
-        explanation=_explanation(tenant, timeline),
-    )
-
-
-def _explanation(tenant: Tenant, timeline: Timeline) -> str:
-    first, last = timeline.entries[0], timeline.entries[-1]
-    open_keys = [
-        question.entry.facts.get("key", "")
-        for question in timeline.questions
-        if question.fate == "open"
-    ]
-    task = None if first.call is None else tasks.of_call(first.call, tenant.pk)
-    state = with_task(timeline.state, task)
-    if task is not None and task.works:
-        how = _HOW["task"]
-    elif timeline.state != "open":
-        return f"The call no longer waits for a response: it is {state.replace('_', ' ')}."
-    else:
-        how = _HOW.get(str(last.delivery), _HOW["modern"])
-    answered = sum(bool(question.answers) for question in timeline.questions)
-    kept = f" {answered} given before stay recorded." if answered else ""
-    keys_text = ", ".join(map(str, open_keys)) or "nothing now"
-    caller = first.actor_label or first.actor_kind
-    return (
-        f"The call of {caller} waits for a response to {keys_text}. It ends without one, and no later "
-        f"response is taken. {how} What the call did so far stays done.{kept and ' Responses:' + kept} "
-        "This cannot be undone."
-    )
+    return open_count + len(still_open_keys(of_tasks))

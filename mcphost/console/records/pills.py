@@ -12,6 +12,7 @@ from mcphost.console.records.filters import (
     STATES,
     RecordFilter,
 )
+from mcphost.console.records.stages import QUESTION_STATES
 from mcphost.console.templatetags.questions import outcome
 
 _TEXTS: Mapping[str, tuple[str, str]] = {
@@ -26,18 +27,25 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
 _CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "outcome": ("Outcome", {state: outcome(state) for state in STATES}),
     "questions": ("Input requests", QUESTIONS),
+    "state": ("State", QUESTION_STATES),
+    "counted": ("Counted in", PERIOD_NAMES),
     "area": ("Area", {name: label for name, (label, _) in AREAS.items()}),
     "period": ("Period", PERIOD_NAMES),
 }
 OF_CALLS = (
     "period", "dates", "outcome", "tool", "principal", "client", "questions", "words", "call",
 )  # fmt: skip
+OF_QUESTIONS = ("period", "dates", "state", "tool", "principal", "client")
+BY_LINKS = ("trace", "counted")
+"""Filters that only links set. *Counted* is the period of a figure: what it counts is found, and nothing else."""
 FINDING_SECONDS = 0.05
 OF_REFUSALS = ("period", "dates", "tool", "principal", "client")
 OF_CHANGES = ("period", "dates", "area", "tool", "principal")
 """The filters of each list, in their order."""
 PRINCIPAL_LABELS: Mapping[str, str] = {"principal": "Who"}
 """The labels of the filters of changes, as the columns of the list are called."""
+QUESTION_LABELS: Mapping[str, str] = {"tool": "Tool", "principal": "Asked of"}
+"""The same for questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +78,7 @@ def pills(
     `labels` are those of filters that the list calls otherwise, by name.
     """
     order = ("tenant", *names) if of_all_tenants else names
-    rare = ("trace",) if record_filter.trace else ()  # set by links only
+    rare = [name for name in BY_LINKS if getattr(record_filter, name)]
     all_pills = (_pill(record_filter, name) for name in (*order, *rare))
     return tuple(replace(pill, label=labels.get(pill.name, pill.label)) for pill in all_pills)
 
@@ -80,15 +88,15 @@ def removals(
     finds: Callable[[RecordFilter, float], bool],
     *,
     of_all_tenants: bool,
+    names: Sequence[str] = OF_CALLS,
 ) -> Iterator[Pill]:
     """Yield the set filters without which the list would not be empty, as `finds` says.
 
     Begins no further search after FINDING_SECONDS; `finds` is given the time when they are over.
     """
     until = time.monotonic() + FINDING_SECONDS
-    active = [
-        pill for pill in pills(record_filter, of_all_tenants=of_all_tenants) if pill.shown_value
-    ]
+    chips = pills(record_filter, of_all_tenants=of_all_tenants, names=names)
+    active = [pill for pill in chips if pill.shown_value]
     for pill in active if len(active) > 1 else ():
         if time.monotonic() > until:
             return

@@ -13,7 +13,7 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "invalid": ("invalid",),
     "expired": ("expired",),
     "stopped": ("stopped",),
-    "never": ("never", "repeated", "lost"),
+    "never": ("never", "repeated", "lost", "failed"),
     "open": ("open",),
 }
 """The stages, with the endings that each counts. Together they are all that was asked."""
@@ -24,3 +24,12 @@ STAGE_WORDS: Final[Mapping[str, str]] = {
     "never": "no response",
 }
 """What each stage is called on pages."""
+
+OVERDUE: Final = "overdue"
+QUESTION_STATES: Final[Mapping[str, str]] = {
+    "open": "open",
+    OVERDUE: "overdue",
+    **{stage: word for stage, word in STAGE_WORDS.items() if stage != "open"},
+}
+"""By what the list of questions is filtered: a stage, or those that are open for longer than the target time of
+their tool."""

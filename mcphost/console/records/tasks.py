@@ -29,8 +29,8 @@ from mcphost.console.base import (
     show,
 )
 from mcphost.console.records.calls import picture_of
+from mcphost.console.records.cancel_calls import CancelForm
 from mcphost.console.records.filters import page_cursor
-from mcphost.console.records.input_requests import CancelForm
 from mcphost.feed import nodes
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.execution.cancelling import cancel_task, retry_task

@@ -122,6 +122,35 @@ def _fields(schema: Mapping[str, Any]) -> Facts:
     return tuple(facts)
 
 
+def fields_of(schema: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return what each field of a form is called, by its name."""
+    properties = _mapping(schema.get("properties"))
+    return {name: _text(_mapping(field).get("title") or name) for name, field in properties.items()}
+
+
+def value_in_words(value: Any, schema: Mapping[str, Any], name: str) -> str:
+    """Return the value of a field of a form as the form shows it: a choice by its title."""
+    field = _mapping(_mapping(schema.get("properties")).get(name))
+    titles = _titles(field) | _titles(_mapping(field.get("items")))
+    if isinstance(value, list):
+        return ", ".join(titles.get(str(part), _value(part)) for part in value)
+    return titles.get(str(value), _value(value))
+
+
+def _titles(field: Mapping[str, Any]) -> dict[str, str]:
+    """The titles of the choices of a field, by their values."""
+    choices = [_mapping(choice) for choice in _list(field.get("oneOf") or field.get("anyOf"))]
+    titles = {str(choice.get("const")): _text(choice.get("title") or "") for choice in choices}
+    titles.update(
+        zip(
+            map(str, _list(field.get("enum"))),
+            map(_text, _list(field.get("enumNames"))),
+            strict=False,
+        )
+    )
+    return {value: title for value, title in titles.items() if title}
+
+
 def _choices(field: Mapping[str, Any]) -> list[str]:
     titled = [
         _value(_mapping(choice).get("title") or _mapping(choice).get("const"))

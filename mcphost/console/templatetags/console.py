@@ -15,6 +15,8 @@ from django.utils.timesince import timesince, timeuntil
 from mcphost.console.invisible_characters import code_points, with_code_points
 
 register = template.Library()
+MAX_NAMED = 20
+"""Members of a list in one line."""
 
 NEAR = timedelta(days=31)
 """Beyond this, a date is shown, because it says more than "2 months ago"."""
@@ -100,6 +102,12 @@ def lasted(seconds: float | None) -> str:
     hours, spare_minutes = divmod(minutes, 60)
     parts = ((hours, "h"), (spare_minutes, "min")) if hours else ((minutes, "min"), (rest, "s"))
     return " ".join(f"{number} {unit}" for number, unit in parts if number)
+
+
+@register.filter
+def milliseconds(count: int) -> str:
+    """A time in milliseconds, as `lasted`."""
+    return lasted(count / 1000)
 
 
 @register.filter
@@ -209,12 +217,19 @@ def _names(value: Any) -> str:
 
 def _plain(value: Any) -> str:
     if isinstance(value, list):
-        return " ".join(map(_plain, value))
+        rest = f" and {len(value) - MAX_NAMED} more" if len(value) > MAX_NAMED else ""
+        return " ".join(map(_plain, value[:MAX_NAMED])) + rest
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):
         return _TIME.sub(r"\1 \2 UTC", value)
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+@register.filter
+def caller_name(label: str) -> str:
+    """The name in the label of a caller, without the token."""
+    return label.partition(" (“")[0]
 
 
 @register.filter

@@ -7,6 +7,7 @@ from django.utils.safestring import SafeString
 
 from mcphost.audit import timeline
 from mcphost.audit.entries import UNKNOWN, EntryView
+from mcphost.audit.question_list import RecordedQuestion
 from mcphost.audit.records import (
     ANSWER_REFUSED,
     CALL_CANCELLED,
@@ -39,6 +40,12 @@ _EVIDENCE: Mapping[str, str] = {
     "observed": "this server received no response in time",
     "signed-in": "given on a page of this server by a signed-in user",
     "playground": "given in the console by a signed-in user, in a trial",
+}
+_SHORT_EVIDENCE: Mapping[str, str] = {
+    "client-asserted": "as the client says",
+    "observed": "no response in time",
+    "signed-in": "signed in on this server",
+    "playground": "in a trial in the console",
 }
 _FATES: Mapping[str, tuple[str, str]] = {
     timeline.OPEN: ("info", "waiting for a response"),
@@ -227,6 +234,31 @@ def asks_for(entry: EntryView) -> str:
 def icon_of(entry: EntryView) -> str:
     """The icon of that kind."""
     return _kind(entry)[1]
+
+
+@register.filter
+def question_title(key: str) -> str:
+    """The author's key of a question as its title: `approve_refund` is "Approve refund"."""
+    words = " ".join(key.replace("_", " ").replace("-", " ").split())
+    return words[:1].upper() + words[1:] or "Question"
+
+
+@register.filter
+def asks_for_what(question: RecordedQuestion) -> str:
+    """The same as `asks_for`, of a row of the list of questions."""
+    return _KINDS.get((question.method, question.mode), (question.method, ""))[0]
+
+
+@register.filter
+def known_by(evidence_name: str) -> str:
+    """How we know of an answer, in a few words."""
+    return _SHORT_EVIDENCE.get(evidence_name, evidence_name)
+
+
+@register.filter
+def known_because(evidence_name: str) -> str:
+    """How we know of an answer, in full."""
+    return _EVIDENCE.get(evidence_name, evidence_name)
 
 
 def _kind(entry: EntryView) -> tuple[str, str]:

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from typing import Final
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from mcphost.console.base import Crumb, SignedInRequest, actor, of_tenant, show
+from mcphost.console.base import Crumb, SignedInRequest, actor, of_tenant, query_text, show
 from mcphost.console.forms import forms
 from mcphost.console.tenants.tokens import scope_meanings
 from mcphost.identity.oauth import connections
@@ -27,20 +29,26 @@ WHAT_ENDS: Final = (
 
 def with_meanings(
     listings: Iterable[ConnectionListing],
-) -> Sequence[tuple[ConnectionListing, forms.Choices]]:
-    """Return each connection with its scopes in words."""
-    return [(listing, scope_meanings(listing.scopes)) for listing in listings]
+) -> Sequence[tuple[ConnectionListing, forms.Choices, str]]:
+    """Return each connection with its scopes in words, and its state."""
+    now = timezone.now()
+    return [(listing, scope_meanings(listing.scopes), listing.state(now)) for listing in listings]
 
 
 @of_tenant(Permission.MANAGE_TOKENS)
 @require_safe
 def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """List the connected apps of all members, the newest first."""
+    after, before, at = (query_text(request.GET, name) for name in ("after", "before", "at"))
+    page = connections.connection_page(tenant.pk, after=after, before=before, at=at)
     return show(
         request,
         "tenants/connections.html",
         "Connected apps",
-        connections=with_meanings(connections.connections(tenant.pk)),
+        connections=with_meanings(page.connections),
+        unknown=(after or before or at) if page.unknown else "",
+        older=page.after and urlencode({"after": page.after}),
+        newer=page.before and urlencode({"before": page.before}),
     )
 
 

@@ -1,25 +1,21 @@
-"""Pages for every account, also without access to the console: roles, apps, tokens, sign-in.
+"""Pages for every account, also without access to the console: roles, apps and tokens.
 
 These pages are about the signed-in user only. A tenant is looked up among those in which the user
 has a role, so any other tenant is unknown.
 """
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.contrib.auth.views import LoginView
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import Http404, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from mcphost.console.base import Crumb, SignedInRequest, actor, form_input, show, show_refusal
-from mcphost.console.signin import AccountSignInForm, with_status_of_form
-from mcphost.console.site import site
 from mcphost.console.tenants.connections import DISCONNECT, WHAT_ENDS, with_meanings
 from mcphost.console.tenants.tokens import (
     RevocationForm,
@@ -35,23 +31,6 @@ from mcphost.tenants.models import Membership
 from mcphost.tenants.services import remove_member
 
 TITLE = "Your access"
-
-
-def sign_in(request: HttpRequest) -> HttpResponseBase:
-    """Show the sign-in for pages that need an account but no role: it opens no console page."""
-    context: dict[str, Any] = {
-        **site.each_context(request),
-        "title": "Sign in",
-        "app_path": request.get_full_path(),
-        "any_account": True,
-    }
-    view = LoginView.as_view(
-        authentication_form=AccountSignInForm,
-        template_name=site.login_template,
-        next_page=reverse("admin:you"),
-        extra_context=context,
-    )
-    return with_status_of_form(view(request))
 
 
 @require_safe

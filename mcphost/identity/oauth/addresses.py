@@ -28,7 +28,13 @@ def issuer_of(host: str) -> str:
     scheme = "https" if settings.MCPHOST_HTTPS else "http"
     if settings.MCPHOST_PUBLIC_URL:
         scheme, host, *_ = urlsplit(settings.MCPHOST_PUBLIC_URL)
-    return f"{scheme}://{host.lower().removesuffix(_DEFAULT_PORTS[scheme])}"
+    return normal_origin(f"{scheme}://{host}")
+
+
+def normal_origin(origin: str) -> str:
+    """Return an origin in lower case, without the port that its scheme has by default."""
+    origin = origin.lower()
+    return origin.removesuffix(_DEFAULT_PORTS.get(origin.partition(":")[0], ""))
 
 
 def resource_of(issuer: str, slug: str) -> str:

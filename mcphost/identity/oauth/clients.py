@@ -11,7 +11,7 @@ from mcphost.identity.models import CLIENT_ID_LENGTH, OAuthClient
 from mcphost.identity.oauth import documents
 from mcphost.identity.oauth.documents import DocumentError
 from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode
-from mcphost.identity.oauth.pins import PINS
+from mcphost.identity.oauth.pins import pin_of
 from mcphost.tenants.models import Tenant
 
 STALE_FOR: Final = timedelta(days=7)
@@ -28,7 +28,7 @@ def find(client_id: str) -> OAuthClient | None:
     if len(client_id) > CLIENT_ID_LENGTH or not (client_id.isascii() and client_id.isprintable()):
         return None
     client = OAuthClient.objects.filter(id=client_id).first()
-    if client is None and (pin := PINS.get(client_id)) is not None:
+    if client is None and (pin := pin_of(client_id)) is not None:
         return OAuthClient(id=pin.id, name=pin.name, redirect_uris=list(pin.redirect_uris))
     return client
 
@@ -56,7 +56,7 @@ def resolve(client_id: str, user_id: int) -> OAuthClient:
         document = documents.read(client_id)
     except DocumentError as error:
         log.info("the metadata document of %r was not read: %s", client_id, error)
-        pin = PINS.get(client_id)
+        pin = pin_of(client_id)
         if client is not None and client.read_at is not None and client.read_at > now - STALE_FOR:
             values: dict[str, Any] = {}
         elif pin is not None:

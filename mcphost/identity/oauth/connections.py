@@ -7,14 +7,15 @@ the middle of a flow gets nothing.
 
 import hashlib
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Max, Q, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from mcphost.audit.records import Actor
@@ -27,11 +28,15 @@ from mcphost.identity.models import (
     RefreshToken,
     Token,
 )
+from mcphost.identity.pages import page_beside
 from mcphost.tenants.access import lock_account, lock_tenant
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import Permission, Role, may_take
 
 CODE_LIFETIME: Final = timedelta(seconds=60)
+PER_PAGE: Final = 50
+AUTHORIZATION_SERVER: Final = Actor.system("authorization server")
+"""The actor of what no person does."""
 
 
 class Consent(NamedTuple):
@@ -47,6 +52,7 @@ class ConnectionListing(NamedTuple):
     """A connection as shown to users. `ended_at` is null while it lives.
 
     `document_host` is the host of the client's metadata document, empty if it registered itself.
+    `expires_at` is when its last refresh token expires, null some time after that.
     """
 
     id: UUID
@@ -59,7 +65,26 @@ class ConnectionListing(NamedTuple):
     created_at: datetime
     consented_at: datetime
     last_used_at: datetime | None
+    expires_at: datetime | None
     ended_at: datetime | None
+
+    def state(self, now: datetime) -> Literal["live", "expired", "ended"]:
+        """Return whether its client can still act. After it expired, the client needs a new consent."""
+        if self.ended_at is not None:
+            return "ended"
+        return "live" if self.expires_at is not None and self.expires_at > now else "expired"
+
+
+class ConnectionPage(NamedTuple):
+    """Connections of a tenant, newest first, and the ids between which the next pages lie.
+
+    `unknown`: the connection that the page was to begin beside is none of the tenant.
+    """
+
+    connections: tuple[ConnectionListing, ...]
+    after: str = ""
+    before: str = ""
+    unknown: bool = False
 
 
 @transaction.atomic
@@ -87,7 +112,8 @@ def consent(membership_id: UUID, consented: Consent, *, actor: Actor) -> str:
         redirect_uri=consented.redirect_uri,
         code_challenge=consented.code_challenge,
         scopes=list(scopes),
-        expires_at=timezone.now() + CODE_LIFETIME,
+        # By the database's clock: another process may redeem it, and their clocks differ.
+        expires_at=Now() + CODE_LIFETIME,
     )
     facts = {
         "client": consented.client.name,
@@ -151,7 +177,12 @@ def end(tenant_id: UUID, connection_id: UUID, *, actor: Actor) -> bool:
     # As the token endpoint does: what it issues meanwhile also ends.
     Membership.objects.select_for_update().filter(connections=connection_id).first()
     connection = rows.select_related("membership", "client").first()
-    return connection is not None and end_now(connection, "revoked", actor)
+    if connection is None or not end_now(connection, "revoked", actor):
+        return False
+    # Nor does a code make another connection that its client has got, but not redeemed.
+    codes = AuthorizationCode.objects.filter(membership_id=connection.membership_id)
+    codes.filter(client_id=connection.client_id).delete()
+    return True
 
 
 def end_now(connection: Connection, reason: str, actor: Actor) -> bool:
@@ -172,9 +203,15 @@ def end_now(connection: Connection, reason: str, actor: Actor) -> bool:
     return True
 
 
-def connections(tenant_id: UUID) -> tuple[ConnectionListing, ...]:
-    """Return the live connections of a tenant, the newest first."""
-    return _listings(_of_tenant(tenant_id).filter(ended_at=None))
+def connection_page(
+    tenant_id: UUID, *, after: str = "", before: str = "", at: str = ""
+) -> ConnectionPage:
+    """Return the connections of a tenant that have not ended, in pages as `page_beside` makes them."""
+    rows = _of_tenant(tenant_id).filter(ended_at=None)
+    page = page_beside(rows, after=after, before=before, at=at, limit=PER_PAGE)
+    if page is None:
+        return ConnectionPage((), unknown=True)
+    return ConnectionPage(_listings(page.rows), page.after, page.before)
 
 
 def connection(tenant_id: UUID, connection_id: UUID) -> ConnectionListing | None:
@@ -183,7 +220,7 @@ def connection(tenant_id: UUID, connection_id: UUID) -> ConnectionListing | None
 
 
 def connections_of(user_id: int) -> tuple[ConnectionListing, ...]:
-    """Return the live connections of a user in open tenants, the newest first."""
+    """Return the connections of a user in open tenants that have not ended, the newest first."""
     return _listings(_of_user(user_id).filter(ended_at=None))
 
 
@@ -195,25 +232,28 @@ def connection_of(user_id: int, connection_id: UUID) -> ConnectionListing | None
 def matching_connections(
     managed: QuerySet[Tenant], user_id: int, text: str, limit: int
 ) -> tuple[ConnectionListing, ...]:
-    """Return live connections by a part of the client's name.
+    """Return connections that have not ended by a part of the client's name.
 
     Only those of the tenants `managed`, and the user's.
     """
     own = Q(membership__user_id=user_id, membership__tenant__closed_at=None)
-    rows = Connection.objects.filter(
+    rows = _described().filter(
         Q(membership__tenant__in=managed) | own, client__name__icontains=text, ended_at=None
     )
     return _listings(rows.order_by("client__name", "pk")[:limit])
 
 
 def _of_tenant(tenant_id: UUID) -> QuerySet[Connection]:
-    return Connection.objects.filter(membership__tenant_id=tenant_id)
+    return _described().filter(membership__tenant_id=tenant_id)
 
 
 def _of_user(user_id: int) -> QuerySet[Connection]:
-    return Connection.objects.filter(
-        membership__user_id=user_id, membership__tenant__closed_at=None
-    )
+    return _described().filter(membership__user_id=user_id, membership__tenant__closed_at=None)
+
+
+def _described() -> QuerySet[Connection]:
+    """Return all connections, with what a listing shows of each."""
+    return Connection.objects.select_related("membership__tenant", "membership__user", "client")
 
 
 def digest(secret: str) -> str:
@@ -227,8 +267,11 @@ def _record(
     record(action, actor=actor, tenant=membership.tenant_id, target=target, facts=facts)
 
 
-def _listings(rows: QuerySet[Connection]) -> tuple[ConnectionListing, ...]:
-    read = rows.select_related("membership__tenant", "membership__user", "client")
+def _listings(rows: Iterable[Connection]) -> tuple[ConnectionListing, ...]:
+    read = list(rows)
+    refresh_tokens = RefreshToken.objects.filter(connection__in=[row.pk for row in read])
+    expiries = refresh_tokens.values_list("connection").annotate(last=Max("expires_at"))
+    expires_at = dict(expiries.order_by())
     return tuple(
         ConnectionListing(
             id=row.pk,
@@ -241,6 +284,7 @@ def _listings(rows: QuerySet[Connection]) -> tuple[ConnectionListing, ...]:
             created_at=row.created_at,
             consented_at=row.consented_at,
             last_used_at=row.last_used_at,
+            expires_at=expires_at.get(row.pk),
             ended_at=row.ended_at,
         )
         for row in read

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
+from django.db.models.functions import Now
 from oauthlib.common import Request, add_params_to_uri
 from oauthlib.oauth2 import (
     AuthorizationCodeGrant,
@@ -35,20 +35,20 @@ from oauthlib.oauth2 import (
 from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error, FatalClientError
 from oauthlib.oauth2.rfc6749.grant_types.authorization_code import code_challenge_method_s256
 
-from mcphost.audit.records import Actor
 from mcphost.identity import tokens
 from mcphost.identity.attempts import count_event
 from mcphost.identity.models import AuthorizationCode, Connection, OAuthClient, RefreshToken, Token
 from mcphost.identity.oauth import clients, redirects
-from mcphost.identity.oauth.addresses import SCOPES
+from mcphost.identity.oauth.addresses import SCOPES, normal_origin
 from mcphost.identity.oauth.connections import (
+    AUTHORIZATION_SERVER,
     connect,
     digest,
     end_now,
     live_membership,
     takeable,
 )
-from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode
+from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode, with_description
 from mcphost.tenants.fields import SLUG
 from mcphost.tenants.models import Membership
 from mcphost.tenants.roles import Audience, audience_of, is_scope
@@ -124,7 +124,8 @@ def read_authorization(uri: str, client: OAuthClient, issuer: str) -> Authorizat
     except FatalClientError as error:
         raise OAuthError(OAuthErrorCode.INVALID_REQUEST, error.description or error.error) from None
     except OAuth2Error as error:
-        location = add_params_to_uri(request.redirect_uri, [*error.twotuples, ("iss", issuer)])
+        parameters = with_description(dict(error.twotuples)) | {"iss": issuer}
+        location = add_params_to_uri(request.redirect_uri, parameters.items())
         raise RedirectedError(location) from None
     return AuthorizationRequest(
         client,
@@ -178,8 +179,10 @@ def _answered(respond: Callable[[], tuple[Mapping[str, str], str, int]]) -> OAut
     except OAuth2Error as error:
         headers, body, status = error.headers, error.json, error.status_code
     except ValueError:
-        refusal = {"error": "invalid_request", "error_description": "The body is not a form"}
+        refusal = {"error": "invalid_request", "error_description": "The body is not a form."}
         headers, body, status = {}, json.dumps(refusal), 400
+    if status >= 400:
+        body = json.dumps(with_description(json.loads(body)))
     return OAuthAnswer(status, body.encode(), {**headers, **_NOT_STORED})
 
 
@@ -207,7 +210,8 @@ class _Validator(RequestValidator):
     """What oauthlib asks while it checks one request.
 
     `slug` is the tenant that the authorization request names. `code`, `refresh_token` and
-    `connection` are those of a token request, once they are found to be good.
+    `connection` are those of a token request, once they are found to be good, and `now` is then the
+    time by the database's clock: processes whose clocks differ agree on minutes.
     """
 
     def __init__(self, issuer: str, client: OAuthClient | None = None) -> None:
@@ -215,7 +219,7 @@ class _Validator(RequestValidator):
         self.slug: str | None = None
         self._issuer = issuer
         self._client = client
-        self._now = timezone.now()
+        self._now: datetime | None = None
         self._code: AuthorizationCode | None = None
         self._membership: Membership | None = None
         self._refresh_token: RefreshToken | None = None
@@ -250,12 +254,12 @@ class _Validator(RequestValidator):
         if request.state is not None and len(request.state) > MAX_STATE:
             request.state = None  # not sent back either
             raise _refused(
-                request, "invalid_request", f"state is longer than {MAX_STATE} characters"
+                request, "invalid_request", f"state is longer than {MAX_STATE} characters."
             )
         _check_once(request, ("code_challenge", "code_challenge_method"))
         if request.code_challenge is not None and not _CHALLENGE.fullmatch(request.code_challenge):
             raise _refused(
-                request, "invalid_request", "code_challenge is not a SHA-256 in base64url"
+                request, "invalid_request", "code_challenge is not a SHA-256 in base64url."
             )
         self.slug = self._slug_of(request)
         return {}
@@ -310,17 +314,18 @@ class _Validator(RequestValidator):
         owner = AuthorizationCode.objects.filter(pk=digest(code), client_id=client_id)
         membership_id = owner.values_list("membership_id", flat=True).first()
         self._membership = None if membership_id is None else live_membership(membership_id)
-        row = owner.select_related("client", "connection__membership", "connection__client").first()
+        found = owner.select_related("client", "connection__membership", "connection__client")
+        row = found.annotate(now=Now()).first()
         if row is None or self._membership is None:
             return False
         if row.connection is not None:
             if _fits(request.code_verifier, row.code_challenge):
-                end_now(row.connection, "a code was redeemed twice", _ITSELF)
+                end_now(row.connection, "a code was redeemed twice", AUTHORIZATION_SERVER)
             return False
-        if row.expires_at <= self._now:
+        if row.expires_at <= row.now:
             return False
         self._check_resource(request, self._membership)
-        self._code = row
+        self._code, self._now = row, row.now
         request.scopes = list(takeable(self._membership, row.scopes))
         request.user = self._membership.user
         return bool(request.scopes)
@@ -353,27 +358,28 @@ class _Validator(RequestValidator):
             pk=digest(refresh_token),
             connection__client=client,
             connection__ended_at=None,
-            expires_at__gt=self._now,
+            expires_at__gt=Now(),
         )
         membership_id = query.values_list("connection__membership_id", flat=True).first()
         membership = None if membership_id is None else live_membership(membership_id)
-        row = query.select_related("connection__client").first()
+        row = query.select_related("connection__client").annotate(now=Now()).first()
         if row is None or membership is None:
             return False
         self._check_resource(request, membership)
         row.connection.membership = membership
         if row.used_at is not None:
-            if self._now - row.used_at > REPEAT_WINDOW:
-                end_now(row.connection, "a refresh token was used twice", _ITSELF)
+            if row.now - row.used_at > REPEAT_WINDOW:
+                end_now(row.connection, "a refresh token was used twice", AUTHORIZATION_SERVER)
                 return False
-            raise _RepeatedError(_unsealed(row, refresh_token, self._now))
+            raise _RepeatedError(_unsealed(row, refresh_token, row.now))
         if not count_event(f"refreshes of {row.connection_id}", MAX_REFRESHES, _REFRESH_WINDOW):
             raise CustomOAuth2Error(
                 error="temporarily_unavailable",
-                description="This connection is refreshed too often: try again later",
+                description="This connection is refreshed too often. Try again later.",
                 status_code=429,
             )
         self._membership, self._refresh_token, self._connection = membership, row, row.connection
+        self._now = row.now
         request.user = membership.user
         return bool(self._scopes())
 
@@ -404,24 +410,25 @@ class _Validator(RequestValidator):
         self, token: dict[str, Any], request: Request, *_: Any, **__: Any
     ) -> None:
         """Store the digests of a new pair, and that the code or the refresh token is used."""
-        membership = self._membership
+        membership, now = self._membership, self._now
         assert membership is not None
+        assert now is not None
         if self._code is not None:
             connection = self._code.connection = connect(membership, self._code)
             self._code.save(update_fields=["connection"])
         else:
             assert self._connection is not None
             connection = self._connection
-        expired = Token.objects.filter(connection=connection, expires_at__lte=self._now)
+        expired = Token.objects.filter(connection=connection, expires_at__lte=now)
         expired.delete()
-        _store_access_token(token["access_token"], connection, membership, self._now)
+        _store_access_token(token["access_token"], connection, membership, now)
         RefreshToken.objects.create(
             id=digest(token["refresh_token"]),
             connection=connection,
-            expires_at=self._now + REFRESH_LIFETIME,
+            expires_at=now + REFRESH_LIFETIME,
         )
         if self._refresh_token is not None:
-            self._refresh_token.used_at = self._now
+            self._refresh_token.used_at = now
             self._refresh_token.answer = _sealed(
                 self._refresh_token, request.refresh_token, json.dumps(token).encode()
             )
@@ -448,7 +455,7 @@ class _Validator(RequestValidator):
             return
         connection = connections.select_related("membership", "client").first()
         if connection is not None:
-            end_now(connection, "revoked by its client", _ITSELF)
+            end_now(connection, "revoked by its client", AUTHORIZATION_SERVER)
 
     def _scopes(self) -> list[str]:
         assert self._connection is not None
@@ -460,21 +467,18 @@ class _Validator(RequestValidator):
         resource: str | None = request.resource
         if resource is None:
             return None
-        issuer, _, rest = resource.partition("/t/")
+        origin, _, rest = resource.partition("/t/")
         path = _RESOURCE.fullmatch(f"/t/{rest}")
-        if path is None or issuer.lower() != self._issuer:
-            raise _refused(request, "invalid_target", "resource is not an MCP server of this host")
+        if path is None or normal_origin(origin) != self._issuer:
+            raise _refused(request, "invalid_target", "resource is not an MCP server of this host.")
         return path[1]
 
     def _check_resource(self, request: Request, membership: Membership) -> None:
         """Require that the `resource` of a token request, if any, is the tenant of the consent."""
         if self._slug_of(request) not in {None, membership.tenant.slug}:
             raise _refused(
-                request, "invalid_target", "resource is another one than the consent was for"
+                request, "invalid_target", "resource is another one than the consent was for."
             )
-
-
-_ITSELF: Final = Actor.system("authorization server")
 
 
 def _store_access_token(
@@ -501,7 +505,7 @@ def _check_once(request: Request, names: Sequence[str], code: str = "invalid_req
     """Raise an error if one of these parameters is there more than once (RFC 6749 section 3.1)."""
     repeated = set(names).intersection(request.duplicate_params)
     if repeated:
-        raise _refused(request, code, f"{min(repeated)} is there more than once")
+        raise _refused(request, code, f"{min(repeated)} is there more than once.")
 
 
 def _refused(request: Request, code: str, description: str) -> OAuth2Error:

@@ -2,8 +2,13 @@
 
 Their hosts answer some data centres with 403, and have had outages. A pin serves until its document
 is read; then what was read serves. The redirect URIs of native clients match on any port.
+
+ChatGPT and Codex also have a document for each connection, which names the same id in its URL and in
+its redirect URI. ChatGPT uses those with servers that do not send `iss` (RFC 9207), Codex did in older
+versions.
 """
 
+import re
 from typing import Final, NamedTuple
 
 
@@ -55,3 +60,26 @@ PINS: Final = {
         ),
     )
 }
+
+_OF_CONNECTIONS: Final = (
+    (
+        re.compile(r"https://chatgpt\.com/oauth/codex/(?P<id>[A-Za-z0-9_-]{1,64})/client\.json"),
+        "Codex",
+        "http://127.0.0.1/callback/",
+    ),
+    (
+        re.compile(r"https://chatgpt\.com/oauth/(?P<id>[A-Za-z0-9_-]{1,64})/client\.json"),
+        "ChatGPT",
+        "https://chatgpt.com/connector/oauth/",
+    ),
+)
+
+
+def pin_of(client_id: str) -> Pin | None:
+    """Return the pin of a client; None if there is none."""
+    if pin := PINS.get(client_id):
+        return pin
+    for pattern, name, redirect_uri in _OF_CONNECTIONS:
+        if match := pattern.fullmatch(client_id):
+            return Pin(client_id, name, (redirect_uri + match["id"],))
+    return None

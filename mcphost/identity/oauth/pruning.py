@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from mcphost.identity.models import (
@@ -15,7 +15,9 @@ from mcphost.identity.models import (
     Token,
 )
 from mcphost.identity.oauth.clients import STALE_FOR
+from mcphost.identity.oauth.connections import AUTHORIZATION_SERVER, end_now
 from mcphost.identity.oauth.registration import ID_PREFIX, MAX_UNCONNECTED, unconnected
+from mcphost.tenants.models import Membership
 
 PRUNED_AT_ONCE: Final = 500
 EXPIRED_FOR: Final = timedelta(hours=1)
@@ -23,6 +25,27 @@ EXPIRED_FOR: Final = timedelta(hours=1)
 UNCONNECTED_FOR: Final = timedelta(days=1)
 UNCONNECTED_WHEN_FULL_FOR: Final = timedelta(hours=1)
 ENDED_FOR: Final = timedelta(days=90)
+"""How long a connection stays after it ended, and after it was last used if it expired."""
+
+
+@transaction.atomic
+def end_unused() -> int:
+    """End up to PRUNED_AT_ONCE connections that expired and were not used for long; return how many."""
+    now = timezone.now()
+    refresh_tokens = RefreshToken.objects.filter(connection=OuterRef("pk"))
+    unused = Connection.objects.filter(
+        ~Exists(refresh_tokens.filter(expires_at__gt=now)),
+        Q(last_used_at=None) | Q(last_used_at__lt=now - ENDED_FOR),
+        ended_at=None,
+        consented_at__lt=now - ENDED_FOR,
+    )
+    ended = 0
+    for row in unused.select_related("membership", "client")[:PRUNED_AT_ONCE]:
+        # One whose membership is locked is being connected again.
+        unlocked = Membership.objects.select_for_update(skip_locked=True)
+        if unlocked.filter(pk=row.membership_id).exists() and unused.filter(pk=row.pk).exists():
+            ended += end_now(row, "its sign-in expired", AUTHORIZATION_SERVER)
+    return ended
 
 
 @transaction.atomic

@@ -1,7 +1,8 @@
 """Docstrings of functions: the descriptions of parameters, and the text for everything else.
 
-Read are the sections `Args:` (Google), `Parameters` with a line below it (NumPy) and `:param name:`
-(Sphinx). No text is lost: what does not describe a parameter stays in the description.
+Read are the sections `Args:` (Google) with entries such as `name: …`, `- **name** (int): …` and `name -- …`,
+`Parameters` with a line below it (NumPy), `:param name:` (Sphinx), and `@param name …`. Headings may be
+those of Markdown. No text is lost: what does not describe a parameter stays in the description.
 """
 
 import re
@@ -9,18 +10,31 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _NAME: Final = r"\*{0,2}(?P<name>\w+)"
-_GOOGLE: Final = re.compile(
-    r"(?:Args|Arguments|Params|Parameters|Keyword Args|Keyword Arguments)\s*:\s*$"
+_SECTION: Final = (
+    r"(?:(?:Keyword |Input |Tool |Function )?(?:Arg|Param|Argument|Parameter)s|Inputs)"
 )
+_GOOGLE: Final = re.compile(
+    rf"(?:{_SECTION}\s*:|\#{{1,6}}\s{_SECTION}:?|(?P<mark>[*_]{{1,3}}){_SECTION}:?(?P=mark):?)\s*$",
+    re.IGNORECASE,
+)
+_BULLET: Final = r"(?:[-*+•]\s+)"
 _GOOGLE_ENTRY: Final = re.compile(
-    rf"\s+{_NAME}(?:\s*\((?:[^()]|\([^()]*\))*\))?\s*:(?:\s+(?P<text>.*))?$"
+    rf"(?P<depth>\s+{_BULLET}?|{_BULLET})[`*]{{0,3}}(?P<name>\w+)[`*]{{0,3}}"
+    r"(?:\s*\((?:[^()]|\([^()]*\))*\))?[`*]{0,3}"
+    r"(?:\s*:[`*]{0,3}(?:\s|$)|\s+(?:--?|[\u2013\u2014])\s)(?P<text>.*)$"
 )
 _NUMPY: Final = re.compile(r"(?:Other )?Parameters\s*$")
 _NUMPY_ENTRY: Final = re.compile(rf"{_NAME}(?:\s*:.*)?$|\S")
 """Any line that is not indented: one that has no name, or several, describes no parameter."""
 _UNDERLINE: Final = re.compile(r"-{3,}\s*$")
-_SPHINX_ENTRY: Final = re.compile(r":param\s(?:[^:]*\s)?\*{0,2}(?P<name>\w+)\s*:(?P<text>.*)$")
-_SPHINX_TYPE: Final = re.compile(r":type\s+(?P<name>\w+)\s*:")
+_SPHINX_ENTRY: Final = re.compile(
+    r":(?:param|parameter|arg|argument|key|keyword)\s(?:[^:]*\s)?\*{0,2}(?P<name>\w+)\s*:(?P<text>.*)$"
+)
+_SPHINX_TYPE: Final = re.compile(r"[:@]type\s+(?P<name>\w+)\s*:")
+_AT_ENTRY: Final = re.compile(
+    r"@(?:param|arg|argument)\s+(?:\{[^{}]*\}\s+)?\[?\*{0,2}(?P<name>\w+)\]?"
+    r"(?:\s*:\s|\s+(?:--?|[\u2013\u2014])\s|\s|$)(?P<text>.*)$"
+)
 _BLANKS: Final = re.compile(r"\n{3,}")
 
 
@@ -79,20 +93,23 @@ class Docstring:
                 at = self._read_other(lines, at)
 
     def _read_google(self, lines: list[str], at: int) -> int:
-        """Read a section up to the next line that is not indented. Return the number of that line."""
-        header, at, indent = at, at + 1, ""
+        """Read a section up to the next line that is neither indented nor an entry. Return the number of
+        that line."""
+        header, at, indent = at, at + 1, -1
         while not lines[at].strip():  # an entry follows
             at += 1
         self._headers[header] = lines[header:at]
-        while at < len(lines) and (not lines[at].strip() or lines[at][0].isspace()):
+        while at < len(lines):
             line = lines[at]
             match = _GOOGLE_ENTRY.match(line)
-            depth = line[: len(line) - len(line.lstrip())]
-            if match and (not indent or len(depth) <= len(indent)):
+            depth = len(line) - len(line.lstrip())
+            if match and (indent < 0 or depth <= indent):
                 indent = depth
-                self._add(header, line, match["name"], match["text"] or "")
-            else:
+                self._add(header, line, match["name"], match["text"])
+            elif not line.strip() or line[0].isspace():
                 self._continue(line)
+            else:
+                break
             at += 1
         return at
 
@@ -114,7 +131,7 @@ class Docstring:
     def _read_other(self, lines: list[str], at: int) -> int:
         """Read a line, or a field list's entry with the indented lines below it."""
         line = lines[at]
-        match = _SPHINX_ENTRY.match(line)
+        match = _SPHINX_ENTRY.match(line) or _AT_ENTRY.match(line)
         if match is None:
             kind = _SPHINX_TYPE.match(line)
             self._entries.append(_Entry([line], kind["name"] if kind else ""))

@@ -117,22 +117,29 @@ Url = Annotated[str, Field(max_length=8192), AfterValidator(_url)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 Status = Annotated[str, AfterValidator(_status)]
 Expression = Annotated[str, Field(max_length=1000), AfterValidator(_expression)]
-Style = Literal["form", "spaceDelimited", "pipeDelimited", "deepObject", "json"]
+Style = Literal["form", "spaceDelimited", "pipeDelimited", "deepObject", "json", "part"]
 JSON_TYPE: Final = "application/json"
 MAX_MEDIA_TYPE: Final = 255
 WRITABLE_TYPE: Final = re.compile(
     r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+"
     r'( ?; ?[A-Za-z0-9_.-]+=([A-Za-z0-9!#$%&\'*+.^_`|~/:-]+|"[ !#-\[\]-~]*"))*'
 )
+_JSON: Final = re.compile(r"application/json|[a-z0-9.+-]+/[a-z0-9.+-]+\+json|text/json")
 MediaType = Annotated[str, Field(max_length=MAX_MEDIA_TYPE, pattern=f"^{WRITABLE_TYPE.pattern}$")]
 """A media type with its parameters (RFC 9110, section 8.3.1)."""
+
+
+def is_json_type(media_type: str) -> bool:
+    """Whether a media type is JSON, whatever its parameters."""
+    return _JSON.fullmatch(media_type.partition(";")[0].strip().lower()) is not None
 
 
 class FieldConfig(Strict):
     """A parameter of the query, or a field of a form. Left out if its value is missing.
 
     A value that is only a placeholder may be a list or an object, written by `style` and `explode`
-    as OpenAPI says (3.1, "Style Values"), or as JSON. With `allow_reserved` characters such as `/` and
+    as OpenAPI says (3.1, "Style Values"), or as JSON; with the style `part` an object is JSON,
+    and so is each element of a list if one of them is a list or an object. With `allow_reserved` characters such as `/` and
     `:` are not percent-encoded in a value.
     """
 
@@ -144,7 +151,8 @@ class FieldConfig(Strict):
 
 
 class PartConfig(FieldConfig):
-    """A field of a form with files. Its part has a Content-Type if there is a `media_type`."""
+    """A field of a form with files. Its part has a Content-Type if there is a `media_type`, and one of the
+    style `part` if its value is JSON (OpenAPI 3.0, "Encoding Object")."""
 
     media_type: Literal[""] | MediaType = ""
 
@@ -157,6 +165,7 @@ class PathConfig(Strict):
     value: PlainText
     style: Literal["simple", "label", "matrix", "json"] = "simple"
     explode: bool = False
+    allow_reserved: bool = False
 
     @field_validator("value")
     @classmethod

@@ -8,7 +8,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from pydantic import ValidationError
 
@@ -47,6 +47,12 @@ MAX_TITLE: Final = 200
 MAX_DESCRIPTION: Final = 2_000
 METHODS: Final = ("get", "head", "post", "put", "patch", "delete")
 _OTHER_METHODS: Final = ("options", "trace", "query")
+_ITEM: Final = frozenset(
+    {*METHODS, *_OTHER_METHODS, "$ref", "summary", "description", "servers", "parameters"}
+)
+"""The members of a path that are read, or counted."""
+_IN_PATHS: Final = "/:@!$&'()*+,;=~%{}[]\"\\^`|<>"
+"""What stays in a path as the document has it: blanks and letters that no address has are encoded."""
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]+")
 FAULT: Final = "It could not be read because of a fault of the platform, which is in its log."
 """What users are told of an error that no document may cause."""
@@ -106,6 +112,14 @@ def document_notes(document: Mapping[str, Any]) -> list[str]:
         notes.append(
             f"{skipped} operations with the methods OPTIONS, TRACE and QUERY are left out."
         )
+    unknown = {
+        str(key)[:40]: None
+        for item in items
+        for key in item
+        if key not in _ITEM and not str(key).startswith("x-")
+    }
+    if unknown:
+        notes.append(f"Not read in paths: {', '.join(list(unknown)[:10])}.")
     return [*notes, "Responses are not read: the tools have no schema of their results."]
 
 
@@ -289,15 +303,19 @@ def _path(path: str, arguments: Sequence[OperationArgument]) -> str:
     """Return a path with placeholders. Raises UnsupportedError."""
     in_path = {argument.wire: argument for argument in arguments if argument.location == "path"}
 
-    def placed(match: re.Match[str]) -> str:
-        argument = in_path.get(match[1])
+    def placed(name: str) -> str:
+        argument = in_path.get(name)
         if argument is None:
-            raise UnsupportedError(f"the path has no parameter for {match[0]}")
+            raise UnsupportedError(f"the path has no parameter for {{{name}}}")
         return argument.placeholder
 
     if not path.startswith("/"):  # it would go on with the host of the server
         raise UnsupportedError("its path does not begin with /")
-    return VARIABLE.sub(placed, path)
+    pieces = VARIABLE.split(path)
+    return "".join(
+        placed(piece) if number % 2 else quote(piece, safe=_IN_PATHS)
+        for number, piece in enumerate(pieces)
+    )
 
 
 def _check_repeated(constant: Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> None:

@@ -8,9 +8,15 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from mcphost.kinds.http.configs import JSON_TYPE, MAX_MEDIA_TYPE, SAFE, WRITABLE_TYPE
+from mcphost.kinds.http.configs import (
+    JSON_TYPE,
+    MAX_MEDIA_TYPE,
+    SAFE,
+    WRITABLE_TYPE,
+    is_json_type,
+)
 from mcphost.kinds.http.openapi_forms import BASE64, FormReader
-from mcphost.kinds.http.openapi_parameters import BODY, OperationArgument, is_json, placeholder
+from mcphost.kinds.http.openapi_parameters import BODY, OperationArgument, placeholder
 from mcphost.kinds.http.openapi_references import References, UnsupportedError
 from mcphost.kinds.http.openapi_schemas import Schemas
 
@@ -93,7 +99,7 @@ class BodyReader:
     def _rank(self, media: _Media) -> int:
         if media.name == JSON_TYPE:
             return 0
-        if is_json(media.name):
+        if is_json_type(media.name):
             return 1
         if media.name in _ANY:
             return 5 if self._is_bytes(media) else 2
@@ -110,6 +116,14 @@ class BodyReader:
             for part in _values(node.get("properties"))
         )
 
+    def _is_base64(self, schema: Any) -> bool:
+        """Whether a text is bytes that are written in Base64."""
+        return any(
+            node.get("format") in ("byte", "base64")
+            or str(node.get("contentEncoding")).lower().startswith("base64")
+            for node in self._references.variants(schema)
+        )
+
     def _is_bytes(self, media: _Media) -> bool:
         return self._forms.is_file(media.media.get("schema"))
 
@@ -118,7 +132,7 @@ class BodyReader:
         schema = media.media.get("schema", True)
         _check_charset(media.written)
         is_any = media.name in _ANY
-        if is_json(media.name) or (is_any and not self._is_bytes(media)):
+        if is_json_type(media.name) or (is_any and not self._is_bytes(media)):
             body = {"type": "json", "value": placeholder(BODY)}
             media_type = JSON_TYPE if is_any else _sendable(media.written)
             return {**body, **_unless_default(media_type, JSON_TYPE)}, schema
@@ -135,6 +149,10 @@ class BodyReader:
             media_type = "text/plain" if media.name == "text/*" else _sendable(media.written)
             body = {"type": "text", "text": placeholder(BODY), "media_type": media_type}
             return body, schema if types and types <= _SCALARS else _text_of(schema)
+        if self._is_base64(schema) and not is_any:
+            # The text itself is sent (OpenAPI 3.0, "Considerations for File Uploads"; 3.1, "Schema Object").
+            media_type = _sendable(media.written)
+            return {"type": "text", "text": placeholder(BODY), "media_type": media_type}, schema
         if not (is_any or _MEDIA_TYPE.fullmatch(media.name)) or types - {"string"}:
             raise UnsupportedError(f"a body of {media.written[:100]} is not supported")
         octets = OCTETS if is_any else _sendable(media.written)

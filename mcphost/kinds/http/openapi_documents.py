@@ -1,7 +1,7 @@
 """Read the text of an OpenAPI document: JSON or YAML, within limits on its size, depth and values.
 
 YAML is read as JSON has it, by the core schema of YAML 1.2 (section 10.3) and with merge keys: keys, dates
-and words such as `yes` stay texts. It is built from the parser's events, so that a limit ends the reading
+and words such as `yes` stay texts, and so does what is written where OpenAPI has a text. It is built from the parser's events, so that a limit ends the reading
 at once. The values of an alias are counted each time that it is used.
 """
 
@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import orjson
 import yaml
+
+from mcphost.kinds.http.openapi_scalars import PlainScalar, resolved
 
 MAX_BYTES: Final = 16 * 1024 * 1024
 MAX_DEPTH: Final = 200
@@ -41,6 +43,8 @@ _VALUES: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
 """The tag and the value of what each group of `_PLAIN` matches."""
 _MAX_INTEGER_DIGITS: Final = 40
 """Characters that are read as an integer: what is longer has more than 64 bits."""
+_SWAGGER: Final = re.compile(r"2\.0(\..*)?")
+_OPENAPI: Final = re.compile(r"3\.[012]([.-].*)?")
 _NO_JSON: Final = "This YAML has values that JSON does not have."
 _DEEP: Final = f"The document is nested deeper than {MAX_DEPTH} levels."
 _MANY: Final = f"The document has more than {MAX_VALUES:,} values."
@@ -66,7 +70,7 @@ def read(data: bytes, max_bytes: int = MAX_BYTES) -> Mapping[str, Any]:
     if not isinstance(document, Mapping):
         raise OpenApiError("This is not an OpenAPI document: it is not an object.")
     version = str(document.get("swagger", document.get("openapi", "")))
-    if not version.startswith(("2.0",) if "swagger" in document else ("3.0", "3.1", "3.2")):
+    if not (_SWAGGER if "swagger" in document else _OPENAPI).fullmatch(version):
         reason = (
             f"version {version[:40]} is not supported" if version else "its `openapi` is missing"
         )
@@ -95,7 +99,7 @@ def _check_json(document: Any) -> None:
 
 def _read_yaml(data: bytes) -> Any:
     try:
-        return _Builder(data).document()
+        return resolved(_Builder(data).document())
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 1})" if mark is not None else ""
@@ -187,7 +191,8 @@ def _is_plain(event: yaml.ScalarEvent) -> bool:
 
 
 def _scalar(event: yaml.ScalarEvent) -> Any:
-    """Return the value of a scalar. Raises OpenApiError for one that JSON does not have."""
+    """Return the value of a scalar, with its text if it has no tag. Raises OpenApiError for one that JSON
+    does not have."""
     if not _is_plain(event) and event.tag in (None, "!", f"{_TAG}str"):
         return event.value
     matched = _PLAIN.fullmatch(event.value)
@@ -198,7 +203,8 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
     tag, read = _VALUES[matched.lastgroup]
     if event.tag not in (None, f"{_TAG}{tag}") and (event.tag, tag) != (f"{_TAG}float", "int"):
         raise OpenApiError(_NO_JSON)
-    return read(event.value)
+    value = read(event.value)
+    return value if event.tag else PlainScalar(value, event.value)
 
 
 def _integer(text: str, base: int) -> int | float | None:

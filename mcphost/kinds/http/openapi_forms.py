@@ -4,13 +4,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from mcphost.kinds.http.configs import MAX_FIELDS, WRITABLE_TYPE
-from mcphost.kinds.http.openapi_parameters import BODY, encoding_of, is_json, placeholder
+from mcphost.kinds.http.configs import MAX_FIELDS, WRITABLE_TYPE, is_json_type
+from mcphost.kinds.http.openapi_parameters import BODY, encoding_of, placeholder
 from mcphost.kinds.http.openapi_references import References, UnsupportedError
 from mcphost.kinds.http.openapi_schemas import Schemas
 
 BASE64: Final = "The content of the file in Base64."
 _STYLES: Final = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
+_SCALARS: Final = frozenset({"string", "number", "integer", "boolean"})
 _MAX_LEVELS: Final = 50
 _NO_TEXT: Final = re.compile(
     r"(image|audio|video|font)/(?!svg\+xml)\S+|application/(octet-stream|pdf|zip|gzip)",
@@ -165,7 +166,7 @@ class FormReader:
         style, explode = how.get("style"), how.get("explode")
         content_type = _first_type(how)
         if style is None:
-            style = "json" if is_json(content_type) else "form"
+            style = "json" if is_json_type(content_type) else "form"
         if style not in (*_STYLES, "json"):
             raise UnsupportedError(f"there is no style {style!r}")
         has_style = any(key in how for key in ("style", "explode", "allowReserved"))
@@ -192,19 +193,22 @@ class FormReader:
         """Return a property as a part of a form with files: an object is JSON, if nothing else is said."""
         if "style" in how:
             return self._field(name, schema, how)
-        content_type = _checked(name, _first_type(how))
+        types = self._references.types(schema)
+        content_type = _checked(name, _first_type(how, is_text=types == {"string"}))
         has_objects = self._is_deep(schema)
-        if has_objects and content_type and not is_json(content_type):
+        if has_objects and content_type and not is_json_type(content_type):
             raise UnsupportedError(f"{name!r} is to be {content_type}, and is no text")
-        as_json = has_objects or (
-            is_json(content_type) and bool(self._references.types(schema) - {"string"})
-        )
-        media_type = content_type or ("application/json" if has_objects else "")
+        as_json = has_objects or is_json_type(content_type)
+        is_open = not content_type and (not types or (has_objects and types & _SCALARS))
+        style = "json" if as_json else "form"
+        if is_open or (as_json and "array" in types):
+            style = "part"  # each value of a list is a part (OpenAPI 3.1.1, "Encoding Object")
+        media_type = content_type or ("application/json" if style == "json" else "")
         return {
             "name": name,
             "value": placeholder(BODY, name),
-            "style": "json" if as_json else "form",
-            "explode": not as_json,
+            "style": style,
+            "explode": style != "json",
             **({"media_type": media_type} if media_type else {}),
         }
 
@@ -325,11 +329,13 @@ def _object_schema(
     }
 
 
-def _first_type(how: Mapping[str, Any]) -> str:
-    """Return the media type that is to be written: of several the first that is no range."""
+def _first_type(how: Mapping[str, Any], *, is_text: bool = False) -> str:
+    """Return the media type that is to be written: of several the first that is no range, JSON before
+    others, and after others for a text."""
     types = [text.strip() for text in str(how.get("contentType") or "").split(",")]
     concrete = [text for text in types if "*" not in text]
-    return next(filter(is_json, concrete), concrete[0] if concrete else "")
+    first = [name for name in concrete if is_json_type(name) is not is_text]
+    return next(iter([*first, *concrete]), "")
 
 
 def _is_bytes(schema: Mapping[str, Any]) -> bool:

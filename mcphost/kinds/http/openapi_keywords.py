@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+import orjson
 from jsonschema_rs import RegexOptions, ValidationError, validator_for
 
 from mcphost.protocol.storable import MAX_INTEGER, check_json
@@ -49,11 +50,11 @@ def repair(schema: dict[str, Any]) -> None:
     """Leave out the keywords of a schema that cannot be used, and write the texts of others plainly."""
     if isinstance(schema.get("type"), list):
         schema["type"] = [kind for kind in _TYPES if kind in schema["type"]]
-    if isinstance(schema.get("enum"), list) and schema.get("type") == "string":
-        # YAML reads `enum: [1, true]` as numbers and words of its own; the service reads texts.
-        schema["enum"] = [_as_string(value) for value in schema["enum"]]
+    write_values(schema)
     if isinstance(schema.get("enum"), list):
         schema["enum"] = _unique(schema["enum"])
+    if isinstance(schema.get("required"), list):
+        schema["required"] = [name for name in schema["required"] if isinstance(name, str)]
     for keyword in [key for key, value in schema.items() if not _is_usable(key, value)]:
         del schema[keyword]
     for keyword in ("title", "description"):
@@ -77,10 +78,39 @@ def _is_usable(keyword: str, value: Any) -> bool:
     return check is None or check(value)
 
 
-def _as_string(value: Any) -> Any:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int | float) else value
+def write_values(schema: dict[str, Any]) -> None:
+    """Write the values of a schema as its type has them: `enum: [1, true]` of texts, `["1"]` of numbers.
+
+    Other programs read YAML as numbers and words of its own, and write them so into JSON."""
+    types = schema.get("type")
+    only = [name for name in (types if isinstance(types, list) else [types]) if name != "null"]
+    if len(only) != 1:
+        return
+    for keyword in ("enum", "examples"):
+        if isinstance(schema.get(keyword), list):
+            schema[keyword] = [value_of_type(only[0], value) for value in schema[keyword]]
+    for keyword in ("const", "default"):
+        if keyword in schema:
+            schema[keyword] = value_of_type(only[0], schema[keyword])
+
+
+def value_of_type(type_name: Any, value: Any) -> Any:
+    """Return a text for a number or a boolean, or the other way round, where only that has the type."""
+    match type_name, value:
+        case "string", bool():
+            return str(value).lower()
+        case "string", int() | float():
+            return str(value)
+        case (("integer" | "number"), str()) if _NUMBER.fullmatch(value):
+            return orjson.loads(value)
+        case "boolean", ("true" | "false"):
+            return value == "true"
+        case _:
+            return value
+
+
+_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?")
+"""Texts of numbers that are read exactly."""
 
 
 def _unique(values: list[Any]) -> list[Any]:

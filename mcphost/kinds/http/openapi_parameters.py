@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from mcphost.kinds.http.configs import MAX_FIELDS, OWN_HEADERS
+from mcphost.kinds.http.configs import MAX_FIELDS, OWN_HEADERS, is_json_type
 from mcphost.kinds.http.openapi_keywords import plain_text
 from mcphost.kinds.http.openapi_references import SHAPE, References, UnsupportedError, object_of
 from mcphost.kinds.http.openapi_schemas import Schemas
@@ -25,7 +25,6 @@ _STYLES: Final = {
 _PLAIN_STEP: Final = re.compile(r"[A-Za-z0-9_$@-]+")
 _STEP: Final = re.compile(r'[^"{}]+')
 TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}")
-_JSON: Final = re.compile(r"application/json|[a-z0-9.+-]+/[a-z0-9.+-]+\+json|text/json")
 
 
 class OperationArgument(NamedTuple):
@@ -64,10 +63,11 @@ class OperationArgument(NamedTuple):
     @property
     def path_style(self) -> dict[str, Any] | None:
         """How it is written into the path; None for the default of values and lists."""
-        if self.style == "simple" and not self.explode:
+        if self.style == "simple" and not self.explode and not self.allow_reserved:
             return None
         style = {"style": self.style, "explode": self.explode}
-        return {"name": self.wire, "value": self.placeholder, **style}
+        reserved = {"allow_reserved": True} if self.allow_reserved else {}
+        return {"name": self.wire, "value": self.placeholder, **style, **reserved}
 
 
 class _Parameter(NamedTuple):
@@ -94,11 +94,6 @@ def placeholder(*steps: str) -> str:
         )
     quoted = (step if _PLAIN_STEP.fullmatch(step) else f'"{step}"' for step in steps)
     return f"{{{'.'.join(('arguments', *quoted))}}}"
-
-
-def is_json(media_type: str) -> bool:
-    """Whether a media type is JSON, whatever its parameters."""
-    return _JSON.fullmatch(media_type.partition(";")[0].strip().lower()) is not None
 
 
 def cut(text: str, longest: int) -> str:
@@ -149,7 +144,7 @@ def arguments_of(
     kept = _at_most(parameters, notes)
     names = _names([(parameter.location, parameter.wire) for parameter in kept])
     return [
-        _argument(parameter, name, schemas, notes)
+        _argument(parameter, name, schemas, keeps_reserved(parameter, references, notes), notes)
         for parameter, name in zip(kept, names, strict=True)
     ]
 
@@ -189,7 +184,7 @@ def _parameter(
     if content is not None:
         media_type, media = _content(wire, references.follow_object(content), references)
         schema = media.get("schema", True)
-        style = "json" if is_json(media_type) else _STYLES[location][0]
+        style = "json" if is_json_type(media_type) else _STYLES[location][0]
         if style != "json" and references.has_parts(schema):
             raise UnsupportedError(f"the parameter {wire!r} is {media_type}")
     elif style not in _STYLES[location]:
@@ -208,8 +203,8 @@ def _content(
     wire: str, content: Mapping[str, Any], references: References
 ) -> tuple[str, Mapping[str, Any]]:
     media_types = {name.partition(";")[0].strip().lower(): media for name, media in content.items()}
-    for name in sorted(media_types, key=lambda name: not is_json(name)):
-        if is_json(name) or name.startswith("text/"):
+    for name in sorted(media_types, key=lambda name: not is_json_type(name)):
+        if is_json_type(name) or name.startswith("text/"):
             return name, references.follow_object(media_types[name])
     raise UnsupportedError(f"the parameter {wire!r} is {', '.join(media_types) or 'of no type'}")
 
@@ -244,8 +239,20 @@ def _names(parameters: Sequence[tuple[str, str]]) -> Sequence[str]:
     return [names[number] for number in range(len(parameters))]
 
 
+def keeps_reserved(parameter: _Parameter, references: References, notes: list[str]) -> bool:
+    """Whether reserved characters stay as they are: in a query, and since 3.2 in a path."""
+    if parameter.written.get("allowReserved") is not True:
+        return False
+    if parameter.location == "query" or (parameter.location == "path" and references.is_3_2):
+        return True
+    notes.append(
+        f"`allowReserved` of the {parameter.location} parameter {parameter.wire!r} has no effect there."
+    )
+    return False
+
+
 def _argument(
-    parameter: _Parameter, name: str, schemas: Schemas, notes: list[str]
+    parameter: _Parameter, name: str, schemas: Schemas, allow_reserved: bool, notes: list[str]
 ) -> OperationArgument:
     written, style = parameter.written, parameter.style
     converted = schemas.convert(parameter.schema)
@@ -271,7 +278,7 @@ def _argument(
         required=parameter.is_required,
         style=style,
         explode=explode if isinstance(explode, bool) else style in ("form", "cookie"),
-        allow_reserved=parameter.location == "query" and written.get("allowReserved") is True,
+        allow_reserved=allow_reserved,
     )
 
 

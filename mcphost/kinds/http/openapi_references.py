@@ -38,6 +38,7 @@ class References:
         self._identified: dict[str, Any] | None = None
         self.has_siblings = not str(document.get("openapi", "")).startswith("3.0")
         """Whether keywords beside `$ref` count (OpenAPI 3.1; in 3.0 they are ignored)."""
+        self.is_3_2 = str(document.get("openapi", "")).startswith("3.2")
 
     def work(self) -> None:
         """Count the conversion of one schema. Raises OpenApiError when the document has used all."""

@@ -47,6 +47,14 @@ _CHARSETS: Final = re.compile(
 each unknown name."""
 _MEDIA_TYPE: Final = re.compile(r"\s*([!#$&^_.+a-z0-9-]{1,127}/[!#$&^_.+a-z0-9-]{1,127})\s*(?:;|$)")
 _CHARSET: Final = re.compile(r";\s*charset=\"?([a-z0-9_-]{1,40})")
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+"""Byte-order marks, which count more than the header (https://encoding.spec.whatwg.org, "decode")."""
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 """Bytes that no text has; it may have the escape character, of colours."""
 
@@ -79,7 +87,16 @@ class Response(NamedTuple):
 
     @property
     def _encoding(self) -> str:
-        return self.charset if _CHARSETS.fullmatch(self.charset) else "utf-8"
+        """The encoding that the body begins with, or that the header names."""
+        marked = next((name for mark, name in _MARKS if self.body.startswith(mark)), "")
+        return marked or (self.charset if _CHARSETS.fullmatch(self.charset) else "utf-8")
+
+    @property
+    def json_text(self) -> bytes:
+        """The body as JSON has to be encoded (RFC 8259, section 8.1)."""
+        if self._encoding in ("utf-8", "utf8"):
+            return self.body.removeprefix(codecs.BOM_UTF8)
+        return self.text.encode()
 
     @property
     def is_text(self) -> bool:
@@ -91,22 +108,24 @@ class Response(NamedTuple):
         if kind in ("image", "audio", "video", "font") or subtype == "pdf":
             return False
         try:
-            return not _CONTROL.search(self.body) and bool(self.body.decode(self._encoding))
+            text = self.body.decode(self._encoding)
+            return not _CONTROL.search(text.encode()) and bool(text)
         except (UnicodeDecodeError, LookupError):
             return False
 
     @property
     def json(self) -> Any:
         """The body as JSON. Raises BadReplyError."""
-        if has_more_values(self.body, MAX_VALUES):
+        body = self.json_text
+        if has_more_values(body, MAX_VALUES):
             raise BadReplyError(f"The service's response has more than {MAX_VALUES} values of JSON")
         try:
-            value = parse_json(self.body.removeprefix(codecs.BOM_UTF8))
+            value = parse_json(body)
         except orjson.JSONDecodeError as error:
             raise BadReplyError(
                 f"The service's response is not the JSON that it should be: {error.msg}"
             ) from None
-        if changed_number(self.body):
+        if changed_number(body):
             raise BadReplyError(
                 "The service's response has an integer of more than 64 bits. It can be passed on as text only"
             )
@@ -168,7 +187,7 @@ def _by_media_type(response: Response) -> Result:
     kind = response.media_type.partition("/")[0]
     if not response.body:
         return Result([_text(f"The service answered with status {response.status}")])
-    if response.is_json and not changed_number(response.body):
+    if response.is_json and not changed_number(response.json_text):
         return Result(structured=response.json)
     if response.is_text:
         return Result([_text(response.text)])

@@ -13,6 +13,7 @@ from mcphost.egress.messages import (
 from mcphost.egress.multipart import MultipartBody
 from mcphost.egress.secret_values import Text
 from mcphost.kinds.http.configs import (
+    JSON_TYPE,
     BytesBodyConfig,
     FieldConfig,
     FormBodyConfig,
@@ -23,7 +24,7 @@ from mcphost.kinds.http.configs import (
     TextBodyConfig,
 )
 from mcphost.kinds.http.parts import FileTemplates, decoded
-from mcphost.kinds.http.styles import FieldNames, FieldWriter, header_text, path_text
+from mcphost.kinds.http.styles import FieldNames, FieldWriter, header_text, is_structured, path_text
 from mcphost.kinds.http.templates import (
     SECRETS,
     JsonTemplate,
@@ -78,6 +79,7 @@ class RequestTemplate:
         headers = [
             pair
             for header, template in self._headers
+            if header.style == "json" or not is_without_values(template, values)
             for pair in _present(header.name, template, values, header_text(header))
         ]
         header_names = {name.lower() for name, _ in headers}
@@ -186,7 +188,8 @@ class _BodyTemplate:
         writer = FieldWriter(names, is_encoded=not self._is_multipart)
         fields = (*_fields(self._fields, values, writer), *self._further(values, writer))
         if self._is_multipart:
-            return MultipartBody(fields, self._files.fill(values), self._media_types)
+            types = {**self._media_types, **dict.fromkeys(self._structured(values), JSON_TYPE)}
+            return MultipartBody(fields, self._files.fill(values), types)
         return FormBody(fields) if isinstance(self._config, FormBodyConfig) else None
 
     def _is_missing(self, values: Values) -> bool:
@@ -197,6 +200,19 @@ class _BodyTemplate:
         used = {p for part in self.parts for p in part.placeholders}
         is_one = len(arguments) == 1 and used == set(own)
         return is_one and isinstance(arguments.pop().value(values), Missing)
+
+    def _structured(self, values: Values) -> Iterator[str]:
+        """Yield the names of parts that are JSON because their value is an object."""
+        for field, template in self._fields:
+            only = template.only
+            is_typed = field.name in self._media_types
+            if (
+                field.style == "part"
+                and not is_typed
+                and only
+                and is_structured(only.value(values))
+            ):
+                yield field.name
 
     def _further(self, values: Values, writer: FieldWriter) -> Iterator[tuple[str, Text]]:
         """Yield the members of the object of `more` that have no field. Raises ToolError."""
@@ -216,6 +232,16 @@ def _parts(
 ) -> Iterator[RequestPart]:
     for number, (_, template) in enumerate(templates):
         yield RequestPart(f"{field}.{number}.value", location, template.placeholders)
+
+
+def is_without_values(template: TextTemplate, values: Values) -> bool:
+    """Whether a template is a list or an object with nothing in it, which is as undefined as a missing
+    value (RFC 6570, section 2.3)."""
+    only = template.only
+    value = only.value(values) if only is not None and only.root != SECRETS else None
+    if not isinstance(value, Mapping | list):
+        return False
+    return all(part is None for part in (value.values() if isinstance(value, Mapping) else value))
 
 
 def _present(

@@ -14,15 +14,29 @@ import orjson
 
 from mcphost.egress.messages import EncodedText
 from mcphost.egress.secret_values import Text
-from mcphost.kinds.http.configs import FieldConfig, HeaderConfig, PathConfig
+from mcphost.kinds.http.configs import (
+    FieldConfig,
+    HeaderConfig,
+    PartConfig,
+    PathConfig,
+    is_json_type,
+)
 from mcphost.kinds.http.templates import as_text
 from mcphost.sdk import ToolError
 
 _SEPARATOR: Final = re.compile(r"[\s.]")
-_BETWEEN: Final = {"form": ",", "spaceDelimited": " ", "pipeDelimited": "|", "deepObject": ","}
+_BETWEEN: Final = {
+    "form": ",",
+    "spaceDelimited": " ",
+    "pipeDelimited": "|",
+    "deepObject": ",",
+}
 # Not `&`, `+` and `#`, which mean something in a query, nor `;`, at which some services divide it: no
 # caller may add a parameter.
 _RESERVED: Final = ":/?@!$'()*,="
+_RESERVED_IN_PATHS: Final = ":@!$'()*&+"
+"""Not `,`, `;`, `=` and `.`, which are between the values of some styles, nor what ends a segment."""
+_ENCODED: Final = re.compile(r"(%[0-9A-Fa-f]{2})")
 _IN_COOKIES: Final = "!#$&'()*+-./:<=>?@[]^_`{|}~"
 """The characters of a cookie's value (RFC 6265, section 4.1.1) that are not percent-encoded in it, beside
 letters and digits. A percent sign is encoded, so that the service gets back what was written."""
@@ -73,7 +87,9 @@ class FieldWriter:
 
     def pairs(self, field: FieldConfig, value: Any) -> Iterator[tuple[str, Text]]:
         """Yield the names and texts of a field's value. Raises ToolError."""
-        if field.style == "json":
+        if field.style == "part":
+            yield from ((field.name, self._text(field, text)) for text in part_texts(field, value))
+        elif field.style == "json":
             yield field.name, self._text(field, orjson.dumps(value).decode())
         elif field.style == "deepObject" and isinstance(value, Mapping | list):
             for name, scalar in _deep(field.name, value):
@@ -105,28 +121,68 @@ class FieldWriter:
         if field.explode:
             for name, text in texts.items():
                 yield self._names.check(name, field.name, name), self._text(field, text)
-        else:
+        elif texts:
             flat = [text for pair in texts.items() for text in pair]
             yield field.name, self._joined(field, flat)
 
     def _text(self, field: FieldConfig, text: str) -> str:
         if field.allow_reserved and self._is_encoded:
-            return EncodedText(quote(text, safe=_RESERVED))
+            return EncodedText(_reserved(text, _RESERVED))
         return text
 
     def _joined(self, field: FieldConfig, texts: Sequence[str]) -> str:
         between = _BETWEEN[field.style]
+        if between != "," or not self._is_encoded:
+            # They are written alike between values and inside of one.
+            _check_without(field.name, texts, between)
         if not self._is_encoded:
             return between.join(texts)
         # Each is encoded alone: else its own commas would be read as those between the values.
         safe = _RESERVED.replace(",", "") if field.allow_reserved else ""
         joint = quote(between, safe=",")
-        return EncodedText(joint.join(quote(text, safe=safe) for text in texts))
+        return EncodedText(joint.join(_reserved(text, safe) for text in texts))
+
+
+def part_texts(field: FieldConfig, value: Any) -> Iterator[str]:
+    """Yield the text of each value of a part: JSON where its type is JSON, or where a value needs it."""
+    is_json = is_structured(value) or (
+        isinstance(field, PartConfig) and is_json_type(field.media_type)
+    )
+    for part in value if isinstance(value, list) else [value]:
+        if part is not None:
+            yield orjson.dumps(part).decode() if is_json else as_text(part)
+
+
+def is_structured(value: Any) -> bool:
+    """Whether a value is an object, or a list with a list or an object in it."""
+    parts = value if isinstance(value, list) else [value] if isinstance(value, Mapping) else []
+    return any(isinstance(part, Mapping | list) for part in parts)
+
+
+def _reserved(text: str, safe: str) -> str:
+    """Percent-encode a text. With reserved characters, what is percent-encoded already stays, too (RFC
+    6570, section 3.2.3)."""
+    if not safe:
+        return quote(text, safe="")
+    pieces = _ENCODED.split(text)
+    return "".join(p if _ENCODED.fullmatch(p) else quote(p, safe=safe) for p in pieces)
+
+
+def _check_without(name: str, texts: Iterable[str], between: str) -> None:
+    """Refuse texts with a character that the service would read as the end of a value. Raises ToolError."""
+    for text in texts:
+        unfit = next((mark for mark in between if mark in text), None)
+        if unfit is not None:
+            raise ToolError(
+                f"{name[:100]!r} has {unfit!r} inside a value, which the request cannot express there: "
+                f"{text[:100]!r}"
+            )
 
 
 def _deep(name: str, value: Any) -> Iterator[tuple[str, str]]:
     """Yield the names and texts of a value in brackets. A missing member is left out."""
     if isinstance(value, Mapping):
+        _check_without(name, value, "[]")
         for member, part in value.items():
             yield from _deep(f"{name}[{member}]", part)
     elif isinstance(value, list):
@@ -155,13 +211,14 @@ def scalar_text(name: str, value: Any) -> str:
 def path_text(config: PathConfig, value: Any) -> str:
     """Write a value as a part of a path. Raises ToolError."""
     name, style, explode = config.name, config.style, config.explode
+    safe = _RESERVED_IN_PATHS if config.allow_reserved else ""
     if style == "json":
-        return _segment(name, orjson.dumps(value).decode())
+        return _segment(orjson.dumps(value).decode(), safe)
     start = {"simple": "", "label": ".", "matrix": ";"}[style]
     between = "," if style == "simple" or not explode else start
     if isinstance(value, Mapping):
         pairs = [
-            (_segment(name, member), _segment(name, scalar_text(name, part)))
+            (_segment(member, safe), _segment(scalar_text(name, part), safe))
             for member, part in value.items()
             if part is not None
         ]
@@ -169,12 +226,14 @@ def path_text(config: PathConfig, value: Any) -> str:
         named = style == "matrix" and not explode
     else:
         values = value if isinstance(value, list) else [value]
-        parts = [_segment(name, text) for text in element_texts(name, values)]
+        parts = [_segment(text, safe) for text in element_texts(name, values)]
         named = style == "matrix"
         if named and explode:
             parts, named = [f"{quote(name, safe='')}={part}" for part in parts], False
     if not parts:
         raise ToolError(_EMPTY)
+    if between == "." and isinstance(value, Mapping | list):
+        _check_without(name, parts, ".")
     prefix = f"{quote(name, safe='')}=" if named else ""
     return f"{start}{prefix}{between.join(parts)}"
 
@@ -182,10 +241,10 @@ def path_text(config: PathConfig, value: Any) -> str:
 _EMPTY: Final = "A value in the address must not be empty, '.' or '..'"
 
 
-def _segment(name: str, text: str) -> str:
+def _segment(text: str, safe: str) -> str:
     if text in ("", ".", ".."):
         raise ToolError(_EMPTY)
-    return quote(text, safe="")
+    return _reserved(text, safe)
 
 
 def header_text(config: HeaderConfig) -> Callable[[Any], str]:
@@ -200,10 +259,14 @@ def header_text(config: HeaderConfig) -> Callable[[Any], str]:
         elif is_cookie:
             text = scalar_text(name, [value] if isinstance(value, Mapping | list) else value)
         elif isinstance(value, Mapping):
-            members = ((k, scalar_text(name, v)) for k, v in value.items() if v is not None)
+            members = [(k, scalar_text(name, v)) for k, v in value.items() if v is not None]
+            _check_without(name, (member for member, _ in members), ",=" if config.explode else ",")
+            _check_without(name, (text for _, text in members), ",")
             text = ",".join(("=" if config.explode else ",").join(pair) for pair in members)
         elif isinstance(value, list):
-            text = ",".join(element_texts(name, value))
+            texts = list(element_texts(name, value))
+            _check_without(name, texts, ",")  # nothing is percent-encoded in a header
+            text = ",".join(texts)
         else:
             text = as_text(value)
         return quote(text, safe=_IN_COOKIES) if is_cookie else text

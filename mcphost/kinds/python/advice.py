@@ -8,15 +8,16 @@ import ast
 import builtins
 import inspect
 import textwrap
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 
 from mcphost.kinds.functions.schemas import SignatureError
-from mcphost.sdk import Context
+from mcphost.sdk import Context, ToolAnnotations, ToolError
 
 _QUESTIONS: Final = ("elicit", "ask_form", "ask_url", "sample", "list_roots")
+_GIVEN_ELSEWHERE: Final = ("self", "cls", "ctx", "context")
 _FORMS: Final = ("elicit", "ask_form")
 
 
@@ -27,11 +28,36 @@ class Note(NamedTuple):
     message: str
 
 
-def notes_on(function: Callable[..., Any], contexts: Collection[str]) -> tuple[Note, ...]:
-    """Return advice on a function. `contexts` are the parameters that get the call's context.
+def notes_on(
+    function: Callable[..., Any], contexts: Collection[str], annotations: object = None
+) -> tuple[Note, ...]:
+    """Return advice on a function. `contexts` are the parameters that get the call's context,
+    `annotations` those that its decorator has.
 
     Raises SignatureError for a question that can only fail.
     """
+    line = getattr(getattr(function, "__code__", None), "co_firstlineno", 1)
+    notes = [Note(line, text) for text in surprises_of(function, annotations)]
+    return (*notes, *notes_on_code(function, contexts))
+
+
+def surprises_of(function: Callable[..., Any], annotations: object) -> Iterator[str]:
+    """Yield what clients do not know of the hints of a tool that are a dict, and the parameters that only
+    seem to be given by the platform."""
+    fields = ToolAnnotations.model_fields
+    names = {*fields, *(field.alias for field in fields.values())}
+    for name in annotations if isinstance(annotations, Mapping) else ():
+        if name not in names:
+            hints = ", ".join(str(field.alias or name) for name, field in fields.items())
+            yield f"annotations: {name!r} means nothing to clients, which know {hints}"
+
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.annotation is parameter.empty and name in _GIVEN_ELSEWHERE:
+            use = "a function has none" if name in ("self", "cls") else f"write {name}: Context"
+            yield f"{name!r} is an argument, which callers have to give: {use}"
+
+
+def notes_on_code(function: Callable[..., Any], contexts: Collection[str]) -> tuple[Note, ...]:
     inner = inspect.unwrap(function)
     try:
         lines, first = inspect.getsourcelines(inner)
@@ -44,11 +70,21 @@ def notes_on(function: Callable[..., Any], contexts: Collection[str]) -> tuple[N
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
-    reader = _CodeReader(names, set(contexts) - stored)
+    classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    # Of what the function itself names so, nothing is known here.
+    visible = {name: value for name, value in names.items() if name not in stored | classes}
+    reader = _CodeReader(visible, set(contexts) - stored)
     reader.visit(tree)
     for line, text in reader.refused:
         raise SignatureError(f"line {first + line - 1}: {text}")
     return tuple(Note(first + note.line - 1, note.message) for note in sorted(reader.notes))
+
+
+def is_unseen(error: Any) -> bool:
+    """Whether callers do not see the text of an exception: it is built in, or one of the author's that
+    is no ToolError."""
+    is_exception = isinstance(error, type) and issubclass(error, Exception)
+    return is_exception and not issubclass(error, ToolError | NotImplementedError)
 
 
 class _CodeReader(ast.NodeVisitor):
@@ -82,7 +118,7 @@ class _CodeReader(ast.NodeVisitor):
                 func=ast.Name(id=name), args=[ast.Constant(value=str()) | ast.JoinedStr()]
             ):
                 error = self._names.get(name)
-                if error is vars(builtins).get(name) and error is not NotImplementedError:
+                if is_unseen(error):
                     text = f"raise {name}(…): callers do not get its text; ToolError is for them"
                     self.notes.add(Note(node.lineno, text))
             case _:

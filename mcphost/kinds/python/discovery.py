@@ -22,7 +22,8 @@ from mcphost.kinds.python.attempts import Fault, attempt, printable
 from mcphost.kinds.python.compiling import compile_function
 from mcphost.kinds.python.function import Definition, PythonFunction, inspect_function
 from mcphost.runtime.schema import ArgumentProblem
-from mcphost.sdk.marking import ATTRIBUTE
+from mcphost.sdk import ToolDefinition
+from mcphost.sdk.marking import ATTRIBUTE, collect_marked
 
 PREFIX = "mcphost_tools"
 """Modules are imported as `mcphost_tools.<stem>`, so that they cannot shadow other modules, and can
@@ -43,6 +44,8 @@ class FoundFunctions:
     compiled: dict[str, Compiled] = field(default_factory=dict)
     broken: dict[str, ArgumentProblem] = field(default_factory=dict)
     notes: list[ArgumentProblem] = field(default_factory=list)
+    marked: list[FunctionType] = field(default_factory=list)
+    """All functions that the files mark, also those that are not offered."""
 
     def why_not(self, reference: str) -> str:
         """Return the reason why there is no such function."""
@@ -133,13 +136,14 @@ def _files(folder: Path, registry: FoundFunctions) -> list[Path]:
 
 def _load_functions(path: Path, registry: FoundFunctions, seconds: float) -> None:
     with _kept_state():
-        marked = attempt(partial(_load, path), path, seconds)
+        marked = attempt(partial(_load, path, registry.marked), path, seconds)
     if isinstance(marked, Fault):
         _forget(_module_name(path))
         message = marked.message + _hint(marked.message, path)
         location = _source_location(path, marked.line or 1)
         registry.broken[_stem(path)] = ArgumentProblem(location, message)
         return
+    report_unreachable(path, registry, [definition for _, definition in marked.values()])
     for name, (function, definition) in marked.items():
         reference = f"{_stem(path)}.{name}"
         inspected = attempt(partial(_inspect, reference, function, definition), path, seconds)
@@ -157,6 +161,43 @@ def _load_functions(path: Path, registry: FoundFunctions, seconds: float) -> Non
                 )
                 for note in notes
             ]
+
+
+def report_unreachable(path: Path, registry: FoundFunctions, offered: Sequence[Definition]) -> None:
+    """Report functions of a file that are marked and that no name of the file leads to."""
+    offered_ids = {id(definition) for definition in offered}
+    visited: set[int] = set()
+    for function in registry.marked:
+        definition = vars(function).get(ATTRIBUTE)
+        if not _is_of(function, _module_name(path), path):
+            continue
+        is_marked_twice = id(function) in visited
+        visited.add(id(function))
+        if id(definition) in offered_ids and not is_marked_twice:
+            continue
+        if path.stem == "__init__" and function.__name__ == function.__qualname__:
+            continue  # a package offers what its `__init__` imports
+        decorator = type(definition).__name__.removesuffix("Definition").lower()
+        name = function.__qualname__
+        if is_marked_twice:
+            reason = (
+                "it has two such decorators, of which the first line counts: write two functions"
+            )
+        elif "<locals>" in name:
+            reason = "it is defined inside another function, and is no name of the file"
+        elif "." in name:
+            reason = "it is a method of a class: write a function outside of it, which may call it"
+        else:
+            reason = (
+                "its name is another object's below, or a decorator above returns another function"
+            )
+        source = Path(function.__code__.co_filename)
+        source = source if source.is_relative_to(path.parent) else path
+        line = function.__code__.co_firstlineno
+        message = f"{printable(name)}: @{decorator} does not offer it: {reason}"
+        # With its line: a function that is offered may have this name.
+        key = printable(f"{_stem(path)}.{name}:{line}")
+        registry.broken[key] = ArgumentProblem(_source_location(source, line), message)
 
 
 def _forget(name: str) -> None:
@@ -180,8 +221,9 @@ def _hint(message: str, path: Path) -> str:
     return ""
 
 
-def _load(path: Path) -> dict[str, tuple[FunctionType, Definition]]:
-    """Import a file, and return the functions that it defines and marks, by name."""
+def _load(path: Path, collected: list[FunctionType]) -> dict[str, tuple[FunctionType, Definition]]:
+    """Import a file, and return the functions that it defines and marks, by name. All that are marked
+    meanwhile are added to `collected`."""
     if not _stem(path).isidentifier():
         raise ImportError("the file name is not a valid Python module name")
     name = _module_name(path)
@@ -192,7 +234,7 @@ def _load(path: Path) -> dict[str, tuple[FunctionType, Definition]]:
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
-        spec.loader.exec_module(module)
+        collect_marked(collected, partial(spec.loader.exec_module, module))
     # No other attribute of the values is read: what a file defines may raise at each of them.
     functions = {
         str(key): value for key, value in vars(module).items() if type(value) is FunctionType
@@ -214,7 +256,8 @@ def _inspect(
     if len(reference) > MAX_REFERENCE:
         raise SignatureError(f"file and name have more than {MAX_REFERENCE} characters")
     inspected = inspect_function(reference, function, definition)
-    notes = notes_on(function, inspected.parameters.context)
+    hints = definition.annotations if isinstance(definition, ToolDefinition) else None
+    notes = notes_on(function, inspected.parameters.context, hints)
     return inspected, compile_function(inspected), notes
 
 

@@ -100,23 +100,21 @@ class CallerTexts:
 
 
 def _contained(texts: Iterable[str], url: str) -> Iterator[str]:
-    """Yield the texts that an address contains, ignoring case, except those that it begins with."""
+    """Yield the texts that an address contains, ignoring case, apart from its beginning."""
     folded = url.casefold()
-    for text in texts:
-        needle = text.strip().casefold()
-        if needle in folded and not folded.startswith(needle):
-            yield text
+    return (text for text in texts if folded.find(text.strip().casefold(), 1) >= 0)
 
 
 def _occurrences_of(
     text: str, url: str, within: tuple[int, int], literal_spans: Iterable[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
-    """Yield where a part of the address contains a text that is not inside a longer literal of the script.
+    """Yield where a part of the address contains a text that is not inside a longer literal of the script,
+    and that the address does not begin with.
 
     A `%` in the text does not match `%25`: that text is encoded already.
     """
     pattern = re.compile(re.escape(text.strip()).replace("%", "%(?!25)"), re.IGNORECASE)
-    for match in pattern.finditer(url, *within):
+    for match in pattern.finditer(url, max(1, within[0]), within[1]):
         start, stop = match.span()
         if not any(a <= start and stop <= b and stop - start < b - a for a, b in literal_spans):
             yield start, stop

@@ -5,7 +5,7 @@ import ast
 import builtins
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mcphost.kinds.script.library import (
@@ -23,9 +23,6 @@ from mcphost.kinds.script.library import (
 from mcphost.kinds.script.signature import ScriptProblemError, in_characters, parsed
 
 LIST: Final = "docs/scripts.md lists what there is"
-_UNKNOWN_MODULE: Final = "Cannot resolve imported module"
-_FUTURE: Final = "__future__ imports must be at the top"
-"""The type checker says so of each: it puts the declarations of the server's functions before."""
 _SPECIAL: Final = re.compile(r"__\w+__")
 _EXCEPTIONS: Final = frozenset(
     name
@@ -33,9 +30,25 @@ _EXCEPTIONS: Final = frozenset(
     if isinstance(value, type) and issubclass(value, BaseException)
 )
 _SEQUENCES: Final = (*(ast.List, ast.Tuple, ast.Set, ast.ListComp, ast.SetComp, ast.GeneratorExp),)
-_UNSUPPORTED: Final = re.compile(
-    r"(?:NotImplementedError|SyntaxError): .*?does not (?:yet )?support (.*)", re.DOTALL
+_NO_TEXTS: Final = frozenset(
+    {
+        *(
+            "int",
+            "float",
+            "bool",
+            "list",
+            "dict",
+            "set",
+            "tuple",
+            "bytes",
+            "frozenset",
+            "len",
+            "sum",
+        ),
+        *("abs", "round", "sorted", "range", "List", "Dict", "Set", "Tuple"),
+    }
 )
+"""Types, and functions whose values are no texts."""
 
 
 def differences_in(source: str) -> Iterator[ScriptProblemError]:
@@ -48,16 +61,6 @@ def differences_in(source: str) -> Iterator[ScriptProblemError]:
             yield ScriptProblemError(message, at.lineno, column)
 
 
-def in_plain_words(message: str) -> str:
-    """Return a message of the interpreter without the interpreter's name; empty if `differences_in`
-    says the same."""
-    if message.startswith((_UNKNOWN_MODULE, _FUTURE)):
-        return ""
-    if match := _UNSUPPORTED.match(message):
-        return f"A script cannot use {match[1].strip()}."
-    return message
-
-
 class _LibraryReader:
     """Says what is missing at a node of a script."""
 
@@ -67,6 +70,7 @@ class _LibraryReader:
         self._functions: set[str] = set()
         self._own: set[str] = set()
         self._called: set[int] = set()
+        self._values = NameValues(module)
         for node in ast.walk(module):
             self._note(node)
 
@@ -146,8 +150,11 @@ class _LibraryReader:
             )
 
     def _call(self, node: ast.Call) -> Iterator[str]:
-        yield from refused_arguments(node)
+        yield from refused_arguments(node, self._values)
         match node.func:
+            case ast.Name(id="getattr" | "hasattr" as function):
+                yield from self._named_member(function, node.args)
+                return
             case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in self._aliases:
                 position = 1
             case ast.Attribute(attr=name) | ast.Name(id=name):
@@ -166,14 +173,75 @@ class _LibraryReader:
             ):
                 yield "`sub` takes a text in the sandbox, not a function: use finditer."
 
+    def _named_member(self, function: str, arguments: Sequence[ast.expr]) -> Iterator[str]:
+        """Yield what is wrong with the name of a member that is a literal."""
+        match arguments:
+            case [_, ast.Constant(value=str(name)), *_] if name not in self._own and (
+                name in METHODS or name in MISSING_MEMBERS
+            ):
+                yield f"`{function}` does not find `{name}` in the sandbox: write value.{name}(…)."
+            case _:
+                pass
 
-def refused_arguments(node: ast.Call) -> Iterator[str]:
+
+class NameValues:
+    """Says of which expressions of a script the value is certainly no text. A name is none if each value
+    that the script gives to it is none."""
+
+    def __init__(self, module: ast.Module) -> None:
+        self._values: dict[str, list[ast.expr | None]] = {}
+        targets: set[int] = set()
+        for node in ast.walk(module):  # a statement comes before its target
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name) as target], value=value):
+                    targets.add(id(target))
+                    self._add(name, value)
+                case ast.AnnAssign(target=ast.Name(id=name) as target, annotation=type):
+                    targets.add(id(target))
+                    self._add(name, type)
+                case ast.arg(arg=name, annotation=annotation):
+                    self._add(name, annotation)
+                case ast.ExceptHandler(name=str(name)):
+                    self._add(name, ast.Constant(value=0))
+                case ast.Name(id=name, ctx=ast.Store()) if id(node) not in targets:
+                    self._add(name, None)
+                case _:
+                    pass
+
+    def _add(self, name: str, value: ast.expr | None) -> None:
+        self._values.setdefault(name, []).append(value)
+
+    def is_no_text(self, node: ast.expr | None, depth: int = 5) -> bool:
+        match node:
+            case ast.Constant(value=value):
+                return not isinstance(value, str)
+            case ast.Call(func=ast.Name(id=name)) | ast.Subscript(value=ast.Name(id=name)):
+                return (name in _NO_TEXTS or name in _EXCEPTIONS) and name not in self._values
+            case ast.Name(id=name) if name in self._values and depth:
+                return all(self.is_no_text(value, depth - 1) for value in self._values[name])
+            case ast.Name(id=name):
+                return name in _NO_TEXTS
+            case _:
+                return isinstance(node, (*_SEQUENCES, ast.Dict, ast.DictComp, ast.Compare))
+
+
+def is_fraction(node: ast.expr) -> bool:
+    is_division = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+    return is_division or (isinstance(node, ast.Constant) and isinstance(node.value, float))
+
+
+def refused_arguments(node: ast.Call, values: NameValues) -> Iterator[str]:
     """Yield what calls of built-in functions and methods do not take."""
     match node:
         case ast.Call(func=ast.Name(id=name), args=[*arguments]) if name in _EXCEPTIONS:
-            texts = [getattr(argument, "value", "") for argument in arguments]
-            if len(texts) > 1 or any(isinstance(t, int | float | bytes | None) for t in texts):
-                yield f"`{name}` takes one text at most in the sandbox."
+            if len(arguments) > 1 or any(map(values.is_no_text, arguments)):
+                yield f"`{name}` takes one text at most in the sandbox: f'{{value}}' is one."
+        case ast.Call(func=ast.Name(id="pow"), args=[_, ast.UnaryOp(op=ast.USub()), _]):
+            yield "`pow` takes no negative exponent with a modulus in the sandbox."
+        case ast.Call(func=ast.Name(id="timedelta") | ast.Attribute(attr="timedelta")) if any(
+            is_fraction(value) for value in (*node.args, *(key.value for key in node.keywords))
+        ):
+            yield "`timedelta` takes whole numbers in the sandbox: minutes=90, not hours=1.5."
         case ast.Call(func=ast.Name(id="bytes"), args=[argument]):
             called = getattr(argument, "func", None)
             if isinstance(argument, _SEQUENCES) or getattr(called, "id", "") == "range":

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mcphost.kinds.config_problems import problem_sentence
 from mcphost.kinds.kind import Compiled, Kind, KindError, Sending
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.kinds.script.differences import differences_in, in_plain_words
+from mcphost.kinds.script.checker_messages import checked_rows
+from mcphost.kinds.script.differences import differences_in
 from mcphost.kinds.script.program import Script, ScriptProgram
 from mcphost.kinds.script.sendings import misplaced_secrets, sendings_in
 from mcphost.kinds.script.signature import (
@@ -111,11 +112,10 @@ class ScriptKind(Kind):
             return Inspection([_problem(problem)], None)
         declared = stubs(waits=signature.waits)
         problems = [_problem(text) for text in (*misplaced_secrets(code), *differences_in(code))]
-        for row in self.sandbox.check(tenant, code, declared, wait_seconds):
+        for row in checked_rows(code, self.sandbox.check(tenant, code, declared, wait_seconds)):
             # An import that fails ends the check, and is a problem already.
-            message = in_plain_words(row["message"])
-            if message and not (problems and message.startswith("ModuleNotFoundError")):
-                problems.append({**row, "message": message})
+            if not (problems and row["message"].startswith("ModuleNotFoundError")):
+                problems.append(row)
         return Inspection(problems[:MAX_PROBLEMS], signature.input_schema)
 
     def sendings_of(self, config: Mapping[str, Any]) -> Sequence[Sending]:

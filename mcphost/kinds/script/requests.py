@@ -73,6 +73,8 @@ class Requests:
             raise EgressRequestError(
                 "A secret goes into a header, the query, a JSON body or a form, not into the address."
             )
+        if json is not None and data is not None:
+            raise EgressRequestError("A request has `json` or `data`, not both.")
         query = parse_qsl(parts.query, keep_blank_values=True)
         query += _fields("params", params)
         sent = _headers(headers)

@@ -40,7 +40,7 @@ def _verify_payloads() -> None:
 
 def _prune_expired() -> None:
     _in_portions(streams.prune, session_calls.prune, questions.prune, attempts.prune, tasks.prune)
-    _in_portions(oauth_pruning.prune, idempotency.prune)
+    _in_portions(oauth_pruning.end_unused, oauth_pruning.prune, idempotency.prune)
     _in_portions(state_parts.prune, documents.prune, cancelled.prune, secrets.prune_former_values)
 
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from mcphost.audit import call_list
 from mcphost.audit.entries import view
-from mcphost.audit.models import CallMark, CallSummary, Entry, Following, RollUp
+from mcphost.audit.models import CallMark, CallSummary, Entry, Following, QuestionSummary, RollUp
 from mcphost.audit.open_calls import losses
 from mcphost.audit.records import Actor
 from mcphost.audit.selectors import EntryFilter
@@ -26,6 +26,7 @@ from mcphost.audit.summaries.counting import sums_of_call
 from mcphost.audit.summaries.figures import CallSums, Period
 from mcphost.audit.summaries.follower import LEASE, Follower
 from mcphost.audit.summaries.projection import Projection, project
+from mcphost.audit.summaries.questions import question_rows
 from mcphost.audit.summaries.rollups import By, Resolution, cover
 from mcphost.runtime.call import Client
 from tests.audit.recorded_calls import (
@@ -61,22 +62,34 @@ def projected(row: CallSummary) -> Projection:
     )
 
 
-def expected(now: datetime) -> dict[UUID, Projection]:
-    """All rows, made in Python from all entries."""
+def made_again(now: datetime) -> dict[UUID, Projection]:
+    """All calls, projected in Python from all entries."""
     grouped: dict[UUID, list[Entry]] = {}
     for each in Entry.objects.filter(call__isnull=False).order_by("id"):
         assert each.call is not None
         grouped.setdefault(each.call, []).append(each)
     lost = losses()
     made = {call: project([view(e) for e in of], now, lost) for call, of in grouped.items()}
-    return {call: one._replace(took_ms=()) for call, one in made.items() if one is not None}
+    return {call: one for call, one in made.items() if one is not None}
+
+
+def columns_of(question: QuestionSummary) -> dict[str, Any]:
+    return {field.name: getattr(question, field.name) for field in question._meta.fields}
 
 
 def check(now: datetime | None = None) -> None:
     """The rows are those that follow from the entries, and the roll-ups are their sums."""
     now = now or timezone.now()
     rows = {each.call: each for each in CallSummary.objects.all()}
-    assert {call: projected(each) for call, each in rows.items()} == expected(now)
+    expected = made_again(now)
+    plain = {call: one._replace(took_ms=(), questions=()) for call, one in expected.items()}
+    assert {call: projected(each) for call, each in rows.items()} == plain
+    questions = [
+        each for one in expected.values() for each in question_rows(one.questions, one.last)
+    ]
+    assert {each.id: columns_of(each) for each in QuestionSummary.objects.all()} == {
+        each.id: columns_of(each) for each in questions
+    }
     marks = Counter(CallMark.objects.values_list("call", "mark"))
     assert set(marks.values()) <= {1}
     assert {(c, m) for c, m in marks if m in ("asked", "refused")} == {
@@ -304,7 +317,7 @@ def test_rows_and_sums_are_the_same_for_any_order_of_commits(seed: int) -> None:
     check()
     now = timezone.now()
     listed = {each.entry.call: each for each in _all_listed(now)}
-    wanted = expected(now)
+    wanted = made_again(now)
     assert {call: each.state for call, each in listed.items()} == {
         call: one.state for call, one in wanted.items()
     }

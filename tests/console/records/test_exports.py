@@ -124,7 +124,7 @@ def test_the_parts_of_an_export_form_one_file_with_one_header_and_one_end(audito
     assert [line[4] for line in lines[1:-1]] == [*targets, "canary-acme-tool"]
     assert lines[0] == list(exports._COLUMNS)
     assert lines[-1] == ["end", "calls=5", "complete=True", "after=None"]
-    assert [part["calls"] for part in found] == [2, 4, 5]
+    assert [part["rows"] for part in found] == [2, 4, 5]
     text, _ = parts(auditor, "jsonl", "tool=tool1")
     (one, end) = [json.loads(line) for line in text.splitlines()]
     assert one["target"] == "tool1"
@@ -195,4 +195,4 @@ def test_no_part_of_an_export_is_served_without_a_recorded_start(
     assert owner.get(f"{path}?next={following}").status_code == 400
     set_member(globex.tenant, cast.auditor.user, Role.AUDITOR, actor=ACTOR)
     assert auditor.get(f"{path.replace('acme', 'globex')}?next={following}").status_code == 400
-    assert auditor.get(f"{path}?next={following}").json()["calls"] == 4
+    assert auditor.get(f"{path}?next={following}").json()["rows"] == 4

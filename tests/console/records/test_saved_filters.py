@@ -181,3 +181,18 @@ def test_concurrent_saves_stay_within_the_filter_limit(cast, monkeypatch):
 
     assert sorted(at_once(save_another, 4)) == [False, False, True, True]
     assert SavedFilter.objects.filter(author=user.pk).count() == 2
+
+
+def test_filters_of_questions_are_saved_apart_from_those_of_calls(auditor: Client) -> None:
+    questions = CALLS.replace("/calls/", "/input-requests/")
+    page = auditor.get(f"{questions}?state=open&words=ignored").content.decode()
+    new = f"{questions}filters/new/?state=open"
+    assert f'href="{new}"' in page
+    response = auditor.post(new, {"name": "Canary"})
+    assert response["Location"] == f"{questions}?state=open"
+    save(auditor, "Other")
+    assert names(auditor, questions) == ["Canary"]
+    assert "Canary" not in names(auditor)
+    saved = SavedFilter.objects.get(name="Canary")
+    assert auditor.get(f"{CALLS}filters/{saved.pk}/").status_code == 404
+    assert auditor.get(f"{questions}filters/{saved.pk}/").status_code == 200

@@ -146,7 +146,7 @@ def test_an_operator_cancels_a_task(operator: Client, cast: Cast, acme: Things) 
         assert f"The task was cancelled by {name}" in shown(operator, page)
         assert "The release is off" in shown(operator, page)
     assert ("plain", "cancelled") in badges(operator, f"{CALLS}{task.call}/")
-    assert "No input request is waiting" in shown(operator, "/admin/")
+    assert "No question is waiting" in shown(operator, "/admin/")
 
 
 def test_an_ended_task_is_not_cancelled_and_no_entry_is_recorded(operator, acme):

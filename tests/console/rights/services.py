@@ -16,7 +16,7 @@ from mcphost.catalogue import documents, imported, selectors, updates, validatio
 from mcphost.catalogue import services as catalogue
 from mcphost.catalogue.documents import DocumentOwner, StoredDocument
 from mcphost.catalogue.rows import PrimitiveRow
-from mcphost.console.records import entries, filter_store
+from mcphost.console.records import entries, filter_store, question_searches
 from mcphost.console.records.filter_store import FilterFields
 from mcphost.console.users import changes
 from mcphost.console.users.changes import PersonFields
@@ -287,6 +287,12 @@ CASES = (
     Case(filter_store.save, lambda s, user: (user, None, MINE, "tool=echo"), "staff", OF_PLATFORM),
     Case(filter_store.change, _own_filter(FilterFields("Renamed", shared=True)), losses=OF_READER),
     Case(filter_store.delete, _own_filter(), losses=OF_READER),
+    Case(
+        question_searches.begin_search,
+        lambda s, user: (user, s.id, ["refund"], {}),
+        "auditor",
+        OF_READER,
+    ),
     Case(changes.create, lambda s, user: ("newcomer", PersonFields()), "staff", OF_PLATFORM),
     Case(
         changes.update,
@@ -383,6 +389,7 @@ EXEMPT: Mapping[str, str] = {
     "audit.services.erase_payload": f"{_RECORD} (console.records.entries.erase_payload)",
     "audit.services.record": _RECORD,
     "audit.services.record_each": _RECORD,
+    "audit.services.record_with_payload": _RECORD,
     "calls.links.call_back": "a machine that has the address; it is no user",
     "calls.links.confirm": "serving.execution.links.confirm_link asks, in its transaction",
     "catalogue.seeding.publish_functions": "by services that are walked, for commands",
@@ -395,8 +402,11 @@ EXEMPT: Mapping[str, str] = {
     "console.records.entries.view_on_record": _READS,
     "console.records.exports.export": _READS,
     "console.records.exports.export_all": _READS,
+    "console.records.exports.export_file": _READS,
+    "console.records.exports.export_part": _READS,
     "console.records.exports.part": _READS,
     "console.records.exports.part_of_all": _READS,
+    "console.records.input_requests.payloads": _READS,
     "console.users.changes.locked_by": _ASKS,
     "console.users.users.add": _PAGE,
     "identity.account_links.use": _HAS_LINK,

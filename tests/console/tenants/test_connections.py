@@ -1,12 +1,17 @@
 """Tests of a tenant's page of connected apps."""
 
+import re
+from uuid import uuid4
+
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from mcphost.audit.models import Entry
 from mcphost.identity import selectors
-from mcphost.identity.models import Connection
-from mcphost.identity.selectors import authenticate
+from mcphost.identity.models import Connection, RefreshToken, Token
+from mcphost.identity.oauth import connections
+from mcphost.identity.selectors import authenticate, live_tokens
 from mcphost.tenants.roles import Audience, Role
 from mcphost.tenants.services import remove_member, set_member
 from tests.cast import Cast
@@ -19,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 
 def row_of(page: str, connection: object) -> str:
-    return page.split(f'<tr id="connection-{connection}">')[1].split("</tr>")[0]
+    return page.split(f'<tr id="connection-{connection}"')[1].split("</tr>")[0]
 
 
 def test_an_owner_sees_the_apps_of_all_members_and_disconnects_one(owner: Client, cast: Cast):
@@ -67,6 +72,60 @@ def test_a_removed_member_has_no_connected_app(owner: Client, cast: Cast) -> Non
     assert "connected apps for this tenant" in owner.get(path).content.decode()
     remove_member(cast.acme.id, cast.member.user, actor=ACTOR)
     assert "No connected apps" in owner.get(APPS).content.decode()
+
+
+def test_an_app_whose_sign_in_expired_says_so_until_the_next_consent(
+    owner: Client, cast: Cast
+) -> None:
+    client = make_client()
+    connect(client, cast.member)
+    connection = connection_of(cast.member)
+    assert ">live<" in row_of(owner.get(APPS).content.decode(), connection)
+    assert live_tokens(cast.acme.id, timezone.now()).live > (before := live_pasted(cast))
+    for end in (lambda rows: rows.update(expires_at=timezone.now()), lambda rows: rows.delete()):
+        end(RefreshToken.objects.all())
+        assert ">expired<" in row_of(owner.get(APPS).content.decode(), connection)
+        assert live_tokens(cast.acme.id, timezone.now()).live == before
+    connect(client, cast.member)
+    assert connection_of(cast.member) == connection
+    assert ">live<" in row_of(owner.get(APPS).content.decode(), connection)
+
+
+def live_pasted(cast: Cast) -> int:
+    """Return how many pasted tokens for MCP clients the tenant has."""
+    return Token.objects.filter(
+        tenant_id=cast.acme.id, connection=None, audience="mcp", revoked_at=None
+    ).count()
+
+
+def test_the_list_has_pages(owner: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "PER_PAGE", 2)
+    for number in range(5):
+        connect(make_client(f"dcr-{number}", f"Editor {number}"), cast.member)
+
+    def shown(query: str) -> tuple[list[str], dict[str, str]]:
+        page = owner.get(f"{APPS}{query}").content.decode()
+        links = re.findall(r'href="(\?[^"]+)">(Newer|Older)<', page)
+        return re.findall(r"<bdi>(Editor \d)<", page), {word: query for query, word in links}
+
+    first, links = shown("")
+    assert first == ["Editor 4", "Editor 3"]
+    second, more = shown(links["Older"])
+    assert (set(links), second, set(more)) == (
+        {"Older"},
+        ["Editor 2", "Editor 1"],
+        {"Older", "Newer"},
+    )
+    last, back = shown(more["Older"])
+    assert (last, set(back)) == (["Editor 0"], {"Newer"})
+    assert shown(back["Newer"])[0] == second
+    assert shown(more["Newer"])[0] == first
+    found = Connection.objects.get(client="dcr-1").pk
+    assert "Editor 1" in shown(f"?at={found}")[0]
+    for unknown in (uuid4(), "nonsense"):
+        page = owner.get(f"{APPS}?after={unknown}").content.decode()
+        assert "There is no page" in page
+        assert "Editor" not in page
 
 
 def test_an_app_of_another_tenant_does_not_exist_here(owner: Client, globex: Things) -> None:

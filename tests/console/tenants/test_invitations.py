@@ -40,7 +40,7 @@ def roles() -> list[tuple[str, str]]:
 def test_an_invited_user_signs_in_reads_the_offer_and_accepts(path: str) -> None:
     client = Client()
     door = client.get(path)
-    assert door["Location"] == f"/admin/sign-in/?next={path}"
+    assert door["Location"] == f"/admin/login/?next={path}"
     fields = {"username": "newcomer", "password": PASSWORD}
     assert client.post(door["Location"], fields)["Location"] == path
     page = client.get(path)
@@ -97,7 +97,7 @@ def test_links_without_a_session_redirect_to_the_sign_in_without_a_query(
             with django_assert_num_queries(0):  # type: ignore[operator]
                 response = getattr(Client(), method)(each)
             assert response.status_code == 302
-            assert response["Location"] == f"/admin/sign-in/?next={each}"
+            assert response["Location"] == f"/admin/login/?next={each}"
 
 
 def test_invitation_links_are_not_logged(cast, browse, path, caplog):

@@ -4,12 +4,10 @@ import re
 import sys
 import traceback
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.signals import got_request_exception
-from django.db import connection
 from django.http import HttpRequest
 from django.test import Client
 from django.utils import timezone
@@ -23,6 +21,7 @@ from mcphost.vault.models import StoredSecret
 from mcphost.vault.secrets.selectors import forget_everything, load_secret
 from tests.cast import Cast
 from tests.plugins.canaries import CANARY
+from tests.stored_bytes import stored_bytes
 
 SECRETS = "/admin/t/acme/secrets/"
 NEW = f"{SECRETS}new/"
@@ -175,23 +174,6 @@ def encoded(value: str) -> list[bytes]:
     plain = value.encode()
     shifted = [base64.b64encode(b"x" * offset + plain)[4:-4] for offset in range(3)]
     return [plain, plain[::-1], plain.hex().encode(), *shifted]
-
-
-def stored_bytes() -> bytes:
-    """Everything in the database: its file and its log, or every row of every table."""
-    if connection.vendor == "sqlite":
-        main = Path(connection.settings_dict["NAME"])
-        return b"".join(path.read_bytes() for path in main.parent.glob(f"{main.name}*"))
-    found = []
-    with connection.cursor() as cursor:
-        for table in connection.introspection.table_names(cursor):
-            cursor.execute(f'SELECT * FROM "{table}"')
-            for row in cursor.fetchall():
-                found += [
-                    bytes(value) if isinstance(value, memoryview) else str(value).encode()
-                    for value in row
-                ]
-    return b"\n".join(found)
 
 
 @pytest.mark.django_db(transaction=True)

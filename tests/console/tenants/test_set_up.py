@@ -50,15 +50,15 @@ def test_a_person_without_an_account_sets_one_up_and_is_a_member(cast: Cast) -> 
     assert (membership.role, membership.added_by) == ("auditor", "owner")
     actions = Entry.objects.filter(actor_label="newcomer").order_by("id")
     assert [each.action for each in actions] == ["user.created", "invitation.accepted"]
-    assert Client().get(path)["Location"].startswith("/admin/sign-in/")
+    assert Client().get(path)["Location"].startswith("/admin/login/")
     assert Client().post(path, FIELDS).status_code == 302
     assert User.objects.filter(username="newcomer").count() == 1
 
 
 def test_an_invitation_for_an_account_sets_none_up(cast: Cast) -> None:
     path = invite(cast, sets_up=False)
-    assert Client().get(path)["Location"] == f"/admin/sign-in/?next={path}"
-    assert Client().post(path, FIELDS)["Location"].startswith("/admin/sign-in/")
+    assert Client().get(path)["Location"] == f"/admin/login/?next={path}"
+    assert Client().post(path, FIELDS)["Location"].startswith("/admin/login/")
     link = path.split("/")[-2]
     assert invitations.set_up(link, NewAccount("correct-horse"), timezone.now()) is None
     assert not User.objects.filter(username="newcomer").exists()
@@ -76,7 +76,7 @@ def test_an_account_of_that_name_is_not_replaced_and_can_accept(cast: Cast, name
     assert Invitation.objects.get().ended_at is None
     way = re.search(r'href="([^"]+sign_in=1)"', page.content.decode())
     assert way is not None
-    assert Client().get(way[1])["Location"].startswith("/admin/sign-in/?next=")
+    assert Client().get(way[1])["Location"].startswith("/admin/login/?next=")
     client = Client()
     client.force_login(user)
     assert client.get(way[1]).status_code == (200 if name == "newcomer" else 404)
@@ -85,7 +85,7 @@ def test_an_account_of_that_name_is_not_replaced_and_can_accept(cast: Cast, name
 def test_an_invitation_that_no_longer_holds_sets_up_nothing(cast: Cast) -> None:
     path = invite(cast)
     User.objects.filter(username="owner").update(is_active=False)
-    assert Client().get(path)["Location"].startswith("/admin/sign-in/")
+    assert Client().get(path)["Location"].startswith("/admin/login/")
     link = path.split("/")[-2]
     assert invitations.set_up(link, NewAccount("correct-horse"), timezone.now()) is None
     assert not User.objects.filter(username="newcomer").exists()

@@ -170,7 +170,7 @@ def test_a_member_leaves_a_tenant_after_confirmation(member: Client, cast: Cast)
 
 def test_the_sign_in_without_a_safe_target_redirects_to_the_account_page(cast: Cast) -> None:
     fields = {"username": "member", "password": PASSWORD}
-    assert Client().post("/admin/sign-in/", fields)["Location"] == YOU
+    assert Client().post("/admin/login/", fields)["Location"] == YOU
     aims = ("//evil.example/", "https://evil.example/", "javascript:x")
     for aim in aims:
-        assert Client().post(f"/admin/sign-in/?next={aim}", fields)["Location"] == YOU
+        assert Client().post(f"/admin/login/?next={aim}", fields)["Location"] == YOU

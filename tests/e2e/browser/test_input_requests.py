@@ -1,5 +1,5 @@
-"""Open input requests in a real browser: one is cancelled and its caller is told; a key is rotated while
-another waits."""
+"""Questions in a real browser: one is cancelled and its caller is told; a key is rotated while another waits;
+an auditor searches in the texts of questions and answers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,11 +35,15 @@ def test_an_open_input_request_is_cancelled_and_its_caller_is_notified(
     asked = leg(server)
     row = page.get_by_role("row", name=TOOL).first
     expect(row).to_contain_text("browser-tests")  # without a reload
-    row.get_by_role("link", name="Cancel the call of").click()
-    page.get_by_role("button", name="Cancel the call").click()
+    row.get_by_role("checkbox").check()
+    page.get_by_role("button", name="Cancel the chosen…").click()
+    page.get_by_role("button", name="Cancel the calls").click()
     expect(page.locator(".c-page")).to_contain_text("This field is required")
     page.get_by_label("Reason").fill(WHY)
-    page.get_by_role("button", name="Cancel the call").click()
+    page.get_by_role("button", name="Cancel the calls").click()
+    expect(page.get_by_role("status").first).to_contain_text("Cancelled: 1 call.")
+    page.goto(REQUESTS)
+    page.get_by_role("row", name=TOOL).first.get_by_role("link").first.click()
     expect(page.locator(".c-page")).to_contain_text("The call was cancelled by admin")
     expect(page.locator(".c-page")).to_contain_text(WHY)
     told = leg(server, requestState=asked["requestState"], inputResponses=ANSWER)
@@ -63,3 +67,24 @@ def test_a_key_is_rotated_while_an_input_request_is_open(visit: Visit, server: S
     assert not answered.get("isError"), answered
     page.goto(REQUESTS)
     expect(page.locator(".c-page")).not_to_contain_text(asked["requestState"][:20])
+
+
+def test_an_auditor_finds_an_answer_by_its_words(visit: Visit, server: Server) -> None:
+    asked = leg(server)
+    leg(server, requestState=asked["requestState"], inputResponses=ANSWER)
+    page = visit("auditor")
+    page.goto(REQUESTS)
+    page.get_by_role("link", name="Search texts").click()
+    page.get_by_label("Words in the question or in the answer").fill("FIXED nothing-like-it")
+    page.get_by_role("button", name="Search", exact=True).click()
+    state = page.locator("[data-text-search-state]")
+    expect(state).to_contain_text("0 matches. This is all.")
+    page.get_by_label("Words in the question or in the answer").fill("FIXED")
+    page.get_by_role("button", name="Search", exact=True).click()
+    expect(state).to_contain_text("This is all.")
+    row = page.get_by_role("row", name=TOOL).first
+    expect(row).to_contain_text("Fixed")
+    assert "FIXED" not in page.url
+    row.get_by_role("link").first.click()
+    page.get_by_role("link", name="Show payloads").click()
+    expect(page.locator(".c-page")).to_contain_text("Your access to the payloads of this question")

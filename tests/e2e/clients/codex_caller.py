@@ -41,7 +41,7 @@ class AppServer:
         await self._process.wait()
 
 
-async def main(url: str, token: str, command: list[str]) -> None:
+async def main(url: str, command: list[str], token: str = "") -> None:
     process = await asyncio.create_subprocess_exec(
         *command,
         env={**os.environ, "MCPHOST_TOKEN": token},

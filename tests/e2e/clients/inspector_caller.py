@@ -19,7 +19,7 @@ async def printed(command: list[str], *words: str) -> Any:
     return json.loads(output)["result"]
 
 
-async def main(url: str, token: str, command: list[str]) -> None:
+async def main(url: str, command: list[str], token: str = "") -> None:
     async def call(tool: str, arguments: dict[str, Any]) -> Any:
         named = ("--tool-name", tool, "--tool-args-json", json.dumps(arguments))
         return await printed(command, "--method", "tools/call", *named)

@@ -16,6 +16,7 @@ from mcp import ClientSession, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 
 try:
+    import keychain
     from mcp.client.streamable_http import streamablehttp_client
 except ImportError:  # before 1.8 there is only stdio that the server can be reached by
     streamablehttp_client = None
@@ -46,7 +47,9 @@ async def every_tool(session: ClientSession) -> list[str]:
 
 
 @asynccontextmanager
-async def connected(url: str, token: str, command: list[str] | None) -> AsyncIterator[Any]:
+async def connected(
+    url: str, token: str, tokens: str, command: list[str] | None
+) -> AsyncIterator[Any]:
     """The streams to the server, or to a bridge to it."""
     if command:
         async with stdio_client(
@@ -54,12 +57,19 @@ async def connected(url: str, token: str, command: list[str] | None) -> AsyncIte
         ) as streams:
             yield streams
     else:
-        headers = {"Authorization": f"Bearer {token}"}
-        async with streamablehttp_client(url, headers=headers) as (reading, writing, _):
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        auth = keychain.provider(url, tokens) if tokens else None
+        async with streamablehttp_client(url, headers=headers, auth=auth) as (reading, writing, _):
             yield reading, writing
 
 
-async def main(url: str, token: str, revision: str = "", command: list[str] | None = None) -> None:
+async def main(
+    url: str,
+    token: str = "",
+    revision: str = "",
+    tokens: str = "",
+    command: list[str] | None = None,
+) -> None:
     if revision:
         types.LATEST_PROTOCOL_VERSION = revision
     listening: dict[str, Any] = {
@@ -70,7 +80,7 @@ async def main(url: str, token: str, revision: str = "", command: list[str] | No
     if CAN_ASK:
         listening["elicitation_callback"] = ask
     async with (
-        connected(url, token, command) as (reading, writing),
+        connected(url, token, tokens, command) as (reading, writing),
         ClientSession(reading, writing, **listening) as session,
     ):
         met = await session.initialize()

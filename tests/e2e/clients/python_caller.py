@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import httpx2
+import keychain
 import person
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -33,11 +34,12 @@ async def every_tool(client: Client) -> list[str]:
             return names
 
 
-async def main(url: str, token: str, revision: str = "") -> None:
+async def main(url: str, token: str = "", revision: str = "", tokens: str = "") -> None:
     mode = "legacy" if revision else "auto"
-    headers = {"Authorization": f"Bearer {token}"}
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    auth = keychain.provider(url, tokens) if tokens else None
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http,
+        httpx2.AsyncClient(headers=headers, timeout=PATIENCE, auth=auth) as http,
         Client(
             streamable_http_client(url, http_client=http),
             mode=mode,

@@ -5,11 +5,12 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import * as types from '@modelcontextprotocol/sdk/types.js';
+import { connect, provider } from './keychain.mjs';
 import { answer, callWhatIsWanted, hear, noteLog, tell } from './person.mjs';
 
 const TIMEOUT = { timeout: 60_000 };
 
-const { url, token, revision } = await hear();
+const { url, token, revision, tokens } = await hear();
 const canAsk = 'ElicitRequestSchema' in types; // not before 1.13
 let spoken;
 
@@ -32,8 +33,10 @@ if (canAsk) client.setRequestHandler(types.ElicitRequestSchema, ({ params }) => 
 client.setRequestHandler(types.CreateMessageRequestSchema, ({ params }) => answer(params));
 client.setNotificationHandler(types.LoggingMessageNotificationSchema, noteLog);
 client.setNotificationHandler(types.ToolListChangedNotificationSchema, ({ method }) => tell({ heard: method }));
-const headers = { Authorization: `Bearer ${token}` };
-await client.connect(new Older(new URL(url), { requestInit: { headers } }), TIMEOUT);
+const authProvider = tokens ? await provider(tokens) : undefined;
+const headers = tokens ? {} : { Authorization: `Bearer ${token}` };
+const transport = () => new Older(new URL(url), { requestInit: { headers }, authProvider });
+await connect(client, transport, authProvider, (signedIn, parameters) => signedIn.finishAuth(parameters.get('code')));
 const { tools } = await client.listTools(undefined, TIMEOUT);
 tell({ met: { revision: spoken, tools: tools.map(({ name }) => name) } });
 await callWhatIsWanted(

@@ -3,21 +3,25 @@
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from mcphost.audit.models import Entry
 from mcphost.identity.models import CLIENT_ID_LENGTH, OAuthClient
-from mcphost.identity.oauth import clients
+from mcphost.identity.oauth import clients, redirects
 from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode
+from mcphost.identity.oauth.grants import answer_revocation, answer_token
 from mcphost.identity.oauth.pins import PINS, Pin
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.services import update_tenant
 from tests.cast import ACTOR, Cast
 from tests.identity.oauth.hosts import DocumentHost
+from tests.oauth import CHALLENGE, ISSUER, VERIFIER
 
 PERSON = 7
 
@@ -46,6 +50,40 @@ def test_a_pinned_client_is_found_without_a_row_and_makes_none() -> None:
     assert client is not None
     assert (client.name, tuple(client.redirect_uris)) == PINS[CLAUDE_CODE][1:]
     assert not OAuthClient.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("client_id", "name", "redirect_uri"),
+    [
+        ("https://chatgpt.com/oauth/aB3_-x/client.json", "ChatGPT", "https://chatgpt.com/connector/oauth/aB3_-x"),
+        ("https://chatgpt.com/oauth/codex/aB3_-x/client.json", "Codex", "http://127.0.0.1/callback/aB3_-x"),
+    ],
+)  # fmt: skip
+def test_the_documents_of_single_connections_of_chatgpt_and_codex_are_pinned(
+    client_id: str, name: str, redirect_uri: str
+) -> None:
+    client = clients.find(client_id)
+    assert client is not None
+    assert (client.name, client.redirect_uris) == (name, [redirect_uri])
+    assert redirects.problem(redirect_uri) is None
+    assert redirects.is_loopback(redirect_uri) == (name == "Codex")
+
+
+@pytest.mark.parametrize(
+    "client_id",
+    [
+        "https://chatgpt.com/oauth/client.json/client.json",
+        "https://chatgpt.com/oauth/a/b/client.json",
+        "https://chatgpt.com/oauth/%2e%2e/client.json",
+        "https://chatgpt.com/oauth//client.json",
+        "https://chatgpt.com/oauth/codex/a/client.json?x",
+        "https://chatgpt.com.evil.example/oauth/a/client.json",
+        "http://chatgpt.com/oauth/a/client.json",
+        f"https://chatgpt.com/oauth/{'a' * 65}/client.json",
+    ],
+)
+def test_what_only_resembles_such_a_document_is_not_pinned(client_id: str) -> None:
+    assert clients.find(client_id) is None
 
 
 def test_a_row_comes_before_its_pin() -> None:
@@ -104,6 +142,31 @@ def test_nothing_is_fetched_where_nobody_is_signed_in(host: DocumentHost) -> Non
     stored(host.url)
     assert clients.find(host.url) is not None
     assert host.requests == []
+
+
+def test_no_request_without_a_session_makes_the_server_fetch_a_document(
+    host: DocumentHost, cast: Cast
+) -> None:
+    browser = Client(headers={"accept": "text/html"})
+    query = {
+        "response_type": "code",
+        "client_id": host.url,
+        "redirect_uri": "http://127.0.0.1/cb",
+        "code_challenge": CHALLENGE,
+        "code_challenge_method": "S256",
+    }
+    for ask in (browser.get, browser.post):
+        assert ask(f"/authorize?{urlencode(query)}").status_code == 302
+    for document in (host.url, CLAUDE_CODE):
+        form = {"client_id": document, "token": "a", "refresh_token": "a"}
+        for grant in ("authorization_code", "refresh_token"):
+            redemption = {**form, "grant_type": grant, "code": "a", "code_verifier": VERIFIER}
+            assert answer_token(urlencode(redemption), f"{ISSUER}/token", ISSUER).status >= 400
+        answer_revocation(urlencode(form), f"{ISSUER}/revoke", ISSUER)
+    assert host.requests == []
+    browser.force_login(cast.member.user)
+    assert "Connect Reader?" in browser.get(f"/authorize?{urlencode(query)}").content.decode()
+    assert len(host.requests) == 1
 
 
 def test_a_registered_client_is_not_fetched(host: DocumentHost) -> None:

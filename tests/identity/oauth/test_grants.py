@@ -13,7 +13,7 @@ from mcphost.audit.models import Entry
 from mcphost.identity import selectors
 from mcphost.identity.models import AuthorizationCode, Connection, OAuthClient, RefreshToken, Token
 from mcphost.identity.oauth import grants
-from mcphost.identity.oauth.connections import connections, end
+from mcphost.identity.oauth.connections import connection_page, digest, end
 from mcphost.identity.oauth.grants import ACCESS_SECONDS, answer_revocation, answer_token
 from mcphost.runtime.call import Principal
 from mcphost.tenants.roles import Audience, Role
@@ -64,7 +64,7 @@ def test_a_code_yields_a_token_that_acts_for_the_member(client: OAuthClient, cas
     assert principal.user.name == "member"
     assert principal.expires_at is None
     assert _principal(pair.access, "globex") is None
-    assert [row.client for row in connections(cast.acme.id)] == ["Laptop"]
+    assert [row.client for row in connection_page(cast.acme.id).connections] == ["Laptop"]
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,7 @@ def test_a_code_yields_a_token_that_acts_for_the_member(client: OAuthClient, cas
         ({"grant_type": None}, "unsupported_grant_type"),
         ({"resource": f"{ISSUER}/t/globex/mcp"}, "invalid_target"),
         ({"resource": "https://elsewhere.test/t/acme/mcp"}, "invalid_target"),
+        ({"resource": f"{ISSUER}:80/t/acme/mcp"}, "invalid_target"),
         ({"resource": f"{ISSUER}.elsewhere.test/t/acme/mcp"}, "invalid_target"),
     ],
 )
@@ -95,7 +96,28 @@ def test_a_bad_redemption_is_refused_and_leaves_the_code_usable(
     assert error_of(redeem(client, code, **changed)) == error
     assert not Connection.objects.exists()
     assert not Token.objects.exclude(connection=None).exists()
-    pair_of(redeem(client, code, resource=f"{ISSUER}/t/acme/mcp"))
+    pair_of(redeem(client, code, resource=f"{ISSUER}:443/t/acme/mcp"))
+
+
+def test_a_refusal_does_not_tell_which_codes_and_tokens_exist(
+    client: OAuthClient, cast: Cast
+) -> None:
+    other = make_client("dcr-other")
+    pair, code, expired = (
+        _pair(client, cast),
+        code_of(client, cast.member),
+        code_of(client, cast.member),
+    )
+    AuthorizationCode.objects.filter(pk=digest(expired)).update(expires_at=timezone.now())
+    refusals = {
+        redeem(client, "unknown").body,
+        redeem(other, code).body,
+        redeem(client, expired).body,
+        redeem(client, code, code_verifier=VERIFIER + "x").body,
+        refresh(client, "unknown").body,
+        refresh(other, pair.refresh).body,
+    }
+    assert len(refusals) == 1
 
 
 @pytest.mark.parametrize("name", ["code", "code_verifier", "client_id", "redirect_uri", "resource"])
@@ -127,7 +149,7 @@ def test_a_redirect_uri_may_be_omitted_at_redemption(client: OAuthClient, cast: 
 
 def test_an_expired_code_is_refused(client: OAuthClient, cast: Cast) -> None:
     code = code_of(client, cast.member)
-    AuthorizationCode.objects.update(expires_at=timezone.now())
+    AuthorizationCode.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert error_of(redeem(client, code)) == "invalid_grant"
 
 
@@ -181,6 +203,25 @@ def test_a_refresh_token_that_is_used_after_the_minute_ends_the_connection(
     assert error_of(refresh(client, second.refresh)) == "invalid_grant"
 
 
+@pytest.mark.parametrize("minutes", [5, -5])
+def test_a_process_with_another_clock_redeems_codes_and_repeats_answers(
+    client: OAuthClient, cast: Cast, monkeypatch: pytest.MonkeyPatch, minutes: int
+) -> None:
+    code, first = code_of(client, cast.member), _pair(client, cast)
+    second = pair_of(refresh(client, first.refresh))
+    here = timezone.now
+    monkeypatch.setattr(timezone, "now", lambda: here() + timedelta(minutes=minutes))
+    pair_of(redeem(client, code))
+    assert pair_of(refresh(client, first.refresh)) == second
+    assert Connection.objects.get().ended_at is None
+    # And the other way round: what this process makes is good for processes with the right clock.
+    code = code_of(client, cast.member)
+    third = pair_of(refresh(client, second.refresh))
+    monkeypatch.undo()
+    pair_of(redeem(client, code))
+    assert pair_of(refresh(client, second.refresh)) == third
+
+
 def test_a_refresh_token_serves_only_its_own_client_and_resource(
     client: OAuthClient, cast: Cast
 ) -> None:
@@ -201,7 +242,7 @@ def test_a_connection_is_refreshed_a_limited_number_of_times(
     pair, other = _pair(client, cast), pair_of(redeem(client, code_of(client, cast.owner)))
     for _ in range(2):
         pair = pair_of(refresh(client, pair.refresh))
-    assert refresh(client, pair.refresh).status == 429
+    assert error_of(refresh(client, pair.refresh)) == "temporarily_unavailable"
     assert _principal(pair.access) is not None
     pair_of(refresh(client, other.refresh))
 
@@ -271,7 +312,7 @@ def test_a_member_who_returns_has_no_connection(client: OAuthClient, cast: Cast)
     selectors.forget_all()
     assert _principal(pair.access) is None
     assert error_of(refresh(client, pair.refresh)) == "invalid_grant"
-    assert connections(cast.acme.id) == ()
+    assert connection_page(cast.acme.id).connections == ()
 
 
 @pytest.mark.parametrize("token", ["access", "refresh"])
@@ -296,13 +337,27 @@ def test_a_client_revokes_its_connection_by_either_token(
     assert Entry.objects.filter(action="connection.ended").count() == 1
 
 
+def test_a_code_that_was_not_redeemed_before_the_end_is_refused(
+    client: OAuthClient, cast: Cast
+) -> None:
+    other = make_client("dcr-other")
+    _pair(client, cast)
+    codes = {app: code_of(app, cast.member) for app in (client, other)}
+    of_owner = code_of(client, cast.owner)
+    (row,) = connections(cast.acme.id)
+    assert end(cast.acme.id, row.id, actor=ACTOR)
+    assert error_of(redeem(client, codes[client])) == "invalid_grant"
+    pair_of(redeem(other, codes[other]))
+    pair_of(redeem(client, of_owner))
+
+
 def test_after_the_end_another_consent_makes_another_principal(
     client: OAuthClient, cast: Cast
 ) -> None:
     first = _pair(client, cast)
     before = _principal(first.access)
     assert before is not None
-    (row,) = connections(cast.acme.id)
+    (row,) = connection_page(cast.acme.id).connections
     assert end(cast.acme.id, row.id, actor=ACTOR)
     assert not end(cast.acme.id, row.id, actor=ACTOR)
     after = _principal(_pair(client, cast).access)

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connections as database
 from django.utils import timezone
 
 from mcphost.audit.models import Entry
-from mcphost.identity.models import Connection, RefreshToken, Token
+from mcphost.identity.models import AuthorizationCode, Connection, RefreshToken, Token
 from mcphost.identity.oauth.connections import end
 from mcphost.identity.oauth.grants import OAuthAnswer
 from mcphost.tenants.services import remove_member
@@ -84,6 +85,30 @@ def test_a_member_who_is_removed_while_a_client_redeems_and_refreshes_has_nothin
     assert not Connection.objects.exists()
     assert not Token.objects.exclude(connection=None).exists()
     assert not RefreshToken.objects.exists()
+
+
+def test_a_user_who_is_deleted_while_a_client_redeems_and_refreshes_has_nothing_left(
+    cast: Cast,
+) -> None:
+    client = make_client()
+    first = pair_of(redeem(client, code_of(client, cast.member)))
+    codes = [code_of(client, cast.member) for _ in range(6)]
+
+    def delete() -> bool:
+        return bool(cast.member.user.delete())
+
+    *answers, deleted = _at_once(
+        *[lambda code=code: redeem(client, code) for code in codes],
+        *[lambda: refresh(client, first.refresh)] * 6,
+        delete,
+    )
+    assert deleted is True
+    for answer in answers:
+        assert answer.status == 200 or error_of(answer) == "invalid_grant"
+    assert not User.objects.filter(username="member").exists()
+    for model in (Connection, RefreshToken, AuthorizationCode):
+        assert not model.objects.exists()
+    assert not Token.objects.exclude(connection=None).exists()
 
 
 def test_a_connection_that_is_ended_while_its_client_refreshes_and_redeems_has_nothing_left(

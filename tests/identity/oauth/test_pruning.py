@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 from django.utils import timezone
 
+from mcphost.audit.models import Entry
 from mcphost.identity.models import (
     AuthorizationCode,
     Connection,
@@ -15,7 +16,7 @@ from mcphost.identity.models import (
     Token,
 )
 from mcphost.identity.oauth import pruning, registration
-from mcphost.identity.oauth.pruning import PRUNED_AT_ONCE, prune
+from mcphost.identity.oauth.pruning import PRUNED_AT_ONCE, end_unused, prune
 from mcphost.serving.tasks import upkeep
 from mcphost.tenants.models import Membership
 from tests.cast import Cast
@@ -33,12 +34,19 @@ def client(name: str = "dcr-a", *, age: timedelta = DAY, **values: Any) -> OAuth
     return row
 
 
-def connection(of: OAuthClient, *, ended: timedelta | None = None) -> Connection:
+def connection(
+    of: OAuthClient,
+    *,
+    ended: timedelta | None = None,
+    consented: timedelta = timedelta(0),
+    used: timedelta | None = None,
+) -> Connection:
     now = timezone.now()
     return Connection.objects.create(
         membership=Membership.objects.get(user__username="member"),
         client=of,
-        consented_at=now,
+        consented_at=now - consented,
+        last_used_at=None if used is None else now - used,
         ended_at=None if ended is None else now - ended,
     )
 
@@ -153,11 +161,45 @@ def test_unconnected_clients_go_within_the_hour_when_no_other_can_register(
     assert left == {"dcr-connected", "dcr-new", "dcr-last"}
 
 
-def test_upkeep_deletes_in_portions_all_that_is_over(cast: Cast) -> None:
+@pytest.mark.parametrize("used", [None, 91 * DAY])
+def test_a_connection_that_expired_and_was_not_used_for_90_days_is_ended(
+    cast: Cast, used: timedelta | None
+) -> None:
+    row = connection(client(), consented=91 * DAY, used=used)
+    refresh_token(row, MINUTE)
+    assert (end_unused(), end_unused()) == (1, 0)
+    row.refresh_from_db()
+    assert row.ended_at is not None
+    entry = Entry.objects.get(action="connection.ended")
+    assert entry.facts == {"client": "A", "reason": "its sign-in expired"}
+    assert entry.actor_label == "authorization server"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: connection(client(), consented=89 * DAY),
+        lambda: connection(client(), consented=99 * DAY, used=89 * DAY),
+        lambda: refresh_token(connection(client(), consented=99 * DAY), -MINUTE),
+        lambda: connection(client(), consented=99 * DAY, ended=DAY),
+    ],
+    ids=["consented", "used", "can be refreshed", "ended"],
+)
+def test_a_connection_that_may_be_used_again_stays(cast: Cast, make: Callable[[], object]) -> None:
+    make()
+    ended_at = list(Connection.objects.values_list("ended_at"))
+    assert end_unused() == 0
+    assert list(Connection.objects.values_list("ended_at")) == ended_at
+
+
+def test_upkeep_ends_what_is_unused_and_deletes_in_portions_all_that_is_over(cast: Cast) -> None:
     names = [f"dcr-{number}" for number in range(PRUNED_AT_ONCE + 1)]
     OAuthClient.objects.bulk_create(OAuthClient(id=name, name="A") for name in names)
     OAuthClient.objects.update(created_at=timezone.now() - 2 * DAY)
     code(OAuthClient.objects.get(id="dcr-0"), DAY)
+    unused = connection(client("dcr-unused"), consented=91 * DAY)
     assert prune() == PRUNED_AT_ONCE
     assert upkeep.run(upkeep.CHORES) == ""
-    assert rows() == 0
+    unused.refresh_from_db()
+    assert unused.ended_at is not None
+    assert rows() == 2

@@ -70,6 +70,81 @@ def test_parameters_are_described_and_the_remaining_text_is_the_description(text
     assert not any(word in rest for word in ("Args", "Parameters", "param", "type", "zone:", "now"))
 
 
+ENTRIES = (
+    "    zone: {}",
+    "    zone -- {}",
+    "    zone - {}",
+    "    zone — {}",
+    "    `zone` (str): {}",
+    "    - zone: {}",
+    "    * zone (str, optional): {}",
+    "- zone: {}",
+    "- zone -- {}",
+    "* `zone`: {}",
+    "- **zone**: {}",
+    "- **zone:** {}",
+    "- **zone** (list[tuple(str)]) \u2013 {}",
+    "• zone: {}",
+)
+HEADINGS = (
+    *("Args:", "args:", "Parameters:", "**Args:**", "**Args**:", "**Parameters**", "*Args:*"),
+    *("__Args:__", "# Args", "### Parameters:", "Keyword Args:", "Inputs:"),
+)
+
+
+@pytest.mark.parametrize("heading", HEADINGS)
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_entries_may_be_written_as_lists_with_dashes_and_below_markdown(heading, entry) -> None:
+    first, second = entry.format("An IANA name:"), entry.replace("zone", "when").format("A time.")
+    text = (
+        f"Look up.\n\n{heading}\n\n{first}\n      such - as Oslo.\n\n{second}\n\nReturns:\n    It."
+    )
+    docstring = Docstring(text)
+    assert docstring.take("zone") == "An IANA name: such - as Oslo."
+    assert docstring.take("when") == "A time."
+    assert docstring.rest == "Look up.\n\nReturns:\n    It."
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "@param zone {}", "@param zone: {}", "@param {{string}} zone - {}", "@param [zone] {}",
+        "@arg zone -- {}", ":arg zone: {}", ":parameter str zone: {}", ":keyword zone: {}",
+    ],
+)  # fmt: skip
+def test_entries_may_begin_with_other_field_names(entry: str) -> None:
+    text = f"Look up.\n\n{entry.format('An IANA name')}\n    such as Oslo.\n@type zone: str\n@returns The time."
+    docstring = Docstring(text)
+    assert docstring.take("zone") == "An IANA name such as Oslo."
+    assert docstring.rest == "Look up.\n\n@returns The time."
+
+
+def test_a_list_below_an_entry_belongs_to_it() -> None:
+    docstring = Docstring(
+        "Args:\n- mode: One of\n  - fast: no check\n  - slow: a check\n- n: How many."
+    )
+    assert docstring.take("mode") == "One of - fast: no check - slow: a check"
+    assert docstring.take("n") == "How many."
+    assert docstring.rest == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A list:\n- zone: not below a heading",
+        "Args\n    zone: a heading has a colon, or is one of Markdown",
+        "**Args\n    zone: a mark that does not end",
+        "The @param zone in a sentence.",
+        "Args:\nzone - not indented",
+        "Args:\n    zone-name: of two words",
+    ],
+)
+def test_text_that_only_looks_like_an_entry_stays(text: str) -> None:
+    docstring = Docstring(text)
+    assert docstring.take("zone") == ""
+    assert docstring.rest == text
+
+
 def test_an_unused_entry_stays_below_its_heading() -> None:
     docstring = Docstring("A.\n\nArgs:\n    a: One.\n    b: Two.\n")
     docstring.take("a")
@@ -113,7 +188,19 @@ def test_an_entry_for_several_parameters_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["    a%s b", ":param a%s b", "a%s b", "    a (%s b", ":type a%s b"]
+    "line",
+    [
+        *(
+            "    a%s b",
+            ":param a%s b",
+            "a%s b",
+            "    a (%s b",
+            ":type a%s b",
+            "- a%s b",
+            "@param %s b",
+        ),
+        *("    - %s b", "**Args%s b"),
+    ],
 )
 def test_long_lines_are_read_in_linear_time(line: str) -> None:
     """In quadratic time this would take longer than the limit of a test."""

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from mcphost.kinds.http.configs import HttpToolConfig
-from mcphost.kinds.http.openapi import operations
+from mcphost.kinds.http.openapi import document_notes, operations
 from mcphost.kinds.http.openapi_documents import OpenApiError, read
 from mcphost.kinds.http.openapi_servers import ServerAddress
 from mcphost.protocol.schemas import check_schema
@@ -331,3 +331,17 @@ def test_a_body_with_files_accepts_them_in_base64() -> None:
     assert read["photo"]["contentEncoding"] == "base64"
     assert read["pages"]["items"]["contentEncoding"] == "base64"
     assert read["photo_file_name"]["type"] == "string"
+
+
+def test_members_of_a_path_that_are_not_read_are_named() -> None:
+    item = {
+        "GET": {},
+        "additionalOperations": {},
+        "x-own": 1,
+        "summary": "a",
+        "get": {},
+        "trace": {},
+    }
+    notes = document_notes({"openapi": "3.2.0", "paths": {"/a": item}})
+    assert "Not read in paths: GET, additionalOperations." in notes
+    assert not any("Not read" in n for n in document_notes({"paths": {"/a": {"get": {}}}}))

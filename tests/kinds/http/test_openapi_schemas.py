@@ -181,6 +181,30 @@ def test_enum_values_of_a_string_are_strings_even_if_yaml_reads_other_types() ->
     assert not accepts("on", schema)
 
 
+@pytest.mark.parametrize(
+    ("schema", "values"),
+    [
+        ({"type": "string", "const": 1}, ["1"]),
+        ({"type": ["string", "null"], "enum": [1, None, False]}, ["1", None, "false"]),
+        ({"type": "integer", "enum": ["1", "-20"]}, [1, -20]),
+        ({"type": "number", "const": "1.5"}, [1.5]),
+        ({"type": "boolean", "enum": ["true", "false"]}, [True, False]),
+        ({"type": ["integer", "string"], "enum": ["1", 2]}, ["1", 2]),
+    ],
+)
+def test_choices_of_another_type_than_the_schema_says_become_values_of_it(
+    schema: Any, values: list[Any]
+) -> None:
+    assert all(accepts(value, schema) for value in values)
+    assert not accepts("other", schema)
+
+
+def test_a_required_name_that_is_no_text_leaves_the_others_required() -> None:
+    schema = {"type": "object", "required": ["a", True, 1]}
+    assert accepts({"a": 1}, schema)
+    assert not accepts({}, schema)
+
+
 def test_a_schema_that_is_too_large_loses_its_deepest_descriptions_first() -> None:
     deep: Any = {"type": "string", "description": "d" * 40_000}
     for _ in range(6):
@@ -223,8 +247,9 @@ def test_supported_versions_are_read_and_others_are_named_in_the_error() -> None
 
     for version in ("3.0.4", "3.1.1", "3.2.0"):
         assert read(document(version))
-    with pytest.raises(OpenApiError, match=r"version 4\.0\.0 is not supported"):
-        read(document("4.0.0"))
+    for version in ("4.0.0", "3.10.0", "3.3", "2.0"):
+        with pytest.raises(OpenApiError, match=rf"version {version} is not supported"):
+            read(document(version))
     with pytest.raises(OpenApiError, match="`openapi` is missing"):
         read(document(""))
 
@@ -247,5 +272,5 @@ def test_yaml_words_and_numbers_follow_version_1_2() -> None:
     assert found.name == "on"
     assert found.config is not None
     properties = found.config["input_schema"]["properties"]
-    assert properties["y"]["enum"] == ["on", "off", "yes", "No", "10", "0b1", "1_000"]
+    assert properties["y"]["enum"] == ["on", "off", "yes", "No", "010", "0b1", "1_000"]
     assert properties["at"]["enum"] == ["12:30", "2001-01-01", 9, 10, 15, 1000.0, None, "1"]

@@ -1,5 +1,6 @@
 """Imported operations send exactly the bytes that the document defines, or are refused."""
 
+import re
 from typing import Any
 from urllib.parse import unquote
 
@@ -83,7 +84,7 @@ def problem(operation: Any, **more: Any) -> str:
     ("schema", "more", "value", "expected"),
     [
         (TEXTS, {"explode": False}, ["a,b", "c"], "?q=a%2Cb,c"),
-        (TEXTS, {"style": "pipeDelimited"}, ["a|b", "c,d"], "?q=a%7Cb%7Cc%2Cd"),
+        (TEXTS, {"style": "pipeDelimited"}, ["a b", "c,d"], "?q=a%20b%7Cc%2Cd"),
         (TEXTS, {"style": "spaceDelimited"}, ["a", "b"], "?q=a%20b"),
         (TEXTS, {}, ["a,b", "c"], "?q=a%2Cb&q=c"),
         (NUMBERS, {"explode": False}, {"r": 1, "g": 2}, "?q=r,1,g,2"),
@@ -96,13 +97,70 @@ def problem(operation: Any, **more: Any) -> str:
         ),
         (TEXT, {"allowReserved": True}, "a/b:c,d&e=f#g;h i", "?q=a/b:c,d%26e=f%23g%3Bh%20i"),
         (TEXTS, {"allowReserved": True, "explode": False}, ["a/b,c", "d"], "?q=a/b%2Cc,d"),
+        (TEXT, {"allowReserved": True}, "a%2Fb%zz%", "?q=a%2Fb%25zz%25"),
         (TEXT, {}, "a/b:c", "?q=a%2Fb%3Ac"),
+        (TEXT, {}, "a%2Fb", "?q=a%252Fb"),
     ],
 )
 def test_a_query_value_is_written_by_its_style(
     schema: Any, more: dict[str, Any], value: Any, expected: str
 ) -> None:
     assert query(schema, value, **more) == expected
+
+
+@pytest.mark.parametrize(
+    ("place", "style", "explode", "value", "mark"),
+    [
+        ("query", "pipeDelimited", False, ["a|b", "c"], "|"),
+        ("query", "pipeDelimited", False, {"a": "b|c"}, "|"),
+        ("query", "spaceDelimited", False, ["a b", "c"], " "),
+        ("query", "deepObject", True, {"a[b": "c"}, "["),
+        ("query", "deepObject", True, {"a": {"]": "c"}}, "]"),
+        ("header", "simple", False, ["a,b", "c"], ","),
+        ("header", "simple", False, {"a": "b,c"}, ","),
+        ("header", "simple", False, {"a,b": "c"}, ","),
+        ("header", "simple", True, {"a=b": "c"}, "="),
+        ("header", "simple", True, {"a": "b,c"}, ","),
+        ("path", "label", True, ["a.b", "c"], "."),
+        ("path", "label", True, {"r": 1.5}, "."),
+    ],
+)
+def test_a_value_with_the_character_that_ends_it_is_refused_where_nothing_escapes_it(
+    place: str, style: str, explode: bool, value: Any, mark: str
+) -> None:
+    operation = with_parameter("q", place, {}, style=style, explode=explode, required=True)
+    path = "/a/{q}" if place == "path" else "/a"
+    with pytest.raises(ToolError, match=f"'q.*' has '{re.escape(mark)}' inside a value"):
+        Sent(imported(operation, path=path), {"q": value})
+
+
+def test_a_text_with_a_comma_is_one_value_of_a_header_and_with_a_point_one_of_a_label() -> None:
+    assert Sent(imported(with_parameter("q", "header", TEXT)), {"q": "a,b"}).headers["q"] == "a,b"
+    exploded = with_parameter("q", "header", NUMBERS, explode=True)
+    assert Sent(imported(exploded), {"q": {"r": 1, "x": "1=1"}}).headers["q"] == "r=1,x=1=1"
+    label = with_parameter("q", "path", TEXT, style="label", required=True)
+    assert Sent(imported(label, path="/{q}"), {"q": "a.b"}).path == "/.a.b"
+
+
+@pytest.mark.parametrize(
+    ("version", "style", "value", "expected"),
+    [
+        ("3.2.0", {}, "a:b@c/d?e#f", "/a:b@c%2Fd%3Fe%23f"),
+        ("3.2.0", {}, ["a,b", "c:d"], "/a%2Cb,c:d"),
+        ("3.2.0", {}, "a%2Fb%", "/a%2Fb%25"),
+        ("3.2.0", {"style": "matrix"}, "a;x=b", "/;q=a%3Bx%3Db"),
+        ("3.1.1", {}, "a:b", "/a%3Ab"),
+        ("3.0.4", {}, "a:b", "/a%3Ab"),
+    ],
+)
+def test_reserved_characters_stay_in_a_path_since_3_2(
+    version: str, style: Any, value: Any, expected: str
+) -> None:
+    operation = with_parameter("q", "path", {}, required=True, allowReserved=True, **style)
+    found = imported(operation, path="/{q}", openapi=version)
+    assert Sent(found, {"q": value}).path == expected
+    note = "`allowReserved` of the path parameter 'q' has no effect there."
+    assert (note in found.notes) is (version != "3.2.0")
 
 
 SECRET = "{secrets.stripe}"
@@ -402,6 +460,22 @@ def test_a_body_of_bytes_is_base64(media_type: str, schema: Any, sent: str | Non
         posted(with_body(media_type, schema), "a b?")
 
 
+@pytest.mark.parametrize(
+    "schema", [{"format": "byte"}, {"format": "base64"}, {"contentEncoding": "base64"}]
+)
+def test_a_body_that_is_base64_in_the_document_is_sent_as_it_is(schema: Any) -> None:
+    request = posted(with_body("image/png", {"type": "string", **schema}), "YWJj")
+    assert (request.body, request.media_type) == ("YWJj", "image/png")
+
+
+@pytest.mark.parametrize("value", [[], {}, [None], {"a": None}])
+def test_a_list_or_object_without_values_is_not_sent(value: Any) -> None:
+    for explode in (True, False):
+        assert query({}, value, explode=explode) == ""
+        operation = imported(with_parameter("X-A", "header", {}, explode=explode))
+        assert "x-a" not in Sent(operation, {"X-A": value}).headers
+
+
 PROPERTIES = {"type": "object", "properties": {"a": TEXT}}
 COMPOSED = [
     {"allOf": [PROPERTIES]},
@@ -477,8 +551,44 @@ def test_multipart_parts_have_their_content_types() -> None:
     parts = posted(operation, value).body
     assert 'name="meta"\r\nContent-Type: application/json\r\n\r\n{"r":1}\r\n' in parts
     assert 'name="rows"\r\nContent-Type: text/csv\r\n\r\na,b\r\n' in parts
-    assert 'name="list"\r\nContent-Type: application/json\r\n\r\n[{"price":"1"}]\r\n' in parts
+    assert 'name="list"\r\nContent-Type: application/json\r\n\r\n{"price":"1"}\r\n' in parts
     assert 'name="plain"\r\n\r\nx\r\n' in parts
+
+
+JSON_PART = "\r\nContent-Type: application/json\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("schema", "types", "value", "expected"),
+    [
+        (TEXT, "application/json", "x", f'name="p"{JSON_PART}"x"\r\n'),
+        (TEXT, "application/json, text/plain", "x", "Content-Type: text/plain\r\n\r\nx\r\n"),
+        (TEXTS, "application/json", ["x", "y"], f'name="p"{JSON_PART}"y"\r\n'),
+        (ROWS, "", [{"price": "1"}, {}], f'name="p"{JSON_PART}{{}}\r\n'),
+        (
+            ROWS,
+            "application/vnd.x+json",
+            [{}],
+            "Content-Type: application/vnd.x+json\r\n\r\n{}\r\n",
+        ),
+        ({"type": "integer"}, "application/json", 5, f'name="p"{JSON_PART}5\r\n'),
+        ({}, "", {"a": 1}, f'name="p"{JSON_PART}{{"a":1}}\r\n'),
+        ({}, "", [{"a": 1}, "x"], f'name="p"{JSON_PART}"x"\r\n'),
+        ({}, "", [[1], [2]], f'name="p"{JSON_PART}[2]\r\n'),
+        ({}, "", "x", 'name="p"\r\n\r\nx\r\n'),
+        ({}, "", ["x"], 'name="p"\r\n\r\nx\r\n'),
+        ({"description": "Anything."}, "", True, 'name="p"\r\n\r\ntrue\r\n'),
+        ({"oneOf": [TEXT, TREE]}, "", "x", 'name="p"\r\n\r\nx\r\n'),
+        ({"oneOf": [TEXT, TREE]}, "", {"to": {}}, f'name="p"{JSON_PART}{{"to":{{}}}}\r\n'),
+        ({"nullable": True, **TREE}, "", {"to": {}}, f'name="p"{JSON_PART}{{"to":{{}}}}\r\n'),
+    ],
+)
+def test_a_part_has_the_media_type_of_its_value(
+    schema: Any, types: str, value: Any, expected: str
+) -> None:
+    encoding = {"p": {"contentType": types}} if types else {}
+    whole = {"type": "object", "properties": {"p": schema}}
+    assert expected in posted(with_body(MULTIPART, whole, encoding=encoding), {"p": value}).body
 
 
 OUTSIDE = {"$ref": "other.yml"}

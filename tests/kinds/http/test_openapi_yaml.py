@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from mcphost.kinds.http.openapi import operations
 from mcphost.kinds.http.openapi_documents import OpenApiError, read
 
 LONG = 200_000
@@ -60,3 +61,55 @@ def test_scalars_that_only_yaml_1_1_converts_are_strings(text: str) -> None:
 def test_a_tag_that_json_cannot_represent_or_that_does_not_fit_is_refused(text: str) -> None:
     with pytest.raises(OpenApiError, match="values that JSON does not have"):
         value_of(text)
+
+
+TEXTS = """\
+openapi: 3.1
+info: {title: 1.10, version: 1.0}
+servers: [{url: 'https://api.example.com/{v}', variables: {v: {default: 1.10, enum: [1.10]}}}]
+paths:
+  /a/{007}:
+    get:
+      operationId: 010
+      summary: 1e3
+      parameters:
+        - {name: 007, in: path, required: true, schema: {type: string, default: 0x1F}}
+        - {name: null, in: query, schema: {type: string, enum: [1.10, 0x1F, .5, TRUE, .inf, 1e400, ~]}}
+        - {name: list, in: query, schema: {type: array, items: {type: string, enum: [1.0]}, default: [1.0]}}
+        - {name: number, in: query, schema: {type: number, enum: [1.10, 0x1F], default: 1.10}}
+        - {name: other, in: query, schema: {$ref: '#/components/schemas/T', default: 1.10}}
+        - {name: part, in: query, schema: {allOf: [{type: string}], enum: [1.10, null]}}
+        - {name: both, in: query, schema: {type: [string, 'null'], enum: [1.10, null]}}
+  /b:
+    post:
+      requestBody:
+        content:
+          application/json:
+            schema:
+              type: object
+              required: [on, 1, true, null]
+              dependentRequired: {on: [1.10]}
+              properties: {on: {}, 1: {}, true: {}, null: {}, enum: {type: integer}}
+              default: {name: 1.10, required: [1]}
+components: {schemas: {T: {type: string, const: 1.10}}}
+"""
+
+
+def test_a_scalar_keeps_its_text_where_openapi_has_a_text() -> None:
+    get, post = operations(read(TEXTS.encode()))
+    assert (get.name, get.title) == ("010", "1e3")
+    assert get.config is not None, get.problem
+    assert get.config["request"]["url"] == "https://api.example.com/1.10/a/{arguments.007}"
+    arguments = get.config["input_schema"]["properties"]
+    assert arguments["007"]["default"] == "0x1F"
+    assert arguments["null"]["enum"] == ["1.10", "0x1F", ".5", "TRUE", ".inf", "1e400", None]
+    assert (arguments["list"]["items"]["enum"], arguments["list"]["default"]) == (["1.0"], ["1.0"])
+    assert (arguments["number"]["enum"], arguments["number"]["default"]) == ([1.1, 31], 1.1)
+    assert arguments["other"]["default"] == "1.10"
+    assert get.config["input_schema"]["$defs"]["T"]["const"] == "1.10"
+    assert arguments["part"]["enum"] == arguments["both"]["enum"] == ["1.10", None]
+    assert post.config is not None, post.problem
+    body = post.config["input_schema"]["properties"]["body"]
+    assert body["required"] == ["on", "1", "true", "null"]
+    assert body["dependentRequired"] == {"on": ["1.10"]}
+    assert body["default"] == {"name": 1.1, "required": [1]}

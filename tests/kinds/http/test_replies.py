@@ -209,3 +209,16 @@ def test_the_number_of_links_in_a_result_is_limited():
     assert len(selected(["docs:a"] * MAX_LINKS, "resource_link")["content"]) == MAX_LINKS
     with pytest.raises(BadReplyError, match=f"more than {MAX_LINKS} links"):
         selected(["docs:a"] * (MAX_LINKS + 1), "resource_link")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("header", ["application/json", "application/json; charset=iso-8859-1"])
+def test_json_is_read_in_the_encoding_that_its_mark_or_its_header_names(
+    encoding: str, header: str
+) -> None:
+    body = '{"a":"\u00e9"}'.encode(encoding)
+    if encoding == "utf-8" and "charset" in header:
+        body = body.decode().encode("latin-1")
+    assert result(body, header)["structuredContent"] == {"a": "\u00e9"}
+    plain = header.replace("json", "javascript")
+    assert result(body, plain)["content"][0]["text"] == '{"a":"\u00e9"}'

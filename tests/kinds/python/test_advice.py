@@ -20,6 +20,8 @@ class Level(enum.Enum):
 class Name(BaseModel):
     name: str
 
+class Own(Exception): pass
+class Shown(ToolError): pass
 def helper(ctx, *args, **options): ...
 SCHEMA = {"type": "object", "properties": {}}
 
@@ -34,10 +36,13 @@ def found(folder: Path, body: str, parameters: str = "ctx: Context") -> FoundFun
 
 
 LINE = HEAD.count("\n") + 4
+"""The line of the first statement in the body."""
 
 NOTED = {
     "raise ValueError('there is no table')": "raise ValueError(…)",
     "raise RuntimeError(f'no table {ctx}')": "raise RuntimeError(…)",
+    "class ValueError(Exception): pass\nraise OSError('x')": "raise OSError(…)",
+    "raise Own('x')": "raise Own(…)",
     "if ctx: raise KeyError('x') from None": "raise KeyError(…)",
     "await ctx.get_state('a')": "no 'get_state'",
     "return ctx.session": "no 'session'",
@@ -52,7 +57,7 @@ def test_code_that_will_surprise_callers_is_noted_with_its_line(tmp_path: Path, 
     loaded = found(tmp_path, body)
     assert "asks.asking" in loaded.functions and not loaded.broken
     (note,) = loaded.notes
-    assert note.path == f"{tmp_path.name}/asks.py:{LINE}"
+    assert note.path == f"{tmp_path.name}/asks.py:{LINE + body.count(chr(10))}"
     assert note.message.startswith("asking: ") and NOTED[body] in note.message
 
 
@@ -92,6 +97,12 @@ FINE = [
     "await ctx.report_progress(1, 2)",
     "raise ToolError('no table')",
     "raise NotImplementedError('later')",
+    "class E(ToolError): pass\nraise E('no table')",
+    "class E(RuntimeError): pass\nraise E('no table')",
+    "class ValueError(ToolError): pass\nraise ValueError('no table')",
+    "ValueError = ToolError\nraise ValueError('no table')",
+    "raise Shown('no table')",
+    "raise SystemExit('no table')",
     "raise ValueError",
     "try:\n    raise ValueError('x')\nexcept ValueError:\n    return 'no'",
     "ctx = helper(ctx)\nctx.other('x')",
@@ -116,3 +127,25 @@ def test_code_that_cannot_be_parsed_statically_is_still_served(tmp_path: Path) -
     kind.configure(tmp_path)
     assert "asks.made" in kind.functions()
     assert kind.notes() == ()
+
+
+SURPRISING = {
+    "@tool\ndef asking(ctx, a: int) -> int: ...": "write ctx: Context",
+    "@tool\ndef asking(self, a: int) -> int: ...": "'self' is an argument",
+    "@tool(annotations={'readOnly': True})\ndef asking(a: int) -> int: ...": "'readOnly' means nothing",
+}
+
+
+@pytest.mark.parametrize("code", SURPRISING)
+def test_a_signature_that_is_not_what_it_seems_is_noted(tmp_path: Path, code: str) -> None:
+    (tmp_path / "asks.py").write_text(f"{HEAD}{code}\n")
+    loaded = discover(tmp_path)
+    assert "asks.asking" in loaded.functions
+    (note,) = loaded.notes
+    assert SURPRISING[code] in note.message
+
+
+def test_a_usual_signature_has_no_notes(tmp_path: Path) -> None:
+    code = "@tool(annotations={'readOnlyHint': True, 'title': 'A'})\ndef asking(ctx: Context, name) -> int: ..."
+    (tmp_path / "asks.py").write_text(f"{HEAD}{code}\n")
+    assert discover(tmp_path).notes == []

@@ -70,6 +70,63 @@ def test_what_is_no_function_is_reported_and_not_left_out_silently(
     assert f"a {kind} cannot be offered" in str(found.broken["other"])
 
 
+LOST = {
+    "class A:\n    @tool\n    def a(self) -> int: return 1": ("A.a", "method of a class", 4),
+    "class A:\n    @staticmethod\n    @tool\n    def a() -> int: return 1": ("A.a", "method", 4),
+    "class A:\n    class B:\n        @prompt\n        def a(self) -> str: ...": ("A.B.a", "method", 5),
+    "def make():\n    @tool\n    def a() -> int: return 1\n    return a\nall = [make()]": (
+        "make.<locals>.a", "inside another function", 4),
+    "@tool\ndef a() -> int: return 1\n@tool\ndef a() -> int: return 2": ("a", "another object's", 3),
+    "@tool\n@prompt\ndef a() -> str: ...": ("a", "two such decorators", 3),
+    "@lambda f: lambda: f()\n@tool\ndef a() -> int: return 1": ("a", "returns another function", 3),
+}  # fmt: skip
+"""Files with a function that no name leads to, its own name, the reason, and its line."""
+
+
+@pytest.mark.parametrize("code", LOST)
+def test_a_marked_function_that_is_not_offered_is_reported_with_the_reason(
+    write: Write, code: str
+) -> None:
+    good = "\n@tool\ndef good() -> int: return 1\n"
+    discovered = discover(write(other=f"from mcphost.sdk import tool, prompt\n\n{code}{good}"))
+    assert "other.good" in discovered.functions
+    name, reason, line = LOST[code]
+    (problem,) = discovered.broken.values()
+    assert problem.path.startswith("tools/other.py:")
+    assert abs(int(problem.path.rpartition(":")[2]) - line) <= 1
+    assert problem.message.startswith(f"{name}: @") and reason in problem.message
+
+
+@pytest.mark.parametrize("decorator", ["tool", "prompt", "resource"])
+def test_an_unknown_option_is_reported_in_words_of_the_decorator(write: Write, decorator: str):
+    first = "'a://b', " if decorator == "resource" else ""
+    code = f"from mcphost.sdk import {decorator}\n@{decorator}({first}titel='A')\ndef a() -> str: ...\n"
+    problem = str(discover(write(other=code)).broken["other"])
+    assert f"@{decorator} has no option 'titel': it has " in problem and "title" in problem
+
+
+def test_a_function_with_a_decorator_above_is_offered_once(write: Write) -> None:
+    code = """
+    import functools
+    from mcphost.sdk import tool
+
+    def logged(function):
+        @functools.wraps(function)
+        def call(*values, **named):
+            return function(*values, **named)
+        return call
+
+    @logged
+    @tool
+    def first() -> int:
+        return 1
+
+    """
+    discovered = discover(write(other=code))
+    assert "other.first" in discovered.functions
+    assert not any("does not offer" in str(problem) for problem in discovered.broken.values())
+
+
 def test_marked_functions_are_found_by_module_and_name(write: Write) -> None:
     found = discover(write(first=GOOD, second=GOOD))
     assert sorted(found.functions) == ["first.better", "first.good", "second.better", "second.good"]

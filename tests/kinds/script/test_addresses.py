@@ -142,6 +142,12 @@ async def test_caller_text_at_the_beginning_is_used_as_the_whole_address(sandbox
         assert sent(script)[0].startswith(f"{API}/a/b")
 
 
+async def test_caller_text_that_the_address_begins_with_is_encoded_in_another_place(sandbox):
+    script = driven(source("http.get(f'{API}/u/{user}/p?a={user}')"), sandbox, user=f"{API}/u/")
+    await script.completes()
+    assert sent(script) == (f"{API}/u/{quote(f'{API}/u/', safe='')}/p", (("a", f"{API}/u/"),))
+
+
 async def test_text_of_the_script_or_of_a_response_is_not_encoded(sandbox: Sandbox):
     """Also if a caller sends the same text for something else."""
     body = "got = http.get(f'{API}/v1/users?x={user}').json()\n    http.get(f'{API}/{got[\"number\"]}/a/b')"

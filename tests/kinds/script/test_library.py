@@ -103,6 +103,16 @@ MISSING = {
     "--\na.__class__.__name__": "`__class__` is not in the sandbox",
     "--\nValueError('a', 1)": "`ValueError` takes one text at most",
     "--\nKeyError(1)": "`KeyError` takes one text at most",
+    "def _g(x: int): raise ValueError(x)\n--\na": "`ValueError` takes one text at most",
+    "def _g(x: list[str]): raise ValueError(x)\n--\na": "`ValueError` takes one text at most",
+    "_X = {'a': 1}\ndef _g(): raise ValueError(_X)\n--\na": "`ValueError` takes one text",
+    "def _g():\n    n = len('a')\n    raise ValueError(n)\n--\na": "`ValueError` takes one text",
+    "def _g():\n    try: int('x')\n    except ValueError as e: raise KeyError(e)\n--\na": "`KeyError` takes one",
+    "--\ngetattr(a, 'upper')()": "`getattr` does not find `upper`",
+    "--\nhasattr(a, 'bit_length')": "`hasattr` does not find `bit_length`",
+    "--\npow(3, -1, 7)": "`pow` takes no negative exponent",
+    "from datetime import timedelta\n--\ntimedelta(hours=1.5).seconds": "takes whole numbers",
+    "import datetime\n--\ndatetime.timedelta(0, 3 / 2).seconds": "takes whole numbers",
     "--\na.encode('latin-1')": "no encoding 'latin-1'",
     "--\nstr(b'a', 'cp1252')": "no encoding 'cp1252'",
     "--\nbytes([1, 2])": "`bytes` takes no list",
@@ -124,6 +134,35 @@ def test_features_missing_in_the_interpreter_are_refused_when_a_script_is_saved(
         MISSING[("--\n" if "\n--\n" not in body else "") + body] in each for each in problems
     )
     assert all(each.startswith("Line ") for each in problems)
+
+
+TAKEN = {
+    "from functools import reduce\n--\nreduce(lambda x, y: x + y, [1, 2], 10)": 13,
+    "from functools import reduce\n--\nreduce(lambda x, y: {**x, y: 1}, ['b'], {})": {"b": 1},
+    "from functools import reduce\n--\nreduce(lambda x, y: x.get(y, {}), ['b'], {'b': 5})": 5,
+    "--\nmax([{'n': 1}, {'n': 2}], key=lambda row: row['n'])": {"n": 2},
+    "--\nmin([3, 2], key=lambda x: x % 3)": 3,
+    "class _A:\n    upper = 5\n--\ngetattr(_A(), 'upper')": 5,
+    "--\n[pow(3, 2), pow(3, -1), pow(3, 2, 7)]": [9, 1 / 3, 2],
+    "def _g(x: int | str) -> str:\n    x = f'{x}'\n    try: raise ValueError(x)\n"
+    "    except ValueError as e: return str(e)\n--\n[_g(5)]": ["5"],
+}
+
+
+@pytest.mark.parametrize("body", TAKEN)
+async def test_a_script_that_the_sandbox_can_run_is_not_refused(
+    kind: ScriptKind, sandbox: Sandbox, body: str
+):
+    head, _, expression = body.rpartition("--\n")
+    code = f"{head}\ndef f() -> object:\n    return {expression}\n"
+    assert kind.inspect({"code": code}, str(uuid4())) == {}
+    result = await DrivenScript(code, sandbox, asking_call({})).completes()
+    assert result == TAKEN[body] or result["result"] == TAKEN[body]
+
+
+def test_what_is_wrong_in_a_lambda_is_refused(kind: ScriptKind):
+    problems = refused(kind, "from functools import reduce\n--\nreduce(lambda x, y: nope, [1])")
+    assert any("`nope` used when not defined" in each for each in problems), problems
 
 
 def test_a_missing_feature_in_a_branch_is_refused_with_its_position(kind: ScriptKind):
@@ -148,13 +187,24 @@ def test_a_missing_module_is_refused_once_with_its_replacement(kind, module: str
 
 @pytest.mark.parametrize(
     ("line", "words"),
-    [("del a", "the 'del' statement"), ("async with a: pass", "async context managers")],
+    [
+        ("del a", "the 'del' statement"),
+        ("async with a: pass", "async context managers"),
+    ],
 )
 def test_unsupported_syntax_is_refused_in_plain_words(kind: ScriptKind, line: str, words: str):
     code = f"from typing import Any\nasync def f(a: Any) -> None:\n    {line}"
     problems = kind.inspect({"code": code}, str(uuid4()))["code"]
     assert any(f"A script cannot use {words}" in each for each in problems), problems
     assert not any("monty" in each.lower() for each in problems)
+
+
+def test_a_wildcard_import_is_refused_in_plain_words(kind: ScriptKind):
+    code = "from math import *\ndef f() -> None: ..."
+    problems = kind.inspect({"code": code}, str(uuid4()))["code"]
+    assert problems == [
+        "Line 1, column 1: A script cannot use wildcard imports (`from ... import *`)."
+    ]
 
 
 def test_methods_of_pythons_types_are_no_values_in_the_interpreter(interpreter: Interpreter):

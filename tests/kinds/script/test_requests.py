@@ -165,6 +165,7 @@ REFUSED = {
     'http.post(base, data="a=" + secret("key"))': 'a field of a form, data={"name": secret',
     "http.post(base, data=[1])": "a text or an object",
     "http.get(5)": "is a text",
+    'http.post(base, json={"a": 1}, data={"b": 1})': "`json` or `data`, not both",
     'http.get(base, headers=["X"])': "`headers` of a request is an object",
     'http.get(base, params=["X"])': "`params` of a request is an object",
     'http.get(base, params={"a": 1, "d": {"x": 1}})': "`params`: 'd' has a list or an object",

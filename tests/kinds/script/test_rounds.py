@@ -446,6 +446,7 @@ async def test_a_worker_that_dies_during_a_request_fails_the_call(sandbox: Sandb
         ("{'v': [float('-inf')]}", "the value has the number -inf, which is not JSON"),
         ("{'v': 2**70}", "the value has the integer 0x400000000000000000, which has more than 64"),
         ("{'v': b'x'}", "the value has a bytes, which is not JSON"),
+        ("{'v': len}", "the value has a built-in function or type, which is not JSON"),
         ("5", "is not of type"),
     ],
 )
