@@ -40,6 +40,14 @@ def test_every_state_has_a_row() -> None:
     assert before(CLAIM, ClaimState.FINISHED) == {ClaimState.RUNNING, ClaimState.RELEASED}
 
 
+def test_nothing_leads_out_of_an_end_but_a_repetition_of_it() -> None:
+    assert CLAIM[ClaimState.FINISHED] == frozenset()
+    assert CALL[CallState.FINISHED] == {CallState.FINISHED}
+    assert CALL[CallState.CANCELLED] == {CallState.CANCELLED, CallState.FINISHED}
+    assert QUESTION[QuestionState.ANSWERED] == {QuestionState.ANSWERED}
+    assert QUESTION[QuestionState.CANCELLED] == QUESTION[QuestionState.EXPIRED] == frozenset()
+
+
 @pytest.mark.parametrize("now", ClaimState)
 @pytest.mark.parametrize("then", ClaimState)
 def test_a_claim_makes_only_the_transitions_of_the_table(

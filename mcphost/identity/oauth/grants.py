@@ -314,8 +314,8 @@ class _Validator(RequestValidator):
         owner = AuthorizationCode.objects.filter(pk=digest(code), client_id=client_id)
         membership_id = owner.values_list("membership_id", flat=True).first()
         self._membership = None if membership_id is None else live_membership(membership_id)
-        found = owner.select_related("client", "connection__membership", "connection__client")
-        row = found.annotate(now=Now()).first()
+        codes = owner.select_related("client", "connection__membership", "connection__client")
+        row = codes.annotate(now=Now()).first()
         if row is None or self._membership is None:
             return False
         if row.connection is not None:

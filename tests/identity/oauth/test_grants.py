@@ -344,7 +344,7 @@ def test_a_code_that_was_not_redeemed_before_the_end_is_refused(
     _pair(client, cast)
     codes = {app: code_of(app, cast.member) for app in (client, other)}
     of_owner = code_of(client, cast.owner)
-    (row,) = connections(cast.acme.id)
+    (row,) = connection_page(cast.acme.id).connections
     assert end(cast.acme.id, row.id, actor=ACTOR)
     assert error_of(redeem(client, codes[client])) == "invalid_grant"
     pair_of(redeem(other, codes[other]))
