@@ -91,7 +91,7 @@ def test_a_user_accepts_an_invitation_and_the_record_names_the_users_own_token(
     assert called[0] == 200
     olga.goto("/admin/you/")
     olga.goto("/admin/")
-    expect(olga.locator(".c-note-warn")).to_contain_text("has no access to this page")
+    expect(olga.locator(".c-note-warn")).to_contain_text("has no access to the console")
     olga.context.close()
 
     owner.goto(f"{TENANT}calls/")
