@@ -15,7 +15,7 @@ WORKERS ?= 2
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help up test postgresql coverage cost pure mutants lint conformance e2e services browser bench screenshots editor clean lock runtime dev
+.PHONY: help up test postgresql coverage cost pure mutants lint conformance e2e services browser bench screenshots editor fonts clean lock runtime dev
 
 help: ## list these commands
 	@echo "mcphost: a hosted, multi-tenant MCP server platform"
@@ -81,6 +81,9 @@ screenshots: dev ## take the pictures of README and docs/tour.md again (needs ch
 
 editor: dev ## build static/editor again from editor/ (the script editor of the console)
 	$(VENV)/python -m editor
+
+fonts: dev ## make static/fonts again from fonts/ (the characters and icons that the console uses)
+	$(VENV)/python -m fonts
 
 clean: ## remove .venv and everything that was built; never the data in var/
 	rm -rf .venv build htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

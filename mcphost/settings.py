@@ -9,7 +9,8 @@ import warnings
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
@@ -97,6 +98,8 @@ class Environment(BaseSettings):
     task_engine: str | None = Field(None, pattern="^(embedded|procrastinate)$")
     task_worker_in_server: bool = True
     summaries_in_server: bool = True
+    smtp_url: str = Field("", pattern=r"^((smtp|smtps|smtp\+tls)://[^/?#\s]+)?$")
+    email_from: str = Field("", pattern=r"^([^@\s]+@[^@\s]+|[^@]+<[^@\s]+@[^@\s]+>)?$")
 
     @classmethod
     def variable(cls, name: str) -> str:
@@ -165,6 +168,36 @@ def _channel_layer(url: str) -> dict[str, Any]:
     }
 
 
+class SmtpServer(NamedTuple):
+    """A server that takes e-mail; without a host, none is sent."""
+
+    host: str = ""
+    port: int = 0
+    user: str = ""
+    password: str = ""
+    scheme: str = ""
+
+
+def _smtp(url: str, sender: str) -> SmtpServer:
+    """Return the server that takes e-mail.
+
+    Raises ImproperlyConfigured, without the URL, because it may contain a password.
+    """
+    if not url:
+        return SmtpServer()
+    if not sender:
+        raise ImproperlyConfigured("MCPHOST_SMTP_URL needs MCPHOST_EMAIL_FROM, the sender")
+    try:
+        parts = urlsplit(url)
+        port = parts.port or _SMTP_PORTS[parts.scheme]
+    except ValueError:
+        raise ImproperlyConfigured(
+            "MCPHOST_SMTP_URL is invalid: it must look like smtp+tls://user:password@host:587"
+        ) from None
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    return SmtpServer(parts.hostname or "", port, user, password, parts.scheme)
+
+
 def _secret_key(data: home.Home) -> str:
     try:
         return home.read_secret_key(data)
@@ -180,10 +213,11 @@ def _future_secret_keys(data: home.Home) -> list[str]:
 
 
 # The values of these fields are not shown in error messages.
-SECRETS = frozenset({"metrics_token", "redis_url"})
+SECRETS = frozenset({"metrics_token", "redis_url", "smtp_url"})
 SQLITE = "django.db.backends.sqlite3"
 POSTGRESQL = "django.db.backends.postgresql"
 PROCRASTINATE = "procrastinate"
+_SMTP_PORTS = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
 CONNECTION_SECONDS = 60
 """How long the packages' own threads keep a connection: opening one costs more than most uses."""
 _SQLITE_WAYS = {
@@ -312,6 +346,16 @@ MCPHOST_TASK_ROUNDS_PER_TOOL = ENVIRONMENT.task_rounds_per_tool
 MCPHOST_TASK_WORKER_IN_SERVER = ENVIRONMENT.task_worker_in_server
 MCPHOST_SUMMARIES_IN_SERVER = ENVIRONMENT.summaries_in_server
 
+# Without a server for e-mail, links to accounts are only shown.
+SMTP = _smtp(ENVIRONMENT.smtp_url, ENVIRONMENT.email_from)
+MCPHOST_SENDS_EMAIL = bool(SMTP.host)
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if SMTP.host else 'dummy'}.EmailBackend"
+EMAIL_HOST, EMAIL_PORT = SMTP.host, SMTP.port
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = SMTP.user, SMTP.password
+EMAIL_USE_TLS, EMAIL_USE_SSL = SMTP.scheme == "smtp+tls", SMTP.scheme == "smtps"
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = ENVIRONMENT.email_from
+
 INSTALLED_APPS = [
     # Its app replaces `runserver`, and imports its server, which takes a tenth of the time to start.
     *(["daphne"] if "runserver" in sys.argv[1:2] else []),
@@ -340,6 +384,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "mcphost.console.middleware.SecurityHeadersMiddleware",
+    "mcphost.console.compression.PageCompressionMiddleware",
     "mcphost.console.invisible_characters.UnseenMiddleware",
     "mcphost.console.static_files.StaticFilesMiddleware",
     "mcphost.console.unavailable.DatabaseAwayMiddleware",

@@ -65,14 +65,25 @@ class VersionRow:
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionUse:
+    """A primitive whose working copy runs a function."""
+
+    id: UUID
+    primitive_type: PrimitiveType
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionRow:
-    """A Python function for one tenant. `in_code` is false when the code no longer has it."""
+    """A Python function for one tenant. `in_code` is false when the code no longer has it.
+    `registered_as` are the tenant's primitives that run it, by name."""
 
     reference: str
     primitive_type: PrimitiveType
     label: str
     granted: bool
     in_code: bool
+    registered_as: tuple[FunctionUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from mcphost.catalogue.cache import FilledCache
 from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
 from mcphost.catalogue.rows import (
     FunctionRow,
+    FunctionUse,
     PrimitiveRow,
     SecretUse,
     VersionRow,
@@ -309,6 +310,7 @@ def functions(tenant_id: UUID) -> tuple[FunctionRow, ...]:
     A granted function that the code no longer has is included, with `known` false.
     """
     granted, labels = _granted(tenant_id), dict(kinds.functions())
+    uses = _function_uses(tenant_id)
     return tuple(
         FunctionRow(
             reference=reference,
@@ -316,9 +318,20 @@ def functions(tenant_id: UUID) -> tuple[FunctionRow, ...]:
             label=labels.get(reference, reference),
             granted=reference in granted,
             in_code=reference in labels,
+            registered_as=tuple(uses.get(reference, ())),
         )
         for reference in sorted(granted | labels.keys())
     )
+
+
+def _function_uses(tenant_id: UUID) -> Mapping[str, Sequence[FunctionUse]]:
+    """Return the primitives that run each function, by its reference, sorted by name."""
+    uses: dict[str, list[FunctionUse]] = {}
+    rows = Primitive.objects.filter(tenant=tenant_id, kind__in=kinds.GRANTED_BY_STAFF)
+    for row in rows.order_by("name", "id").only("id", "primitive_type", "name", "kind", "config"):
+        use = FunctionUse(row.id, PrimitiveType(row.primitive_type), row.name)
+        uses.setdefault(kinds.function_of(row.kind, row.config), []).append(use)
+    return uses
 
 
 def granted_functions(tenant_id: UUID, primitive_type: PrimitiveType) -> Sequence[FunctionRow]:

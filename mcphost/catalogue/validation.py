@@ -91,6 +91,25 @@ def inspect(tenant_id: UUID, fields: PrimitiveFields) -> Inspected:
     return Inspected(fields)
 
 
+def inspect_and_check(
+    tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = None
+) -> Inspected:
+    """As `inspect`, but raise Invalid with all problems at once, also those that `check` finds."""
+    findings = _Findings()
+    for find_problems in (
+        lambda: inspect(tenant_id, fields),
+        lambda: check(tenant_id, normal(fields), primitive_id),
+    ):
+        try:
+            find_problems()
+        except InvalidPrimitiveError as refusal:
+            for field, sentences in refusal.problems.items():
+                findings.note(field, *(s for s in sentences if s not in findings.get(field, ())))
+    if findings:
+        raise InvalidPrimitiveError(findings)
+    return Inspected(fields)
+
+
 def check(
     tenant_id: UUID,
     fields: PrimitiveFields,

@@ -27,7 +27,7 @@ PURPOSES: Mapping[str, str] = {
     "users": "The accounts that can sign in. Roles in tenants are given by invitation.",
     "user_add": "An account can sign in. It has no role before it accepts an invitation.",
     "user": "The account's details and roles.",
-    "user_password": "For a user who has lost the password.",
+    "user_password": "For a user who has lost the password: the person chooses another one by a link.",
     "tenant": "How this MCP server is used, what needs attention, and its latest calls.",
     "connect": "The address, and how each client connects.",
     "settings": "How this tenant presents itself, who may connect, and its limits.",

@@ -50,7 +50,7 @@ from mcphost.console.tenants import (
     tenants,
     tokens,
 )
-from mcphost.console.users import account, users
+from mcphost.console.users import account, account_links, users
 from mcphost.kinds.primitive_types import PrimitiveType
 
 
@@ -176,7 +176,16 @@ urlpatterns = [
     ),
     _own("you/t/<slug:slug>/tokens/new/", account.issue, "own_token_add"),
     _own("you/t/<slug:slug>/leave/", account.leave_tenant, "leave"),
-    _own("invitations/<str:link>/", invitations.invitation, "invitation"),
+    path(
+        "invitations/<str:link>/",
+        never_cache(csrf_protect(invitations.page)),
+        name="invitation",
+    ),
+    path(
+        "account-links/<str:link>/",
+        never_cache(csrf_protect(account_links.choose)),
+        name="account_link",
+    ),
     _own("glossary/", glossary.page, "glossary"),
     path("logout/", never_cache(csrf_protect(site.logout)), name="logout"),
     _page("", dashboard.index, "index"),
@@ -244,7 +253,7 @@ urlpatterns = [
     _page("users/", users.listing, "users"),
     _page("users/new/", users.add, "user_add"),
     _page("users/<int:user_id>/", users.edit, "user"),
-    _page("users/<int:user_id>/password/", users.set_password, "user_password"),
+    _page("users/<int:user_id>/password/", account_links.issue, "user_password"),
     _page("t/<slug:slug>/", tenants.overview, "tenant"),
     _page("t/<slug:slug>/first-steps/", first_steps.fragment, "first_steps"),
     _page("t/<slug:slug>/connect/", connect.page, "connect"),
@@ -284,6 +293,7 @@ urlpatterns = [
     _page("t/<slug:slug>/members/<int:user_id>/role/", members.change, "member_role"),
     _page("t/<slug:slug>/members/<int:user_id>/scopes/", members.scopes, "member_scopes"),
     _page("t/<slug:slug>/members/<int:user_id>/remove/", members.remove, "member_remove"),
+    _page("t/<slug:slug>/members/<int:user_id>/password/", members.send_link, "member_password"),
     _page(
         "t/<slug:slug>/members/invitations/<uuid:invitation_id>/withdraw/",
         members.withdraw,

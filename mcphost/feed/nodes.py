@@ -90,6 +90,7 @@ class Heartbeat:
         self._some_undeclared = False
         self._loaded_by: Mapping[UUID, Declared] = {}
         self._loaded: Declared | None = None
+        self._must_redeclare = False
         self._loaded_by_others: Declared = {}
         self._elsewhere: dict[str, tuple[str, float]] = {}
 
@@ -127,6 +128,10 @@ class Heartbeat:
     def loaded_by(self, process: UUID) -> Declared | None:
         """The functions of a process; None if it has not declared them, as of the last heartbeat."""
         return self._own_functions() if process == self._id else self._loaded_by.get(process)
+
+    def redeclare(self) -> None:
+        """Declare this process's functions anew with its next heartbeat: it has loaded others."""
+        self._loaded, self._must_redeclare = None, True
 
     def may_come(self, function: str) -> bool:
         """Whether a process with this function lives, or may come soon, as far as this one knows.
@@ -166,7 +171,12 @@ class Heartbeat:
                 Node.objects.filter(seen_at__lt=Now() - KEPT).delete()
                 # A process of the version before deletes its rows without their functions.
                 NodeFunctions.objects.exclude(node__in=Node.objects.values("id")).delete()
+            elif self._must_redeclare:
+                NodeFunctions.objects.filter(node=self._id).update(
+                    declared=dict(self._own_functions())
+                )
             living = tuple(_living().values_list("id", "draining", "overloaded"))
+        self._must_redeclare = False
         serving = {id: overloaded for id, draining, overloaded in living if not draining}
         self._alive = max(1, len(serving))
         serving.pop(self._id, None)

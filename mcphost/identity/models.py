@@ -1,5 +1,5 @@
 """Models of bearer tokens (only digests are stored), service accounts, OAuth clients with their
-connections, and sign-in attempts."""
+connections, links to accounts, and sign-in attempts."""
 
 import uuid
 from urllib.parse import urlsplit
@@ -315,6 +315,40 @@ class ConnectionStep(models.Model):
 
     def __str__(self) -> str:
         return f"{self.step} of {self.name}"
+
+
+class AccountLink(models.Model):
+    """A link by which a person chooses the password of an account, once (`account_links`).
+
+    Only the SHA-256 of the link is stored. `tenant` is the tenant whose owner issued it; None if staff
+    did. `ended_at` is None until it was used or replaced.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    tenant = models.ForeignKey(Tenant, null=True, on_delete=models.PROTECT, related_name="+")
+    digest = models.BinaryField(max_length=32, unique=True, editable=False)
+    issuer = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    issued_by = models.CharField(max_length=200)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        db_table = "identity_account_link"
+        ordering = ("-created_at", "id")
+        constraints = (
+            models.UniqueConstraint(
+                fields=("user",),
+                condition=models.Q(ended_at=None),
+                name="identity_account_link_once",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"link to the account {self.user_id}"
 
 
 class SignInAttempts(models.Model):

@@ -3,6 +3,9 @@
 An owner names an account and a role and gets a link, once, to pass on. Neither creating nor listing
 an invitation looks up whether the account exists, so owners learn nothing about other users. Only
 that account can accept, and only while everything that the link offers still holds.
+
+For a person without an account, an owner makes an invitation that sets one up: the link then lets the
+person choose a password, and become a member under the name that the owner typed.
 """
 
 import hashlib
@@ -13,10 +16,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from mcphost.audit.records import Actor
@@ -28,13 +32,16 @@ from mcphost.tenants.roles import Permission, Role
 from mcphost.tenants.services import end_invitations, member_changed
 
 PREFIX = "mcph_invitation_"
-"""The log's redaction recognizes links by its first part."""
+SETUP_PREFIX = "mcph_setup_"
+"""Links that set up an account: all others lead to the sign-in without a query. The log's redaction
+recognizes both by their first part."""
 SECRET_BYTES = 32
 DAYS = 7
 MAX_DAYS = 30
 MAX_OPEN = 100
 MAX_LISTED = 200
 NAME_LIMIT = 150
+NAME_TAKEN = "There is an account with that name already. Sign in with it to accept the invitation."
 
 
 class InvitationState(StrEnum):
@@ -56,6 +63,7 @@ class IssuedInvitation:
     username: str
     role: Role
     expires_at: datetime
+    sets_up: bool
     link: str = field(repr=False)
 
 
@@ -78,14 +86,30 @@ class InvitationOffer:
 
     slug: str
     title: str
+    username: str
     role: Role
     invited_by: str
     expires_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class NewAccount:
+    """What a person who sets up an account chooses."""
+
+    password: str = field(repr=False)
+    first_name: str = ""
+    last_name: str = ""
+
+
 @transaction.atomic
 def invite(
-    tenant_id: UUID, username: str, role: Role, *, inviter: User, days: int = DAYS
+    tenant_id: UUID,
+    username: str,
+    role: Role,
+    *,
+    inviter: User,
+    days: int = DAYS,
+    sets_up: bool = False,
 ) -> IssuedInvitation:
     """Create an invitation for a user name, replacing an open one for that name.
 
@@ -107,7 +131,7 @@ def invite(
     if still_open.count() >= MAX_OPEN:
         sentence = f"At most {MAX_OPEN} invitations can be open. Withdraw some first."
         raise InvalidError({"username": [sentence]})
-    link = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+    link = (SETUP_PREFIX if sets_up else PREFIX) + secrets.token_urlsafe(SECRET_BYTES)
     row = Invitation.objects.create(
         tenant=tenant,
         username=name,
@@ -115,11 +139,14 @@ def invite(
         digest=_digest(link),
         inviter=inviter,
         invited_by=inviter.get_username(),
+        sets_up=sets_up,
         expires_at=now + timedelta(days=days),
     )
     facts = {"user": name, "role": role.value, "expires_at": row.expires_at.isoformat()}
+    if sets_up:
+        facts["account"] = "the link may create it"
     record("member.invited", actor=actor, tenant=tenant_id, target=str(row.pk), facts=facts)
-    return IssuedInvitation(row.pk, name, role, row.expires_at, link)
+    return IssuedInvitation(row.pk, name, role, row.expires_at, sets_up, link)
 
 
 @transaction.atomic
@@ -167,9 +194,59 @@ def offer(link: str, user: User, now: datetime) -> InvitationOffer | None:
     row = _find_by_link(link)
     if row is None or not _acceptable(row, user, now):
         return None
+    return _offer_of(row)
+
+
+def set_up_offer(link: str, now: datetime) -> InvitationOffer | None:
+    """Return what a link offers to a person without an account; None unless it sets one up.
+
+    Reads no account but the inviter's.
+    """
+    row = _find_by_link(link) if link.startswith(SETUP_PREFIX) else None
+    return _offer_of(row) if row is not None and _is_open(row, now) else None
+
+
+def set_up(link: str, account: NewAccount, now: datetime) -> User | None:
+    """Create the account that an invitation names, and make it a member; None if it sets up none.
+
+    Raises InvalidError if there is such an account by now.
+    """
+    password = make_password(account.password)  # takes long, so before the transaction
+    with transaction.atomic():
+        invitation = _find_by_link(link)
+        if invitation is None or not invitation.sets_up or not _is_open(invitation, now):
+            return None
+        user = User(
+            username=invitation.username,
+            password=password,
+            first_name=account.first_name,
+            last_name=account.last_name,
+        )
+        _save_new(user)
+        actor = Actor.person(user.pk, user.get_username())
+        facts = {"user": user.get_username(), "invitation": str(invitation.pk)}
+        record("user.created", actor=actor, target=str(user.pk), facts=facts)
+        if not _end_invitation(link, user, now, _join):
+            transaction.set_rollback(True)
+            return None
+        return user
+
+
+def _save_new(user: User) -> None:
+    refusal = InvalidError({"username": [NAME_TAKEN]})
+    if User.objects.filter(username__iexact=user.username).exists():
+        raise refusal
+    try:
+        with transaction.atomic():
+            user.save()
+    except IntegrityError:
+        raise refusal from None
+
+
+def _offer_of(row: Invitation) -> InvitationOffer:
     tenant = row.tenant
     return InvitationOffer(
-        tenant.slug, tenant.title, Role(row.role), row.invited_by, row.expires_at
+        tenant.slug, tenant.title, row.username, Role(row.role), row.invited_by, row.expires_at
     )
 
 
@@ -248,6 +325,11 @@ def _acceptable(row: Invitation, user: User, now: datetime) -> bool:
     # Compared exactly, as Django compares user names at sign-in.
     if row.username != user.get_username() or not user.is_active:
         return False
+    return _is_open(row, now)
+
+
+def _is_open(row: Invitation, now: datetime) -> bool:
+    """Whether an invitation can be accepted at this moment."""
     return (
         _state(row, True, now) is InvitationState.OPEN
         and row.tenant.closed_at is None

@@ -98,7 +98,8 @@ class Membership(models.Model):
 class Invitation(models.Model):
     """An offer of a role to a user name, made without checking whether the account exists.
 
-    Only the SHA-256 of the link is stored. `ended_at` is None while the invitation is open; after
+    `sets_up`: the holder of the link may create the account of that name, if there is none. Only the
+    SHA-256 of the link is stored. `ended_at` is None while the invitation is open; after
     that, `outcome` says how it ended.
     """
 
@@ -116,6 +117,7 @@ class Invitation(models.Model):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="invitations"
     )
     invited_by = models.CharField(max_length=200)
+    sets_up = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, editable=False)

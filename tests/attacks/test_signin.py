@@ -110,8 +110,12 @@ def account(server: Server, by: Visitor | None = None) -> str:
     staff, name = by or administrator(server), f"victim-{next(_numbers)}"
     staff.get("/admin/users/new/")
     switches = {"is_active": "on", "is_staff": "on"}
-    made = staff.post("/admin/users/new/", username=name, password=CHOSEN, **switches)
-    assert made.status == 302
+    made = staff.post("/admin/users/new/", username=name, **switches)
+    path = re.search(r"/admin/account-links/[\w-]+/", made.text)
+    assert path is not None
+    person = visitor(server)
+    person.get(path[0])
+    assert person.post(path[0], password=CHOSEN, again=CHOSEN).status == 302
     return name
 
 

@@ -75,6 +75,7 @@ PAGES: Final = {
     "input_request_search input_request_search_part",
     Permission.MANAGE_MEMBERS: (
         "users user_add user user_password members member_role member_scopes member_remove "
+        "member_password "
         "invitation_withdraw"
     ),
     Permission.MANAGE_TOKENS: (

@@ -34,7 +34,7 @@ BY_NAME: Final = {str(pattern.name): pattern for pattern in PATTERNS}
 CHUNKS: Final = [PATTERNS[at : at + 17] for at in range(0, len(PATTERNS), 17)]
 """The URLs by their paths, in parts: a walk of one part pays for the data once."""
 
-OPEN_TO_ANYBODY: Final = {"login", "logout"}
+OPEN_TO_ANYBODY: Final = {"login", "logout", "account_link"}
 PERSONAL: Final = {
     "you", "password_change", "own_token_add", "own_token_revoke", "own_token_renew",
     "own_connection_end", "leave", "invitation", "glossary",

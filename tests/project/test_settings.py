@@ -157,3 +157,51 @@ def test_the_task_queue_needs_postgresql(tmp_path):
     with pytest.raises(subprocess.CalledProcessError) as refused:
         load(tmp_path, "MCPHOST_TASK_ENGINE", MCPHOST_TASK_ENGINE="procrastinate")
     assert "needs PostgreSQL (DATABASE_URL)" in refused.value.stderr
+
+
+EMAIL = ("MCPHOST_SENDS_EMAIL", "EMAIL_BACKEND", "EMAIL_HOST", "EMAIL_PORT", "EMAIL_HOST_USER")
+WAYS = ("EMAIL_HOST_PASSWORD", "EMAIL_USE_TLS", "EMAIL_USE_SSL", "DEFAULT_FROM_EMAIL")
+
+
+def test_without_a_mail_server_no_email_is_sent(tmp_path):
+    found = load(tmp_path, *EMAIL)
+    assert (found["MCPHOST_SENDS_EMAIL"], found["EMAIL_HOST"]) == (False, "")
+    assert found["EMAIL_BACKEND"].endswith("dummy.EmailBackend")
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (
+            "smtp+tls://m%40x:p%2Fw@mail.example:2525",
+            ["mail.example", 2525, "m@x", "p/w", True, False],
+        ),
+        ("smtp+tls://mail.example", ["mail.example", 587, "", "", True, False]),
+        ("smtps://u:p@mail.example", ["mail.example", 465, "u", "p", False, True]),
+        ("smtp://127.0.0.1", ["127.0.0.1", 25, "", "", False, False]),
+    ],
+)
+def test_the_url_of_a_mail_server_is_read(tmp_path, url, expected):
+    sender = "mcphost <a@mcphost.example>"
+    found = load(tmp_path, *EMAIL, *WAYS, MCPHOST_SMTP_URL=url, MCPHOST_EMAIL_FROM=sender)
+    assert found.pop("MCPHOST_SENDS_EMAIL") is True
+    assert found.pop("EMAIL_BACKEND").endswith("smtp.EmailBackend")
+    assert list(found.values()) == [*expected, sender]
+
+
+@pytest.mark.parametrize(
+    ("url", "sender"),
+    [
+        ("smtp://u:hush@mail.example", ""),
+        ("mail.example:hush", "a@x.example"),
+        ("smtp://u:hush@mail.example:99999", "a@x.example"),
+        ("smtp://u:hush@mail.example", "hush"),
+    ],
+)
+def test_wrong_settings_for_email_are_refused_without_the_password(tmp_path, url, sender):
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        load(tmp_path, MCPHOST_SMTP_URL=url, MCPHOST_EMAIL_FROM=sender)
+    message = refused.value.stderr.strip().splitlines()[-1]
+    assert "MCPHOST_SMTP_URL" in message or "MCPHOST_EMAIL_FROM" in message
+    assert "u:hush" not in message
+    assert "example:hush" not in message

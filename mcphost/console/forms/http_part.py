@@ -328,6 +328,8 @@ class HttpPart(FormPart):
         for prefix, rows in self._rows.items():
             if dotted.startswith(f"{prefix}."):
                 return rows.field_at(dotted.removeprefix(f"{prefix}.").split("."))
+        if list(path) == ["request"]:  # what does not fit the method
+            return self["body"]
         if list(path[:2]) == ["request", "body"]:
             field = _BODY_FIELDS.get(self["body"].value() or "", "body")
             path = [field, *(step for step in path if step in ("media_type", "more"))]
@@ -337,6 +339,16 @@ class HttpPart(FormPart):
     def config(self) -> dict[str, Any]:
         config = self._written()
         return dict(self._before) if _same(config, self._before) else config
+
+    def readable_config(self) -> Mapping[str, Any] | None:
+        if any(rows.wrong for rows in self._rows.values()):
+            return None
+        cleaned = self.cleaned_data
+        self.cleaned_data = {**dict.fromkeys(self.fields, ""), **_HARMLESS, **cleaned}
+        try:
+            return self._written()
+        finally:
+            self.cleaned_data = cleaned
 
     def _written(self) -> dict[str, Any]:
         submitted, before = self.cleaned_data, deepcopy(dict(self._before))
@@ -399,6 +411,11 @@ class HttpPart(FormPart):
 
 
 _HINT_VALUES: Final[Mapping[str, bool | None]] = {"": None, "yes": True, "no": False}
+_HARMLESS: Final[Mapping[str, Any]] = {
+    "input_schema": {"type": "object", "anyOf": [{}]},  # which arguments there are is not known
+    **dict.fromkeys(("output_schema", "body_json", "timeout_seconds", "retries", "redirects")),
+}
+"""Values in place of those that cannot be read."""
 _BODY_FIELDS: Final = {"json": "body_json", "text": "body_text", "bytes": "body_bytes"}
 
 Field = TypeVar("Field", bound=FieldRow)

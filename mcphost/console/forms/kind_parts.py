@@ -38,6 +38,11 @@ class Part(Protocol):
 
     def config(self) -> dict[str, Any]: ...
 
+    def readable_config(self) -> Mapping[str, Any] | None:
+        """Return the configuration of a part with errors, with harmless values in place of what cannot be
+        read; None if too little can be read."""
+        return None
+
     def show_problems_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
         """Show problems at a path within the configuration."""
 
@@ -51,6 +56,9 @@ class FormPart(forms.ConsoleForm):
     @property
     def wrong(self) -> bool:
         return bool(self.errors)
+
+    def readable_config(self) -> Mapping[str, Any] | None:
+        return None
 
     def show_problems_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
         field = self.field_at(path)
@@ -126,6 +134,9 @@ class PromptPart:
     @property
     def wrong(self) -> bool:
         return self.arguments.wrong or self.messages.wrong
+
+    def readable_config(self) -> Mapping[str, Any] | None:
+        return None
 
     def config(self) -> dict[str, Any]:
         return {

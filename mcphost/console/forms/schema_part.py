@@ -26,6 +26,9 @@ class SchemaPart(ArgumentsForm):
     def wrong(self) -> bool:
         return bool(self.errors)
 
+    def readable_config(self) -> Mapping[str, Any] | None:
+        return None
+
     def config(self) -> dict[str, Any]:
         """Return the configuration. A field that was not changed keeps its value, shown or not."""
         if self.chosen_mode == JSON:

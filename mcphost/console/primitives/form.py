@@ -3,7 +3,8 @@
 It has the common fields, the icons, and the part of the kind (`forms.kind_forms`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -134,6 +135,19 @@ class PrimitiveForm(forms.ConsoleForm):
             else:
                 super().show_problems({name: sentences})
 
+    def show_more_problems(self, check: Callable[[PrimitiveFields], object]) -> None:
+        """Show what `check` finds wrong with the fields besides this form's own errors, so that all are
+        corrected at once. `check` raises Invalid."""
+        config = self.part.readable_config()
+        try:
+            check(self._fields_with({} if config is None else config))
+        except InvalidPrimitiveError as refusal:
+            for path, sentences in refusal.problems.items():
+                field = self.field_at(path)
+                is_known = config is not None or path.partition(".")[0] != "config"
+                if is_known and not (field and field.errors):
+                    self.show_problems({path: sentences})
+
     def field_at(self, path: str) -> BoundField | None:
         """Return the field that shows what is at a path, such as `config.request.url`."""
         root, *inside = path.split(".")
@@ -143,19 +157,24 @@ class PrimitiveForm(forms.ConsoleForm):
 
     def primitive_fields(self) -> PrimitiveFields:
         """Return the fields for the service to validate."""
+        return replace(
+            self._fields_with(self.part.config()), icons=[row.as_config() for row in self.icons]
+        )
+
+    def _fields_with(self, config: Mapping[str, Any]) -> PrimitiveFields:
+        """Return the fields with a configuration, without icons; those with errors are empty."""
         submitted = self.cleaned_data
         return PrimitiveFields(
             primitive_type=self._words.primitive_type,
-            name=submitted["name"],
+            name=submitted.get("name", ""),
             kind=self.kind,
-            config=self.part.config(),
-            title=submitted["title"],
-            description=plain(submitted["description"]),
-            scopes=submitted["scopes"].replace(",", " ").split(),
-            time_limit_seconds=submitted["time_limit_seconds"],
+            config=config,
+            title=submitted.get("title", ""),
+            description=plain(submitted.get("description", "")),
+            scopes=submitted.get("scopes", "").replace(",", " ").split(),
+            time_limit_seconds=submitted.get("time_limit_seconds"),
             answer_within_seconds=submitted.get("answer_within_seconds"),
             target_seconds=submitted.get("target_seconds"),
-            icons=[row.as_config() for row in self.icons],
         )
 
 

@@ -36,7 +36,7 @@ from mcphost.console.base import (
 )
 from mcphost.console.dashboards.uses import counted, use_page, uses
 from mcphost.console.forms.edits import BASED_ON, STATE, WHAT_DIFFERS, Difference
-from mcphost.console.forms.kind_forms import kind_for, ways
+from mcphost.console.forms.kind_forms import PYTHON, kind_for, ways
 from mcphost.console.forms.kind_parts import FunctionPart
 from mcphost.console.periods import asked_period
 from mcphost.console.primitive_words import WORDS, Words
@@ -130,7 +130,7 @@ def add(
         if picked
         else kind_for(tenant.pk, primitive_type, query.get("kind", ""))
     )
-    before = picked.fields() if picked else None
+    before = picked.fields() if picked else _granted_function(query, primitive_type, kind)
     form = PrimitiveForm(WORDS[primitive_type], tenant.pk, kind, form_input(request), before)
     if posted and form.is_valid():
         fields, publish, author = form.primitive_fields(), PUBLISH in request.POST, actor(request)
@@ -138,9 +138,21 @@ def add(
         made = form.attempt(lambda: _create(tenant.pk, fields, author, publish=publish, note=note))
         if made is not None:
             return _saved(request, tenant, made, _done(made.name, publish=publish))
+    elif posted:
+        form.show_more_problems(lambda fields: validation.inspect_and_check(tenant.pk, fields))
     return _form_page(
         request, tenant, WORDS[primitive_type], form, **_gallery(primitive_type, query, picked)
     )
+
+
+def _granted_function(
+    query: QueryDict, primitive_type: PrimitiveType, kind: str
+) -> PrimitiveFields | None:
+    """Return what the form of a new primitive begins with if the URL names a function."""
+    function = query_text(query, "function")
+    if kind != PYTHON or not function:
+        return None
+    return PrimitiveFields("", {"function": function}, primitive_type, kind)
 
 
 def _gallery(
@@ -188,6 +200,10 @@ def edit(
             was = row.state.value
         if saved is not None:
             return _saved(request, tenant, *saved)
+    elif request.method == "POST":
+        form.show_more_problems(
+            lambda fields: validation.inspect_and_check(tenant.pk, fields, row.id)
+        )
     # After a conflict has been shown, saving again replaces the other user's changes.
     based_on = now if conflict else read
     return _form_page(
@@ -229,7 +245,7 @@ def detail(
 def _create(
     tenant_id: UUID, fields: PrimitiveFields, author: Actor, *, publish: bool, note: str
 ) -> PrimitiveRow:
-    inspected = validation.inspect(tenant_id, fields)
+    inspected = validation.inspect_and_check(tenant_id, fields)
     with transaction.atomic():
         made = services.create_inspected(tenant_id, inspected, author)
         return services.publish(made.id, author, note=note) if publish else made
@@ -249,7 +265,7 @@ def _update(
     `publish` is the state that the user saw, if the working copy is to be published too. One that is
     published already is only saved.
     """
-    inspected = validation.inspect(before.tenant_id, fields)
+    inspected = validation.inspect_and_check(before.tenant_id, fields, before.id)
     with transaction.atomic():
         saved = services.update_inspected(before.id, inspected, author, based_on=based_on)
         try:

@@ -1,15 +1,17 @@
 """Pages for the members of a tenant and its invitations."""
 
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.http import HttpResponseBase
+from django.http import Http404, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
+from mcphost.console import mail
 from mcphost.console.base import (
     SignedInRequest,
     actor,
@@ -23,9 +25,11 @@ from mcphost.console.forms import forms
 from mcphost.console.forms.edits import Edit
 from mcphost.console.return_links import named_list_url
 from mcphost.console.tenants.tokens import asked_scopes
+from mcphost.identity import account_links
 from mcphost.tenants import invitations, services
 from mcphost.tenants.access import allowed, lock_open_tenant
 from mcphost.tenants.errors import InvalidError
+from mcphost.tenants.invitations import IssuedInvitation
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import Permission, Role
 
@@ -44,6 +48,18 @@ class InviteForm(forms.ConsoleForm):
     username = forms.text("User name", "Exactly as the person signs in.", required=True)
     role = forms.select("Role", choices=ROLES, required=True, initial=Role.OPERATOR.value)
     days = forms.select("Expires", choices=LASTS, required=True, initial=str(invitations.DAYS))
+    sets_up = forms.switch(
+        "The person has no account yet",
+        "The link then also creates the account with this user name, with a password that the person "
+        "chooses. Any holder of the link can do so: send it to the person only.",
+    )
+    email = forms.email("E-mail")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["email"].help_text = "The link is also sent there. Empty: it is only shown."
+        if not mail.is_available():
+            del self.fields["email"]
 
 
 class AppointForm(forms.ConsoleForm):
@@ -86,6 +102,7 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         invitations=invitations.listing(tenant.pk, timezone.now()),
         appointing=appointing,
         roles=ROLES,
+        sends_email=mail.is_available(),
     )
 
 
@@ -107,20 +124,61 @@ def _invite(
     role, days = Role(submitted["role"]), int(submitted["days"])
     issued = form.attempt(
         lambda: invitations.invite(
-            tenant.pk, submitted["username"], role, inviter=request.user, days=days
+            tenant.pk,
+            submitted["username"],
+            role,
+            inviter=request.user,
+            days=days,
+            sets_up=submitted["sets_up"],
         )
     )
     if issued is None:
         return None
-    path = reverse("admin:invitation", args=[issued.link])
+    url = request.build_absolute_uri(reverse("admin:invitation", args=[issued.link]))
+    email = submitted.get("email", "")
     return show(
         request,
         "tenants/invitation_issued.html",
         "The invitation",
         page_of(tenant, "members", "Members"),
         invitation=issued,
-        url=request.build_absolute_uri(path),
+        url=url,
+        email=email,
+        sent=bool(email) and _send_invitation(tenant, request.user, email, issued, url),
     )
+
+
+def _send_invitation(
+    tenant: Tenant, inviter: User, address: str, issued: IssuedInvitation, url: str
+) -> bool:
+    text = mail.INVITATION.format(
+        inviter=inviter.get_username(),
+        user=issued.username,
+        tenant=tenant.title,
+        role=issued.role.value,
+        url=url,
+        expires=issued.expires_at,
+    )
+    return mail.send(address, f"Invitation to {tenant.title}", text)
+
+
+@of_tenant(Permission.MANAGE_MEMBERS)
+@require_POST
+def send_link(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpResponseBase:
+    """Send a member a link to choose another password. The owner does not see it."""
+    user = _member(tenant, user_id)
+    if not mail.is_available():
+        raise Http404
+    try:
+        issued = account_links.issue_for_member(tenant.pk, user, actor=actor(request))
+    except InvalidError as refusal:
+        show_refusal(request, refusal)
+        return _back(request, tenant, f"member-{user_id}")
+    if mail.send_account_link(user.email, issued, mail.account_link_url(request, issued)):
+        messages.success(request, f"{user.get_username()} was sent a link to choose a password.")
+    else:
+        messages.error(request, "The e-mail server did not take the message. Try again later.")
+    return _back(request, tenant, f"member-{user_id}")
 
 
 @of_tenant(Permission.MANAGE_MEMBERS)

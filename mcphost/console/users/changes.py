@@ -38,14 +38,14 @@ class PersonFields:
 
 
 @transaction.atomic
-def create(username: str, password: str, fields: PersonFields, actor: Actor) -> User:
-    """Create a user who can sign in; the tenants decide what they may do.
+def create(username: str, fields: PersonFields, actor: Actor) -> User:
+    """Create a user, who chooses a password by a link (`identity.account_links`).
 
     Raises InvalidError if the name is taken.
     """
     require_still(actor, None, Permission.MANAGE_MEMBERS)
     user = User(username=username, **asdict(fields))
-    user.set_password(password)
+    user.set_unusable_password()
     try:
         with transaction.atomic():
             user.save()

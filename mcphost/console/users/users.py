@@ -4,20 +4,20 @@ from dataclasses import asdict
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth import password_validation, update_session_auth_hash
+from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.hashers import check_password
 from django.contrib.auth.models import User
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.db.models import Q
-from django.http import Http404, HttpResponseBase
+from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from mcphost.audit.records import Actor
 from mcphost.console import return_links
 from mcphost.console.base import (
-    Crumb,
     SignedInRequest,
     actor,
     form_input,
@@ -28,24 +28,26 @@ from mcphost.console.base import (
 from mcphost.console.forms import forms
 from mcphost.console.forms.edits import Edit
 from mcphost.console.paging import page_by_name
-from mcphost.console.return_links import list_with, row_url
+from mcphost.console.password_forms import NAME_LENGTH, ChosenPasswordForm
+from mcphost.console.return_links import row_url
 from mcphost.console.signin import address_of, not_checked, with_status
-from mcphost.console.users import changes
+from mcphost.console.users import account_links, changes
+from mcphost.console.users.account_links import users_crumb
 from mcphost.console.users.changes import PersonFields
 from mcphost.identity import passwords
+from mcphost.identity.account_links import IssuedAccountLink, issue
 from mcphost.identity.attempts import NotCheckedError
 from mcphost.tenants.models import Membership
 from mcphost.tenants.roles import Permission
 
 PER_PAGE = 50
-_NAME_LENGTH = 150
 
 
 class PersonForm(forms.ConsoleForm):
     """The fields of a user that staff may set. `itself`: the user is the one who is signed in."""
 
-    first_name = forms.text("First name", maxlength=_NAME_LENGTH)
-    last_name = forms.text("Last name", maxlength=_NAME_LENGTH)
+    first_name = forms.text("First name", maxlength=NAME_LENGTH)
+    last_name = forms.text("Last name", maxlength=NAME_LENGTH)
     email = forms.email("E-mail")
     is_active = forms.switch("Active", "Off: cannot sign in, and their tokens do not work.")
     is_staff = forms.switch("Platform staff", "Runs the platform: every tenant, user and function.")
@@ -70,45 +72,27 @@ class PersonForm(forms.ConsoleForm):
 
 
 class NewPersonForm(PersonForm):
-    """A new user, with a password to hand over."""
+    """A new user, who chooses a password by a link."""
 
     username = forms.text(
         "User name", "The name to sign in with. It cannot be changed later.", required=True
     )
-    password = forms.password("Password", "The user can change it after signing in.")
-    field_order = ("username", "password")
+    field_order = ("username",)
 
     def clean_username(self) -> str:
         name: str = self.cleaned_data["username"]
         UnicodeUsernameValidator()(name)
-        if len(name) > _NAME_LENGTH:
-            raise ValidationError(f"Use at most {_NAME_LENGTH} characters.")
+        if len(name) > NAME_LENGTH:
+            raise ValidationError(f"Use at most {NAME_LENGTH} characters.")
         if User.objects.filter(username__iexact=name).exists():
             raise ValidationError(changes.NAME_TAKEN)
         return name
 
-    def clean_password(self) -> str:
-        return _strong(self.cleaned_data["password"])
 
-
-class PasswordForm(forms.ConsoleForm):
-    """A new password for another user."""
-
-    password = forms.password("New password")
-
-    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._user = user
-
-    def clean_password(self) -> str:
-        return _strong(self.cleaned_data["password"], self._user)
-
-
-class OwnPasswordForm(PasswordForm):
+class OwnPasswordForm(ChosenPasswordForm):
     """A new password for the signed-in user, who has to give the present one."""
 
     present = forms.password("Current password", autocomplete="current-password")
-    again = forms.password("Repeat new password")
     field_order = ("present", "password", "again")
     refusal: NotCheckedError | None = None
 
@@ -130,16 +114,6 @@ class OwnPasswordForm(PasswordForm):
         if not right:
             raise ValidationError("This is not your current password.")
         return ""
-
-    def clean_again(self) -> str:
-        if self.cleaned_data["again"] != self.cleaned_data.get("password"):
-            raise ValidationError("The two passwords do not match.")
-        return ""
-
-
-def _strong(password: str, user: User | None = None) -> str:
-    password_validation.validate_password(password, user)
-    return password
 
 
 @of_platform(Permission.MANAGE_MEMBERS)
@@ -165,18 +139,22 @@ def listing(request: SignedInRequest) -> HttpResponseBase:
 
 @of_platform(Permission.MANAGE_MEMBERS)
 def add(request: SignedInRequest) -> HttpResponseBase:
-    """Create a user."""
+    """Create a user, and show the link by which the person chooses a password."""
     form = NewPersonForm(*form_input(request), initial={"is_active": True})
     if request.method == "POST" and form.is_valid():
-        name, password = form.cleaned_data["username"], form.cleaned_data["password"]
-        fields, creator = form.person_fields(), actor(request)
-        made = form.attempt(lambda: changes.create(name, password, fields, creator))
+        name, fields = form.cleaned_data["username"], form.person_fields()
+        made = form.attempt(lambda: _create(name, fields, actor(request)))
         if made is not None:
-            messages.success(
-                request, f"The account {name} was created. Owners of a tenant can now invite it."
-            )
-            return redirect(f"{_users(made).url}#user-{made.pk}")
-    return show(request, "forms/form.html", "New user", _users(), form=form, verb="Create user")
+            return account_links.show_issued(request, *made)
+    return show(
+        request, "forms/form.html", "New user", users_crumb(), form=form, verb="Create user"
+    )
+
+
+@transaction.atomic
+def _create(name: str, fields: PersonFields, creator: Actor) -> tuple[User, IssuedAccountLink]:
+    user = changes.create(name, fields, creator)
+    return user, issue(user, actor=creator)
 
 
 @of_platform(Permission.MANAGE_MEMBERS)
@@ -201,7 +179,7 @@ def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
         request,
         "users/user.html",
         user.get_username(),
-        _users(user),
+        users_crumb(user),
         form=form,
         based_on=editing.based_on,
         conflict=editing.conflict,
@@ -211,31 +189,10 @@ def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
     )
 
 
-@of_platform(Permission.MANAGE_MEMBERS)
-def set_password(request: SignedInRequest, user_id: int) -> HttpResponseBase:
-    """Set the password of a user who lost it."""
-    user = get_object_or_404(User, pk=user_id)
-    form = PasswordForm(user, *form_input(request))
-    if request.method == "POST" and form.is_valid() and _set_password(request, user, form):
-        messages.success(request, f"The password of {user.get_username()} was changed.")
-        return redirect(row_url(request, "admin:user", user.pk))
-    step = Crumb(user.get_username(), row_url(request, "admin:user", user.pk))
-    return show(
-        request,
-        "forms/form.html",
-        "Set password",
-        _users(user),
-        step,
-        form=form,
-        verb="Set password",
-        at_row=f"user-{user.pk}",
-    )
-
-
 def own_password(request: SignedInRequest) -> HttpResponseBase:
     """Change the signed-in user's own password."""
     form = OwnPasswordForm(request)
-    if request.method == "POST" and form.is_valid() and _set_password(request, request.user, form):
+    if request.method == "POST" and form.is_valid() and _set_own_password(request, form):
         messages.success(request, "Your password was changed.")
         return redirect("admin:you")
     page = show(
@@ -244,23 +201,11 @@ def own_password(request: SignedInRequest) -> HttpResponseBase:
     return with_status(page, form.refusal)
 
 
-def _set_password(request: SignedInRequest, user: User, form: PasswordForm) -> bool:
-    """Set a password, and return whether it was set. Users who change their own stay signed in."""
-    password, changer = form.cleaned_data["password"], actor(request)
-    own = user.pk == request.user.pk
-    checked = request.user.password if own else None
-    try:
-        changed = form.attempt(
-            lambda: changes.set_password(user, password, changer, checked=checked)
-        )
-    except User.DoesNotExist:
-        raise Http404 from None
-    if changed is not None and own:
+def _set_own_password(request: SignedInRequest, form: OwnPasswordForm) -> bool:
+    """Set the password, and return whether it was set. The user stays signed in here."""
+    password, user, changer = form.cleaned_data["password"], request.user, actor(request)
+    checked = user.password
+    changed = form.attempt(lambda: changes.set_password(user, password, changer, checked=checked))
+    if changed is not None:
         update_session_auth_hash(request, changed)
     return changed is not None
-
-
-def _users(user: User | None = None) -> Crumb:
-    """Return the way back to the list; to its page with this user."""
-    url = reverse("admin:users")
-    return Crumb("Users", url if user is None else list_with(url, user.get_username()))

@@ -54,6 +54,18 @@ class FoundFunctions:
                 return str(self.broken[name])
         return f"There is no tool function {reference!r}."
 
+    def keep_refused(self, before: "FoundFunctions") -> tuple[str, ...]:
+        """Take over the functions of an earlier discovery that this one refused; return them, sorted."""
+        kept = tuple(
+            name
+            for name in sorted(before.functions)
+            if name not in self.functions and self.broken.keys() & {name, name.partition(".")[0]}
+        )
+        for name in kept:
+            self.functions[name] = before.functions[name]
+            self.compiled[name] = before.compiled[name]
+        return kept
+
 
 def discover(*folders: Path, seconds: float = LOAD_SECONDS) -> FoundFunctions:
     """Import the folders' files, inspect and compile every marked function. Raises nothing but
@@ -75,6 +87,13 @@ def discover(*folders: Path, seconds: float = LOAD_SECONDS) -> FoundFunctions:
                 message = f"{printable(str(first))} has the same name"
                 registry.broken[location] = ArgumentProblem(location, message)
     return registry
+
+
+def forget_modules() -> None:
+    """Forget all modules of tools, so that the next discovery imports them again."""
+    for name in list(sys.modules):
+        if name.startswith(f"{PREFIX}."):
+            del sys.modules[name]
 
 
 def _begin(folders: Sequence[Path]) -> None:

@@ -1,7 +1,8 @@
 """The kind `python`: functions of the folders with tools, marked with `@tool`, `@prompt` or
 `@resource`."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcphost.kinds.kind import Compiled, Kind, KindError
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.kinds.python.discovery import FoundFunctions, discover
+from mcphost.kinds.python.discovery import FoundFunctions, discover, forget_modules
+from mcphost.kinds.python.source_files import Stamps, changed_files, drop_bytecode, stamps
 from mcphost.runtime.schema import ArgumentProblem
 
 
@@ -23,6 +25,24 @@ class PythonConfig(BaseModel):
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """What a reload of the folders changed. Functions are given by reference.
+
+    `files` are new, changed or gone. `added`, `updated` and `removed` are functions; `updated` are those
+    of changed files that run their new code. `kept` are functions whose new code was refused,
+    so that the code before runs. `refused` are all problems, `notes` all advice.
+    """
+
+    files: tuple[Path, ...]
+    added: tuple[str, ...]
+    updated: tuple[str, ...]
+    removed: tuple[str, ...]
+    kept: tuple[str, ...]
+    refused: tuple[ArgumentProblem, ...]
+    notes: tuple[ArgumentProblem, ...]
+
+
 class PythonKind(Kind):
     """`configure` is called once, at start, before anything else."""
 
@@ -32,16 +52,56 @@ class PythonKind(Kind):
 
     def __init__(self) -> None:
         self._folders: tuple[Path, ...] = ()
+        self._stamps: Stamps = {}
         self._registry = FoundFunctions()
-        self._compiled: dict[str, Compiled] = {}
+        self._compiled: dict[str, Compiled] = {}  # replaced as a whole: other threads read it
 
     def configure(self, *folders: Path) -> None:
         """Load the functions of `folders`. Calling it again with the same folders has no effect."""
         if folders == self._folders:
             return
         self._folders = folders
+        self._stamps = stamps(folders)  # before loading: a file that is saved meanwhile has changed
         self._registry = discover(*folders)
         self._compiled = self._registry.compiled
+
+    def reload_if_changed(self) -> Reload | None:
+        """Load all files again if one has changed; return what that changed, or None.
+
+        For development: the modules are new, with their state. Calls under way go on with the code that
+        they have. A function whose new code is refused keeps the code before.
+        """
+        now = stamps(self._folders)
+        files = changed_files(self._stamps, now)
+        if not files:
+            return None
+        self._stamps = now
+        for path in files:
+            drop_bytecode(path)
+        forget_modules()
+        before, loaded = self._registry, discover(*self._folders)
+        kept = loaded.keep_refused(before)
+        self._registry, self._compiled = loaded, loaded.compiled
+        changed_stems = {self._stem(path) for path in files}
+        old, new = before.functions.keys(), loaded.functions.keys()
+        return Reload(
+            files=files,
+            added=tuple(sorted(new - old)),
+            updated=tuple(
+                name
+                for name in sorted((new & old).difference(kept))
+                if name.partition(".")[0] in changed_stems
+            ),
+            removed=tuple(sorted(old - new)),
+            kept=kept,
+            refused=self.check(),
+            notes=self.notes(),
+        )
+
+    def _stem(self, path: Path) -> str:
+        """Return the name under which a file, or the package that it is in, is loaded."""
+        folder = next(folder for folder in self._folders if path.is_relative_to(folder))
+        return path.relative_to(folder).parts[0].removesuffix(".py")
 
     def config_model(self, primitive_type: PrimitiveType) -> type[BaseModel]:
         """Return the model, the same for all primitive types: the function."""
@@ -59,25 +119,26 @@ class PythonKind(Kind):
             for detail in error.errors():
                 problems.setdefault(".".join(map(str, detail["loc"])), []).append(detail["msg"])
             raise KindError(problems) from None
-        if reference not in self._compiled:
+        compiled = self._compiled.get(reference)
+        if compiled is None:
             raise KindError({"function": [self._registry.why_not(reference)]})
-        return self._compiled[reference]
+        return compiled
 
     def functions(self) -> Mapping[str, Compiled]:
         """Return every function that is loaded, compiled, by reference."""
         return self._compiled
 
-    def check(self) -> Sequence[ArgumentProblem]:
+    def check(self) -> tuple[ArgumentProblem, ...]:
         """Return the problems of broken files and functions."""
         return tuple(self._registry.broken.values())
 
-    def notes(self) -> Sequence[ArgumentProblem]:
+    def notes(self) -> tuple[ArgumentProblem, ...]:
         """Return advice on the code of functions that are served."""
         return tuple(self._registry.notes)
 
     def choices(self) -> tuple[tuple[str, str], ...]:
         """Return every function by reference, with its title, sorted by reference."""
-        titles = [(name, compiled.title) for name, compiled in sorted(self._compiled.items())]
+        titles = [(name, compiled.title) for name, compiled in sorted(self.functions().items())]
         labels = [(name, f"{title} ({name})" if title else name) for name, title in titles]
         return tuple(labels)
 

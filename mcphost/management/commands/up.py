@@ -1,4 +1,5 @@
-"""`manage.py up`: set everything up, print the URLs and accounts, and serve."""
+"""`manage.py up`: set everything up, print the URLs and accounts, and serve; reload `tools/` when a file
+changes."""
 
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,12 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.urls import reverse
 
 from mcphost import home
 from mcphost.management.commands.init import ADMIN
-from mcphost.management.demo import AUDITOR, fits
+from mcphost.management.demo import AUDITOR, DEMO, fits
+from mcphost.management.tools_watch import ToolsWatch
 from mcphost.management.welcome import Account, Welcome
 from mcphost.serving.process import startup_checks
 from mcphost.transport.server.port_check import cannot_listen, is_free
@@ -42,7 +45,16 @@ class Command(BaseCommand):
         )
         self.stdout.write(welcome.text())
         self.stdout.flush()
-        call_command("serve", stdout=self.stdout)
+        watch = ToolsWatch(self._print, f"{welcome.base}{reverse('admin:functions', args=[DEMO])}")
+        watch.start()
+        try:
+            call_command("serve", stdout=self.stdout)
+        finally:
+            watch.stop()
+
+    def _print(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()
 
 
 def _refuse_exposure(host: str) -> None:

@@ -44,6 +44,27 @@ def test_selected_functions_are_granted_and_revoked_together(staff: Client) -> N
     assert "2 functions: probe.write, probe.echo" in staff.get(FUNCTIONS).content.decode()
 
 
+def test_a_granted_function_leads_to_a_new_tool_and_then_to_that_tool(
+    staff: Client, acme: Things
+) -> None:
+    new = "/admin/t/acme/tools/new/?kind=python&amp;function=probe.write"
+    assert new not in staff.get(FUNCTIONS).content.decode()
+    staff.post(f"{FUNCTIONS}change/", {"verb": "grant probe.write"})
+    assert new in staff.get(FUNCTIONS).content.decode()
+    form = staff.get(new.replace("&amp;", "&")).context["form"]
+    assert form.part["function"].value() == "probe.write"
+    fields = {"kind": "python", "function": "probe.write", "name": "writes", "_publish": ""}
+    staff.post("/admin/t/acme/tools/new/", fields)
+    row = next(
+        row for row in staff.get(FUNCTIONS).context["functions"] if row.reference == "probe.write"
+    )
+    tool = Primitive.objects.get(tenant=acme.tenant, name="writes")
+    assert [(use.name, use.id) for use in row.registered_as] == [("writes", tool.id)]
+    page = staff.get(FUNCTIONS).content.decode()
+    assert f'<a href="/admin/t/acme/tools/{tool.id}/">writes</a>' in page
+    assert new not in page
+
+
 @pytest.mark.parametrize("chosen", [["no.such"], ["probe.write", "no.such"]])
 def test_a_selection_with_an_unknown_function_grants_none(staff, chosen):
     staff.post(f"{FUNCTIONS}change/", {"function": chosen, "verb": "grant"})

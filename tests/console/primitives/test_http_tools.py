@@ -239,7 +239,7 @@ def row(rows: str, name: str, value: str) -> dict[str, str]:
         (body("json", body_json='{"a": tru}'), "body_json", "line 1, column 7"),
         (body("form", **row("fields-0", "a", "{b}")), "body_fields.value", "no placeholder"),
         (body("text", body_text="{secrets.a}"), "body_text", "A secret may stand"),
-        ({"body": "text", "body_text": "a"}, "", "GET request has no body"),
+        ({"body": "text", "body_text": "a"}, "body", "GET request has no body"),
         ({"statuses": "teapot"}, "statuses", "A status is"),
         ({"timeout_seconds": "1000"}, "timeout_seconds", "120"),
         (question(0), "questions.requested_schema", "required"),
@@ -261,6 +261,99 @@ def test_invalid_input_is_reported_at_its_field_and_typed_values_are_kept(
     for value in changes.values():
         assert escape(value).replace("&#x27;", "&#39;") in text
     assert not Primitive.objects.filter(name="order").exists()
+
+
+EVERYTHING_WRONG = {
+    "name": "two words",
+    "title": "x" * 2000,
+    "method": "GET",
+    "url": "ftp://api.example.com/{arguments.nope}",
+    "query-0-name": "",
+    "query-0-value": "{arguments.nope}",
+    "query-1-name": "page",
+    "query-1-value": "{arguments.neither}",
+    "headers-0-name": "Host",
+    "headers-0-value": "x",
+    "body": "text",
+    "body_text": "{b}",
+    "questions-0-key": "a b",
+    "questions-0-message": "{arguments.no_message}",
+    "questions-0-requested_schema": '{"type": "object", "properties": {"x": {"type": "array"}}}',
+    "output_schema": '{"type": "strng"}',
+    "select": "nothing(a)",
+    "statuses": "teapot",
+    "timeout_seconds": "999",
+    "retries": "9",
+}
+WHERE = {
+    "name": "",
+    "title": "",
+    "url": "whole address",
+    "query.name": "It is required.",
+    "query.value": "There is no argument 'nope'",
+    "headers.name": "The platform sets Host itself",
+    "body": "A GET request has no body",
+    "body_text": "no placeholder",
+    "questions.key": "A key has 1 to 64",
+    "questions.message": "There is no argument 'no_message'",
+    "questions.requested_schema": "",
+    "output_schema": "not legal",
+    "select": "JMESPath has no function nothing()",
+    "statuses": "A status is",
+    "timeout_seconds": "at most 120",
+    "retries": "at most 3",
+}
+
+
+def errors_of(page: Any) -> dict[str, str]:
+    """Return all errors of a form by their fields, those of rows as `<rows>.<field>`."""
+    whole = page.context["form"]
+    found = {name: str(errors) for name, errors in {**whole.errors, **whole.part.errors}.items()}
+    for name in ("query", "headers", "body_fields", "questions"):
+        for row in getattr(whole.part, name).filled:
+            for field, errors in row.errors.items():
+                at = f"{name}.{field}"
+                found[at] = found.get(at, "") + str(errors)
+    return {name: text.replace("&#x27;", "'") for name, text in found.items()}
+
+
+def test_everything_wrong_is_reported_at_once_at_its_field(operator: Client) -> None:
+    errors = errors_of(operator.post(NEW, form(**EVERYTHING_WRONG)))
+    assert errors.keys() == WHERE.keys()
+    for name, words in WHERE.items():
+        assert words in errors[name], name
+    assert not any("pattern" in text or "String should" in text for text in errors.values())
+
+
+@pytest.mark.parametrize(
+    ("unreadable", "hidden"),
+    [
+        ({"body": "json", "body_json": "{", "method": "POST"}, {"body", "body_text"}),
+        ({"input_schema": "{"}, {"query.value", "questions.message"}),
+        ({"retries": "many"}, set()),
+        ({"output_schema": "["}, set()),
+    ],
+)
+def test_what_cannot_be_read_hides_only_what_depends_on_it(
+    operator: Client, unreadable: dict[str, str], hidden: set[str]
+) -> None:
+    errors = errors_of(operator.post(NEW, form(**{**EVERYTHING_WRONG, **unreadable})))
+    read = {name for name in unreadable if name not in ("body", "method")}
+    assert errors.keys() == (WHERE.keys() | read) - hidden
+
+
+def test_an_unreadable_row_hides_no_problem_of_the_other_fields(operator: Client) -> None:
+    fields = {**EVERYTHING_WRONG, "questions-0-requested_schema": "{"}
+    errors = errors_of(operator.post(NEW, form(**fields)))
+    assert errors.keys() == {"name", "title", "questions.requested_schema"}
+
+
+def test_an_edit_reports_everything_at_once_and_keeps_its_own_name(operator: Client) -> None:
+    operator.post(NEW, form())
+    path = f"{TOOLS}{written().pk}/edit/"
+    fields = {"name": "order", "retries": "many", "statuses": "teapot", "select": "nothing(a)"}
+    errors = errors_of(operator.post(path, form(**fields)))
+    assert errors.keys() == {"retries", "statuses", "select"}
 
 
 def test_a_missing_secret_stops_publishing_at_its_field_and_saving_only_warns(operator):

@@ -20,7 +20,7 @@ from mcphost.console.records import entries, filter_store, question_searches
 from mcphost.console.records.filter_store import FilterFields
 from mcphost.console.users import changes
 from mcphost.console.users.changes import PersonFields
-from mcphost.identity import service_accounts, staff_tokens
+from mcphost.identity import account_links, service_accounts, staff_tokens
 from mcphost.identity import services as identity
 from mcphost.identity.models import Token
 from mcphost.identity.oauth import connections
@@ -187,6 +187,12 @@ def _leave(scene: Scene, user: User) -> Arguments:
     return scene.id, user
 
 
+def _member_with_address(scene: Scene, user: User) -> Arguments:
+    member = scene.cast.member.user
+    User.objects.filter(pk=member.pk).update(email="member@x.example")
+    return scene.id, User.objects.get(pk=member.pk)
+
+
 def _invited(scene: Scene, user: User) -> Arguments:
     owner = scene.cast.owner.user
     link = invitations.invite(scene.id, "stranger", Role.MEMBER, inviter=owner).link
@@ -287,7 +293,7 @@ CASES = (
         "auditor",
         OF_READER,
     ),
-    Case(changes.create, lambda s, user: ("newcomer", "pw", PersonFields()), "staff", OF_PLATFORM),
+    Case(changes.create, lambda s, user: ("newcomer", PersonFields()), "staff", OF_PLATFORM),
     Case(
         changes.update,
         lambda s, user: (s.cast.member.user, PersonFields(is_staff=True)),
@@ -301,6 +307,8 @@ CASES = (
         "member",
         OF_ACCOUNT,
     ),
+    Case(account_links.issue, lambda s, user: (s.cast.member.user,), "staff", OF_PLATFORM),
+    Case(account_links.issue_for_member, _member_with_address),
     Case(service_accounts.create, lambda s, user: (s.id, "robot")),
     Case(service_accounts.disable, _account()),
     Case(service_accounts.enable, _account(service_accounts.disable)),
@@ -373,6 +381,7 @@ _OF_PLATFORM = "the platform itself acts, or a command of its operator"
 _RECORD = "the record lies below the tenants: those who write into it ask"
 _READS = "reads, and records what was read"
 _PAGE = "a page, whose services are walked"
+_HAS_LINK = "a person who has a link, and no session; the link is checked in the transaction"
 _PART = "a part of services that have asked, in their transaction"
 EXEMPT: Mapping[str, str] = {
     "audit.services.cancel_call": _RECORD,
@@ -399,6 +408,8 @@ EXEMPT: Mapping[str, str] = {
     "console.records.exports.part_of_all": _READS,
     "console.records.input_requests.payloads": _READS,
     "console.users.changes.locked_by": _ASKS,
+    "console.users.users.add": _PAGE,
+    "identity.account_links.use": _HAS_LINK,
     "identity.oauth.connections.connect": _PART,
     "identity.oauth.connections.end_now": _PART,
     "identity.passwords.check": "records attempts to sign in, of users who are not signed in",
@@ -408,6 +419,7 @@ EXEMPT: Mapping[str, str] = {
     "tenants.access.lock_open_tenant": _ASKS,
     "tenants.access.lock_tenant": _ASKS,
     "tenants.access.require_still": _ASKS,
+    "tenants.invitations.set_up": _HAS_LINK,
     "tenants.services.end_invitations": _PART,
     "tenants.services.member_changed": _PART,
     "vault.lifecycle.rotate_if_old": _OF_PLATFORM,

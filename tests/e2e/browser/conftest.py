@@ -15,7 +15,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from tests.e2e.processes import Server, serving
+from tests.e2e.processes import Server, manage, serving
 
 CHROMIUM = shutil.which("chromium-headless-shell") or "/usr/bin/chromium"
 """Debian's. The one without windows takes a third less CPU."""
@@ -33,6 +33,22 @@ PATIENCE_MS = 30_000
 WIDE = {"width": 1360, "height": 860}
 PHONE = {"width": 390, "height": 844}
 
+ENDED = """
+from django.contrib.auth.models import User
+from mcphost.audit.records import Actor
+from mcphost.identity import service_accounts, services
+from mcphost.tenants import invitations
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Role
+actor, admin, demo = Actor.system("tests"), User.objects.get(username="admin"), Tenant.objects.get(slug="demo").id
+token = services.issue(demo, admin, services.TokenRequest("former", ("mcp:list",)), actor=actor)
+services.revoke(demo, token.id, actor=actor)
+service_accounts.disable(demo, service_accounts.create(demo, "former", actor=actor), actor=actor)
+invited = invitations.invite(demo, "nobody-yet", Role.MEMBER, inviter=admin)
+invitations.withdraw(demo, invited.id, actor=actor)
+"""
+"""Makes a revoked token, a disabled service account and a withdrawn invitation: their rows look different."""
+
 Visit = Callable[..., Page]
 
 
@@ -40,6 +56,13 @@ Visit = Callable[..., Page]
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with serving("uvicorn", tmp_path_factory.mktemp("browser") / "home") as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def ended_rows(server: Server) -> None:
+    """Rows of what has ended, which look different."""
+    made = manage(server.home, "shell", "-c", ENDED)
+    assert made.returncode == 0, made.stderr
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,5 @@
-"""Every page of the console: axe finds nothing on it, in light and dark, and no text from outside runs on it."""
+"""Every page of the console: axe finds nothing on it, in light, dark and on a phone, and no text from outside
+runs on it."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -12,31 +13,19 @@ from playwright.sync_api import Page, expect
 from tests.e2e.browser import mcp
 from tests.e2e.browser.conftest import Visit
 from tests.e2e.browser.test_input_requests import REQUESTS, TOOL, leg
+from tests.e2e.browser.test_invitations import invite, window
 from tests.e2e.handmade_calls import wait_until
 from tests.e2e.node_client import install
-from tests.e2e.processes import Server, manage
+from tests.e2e.processes import Server
+
+pytestmark = pytest.mark.usefixtures("ended_rows")
 
 RULES = {
     "light": '["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]',
     "dark": '{type: "rule", values: ["color-contrast", "link-in-text-block"]}',
 }
-"""What is looked for in each theme: all of it once, and the colours again."""
+"""What is looked for in each theme: all of it once, and the colours again. On phones: all of it."""
 TENANT = "/admin/t/demo/"
-ENDED = """
-from django.contrib.auth.models import User
-from mcphost.audit.records import Actor
-from mcphost.identity import service_accounts, services
-from mcphost.tenants import invitations
-from mcphost.tenants.models import Tenant
-from mcphost.tenants.roles import Role
-actor, admin, demo = Actor.system("tests"), User.objects.get(username="admin"), Tenant.objects.get(slug="demo").id
-token = services.issue(demo, admin, services.TokenRequest("former", ("mcp:list",)), actor=actor)
-services.revoke(demo, token.id, actor=actor)
-service_accounts.disable(demo, service_accounts.create(demo, "former", actor=actor), actor=actor)
-invited = invitations.invite(demo, "nobody-yet", Role.MEMBER, inviter=admin)
-invitations.withdraw(demo, invited.id, actor=actor)
-"""
-"""Makes a revoked token, a disabled service account and a withdrawn invitation: their rows look different."""
 FORMS = (
     "tools/new/?kind=python",
     "tools/new/?kind=script",
@@ -52,15 +41,6 @@ FORMS = (
     "salt/",
 )
 PLATFORM = ("tenants/new/", "users/new/", "keys/rotate/", "keys/compromised/", "password/", "none/")
-DARK = (
-    "/admin/",
-    "/admin/keys/",
-    "/admin/status/",
-    TENANT,
-    *(f"{TENANT}{path}" for path in ("tools/", "calls/", "audit-log/", "tokens/", "members/")),
-    *(f"{TENANT}{path}" for path in FORMS[1:4]),
-)
-"""One page of each look."""
 HOSTILE: Final = "\"'><img src=x onerror=canary=1>\u202e"
 """Short: no table gets wider than its page by it."""
 PLANTED: Final = {
@@ -80,19 +60,13 @@ document.addEventListener("securitypolicyviolation", (event) => {
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _ended_rows(server: Server) -> None:
-    made = manage(server.home, "shell", "-c", ENDED)
-    assert made.returncode == 0, made.stderr
-
-
 @pytest.fixture(scope="session")
 def axe() -> str:
     folder: Path = install().folder
     return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text()
 
 
-def _pages(page: Page) -> list[str]:
+def pages_of(page: Page) -> list[str]:
     """The pages of the menu, one of each list, and those that only a button leads to."""
     listed = page.locator("#nav-sidebar a[href^='/admin/']")
     menu = listed.evaluate_all("links => links.map(link => link.getAttribute('href'))")
@@ -106,7 +80,7 @@ def _pages(page: Page) -> list[str]:
     return [*dict.fromkeys(["/admin/", *own, *one, *forms])]
 
 
-def _found(page: Page, axe: str, rules: str) -> list[dict[str, Any]]:
+def violations_of(page: Page, axe: str, rules: str) -> list[dict[str, Any]]:
     page.evaluate(axe)
     found = page.evaluate(f"axe.run({{runOnly: {rules}}})")["violations"]
     return [
@@ -141,7 +115,7 @@ def test_no_page_has_accessibility_violations_or_runs_hostile_text(
 ) -> None:
     page = visit("admin")
     page.add_init_script(LISTEN)
-    pages = _pages(page)
+    pages = pages_of(page)
     assert len(pages) > 30
     wrong: list[Any] = []
     shown = 0
@@ -149,7 +123,7 @@ def test_no_page_has_accessibility_violations_or_runs_hostile_text(
         for path in pages:
             page.goto(path)
             wrong += page.evaluate("[...(window.canary ? ['it ran'] : []), ...window.violations]")
-            wrong += _found(page, axe, RULES["light"])
+            wrong += violations_of(page, axe, RULES["light"])
             shown += "⟨U+202E⟩" in page.content()
     assert wrong == []
     assert shown > 10
@@ -157,9 +131,11 @@ def test_no_page_has_accessibility_violations_or_runs_hostile_text(
 
 def test_pages_in_dark_mode_have_no_accessibility_violations(visit: Visit, axe: str) -> None:
     page = visit("admin", theme="dark")
-    for path in DARK:
+    wrong: list[Any] = []
+    for path in pages_of(page):
         page.goto(path)
-        assert _found(page, axe, RULES["dark"]) == []
+        wrong += violations_of(page, axe, RULES["dark"])
+    assert wrong == []
 
 
 @pytest.mark.parametrize("theme", RULES)
@@ -176,15 +152,15 @@ def test_the_call_page_and_open_dialogs_have_no_accessibility_violations(
         "document.querySelectorAll('main details').forEach((each) => { each.open = true; })"
     )
     page.keyboard.press("?")
-    assert _found(page, axe, RULES[theme]) == []
+    assert violations_of(page, axe, RULES[theme]) == []
     page.keyboard.press("Escape")
     page.keyboard.press("Control+k")
     page.locator(".c-palette [role=combobox]").fill("demo")
     page.locator(".c-palette [role=option][aria-selected=true]").wait_for()
-    assert _found(page, axe, RULES[theme]) == []
+    assert violations_of(page, axe, RULES[theme]) == []
     page.locator(".c-palette [role=combobox]").fill("nothing has this name")
     page.locator(".c-palette [role=status]").wait_for()
-    assert _found(page, axe, RULES[theme]) == []
+    assert violations_of(page, axe, RULES[theme]) == []
 
 
 def test_input_request_and_cancellation_pages_have_no_accessibility_violations(
@@ -195,17 +171,17 @@ def test_input_request_and_cancellation_pages_have_no_accessibility_violations(
     page.goto(REQUESTS)
     row = page.get_by_role("row", name=TOOL).first
     expect(row).to_be_visible()
-    assert _found(page, axe, RULES["light"]) == []
+    assert violations_of(page, axe, RULES["light"]) == []
     row.get_by_role("link", name="Cancel the call of").click()
     page.get_by_label("Reason").fill("it is looked at")
-    assert _found(page, axe, RULES["light"]) == []
+    assert violations_of(page, axe, RULES["light"]) == []
     page.get_by_role("button", name="Cancel the call").click()
     expect(page.locator(".c-page")).to_contain_text("The call was cancelled by admin")
     # Its numbers follow the record. The page's policy allows no function that is looked at again.
     wait_until(lambda: TOOL in page.request.get(f"{server.base}{REQUESTS}funnel/").text())
     page.goto(f"{REQUESTS}funnel/")
     expect(page.get_by_role("row", name=TOOL).first).to_be_visible()
-    assert _found(page, axe, RULES["light"]) == []
+    assert violations_of(page, axe, RULES["light"]) == []
 
 
 def test_filter_menus_and_the_export_page_have_no_accessibility_violations(
@@ -221,8 +197,30 @@ def test_filter_menus_and_the_export_page_have_no_accessibility_violations(
     expect(page.get_by_role("link", name="Additions", exact=True)).to_be_visible()
     page.locator(".c-pill summary", has_text="Dates").click()
     expect(page.get_by_role("button", name="Apply")).to_be_visible()
-    assert _found(page, axe, RULES["light"]) == []
+    assert violations_of(page, axe, RULES["light"]) == []
     page.goto(f"{TENANT}calls/export/?tool=add")
     with page.expect_download():
         page.get_by_role("button", name="Export CSV").click()
-    assert _found(page, axe, RULES["light"]) == []
+    assert violations_of(page, axe, RULES["light"]) == []
+
+
+@pytest.mark.parametrize("theme", RULES)
+def test_pages_of_links_to_accounts_have_no_accessibility_violations(
+    visit: Visit, axe: str, theme: str
+) -> None:
+    page = visit("admin", theme=theme)
+    page.goto("/admin/users/new/")
+    page.get_by_label("User name").fill(f"lou-{theme}")
+    page.get_by_role("button", name="Create user").click()
+    link = page.locator("#account-link").inner_text()
+    assert violations_of(page, axe, RULES[theme]) == []
+    invitation = invite(page, f"mia-{theme}", "member", sets_up=True)
+    assert violations_of(page, axe, RULES[theme]) == []
+    person = window(page)
+    person.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    for url in (link, invitation):
+        person.goto(url)
+        person.locator("main button.c-primary").click()
+        expect(person.locator("[role=alert]")).to_be_visible()
+        assert violations_of(person, axe, RULES[theme]) == []
+    person.context.close()

@@ -6,22 +6,33 @@ from tests.e2e.browser.conftest import PATIENCE_MS, WIDE, Visit
 from tests.e2e.browser.mcp import ask
 from tests.e2e.processes import Server
 
-PASSWORD = "a-password-to-hand-over"
+PASSWORD = "a-password-of-their-own"
 TENANT = "/admin/t/demo/"
 
 
 def make_account(page: Page, name: str) -> None:
     page.goto("/admin/users/new/")
     page.get_by_label("User name").fill(name)
-    page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Create user").click()
-    expect(page.locator("#main")).to_contain_text(f"The account {name} was created.")
+    expect(page.get_by_role("heading", name=f"For {name}")).to_be_visible()
+    person = window(page)
+    person.goto(page.locator("#account-link").inner_text())
+    choose_password(person, "Set the password")
+    expect(person.locator("#main")).to_contain_text("Your password is set.")
+    person.context.close()
 
 
-def invite(page: Page, name: str, role: str) -> str:
+def choose_password(page: Page, button: str) -> None:
+    page.get_by_label("New password", exact=True).fill(PASSWORD)
+    page.get_by_label("Repeat new password").fill(PASSWORD)
+    page.get_by_role("button", name=button).click()
+
+
+def invite(page: Page, name: str, role: str, *, sets_up: bool = False) -> str:
     page.goto(f"{TENANT}members/")
     page.get_by_label("User name").fill(name)
     page.get_by_label("Role", exact=True).select_option(role)
+    page.get_by_label("The person has no account yet").set_checked(sets_up)
     page.get_by_role("button", name="Invite").click()
     expect(page.get_by_role("heading", name=f"For {name}")).to_be_visible()
     link = page.locator("#invitation").inner_text()
@@ -80,7 +91,7 @@ def test_a_user_accepts_an_invitation_and_the_record_names_the_users_own_token(
     assert called[0] == 200
     olga.goto("/admin/you/")
     olga.goto("/admin/")
-    expect(olga.locator(".c-note-warn")).to_contain_text("has no access to this page")
+    expect(olga.locator(".c-note-warn")).to_contain_text("has no access to the console")
     olga.context.close()
 
     owner.goto(f"{TENANT}calls/")
@@ -90,6 +101,23 @@ def test_a_user_accepts_an_invitation_and_the_record_names_the_users_own_token(
     expect(owner.get_by_role("row", name="olga").first).to_contain_text("accepted an invitation")
     owner.goto(f"{TENANT}audit-log/")
     expect(owner.locator("#content")).to_contain_text("Invitation accepted")
+
+
+def test_a_person_without_an_account_sets_one_up_by_the_link(visit: Visit) -> None:
+    owner = visit("admin")
+    link = invite(owner, "nora", "operator", sets_up=True)
+    nora = window(owner)
+    nora.goto(link)
+    expect(nora.get_by_role("heading", name="Set up your account")).to_be_visible()
+    expect(nora.locator("main")).to_contain_text("admin invites you to join the tenant")
+    nora.get_by_label("First name").fill("Nora")
+    choose_password(nora, "Create the account and join")
+    expect(nora.locator("#main")).to_contain_text("Your account is set up")
+    nora.goto(f"{TENANT}tools/")
+    expect(nora.get_by_role("heading", level=1)).to_have_text("Tools")
+    nora.context.close()
+    owner.goto(f"{TENANT}members/")
+    expect(owner.get_by_role("row", name="nora").first).to_contain_text("accepted an invitation")
 
 
 def test_calls_of_a_service_account_are_recorded_under_its_name(

@@ -83,7 +83,7 @@ NAME, VALUE = "headers.0.name", "headers.0.value"
         (query(style="matrix"), "query.0.style", "'form', 'spaceDelimited'"),
         (posted("json", value={"a": "{secrets.a.b}"}), "body", "a secret has a name and no parts"),
         (posted("text", text="{secrets.key}"), "body.text", "A secret may stand in headers"),
-        (posted("text", text="x", media_type="text"), "body.media_type", "match the pattern"),
+        (posted("text", text="x", media_type="text"), "body.media_type", "Write a media type"),
         ({"timeout_seconds": 121}, "timeout_seconds", "at most 120."),
         ({"retries": 4}, "retries", "at most 3"),
     ],
@@ -115,7 +115,7 @@ def asked(key: str = "sure", **others: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("questions", "field", "words"),
     [
-        ([asked("no key")], "0.key", "match the pattern"),
+        ([asked("no key")], "0.key", "A key has 1 to 64"),
         ([asked(), asked()], "1.key", "two questions with the key 'sure'"),
         ([asked(message="{secrets.key}?")], "0.message", "A secret may stand in"),
         ([asked(when={"secrets.key": [1]})], "0", "is no path such as"),
