@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from mcphost.audit.records import Actor
 from mcphost.calls.links import Link
-from mcphost.catalogue import documents, imported, selectors, updates, validation
+from mcphost.catalogue import batches, documents, imported, selectors, updates, validation
 from mcphost.catalogue import services as catalogue
 from mcphost.catalogue.documents import DocumentOwner, StoredDocument
 from mcphost.catalogue.rows import PrimitiveRow
@@ -30,6 +30,7 @@ from mcphost.serving.execution import cancelling
 from mcphost.serving.execution import links as serving_links
 from mcphost.tasks import listing
 from mcphost.tasks.listing import ListedTask
+from mcphost.tenant_file import plans
 from mcphost.tenants import invitations
 from mcphost.tenants import services as tenants
 from mcphost.tenants.fields import TenantFields
@@ -236,6 +237,16 @@ def _own_filter(*rest: Any) -> Callable[[Scene, User], Arguments]:
     return lambda scene, user: (user, scene.things.filter, *rest)
 
 
+def _batch(scene: Scene, _: User) -> Arguments:
+    basis = batches.read_basis(scene.id)
+    desired = batches.DesiredPrimitive(tool_fields("another"))
+    return basis, [batches.Preparation(basis, (), ()).prepare(desired)]
+
+
+def _file(scene: Scene, _: User) -> Arguments:
+    return (plans.make_plan(scene.id, b"format: 1\nprune: true\n"),)
+
+
 VALUE = "another-value"
 SECRET: dict[str, Any] = {"hosts": ["api.example.com"], "places": ["header"], "value": VALUE}
 LAPTOP = TokenRequest("laptop", COMMON_SCOPES)
@@ -270,6 +281,8 @@ CASES = (
         "staff",
         (*OF_PLATFORM, CLOSED),
     ),
+    Case(batches.store, _batch, "operator"),
+    Case(plans.apply_plan, _file, "operator"),
     Case(imported.create, lambda s, user: (s.id, _inspected(s), {}), "operator"),
     Case(imported.change, lambda s, user: (s.tool(), _edited(s), {}), "operator"),
     Case(
