@@ -13,7 +13,7 @@ from mcphost.identity.models import StaffToken, Token
 from mcphost.identity.tokens import _checksum as checksum
 from mcphost.identity.tokens import new
 from mcphost.tenants.models import Membership
-from mcphost.tenants.roles import Role
+from mcphost.tenants.roles import READ_API, WRITE_API, Role
 from mcphost.tenants.services import remove_member, set_member
 from tests.api.client import ApiClient
 from tests.api.conftest import ApiClients, api_token, staff_token
@@ -83,6 +83,17 @@ def test_the_token_of_a_tenant_gives_staff_no_more_than_their_role(
     assert client.send("PUT", "/api/v1/tenants/acme", {}, etag="*").status_code == 403
     assert client.send("POST", "/api/v1/tenants", {}).status_code == 403
     assert [item["slug"] for item in client.get("/api/v1/tenants").json()["items"]] == ["acme"]
+
+
+def test_a_token_needs_the_scope_whatever_its_owner_may_do(cast: Cast, clients: ApiClients) -> None:
+    reader = ApiClient(api_token(cast, cast.owner, READ_API))
+    writer = ApiClient(api_token(cast, cast.owner, WRITE_API))
+    path, change = "/api/v1/tenants/acme", {"title": "Written"}
+    response = reader.send("PATCH", path, change, etag="*")
+    assert response.status_code == 403
+    assert response.headers["WWW-Authenticate"].endswith('scope="api:write"')
+    assert (reader.get(path).status_code, writer.get(path).status_code) == (200, 403)
+    assert writer.send("PATCH", path, change, etag="*").status_code == 200
 
 
 def test_a_tool_is_found_only_in_its_own_tenant(clients: ApiClients) -> None:
