@@ -203,10 +203,16 @@ _TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?\+00:00$")
 def brief(facts: Mapping[str, Any]) -> str:
     """The facts of an entry in one line, without those that its row shows elsewhere."""
     return ", ".join(
-        f"{name.replace('_', ' ')}: {_names(value) if name == 'changed' else _plain(value)}"
+        f"{name.replace('_', ' ')}: {_brief_value(name, value)}"
         for name, value in facts.items()
         if value not in (None, "", []) and name not in _SHOWN_ELSEWHERE
     )
+
+
+def _brief_value(name: str, value: Any) -> str:
+    if name == "payloads" and isinstance(value, list):
+        return str(len(value))
+    return _names(value) if name == "changed" else _plain(value)
 
 
 def _names(value: Any) -> str:
