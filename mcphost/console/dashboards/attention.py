@@ -26,6 +26,7 @@ from mcphost.console.base import Can
 from mcphost.console.dashboards.calls_behind import CallsBehind
 from mcphost.console.records.filters import count_open
 from mcphost.console.return_links import list_with
+from mcphost.console.templatetags.console import nearly
 from mcphost.identity.selectors import TokenListing, expiring
 from mcphost.observability import health
 from mcphost.tenants.access import allowed, tenants_where
@@ -277,7 +278,7 @@ def _number(count: int, singular: str, plural: str) -> str:
 def _within(remaining: timedelta) -> str:
     """Return a time that is left in words: `in 5 minutes`."""
     for size, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
-        count = int(remaining.total_seconds() // size)
+        count = int(nearly(remaining).total_seconds() // size)
         if count:
             return f"in {_number(count, unit, f'{unit}s')}"
     return "in less than a minute"
