@@ -229,6 +229,14 @@ def overdue(
     return tuple(call for _, call in sorted(late))
 
 
+def open_trials(tenant: UUID, target: str, now: datetime) -> Sequence[UUID]:
+    """The trials in the console of a target that wait for their operators, at most MAX_WAITING."""
+    follower.catch_up(now)
+    trials = search.open_calls(frozenset({tenant}), now)
+    of_target = trials.filter(target=target, delivery=Delivery.PLAYGROUND)
+    return list(of_target.values_list("call", flat=True)[:MAX_WAITING])
+
+
 def count_running(tenants: frozenset[UUID], target: str, since: datetime, now: datetime) -> int:
     """How many calls of a target have a round that began after `since` and has not ended."""
     follower.catch_up(now)
