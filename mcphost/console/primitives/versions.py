@@ -139,8 +139,8 @@ def version(
         changes=changes(before, shown_version),
         can_serve=not shown_version.live and PrimitiveVerb.PUBLISH in possible(row.state),
         is_newer=any(
-            other.live and other.number < shown_version.number
-            for other in selectors.versions(row.id)
+            version.live and version.number < shown_version.number
+            for version in selectors.versions(row.id)
         ),
     )
 
