@@ -23,6 +23,7 @@ from mcphost.audit.texts import clean_json, clean_text
 PAYLOAD_ERASED = "payload.erased"
 CANCELLED = "cancelled"
 
+_AT_ONCE = 500
 """Most rows of one INSERT: a statement may have 65,535 parameters, and an entry is 28 of them."""
 
 _SHARED_COLUMNS = (
@@ -91,6 +92,28 @@ def record_with_payload(
         entry=entry, tenant=tenant, key_id=sealed.key_id, ciphertext=sealed.ciphertext
     )
     return entry
+
+
+def record_each(
+    action: str, about: Mapping[str, Mapping[str, Any]], *, actor: Actor, tenant: UUID
+) -> None:
+    """Write entries of one action that was done to several objects, as `record` does one.
+
+    `about` has the facts of each object, by its name or id.
+    """
+    Entry.objects.bulk_create(
+        (
+            _new_entry(
+                actor,
+                action=action,
+                tenant=tenant,
+                target=clean_text(target),
+                facts=clean_json(facts),
+            )
+            for target, facts in about.items()
+        ),
+        batch_size=_AT_ONCE,
+    )
 
 
 def cancel_task(call: UUID, tenant: UUID, target: str, reason: str, actor: Actor) -> None:

@@ -8,7 +8,7 @@ from django.db import transaction
 from mcphost.audit import selectors
 from mcphost.audit.models import Entry, Payload
 from mcphost.audit.records import Actor
-from mcphost.audit.services import NoSuchPayloadError, erase_payload, record
+from mcphost.audit.services import NoSuchPayloadError, erase_payload, record, record_each
 from mcphost.audit.writer.writer import Writer
 from tests.audit.databases import record as some_record
 from tests.audit.submitting import submit_and_wait
@@ -29,6 +29,19 @@ def test_an_action_is_recorded_with_its_actor_target_and_facts() -> None:
     assert (entry.actor_label, entry.token_id) == ("a\\u0000da", "tok")
     assert entry.facts == {"number": 3, "why\\u0000": ["\\ud800"]}
     assert entry.call is None
+
+
+@pytest.mark.django_db
+def test_an_action_on_several_objects_is_recorded_once_per_object() -> None:
+    about = {f"entry {number}": {"tool\0": number} for number in range(600)}
+    record_each("payload.viewed", about, actor=ADA, tenant=TENANT)
+    found = Entry.objects.order_by("id")
+    assert {each.target: each.facts for each in found} == {
+        target: {"tool\\u0000": number} for number, target in enumerate(about)
+    }
+    assert {(each.action, each.tenant, each.actor_id, each.actor_label) for each in found} == {
+        ("payload.viewed", TENANT, "7", "ada")
+    }
 
 
 @pytest.mark.django_db(transaction=True)

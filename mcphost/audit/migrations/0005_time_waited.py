@@ -1,15 +1,12 @@
-"""The summaries of calls are made again, from their entries: they have the time waited, declined calls, and marks of errors."""
+"""Calls that may have waited, were declined or failed are projected again, in the background and the newest first, so that they
+have the time waited, their state and their marks; their rows stay as they are meanwhile."""
 
 from django.db import migrations, models
 
-MADE_AGAIN = (
-    "audit_call",
-    "audit_call_mark",
-    "audit_question",
-    "audit_call_change",
-    "audit_rollup",
-    "audit_rollup_due",
-    "audit_following",
+PROJECTED_AGAIN = (
+    "UPDATE audit_following SET missing_from = NULL, missing_until = 'ffff0000000000000000000000000000' "
+    "WHERE EXISTS (SELECT 1 FROM audit_call WHERE asked > 0 OR entries > 2 OR is_error)",
+    "UPDATE audit_call SET entries = 0 WHERE asked > 0 OR entries > 2 OR is_error",
 )
 
 
@@ -20,9 +17,6 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.RunSQL(
-            [f"DELETE FROM {table}" for table in MADE_AGAIN], migrations.RunSQL.noop
-        ),
         migrations.AddField(
             model_name='callsummary',
             name='waited_us',
@@ -33,4 +27,5 @@ class Migration(migrations.Migration):
             name='declined',
             field=models.BigIntegerField(default=0),
         ),
+        migrations.RunSQL(PROJECTED_AGAIN, migrations.RunSQL.noop),
     ]

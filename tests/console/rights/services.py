@@ -401,6 +401,7 @@ EXEMPT: Mapping[str, str] = {
     "audit.services.cancel_task": _RECORD,
     "audit.services.erase_payload": f"{_RECORD} (console.records.entries.erase_payload)",
     "audit.services.record": _RECORD,
+    "audit.services.record_each": _RECORD,
     "audit.services.record_with_payload": _RECORD,
     "calls.links.call_back": "a machine that has the address; it is no user",
     "calls.links.confirm": "serving.execution.links.confirm_link asks, in its transaction",
