@@ -248,7 +248,7 @@ class CallPayloads(Endpoint):
                 PAYLOAD_VIEWED,
                 actor=call.actor,
                 tenant=call.tenant.pk,
-                target=str(call_id),
+                target=ids[0] if len(ids) == 1 else str(call_id),
                 facts={"tool": read[0].target, "call": str(call_id), "payloads": ids},
             )
         shown = [
