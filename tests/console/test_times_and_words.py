@@ -44,5 +44,5 @@ def test_each_reason_for_the_end_of_a_worker_has_words() -> None:
 def test_connect_offers_to_create_a_token_only_to_members(
     cast: Cast, browse: Browser, staff: Client
 ) -> None:
-    assert "or create one" in browse(cast.owner).get("/admin/t/acme/connect/").content.decode()
-    assert "or create one" not in staff.get("/admin/t/acme/connect/").content.decode()
+    assert "create one below" in browse(cast.owner).get("/admin/t/acme/connect/").content.decode()
+    assert "create one below" not in staff.get("/admin/t/acme/connect/").content.decode()
